@@ -1,0 +1,48 @@
+// Package problem writes the shop's errors: application/problem+json as in RFC
+// 9457, with one member more, "outcome", the outcome of the buy. It is the
+// one place where an error meets a response.
+package problem
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+)
+
+// ContentType of every error of the shop.
+const ContentType = "application/problem+json"
+
+// Details is the body. Type is "about:blank" throughout: the status says the
+// kind, as RFC 9457, section 4.2.1, has it.
+type Details struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"` // what was wrong and what to do
+	Outcome   string `json:"outcome"`
+	RequestID string `json:"request_id,omitempty"`
+}
+
+// RequestIDHeader carries the request's id in both directions.
+const RequestIDHeader = "X-Request-Id"
+
+// Write ends the request with a problem. The detail becomes one line: joined
+// errors have one each.
+func Write(c *gin.Context, status int, outcome, detail string) {
+	body, err := json.Marshal(Details{
+		Type: "about:blank", Title: http.StatusText(status), Status: status,
+		Detail: strings.ReplaceAll(detail, "\n", "; "), Outcome: outcome, RequestID: c.Writer.Header().Get(RequestIDHeader),
+	})
+	if err != nil { // strings and an int do not fail to marshal
+		panic(err)
+	}
+	c.Abort()
+	c.Data(status, ContentType, body)
+}
+
+// Invalid refuses a request that asks for something impossible.
+func Invalid(c *gin.Context, detail string) {
+	Write(c, http.StatusBadRequest, "failed", detail)
+}

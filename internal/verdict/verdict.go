@@ -1,0 +1,29 @@
+// Package verdict names what a run can prove about a lock strategy. It is the
+// vocabulary that the catalogue promises in and the instruments answer in;
+// the judging itself is in internal/audit.
+package verdict
+
+// A Verdict is what one run showed.
+type Verdict string
+
+// The verdicts, worst first but for the last two.
+const (
+	Lost         Verdict = "lost"         // a sale was acknowledged and has no record
+	Duplicated   Verdict = "duplicated"   // one idempotency key has more than one record
+	Oversold     Verdict = "oversold"     // more units sold than there ever were
+	Drifted      Verdict = "drifted"      // units sold + leftover > stocked: updates were lost
+	Leaked       Verdict = "leaked"       // units sold + leftover < stocked: units vanished unsold
+	Stalled      Verdict = "stalled"      // buyers could not get on within the wait bound, though stock was left
+	Holds        Verdict = "holds"        // none of the above, under demand above stock and with overlap
+	Inconclusive Verdict = "inconclusive" // nothing was broken, but the run could not have shown it
+)
+
+// Keeps reports whether got keeps the promise. A promised break is kept by
+// Oversold as by Drifted: both are the same lost update, and the numbers of
+// the run decide which of the two it shows as. Inconclusive keeps nothing.
+func (promise Verdict) Keeps(got Verdict) bool {
+	if promise == Oversold || promise == Drifted {
+		return got == Oversold || got == Drifted
+	}
+	return got == promise
+}

@@ -1,0 +1,26 @@
+package verdict
+
+import "testing"
+
+func TestKeeps(t *testing.T) {
+	for _, c := range []struct {
+		promise, got Verdict
+		want         bool
+	}{
+		{Holds, Holds, true},
+		{Holds, Oversold, false},
+		{Holds, Inconclusive, false},
+		{Oversold, Oversold, true},
+		{Oversold, Drifted, true},
+		{Drifted, Oversold, true},
+		{Oversold, Holds, false},
+		{Oversold, Leaked, false},
+		{Oversold, Inconclusive, false},
+		{Stalled, Stalled, true},
+		{Stalled, Holds, false},
+	} {
+		if got := c.promise.Keeps(c.got); got != c.want {
+			t.Errorf("%s keeps %s: %v, want %v", c.got, c.promise, got, c.want)
+		}
+	}
+}

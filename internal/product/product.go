@@ -1,0 +1,136 @@
+// Package product is the shelf: what is on sale and how many units are left.
+//
+// It knows nothing of buyers. Each function runs in the *gorm.DB that it is
+// given, a pool or an open transaction, so a strategy decides what is atomic.
+package product
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/oversell/oversell/internal/sqlerror"
+)
+
+// Bounds of what may be stored.
+const (
+	MaxNameBytes = 255           // of a product's or purchaser's name, in bytes of UTF-8
+	MaxStock     = 1_000_000_000 // units put on sale at once
+)
+
+// ErrNotFound: no product has that name.
+var ErrNotFound = errors.New("no such product")
+
+// errVanished: a row that was read a moment ago is not there at the write.
+var errVanished = errors.New("the product's row was gone at the write")
+
+// A Product is one row of the table product.
+type Product struct {
+	ID      int64  `json:"-"`
+	Name    string `json:"name"`
+	Amount  int64  `json:"amount"`  // units that can still be sold
+	Stocked int64  `json:"stocked"` // units ever put on sale
+	Version int64  `json:"-"`       // raised by each guarded write, see SetAmountAt
+}
+
+// TableName keeps the singular that the migrations use.
+func (Product) TableName() string { return "product" }
+
+// CheckName says what is wrong with a name of a product or purchaser, or nil.
+// White space at the ends is refused because MySQL's utf8mb4_bin pads when it
+// compares: 'a' = 'a ' (MySQL 8.0 manual, 12.8.5, trailing space handling).
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("is empty")
+	case !utf8.ValidString(name):
+		return errors.New("is not UTF-8")
+	case len(name) > MaxNameBytes:
+		return fmt.Errorf("has %d bytes; %d are allowed", len(name), MaxNameBytes)
+	case strings.TrimSpace(name) != name:
+		return errors.New("begins or ends with white space")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return errors.New("has a control character")
+	}
+	return nil
+}
+
+// ByName reads one product, without any lock.
+// ErrNotFound if there is none.
+func ByName(db *gorm.DB, name string) (Product, error) {
+	return first(db, name)
+}
+
+// ForUpdate reads one product and keeps its row locked until the transaction
+// of tx ends. SQLite has no row locks and gorm drops the clause there; the
+// caller's transaction must have begun IMMEDIATE, see purchase.InLockingTx.
+// ErrNotFound if there is none.
+func ForUpdate(tx *gorm.DB, name string) (Product, error) {
+	return first(tx.Clauses(clause.Locking{Strength: "UPDATE"}), name)
+}
+
+func first(db *gorm.DB, name string) (Product, error) {
+	var p Product
+	err := db.Where("name = ?", name).Take(&p).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return Product{}, fmt.Errorf("%w: %q", ErrNotFound, name)
+	}
+	return p, err
+}
+
+// List returns every product in the order of their names.
+func List(db *gorm.DB) ([]Product, error) {
+	products := []Product{} // never null in JSON
+	err := db.Order("name").Find(&products).Error
+	return products, err
+}
+
+// SetAmount writes a number that the caller computed from a stock it read
+// earlier. Nothing guards it: this is the write that loses updates.
+func SetAmount(tx *gorm.DB, id, amount int64) error {
+	return mustHit(tx.Exec("UPDATE product SET amount = ? WHERE id = ?", amount, id))
+}
+
+// SetAmountAt writes amount only while the row still has that version, and
+// raises the version. It reports whether the row was written.
+func SetAmountAt(tx *gorm.DB, id, amount, version int64) (bool, error) {
+	done := tx.Exec("UPDATE product SET amount = ?, version = version + 1 WHERE id = ? AND version = ?", amount, id, version)
+	return done.RowsAffected == 1, done.Error
+}
+
+// TakeIfLeft takes units from the stock in one statement, if so many are
+// left. It reports whether it did.
+func TakeIfLeft(tx *gorm.DB, name string, units int64) (bool, error) {
+	done := tx.Exec("UPDATE product SET amount = amount - ? WHERE name = ? AND amount >= ?", units, name, units)
+	return done.RowsAffected == 1, done.Error
+}
+
+// Put creates the product or resets it: stock = stocked = amount. Version and
+// fence go on counting, so that a writer from before the reset stays refused.
+func Put(tx *gorm.DB, name string, amount int64) error {
+	if err := CheckName(name); err != nil {
+		return fmt.Errorf("the product's name %w", err)
+	}
+	reset := tx.Exec("UPDATE product SET amount = ?, stocked = ?, version = version + 1 WHERE name = ?", amount, amount, name)
+	if reset.Error != nil || reset.RowsAffected == 1 {
+		return reset.Error
+	}
+	err := tx.Exec("INSERT INTO product (name, amount, stocked) VALUES (?, ?, ?)", name, amount, amount).Error
+	if sqlerror.KindOf(err) == sqlerror.Duplicate {
+		return fmt.Errorf("put %q: created by somebody else at the same time, try again: %w", name, err)
+	}
+	return err
+}
+
+// mustHit turns an update that found no row into an error.
+func mustHit(done *gorm.DB) error {
+	if done.Error == nil && done.RowsAffected != 1 {
+		return errVanished
+	}
+	return done.Error
+}

@@ -1,0 +1,87 @@
+package purchase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/sqlerror"
+)
+
+// A Record is one row of purchase_history.
+type Record struct {
+	ID             int64     `json:"id"`
+	ProductName    string    `json:"product_name"`
+	Purchaser      string    `json:"purchaser"`
+	PurchaseTime   time.Time `json:"purchase_time"`
+	Amount         int64     `json:"amount"`
+	Strategy       string    `json:"strategy"`
+	IdempotencyKey *string   `json:"-"`
+	LeftAfter      int64     `json:"-"`
+	WaitedMS       int64     `json:"-" gorm:"column:waited_ms"`
+}
+
+// TableName keeps the name that the migrations use.
+func (Record) TableName() string { return "purchase_history" }
+
+// receipt is what the buyer of this record was told.
+func (r Record) receipt() Receipt {
+	return Receipt{
+		ID: r.ID, Product: r.ProductName, Purchaser: r.Purchaser, Amount: r.Amount,
+		Left: r.LeftAfter, Strategy: r.Strategy, Waited: time.Duration(r.WaitedMS) * time.Millisecond,
+	}
+}
+
+// errDuplicateKey: the unique index refused the record. Idempotent turns it
+// into the first sale's answer.
+var errDuplicateKey = errors.New("the Idempotency-Key has a record already")
+
+// Insert records the sale that receipt tells of and sets receipt.ID. It must
+// run in the transaction that takes the units.
+func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt *Receipt) error {
+	record := Record{
+		ProductName: receipt.Product, Purchaser: receipt.Purchaser, PurchaseTime: at.UTC().Truncate(time.Microsecond),
+		Amount: receipt.Amount, Strategy: receipt.Strategy,
+		LeftAfter: receipt.Left, WaitedMS: receipt.Waited.Milliseconds(),
+	}
+	if key != "" {
+		record.IdempotencyKey = &key
+	}
+	err := tx.Create(&record).Error
+	if key != "" && sqlerror.KindOf(err) == sqlerror.Duplicate {
+		return fmt.Errorf("%w: %w", errDuplicateKey, err)
+	}
+	receipt.ID = record.ID
+	return DatabaseError(ctx, "insert the record", err)
+}
+
+// Page returns up to limit records with an id above after, by ascending id:
+// keyset paging, so a page costs the same at the end of ten million records
+// as at the start. productName "" means all products.
+func Page(db *gorm.DB, productName string, after int64, limit int) ([]Record, error) {
+	records := []Record{} // never null in JSON
+	query := db.Where("id > ?", after).Order("id").Limit(limit)
+	if productName != "" {
+		query = query.Where("product_name = ?", productName)
+	}
+	err := query.Find(&records).Error
+	return records, err
+}
+
+// ByKey returns the sale under an Idempotency-Key; nil when there is none.
+func ByKey(db *gorm.DB, key string) (*Record, error) {
+	var found []Record
+	err := db.Where("idempotency_key = ?", key).Limit(1).Find(&found).Error
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// Clear deletes every record of a product.
+func Clear(tx *gorm.DB, productName string) error {
+	return tx.Exec("DELETE FROM purchase_history WHERE product_name = ?", productName).Error
+}

@@ -1,0 +1,276 @@
+package purchase
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/product"
+)
+
+// DefaultProduct is bought when the request names none.
+const DefaultProduct = "apple"
+
+// Bounds of GET /purchase_history.
+const (
+	DefaultPage = 100
+	MaxPage     = 1_000
+)
+
+// Counter is where buys arrive: it knows the strategies by name, bounds the
+// buys in flight, and can be closed for a restock.
+type Counter struct {
+	Strategies map[string]Strategy
+	Missing    map[string]string        // strategies that cannot run here, and why
+	Resolve    func(lock string) string // what stands in ?lock= to a strategy's name
+	History    func(ctx context.Context, productName string, after int64, limit int) ([]Record, error)
+	Timeout    time.Duration // of one buy
+	Seats      chan struct{} // as many buys may be in flight as it has capacity
+	Watch      Watcher       // may be nil
+
+	open sync.RWMutex // read-locked by each buy
+}
+
+// A Watcher is told of each buy, for metrics and the live page. called is
+// when the buy began.
+type Watcher interface {
+	Called(strategy string, o Order)
+	Returned(strategy string, o Order, r Receipt, outcome Outcome, called time.Time)
+}
+
+// Routes adds the buy and the history.
+func (k *Counter) Routes(r gin.IRouter) {
+	r.GET("/product/buy", k.buy)
+	r.POST("/product/buy", k.buy)
+	r.GET("/purchase_history", k.history)
+}
+
+// Closed runs fn while no buy of this process is in flight; buyers who come
+// meanwhile wait. A restock in the middle of a sale would be overwritten by it.
+func (k *Counter) Closed(fn func() error) error {
+	k.open.Lock()
+	defer k.open.Unlock()
+	return fn()
+}
+
+type receiptJSON struct {
+	ID        int64  `json:"id"`
+	Product   string `json:"product"`
+	Purchaser string `json:"purchaser"`
+	Amount    int64  `json:"amount"`
+	Left      int64  `json:"left"`
+	Strategy  string `json:"strategy"`
+	WaitedMS  int64  `json:"waited_ms"`
+}
+
+func (k *Counter) buy(c *gin.Context) {
+	select {
+	case k.Seats <- struct{}{}:
+		defer func() { <-k.Seats }()
+	default:
+		c.Header("Retry-After", "1")
+		problem.Write(c, http.StatusServiceUnavailable, string(Busy),
+			fmt.Sprintf("%d buys are in flight, as many as --max-inflight allows", cap(k.Seats)))
+		return
+	}
+	order, lock, err := readOrder(c.Request)
+	if err != nil {
+		WriteError(c, err)
+		return
+	}
+	name := k.Resolve(lock)
+	strategy, ok := k.Strategies[name]
+	if !ok {
+		k.refuse(c, name)
+		return
+	}
+	receipt, err := k.sell(c.Request.Context(), name, strategy, order)
+	if err != nil {
+		WriteError(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, receiptJSON{
+		receipt.ID, receipt.Product, receipt.Purchaser, receipt.Amount, receipt.Left, receipt.Strategy, receipt.Waited.Milliseconds(),
+	})
+}
+
+func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, k.Timeout, fmt.Errorf("%w of %s", errTimeLimit, k.Timeout))
+	defer cancel()
+	k.open.RLock()
+	defer k.open.RUnlock()
+	called := time.Now()
+	if k.Watch != nil {
+		k.Watch.Called(name, order)
+	}
+	receipt, err := strategy.Buy(ctx, order)
+	if k.Watch != nil {
+		k.Watch.Returned(name, order, receipt, OutcomeOf(err), called)
+	}
+	return receipt, err
+}
+
+// refuse answers a lock= that cannot be served.
+func (k *Counter) refuse(c *gin.Context, name string) {
+	if why, known := k.Missing[name]; known {
+		problem.Write(c, http.StatusNotImplemented, string(Failed), fmt.Sprintf("strategy %s: %s", name, why))
+		return
+	}
+	problem.Invalid(c, fmt.Sprintf("strategy %q is not known; GET /strategies lists them", name))
+}
+
+// errTimeLimit: a server hangs, or the shop is far too slow.
+var errTimeLimit = errors.New("the buy did not end within its time limit")
+
+// errInvalid: the request asks for something impossible.
+var errInvalid = errors.New("bad request")
+
+// readOrder reads the query and, of a POST, a JSON body, whose members win
+// over the query's.
+func readOrder(r *http.Request) (o Order, lock string, _ error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // r.URL.Query would drop what it cannot read, and the default would be sold
+		return o, "", fmt.Errorf("%w: query: %w", errInvalid, err)
+	}
+	o = Order{Product: DefaultProduct, Purchaser: query.Get("purchaser"), Amount: 1, IdempotencyKey: r.Header.Get("Idempotency-Key")}
+	if query.Has("product") {
+		o.Product = query.Get("product")
+	}
+	if query.Has("amount") {
+		if o.Amount, err = strconv.ParseInt(query.Get("amount"), 10, 64); err != nil {
+			return o, "", fmt.Errorf("%w: amount is %q; give a whole number from 1 to %d", errInvalid, query.Get("amount"), MaxAmount)
+		}
+	}
+	lock = query.Get("lock")
+	if r.Method == http.MethodPost {
+		if err := readBody(r, &o, &lock); err != nil {
+			return o, "", fmt.Errorf("%w: %w", errInvalid, err)
+		}
+	}
+	if o.Purchaser == "" {
+		o.Purchaser = anyone(o.IdempotencyKey)
+	}
+	if err := o.Check(); err != nil {
+		return o, "", fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	return o, lock, nil
+}
+
+// readBody lets the members of a JSON body replace what the query said.
+func readBody(r *http.Request, o *Order, lock *string) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); media != "application/json" {
+		// Load tools send a body-less POST with a form's content type.
+		if rest, err := io.ReadAll(r.Body); err != nil || len(rest) > 0 {
+			return errors.Join(errors.New("the body must be application/json"), err)
+		}
+		return nil
+	}
+	return product.ReadJSON(r, &struct {
+		Product   *string `json:"product"`
+		Purchaser *string `json:"purchaser"`
+		Amount    *int64  `json:"amount"`
+		Lock      *string `json:"lock"`
+	}{&o.Product, &o.Purchaser, &o.Amount, lock})
+}
+
+// anyone names a buyer who gave no name: at random, or after the
+// Idempotency-Key, so that a repeated request is the same order.
+func anyone(key string) string {
+	if key == "" {
+		return "buyer-" + strings.ToLower(rand.Text()[:16])
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "buyer-" + hex.EncodeToString(sum[:8])
+}
+
+func (k *Counter) history(c *gin.Context) {
+	after, err := wholeNumber(c, "after", 0, 0, 1<<62)
+	var limit int64
+	if err == nil {
+		limit, err = wholeNumber(c, "limit", DefaultPage, 1, MaxPage)
+	}
+	name := c.Query("product")
+	if err == nil && name != "" {
+		if bad := product.CheckName(name); bad != nil {
+			err = fmt.Errorf("%w: product %w", errInvalid, bad)
+		}
+	}
+	if err != nil {
+		WriteError(c, err)
+		return
+	}
+	records, err := k.History(c.Request.Context(), name, after, int(limit))
+	if err != nil {
+		WriteError(c, err)
+		return
+	}
+	var next *int64 // null on the last page
+	if len(records) == int(limit) {
+		next = &records[len(records)-1].ID
+	}
+	c.JSON(http.StatusOK, gin.H{"records": records, "next": next})
+}
+
+// wholeNumber reads a query parameter in [low, high]; missing, it is preset.
+func wholeNumber(c *gin.Context, name string, preset, low, high int64) (int64, error) {
+	text, given := c.GetQuery(name)
+	if !given {
+		return preset, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("%w: %s is %q; give a whole number from %d to %d", errInvalid, name, text, low, high)
+	}
+	return n, nil
+}
+
+// WriteError answers with the status that an error means.
+func WriteError(c *gin.Context, err error) {
+	outcome := OutcomeOf(err)
+	detail := err.Error()
+	status := http.StatusInternalServerError
+	var tooLarge *http.MaxBytesError
+	var down *Unavailable
+	switch {
+	case outcome == SoldOut, outcome == LockLost:
+		status = http.StatusConflict
+	case outcome == Unknown:
+		status = http.StatusGatewayTimeout
+	case outcome == Busy:
+		status = http.StatusServiceUnavailable
+	case errors.As(err, &tooLarge):
+		status, detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, errInvalid):
+		status, detail = http.StatusBadRequest, strings.TrimPrefix(detail, errInvalid.Error()+": ")
+	case errors.Is(err, ErrNoProduct):
+		status = http.StatusNotFound
+	case errors.Is(err, ErrKeyReused):
+		status = http.StatusUnprocessableEntity
+	case errors.As(err, &down), errors.Is(err, errTimeLimit), errors.Is(err, context.Canceled):
+		status = http.StatusServiceUnavailable
+	}
+	if status == http.StatusServiceUnavailable {
+		c.Header("Retry-After", "1")
+	}
+	if status == http.StatusInternalServerError {
+		_ = c.Error(err) // for the log; the client learns no more than that
+		detail = "an error that nobody foresaw; the log has it under this request id"
+	}
+	problem.Write(c, status, string(outcome), detail)
+}

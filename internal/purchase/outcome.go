@@ -1,0 +1,88 @@
+package purchase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/sqlerror"
+)
+
+// An Outcome is how one buy ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Sold     Outcome = "sold"
+	SoldOut  Outcome = "sold_out"
+	Busy     Outcome = "busy"      // gave up waiting or retrying
+	LockLost Outcome = "lock_lost" // the lease was gone before the write; nothing was written
+	Unknown  Outcome = "unknown"   // the commit's fate is not known
+	Failed   Outcome = "failed"
+)
+
+// Outcomes in display order.
+func Outcomes() []Outcome {
+	return []Outcome{Sold, SoldOut, Busy, LockLost, Unknown, Failed}
+}
+
+// One sentinel an outcome.
+var (
+	ErrSoldOut        = errors.New("sold out")
+	ErrBusy           = errors.New("gave up waiting")
+	ErrLockLost       = errors.New("the lock was lost before the write")
+	ErrUnknownOutcome = errors.New("the outcome of the commit is not known")
+	ErrNoProduct      = product.ErrNotFound
+
+	// ErrKeyReused: the Idempotency-Key belongs to a sale of a different order.
+	ErrKeyReused = errors.New("the Idempotency-Key was used for a different order")
+)
+
+// Unavailable says that a server which the buy needs did not answer. Nothing
+// was sold.
+type Unavailable struct {
+	Server string // "database", "redis", "redlock", ...
+	Err    error
+}
+
+func (e *Unavailable) Error() string { return "the " + e.Server + " is down: " + e.Err.Error() }
+
+func (e *Unavailable) Unwrap() error { return e.Err }
+
+// OutcomeOf maps what Strategy.Buy returned to its outcome.
+func OutcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Sold
+	case errors.Is(err, ErrUnknownOutcome): // before the others: it may wrap their cause
+		return Unknown
+	case errors.Is(err, ErrSoldOut):
+		return SoldOut
+	case errors.Is(err, ErrLockLost):
+		return LockLost
+	case errors.Is(err, ErrBusy):
+		return Busy
+	}
+	return Failed
+}
+
+// DatabaseError gives an error of a statement its meaning: ErrBusy for a
+// deadlock or a lock that did not come in time, *Unavailable for a server
+// that is gone, and the context's cause where the context ended it (drivers
+// report that as a broken connection). nil stays nil.
+func DatabaseError(ctx context.Context, operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("%s: %w", operation, cause)
+	}
+	switch sqlerror.KindOf(err) {
+	case sqlerror.Contended:
+		return fmt.Errorf("%s: %w: %w", operation, ErrBusy, err)
+	case sqlerror.Down:
+		return fmt.Errorf("%s: %w", operation, &Unavailable{Server: "database", Err: err})
+	}
+	return fmt.Errorf("%s: %w", operation, err)
+}

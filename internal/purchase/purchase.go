@@ -1,0 +1,92 @@
+// Package purchase is the sale: the order, its outcome, the record, and the
+// naive critical section that every lock strategy wraps.
+//
+//	request -> http.go -> Strategy.Buy -> (lock) -> Section.Sell -> Receipt
+//	                                                 read the stock
+//	                                                 check it
+//	                                                 write the stock  \ one
+//	                                                 insert the record / transaction
+//
+// It is not the place for any way to keep buyers apart: those live in
+// internal/lockstrategy, one file each. The invariant that they must keep is
+//
+//	sum(purchase_history.amount) + product.amount = product.stocked
+package purchase
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/oversell/oversell/internal/product"
+)
+
+// MaxAmount is the largest number of units that one order may ask for.
+const MaxAmount = 1_000
+
+// MaxKeyBytes bounds an Idempotency-Key.
+const MaxKeyBytes = 255
+
+// An Order is what one buyer asks for.
+type Order struct {
+	Product        string
+	Purchaser      string
+	Amount         int64  // units, 1 to MaxAmount
+	IdempotencyKey string // "" for none; repeated, it gets the first answer again
+}
+
+// Check says what is wrong with an order, or nil. It looks at the order
+// alone: whether the product exists is seen when it is sold.
+func (o Order) Check() error {
+	if err := product.CheckName(o.Product); err != nil {
+		return fmt.Errorf("product %w", err)
+	}
+	if err := product.CheckName(o.Purchaser); err != nil {
+		return fmt.Errorf("purchaser %w", err)
+	}
+	if o.Amount < 1 || o.Amount > MaxAmount {
+		return fmt.Errorf("amount is %d; 1 to %d are allowed", o.Amount, MaxAmount)
+	}
+	if o.IdempotencyKey == "" {
+		return nil
+	}
+	if len(o.IdempotencyKey) > MaxKeyBytes || !utf8.ValidString(o.IdempotencyKey) {
+		return fmt.Errorf("Idempotency-Key must be UTF-8 of at most %d bytes", MaxKeyBytes)
+	}
+	if err := product.CheckName(o.IdempotencyKey); err != nil {
+		return fmt.Errorf("Idempotency-Key %w", err)
+	}
+	return nil
+}
+
+// A Receipt is what a buyer is told of a sale. Its record is in
+// purchase_history under ID, or the sale is lost.
+type Receipt struct {
+	ID        int64
+	Product   string
+	Purchaser string
+	Amount    int64
+	Left      int64 // units left after this sale, as the seller saw it
+	Strategy  string
+	Waited    time.Duration // from the call until the buyer had its turn
+}
+
+// A Strategy sells Order.Amount units of Order.Product to one buyer, or says
+// why not.
+//
+// Buy returns ErrSoldOut, ErrBusy, ErrLockLost, ErrUnknownOutcome or
+// ErrNoProduct, wrapped, for the outcomes of those names; any other error is
+// Failed. On every error but ErrUnknownOutcome nothing was sold and the stock
+// is unchanged. Any number of goroutines may call it at once, and so may any
+// number of processes on the same servers.
+type Strategy interface {
+	Buy(ctx context.Context, o Order) (Receipt, error)
+}
+
+// A Resetter forgets what a strategy keeps of a product outside the database,
+// a lock's key in Redis for one. A restock calls it while no buyer of this
+// process is inside Buy.
+type Resetter interface {
+	Reset(ctx context.Context, productName string) error
+}

@@ -1,0 +1,48 @@
+package purchase
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/product"
+)
+
+// Section is the naive critical section that every tutorial starts from:
+// read, check, then write the number that was computed. Between the read and
+// the write anybody may have sold, and the write takes no notice. Every lock
+// strategy wraps exactly this, so that the lock is the only difference.
+type Section struct {
+	DB       *gorm.DB
+	Strategy string           // written into each record
+	Now      func() time.Time // the time of the record
+}
+
+// Sell runs the section once. waited is how long the buyer stood in line
+// before; it goes into the record and the receipt. The errors are those of
+// Strategy.Buy.
+func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (Receipt, error) {
+	p, err := product.ByName(s.DB.WithContext(ctx), o.Product) // a statement of its own
+	if err != nil {
+		return Receipt{}, DatabaseError(ctx, "read the stock", err)
+	}
+	if p.Amount < o.Amount {
+		return Receipt{}, fmt.Errorf("%w: %d left", ErrSoldOut, p.Amount)
+	}
+	receipt := Receipt{
+		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,
+		Left: p.Amount - o.Amount, Strategy: s.Strategy, Waited: waited,
+	}
+	err = InTx(ctx, s.DB, func(tx *gorm.DB) error {
+		if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {
+			return DatabaseError(ctx, "write the stock", err)
+		}
+		return Insert(ctx, tx, o.IdempotencyKey, s.Now(), &receipt)
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return receipt, nil
+}

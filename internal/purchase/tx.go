@@ -1,0 +1,88 @@
+package purchase
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/sqlerror"
+)
+
+// InTx runs fn in one transaction of the database's default isolation and
+// commits it. When fn returns an error, or panics, the transaction is rolled
+// back and the error returned as it is. When the commit fails and the server
+// did not say so itself, the error is ErrUnknownOutcome.
+//
+// A context that ends rolls the transaction back. A commit that was sent is
+// not interrupted: neither driver passes a context to COMMIT.
+func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
+	tx := db.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return DatabaseError(ctx, "begin", tx.Error)
+	}
+	open := true
+	defer func() {
+		if open {
+			tx.Rollback() // its error adds nothing: the connection is gone, and so is the transaction
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	open = false
+	return commitError(ctx, tx.Commit().Error)
+}
+
+// InLockingTx is InTx for a transaction that reads in order to write: nobody
+// else can write what fn has read for update. On SQLite, which has no row
+// locks, that takes BEGIN IMMEDIATE, the write lock of the whole file
+// (https://www.sqlite.org/lang_transaction.html); elsewhere fn must read with
+// product.ForUpdate.
+func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
+	if db.Name() != "sqlite" {
+		return InTx(ctx, db, fn)
+	}
+	connected := false
+	err := db.WithContext(ctx).Connection(func(conn *gorm.DB) error {
+		connected = true
+		conn = conn.Session(&gorm.Session{}) // each statement starts afresh; gorm would add them up
+		if err := conn.Exec("BEGIN IMMEDIATE").Error; err != nil {
+			return DatabaseError(ctx, "begin immediate", err)
+		}
+		open := true
+		defer func() {
+			if open { // also when ctx has ended: the connection goes back to the pool
+				conn.WithContext(context.WithoutCancel(ctx)).Exec("ROLLBACK")
+			}
+		}()
+		if err := fn(conn); err != nil {
+			return err
+		}
+		if err := conn.Exec("COMMIT").Error; err != nil {
+			return commitError(ctx, err)
+		}
+		open = false
+		return nil
+	})
+	if !connected {
+		return DatabaseError(ctx, "connect", err)
+	}
+	return err
+}
+
+// commitError gives an error of COMMIT its meaning.
+func commitError(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		// database/sql found the context ended before it sent COMMIT, and rolled back.
+		return DatabaseError(ctx, "commit", err)
+	case sqlerror.Definite(err):
+		return DatabaseError(ctx, "commit", err)
+	}
+	return fmt.Errorf("commit: %w: %w", ErrUnknownOutcome, err)
+}

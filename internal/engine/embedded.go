@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+// sqliteConns: SQLite has one writer. More connections only wait for it in the
+// naps of its busy handler, while database/sql's own line has none; with two, a
+// reader still gets in beside a writer.
+const sqliteConns = 2
+
+// startEmbedded starts Redis in this process on loopback ports, where children
+// reach it too, and names a SQLite file for the schema.
+func (e *Engine) startEmbedded() error {
+	dir, err := os.MkdirTemp("", "oversell-")
+	if err != nil {
+		return err
+	}
+	e.onClose(func() error { return os.RemoveAll(dir) })
+	e.URLs.DB = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "shop.db"))
+
+	var nodes []*miniredis.Miniredis
+	for range 1 + RedlockNodes {
+		node := miniredis.NewMiniRedis()
+		if err := node.Start(); err != nil {
+			return errors.Join(errors.New("start the embedded Redis"), err)
+		}
+		e.onClose(func() error { node.Close(); return nil })
+		nodes = append(nodes, node)
+	}
+	e.URLs.Redis = "redis://" + nodes[0].Addr()
+	e.URLs.Redlock = nil
+	for _, node := range nodes[1:] {
+		e.URLs.Redlock = append(e.URLs.Redlock, "redis://"+node.Addr())
+	}
+	e.onClose(tick(nodes))
+	return nil
+}
+
+// tick moves the nodes' clocks, which stand still by themselves: without it no
+// lease would ever run out.
+func tick(nodes []*miniredis.Miniredis) (stop func() error) {
+	done := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		last := time.Now()
+		for {
+			select {
+			case now := <-ticker.C:
+				for _, node := range nodes {
+					node.FastForward(now.Sub(last))
+				}
+				last = now
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() error { close(done); <-stopped; return nil }
+}

@@ -1,0 +1,196 @@
+// Package engine opens what the shop stands on, a SQL database and Redis, in
+// one of three ways:
+//
+//	embedded  SQLite in a temporary file and Redis in this process (1 + 5)
+//	local     a private mariadbd or mysqld and redis-server (1 + 5) as child processes
+//	url       servers that run already
+//
+// It retries nothing and hides nothing: an error of a server reaches the
+// strategy that asked. It does not know any strategy.
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"slices"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/migrations"
+)
+
+// Engine names.
+const (
+	Embedded = "embedded"
+	Local    = "local"
+	URL      = "url"
+)
+
+// RedlockNodes is how many independent nodes embedded and local start.
+const RedlockNodes = 5
+
+// Config says what to open. With DB set, Name is not looked at.
+type Config struct {
+	Name    string        // Embedded or Local
+	DB      string        // mysql://user:password@host:port/database or sqlite:///path
+	Redis   string        // redis://[:password@]host:port[/db]; "" for none
+	Redlock []string      // as Redis, each once; empty for none
+	Wait    time.Duration // how long a buyer waits; the database gives up a row lock just after
+	Conns   int           // connections to the database, at most
+}
+
+// An Engine is what is open. Close ends what Open started.
+type Engine struct {
+	Name    string
+	DB      *gorm.DB
+	Redis   redis.UniversalClient   // nil when not configured
+	Redlock []redis.UniversalClient // empty when not configured
+
+	URLs Config // by which another process opens the same servers
+
+	closers []func() error // run last first
+}
+
+// Open opens the engine and brings its schema up to date. What it has opened
+// is closed again when it fails.
+func Open(ctx context.Context, c Config) (*Engine, error) {
+	e := &Engine{Name: c.Name, URLs: c}
+	var err error
+	switch {
+	case c.DB != "":
+		e.Name = URL
+	case c.Redis != "" || len(c.Redlock) > 0:
+		err = errors.New("--redis and --redlock go with --db; without --db the engine brings its own")
+	case c.Name == Embedded:
+		err = e.startEmbedded()
+	case c.Name == Local:
+		err = e.startLocal()
+	default:
+		err = fmt.Errorf("unknown engine %q; there are %s and %s", c.Name, Embedded, Local)
+	}
+	if err == nil {
+		err = e.connect()
+	}
+	if err == nil {
+		err = e.ping(ctx)
+	}
+	if err == nil {
+		err = e.Migrate(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// Close closes the connections and ends what Open started, last first.
+func (e *Engine) Close() error {
+	var errs []error
+	for _, closer := range slices.Backward(e.closers) {
+		errs = append(errs, closer())
+	}
+	e.closers = nil
+	return errors.Join(errs...)
+}
+
+func (e *Engine) onClose(f func() error) { e.closers = append(e.closers, f) }
+
+// Migrate brings the schema up to date. Several processes may call it at once.
+func (e *Engine) Migrate(ctx context.Context) error {
+	provider, err := e.migrations()
+	if err != nil {
+		return err
+	}
+	return e.alone(ctx, func() error {
+		if _, err := provider.Up(ctx); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+		return nil
+	})
+}
+
+// SchemaVersion is the number of the newest migration that has run.
+func (e *Engine) SchemaVersion(ctx context.Context) (int64, error) {
+	provider, err := e.migrations()
+	if err != nil {
+		return 0, err
+	}
+	return provider.GetDBVersion(ctx)
+}
+
+func (e *Engine) migrations() (*goose.Provider, error) {
+	db, err := e.DB.DB()
+	if err != nil {
+		return nil, err
+	}
+	files, err := migrations.For(e.DB.Name())
+	if err != nil {
+		return nil, err
+	}
+	dialect := goose.DialectMySQL
+	if e.DB.Name() == "sqlite" {
+		dialect = goose.DialectSQLite3
+	}
+	return goose.NewProvider(dialect, db, files, goose.WithLogger(log.New(io.Discard, "", 0)))
+}
+
+// alone runs fn while no other process on the same MySQL migrates: MySQL
+// commits each CREATE TABLE by itself, so two at once would trip over each
+// other. SQLite's file lock does it there.
+func (e *Engine) alone(ctx context.Context, fn func() error) error {
+	if e.DB.Name() != "mysql" {
+		return fn()
+	}
+	db, err := e.DB.DB()
+	if err != nil {
+		return err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	defer conn.Close()
+	// The lock is the server's, its name this database's.
+	var got sql.NullInt64
+	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT('shop migrate ', DATABASE()), 60)").Scan(&got); err != nil {
+		return fmt.Errorf("lock for migrating: %w", err)
+	}
+	if got.Int64 != 1 {
+		return errors.New("another process has been migrating this database for 60 s")
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(CONCAT('shop migrate ', DATABASE()))")
+	return fn()
+}
+
+// Check asks each server whether it answers and returns what is wrong by
+// server. Of the Redlock nodes a majority is enough.
+func (e *Engine) Check(ctx context.Context) map[string]error {
+	down := map[string]error{}
+	if db, err := e.DB.DB(); err != nil {
+		down["database"] = err
+	} else if err := db.PingContext(ctx); err != nil {
+		down["database"] = err
+	}
+	if e.Redis != nil {
+		if err := e.Redis.Ping(ctx).Err(); err != nil {
+			down["redis"] = err
+		}
+	}
+	var errs []error
+	for _, node := range e.Redlock {
+		if err := node.Ping(ctx).Err(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 && len(errs) >= len(e.Redlock)/2+1 {
+		down["redlock"] = fmt.Errorf("%d of %d nodes: %w", len(errs), len(e.Redlock), errors.Join(errs...))
+	}
+	return down
+}

@@ -1,0 +1,77 @@
+// Package enginetest opens engines for tests: the embedded one, and real
+// servers that all tests of a package share, each test with a database and a
+// Redis database number of its own.
+package enginetest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+)
+
+// Wait is the wait bound of the engines for tests: the row lock time-out of
+// the database is the next whole second.
+const Wait = 5 * time.Second
+
+// Each runs test on the embedded engine and on real servers.
+func Each(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
+	t.Run(engine.Embedded, func(t *testing.T) { test(t, Embedded) })
+	t.Run(engine.Local, func(t *testing.T) { test(t, Local) })
+}
+
+// Embedded opens an embedded engine of the test's own.
+func Embedded(t *testing.T) *engine.Engine {
+	t.Helper()
+	return open(t, engine.Config{Name: engine.Embedded, Wait: Wait, Conns: 16})
+}
+
+// local starts the servers once a test binary. Their janitor ends them when
+// the binary ends, whatever way it ends.
+var local = sync.OnceValues(func() (*engine.Engine, error) {
+	return engine.Open(context.Background(), engine.Config{Name: engine.Local, Wait: Wait, Conns: 4})
+})
+
+var redisNumber atomic.Int64
+
+// Local opens real servers. Where a program is missing the test fails with
+// the line that installs it; it is never skipped.
+func Local(t *testing.T) *engine.Engine {
+	t.Helper()
+	servers, err := local()
+	if err != nil {
+		t.Fatalf("local servers: %v", err)
+	}
+	name := "test_" + strings.ToLower(rand.Text()[:12])
+	if err := servers.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
+		t.Fatal(err)
+	}
+	number := fmt.Sprintf("/%d", redisNumber.Add(1))
+	c := engine.Config{
+		DB: strings.TrimSuffix(servers.URLs.DB, "/shop") + "/" + name, Redis: servers.URLs.Redis + number, Wait: Wait, Conns: 16,
+	}
+	for _, node := range servers.URLs.Redlock {
+		c.Redlock = append(c.Redlock, node+number)
+	}
+	return open(t, c)
+}
+
+func open(t *testing.T, c engine.Config) *engine.Engine {
+	t.Helper()
+	e, err := engine.Open(t.Context(), c)
+	if err != nil {
+		t.Fatalf("open the engine: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("close the engine: %v", err)
+		}
+	})
+	return e
+}

@@ -1,0 +1,216 @@
+// Package localserver starts real servers as child processes, for one command
+// or one test run: mariadbd or mysqld, redis-server, and `shop serve` itself.
+//
+// Each runs on a free loopback port with its data in one temporary folder, and
+// ends with the Group that started it. Nothing is left behind either when this
+// process is killed by SIGKILL: a Group has a janitor, a shell that reads the
+// children's process ids from a pipe and, when the pipe breaks, kills them and
+// removes the folder.
+//
+//	shop ----- pipe: pid, pid, ... -----> janitor (sh)
+//	 |  \                                   | pipe broken: kill -9, rm -rf
+//	 |   mariadbd                           v
+//	 redis-server x 6                    the same children, the same folder
+//
+// It is not for servers that keep data: every Close throws the data away.
+package localserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrMissing: a server's program is not installed. The error's text says how
+// to get it.
+var ErrMissing = errors.New("program not found")
+
+// A Group is a set of children with one temporary folder. Its methods may be
+// called by several goroutines.
+type Group struct {
+	dir     string
+	janitor *exec.Cmd
+	pids    io.WriteCloser
+
+	mu       sync.Mutex
+	children []*Process
+}
+
+// janitorScript reads "pid" lines until end of file. $0 is the folder; a
+// server that is just dying may still write to it, so removing it is tried
+// for 10 s.
+const janitorScript = `
+pids=
+while read -r pid; do pids="$pids $pid"; done
+kill -9 $pids 2>/dev/null
+tries=0
+while [ -e "$0" ] && [ $tries -lt 100 ]; do
+	rm -rf "$0" 2>/dev/null || sleep 0.1
+	tries=$((tries + 1))
+done`
+
+// NewGroup makes the folder and starts the janitor. Close must follow.
+func NewGroup() (*Group, error) {
+	dir, err := os.MkdirTemp("", "oversell-")
+	if err != nil {
+		return nil, fmt.Errorf("temporary folder: %w", err)
+	}
+	janitor := exec.Command("/bin/sh", "-c", janitorScript, dir)
+	janitor.SysProcAttr = ownProcessGroup()
+	pids, err := janitor.StdinPipe()
+	if err == nil {
+		err = janitor.Start()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the janitor: %w", err), os.RemoveAll(dir))
+	}
+	return &Group{dir: dir, janitor: janitor, pids: pids}, nil
+}
+
+// Dir returns a new folder of the group's own for a server's data.
+func (g *Group) Dir(name string) (string, error) {
+	return os.MkdirTemp(g.dir, name+"-")
+}
+
+// Start starts cmd as a child in a process group of its own, so that Ctrl-C
+// in the terminal reaches this process only, which then ends its children.
+func (g *Group) Start(cmd *exec.Cmd) (*Process, error) {
+	cmd.SysProcAttr = ownProcessGroup()
+	// Children of a killed child may keep the output pipe open; do not wait for them.
+	cmd.WaitDelay = time.Second
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", filepath.Base(cmd.Path), err)
+	}
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	g.children = append(g.children, p)
+	if _, err := fmt.Fprintln(g.pids, cmd.Process.Pid); err != nil {
+		return nil, errors.Join(fmt.Errorf("the janitor is gone: %w", err), p.Kill())
+	}
+	return p, nil
+}
+
+// Close kills what still runs, the last started first, and removes the folder.
+func (g *Group) Close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var errs []error
+	for i := len(g.children) - 1; i >= 0; i-- {
+		errs = append(errs, g.children[i].Kill())
+	}
+	// The janitor goes first: by the end of the pipe it would kill process ids
+	// that may be somebody else's by now.
+	errs = append(errs, g.janitor.Process.Kill())
+	_ = g.janitor.Wait() // "signal: killed", as asked
+	return errors.Join(append(errs, os.RemoveAll(g.dir))...)
+}
+
+// A Process is one child.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // valid once done is closed
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Signal sends sig. nil when the process has ended already.
+func (p *Process) Signal(sig os.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// Kill ends the process with SIGKILL and waits until it is gone.
+func (p *Process) Kill() error {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// Stop asks the process to end with SIGTERM, kills it when it has not after
+// patience, and returns how it ended: nil for exit code 0.
+func (p *Process) Stop(patience time.Duration) error {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("%s did not end within %s", filepath.Base(p.cmd.Path), patience), p.Kill())
+	}
+}
+
+// ready polls probe until it succeeds, the process ends or patience is over.
+func (p *Process) ready(name, logFile string, patience time.Duration, probe func() error) error {
+	deadline := time.After(patience)
+	for {
+		err := probe()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s ended while starting (%v); its last words: %s", name, p.err, lastWords(logFile))
+		case <-deadline:
+			return fmt.Errorf("%s did not answer within %s: %w; its last words: %s", name, patience, err, lastWords(logFile))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// lastWords returns the end of a log, for an error's text.
+func lastWords(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "none"
+	}
+	if len(text) > 600 {
+		text = text[len(text)-600:]
+	}
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// program finds the first of names in PATH or the folders where Debian keeps
+// servers. ErrMissing, with how to get it, when there is none.
+func program(install string, names ...string) (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+		for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin", "/usr/local/bin"} {
+			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s: %w; get it with: %s", strings.Join(names, " or "), ErrMissing, install)
+}
+
+// freePort asks the kernel for a loopback port. Another process may take it
+// before the server does; the server then says so and its start fails.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}

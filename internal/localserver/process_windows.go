@@ -1,0 +1,7 @@
+package localserver
+
+import "syscall"
+
+// The janitor is a Unix shell: on Windows NewGroup fails when it starts it.
+// The embedded engine and servers by URL work there.
+func ownProcessGroup() *syscall.SysProcAttr { return nil }

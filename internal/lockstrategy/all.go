@@ -1,0 +1,188 @@
+package lockstrategy
+
+import (
+	"slices"
+
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// A Need is a server that a strategy uses besides the database.
+type Need string
+
+// The needs, named as on the command line.
+const (
+	NeedsRedis   Need = "redis"
+	NeedsRedlock Need = "redlock" // an odd number of independent Redis nodes
+)
+
+// A Fault is a way to strike a shop; each is a column of the matrix.
+type Fault string
+
+// The faults that the promises speak of.
+const (
+	Rush         Fault = "rush"          // many buyers at one process
+	TwoProcesses Fault = "two-processes" // the same, spread over two processes
+)
+
+// A Promise is the verdict expected under each fault.
+type Promise map[Fault]verdict.Verdict
+
+// An Entry is one strategy of the catalogue.
+type Entry struct {
+	Name       string  `json:"name"` // = URL name = file name = table row
+	Family     string  `json:"family"`
+	Summary    string  `json:"summary"`
+	Guarantees string  `json:"guarantees"`
+	BreaksWhen string  `json:"breaks_when"`
+	Cost       string  `json:"cost"`
+	Source     string  `json:"source"`
+	Needs      []Need  `json:"needs"` // none is an empty list
+	Promise    Promise `json:"promise"`
+
+	New func(Deps) purchase.Strategy `json:"-"`
+}
+
+// All returns the catalogue in display order.
+func All() []Entry {
+	const holds = verdict.Holds
+	alwaysHolds := Promise{Rush: holds, TwoProcesses: holds}
+	return []Entry{
+		{
+			Name: "none", Family: "no control",
+			Summary:    "read, compute, write",
+			Guarantees: "nothing",
+			BreaksWhen: "two buyers at once",
+			Cost:       "a read and one transaction, no waiting",
+			Source:     "Berenson et al., A Critique of ANSI SQL Isolation Levels, SIGMOD 1995, 4.1 (P4, lost update)",
+			Needs:      []Need{},
+			Promise:    Promise{Rush: verdict.Oversold, TwoProcesses: verdict.Oversold},
+			New:        func(d Deps) purchase.Strategy { return NewNone(d) },
+		},
+		{
+			Name: "mutex", Family: "in-process",
+			Summary:    "one mutex a product, in memory",
+			Guarantees: "one buyer at a time within one process",
+			BreaksWhen: "a second process",
+			Cost:       "next to nothing",
+			Source:     "The Go Memory Model, Locks",
+			Needs:      []Need{},
+			Promise:    Promise{Rush: holds, TwoProcesses: verdict.Oversold},
+			New:        func(d Deps) purchase.Strategy { return NewMutex(d) },
+		},
+		{
+			Name: "for-update", Family: "SQL",
+			Summary:    "SELECT ... FOR UPDATE, update, insert, one transaction",
+			Guarantees: "one buyer at a time on one primary; a crash frees the lock",
+			BreaksWhen: "never (single primary)",
+			Cost:       "buyers stand in line in the database, each on a connection",
+			Source:     "MySQL 8.0 Reference Manual, 17.7.2.4, Locking Reads",
+			Needs:      []Need{},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewForUpdate(d) },
+		},
+		{
+			Name: "optimistic", Family: "SQL",
+			Summary:    "UPDATE ... WHERE version = ?, bounded retry with jitter",
+			Guarantees: "no write rests on a stock that has changed since",
+			BreaksWhen: "never; busy under contention",
+			Cost:       "a lost round for each write that came first",
+			Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, ACM TODS 6(2), 1981",
+			Needs:      []Need{},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewOptimistic(d) },
+		},
+		{
+			Name: "conditional", Family: "SQL",
+			Summary:    "UPDATE ... SET amount = amount - ? WHERE amount >= ?",
+			Guarantees: "check and write are one statement under the row's lock",
+			BreaksWhen: "never (single primary)",
+			Cost:       "the row is locked from the update to the commit",
+			Source:     "MySQL 8.0 Reference Manual, 17.7.3, Locks Set by Different SQL Statements in InnoDB",
+			Needs:      []Need{},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewConditional(d) },
+		},
+		{
+			Name: "redis", Family: "Redis lock",
+			Summary:    "token + Lua release (bsm/redislock)",
+			Guarantees: "one buyer at a time while the section ends within the TTL",
+			BreaksWhen: "section or pause longer than the TTL; Redis forgets",
+			Cost:       "two round trips to Redis; a crash blocks for the rest of the TTL",
+			Source:     "Redis documentation, Distributed Locks with Redis, single instance",
+			Needs:      []Need{NeedsRedis},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewRedis(d) },
+		},
+		{
+			Name: "redlock", Family: "Redis lock",
+			Summary:    "majority of N independent nodes (go-redsync)",
+			Guarantees: "as redis, and it outlives the loss of a minority of the nodes",
+			BreaksWhen: "pause longer than the TTL; a node in the majority forgets; a clock jump",
+			Cost:       "two round trips to all nodes; split votes are tried again",
+			Source:     "Redis documentation, Distributed Locks with Redis, The Redlock Algorithm; Kleppmann 2016; antirez 2016",
+			Needs:      []Need{NeedsRedlock},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewRedlock(d) },
+		},
+	}
+}
+
+// Resolve turns what stands in ?lock= into a strategy's name: Y is redis, N
+// and nothing are none, as in the tutorial that this shop grew from. Any
+// other text is returned as it is, known or not.
+func Resolve(lock string) string {
+	switch lock {
+	case "Y":
+		return "redis"
+	case "N", "":
+		return "none"
+	}
+	return lock
+}
+
+// Names returns the names of the catalogue in display order.
+func Names() []string {
+	var names []string
+	for _, e := range All() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// ByName finds an entry.
+func ByName(name string) (Entry, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return all[i], true
+}
+
+// Missing says which server the entry needs and d has not, or "".
+func (e Entry) Missing(d Deps) string {
+	for _, need := range e.Needs {
+		switch {
+		case need == NeedsRedis && d.Redis == nil:
+			return "no Redis is configured; set --redis or SHOP_REDIS_URL"
+		case need == NeedsRedlock && len(d.Redlock) == 0:
+			return "no Redlock nodes are configured; set --redlock or SHOP_REDLOCK_URLS"
+		}
+	}
+	return ""
+}
+
+// Build constructs the strategies whose servers d has, by name, and says of
+// the others why not.
+func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]string) {
+	built, missing = map[string]purchase.Strategy{}, map[string]string{}
+	for _, e := range All() {
+		if why := e.Missing(d); why != "" {
+			missing[e.Name] = why
+			continue
+		}
+		built[e.Name] = e.New(d)
+	}
+	return built, missing
+}

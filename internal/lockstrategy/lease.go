@@ -1,0 +1,106 @@
+package lockstrategy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Locker grants a lease on a product.
+type Locker interface {
+	// Lock waits for the lease until ctx ends, and then returns its cause.
+	// *purchase.Unavailable when the lock's server does not answer.
+	Lock(ctx context.Context, product string) (Lease, error)
+}
+
+// A Lease is the right to sell one product until it is released or runs out.
+// It belongs to one buyer; its methods are not for several goroutines.
+type Lease interface {
+	// Context returns a child of ctx that ends, with cause
+	// purchase.ErrLockLost, when the lease is known to be lost. Under a lock
+	// that cannot know it, it ends with ctx.
+	Context(ctx context.Context) (context.Context, context.CancelFunc)
+	// Token is what the lock knows its holder by; "" where it has none.
+	Token() string
+	// Release gives the lease back. ErrNotHeld when it had run out: somebody
+	// else may have been inside.
+	Release(ctx context.Context) error
+}
+
+// ErrNotHeld: the lease was not ours any more when it was released.
+var ErrNotHeld = errors.New("the lease had run out before its release")
+
+// releaseTimeout bounds the release of a buyer that has hung up: its context
+// has ended, but the lock must still be given back.
+const releaseTimeout = 2 * time.Second
+
+// Locked runs the naive section inside a lease. Every lock strategy is this,
+// with a Locker of its own.
+type Locked struct {
+	deps    Deps
+	locker  Locker
+	section purchase.Section
+}
+
+func newLocked(d Deps, name string, l Locker) *Locked {
+	return &Locked{deps: d, locker: l, section: purchase.Section{DB: d.DB, Strategy: name, Now: d.Now}}
+}
+
+// Buy is purchase.Strategy.Buy.
+func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	event := Event{Kind: Waiting, Strategy: s.section.Strategy, Product: o.Product, Purchaser: o.Purchaser}
+	s.deps.observe(ctx, event)
+	start := s.deps.Now()
+	lease, err := s.lock(ctx, o.Product)
+	if err != nil {
+		return purchase.Receipt{}, fmt.Errorf("lock: %w", err)
+	}
+	event.Kind, event.Token = Acquired, lease.Token()
+	s.deps.observe(ctx, event)
+
+	defer func() { // after the commit, never before it
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		defer cancel()
+		event.Kind = Released
+		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
+			event.Kind = Lost // the sale stands: its fate was decided by the commit
+		}
+		s.deps.observe(ctx, event)
+	}()
+	waited := s.deps.Now().Sub(start)
+	ctx, cancel := lease.Context(ctx)
+	defer cancel()
+	return s.section.Sell(ctx, o, waited)
+}
+
+// lock waits at most Settings.Wait.
+func (s *Locked) lock(ctx context.Context, product string) (Lease, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.deps.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	return s.locker.Lock(ctx, product)
+}
+
+// Reset is purchase.Resetter.Reset: it frees the product's lock, whoever holds it.
+func (s *Locked) Reset(ctx context.Context, product string) error {
+	if r, ok := s.locker.(purchase.Resetter); ok {
+		return r.Reset(ctx, product)
+	}
+	return nil
+}
+
+// patience bounds a buy that may have to stand in line inside the database.
+// The context that it returns ends with cause ErrBusy after Settings.Wait,
+// unless arrived was called first; arrived returns the time waited.
+func (d Deps) patience(ctx context.Context) (_ context.Context, arrived func() time.Duration, cancel context.CancelFunc) {
+	start := d.Now()
+	ctx, end := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(d.Settings.Wait, func() { end(purchase.ErrBusy) })
+	arrived = func() time.Duration {
+		timer.Stop()
+		return d.Now().Sub(start)
+	}
+	return ctx, arrived, func() { timer.Stop(); end(context.Canceled) }
+}

@@ -1,0 +1,107 @@
+package lockstrategy
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPollerOrder: buyers of one process get on first come, first served, and
+// only the one at the front asks.
+func TestPollerOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPoller(Settings{Poll: 2 * time.Millisecond})
+		free := false
+		asking := -1
+		var order []int
+		for i := range 3 {
+			go func() {
+				err := p.obtain(t.Context(), "apple", func() (bool, error) {
+					if !free {
+						if asking >= 0 && asking != i {
+							t.Errorf("%d asks while %d is at the front", i, asking)
+						}
+						asking = i
+						return false, nil
+					}
+					free, asking = false, -1
+					order = append(order, i)
+					return true, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 3 {
+			free = true
+			p.released("apple")
+			synctest.Wait()
+		}
+		if len(order) != 3 || order[0] != 0 || order[1] != 1 || order[2] != 2 {
+			t.Errorf("order %v, want 0 1 2", order)
+		}
+		if len(p.lines.byProduct) != 0 {
+			t.Error("a line that nobody stands in was kept")
+		}
+	})
+}
+
+// TestPollerHandsOn: a release in this process is seen at once, one elsewhere
+// within three halves of Poll.
+func TestPollerHandsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const poll = 2 * time.Millisecond
+		for _, here := range []bool{true, false} {
+			p := newPoller(Settings{Poll: poll})
+			free := false
+			got := make(chan time.Time, 1)
+			go func() {
+				_ = p.obtain(t.Context(), "apple", func() (bool, error) { return free, nil })
+				got <- time.Now()
+			}()
+			time.Sleep(10 * poll) // of the bubble's clock
+			free = true
+			freed := time.Now()
+			limit := poll * 3 / 2
+			if here {
+				p.released("apple")
+				limit = 0
+			}
+			if took := (<-got).Sub(freed); took > limit {
+				t.Errorf("released here %v: handed on after %s, want at most %s", here, took, limit)
+			}
+		}
+	})
+}
+
+// TestPollerGivesUp: with the cause of its context, whether at the front or
+// behind; and one that fails leaves the line to the next.
+func TestPollerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPoller(Settings{Poll: 2 * time.Millisecond})
+		reason := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() { ended <- p.obtain(ctx, "apple", func() (bool, error) { return false, nil }) }()
+		}
+		synctest.Wait()
+		cancel(reason)
+		for range 2 {
+			if err := <-ended; !errors.Is(err, reason) {
+				t.Errorf("%v, want the context's cause", err)
+			}
+		}
+		down := errors.New("down")
+		if err := p.obtain(t.Context(), "apple", func() (bool, error) { return false, down }); !errors.Is(err, down) {
+			t.Errorf("%v, want the error of the try", err)
+		}
+		if err := p.obtain(t.Context(), "apple", func() (bool, error) { return true, nil }); err != nil {
+			t.Errorf("after all of them: %v", err)
+		}
+	})
+}

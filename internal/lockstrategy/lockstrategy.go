@@ -1,0 +1,85 @@
+// Package lockstrategy is the catalogue: every way to keep two buyers of the
+// last unit apart, one short file each, the broken ones included as exhibits.
+//
+// All lists them. A strategy is a purchase.Strategy that gets all it needs by
+// its constructor: connections, clock, waits, an observer. None keeps package
+// state, so two instances in one process are as far apart as two processes.
+//
+// Most are a Locker around the naive section of internal/purchase:
+//
+//	Locked.Buy: waiting -> Locker.Lock -> acquired -> Section.Sell -> Release
+//
+// and the lock is released after the commit. The SQL strategies change the
+// statements themselves.
+package lockstrategy
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+)
+
+// Deps is what a strategy may be built from. A nil connection means that the
+// server is not configured; Entry.Needs says which ones a strategy uses.
+type Deps struct {
+	DB      *gorm.DB
+	Redis   redis.UniversalClient
+	Redlock []redis.UniversalClient // independent nodes, an odd number of them
+
+	Settings Settings
+	Now      func() time.Time
+	Observe  Observer // may be nil
+}
+
+// Settings are the waits and times of every strategy.
+type Settings struct {
+	// Wait is how long a buyer waits for its turn before it is told Busy.
+	Wait time.Duration
+	// LeaseTTL is how long a lock in Redis lives without its holder. It must
+	// be far above the time of one section (about 1 ms on one machine).
+	LeaseTTL time.Duration
+	// Poll is the mean time between two tries of the one waiter of this
+	// process that polls a lock; each pause is drawn from [Poll/2, Poll*3/2).
+	Poll time.Duration
+}
+
+// DefaultSettings returns the settings that the shop runs with.
+func DefaultSettings() Settings {
+	return Settings{Wait: 5 * time.Second, LeaseTTL: 10 * time.Second, Poll: 2 * time.Millisecond}
+}
+
+// An EventKind is what happened to a lock.
+type EventKind string
+
+// The events of one buy, in the order in which they can occur.
+const (
+	Waiting  EventKind = "waiting"
+	Acquired EventKind = "acquired"
+	Lost     EventKind = "lost" // found gone at the release, or earlier
+	Released EventKind = "released"
+)
+
+// An Event is one step of one buyer at one lock.
+type Event struct {
+	Kind      EventKind
+	At        time.Time
+	Strategy  string
+	Product   string
+	Purchaser string
+	Token     string // what the lock knows its holder by; "" where it has none
+}
+
+// An Observer is told of each lock event while the buyer waits; it must be
+// quick and may be called by many goroutines at once.
+type Observer func(ctx context.Context, e Event)
+
+// observe tells the observer, if there is one.
+func (d Deps) observe(ctx context.Context, e Event) {
+	if d.Observe == nil {
+		return
+	}
+	e.At = d.Now()
+	d.Observe(ctx, e)
+}

@@ -1,0 +1,93 @@
+// redis: a key with a random token and a TTL, SET NX PX; released by a script
+// that deletes the key only while it still has the token.
+//
+// Guarantees:  one buyer of a product at a time, while the section ends within
+//              the TTL; nobody frees the lock of another.
+// Breaks when: the section, or a pause inside it, outlives the TTL: the next
+//              buyer comes in, and nothing stops the first one's write. Or
+//              Redis forgets: a restart, a failover to a replica without the key.
+// Cost:        two round trips to Redis a buy; a crashed holder blocks the
+//              product for the rest of the TTL.
+// Source:      Redis documentation, "Distributed Locks with Redis", section
+//              "Correct Implementation with a Single Instance"; the lock is
+//              github.com/bsm/redislock. What it cannot give: Kleppmann, "How to
+//              do distributed locking", 2016.
+
+package lockstrategy
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// NewRedis needs the database and one Redis.
+func NewRedis(d Deps) *Locked {
+	return newLocked(d, "redis", &redisLocker{
+		redis: d.Redis, locks: redislock.New(d.Redis), ttl: d.Settings.LeaseTTL, poller: newPoller(d.Settings),
+	})
+}
+
+type redisLocker struct {
+	redis  redis.UniversalClient
+	locks  *redislock.Client
+	ttl    time.Duration
+	poller poller
+}
+
+func redisKey(product string) string { return "shop:lock:redis:{" + product + "}" }
+
+func (r *redisLocker) Lock(ctx context.Context, product string) (Lease, error) {
+	var lock *redislock.Lock
+	err := r.poller.obtain(ctx, product, func() (bool, error) {
+		var err error
+		lock, err = r.locks.Obtain(ctx, redisKey(product), r.ttl, nil) // nil: one try
+		if errors.Is(err, redislock.ErrNotObtained) {
+			return false, nil
+		}
+		return err == nil, serverError("redis", err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &redisLease{lock, product, r.poller}, nil
+}
+
+// Reset deletes the key, whoever holds it.
+func (r *redisLocker) Reset(ctx context.Context, product string) error {
+	return serverError("redis", r.redis.Del(ctx, redisKey(product)).Err())
+}
+
+type redisLease struct {
+	lock    *redislock.Lock
+	product string
+	poller  poller
+}
+
+func (l *redisLease) Token() string { return l.lock.Token() }
+
+func (l *redisLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx) // the library does not look after the lease
+}
+
+func (l *redisLease) Release(ctx context.Context) error {
+	defer l.poller.released(l.product)
+	err := l.lock.Release(ctx)
+	if errors.Is(err, redislock.ErrLockNotHeld) {
+		return ErrNotHeld
+	}
+	return serverError("redis", err)
+}
+
+// serverError says which server did not do what a lock asked of it.
+func serverError(server string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &purchase.Unavailable{Server: server, Err: err}
+}

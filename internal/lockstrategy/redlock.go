@@ -1,0 +1,123 @@
+// redlock: the same key with the same token on a majority of N independent
+// Redis nodes, here five.
+//
+// Guarantees:  one buyer of a product at a time while the clocks of the nodes
+//              run alike and the section ends within the validity time; it
+//              outlives the loss of a minority of the nodes. The lease's
+//              context ends with the validity time: TTL less the time that the
+//              lock took and 1 % for drift.
+// Breaks when: a pause outlives the TTL between the last look at the context
+//              and the commit; a node of the majority restarts empty; a node's
+//              clock jumps.
+// Cost:        a round trip to all nodes at once, twice a buy; two processes
+//              may split the votes and both try again.
+// Source:      Redis documentation, "Distributed Locks with Redis", section
+//              "The Redlock Algorithm"; the lock is github.com/go-redsync/redsync.
+//              Against it: Kleppmann, "How to do distributed locking", 2016;
+//              for it: antirez, "Is Redlock safe?", 2016.
+
+package lockstrategy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// NewRedlock needs the database and the Redlock nodes.
+func NewRedlock(d Deps) *Locked {
+	l := &redlockLocker{nodes: d.Redlock, ttl: d.Settings.LeaseTTL, poller: newPoller(d.Settings)}
+	for _, node := range d.Redlock {
+		l.pools = append(l.pools, goredis.NewPool(node))
+	}
+	return newLocked(d, "redlock", l)
+}
+
+type redlockLocker struct {
+	nodes  []redis.UniversalClient
+	pools  []redsyncredis.Pool
+	ttl    time.Duration
+	poller poller
+}
+
+func redlockKey(product string) string { return "shop:lock:redlock:{" + product + "}" }
+
+func (r *redlockLocker) Lock(ctx context.Context, product string) (Lease, error) {
+	mutex := redsync.New(r.pools...).NewMutex(redlockKey(product), redsync.WithExpiry(r.ttl))
+	err := r.poller.obtain(ctx, product, func() (bool, error) {
+		// A buyer that hangs up between the nodes would leave its key behind on
+		// some of them: a try always ends, at latest by redsync's own time-out.
+		err := mutex.TryLockContext(context.WithoutCancel(ctx))
+		return err == nil, r.tryError(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &redlockLease{mutex, product, r.poller}, nil
+}
+
+// tryError is nil where another try may succeed: the lock is taken, or the
+// votes were split. With a majority of the nodes down it cannot.
+func (r *redlockLocker) tryError(err error) error {
+	if down := countRedisErrors(err); down > len(r.nodes)/2 {
+		return serverError("redlock", fmt.Errorf("%d of %d nodes: %w", down, len(r.nodes), err))
+	}
+	return nil
+}
+
+// countRedisErrors counts the nodes that did not answer in redsync's joined errors.
+func countRedisErrors(err error) int {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		n := 0
+		for _, e := range joined.Unwrap() {
+			n += countRedisErrors(e)
+		}
+		return n
+	}
+	var node *redsync.RedisError
+	if errors.As(err, &node) {
+		return 1
+	}
+	return 0
+}
+
+// Reset deletes the key on every node, whoever holds it.
+func (r *redlockLocker) Reset(ctx context.Context, product string) error {
+	var errs []error
+	for _, node := range r.nodes {
+		errs = append(errs, node.Del(ctx, redlockKey(product)).Err())
+	}
+	return serverError("redlock", errors.Join(errs...))
+}
+
+type redlockLease struct {
+	mutex   *redsync.Mutex
+	product string
+	poller  poller
+}
+
+func (l *redlockLease) Token() string { return l.mutex.Value() }
+
+func (l *redlockLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, l.mutex.Until(), purchase.ErrLockLost)
+}
+
+func (l *redlockLease) Release(ctx context.Context) error {
+	defer l.poller.released(l.product)
+	held, err := l.mutex.UnlockContext(ctx)
+	switch {
+	case held:
+		return nil
+	case countRedisErrors(err) > 0: // too few nodes answered to say
+		return serverError("redlock", err)
+	}
+	return ErrNotHeld
+}

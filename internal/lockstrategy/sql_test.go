@@ -1,0 +1,84 @@
+package lockstrategy_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+var update = flag.Bool("update", false, "write testdata/sql/*.sql from what the server received")
+
+// TestSQLSent compares what MariaDB received from one buy, by its own general
+// log, with testdata/sql/NAME.sql. Locking rests on these words, and an ORM may
+// drop them without one: gorm v2 ignores Set("gorm:query_option", "FOR UPDATE").
+//
+// It must not run beside other tests of this package: the log is the server's.
+func TestSQLSent(t *testing.T) {
+	e := enginetest.Local(t)
+	exec := func(statement string) {
+		t.Helper()
+		if err := e.DB.Exec(statement).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("SET GLOBAL log_output = 'TABLE'")
+	for _, entry := range lockstrategy.All() {
+		t.Run(entry.Name, func(t *testing.T) {
+			shop := entry.New(lockstrategy.Deps{
+				DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Settings: lockstrategy.DefaultSettings(),
+				Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC) },
+			})
+			exec("UPDATE product SET amount = 100, version = 7")
+			exec("TRUNCATE TABLE mysql.general_log")
+			exec("SET GLOBAL general_log = ON")
+			_, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
+			exec("SET GLOBAL general_log = OFF")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var received []string
+			err = e.DB.Raw("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type = 'Query' ORDER BY event_time").Scan(&received).Error
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, filepath.Join("testdata", "sql", entry.Name+".sql"), withoutLogging(received))
+		})
+	}
+}
+
+// withoutLogging drops the statements that switch the log.
+func withoutLogging(statements []string) string {
+	var lines []string
+	for _, s := range statements {
+		if !strings.Contains(s, "SET GLOBAL") {
+			lines = append(lines, s+";\n")
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func compare(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the server received\n%s\nwant, as in %s,\n%s", got, file, want)
+	}
+}

@@ -1,0 +1,69 @@
+package loadtest
+
+import (
+	"testing"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+func TestMaxOverlap(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	for _, c := range []struct {
+		name    string
+		answers []answer
+		want    int
+	}{
+		{"none", nil, 0},
+		{"one", []answer{{start: at(0), end: at(9)}}, 1},
+		{"one after the other", []answer{{start: at(0), end: at(5)}, {start: at(5), end: at(9)}}, 1},
+		{"two at once", []answer{{start: at(0), end: at(6)}, {start: at(5), end: at(9)}}, 2},
+		{"never more than two", []answer{{start: at(0), end: at(4)}, {start: at(3), end: at(7)}, {start: at(6), end: at(9)}}, 2},
+	} {
+		if got := maxOverlap(c.answers); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	var sorted []time.Duration
+	for i := range 200 {
+		sorted = append(sorted, time.Duration(i+1))
+	}
+	for _, c := range []struct {
+		p    float64
+		want time.Duration
+	}{{50, 100}, {99, 198}, {100, 200}, {0, 1}} {
+		if got := percentile(sorted, c.p); got != c.want {
+			t.Errorf("p%v of 1 to 200: %d, want %d", c.p, got, c.want)
+		}
+	}
+	if got := percentile(nil, 50); got != 0 {
+		t.Errorf("of nothing: %d", got)
+	}
+}
+
+func TestReadAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		result vegeta.Result
+		want   purchase.Outcome
+	}{
+		{"sold", vegeta.Result{Code: 200, Body: []byte(`{"id":1,"purchaser":"a","amount":1}`)}, purchase.Sold},
+		{"200 around something else", vegeta.Result{Code: 200, Body: []byte(`thanks`)}, purchase.Failed},
+		{"the problem's word wins", vegeta.Result{Code: 409, Body: []byte(`{"outcome":"lock_lost"}`)}, purchase.LockLost},
+		{"a word that is none", vegeta.Result{Code: 409, Body: []byte(`{"outcome":"magic"}`)}, purchase.SoldOut},
+		{"status alone, sold out", vegeta.Result{Code: 409}, purchase.SoldOut},
+		{"status alone, busy", vegeta.Result{Code: 429}, purchase.Busy},
+		{"status alone, unknown", vegeta.Result{Code: 504}, purchase.Unknown},
+		{"bad request", vegeta.Result{Code: 400}, purchase.Failed},
+		{"no answer", vegeta.Result{Error: "broken pipe"}, purchase.Unknown},
+	} {
+		if got := readAnswer(&c.result); got.outcome != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got.outcome, c.want)
+		}
+	}
+}

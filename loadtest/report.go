@@ -1,0 +1,93 @@
+package loadtest
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// A Report is the results of one command; as JSON it is what `shop rush
+// --json` prints.
+type Report struct {
+	Engine    string   `json:"engine"`
+	Stock     int64    `json:"stock"`
+	Buyers    int      `json:"buyers"`
+	Processes int      `json:"processes"`
+	Results   []Result `json:"results"`
+}
+
+// Table writes the report for a person, in colour or plain.
+func (r Report) Table(w io.Writer, colour bool) error {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.SeparateColumns = false
+	style.Options.DrawBorder = false
+	t.SetStyle(style)
+	header := table.Row{"strategy"}
+	var columns []table.ColumnConfig
+	for i, name := range []string{
+		"leftover", "records", "oversold", "drift", "sold", "sold out", "busy", "errors", "p50", "p99", "purchases/s",
+	} {
+		header = append(header, name)
+		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	t.AppendHeader(append(header, "verdict"))
+	for _, x := range r.Results {
+		t.AppendRow(table.Row{
+			x.Strategy, x.Leftover, x.Records, x.Oversold, x.Drift, x.Sold, x.SoldOut, x.Busy, x.LockLost + x.Unknown + x.Failed,
+			latency(x.P50MS), latency(x.P99MS), fmt.Sprintf("%.0f", x.PerSecond), paint(x, colour),
+		})
+	}
+	if _, err := fmt.Fprintf(w, "%d on sale, %d buyers at once, %s\n\n%s\n\n",
+		r.Stock, r.Buyers, r.where(), t.Render()); err != nil {
+		return err
+	}
+	for _, x := range r.Results {
+		if x.Verdict == verdict.Holds && x.FirstError == "" {
+			continue
+		}
+		line := x.Strategy + ": " + x.Reason
+		if x.FirstError != "" {
+			line += "; first error: " + x.FirstError
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r Report) where() string {
+	if r.Processes == 1 {
+		return r.Engine + " engine, 1 process"
+	}
+	return fmt.Sprintf("%s engine, %d processes", r.Engine, r.Processes)
+}
+
+func latency(ms float64) string {
+	if ms < 10 {
+		return fmt.Sprintf("%.1f ms", ms)
+	}
+	return fmt.Sprintf("%.0f ms", ms)
+}
+
+// paint colours a verdict: green holds, yellow proves nothing, red is a break.
+func paint(x Result, colour bool) string {
+	word := string(x.Verdict)
+	if !colour {
+		return word
+	}
+	switch x.Verdict {
+	case verdict.Holds:
+		return text.FgGreen.Sprint(word)
+	case verdict.Inconclusive:
+		return text.FgYellow.Sprint(word)
+	}
+	return text.FgRed.Sprint(word)
+}

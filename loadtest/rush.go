@@ -1,0 +1,155 @@
+// Package loadtest is the rush: a crowd of buyers over real HTTP, and the
+// comparison of what they were told with what the books say.
+//
+//	restock -> crowd -> every answer is in -> audit -> verdict
+//
+// The crowd is sent by vegeta. The package starts no servers and knows no
+// strategy by name: it is told where the shop is. Its k6 twin is in k6/, and
+// targets for the vegeta program are in vegeta/.
+package loadtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// Config is one rush.
+type Config struct {
+	BaseURLs []string // one a process, without a slash at the end; buyers are spread over them
+	Shelf    Target   // where the restock goes
+	Books    Books
+	Strategy string
+	Product  string
+	Stock    int64         // units put on sale first
+	Buyers   int           // each asks for one unit
+	Duration time.Duration // 0: each buyer asks once; else again and again for so long
+	Timeout  time.Duration // of one request; far above the service's own limit of a buy
+	Progress func(answered int)
+}
+
+// A Result is what one rush showed; a row of the table.
+type Result struct {
+	Strategy   string          `json:"strategy"`
+	Leftover   int64           `json:"leftover"`
+	Records    int64           `json:"records"`
+	UnitsSold  int64           `json:"units_sold"`
+	Oversold   int64           `json:"oversold"`
+	Drift      int64           `json:"drift"`
+	Duplicates int64           `json:"duplicates"`
+	Lost       int64           `json:"lost"` // acknowledged, not recorded
+	Sold       int64           `json:"sold"` // this and the next five count answers
+	SoldOut    int64           `json:"sold_out"`
+	Busy       int64           `json:"busy"`
+	LockLost   int64           `json:"lock_lost"`
+	Unknown    int64           `json:"unknown"`
+	Failed     int64           `json:"failed"`
+	P50MS      float64         `json:"p50_ms"`
+	P99MS      float64         `json:"p99_ms"`
+	DurationMS float64         `json:"duration_ms"` // from the start to the last answer
+	PerSecond  float64         `json:"per_second"`  // sales
+	MaxOverlap int             `json:"max_overlap"` // most buys in flight at once, as the buyers saw it
+	Verdict    verdict.Verdict `json:"verdict"`
+	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
+	Reason     string          `json:"reason"`  // of the verdict, in one sentence
+
+	// FirstError is the first answer that is neither a sale nor a refusal.
+	FirstError string `json:"-"`
+}
+
+// Run restocks, sends the crowd, waits for every answer, and judges. An error
+// is one of the harness: the service or its books could not be reached, or
+// ctx ended.
+func Run(ctx context.Context, c Config) (Result, error) {
+	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {
+		return Result{}, fmt.Errorf("restock before the rush: %w", err)
+	}
+	answers := crowd{
+		baseURLs: c.BaseURLs, query: url.Values{"lock": {c.Strategy}, "product": {c.Product}},
+		run: "rush-" + strings.ToLower(rand.Text()[:8]), buyers: c.Buyers, duration: c.Duration, timeout: c.Timeout,
+	}.rush(ctx, c.Progress)
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	books, err := c.Books.Audit(ctx, c.Product)
+	if err != nil {
+		return Result{}, fmt.Errorf("audit after the rush: %w", err)
+	}
+	lost, err := c.lost(ctx, answers, books)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
+	}
+	return result(c.Strategy, answers, books, lost), nil
+}
+
+// lost counts the receipts that have no record of their own.
+func (c Config) lost(ctx context.Context, answers []answer, books audit.Report) (int64, error) {
+	var acknowledged, missing int64
+	purchasers, err := c.Books.Purchasers(ctx, c.Product)
+	if err != nil && !errors.Is(err, errNoHistory) {
+		return 0, err
+	}
+	for _, a := range answers {
+		if a.outcome != purchase.Sold {
+			continue
+		}
+		acknowledged++
+		if purchasers[a.receipt.ID] != a.receipt.Purchaser {
+			missing++
+		}
+	}
+	if errors.Is(err, errNoHistory) {
+		return max(0, acknowledged-books.Records), nil // at least so many
+	}
+	return missing, nil
+}
+
+// result turns answers and books into a row.
+func result(strategy string, answers []answer, books audit.Report, lost int64) Result {
+	r := Result{
+		Strategy: strategy,
+		Leftover: books.Leftover, Records: books.Records, UnitsSold: books.UnitsSold,
+		Oversold: books.Oversold, Drift: books.Drift, Duplicates: books.Duplicates, Lost: lost,
+		MaxOverlap: maxOverlap(answers),
+	}
+	count := map[purchase.Outcome]int64{}
+	latencies := make([]time.Duration, 0, len(answers))
+	var start, end time.Time
+	for _, a := range answers {
+		count[a.outcome]++
+		latencies = append(latencies, a.end.Sub(a.start))
+		if start.IsZero() || a.start.Before(start) {
+			start = a.start
+		}
+		if a.end.After(end) {
+			end = a.end
+		}
+		if r.FirstError == "" && a.outcome != purchase.Sold && a.outcome != purchase.SoldOut {
+			r.FirstError = a.detail
+		}
+	}
+	slices.Sort(latencies)
+	r.Sold, r.SoldOut, r.Busy = count[purchase.Sold], count[purchase.SoldOut], count[purchase.Busy]
+	r.LockLost, r.Unknown, r.Failed = count[purchase.LockLost], count[purchase.Unknown], count[purchase.Failed]
+	r.P50MS, r.P99MS = milliseconds(percentile(latencies, 50)), milliseconds(percentile(latencies, 99))
+	r.DurationMS = milliseconds(end.Sub(start))
+	if took := end.Sub(start).Seconds(); took > 0 {
+		r.PerSecond = float64(r.Sold) / took
+	}
+	r.Verdict, r.Reason = audit.Judge(audit.Evidence{
+		Books: books, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap,
+		Lost: lost, Busy: r.Busy, Unanswered: r.Unknown + r.Failed + r.LockLost,
+	})
+	return r
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

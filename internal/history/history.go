@@ -1,0 +1,33 @@
+// Package history is what a run did, event by event: who called, what happened
+// at the lock, and what the buyer was told. It holds the words only; who
+// publishes and who listens is wired in cmd/shop.
+package history
+
+import "time"
+
+// A Kind is what happened.
+type Kind string
+
+// The kinds, in the order in which they occur in one buy. Waiting to Released
+// come from strategies with a lock.
+const (
+	Call     Kind = "call"
+	Waiting  Kind = "waiting"
+	Acquired Kind = "acquired"
+	Lost     Kind = "lost" // the lease was found gone
+	Released Kind = "released"
+	Return   Kind = "return"
+)
+
+// An Event is one step of one buyer.
+type Event struct {
+	Kind      Kind      `json:"kind"`
+	At        time.Time `json:"at"`
+	Strategy  string    `json:"strategy"`
+	Product   string    `json:"product"`
+	Purchaser string    `json:"purchaser"`
+	Token     string    `json:"token,omitempty"`   // what the lock knows its holder by
+	Outcome   string    `json:"outcome,omitempty"` // of a return
+	Amount    int64     `json:"amount,omitempty"`  // units, of a sale
+	Left      *int64    `json:"left,omitempty"`    // units left, as the seller saw it; of a sale
+}

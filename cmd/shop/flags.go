@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// engineFlags are the same on every command that opens servers.
+type engineFlags struct {
+	name    string
+	db      string
+	redis   string
+	redlock []string
+	conns   int
+}
+
+// defaultConns is the size of the pool to the database. On two cores more
+// connections only lengthen the line inside the database.
+const defaultConns = 64
+
+func (f *engineFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB or MySQL and Redis)")
+	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database or sqlite:///file [SHOP_DB_URL]")
+	flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: redis://[:password@]host:6379 [SHOP_REDIS_URL]")
+	flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: independent Redis nodes, URL,URL,... [SHOP_REDLOCK_URLS]")
+	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections to the database, at most")
+}
+
+// config checks the flags against each other.
+func (f *engineFlags) config(c *cobra.Command, wait time.Duration) (engine.Config, error) {
+	if f.db != "" && c.Flags().Changed("engine") {
+		if c.Flags().Changed("db") {
+			return engine.Config{}, fmt.Errorf("--engine starts servers and --db names running ones: give one of them")
+		}
+		f.db, f.redis, f.redlock = "", "", nil // --engine on the command line wins over the environment
+	}
+	if f.conns < 2 {
+		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)
+	}
+	return engine.Config{Name: f.name, DB: f.db, Redis: f.redis, Redlock: f.redlock, Wait: wait, Conns: f.conns}, nil
+}
+
+// childEnvironment is how a child process opens the same servers.
+// The URLs hold a password, so they travel by environment, which other users
+// of the machine cannot read.
+func childEnvironment(c engine.Config) []string {
+	return []string{
+		"SHOP_DB_URL=" + c.DB, "SHOP_REDIS_URL=" + c.Redis, "SHOP_REDLOCK_URLS=" + strings.Join(c.Redlock, ","),
+	}
+}
+
+// shopFlags are those of a shop that serves, behind a rush or by itself.
+type shopFlags struct {
+	settings    lockstrategy.Settings
+	maxInflight int
+	buyTimeout  time.Duration
+}
+
+func (f *shopFlags) register(c *cobra.Command) {
+	preset := lockstrategy.DefaultSettings()
+	flags := c.Flags()
+	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits for its turn before it is told busy")
+	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock in Redis outlives a silent holder")
+	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
+	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
+	flags.DurationVar(&f.buyTimeout, "buy-timeout", 10*time.Second, "limit of one whole buy, above --wait")
+}
+
+func (f *shopFlags) check() error {
+	switch {
+	case f.settings.Wait < time.Millisecond || f.settings.Wait > time.Minute:
+		return fmt.Errorf("--wait is %s; 1ms to 1m are allowed", f.settings.Wait)
+	case f.settings.LeaseTTL < 10*time.Millisecond || f.settings.LeaseTTL > time.Hour:
+		return fmt.Errorf("--lease is %s; 10ms to 1h are allowed", f.settings.LeaseTTL)
+	case f.settings.Poll < 100*time.Microsecond || f.settings.Poll > time.Second:
+		return fmt.Errorf("--poll is %s; 100us to 1s are allowed", f.settings.Poll)
+	case f.buyTimeout <= f.settings.Wait || f.buyTimeout > 2*time.Minute:
+		return fmt.Errorf("--buy-timeout is %s; it must be above --wait (%s) and at most 2m", f.buyTimeout, f.settings.Wait)
+	case f.maxInflight < 1 || f.maxInflight > 100_000:
+		return fmt.Errorf("--max-inflight is %d; 1 to 100000 are allowed", f.maxInflight)
+	}
+	return nil
+}
+
+// splitList splits "a,b"; "" is no element.
+func splitList(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/oversell/oversell/"
+
+// forbidden says which rooms may never be reached from which, at any depth:
+// the one way of imports in docs/design.md.
+var forbidden = map[string][]string{
+	"internal/product":      {"internal/purchase", "internal/lockstrategy", "internal/audit"},
+	"internal/purchase":     {"internal/lockstrategy", "internal/audit", "internal/engine", "internal/live"},
+	"internal/lockstrategy": {"internal/audit", "internal/engine", "internal/live", "loadtest"},
+	"internal/audit":        {"internal/lockstrategy", "internal/engine", "internal/live", "loadtest"},
+	"internal/engine":       {"internal/product", "internal/purchase", "internal/lockstrategy", "loadtest"},
+	"internal/localserver":  {"internal/engine", "internal/product", "internal/purchase"},
+	"internal/live":         {"internal/product", "internal/purchase", "internal/lockstrategy", "loadtest"},
+	"internal/history":      {"internal/"},
+	"internal/verdict":      {"internal/"},
+	"internal/sqlerror":     {"internal/"},
+	"loadtest":              {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live"},
+}
+
+type goPackage struct {
+	ImportPath string
+	Dir        string
+	GoFiles    []string
+	Deps       []string
+}
+
+// TestImportDirection holds the rooms apart.
+func TestImportDirection(t *testing.T) {
+	for _, p := range list(t) {
+		room := strings.TrimPrefix(p.ImportPath, module)
+		for _, dep := range p.Deps {
+			dep, ours := strings.CutPrefix(dep, module)
+			if !ours {
+				continue
+			}
+			for _, no := range forbidden[room] {
+				if dep == no || strings.HasPrefix(dep, no+"/") || (strings.HasSuffix(no, "/") && strings.HasPrefix(dep, no)) {
+					t.Errorf("%s reaches %s", room, dep)
+				}
+			}
+			if strings.HasPrefix(dep, "cmd/") {
+				t.Errorf("%s reaches %s", room, dep)
+			}
+		}
+	}
+	if len(list(t)) < len(forbidden) {
+		t.Error("go list has shown too few packages to prove anything")
+	}
+}
+
+// TestGinStaysInHTTP: a strategy or a query must not know of requests.
+func TestGinStaysInHTTP(t *testing.T) {
+	found := 0
+	for _, p := range list(t) {
+		for _, file := range p.GoFiles {
+			source, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range source.Imports {
+				if i.Path.Value != `"github.com/gin-gonic/gin"` {
+					continue
+				}
+				found++
+				if !strings.HasSuffix(p.ImportPath, "/cmd/shop") && !strings.HasSuffix(file, "http.go") {
+					t.Errorf("%s: %s imports gin", p.ImportPath, file)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("nothing imports gin: the search finds nothing")
+	}
+}
+
+// list is every package of the project, without tests.
+func list(t *testing.T) (packages []goPackage) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Deps", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// metrics are what /metrics shows, in a registry of their own.
+type metrics struct {
+	registry *prometheus.Registry
+	buys     *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	waited   *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+}
+
+func newMetrics() *metrics {
+	buckets := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		buys: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shop_buys_total", Help: "Buys that ended, by strategy and outcome.",
+		}, []string{"strategy", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "shop_buy_seconds", Help: "Time of a buy inside its strategy, whatever the outcome.", Buckets: buckets,
+		}, []string{"strategy"}),
+		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "shop_lock_wait_seconds", Help: "Time from the call until the buyer had its turn; of sold buys.", Buckets: buckets,
+		}, []string{"strategy"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "shop_buys_in_flight", Help: "Buys inside a strategy now.",
+		}),
+	}
+	m.registry.MustRegister(m.buys, m.seconds, m.waited, m.inFlight,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+func (m *metrics) called() { m.inFlight.Inc() }
+
+func (m *metrics) returned(strategy string, r purchase.Receipt, outcome purchase.Outcome, took time.Duration) {
+	m.inFlight.Dec()
+	m.buys.WithLabelValues(strategy, string(outcome)).Inc()
+	m.seconds.WithLabelValues(strategy).Observe(took.Seconds())
+	if outcome == purchase.Sold {
+		m.waited.WithLabelValues(strategy).Observe(r.Waited.Seconds())
+	}
+}

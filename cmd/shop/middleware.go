@@ -1,0 +1,89 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/oversell/oversell/internal/problem"
+)
+
+// maxBody bounds every request's body, in bytes. The largest honest one, a
+// purchase with two names of 255 bytes, has under 1 KiB.
+const maxBody = 64 << 10
+
+// plausibleID keeps a caller's request id out of the log where it could forge a line.
+var plausibleID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// identify gives each request an id, the caller's own where it sent one.
+func identify(c *gin.Context) {
+	id := c.GetHeader(problem.RequestIDHeader)
+	if !plausibleID.MatchString(id) {
+		id = rand.Text()
+	}
+	c.Header(problem.RequestIDHeader, id)
+}
+
+// logRequests writes one line a request: at debug, since a rush makes
+// thousands, but for what went wrong inside the shop.
+func logRequests(log *slog.Logger) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		start := time.Now()
+		c.Next()
+		level := slog.LevelDebug
+		if len(c.Errors) > 0 {
+			level = slog.LevelError
+		}
+		if !log.Enabled(c, level) {
+			return
+		}
+		attrs := []slog.Attr{
+			slog.String("request_id", c.Writer.Header().Get(problem.RequestIDHeader)),
+			slog.String("method", c.Request.Method), slog.String("path", c.Request.URL.Path),
+			slog.Int("status", c.Writer.Status()), slog.Duration("took", time.Since(start)),
+		}
+		if len(c.Errors) > 0 {
+			attrs = append(attrs, slog.String("error", strings.Join(c.Errors.Errors(), "; ")))
+		}
+		log.LogAttrs(c, level, "request", attrs...)
+	}
+}
+
+// recoverPanics answers 500 where a handler panicked; the log has the panic.
+func recoverPanics(log *slog.Logger) gin.HandlerFunc {
+	return gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, panicked any) {
+		log.Error("panic", "path", c.Request.URL.Path, "panic", fmt.Sprint(panicked),
+			"request_id", c.Writer.Header().Get(problem.RequestIDHeader))
+		problem.Write(c, http.StatusInternalServerError, "failed", "the shop made a mistake; the log has it under this request id")
+	})
+}
+
+func limitBody(c *gin.Context) {
+	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxBody)
+}
+
+// adminOnly lets everybody in on a loopback address, where only this machine's
+// users can call, and elsewhere only who has the token. Without a token set,
+// nobody.
+func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		return func(*gin.Context) {}
+	}
+	return func(c *gin.Context) {
+		sent, ok := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
+		if token != "" && ok && subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1 {
+			return
+		}
+		c.Header("WWW-Authenticate", "Bearer")
+		problem.Write(c, http.StatusUnauthorized, "failed",
+			"this route needs Authorization: Bearer with the shop's SHOP_ADMIN_TOKEN")
+	}
+}

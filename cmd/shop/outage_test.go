@@ -1,0 +1,126 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// TestOutage: a server that is killed is named in a 503, readiness says so,
+// strategies that do not need it go on, and all is well when it is back.
+func TestOutage(t *testing.T) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	db, err := localserver.StartMySQL(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes []*localserver.Redis
+	var urls []string
+	for range 4 { // one for redis, three for redlock
+		node, err := localserver.StartRedis(group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes, urls = append(nodes, node), append(urls, node.URL())
+	}
+	base := startServe(t, "--db", db.URL(), "--redis", urls[0], "--redlock", strings.Join(urls[1:], ","))
+	restock(t, base, "apple", 1000)
+
+	status := func(path string) int { return call(t, http.MethodGet, base+path, "", nil).status }
+	buy := func(strategy string) response {
+		return call(t, http.MethodGet, base+"/product/buy?lock="+strategy, "", nil)
+	}
+	works := func(strategy string) {
+		t.Helper()
+		if r := buy(strategy); r.status != http.StatusOK {
+			t.Errorf("%s: %d %s, want a sale", strategy, r.status, r.body)
+		}
+	}
+	// down kills the server, checks who is hurt, and brings it back.
+	down := func(name string, kill, start func() error, hurt, fine []string) {
+		t.Helper()
+		if err := kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, strategy := range hurt {
+			p := wantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
+			if !strings.Contains(p.Detail, "the "+name+" is down") {
+				t.Errorf("%s without %s: %q does not say what is down", strategy, name, p.Detail)
+			}
+		}
+		for _, strategy := range fine {
+			works(strategy)
+		}
+		p := wantProblem(t, call(t, http.MethodGet, base+"/readyz", "", nil), http.StatusServiceUnavailable, "failed")
+		if !strings.Contains(p.Detail, name) {
+			t.Errorf("readiness %q does not name %s", p.Detail, name)
+		}
+		if got := status("/healthz"); got != http.StatusOK {
+			t.Errorf("healthz %d while %s is down: the process runs", got, name)
+		}
+		if err := start(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "ready again", func() bool { return status("/readyz") == http.StatusOK })
+		for _, strategy := range append(hurt, fine...) {
+			works(strategy)
+		}
+	}
+	sql := []string{"none", "mutex", "for-update", "optimistic", "conditional"}
+	down("redis", nodes[0].Kill, nodes[0].Start, []string{"redis"}, append(sql, "redlock"))
+	down("database", db.Kill, db.Start, append(sql, "redis", "redlock"), nil)
+	both := func(do func(*localserver.Redis) error) func() error {
+		return func() error {
+			if err := do(nodes[1]); err != nil {
+				return err
+			}
+			return do(nodes[2])
+		}
+	}
+	down("redlock", both((*localserver.Redis).Kill), both((*localserver.Redis).Start), []string{"redlock"}, append(sql, "redis"))
+
+	// A minority of the nodes is not missed.
+	if err := nodes[3].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	works("redlock")
+	if got := status("/readyz"); got != http.StatusOK {
+		t.Errorf("readyz %d with two of three Redlock nodes", got)
+	}
+	if got := books(t, base, "apple"); got.Drift != 0 {
+		t.Errorf("books %+v, want no drift", got)
+	}
+}
+
+// TestRestockWithoutRedis: a restock that cannot clear a lock changes nothing.
+func TestRestockWithoutRedis(t *testing.T) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = group.Close() })
+	node, err := localserver.StartRedis(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redis", node.URL())
+	before := books(t, base, "apple")
+	if err := node.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r := call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil)
+	wantProblem(t, r, http.StatusServiceUnavailable, "failed")
+	if after := books(t, base, "apple"); after != before {
+		t.Errorf("books %+v, before %+v", after, before)
+	}
+}

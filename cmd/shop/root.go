@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every command.
+const (
+	exitBroken       = 1   // a verdict breaks its promise
+	exitHarness      = 2   // wrong flags, a server missing or down
+	exitInconclusive = 3   // the run proved nothing
+	exitInterrupted  = 130 // Ctrl-C, as a shell has it
+)
+
+// exitError ends the command with a code; its text, if any, is the one line
+// that the user reads.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+// silenceLibraries turns off what libraries print by themselves. Their switches
+// are of the whole process: it is called once, before anything runs.
+func silenceLibraries() {
+	gin.SetMode(gin.ReleaseMode)
+	logging.Disable() // go-redis returns what it would log
+}
+
+// run is the whole program: tests call it as main does.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := &cobra.Command{
+		Use:   "shop",
+		Short: "A flash-sale shop that you can break on purpose",
+		Long: `A flash-sale shop that you can break on purpose, and a rush that shows which
+lock strategies hold.
+
+  shop rush                                 every strategy, nothing to install
+  shop rush --strategy none,redis --buyers 1000
+  shop serve                                then open http://127.0.0.1:8080/`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(serveCommand(), rushCommand(), strategiesCommand(), migrateCommand())
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var exit *exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		if exit.text != "" {
+			fmt.Fprintln(stderr, "shop: "+exit.text)
+		}
+		return exit.code
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "shop: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintln(stderr, "shop: "+oneLine(err))
+	return exitHarness
+}
+
+// oneLine is an error as one line, however many it joins.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/loadtest"
+)
+
+// exitCode runs the built program and returns what it printed.
+func exitCode(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	c := shopCommand(t, args...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// TestRush is the main job, as a user runs it: each strategy keeps its
+// promise, with one process and with two, on both engines.
+func TestRush(t *testing.T) {
+	for _, engine := range []string{"embedded", "local"} {
+		for _, processes := range []string{"1", "2"} {
+			t.Run(engine+"/"+processes, func(t *testing.T) {
+				code, stdout, stderr := exitCode(t, "rush", "--engine", engine, "--processes", processes, "--expect", "--json")
+				if code != 0 {
+					t.Fatalf("exit %d: %s %s", code, stderr, stdout)
+				}
+				var report loadtest.Report
+				if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+					t.Fatal(err)
+				}
+				var names []string
+				for _, r := range report.Results {
+					names = append(names, r.Strategy)
+					checkResult(t, r)
+				}
+				want := lockstrategy.Names()
+				if engine == "embedded" {
+					want = slices.DeleteFunc(want, func(name string) bool { return name == "named-lock" }) // MySQL's own
+				}
+				if !slices.Equal(names, want) {
+					t.Errorf("strategies %v, want %v", names, want)
+				}
+			})
+		}
+	}
+}
+
+func checkResult(t *testing.T, r loadtest.Result) {
+	t.Helper()
+	if r.MaxOverlap != 200 {
+		t.Errorf("%s: %d buyers in flight at once, want all 200", r.Strategy, r.MaxOverlap)
+	}
+	if r.Sold != r.Records || r.Lost != 0 || r.Sold+r.SoldOut != 200 {
+		t.Errorf("%s: %+v: answers and records differ", r.Strategy, r)
+	}
+	if r.Promise == verdict.Holds && (r.Leftover != 0 || r.Records != 100 || r.Drift != 0) {
+		t.Errorf("%s: %+v, want 0 left, 100 recorded, drift 0", r.Strategy, r)
+	}
+	if r.Promise == verdict.Oversold && r.Drift <= 0 {
+		t.Errorf("%s: %+v, want drift > 0", r.Strategy, r)
+	}
+}
+
+func TestRushTable(t *testing.T) {
+	code, stdout, _ := exitCode(t, "rush", "--strategy", "none,conditional", "--stock", "20", "--buyers", "40")
+	if code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	for _, want := range []string{
+		"20 on sale, 40 buyers at once, embedded engine, 1 process", "leftover", "records", "oversold", "drift", "sold out",
+		"busy", "errors", "p50", "p99", "purchases/s", "verdict", "conditional", "holds", "none: ",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the table lacks %q:\n%s", want, stdout)
+		}
+	}
+	if strings.Contains(stdout, "\x1b") {
+		t.Error("colours where there is no terminal")
+	}
+}
+
+// TestRushExits: each exit code is seen, and wrong flags are one line that
+// says what to do.
+func TestRushExits(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"demand not above stock", []string{"--strategy", "conditional", "--stock", "10", "--buyers", "10"}, 3, "inconclusive: conditional"},
+		{"one buyer", []string{"--strategy", "mutex", "--stock", "1", "--buyers", "1"}, 3, "inconclusive: mutex"},
+		{"an exhibit alone", []string{"--strategy", "none", "--stock", "1", "--buyers", "1", "--expect"}, 3, "inconclusive: none"},
+		{"unknown strategy", []string{"--strategy", "magic"}, 2, "conditional"},
+		{"unknown engine", []string{"--engine", "magic"}, 2, "embedded"},
+		{"unknown flag", []string{"--magic"}, 2, "--magic"},
+		{"argument", []string{"magic"}, 2, "magic"},
+		{"no stock", []string{"--stock", "0"}, 2, "--stock"},
+		{"no buyers", []string{"--buyers", "0"}, 2, "--buyers"},
+		{"no processes", []string{"--processes", "0"}, 2, "--processes"},
+		{"bad wait", []string{"--wait", "0s"}, 2, "--wait"},
+		{"buy time-out below the wait", []string{"--buy-timeout", "1s"}, 2, "--wait"},
+		{"bad product", []string{"--product", " "}, 2, "--product"},
+		{"bad target", []string{"--target", "ftp://x"}, 2, "http://host:port"},
+		{"target and engine", []string{"--target", "http://127.0.0.1:1", "--engine", "local"}, 2, "--engine"},
+		{"target not there", []string{"--target", "http://127.0.0.1:1", "--strategy", "none"}, 2, "refused"},
+		{"bad database URL", []string{"--db", "postgres://x/y"}, 2, "mysql://"},
+		{"database not there", []string{"--db", "mysql://a:b@127.0.0.1:1/shop"}, 2, "database does not answer"},
+		{"no database named", []string{"--db", "mysql://a:b@127.0.0.1:1"}, 2, "names no database"},
+		{"redis without a database", []string{"--redis", "redis://127.0.0.1:1"}, 2, "--db"},
+		{"a node twice", []string{"--db", "sqlite://" + filepath.Join(t.TempDir(), "x.db"), "--redlock", "redis://127.0.0.1:1,redis://127.0.0.1:1"}, 2, "twice"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, _, stderr := exitCode(t, append([]string{"rush"}, c.args...)...)
+			if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit %d, %q; want %d and one line with %q", code, stderr, c.code, c.says)
+			}
+		})
+	}
+}
+
+// TestRushBrokenPromise: a shop that sells twice under the name of a strategy
+// that promises to hold turns --expect red; without --expect it only shows it.
+func TestRushBrokenPromise(t *testing.T) {
+	base := startServe(t)
+	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/product/buy" {
+			q := r.URL.Query()
+			q.Set("lock", "none") // whatever was asked for
+			r.URL.RawQuery = q.Encode()
+		}
+		forward(w, r, base)
+	}))
+	defer liar.Close()
+	args := []string{"rush", "--target", liar.URL, "--strategy", "conditional"}
+	if code, _, stderr := exitCode(t, args...); code != 0 {
+		t.Errorf("without --expect: exit %d %s", code, stderr)
+	}
+	code, stdout, stderr := exitCode(t, append(args, "--expect")...)
+	if code != exitBroken || !strings.Contains(stderr, "conditional was promised as holds and is oversold") {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// TestRushLost: an acknowledged sale without a record is seen, whether the
+// target shows its history or not.
+func TestRushLost(t *testing.T) {
+	for _, history := range []bool{true, false} {
+		base := startServe(t)
+		forger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path == "/product/buy" && strings.HasSuffix(r.URL.Query().Get("purchaser"), "7"):
+				_, _ = w.Write([]byte(`{"id":999999,"purchaser":"` + r.URL.Query().Get("purchaser") + `","amount":1}`))
+			case r.URL.Path == "/purchase_history" && !history:
+				http.NotFound(w, r)
+			default:
+				forward(w, r, base)
+			}
+		}))
+		code, stdout, stderr := exitCode(t, "rush", "--target", forger.URL, "--strategy", "conditional", "--expect", "--json")
+		forger.Close()
+		var report loadtest.Report
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+			t.Fatalf("%v: %s%s", err, stdout, stderr)
+		}
+		if r := report.Results[0]; code != exitBroken || r.Verdict != verdict.Lost || r.Lost != 20 {
+			t.Errorf("history %v: exit %d, %+v; want 20 lost", history, code, r)
+		}
+	}
+}
+
+// forward hands a request on to the real shop.
+func forward(w http.ResponseWriter, r *http.Request, base string) {
+	out, err := http.NewRequestWithContext(r.Context(), r.Method, base+r.URL.RequestURI(), r.Body)
+	if err != nil {
+		panic(err)
+	}
+	out.Header = r.Header
+	answer, err := http.DefaultClient.Do(out)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer answer.Body.Close()
+	for name, values := range answer.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(w, answer.Body)
+}
+
+// TestNothingLeftBehind: the private servers and their folders are gone after
+// Ctrl-C, and after a SIGKILL that lets the shop do nothing about it.
+func TestNothingLeftBehind(t *testing.T) {
+	for _, c := range []struct {
+		signal syscall.Signal
+		code   int
+	}{{syscall.SIGINT, exitInterrupted}, {syscall.SIGKILL, -1}} {
+		t.Run(c.signal.String(), func(t *testing.T) {
+			tmp := t.TempDir()
+			rush := shopCommand(t, "rush", "--engine", "local", "--processes", "2", "--duration", "1m", "--strategy", "conditional")
+			rush.Env = append(os.Environ(), "TMPDIR="+tmp)
+			if err := rush.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the rush runs", func() bool { return len(processesIn(t, tmp)) >= 7+2 })
+			if err := rush.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = rush.Wait()
+			if got := rush.ProcessState.ExitCode(); got != c.code {
+				t.Errorf("exit %d, want %d", got, c.code)
+			}
+			eventually(t, "no process is left", func() bool { return len(processesIn(t, tmp)) == 0 })
+			eventually(t, "no folder is left", func() bool {
+				left, err := filepath.Glob(filepath.Join(tmp, "oversell-*"))
+				return err == nil && len(left) == 0
+			})
+		})
+	}
+}
+
+// processesIn lists the processes that were started with TMPDIR=dir and have
+// not ended: servers, shop children and janitors, but not the rush itself.
+func processesIn(t *testing.T, dir string) (pids []string) {
+	t.Helper()
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range environments {
+		text, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(text, []byte("TMPDIR="+dir+"\x00")) {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}

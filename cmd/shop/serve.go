@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/engine"
+)
+
+// shutdownPatience is how long running buys may take to finish.
+const shutdownPatience = 10 * time.Second
+
+// listening is the one line on stdout that says where the shop serves; `shop
+// rush --processes` reads it from its children.
+const listening = "listening on "
+
+func serveCommand() *cobra.Command {
+	var (
+		engines engineFlags
+		shops   shopFlags
+		addr    string
+		level   string
+	)
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the shop and its live page",
+		Long: `Serve the shop and its live page until Ctrl-C or SIGTERM; buys in flight have
+10 s to finish.
+
+On another address than loopback, PUT /product/:name asks for
+Authorization: Bearer $SHOP_ADMIN_TOKEN.
+
+The embedded and the local engine start empty and throw their data away. The
+migrations put 100 apples on sale.`,
+		Example: `  shop serve
+  shop serve --engine local --addr 127.0.0.1:9090
+  SHOP_DB_URL=mysql://shop:secret@db:3306/shop SHOP_REDIS_URL=redis://cache:6379 shop serve`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			ctx := c.Context()
+			log, err := newLogger(c.ErrOrStderr(), level)
+			if err == nil {
+				err = shops.check()
+			}
+			if err != nil {
+				return err
+			}
+			config, err := engines.config(c, shops.settings.Wait)
+			if err != nil {
+				return err
+			}
+			e, err := engine.Open(ctx, config)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, e.Close()) }()
+			return serve(ctx, newShop(e, shops, log), addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
+		},
+	}
+	engines.register(c)
+	shops.register(c)
+	preset := os.Getenv("SHOP_ADDR")
+	if preset == "" {
+		preset = "127.0.0.1:8080"
+	}
+	c.Flags().StringVar(&addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
+	c.Flags().StringVar(&level, "log-level", "info", "debug (a line a request), info, warn or error")
+	return c
+}
+
+// serve runs the shop until ctx ends, and then lets running buys finish.
+func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("--addr: %w; give a free address such as 127.0.0.1:0", err)
+	}
+	server := s.server(l.Addr(), token)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	fmt.Fprintf(stdout, "%shttp://%s\n", listening, l.Addr())
+	s.log.Info("serving", "addr", l.Addr().String(), "engine", s.engine.Name)
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.log.Info("stopping: letting running buys finish", "patience", shutdownPatience)
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
+	defer cancel()
+	if err := server.Shutdown(patience); err != nil {
+		return fmt.Errorf("some buys did not finish within %s: %w", shutdownPatience, errors.Join(err, server.Close()))
+	}
+	return nil
+}
+
+// server has the time-outs that a public port needs. The live page's streams
+// lift the write time-out for themselves and end with the shutdown.
+func (s *shop) server(addr net.Addr, token string) *http.Server {
+	server := &http.Server{
+		Handler:           s.handler(addr, token),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      s.flags.buyTimeout + 20*time.Second, // a buy that waits in front of a restock and then buys
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	server.RegisterOnShutdown(s.hub.Close)
+	return server
+}
+
+func newLogger(w io.Writer, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level is %q; give debug, info, warn or error", level)
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+}

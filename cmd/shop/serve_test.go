@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bufio"
+	"database/sql"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/goccy/go-yaml"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// TestGracefulShutdown: on SIGTERM the built program accepts nobody any more,
+// lets the buy in flight finish, and exits with 0.
+func TestGracefulShutdown(t *testing.T) {
+	e := enginetest.Local(t)
+	serve := shopCommand(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, serveArgs(e)...)...)
+	out, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := strings.TrimPrefix(strings.TrimSpace(line), listening)
+
+	// The buy is in flight for certain: it waits for a row that this test holds.
+	db, err := e.DB.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold, err := db.BeginTx(t.Context(), &sql.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.ExecContext(t.Context(), "SELECT id FROM product WHERE name = 'apple' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	bought := make(chan response, 1)
+	go func() { bought <- call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil) }()
+	eventually(t, "the buy is in flight", func() bool {
+		return strings.Contains(string(call(t, http.MethodGet, base+"/metrics", "", nil).body), "shop_buys_in_flight 1")
+	})
+	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "new connections are refused", func() bool {
+		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(base, "http://"), time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	if err := hold.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-bought; r.status != http.StatusOK {
+		t.Errorf("the buy in flight: %d %s, want a sale", r.status, r.body)
+	}
+	if err := serve.Wait(); err != nil {
+		t.Errorf("exit: %v, want 0", err)
+	}
+}
+
+// TestMaxInflight: one buy too many is told busy at once, and when to come back.
+func TestMaxInflight(t *testing.T) {
+	e := enginetest.Local(t)
+	base := startServe(t, append(serveArgs(e), "--max-inflight", "1")...)
+	db, err := e.DB.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold, err := db.BeginTx(t.Context(), &sql.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.ExecContext(t.Context(), "SELECT id FROM product WHERE name = 'apple' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	bought := make(chan response, 1)
+	go func() { bought <- call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil) }()
+	eventually(t, "the buy is in flight", func() bool {
+		return strings.Contains(string(call(t, http.MethodGet, base+"/metrics", "", nil).body), "shop_buys_in_flight 1")
+	})
+	r := call(t, http.MethodGet, base+"/product/buy", "", nil)
+	wantProblem(t, r, http.StatusServiceUnavailable, "busy")
+	if r.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	if err := hold.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-bought; r.status != http.StatusOK {
+		t.Errorf("the buy in flight: %d %s", r.status, r.body)
+	}
+}
+
+// TestAdmin: off loopback a restock needs the token; without one set, nobody can.
+func TestAdmin(t *testing.T) {
+	const token = "s3cret"
+	for _, c := range []struct {
+		name, set, sent string
+		status          int
+	}{
+		{"right token", token, "Bearer " + token, 200},
+		{"wrong token", token, "Bearer other", 401},
+		{"no token sent", token, "", 401},
+		{"no scheme", token, token, 401},
+		{"none set", "", "Bearer ", 401},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("SHOP_ADMIN_TOKEN", c.set)
+			base := startServe(t, "--addr", "0.0.0.0:0")
+			base = "http://127.0.0.1" + base[strings.LastIndex(base, ":"):]
+			r := call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, http.Header{"Authorization": {c.sent}})
+			if r.status != c.status {
+				t.Errorf("%d %s, want %d", r.status, r.body, c.status)
+			}
+			if r.status == http.StatusUnauthorized {
+				wantProblem(t, r, http.StatusUnauthorized, "failed")
+			}
+			if r := call(t, http.MethodGet, base+"/product/buy", "", nil); r.status != http.StatusOK {
+				t.Errorf("a buy needs no token: %d %s", r.status, r.body)
+			}
+		})
+	}
+}
+
+// TestPortTaken: one line, exit 2.
+func TestPortTaken(t *testing.T) {
+	base := startServe(t)
+	code, _, stderr := exitCode(t, "serve", "--addr", strings.TrimPrefix(base, "http://"))
+	if code != exitHarness || !strings.Contains(stderr, "--addr") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit %d, %q; want %d and one line that names --addr", code, stderr, exitHarness)
+	}
+}
+
+// TestOpenAPI: the document has the routes that exist, and no others.
+func TestOpenAPI(t *testing.T) {
+	var document struct {
+		OpenAPI string                    `yaml:"openapi"`
+		Paths   map[string]map[string]any `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal(openAPI, &document); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(document.OpenAPI, "3.1.") {
+		t.Errorf("version %q, want 3.1", document.OpenAPI)
+	}
+	written := map[string]bool{}
+	for path, methods := range document.Paths {
+		for method := range methods {
+			if method != "parameters" {
+				written[strings.ToUpper(method)+" "+path] = true
+			}
+		}
+	}
+	shop := newShop(enginetest.Embedded(t), shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 1}, slog.New(slog.DiscardHandler))
+	var routes gin.RoutesInfo = shop.handler(&net.TCPAddr{}, "").Routes()
+	for _, r := range routes {
+		route := r.Method + " " + strings.ReplaceAll(r.Path, ":name", "{name}")
+		if !written[route] {
+			t.Errorf("%s is served and not in openapi.yaml", route)
+		}
+		delete(written, route)
+	}
+	for route := range written {
+		t.Errorf("%s is in openapi.yaml and not served", route)
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+)
+
+// patience bounds every step of a test that must come soon.
+const patience = 30 * time.Second
+
+// serveArgs make a shop stand on the engine's servers.
+func serveArgs(e *engine.Engine) []string {
+	return []string{"--db", e.URLs.DB, "--redis", e.URLs.Redis, "--redlock", strings.Join(e.URLs.Redlock, ",")}
+}
+
+// startServe runs `shop serve` in this process on a free port until the test
+// ends, and checks that it then exits with 0.
+func startServe(t *testing.T, args ...string) (url string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	var log syncBuffer
+	exit := make(chan int, 1)
+	go func() {
+		exit <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), in, &log)
+		_ = in.Close()
+	}()
+	t.Cleanup(func() {
+		stop()
+		if code := <-exit; code != 0 {
+			t.Errorf("shop serve exited with %d: %s", code, log.String())
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("shop serve said nothing: %s", log.String())
+	}
+	go io.Copy(io.Discard, out)
+	return strings.TrimPrefix(strings.TrimSpace(line), listening)
+}
+
+// syncBuffer is a buffer that a server writes and a test reads.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// binaryDir is where TestMain has room for the program.
+var binaryDir string
+
+// binary builds the program that users run, with the race detector, once a
+// test run.
+var binary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(binaryDir, "shop")
+	if out, err := exec.Command("go", "build", "-race", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the shop: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	silenceLibraries()
+	var err error
+	if binaryDir, err = os.MkdirTemp("", "shop-test-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(binaryDir)
+	os.Exit(code)
+}
+
+// shopCommand is the built program with arguments.
+func shopCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), path, args...)
+}
+
+// response is what a test looks at of an answer.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// call sends one request.
+func call(t *testing.T, method, url, body string, header http.Header) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{answer.StatusCode, answer.Header, text}
+}
+
+// decode reads the body's JSON.
+func decode[T any](t *testing.T, r response) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(r.body, &v); err != nil {
+		t.Fatalf("%v in %.300s", err, r.body)
+	}
+	return v
+}
+
+// eventually polls until done, with a deadline.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/live"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// A shop is the service on one engine. This file is the one place that knows
+// every room.
+type shop struct {
+	engine   *engine.Engine
+	flags    shopFlags
+	log      *slog.Logger
+	metrics  *metrics
+	hub      *live.Hub
+	counter  *purchase.Counter
+	locks    []purchase.Resetter
+	deadline time.Duration // of a readiness check
+}
+
+func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
+	s := &shop{engine: e, flags: f, log: log, metrics: newMetrics(), hub: live.NewHub(), deadline: 2 * time.Second}
+	built, missing := lockstrategy.Build(lockstrategy.Deps{
+		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock,
+		Settings: f.settings, Now: time.Now, Observe: s.lockEvent,
+	})
+	strategies := map[string]purchase.Strategy{}
+	for name, strategy := range built {
+		if lock, ok := strategy.(purchase.Resetter); ok {
+			s.locks = append(s.locks, lock)
+		}
+		strategies[name] = purchase.Idempotent{Strategy: strategy, DB: e.DB}
+	}
+	s.counter = &purchase.Counter{
+		Strategies: strategies, Missing: missing, Resolve: lockstrategy.Resolve,
+		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
+			records, err := purchase.Page(e.DB.WithContext(ctx), name, after, limit)
+			return records, purchase.DatabaseError(ctx, "read the history", err)
+		},
+		Timeout: f.buyTimeout, Seats: make(chan struct{}, f.maxInflight), Watch: s,
+	}
+	return s
+}
+
+// handler has every route of the shop. addr is where it listens, token what
+// admin routes ask for elsewhere than on loopback.
+func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
+	r := gin.New()
+	r.UseRawPath = true // a product may be called "a/b", sent as a%2Fb
+	r.HandleMethodNotAllowed = true
+	r.Use(identify, logRequests(s.log), recoverPanics(s.log), limitBody)
+	r.NoRoute(func(c *gin.Context) {
+		problem.Write(c, http.StatusNotFound, "failed", "no such route; GET /openapi.yaml lists them")
+	})
+	r.NoMethod(func(c *gin.Context) {
+		problem.Write(c, http.StatusMethodNotAllowed, "failed", "this route takes "+c.Writer.Header().Get("Allow"))
+	})
+	s.counter.Routes(r)
+	product.Shelf{
+		DB: s.engine.DB, Restock: s.restock,
+		WriteError: func(c *gin.Context, err error) {
+			purchase.WriteError(c, purchase.DatabaseError(c.Request.Context(), "product", err))
+		},
+	}.Routes(r, adminOnly(addr, token))
+	audit.Routes(r, s.engine.DB)
+	r.GET("/strategies", s.strategies)
+	r.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
+	r.GET("/readyz", s.ready)
+	r.GET("/metrics", gin.WrapH(s.metrics.handler()))
+	r.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openAPI) })
+	s.hub.Routes(r)
+	return r
+}
+
+// restock resets a product with its records and its locks, while no buy of
+// this process is in flight. The locks go first: when their server is down,
+// nothing has changed.
+func (s *shop) restock(ctx context.Context, name string, amount int64) error {
+	return s.counter.Closed(func() error {
+		for _, lock := range s.locks {
+			if err := lock.Reset(ctx, name); err != nil {
+				return fmt.Errorf("nothing was restocked: %w", err)
+			}
+		}
+		return purchase.InLockingTx(ctx, s.engine.DB, func(tx *gorm.DB) error {
+			if err := product.Put(tx, name, amount); err != nil {
+				return purchase.DatabaseError(ctx, "restock", err)
+			}
+			return purchase.DatabaseError(ctx, "clear the records", purchase.Clear(tx, name))
+		})
+	})
+}
+
+// availableStrategy is an entry of the catalogue, and whether it can run here.
+type availableStrategy struct {
+	lockstrategy.Entry
+	Available bool   `json:"available"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+func (s *shop) strategies(c *gin.Context) {
+	var list []availableStrategy
+	for _, e := range lockstrategy.All() {
+		why := s.counter.Missing[e.Name]
+		promise := lockstrategy.Promise{}
+		for fault := range e.Promise {
+			promise[fault] = e.Promised(fault, s.engine.DB.Name())
+		}
+		e.Promise, e.PromiseSQLite = promise, nil // what holds here
+		list = append(list, availableStrategy{e, why == "", why})
+	}
+	c.JSON(http.StatusOK, list)
+}
+
+func (s *shop) ready(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), s.deadline)
+	defer cancel()
+	down := s.engine.Check(ctx)
+	if len(down) == 0 {
+		c.JSON(http.StatusOK, gin.H{"status": "ready"})
+		return
+	}
+	var what []string
+	for _, server := range slices.Sorted(maps.Keys(down)) {
+		what = append(what, "the "+server+" is down: "+down[server].Error())
+	}
+	c.Header("Retry-After", "1")
+	problem.Write(c, http.StatusServiceUnavailable, "failed", strings.Join(what, "; "))
+}
+
+// Called is purchase.Watcher.Called.
+func (s *shop) Called(strategy string, o purchase.Order) {
+	s.metrics.called()
+	s.hub.Publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+}
+
+// Returned is purchase.Watcher.Returned.
+func (s *shop) Returned(strategy string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, called time.Time) {
+	now := time.Now()
+	s.metrics.returned(strategy, r, outcome, now.Sub(called))
+	e := history.Event{
+		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(outcome),
+	}
+	if outcome == purchase.Sold {
+		e.Amount, e.Left = r.Amount, &r.Left
+	}
+	s.hub.Publish(e)
+}
+
+// lockEvent is the lockstrategy.Observer.
+func (s *shop) lockEvent(_ context.Context, e lockstrategy.Event) {
+	s.hub.Publish(history.Event{
+		Kind: history.Kind(e.Kind), At: e.At, Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,
+	})
+}

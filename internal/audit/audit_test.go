@@ -28,10 +28,14 @@ func TestRead(t *testing.T) {
 			{"fresh", "DELETE FROM purchase_history", audit.Report{Stocked: 100, Leftover: 100}},
 			{"another product's record", insert + "('pear', 'a', '2026-01-01', 5, 'x', 0, 0, NULL)", audit.Report{Stocked: 100, Leftover: 100}},
 			{"stock gone, no record", "UPDATE product SET amount = 97", audit.Report{Stocked: 100, Leftover: 97, Drift: -3}},
-			{"records again", insert + "('apple', 'a', '2026-01-01', 2, 'x', 0, 0, NULL), ('apple', 'b', '2026-01-01', 1, 'x', 0, 0, 'k')",
-				audit.Report{Stocked: 100, Leftover: 97, Records: 2, UnitsSold: 3}},
-			{"too many", insert + "('apple', 'c', '2026-01-01', 100, 'x', 0, 0, NULL)",
-				audit.Report{Stocked: 100, Leftover: 97, Records: 3, UnitsSold: 103, Oversold: 3, Drift: 100}},
+			{
+				"records again", insert + "('apple', 'a', '2026-01-01', 2, 'x', 0, 0, NULL), ('apple', 'b', '2026-01-01', 1, 'x', 0, 0, 'k')",
+				audit.Report{Stocked: 100, Leftover: 97, Records: 2, UnitsSold: 3},
+			},
+			{
+				"too many", insert + "('apple', 'c', '2026-01-01', 100, 'x', 0, 0, NULL)",
+				audit.Report{Stocked: 100, Leftover: 97, Records: 3, UnitsSold: 103, Oversold: 3, Drift: 100},
+			},
 		} {
 			exec(c.statement)
 			got, err := audit.Read(t.Context(), db, "apple")

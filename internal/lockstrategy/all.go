@@ -12,6 +12,7 @@ type Need string
 
 // The needs, named as on the command line.
 const (
+	NeedsMySQL   Need = "mysql" // or MariaDB, as the database
 	NeedsRedis   Need = "redis"
 	NeedsRedlock Need = "redlock" // an odd number of independent Redis nodes
 )
@@ -40,6 +41,9 @@ type Entry struct {
 	Needs      []Need  `json:"needs"` // none is an empty list
 	Promise    Promise `json:"promise"`
 
+	// PromiseSQLite is what differs on SQLite, fault by fault.
+	PromiseSQLite Promise `json:"promise_sqlite,omitempty"`
+
 	New func(Deps) purchase.Strategy `json:"-"`
 }
 
@@ -47,6 +51,7 @@ type Entry struct {
 func All() []Entry {
 	const holds = verdict.Holds
 	alwaysHolds := Promise{Rush: holds, TwoProcesses: holds}
+	breaks := Promise{Rush: verdict.Oversold, TwoProcesses: verdict.Oversold}
 	return []Entry{
 		{
 			Name: "none", Family: "no control",
@@ -56,8 +61,31 @@ func All() []Entry {
 			Cost:       "a read and one transaction, no waiting",
 			Source:     "Berenson et al., A Critique of ANSI SQL Isolation Levels, SIGMOD 1995, 4.1 (P4, lost update)",
 			Needs:      []Need{},
-			Promise:    Promise{Rush: verdict.Oversold, TwoProcesses: verdict.Oversold},
+			Promise:    breaks,
 			New:        func(d Deps) purchase.Strategy { return NewNone(d) },
+		},
+		{
+			Name: "transaction", Family: "no control",
+			Summary:       "the same inside one default-isolation transaction",
+			Guarantees:    "all or nothing; not that nobody else reads the same stock",
+			BreaksWhen:    "two buyers at once (MySQL repeatable read, Postgres read committed)",
+			Cost:          "as none",
+			Source:        "Berenson et al., SIGMOD 1995, 4.2; MySQL 8.0 Reference Manual, 17.7.2.3",
+			Needs:         []Need{},
+			Promise:       breaks,
+			PromiseSQLite: alwaysHolds, // it refuses the second writer
+			New:           func(d Deps) purchase.Strategy { return NewTransaction(d) },
+		},
+		{
+			Name: "early-unlock", Family: "no control",
+			Summary:    "a good lock, released before the commit",
+			Guarantees: "nothing, in spite of the lock",
+			BreaksWhen: "two buyers at once; the most repeated real bug",
+			Cost:       "that of the lock",
+			Source:     "spring-framework issue 23549; Redisson issue 2183",
+			Needs:      []Need{},
+			Promise:    breaks,
+			New:        func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		},
 		{
 			Name: "mutex", Family: "in-process",
@@ -69,6 +97,17 @@ func All() []Entry {
 			Needs:      []Need{},
 			Promise:    Promise{Rush: holds, TwoProcesses: verdict.Oversold},
 			New:        func(d Deps) purchase.Strategy { return NewMutex(d) },
+		},
+		{
+			Name: "queue", Family: "in-process",
+			Summary:    "one goroutine a product sells in turn (conditional update)",
+			Guarantees: "the statement holds; the queue spares the database the contention",
+			BreaksWhen: "never; a crash loses only unacknowledged buyers",
+			Cost:       "one sale at a time a product and process",
+			Source:     "Thompson, Single Writer Principle, Mechanical Sympathy, 2011",
+			Needs:      []Need{},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
 		},
 		{
 			Name: "for-update", Family: "SQL",
@@ -102,6 +141,39 @@ func All() []Entry {
 			Needs:      []Need{},
 			Promise:    alwaysHolds,
 			New:        func(d Deps) purchase.Strategy { return NewConditional(d) },
+		},
+		{
+			Name: "check-after", Family: "SQL",
+			Summary:    "decrement first, roll back when below zero",
+			Guarantees: "the decrement is one statement under the row's lock",
+			BreaksWhen: "never (single primary)",
+			Cost:       "as conditional; late buyers write and roll back",
+			Source:     "MySQL 8.0 Reference Manual, 17.7.3, Locks Set by Different SQL Statements in InnoDB",
+			Needs:      []Need{},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
+		},
+		{
+			Name: "serializable", Family: "SQL",
+			Summary:    "naive code at SERIALIZABLE, retried on 1213 / 40001",
+			Guarantees: "the sales are as if made one after the other",
+			BreaksWhen: "never; busy under contention",
+			Cost:       "deadlock victims: the most rounds lost of all",
+			Source:     "MySQL 8.0 Reference Manual, 17.7.2.1 and 17.7.5.3",
+			Needs:      []Need{},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewSerializable(d) },
+		},
+		{
+			Name: "named-lock", Family: "SQL",
+			Summary:    "MySQL GET_LOCK, the section on the lock's own connection",
+			Guarantees: "one buyer at a time on one server; lock and writes share a session",
+			BreaksWhen: "never (single server): lock and writes die together",
+			Cost:       "a waiting buyer keeps a connection; two round trips",
+			Source:     "MySQL 8.0 Reference Manual, 14.14, Locking Functions",
+			Needs:      []Need{NeedsMySQL},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewNamedLock(d) },
 		},
 		{
 			Name: "redis", Family: "Redis lock",
@@ -160,10 +232,21 @@ func ByName(name string) (Entry, bool) {
 	return all[i], true
 }
 
+// Promised is the verdict promised under a fault on a database, "mysql" or
+// "sqlite"; "" where the catalogue makes no promise.
+func (e Entry) Promised(fault Fault, database string) verdict.Verdict {
+	if v, ok := e.PromiseSQLite[fault]; ok && database == "sqlite" {
+		return v
+	}
+	return e.Promise[fault]
+}
+
 // Missing says which server the entry needs and d has not, or "".
 func (e Entry) Missing(d Deps) string {
 	for _, need := range e.Needs {
 		switch {
+		case need == NeedsMySQL && d.DB.Name() != "mysql":
+			return "the database is not MySQL or MariaDB; use --engine local, or set --db or SHOP_DB_URL"
 		case need == NeedsRedis && d.Redis == nil:
 			return "no Redis is configured; set --redis or SHOP_REDIS_URL"
 		case need == NeedsRedlock && len(d.Redlock) == 0:

@@ -13,6 +13,7 @@ package lockstrategy
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -28,15 +29,22 @@ func NewConditional(d Deps) *Conditional { return &Conditional{d} }
 
 // Buy is purchase.Strategy.Buy.
 func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, arrived, cancel := s.deps.patience(ctx)
+	return s.deps.takeIfLeft(ctx, o, "conditional", s.deps.Now())
+}
+
+// takeIfLeft takes the units and inserts the record. since is when the buyer
+// began to wait.
+func (d Deps) takeIfLeft(ctx context.Context, o purchase.Order, strategy string, since time.Time) (purchase.Receipt, error) {
+	ctx, arrived, cancel := d.patience(ctx)
 	defer cancel()
-	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "conditional"}
-	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: strategy}
+	err := purchase.InTx(ctx, d.DB, func(tx *gorm.DB) error {
 		took, err := product.TakeIfLeft(tx, o.Product, o.Amount)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "take the units", err)
 		}
-		receipt.Waited = arrived()
+		arrived()
+		receipt.Waited = d.Now().Sub(since)
 		// Ours when it took some: the row is locked until the commit.
 		p, err := product.ByName(tx, o.Product)
 		if err != nil {
@@ -46,7 +54,7 @@ func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (purchase.Recei
 			return fmt.Errorf("%w: %d left", purchase.ErrSoldOut, p.Amount)
 		}
 		receipt.Left = p.Amount
-		return purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
+		return purchase.Insert(ctx, tx, o.IdempotencyKey, d.Now(), &receipt)
 	})
 	if err != nil {
 		return purchase.Receipt{}, err

@@ -17,7 +17,6 @@ package lockstrategy
 
 import (
 	"context"
-	"fmt"
 
 	"gorm.io/gorm"
 
@@ -26,33 +25,29 @@ import (
 )
 
 // ForUpdate locks the product's row.
-type ForUpdate struct{ deps Deps }
+type ForUpdate struct {
+	deps    Deps
+	section purchase.Section
+}
 
 // NewForUpdate needs the database.
-func NewForUpdate(d Deps) *ForUpdate { return &ForUpdate{d} }
+func NewForUpdate(d Deps) *ForUpdate { return &ForUpdate{d, d.section("for-update")} }
 
 // Buy is purchase.Strategy.Buy.
-func (s *ForUpdate) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+func (s *ForUpdate) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
 	ctx, arrived, cancel := s.deps.patience(ctx)
 	defer cancel()
-	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "for-update"}
-	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+	err = purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, o.Product)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read the stock for update", err)
 		}
-		receipt.Waited = arrived()
-		if p.Amount < o.Amount {
-			return fmt.Errorf("%w: %d left", purchase.ErrSoldOut, p.Amount)
+		waited := arrived()
+		if err := purchase.Check(p, o); err != nil {
+			return err
 		}
-		receipt.Left = p.Amount - o.Amount
-		if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {
-			return purchase.DatabaseError(ctx, "write the stock", err)
-		}
-		return purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
+		receipt, err = s.section.Write(ctx, tx, p, o, waited)
+		return err
 	})
-	if err != nil {
-		return purchase.Receipt{}, err
-	}
-	return receipt, nil
+	return receipt, err
 }

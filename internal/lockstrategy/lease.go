@@ -46,7 +46,7 @@ type Locked struct {
 }
 
 func newLocked(d Deps, name string, l Locker) *Locked {
-	return &Locked{deps: d, locker: l, section: purchase.Section{DB: d.DB, Strategy: name, Now: d.Now}}
+	return &Locked{deps: d, locker: l, section: d.section(name)}
 }
 
 // Buy is purchase.Strategy.Buy.
@@ -54,7 +54,7 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	event := Event{Kind: Waiting, Strategy: s.section.Strategy, Product: o.Product, Purchaser: o.Purchaser}
 	s.deps.observe(ctx, event)
 	start := s.deps.Now()
-	lease, err := s.lock(ctx, o.Product)
+	lease, err := lockWithin(ctx, s.deps.Settings.Wait, s.locker, o.Product)
 	if err != nil {
 		return purchase.Receipt{}, fmt.Errorf("lock: %w", err)
 	}
@@ -76,11 +76,11 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	return s.section.Sell(ctx, o, waited)
 }
 
-// lock waits at most Settings.Wait.
-func (s *Locked) lock(ctx context.Context, product string) (Lease, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.deps.Settings.Wait, purchase.ErrBusy)
+// lockWithin waits at most so long, and then returns ErrBusy.
+func lockWithin(ctx context.Context, wait time.Duration, l Locker, product string) (Lease, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, purchase.ErrBusy)
 	defer cancel()
-	return s.locker.Lock(ctx, product)
+	return l.Lock(ctx, product)
 }
 
 // Reset is purchase.Resetter.Reset: it frees the product's lock, whoever holds it.

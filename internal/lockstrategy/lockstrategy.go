@@ -19,6 +19,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/purchase"
 )
 
 // Deps is what a strategy may be built from. A nil connection means that the
@@ -74,6 +76,11 @@ type Event struct {
 // An Observer is told of each lock event while the buyer waits; it must be
 // quick and may be called by many goroutines at once.
 type Observer func(ctx context.Context, e Event)
+
+// section is the naive section, recorded under a strategy's name.
+func (d Deps) section(strategy string) purchase.Section {
+	return purchase.Section{DB: d.DB, Strategy: strategy, Now: d.Now}
+}
 
 // observe tells the observer, if there is one.
 func (d Deps) observe(ctx context.Context, e Event) {

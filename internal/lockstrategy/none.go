@@ -19,7 +19,7 @@ type None struct{ section purchase.Section }
 
 // NewNone needs the database.
 func NewNone(d Deps) *None {
-	return &None{purchase.Section{DB: d.DB, Strategy: "none", Now: d.Now}}
+	return &None{d.section("none")}
 }
 
 // Buy is purchase.Strategy.Buy.

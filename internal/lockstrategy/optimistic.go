@@ -15,9 +15,7 @@ package lockstrategy
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"gorm.io/gorm"
@@ -26,14 +24,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// maxPause is the most that a buyer pauses between two rounds. At 64 ms a
-// thousand buyers of 500 units starve each other: most rounds stand in line for
-// the row only to find it changed. At 256 ms all 500 are sold in 2 to 3 s
-// (shop rush --engine local --strategy optimistic --buyers 1000 --stock 500).
-const maxPause = 256 * time.Millisecond
-
 // errStale: another buyer wrote first.
-var errStale = errors.New("the product has a newer version")
+var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBusy)
 
 // Optimistic retries until Settings.Wait is over.
 type Optimistic struct{ deps Deps }
@@ -42,22 +34,13 @@ type Optimistic struct{ deps Deps }
 func NewOptimistic(d Deps) *Optimistic { return &Optimistic{d} }
 
 // Buy is purchase.Strategy.Buy.
-func (s *Optimistic) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+func (s *Optimistic) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
 	start := s.deps.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.deps.Settings.Wait, purchase.ErrBusy)
-	defer cancel()
-	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
-		receipt, err := s.round(ctx, o, s.deps.Now().Sub(start))
-		// SQLite refuses a second writer where other engines make it wait.
-		if !errors.Is(err, errStale) && (!errors.Is(err, purchase.ErrBusy) || ctx.Err() != nil) {
-			return receipt, err
-		}
-		select {
-		case <-time.After(rand.N(pause)):
-		case <-ctx.Done():
-			return purchase.Receipt{}, fmt.Errorf("retry: %w", context.Cause(ctx))
-		}
-	}
+	err = s.deps.retry(ctx, func(ctx context.Context) error {
+		receipt, err = s.round(ctx, o, s.deps.Now().Sub(start))
+		return err
+	})
+	return receipt, err
 }
 
 // round reads once and tries to write once. errStale when somebody was faster.
@@ -66,8 +49,8 @@ func (s *Optimistic) round(ctx context.Context, o purchase.Order, waited time.Du
 	if err != nil {
 		return purchase.Receipt{}, purchase.DatabaseError(ctx, "read the stock", err)
 	}
-	if p.Amount < o.Amount {
-		return purchase.Receipt{}, fmt.Errorf("%w: %d left", purchase.ErrSoldOut, p.Amount)
+	if err := purchase.Check(p, o); err != nil {
+		return purchase.Receipt{}, err
 	}
 	receipt := purchase.Receipt{
 		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,

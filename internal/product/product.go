@@ -110,6 +110,17 @@ func TakeIfLeft(tx *gorm.DB, name string, units int64) (bool, error) {
 	return done.RowsAffected == 1, done.Error
 }
 
+// Take takes units from the stock without looking how many are left: it may
+// fall below zero until the transaction of tx ends. ErrNotFound if there is no
+// such product.
+func Take(tx *gorm.DB, name string, units int64) error {
+	done := tx.Exec("UPDATE product SET amount = amount - ? WHERE name = ?", units, name)
+	if done.Error == nil && done.RowsAffected != 1 {
+		return fmt.Errorf("%w: %q", ErrNotFound, name)
+	}
+	return done.Error
+}
+
 // Put creates the product or resets it: stock = stocked = amount. Version and
 // fence go on counting, so that a writer from before the reset stays refused.
 func Put(tx *gorm.DB, name string, amount int64) error {

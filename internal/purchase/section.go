@@ -23,26 +23,41 @@ type Section struct {
 // Sell runs the section once. waited is how long the buyer stood in line
 // before; it goes into the record and the receipt. The errors are those of
 // Strategy.Buy.
-func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (Receipt, error) {
+func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (receipt Receipt, _ error) {
 	p, err := product.ByName(s.DB.WithContext(ctx), o.Product) // a statement of its own
 	if err != nil {
 		return Receipt{}, DatabaseError(ctx, "read the stock", err)
 	}
-	if p.Amount < o.Amount {
-		return Receipt{}, fmt.Errorf("%w: %d left", ErrSoldOut, p.Amount)
-	}
-	receipt := Receipt{
-		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,
-		Left: p.Amount - o.Amount, Strategy: s.Strategy, Waited: waited,
+	if err := Check(p, o); err != nil {
+		return Receipt{}, err
 	}
 	err = InTx(ctx, s.DB, func(tx *gorm.DB) error {
-		if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {
-			return DatabaseError(ctx, "write the stock", err)
-		}
-		return Insert(ctx, tx, o.IdempotencyKey, s.Now(), &receipt)
+		receipt, err = s.Write(ctx, tx, p, o, waited)
+		return err
 	})
 	if err != nil {
 		return Receipt{}, err
 	}
 	return receipt, nil
+}
+
+// Check is ErrSoldOut when p, as it was read, has less than the order asks for.
+func Check(p product.Product, o Order) error {
+	if p.Amount < o.Amount {
+		return fmt.Errorf("%w: %d left", ErrSoldOut, p.Amount)
+	}
+	return nil
+}
+
+// Write writes the stock computed from p, as it was read, and inserts the
+// record. Nothing guards it but what the caller has done.
+func (s Section) Write(ctx context.Context, tx *gorm.DB, p product.Product, o Order, waited time.Duration) (Receipt, error) {
+	receipt := Receipt{
+		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,
+		Left: p.Amount - o.Amount, Strategy: s.Strategy, Waited: waited,
+	}
+	if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {
+		return Receipt{}, DatabaseError(ctx, "write the stock", err)
+	}
+	return receipt, Insert(ctx, tx, o.IdempotencyKey, s.Now(), &receipt)
 }

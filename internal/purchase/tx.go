@@ -11,15 +11,16 @@ import (
 	"github.com/oversell/oversell/internal/sqlerror"
 )
 
-// InTx runs fn in one transaction of the database's default isolation and
-// commits it. When fn returns an error, or panics, the transaction is rolled
+// InTx runs fn in one transaction and commits it; of the database's default
+// isolation, unless options say otherwise (SQLite's driver ignores them: its
+// transactions are serializable). When fn returns an error, or panics, the transaction is rolled
 // back and the error returned as it is. When the commit fails and the server
 // did not say so itself, the error is ErrUnknownOutcome.
 //
 // A context that ends rolls the transaction back. A commit that was sent is
 // not interrupted: neither driver passes a context to COMMIT.
-func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
-	tx := db.WithContext(ctx).Begin()
+func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
+	tx := db.WithContext(ctx).Begin(options...)
 	if tx.Error != nil {
 		return DatabaseError(ctx, "begin", tx.Error)
 	}

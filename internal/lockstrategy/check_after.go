@@ -1,0 +1,55 @@
+// check-after: take the units first, look afterwards, roll back when the stock
+// has gone below zero.
+//
+// Guarantees:  the decrement is one statement under the row's lock, and nobody
+//              sees a stock below zero: it is rolled back before the commit.
+// Breaks when: never, on a single primary. Without the transaction, or with a
+//              column that cannot go below zero (UNSIGNED), it is another story.
+// Cost:        as conditional; and every buyer after the last unit writes, locks
+//              the row and rolls back.
+// Source:      MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL
+//              Statements in InnoDB".
+
+package lockstrategy
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// CheckAfter decrements without looking.
+type CheckAfter struct{ deps Deps }
+
+// NewCheckAfter needs the database.
+func NewCheckAfter(d Deps) *CheckAfter { return &CheckAfter{d} }
+
+// Buy is purchase.Strategy.Buy.
+func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, arrived, cancel := s.deps.patience(ctx)
+	defer cancel()
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "check-after"}
+	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		if err := product.Take(tx, o.Product, o.Amount); err != nil {
+			return purchase.DatabaseError(ctx, "take the units", err)
+		}
+		receipt.Waited = arrived()
+		p, err := product.ByName(tx, o.Product)
+		if err != nil {
+			return purchase.DatabaseError(ctx, "read what is left", err)
+		}
+		if p.Amount < 0 {
+			return fmt.Errorf("%w: %d left", purchase.ErrSoldOut, p.Amount+o.Amount)
+		}
+		receipt.Left = p.Amount
+		return purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
+	})
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	return receipt, nil
+}

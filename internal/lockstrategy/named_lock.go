@@ -1,0 +1,80 @@
+// named-lock: MySQL's GET_LOCK, with the section on the lock's own connection.
+//
+// Guarantees:  one buyer of a product at a time on one server, whatever the
+//              number of processes. Lock and writes share a session: when the
+//              session dies, the lock is freed and the transaction rolled back
+//              together, so nobody writes under a lock that it has lost.
+// Breaks when: never, on a single server. Names are the server's, not the
+//              database's; a Galera node or a proxy that spreads statements over
+//              connections knows nothing of them.
+// Cost:        each waiter keeps a connection of the pool; two round trips.
+// Source:      MySQL 8.0 Reference Manual, 14.14, "Locking Functions";
+//              MariaDB documentation, GET_LOCK.
+
+package lockstrategy
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// NamedLock holds a lock of the database server.
+type NamedLock struct {
+	deps    Deps
+	section purchase.Section
+}
+
+// NewNamedLock needs MySQL or MariaDB.
+func NewNamedLock(d Deps) *NamedLock { return &NamedLock{d, d.section("named-lock")} }
+
+// lockName is of the length that MySQL takes: 64 characters.
+func lockName(product string) string {
+	sum := sha256.Sum256([]byte(product))
+	return "shop:" + hex.EncodeToString(sum[:16])
+}
+
+// Buy is purchase.Strategy.Buy.
+func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
+	ctx, arrived, cancel := s.deps.patience(ctx)
+	defer cancel()
+	pool, err := s.deps.DB.DB()
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return purchase.Receipt{}, purchase.DatabaseError(ctx, "connect", err)
+	}
+	defer conn.Close()
+	var got sql.NullInt64
+	err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lockName(o.Product), s.deps.Settings.Wait.Seconds()).Scan(&got)
+	if err != nil {
+		return purchase.Receipt{}, purchase.DatabaseError(ctx, "get the lock", err)
+	}
+	if got.Int64 != 1 { // 0: timed out; NULL: killed
+		return purchase.Receipt{}, fmt.Errorf("get the lock: %w", purchase.ErrBusy)
+	}
+	defer release(ctx, conn, o.Product)
+	section := s.section
+	section.DB = s.deps.DB.WithContext(ctx) // a copy, for this buyer alone
+	section.DB.Statement.ConnPool = conn
+	return section.Sell(ctx, o, arrived())
+}
+
+// release frees the lock, after the commit. A connection that cannot say that
+// it did must not go back to the pool: it would keep the lock.
+func release(ctx context.Context, conn *sql.Conn, product string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	var freed sql.NullInt64
+	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", lockName(product)).Scan(&freed)
+	if err != nil || freed.Int64 != 1 {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it
+	}
+}

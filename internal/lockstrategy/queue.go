@@ -1,0 +1,118 @@
+// queue: buyers of one product line up in memory, and one goroutine a product
+// sells to them in turn, by the conditional update.
+//
+// Guarantees:  the statement keeps the stock right, whatever the number of
+//              processes; the queue only spares the database the contention.
+// Breaks when: never. A crash loses the buyers in the queue, none of whom was
+//              told anything.
+// Cost:        one sale at a time a product and process: no faster than one
+//              round trip after the other.
+// Source:      the single writer: Thompson, "Single Writer Principle", Mechanical
+//              Sympathy, 2011; the statement is that of conditional.
+
+package lockstrategy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// Queue sells one product one buyer at a time.
+type Queue struct {
+	deps Deps
+
+	mu        sync.Mutex
+	byProduct map[string][]*queued // an entry is there while a goroutine sells the product
+}
+
+// queued is one buyer in line.
+type queued struct {
+	ctx    context.Context
+	order  purchase.Order
+	since  time.Time
+	answer chan answer // of capacity 1: the seller never waits for a buyer
+}
+
+type answer struct {
+	receipt purchase.Receipt
+	err     error
+}
+
+// NewQueue needs the database.
+func NewQueue(d Deps) *Queue {
+	return &Queue{deps: d, byProduct: map[string][]*queued{}}
+}
+
+// Buy is purchase.Strategy.Buy.
+func (s *Queue) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	b := &queued{ctx: ctx, order: o, since: s.deps.Now(), answer: make(chan answer, 1)}
+	s.join(b)
+	waiting, cancel := context.WithTimeoutCause(ctx, s.deps.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	select {
+	case a := <-b.answer:
+		return a.receipt, a.err
+	case <-waiting.Done():
+		if s.leave(b) {
+			return purchase.Receipt{}, fmt.Errorf("queue: %w", context.Cause(waiting))
+		}
+	}
+	a := <-b.answer // its turn has come already, and ends within the bounds of the seller
+	return a.receipt, a.err
+}
+
+// join lines the buyer up, and starts the product's goroutine if there is none.
+func (s *Queue) join(b *queued) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := b.order.Product
+	line, selling := s.byProduct[name]
+	s.byProduct[name] = append(line, b)
+	if !selling {
+		go s.sell(name)
+	}
+}
+
+// leave takes the buyer out of the line, unless its turn has come.
+func (s *Queue) leave(b *queued) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := b.order.Product
+	i := slices.Index(s.byProduct[name], b)
+	if i < 0 {
+		return false
+	}
+	s.byProduct[name] = slices.Delete(s.byProduct[name], i, i+1)
+	return true
+}
+
+// sell serves one product until nobody is in line.
+func (s *Queue) sell(name string) {
+	for {
+		b := s.next(name)
+		if b == nil {
+			return
+		}
+		receipt, err := s.deps.takeIfLeft(b.ctx, b.order, "queue", b.since)
+		b.answer <- answer{receipt, err}
+	}
+}
+
+// next takes the first out of the line; nil when it is empty, and then the
+// line is gone.
+func (s *Queue) next(name string) *queued {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := s.byProduct[name]
+	if len(line) == 0 {
+		delete(s.byProduct, name)
+		return nil
+	}
+	s.byProduct[name] = line[1:]
+	return line[0]
+}

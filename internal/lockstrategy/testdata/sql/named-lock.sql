@@ -1,0 +1,7 @@
+SELECT GET_LOCK('shop:3a7bd3e2360a3d29eea436fcfb7e44c7', 5);
+SELECT * FROM `product` WHERE name = 'apple' LIMIT 1;
+START TRANSACTION;
+UPDATE product SET amount = 99 WHERE id = 1;
+INSERT INTO `purchase_history` (`product_name`,`purchaser`,`purchase_time`,`amount`,`strategy`,`idempotency_key`,`left_after`,`waited_ms`) VALUES ('apple','ann','2026-01-02 03:04:05.000006',1,'named-lock',NULL,99,0);
+COMMIT;
+SELECT RELEASE_LOCK('shop:3a7bd3e2360a3d29eea436fcfb7e44c7');

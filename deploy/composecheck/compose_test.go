@@ -1,0 +1,196 @@
+// Package composecheck tests docker-compose.yml where no Docker engine is.
+//
+// The loader is the one that docker compose uses, and it validates against the
+// compose-spec JSON schema. What it cannot know, whether the images exist and
+// the containers start, is not shown here.
+package composecheck
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+const root = "../.."
+
+// pinned is a tag with a patch version: two dots, and never latest.
+var pinned = regexp.MustCompile(`:v?\d+\.\d+\.\d+(-[a-z0-9.]+)?$`)
+
+func TestComposeFile(t *testing.T) {
+	t.Parallel()
+	for _, fault := range faults(read(t, "docker-compose.yml")) {
+		t.Error(fault)
+	}
+}
+
+func TestDockerfileIsPinned(t *testing.T) {
+	t.Parallel()
+	for _, fault := range unpinnedStages(string(read(t, "Dockerfile"))) {
+		t.Error(fault)
+	}
+}
+
+// TestFaultsAreSeen breaks the file in one place and wants exactly the fault
+// that this makes.
+func TestFaultsAreSeen(t *testing.T) {
+	t.Parallel()
+	sound := string(read(t, "docker-compose.yml"))
+	for _, tt := range []struct{ name, old, new, want string }{
+		{"schema", "    build: .", "    built: .", "services.shop.built"},
+		{"no image", "    image: prom/prometheus:v3.5.0\n", "", `service "prometheus" has neither an image nor a build context`},
+		{"latest", "prom/prometheus:v3.5.0", "prom/prometheus:latest", "prometheus: image prom/prometheus:latest is not pinned"},
+		{"minor version only", "mysql:8.4.10", "mysql:8.4", "mysql: image mysql:8.4 is not pinned"},
+		{"no health check", "[CMD, wget, -q, -O, /dev/null, http://127.0.0.1:9090/-/ready]", "[NONE]", "prometheus: no health check"},
+		{"started, not healthy", "condition: service_healthy", "condition: service_started", "shop: waits for mysql to be service_started"},
+		{"unknown dependency", "      redlock5: *healthy", "      redlock6: *healthy", `service "shop" depends on undefined service "redlock6"`},
+		{"not waited for", "      redlock5: *healthy\n", "", "shop: uses redlock5 and does not wait for it"},
+		{"unknown server", "redis://redis:6379", "redis://cache:6379", `shop: SHOP_REDIS_URL names "cache", which is no service`},
+		{"other port", `"127.0.0.1:8080:8080"`, `"127.0.0.1:8081:8080"`, "shop: 8080 is not published"},
+		{"open to the network", `"127.0.0.1:9090:9090"`, `"9090:9090"`, "prometheus: port 9090 is published on every address"},
+		{"a node less", "  redlock1: *redis\n", "", `service "shop" depends on undefined service "redlock1"`},
+		{"a node more", "  redlock1: *redis\n", "  redlock1: *redis\n  redlock6: *redis\n", "7 Redis nodes, want 6"},
+		{"no token", "${SHOP_ADMIN_TOKEN:-workshop}", "${SHOP_ADMIN_TOKEN}", "shop: without SHOP_ADMIN_TOKEN set nobody can restock"},
+		{"missing file", "./deploy/prometheus.yml", "./deploy/prometheus.yaml", "prometheus: ../../deploy/prometheus.yaml is mounted and is not there"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			broken := strings.Replace(sound, tt.old, tt.new, 1)
+			if broken == sound {
+				t.Fatalf("docker-compose.yml has no %q to break", tt.old)
+			}
+			got := faults([]byte(broken))
+			if !slices.ContainsFunc(got, func(fault string) bool { return strings.Contains(fault, tt.want) }) {
+				t.Errorf("got %q, want one with %q", got, tt.want)
+			}
+		})
+	}
+	if got := unpinnedStages("FROM golang:1.26 AS build\nFROM build\nFROM alpine\n"); len(got) != 2 {
+		t.Errorf("unpinned stages: got %q, want golang:1.26 and alpine", got)
+	}
+}
+
+// faults loads a compose file with an empty environment, as for somebody who
+// set nothing, and says what is wrong with it.
+func faults(file []byte) (found []string) {
+	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	project, err := loader.LoadWithContext(context.Background(), types.ConfigDetails{
+		WorkingDir:  root,
+		ConfigFiles: []types.ConfigFile{{Filename: "docker-compose.yml", Content: file}},
+		Environment: types.Mapping{},
+	})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	redis := 0
+	for _, name := range slices.Sorted(maps.Keys(project.Services)) {
+		service := project.Services[name]
+		if service.Build == nil && !pinned.MatchString(service.Image) {
+			wrong("%s: image %s is not pinned to a patch version", name, service.Image)
+		}
+		if strings.HasPrefix(service.Image, "redis:") {
+			redis++
+		}
+		check := service.HealthCheck
+		if check == nil || check.Disable || len(check.Test) < 2 {
+			wrong("%s: no health check", name)
+		}
+		for _, other := range slices.Sorted(maps.Keys(service.DependsOn)) {
+			if condition := service.DependsOn[other].Condition; condition != types.ServiceConditionHealthy {
+				wrong("%s: waits for %s to be %s", name, other, condition)
+			}
+		}
+		for _, port := range service.Ports {
+			if port.HostIP != "127.0.0.1" {
+				wrong("%s: port %s is published on every address", name, port.Published)
+			}
+		}
+		for _, volume := range service.Volumes {
+			if volume.Type != types.VolumeTypeBind {
+				continue
+			}
+			if _, err := os.Stat(volume.Source); err != nil {
+				wrong("%s: %s is mounted and is not there", name, volume.Source)
+			}
+		}
+	}
+	if redis != 6 {
+		wrong("%d Redis nodes, want 6: one, and five for Redlock", redis)
+	}
+	return append(found, shopFaults(project)...)
+}
+
+// shopFaults looks at what the shop is told of the others.
+func shopFaults(project *types.Project) (found []string) {
+	wrong := func(format string, args ...any) { found = append(found, "shop: "+fmt.Sprintf(format, args...)) }
+	shop := project.Services["shop"]
+	if !slices.ContainsFunc(shop.Ports, func(p types.ServicePortConfig) bool { return p.Published == "8080" && p.Target == 8080 }) {
+		wrong("8080 is not published")
+	}
+	if token := shop.Environment["SHOP_ADMIN_TOKEN"]; token == nil || *token == "" {
+		wrong("without SHOP_ADMIN_TOKEN set nobody can restock")
+	}
+	for variable, nodes := range map[string]int{"SHOP_DB_URL": 1, "SHOP_REDIS_URL": 1, "SHOP_REDLOCK_URLS": 5} {
+		value := shop.Environment[variable]
+		if value == nil {
+			wrong("%s is not set", variable)
+			continue
+		}
+		hosts := map[string]bool{}
+		for address := range strings.SplitSeq(*value, ",") {
+			u, err := url.Parse(address)
+			if err != nil {
+				wrong("%s: %v", variable, err)
+				continue
+			}
+			host := u.Hostname()
+			hosts[host] = true
+			if _, ok := project.Services[host]; !ok {
+				wrong("%s names %q, which is no service", variable, host)
+			} else if _, ok := shop.DependsOn[host]; !ok {
+				wrong("uses %s and does not wait for it", host)
+			}
+		}
+		if len(hosts) != nodes {
+			wrong("%s names %d servers, want %d", variable, len(hosts), nodes)
+		}
+	}
+	return found
+}
+
+// unpinnedStages finds each FROM that names neither an earlier stage nor a
+// patch version.
+func unpinnedStages(dockerfile string) (found []string) {
+	stages := map[string]bool{}
+	for line := range strings.Lines(dockerfile) {
+		words := strings.Fields(line)
+		if len(words) < 2 || !strings.EqualFold(words[0], "FROM") {
+			continue
+		}
+		if image := words[1]; !stages[image] && !pinned.MatchString(image) {
+			found = append(found, "Dockerfile: image "+image+" is not pinned to a patch version")
+		}
+		if len(words) == 4 {
+			stages[words[3]] = true
+		}
+	}
+	return found
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}

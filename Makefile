@@ -1,0 +1,43 @@
+.PHONY: help rush serve test servers lint vuln generate bench k6 build clean
+.DEFAULT_GOAL := help
+
+TOOL := go tool -modfile=tools/go.mod
+
+help: ## show this list
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+rush: ## a crowd on every strategy, nothing to install
+	go run ./cmd/shop rush
+
+serve: ## the shop and its live page on http://127.0.0.1:8080
+	go run ./cmd/shop serve
+
+test: servers lint ## install the servers where it can, then lint and test everything with -race
+	go test -race -timeout 20m ./...
+	cd deploy/composecheck && go test ./...
+
+servers: ## install MariaDB and Redis, or print how to
+	@tools/install-servers.sh
+
+lint: ## go vet, staticcheck, gofumpt
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }
+
+vuln: ## known vulnerabilities of what is called; asks vuln.go.dev
+	$(TOOL) govulncheck ./...
+
+generate: ## write the tables that come from the catalogue
+	go generate ./...
+
+bench: servers ## the benchmarks of docs/benchmarks.md; takes a quarter of an hour
+	OVERSELL_BENCH_RECORDS=$${OVERSELL_BENCH_RECORDS:-10000000} go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./...
+
+k6: ## the rush as a k6 script, at a shop that serves on 8080
+	cd loadtest/k6 && go tool k6 run --no-usage-report rush.js
+
+build: ## bin/shop
+	go build -o bin/shop ./cmd/shop
+
+clean: ## remove what build made
+	rm -rf bin

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Installs what the tests run against and is not there yet: MariaDB, Redis and a
+# C compiler for the race detector. Where it may not, it prints how to.
+set -eu
+PATH=$PATH:/usr/sbin:/usr/local/sbin
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+packages=
+have mariadbd || have mysqld || packages="$packages mariadb-server"
+have redis-server || have valkey-server || packages="$packages redis-server"
+have gcc || have clang || packages="$packages gcc libc6-dev"
+[ -n "$packages" ] || exit 0
+
+root=
+if [ "$(id -u)" -ne 0 ]; then
+	if have sudo && sudo -n true 2>/dev/null; then root=sudo; else root=none; fi
+fi
+if ! have apt-get || [ "$root" = none ]; then
+	cat >&2 <<HELP
+The tests need:$packages. Get it with one of
+  sudo apt-get install$packages
+  brew install mariadb redis
+or run them in a container:
+  docker run --rm -v "\$PWD":/src -w /src golang:1.26 make test
+HELP
+	exit 1
+fi
+
+# The packages would start servers on the usual ports; the tests start private
+# ones. Debian asks policy-rc.d first (invoke-rc.d(8)).
+if [ ! -e /usr/sbin/policy-rc.d ]; then
+	printf '#!/bin/sh\nexit 101\n' | $root tee /usr/sbin/policy-rc.d >/dev/null
+	$root chmod +x /usr/sbin/policy-rc.d
+	trap '$root rm -f /usr/sbin/policy-rc.d' EXIT
+fi
+echo "installing$packages" >&2
+$root apt-get update -qq
+# shellcheck disable=SC2086 # a list of words
+DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $packages >/dev/null

@@ -105,12 +105,16 @@ func (s *shop) restock(ctx context.Context, name string, amount int64) error {
 				return fmt.Errorf("nothing was restocked: %w", err)
 			}
 		}
-		return purchase.InLockingTx(ctx, s.engine.DB, func(tx *gorm.DB) error {
+		err := purchase.InLockingTx(ctx, s.engine.DB, func(tx *gorm.DB) error {
 			if err := product.Put(tx, name, amount); err != nil {
 				return purchase.DatabaseError(ctx, "restock", err)
 			}
 			return purchase.DatabaseError(ctx, "clear the records", purchase.Clear(tx, name))
 		})
+		if err == nil {
+			s.hub.Publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
+		}
+		return err
 	})
 }
 

@@ -8,18 +8,21 @@ import "time"
 // A Kind is what happened.
 type Kind string
 
-// The kinds, in the order in which they occur in one buy. Waiting to Released
+// The kinds, in the order in which they occur in one buy. Waiting to Lost
 // come from strategies with a lock.
 const (
 	Call     Kind = "call"
 	Waiting  Kind = "waiting"
 	Acquired Kind = "acquired"
-	Lost     Kind = "lost" // the lease was found gone
-	Released Kind = "released"
+	Released Kind = "released" // about to be given back: this buyer writes no more
+	Lost     Kind = "lost"     // the lease was found gone
 	Return   Kind = "return"
+
+	// Restocked is of no buyer: the product's books start afresh, with Amount units.
+	Restocked Kind = "restocked"
 )
 
-// An Event is one step of one buyer.
+// An Event is one step of one buyer, or a restock.
 type Event struct {
 	Kind      Kind      `json:"kind"`
 	At        time.Time `json:"at"`
@@ -28,6 +31,6 @@ type Event struct {
 	Purchaser string    `json:"purchaser"`
 	Token     string    `json:"token,omitempty"`   // what the lock knows its holder by
 	Outcome   string    `json:"outcome,omitempty"` // of a return
-	Amount    int64     `json:"amount,omitempty"`  // units, of a sale
+	Amount    int64     `json:"amount,omitempty"`  // units, of a sale or a restock
 	Left      *int64    `json:"left,omitempty"`    // units left, as the seller saw it; of a sale
 }

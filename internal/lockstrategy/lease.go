@@ -62,13 +62,16 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	s.deps.observe(ctx, event)
 
 	defer func() { // after the commit, never before it
+		// Told before it is done: who sees acquired..released of two buyers
+		// overlap has seen two holders, and not the order of two messages.
+		event.Kind = Released
+		s.deps.observe(ctx, event)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		event.Kind = Released
 		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
 			event.Kind = Lost // the sale stands: its fate was decided by the commit
+			s.deps.observe(ctx, event)
 		}
-		s.deps.observe(ctx, event)
 	}()
 	waited := s.deps.Now().Sub(start)
 	ctx, cancel := lease.Context(ctx)

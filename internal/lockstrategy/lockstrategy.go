@@ -59,8 +59,8 @@ type EventKind string
 const (
 	Waiting  EventKind = "waiting"
 	Acquired EventKind = "acquired"
-	Lost     EventKind = "lost" // found gone at the release, or earlier
-	Released EventKind = "released"
+	Released EventKind = "released" // about to be given back: this buyer writes no more
+	Lost     EventKind = "lost"     // found gone at the release
 )
 
 // An Event is one step of one buyer at one lock.

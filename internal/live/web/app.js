@@ -9,6 +9,7 @@ const lanes = new Map(); // strategy -> lane
 let catalogue = [];
 let product = 'apple';
 let dropped = 0;
+let stocked = Infinity; // units of the current product
 let dirty = true; // something happened since the books were read
 
 function element(tag, className, text) {
@@ -21,8 +22,8 @@ function element(tag, className, text) {
 function lane(name) {
   if (lanes.has(name)) return lanes.get(name);
   const entry = catalogue.find((s) => s.name === name) || { summary: '' };
-  const l = { root: element('article', 'lane'), strip: element('div', 'strip'), counts: element('p', 'counts'),
-    count: Object.fromEntries(outcomes.map((o) => [o, 0])), waiting: new Set(), holding: new Set(), mostHolders: 0, locks: false };
+  const l = { root: element('article', 'lane'), strip: element('div', 'strip'), counts: element('p', 'counts'), locks: false };
+  empty(l);
   const title = element('div');
   title.append(element('h3', '', name), element('p', 'does', entry.summary));
   l.strip.setAttribute('aria-hidden', 'true'); // the counts say it in words
@@ -35,18 +36,32 @@ function lane(name) {
   return l;
 }
 
+function empty(l) {
+  Object.assign(l, { count: Object.fromEntries(outcomes.map((o) => [o, 0])), units: 0, waiting: new Set(), holding: new Set(), mostHolders: 0, lost: 0, ended: false });
+  l.strip.replaceChildren();
+}
+
 function take(e) {
   if (e.product !== product) return;
+  if (e.kind === 'restocked') {
+    stocked = e.amount;
+    dirty = true;
+    for (const l of lanes.values()) l.ended = true; // a lane keeps its last crowd until its next one
+    return;
+  }
   const l = lane(e.strategy);
+  if (l.ended) empty(l);
   const who = e.purchaser + ' ' + (e.token || '');
   if (e.kind === 'waiting') { l.locks = true; l.waiting.add(e.purchaser); }
   if (e.kind === 'acquired') { l.waiting.delete(e.purchaser); l.holding.add(who); l.mostHolders = Math.max(l.mostHolders, l.holding.size); }
-  if (e.kind === 'released' || e.kind === 'lost') l.holding.delete(who);
+  if (e.kind === 'released') l.holding.delete(who);
+  if (e.kind === 'lost') l.lost++;
   if (e.kind === 'return') {
     l.waiting.delete(e.purchaser);
     const outcome = outcomes.includes(e.outcome) ? e.outcome : 'failed';
     l.count[outcome]++;
-    l.strip.append(element('span', 'dot ' + outcome));
+    l.units += e.amount || 0;
+    l.strip.append(element('span', 'dot ' + (outcome === 'sold' && l.units > stocked ? 'over' : outcome)));
     while (l.strip.childElementCount > shown) l.strip.firstChild.remove();
     dirty = true;
   }
@@ -61,8 +76,9 @@ function showCounts(l) {
     c.prepend(element('b', '', String(l.count[o])));
     l.counts.append(c);
   }
+  if (l.units > stocked) l.counts.append(element('span', 'holders two', `${l.units - stocked} units more than there were`));
   if (!l.locks) return;
-  const text = `${l.waiting.size} waiting, ${l.holding.size} holding`;
+  const text = `${l.waiting.size} waiting, ${l.holding.size} holding` + (l.lost ? `, ${l.lost} leases lost` : '');
   const h = element('span', 'holders', l.mostHolders > 1 ? `${text}; there were ${l.mostHolders} holders at once` : text);
   if (l.mostHolders > 1) h.classList.add('two');
   l.counts.append(h);
@@ -94,6 +110,7 @@ async function showBooks() {
     return;
   }
   for (const name of ['stocked', 'leftover', 'units_sold', 'records']) $(name).textContent = b[name];
+  stocked = b.stocked;
   let word = 'the books agree', detail = 'sold + left = stocked', good = true;
   if (b.oversold > 0) [word, detail, good] = [`oversold by ${b.oversold}`, `drift +${b.drift}: sold + left is above what there was`, false];
   else if (b.drift > 0) [word, detail, good] = [`drift +${b.drift}`, 'updates of the stock were lost: it could have oversold', false];

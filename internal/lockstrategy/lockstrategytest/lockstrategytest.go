@@ -136,8 +136,9 @@ func crowd(t *testing.T, shops []purchase.Strategy, name string, buyers int, uni
 func rush(t *testing.T, w *world, instances int, promise verdict.Verdict) {
 	const stocked, buyers = 20, 60
 	var shops []purchase.Strategy
+	inside := &holders{}
 	for range instances {
-		shops = append(shops, w.instance(30*time.Second, nil))
+		shops = append(shops, w.instance(30*time.Second, inside.observe))
 	}
 	for range rounds {
 		w.stock(t, "apple", stocked)
@@ -150,6 +151,9 @@ func rush(t *testing.T, w *world, instances int, promise verdict.Verdict) {
 		if books.Records != count[purchase.Sold] {
 			t.Errorf("%d records, %d acknowledged", books.Records, count[purchase.Sold])
 		}
+		if most := inside.most(); most > 1 && promise == verdict.Holds {
+			t.Errorf("%d holders at once", most)
+		}
 		switch {
 		case promise.Keeps(got):
 			return
@@ -158,6 +162,30 @@ func rush(t *testing.T, w *world, instances int, promise verdict.Verdict) {
 		}
 	}
 	t.Fatalf("promised as %s, and %d rushes did not show it", promise, rounds)
+}
+
+// holders counts who is inside, by the lock events.
+type holders struct {
+	mu            sync.Mutex
+	now, mostEver int
+}
+
+func (h *holders) observe(_ context.Context, e lockstrategy.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch e.Kind {
+	case lockstrategy.Acquired:
+		h.now++
+		h.mostEver = max(h.mostEver, h.now)
+	case lockstrategy.Released:
+		h.now--
+	}
+}
+
+func (h *holders) most() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mostEver
 }
 
 func soldOutAtZero(t *testing.T, w *world) {

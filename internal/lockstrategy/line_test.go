@@ -3,6 +3,7 @@ package lockstrategy
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,14 +58,14 @@ func TestPollerHandsOn(t *testing.T) {
 		const poll = 2 * time.Millisecond
 		for _, here := range []bool{true, false} {
 			p := newPoller(Settings{Poll: poll})
-			free := false
+			var free atomic.Bool
 			got := make(chan time.Time, 1)
 			go func() {
-				_ = p.obtain(t.Context(), "apple", func() (bool, error) { return free, nil })
+				_ = p.obtain(t.Context(), "apple", func() (bool, error) { return free.Load(), nil })
 				got <- time.Now()
 			}()
 			time.Sleep(10 * poll) // of the bubble's clock
-			free = true
+			free.Store(true)
 			freed := time.Now()
 			limit := poll * 3 / 2
 			if here {

@@ -27,26 +27,33 @@ import (
 )
 
 // NewRedis needs the database and one Redis.
-func NewRedis(d Deps) *Locked {
-	return newLocked(d, "redis", &redisLocker{
-		redis: d.Redis, locks: redislock.New(d.Redis), ttl: d.Settings.LeaseTTL, poller: newPoller(d.Settings),
-	})
-}
+func NewRedis(d Deps) *Locked { return newLocked(d, "redis", newRedisLocker(d, "redis")) }
 
 type redisLocker struct {
-	redis  redis.UniversalClient
-	locks  *redislock.Client
-	ttl    time.Duration
-	poller poller
+	strategy string
+	redis    redis.UniversalClient
+	locks    *redislock.Client
+	ttl      time.Duration
+	poller   poller
 }
 
-func redisKey(product string) string { return "shop:lock:redis:{" + product + "}" }
+func newRedisLocker(d Deps, strategy string) *redisLocker {
+	return &redisLocker{strategy, d.Redis, redislock.New(d.Redis), d.Settings.LeaseTTL, newPoller(d.Settings)}
+}
+
+func (r *redisLocker) key(product string) string {
+	return "shop:lock:" + r.strategy + ":{" + product + "}"
+}
 
 func (r *redisLocker) Lock(ctx context.Context, product string) (Lease, error) {
-	var lock *redislock.Lock
+	var (
+		lock  *redislock.Lock
+		asked time.Time
+	)
 	err := r.poller.obtain(ctx, product, func() (bool, error) {
 		var err error
-		lock, err = r.locks.Obtain(ctx, redisKey(product), r.ttl, nil) // nil: one try
+		asked = time.Now()
+		lock, err = r.locks.Obtain(ctx, r.key(product), r.ttl, nil) // nil: one try
 		if errors.Is(err, redislock.ErrNotObtained) {
 			return false, nil
 		}
@@ -55,17 +62,18 @@ func (r *redisLocker) Lock(ctx context.Context, product string) (Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &redisLease{lock, product, r.poller}, nil
+	return &redisLease{lock, product, asked, r.poller}, nil
 }
 
 // Reset deletes the key, whoever holds it.
 func (r *redisLocker) Reset(ctx context.Context, product string) error {
-	return serverError("redis", r.redis.Del(ctx, redisKey(product)).Err())
+	return serverError("redis", r.redis.Del(ctx, r.key(product)).Err())
 }
 
 type redisLease struct {
 	lock    *redislock.Lock
 	product string
+	asked   time.Time // just before the grant: the lease ends no earlier than one TTL from then
 	poller  poller
 }
 

@@ -387,6 +387,10 @@ func cancelWhileHolding(t *testing.T, w *world) {
 	}
 }
 
+// blindRelease are the exhibits that lostLease must catch: they free a lock
+// that is not theirs any more.
+var blindRelease = map[string]bool{"setnx": true, "setnx-expire": true, "getset": true, "setnx-ttl": true}
+
 // lostLease: when the lock's server forgets, a second buyer comes in beside
 // the first. The first one's release must leave the second one's lock alone.
 func lostLease(t *testing.T, w *world) {
@@ -416,14 +420,22 @@ func lostLease(t *testing.T, w *world) {
 	}()
 	expect(t, events, lockstrategy.Acquired, "buyer-2") // two holders, as the catalogue warns
 	hangUp()
-	expect(t, events, lockstrategy.Lost, "buyer-1")
+	if !blindRelease[w.entry.Name] {
+		expect(t, events, lockstrategy.Lost, "buyer-1")
+	}
 	if err := receive(t, first, "the first holder"); err == nil {
 		t.Error("the first holder sold, though the row was locked")
 	}
-	third := w.instance(300*time.Millisecond, nil)
-	if _, err := third.Buy(t.Context(), order("apple", 3, 1)); !errors.Is(err, purchase.ErrBusy) {
-		t.Errorf("a third buyer: %v, want ErrBusy: the first one's release freed the second one's lock", err)
+	ctx, goHome := context.WithCancel(t.Context())
+	third := make(chan error, 1)
+	go func() {
+		_, err := w.instance(300*time.Millisecond, observe).Buy(ctx, order("apple", 3, 1))
+		third <- err
+	}()
+	if got, want := cameIn(t, events, third), blindRelease[w.entry.Name]; got != want {
+		t.Errorf("the first one's release freed the second one's lock: %v, want %v", got, want)
 	}
+	goHome()
 	stuck.release()
 	if err := receive(t, second, "the second holder"); err != nil {
 		t.Errorf("the second holder: %v", err)

@@ -3,11 +3,13 @@ package lockstrategytest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
 )
 
 // stuck keeps a product's row locked, so that whoever is inside the critical
@@ -100,6 +102,27 @@ func expect(t *testing.T, events <-chan lockstrategy.Event, kind lockstrategy.Ev
 			}
 		case <-deadline:
 			t.Fatalf("%s: no event %q within %s", purchaser, kind, patience)
+		}
+	}
+}
+
+// cameIn tells whether buyer-3 was granted the lock before its Buy returned.
+func cameIn(t *testing.T, events <-chan lockstrategy.Event, returned <-chan error) bool {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case e := <-events:
+			if e.Kind == lockstrategy.Acquired && e.Purchaser == "buyer-3" {
+				return true
+			}
+		case err := <-returned:
+			if !errors.Is(err, purchase.ErrBusy) {
+				t.Errorf("the third buyer: %v, want ErrBusy", err)
+			}
+			return false
+		case <-deadline:
+			t.Fatalf("the third buyer: nothing within %s", patience)
 		}
 	}
 }

@@ -1,0 +1,57 @@
+// getset: the key's value is the time at which the lock ends, by the clock of
+// the client that took it; whoever finds it past takes it over with GETSET.
+// Exhibit: a TTL before Redis had one for this.
+//
+// Guarantees:  one buyer of a product at a time, while all clients' clocks agree
+//              and every section ends within the TTL. Of two that take over at
+//              once GETSET shows one that it came second.
+// Breaks when: B's clock runs ahead by the TTL: it takes over a lock that A
+//              holds. The section outlives the TTL. And the one that came second
+//              has overwritten the time of the first; DEL asks nobody.
+// Cost:        one to three round trips to take, one to free.
+// Source:      Redis documentation, SETNX, "Handling deadlocks" (C1 to C5).
+
+package lockstrategy
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// NewGetSet needs the database and one Redis. Its clock is Deps.Now.
+func NewGetSet(d Deps) *Locked {
+	return newLocked(d, "getset", &polled{
+		strategy: "getset", redis: d.Redis, poller: newPoller(d.Settings),
+		take: d.takeOver,
+		free: deleteBlindly(d.Redis),
+	})
+}
+
+// takeOver takes a key that is free or whose time is past.
+func (d Deps) takeOver(ctx context.Context, key string) (string, bool, error) {
+	until := strconv.FormatInt(d.Now().Add(d.Settings.LeaseTTL).UnixMilli(), 10)
+	if taken, err := d.Redis.SetNX(ctx, key, until, 0).Result(); err != nil || taken {
+		return until, taken, err
+	}
+	seen, err := d.Redis.Get(ctx, key).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", false, nil // freed meanwhile: another try
+	}
+	if err != nil || !d.past(seen) {
+		return "", false, err
+	}
+	before, err := d.Redis.GetSet(ctx, key, until).Result()
+	if errors.Is(err, redis.Nil) {
+		return until, true, nil
+	}
+	return until, err == nil && d.past(before), err
+}
+
+// past tells whether a key's time is over by this client's clock.
+func (d Deps) past(value string) bool {
+	until, err := strconv.ParseInt(value, 10, 64)
+	return err == nil && until <= d.Now().UnixMilli()
+}

@@ -1,0 +1,43 @@
+// token-get-del: the key holds a random token; its owner compares it, then
+// deletes the key: two commands. Exhibit: a check that is not atomic.
+//
+// Guarantees:  one buyer of a product at a time, while every section ends within
+//              the TTL; almost never frees the lock of another.
+// Breaks when: as redis; and step 1, A reads its own token with GET; step 2, the
+//              lease runs out; step 3, B takes the key; step 4, A sends DEL.
+// Cost:        three round trips to Redis.
+// Source:      Redis documentation, "Distributed Locks with Redis", section
+//              "Correct Implementation with a Single Instance": why the release
+//              is a script.
+
+package lockstrategy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// NewTokenGetDel needs the database and one Redis.
+func NewTokenGetDel(d Deps) *Locked {
+	return newLocked(d, "token-get-del", &polled{
+		strategy: "token-get-del", redis: d.Redis, poller: newPoller(d.Settings),
+		take: func(ctx context.Context, key string) (string, bool, error) {
+			token := rand.Text()
+			taken, err := d.Redis.SetNX(ctx, key, token, d.Settings.LeaseTTL).Result()
+			return token, taken, err
+		},
+		free: func(ctx context.Context, key, token string) error {
+			held, err := d.Redis.Get(ctx, key).Result()
+			if errors.Is(err, redis.Nil) || (err == nil && held != token) {
+				return ErrNotHeld
+			}
+			if err != nil {
+				return serverError("redis", err)
+			}
+			return serverError("redis", d.Redis.Del(ctx, key).Err()) // whose it is by now
+		},
+	})
+}

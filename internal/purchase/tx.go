@@ -53,16 +53,21 @@ func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) e
 		if err := conn.Exec("BEGIN IMMEDIATE").Error; err != nil {
 			return DatabaseError(ctx, "begin immediate", err)
 		}
+		// The end is not interrupted: the connection goes back to the pool.
+		uncancelled := conn.WithContext(context.WithoutCancel(ctx))
 		open := true
 		defer func() {
-			if open { // also when ctx has ended: the connection goes back to the pool
-				conn.WithContext(context.WithoutCancel(ctx)).Exec("ROLLBACK")
+			if open {
+				uncancelled.Exec("ROLLBACK")
 			}
 		}()
 		if err := fn(conn); err != nil {
 			return err
 		}
-		if err := conn.Exec("COMMIT").Error; err != nil {
+		if ctx.Err() != nil { // as database/sql does in Commit
+			return DatabaseError(ctx, "commit", ctx.Err())
+		}
+		if err := uncancelled.Exec("COMMIT").Error; err != nil {
 			return commitError(ctx, err)
 		}
 		open = false

@@ -1,0 +1,73 @@
+package localserver
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMissingProgram: the error says how to get it.
+func TestMissingProgram(t *testing.T) {
+	_, err := program("apt-get install nonesuch", "nonesuch-server", "nonesuchd")
+	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "apt-get install nonesuch") {
+		t.Errorf("%v, want ErrMissing with the line that installs it", err)
+	}
+}
+
+func newGroup(t *testing.T) *Group {
+	t.Helper()
+	g, err := NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(g.dir); !os.IsNotExist(err) {
+			t.Errorf("the group's folder is still there: %v", err)
+		}
+	})
+	return g
+}
+
+// TestStop: a child that ends by itself on SIGTERM is told apart from one that
+// has to be killed.
+func TestStop(t *testing.T) {
+	g := newGroup(t)
+	willing, err := g.Start(exec.Command("sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = willing.Stop(10 * time.Second) // it may not have set its trap yet: either end is one
+	deaf, err := g.Start(exec.Command("sh", "-c", "trap '' TERM; kill -STOP $$"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := deaf.Stop(50 * time.Millisecond); err == nil {
+		t.Error("a child that had to be killed was reported as ended by itself")
+	}
+	for _, p := range []*Process{willing, deaf} {
+		select {
+		case <-p.Done():
+		default:
+			t.Error("Stop returned before the child had ended")
+		}
+	}
+}
+
+// TestFailedStart: a server that ends at once is an error with its last words.
+func TestFailedStart(t *testing.T) {
+	g := newGroup(t)
+	p, err := g.Start(exec.Command("sh", "-c", "exit 3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.ready("thing", "/nonexistent", 10*time.Second, func() error { return errors.New("not yet") })
+	if err == nil || !strings.Contains(err.Error(), "thing ended while starting") {
+		t.Errorf("%v, want that it ended", err)
+	}
+}

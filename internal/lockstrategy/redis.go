@@ -29,6 +29,9 @@ import (
 // NewRedis needs the database and one Redis.
 func NewRedis(d Deps) *Locked { return newLocked(d, "redis", newRedisLocker(d, "redis")) }
 
+// NewRedisLocker is the lock of redis by itself, without a section.
+func NewRedisLocker(d Deps) Locker { return newRedisLocker(d, "redis") }
+
 type redisLocker struct {
 	strategy string
 	redis    redis.UniversalClient

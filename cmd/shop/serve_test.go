@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"database/sql"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,9 +13,30 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/goccy/go-yaml"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
+
+// heldUpBuy starts a buy that waits for a row which this test holds, and
+// returns once it is in flight.
+func heldUpBuy(t *testing.T, e *engine.Engine, base string) (bought <-chan response, letGo func()) {
+	t.Helper()
+	hold := e.DB.Begin()
+	if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan response, 1)
+	go func() { answer <- call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil) }()
+	eventually(t, "the buy is in flight", func() bool {
+		return strings.Contains(string(call(t, http.MethodGet, base+"/metrics", "", nil).body), "shop_buys_in_flight 1")
+	})
+	return answer, func() {
+		if err := hold.Rollback().Error; err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 // TestGracefulShutdown: on SIGTERM the built program accepts nobody any more,
 // lets the buy in flight finish, and exits with 0.
@@ -36,23 +56,7 @@ func TestGracefulShutdown(t *testing.T) {
 	}
 	base := strings.TrimPrefix(strings.TrimSpace(line), listening)
 
-	// The buy is in flight for certain: it waits for a row that this test holds.
-	db, err := e.DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	hold, err := db.BeginTx(t.Context(), &sql.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := hold.ExecContext(t.Context(), "SELECT id FROM product WHERE name = 'apple' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	bought := make(chan response, 1)
-	go func() { bought <- call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil) }()
-	eventually(t, "the buy is in flight", func() bool {
-		return strings.Contains(string(call(t, http.MethodGet, base+"/metrics", "", nil).body), "shop_buys_in_flight 1")
-	})
+	bought, letGo := heldUpBuy(t, e, base)
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +67,7 @@ func TestGracefulShutdown(t *testing.T) {
 		}
 		return err != nil
 	})
-	if err := hold.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	letGo()
 	if r := <-bought; r.status != http.StatusOK {
 		t.Errorf("the buy in flight: %d %s, want a sale", r.status, r.body)
 	}
@@ -78,30 +80,13 @@ func TestGracefulShutdown(t *testing.T) {
 func TestMaxInflight(t *testing.T) {
 	e := enginetest.Local(t)
 	base := startServe(t, append(serveArgs(e), "--max-inflight", "1")...)
-	db, err := e.DB.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	hold, err := db.BeginTx(t.Context(), &sql.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := hold.ExecContext(t.Context(), "SELECT id FROM product WHERE name = 'apple' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	bought := make(chan response, 1)
-	go func() { bought <- call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil) }()
-	eventually(t, "the buy is in flight", func() bool {
-		return strings.Contains(string(call(t, http.MethodGet, base+"/metrics", "", nil).body), "shop_buys_in_flight 1")
-	})
+	bought, letGo := heldUpBuy(t, e, base)
 	r := call(t, http.MethodGet, base+"/product/buy", "", nil)
 	wantProblem(t, r, http.StatusServiceUnavailable, "busy")
 	if r.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	if err := hold.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	letGo()
 	if r := <-bought; r.status != http.StatusOK {
 		t.Errorf("the buy in flight: %d %s", r.status, r.body)
 	}

@@ -15,6 +15,7 @@ serve: ## the shop and its live page on http://127.0.0.1:8080
 test: servers lint ## install the servers where it can, then lint and test everything with -race
 	go test -race -timeout 20m ./...
 	cd deploy/composecheck && go test ./...
+	loadtest/k6/check.sh
 
 servers: ## install MariaDB and Redis, or print how to
 	@tools/install-servers.sh

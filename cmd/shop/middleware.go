@@ -74,7 +74,7 @@ func limitBody(c *gin.Context) {
 // users can call, and elsewhere only who has the token. Without a token set,
 // nobody.
 func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+	if isLoopback(addr) {
 		return func(*gin.Context) {}
 	}
 	return func(c *gin.Context) {
@@ -86,4 +86,9 @@ func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
 		problem.Write(c, http.StatusUnauthorized, "failed",
 			"this route needs Authorization: Bearer with the shop's SHOP_ADMIN_TOKEN")
 	}
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }

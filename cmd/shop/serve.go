@@ -83,6 +83,9 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	if err != nil {
 		return fmt.Errorf("--addr: %w; give a free address such as 127.0.0.1:0", err)
 	}
+	if token == "" && !isLoopback(l.Addr()) {
+		s.log.Warn("SHOP_ADMIN_TOKEN is not set: nobody can restock, since this address is not loopback")
+	}
 	server := s.server(l.Addr(), token)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()

@@ -41,7 +41,7 @@ func TestRush(t *testing.T) {
 		for _, processes := range []string{"1", "2"} {
 			t.Run(engine+"/"+processes, func(t *testing.T) {
 				code, stdout, stderr := exitCode(t, "rush", "--engine", engine, "--processes", processes, "--expect", "--json",
-					"--wait", "20s", "--buy-timeout", "40s") // the race detector is slow
+					"--wait", "1m", "--buy-timeout", "2m", "--lease", "2m") // the race detector is slow, and so may the machine be
 				if code != 0 {
 					t.Fatalf("exit %d: %s %s", code, stderr, stdout)
 				}

@@ -137,7 +137,7 @@ func openRedis(address string, contextTimeout bool) (*redis.Client, error) {
 	}
 	o.MaxRetries = -1 // a lock's script must not run twice unseen
 	o.ContextTimeoutEnabled = contextTimeout
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = 2*time.Second, 2*time.Second, 2*time.Second
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = 2*time.Second, 5*time.Second, 5*time.Second
 	o.DialerRetries = 1
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

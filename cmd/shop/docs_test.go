@@ -61,8 +61,11 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 // promised shows a break in bold, and what differs on SQLite.
 func promised(e lockstrategy.Entry, f lockstrategy.Fault) string {
 	show := func(v verdict.Verdict) string {
-		if v == verdict.Holds {
+		switch v {
+		case verdict.Holds:
 			return string(v)
+		case "":
+			return "most times"
 		}
 		return "**" + string(v) + "**"
 	}

@@ -131,7 +131,9 @@ func (s *shop) strategies(c *gin.Context) {
 		why := s.counter.Missing[e.Name]
 		promise := lockstrategy.Promise{}
 		for fault := range e.Promise {
-			promise[fault] = e.Promised(fault, s.engine.DB.Name())
+			if v := e.Promised(fault, s.engine.DB.Name()); v != "" {
+				promise[fault] = v
+			}
 		}
 		e.Promise, e.PromiseSQLite = promise, nil // what holds here
 		list = append(list, availableStrategy{e, why == "", why})

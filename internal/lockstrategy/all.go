@@ -41,7 +41,8 @@ type Entry struct {
 	Needs      []Need  `json:"needs"` // none is an empty list
 	Promise    Promise `json:"promise"`
 
-	// PromiseSQLite is what differs on SQLite, fault by fault.
+	// PromiseSQLite is what differs on SQLite, fault by fault; "" where a run
+	// there may show it or not.
 	PromiseSQLite Promise `json:"promise_sqlite,omitempty"`
 
 	New func(Deps) purchase.Strategy `json:"-"`
@@ -78,14 +79,15 @@ func All() []Entry {
 		},
 		{
 			Name: "early-unlock", Family: "no control",
-			Summary:    "a good lock, released before the commit",
-			Guarantees: "nothing, in spite of the lock",
-			BreaksWhen: "two buyers at once; the most repeated real bug",
-			Cost:       "that of the lock",
-			Source:     "spring-framework issue 23549; Redisson issue 2183",
-			Needs:      []Need{},
-			Promise:    breaks,
-			New:        func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
+			Summary:       "a good lock, released before the commit",
+			Guarantees:    "nothing, in spite of the lock",
+			BreaksWhen:    "two buyers at once; the most repeated real bug",
+			Cost:          "that of the lock",
+			Source:        "spring-framework issue 23549; Redisson issue 2183",
+			Needs:         []Need{},
+			Promise:       breaks,
+			PromiseSQLite: Promise{Rush: ""}, // its gap is some 50 us there: one rush in twenty gets by
+			New:           func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		},
 		{
 			Name: "mutex", Family: "in-process",

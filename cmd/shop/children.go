@@ -70,8 +70,8 @@ func startShop(ctx context.Context, group *localserver.Group, child *exec.Cmd) (
 			return "", nil, fmt.Errorf("a shop process did not start: %q", first)
 		}
 		return url, process, nil
-	case <-time.After(30 * time.Second):
-		return "", nil, errors.New("a shop process did not serve within 30s")
+	case <-time.After(time.Minute):
+		return "", nil, errors.New("a shop process did not serve within a minute")
 	case <-ctx.Done():
 		return "", nil, ctx.Err()
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every step of a test that must come soon.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // serveArgs make a shop stand on the engine's servers.
 func serveArgs(e *engine.Engine) []string {

@@ -52,7 +52,7 @@ func (r *Redis) Start() (err error) {
 	if r.Process, err = r.group.Start(exec.Command(r.command[0], r.command[1:]...)); err != nil {
 		return err
 	}
-	return r.ready("redis-server", r.logFile, 10*time.Second, r.ping)
+	return r.ready("redis-server", r.logFile, 30*time.Second, r.ping)
 }
 
 // ping speaks one inline command, so that this room needs no client.

@@ -21,6 +21,7 @@ import (
 type answer struct {
 	start, end time.Time
 	outcome    purchase.Outcome
+	purchaser  string  // who asked, whatever the receipt says
 	receipt    receipt // of a sale
 	detail     string  // of anything that is no sale
 }
@@ -167,6 +168,9 @@ func (g *startGate) connect(baseURL string) {
 // sale may have been made.
 func readAnswer(r *vegeta.Result) answer {
 	a := answer{start: r.Timestamp, end: r.Timestamp.Add(r.Latency)}
+	if u, err := url.Parse(r.URL); err == nil {
+		a.purchaser = u.Query().Get("purchaser")
+	}
 	var problem struct {
 		Outcome purchase.Outcome `json:"outcome"`
 		Detail  string           `json:"detail"`
@@ -179,6 +183,8 @@ func readAnswer(r *vegeta.Result) answer {
 		a.outcome = purchase.Sold
 		if err := json.Unmarshal(r.Body, &a.receipt); err != nil {
 			a.outcome, a.detail = purchase.Failed, "200 with a body that is no receipt: "+err.Error()
+		} else if a.receipt.ID <= 0 {
+			a.outcome, a.detail = purchase.Failed, "200 with a receipt that has no id"
 		}
 		return a
 	}

@@ -1,11 +1,14 @@
 package loadtest
 
 import (
+	"context"
+	"maps"
 	"testing"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
+	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -53,6 +56,7 @@ func TestReadAnswer(t *testing.T) {
 		want   purchase.Outcome
 	}{
 		{"sold", vegeta.Result{Code: 200, Body: []byte(`{"id":1,"purchaser":"a","amount":1}`)}, purchase.Sold},
+		{"an empty receipt", vegeta.Result{Code: 200, Body: []byte(`{}`)}, purchase.Failed},
 		{"200 around something else", vegeta.Result{Code: 200, Body: []byte(`thanks`)}, purchase.Failed},
 		{"the problem's word wins", vegeta.Result{Code: 409, Body: []byte(`{"outcome":"lock_lost"}`)}, purchase.LockLost},
 		{"a word that is none", vegeta.Result{Code: 409, Body: []byte(`{"outcome":"magic"}`)}, purchase.SoldOut},
@@ -66,4 +70,34 @@ func TestReadAnswer(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got.outcome, c.want)
 		}
 	}
+}
+
+// TestLost: a record vouches for one receipt, and for the buyer who asked.
+func TestLost(t *testing.T) {
+	sold := func(asked string, id int64) answer {
+		return answer{outcome: purchase.Sold, purchaser: asked, receipt: receipt{ID: id, Purchaser: "a", Amount: 1}}
+	}
+	c := Config{Books: fixedBooks{1: "a"}}
+	for name, test := range map[string]struct {
+		answers []answer
+		want    int64
+	}{
+		"recorded":             {[]answer{sold("a", 1)}, 0},
+		"one receipt for two":  {[]answer{sold("a", 1), sold("a", 1)}, 1},
+		"another's receipt":    {[]answer{sold("b", 1)}, 1},
+		"an id without record": {[]answer{sold("a", 2)}, 1},
+	} {
+		if got, err := c.lost(t.Context(), test.answers, audit.Report{}); err != nil || got != test.want {
+			t.Errorf("%s: %d, %v; want %d", name, got, err, test.want)
+		}
+	}
+}
+
+// fixedBooks has these purchasers by record.
+type fixedBooks map[int64]string
+
+func (b fixedBooks) Audit(context.Context, string) (audit.Report, error) { return audit.Report{}, nil }
+
+func (b fixedBooks) Purchasers(context.Context, string) (map[int64]string, error) {
+	return maps.Clone(b), nil
 }

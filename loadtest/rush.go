@@ -103,9 +103,10 @@ func (c Config) lost(ctx context.Context, answers []answer, books audit.Report) 
 			continue
 		}
 		acknowledged++
-		if purchasers[a.receipt.ID] != a.receipt.Purchaser {
+		if who, ok := purchasers[a.receipt.ID]; !ok || who != a.purchaser {
 			missing++
 		}
+		delete(purchasers, a.receipt.ID) // a record vouches for one receipt
 	}
 	if errors.Is(err, errNoHistory) {
 		return max(0, acknowledged-books.Records), nil // at least so many
@@ -147,7 +148,7 @@ func result(strategy string, answers []answer, books audit.Report, lost int64) R
 	}
 	r.Verdict, r.Reason = audit.Judge(audit.Evidence{
 		Books: books, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap,
-		Lost: lost, Busy: r.Busy, Unanswered: r.Unknown + r.Failed + r.LockLost,
+		Lost: lost, Busy: r.Busy, Unanswered: r.Unknown + r.Failed,
 	})
 	return r
 }

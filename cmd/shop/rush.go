@@ -120,6 +120,8 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 
 func (o *rushOptions) check(c *cobra.Command) error {
 	switch {
+	case len(o.strategies) == 0:
+		return errors.New("--strategy is empty; give a,b,... or all")
 	case o.stock < 1 || o.stock > product.MaxStock:
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", o.stock, product.MaxStock)
 	case o.buyers < 1 || o.buyers > maxBuyers:

@@ -113,6 +113,7 @@ func TestRushExits(t *testing.T) {
 		{"one buyer", []string{"--strategy", "mutex", "--stock", "1", "--buyers", "1"}, 3, "inconclusive: mutex"},
 		{"an exhibit alone", []string{"--strategy", "none", "--stock", "1", "--buyers", "1", "--expect"}, 3, "inconclusive: none"},
 		{"unknown strategy", []string{"--strategy", "magic"}, 2, "conditional"},
+		{"no strategy", []string{"--strategy", "", "--expect"}, 2, "--strategy"},
 		{"unknown engine", []string{"--engine", "magic"}, 2, "embedded"},
 		{"unknown flag", []string{"--magic"}, 2, "--magic"},
 		{"argument", []string{"magic"}, 2, "magic"},

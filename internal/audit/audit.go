@@ -94,6 +94,8 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand, b.Stocked)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
+	case e.Unanswered > 0 && b.Leftover == 0:
+		return verdict.Inconclusive, fmt.Sprintf("%d buyers were neither served nor refused", e.Unanswered)
 	case b.Leftover > 0:
 		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", b.Leftover, e.Unanswered)
 	}

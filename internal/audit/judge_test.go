@@ -30,6 +30,7 @@ func TestJudge(t *testing.T) {
 		{"demand equals stock", with(func(e *Evidence) { e.Demand = 100 }), verdict.Inconclusive},
 		{"one after the other", with(func(e *Evidence) { e.MaxOverlap = 1 }), verdict.Inconclusive},
 		{"no answers", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.Unanswered = 0, 100, 200 }), verdict.Inconclusive},
+		{"all sold, the rest got errors", with(func(e *Evidence) { e.Unanswered = 100 }), verdict.Inconclusive},
 		{"nothing happened", Evidence{}, verdict.Inconclusive},
 		{"small, but broken", Evidence{Books: Report{Stocked: 1, UnitsSold: 2, Oversold: 1, Drift: 1}, Demand: 1, MaxOverlap: 1}, verdict.Oversold},
 	} {

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -22,7 +24,8 @@ func (e *Engine) startEmbedded() error {
 		return err
 	}
 	e.onClose(func() error { return os.RemoveAll(dir) })
-	e.URLs.DB = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "shop.db"))
+	file := filepath.ToSlash(filepath.Join(dir, "shop.db"))
+	e.URLs.DB = "sqlite:///" + strings.TrimPrefix((&url.URL{Path: file}).EscapedPath(), "/") // on Windows /C:/...
 
 	var nodes []*miniredis.Miniredis
 	for range 1 + RedlockNodes {

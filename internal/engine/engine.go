@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -49,7 +50,8 @@ type Config struct {
 // An Engine is what is open. Close ends what Open started.
 type Engine struct {
 	Name    string
-	DB      *gorm.DB
+	DB      *gorm.DB                // the buyers' pool
+	Admin   *gorm.DB                // the same database, for restocks, migrations and readiness
 	Redis   redis.UniversalClient   // nil when not configured
 	Redlock []redis.UniversalClient // empty when not configured
 
@@ -76,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		err = fmt.Errorf("unknown engine %q; there are %s and %s", c.Name, Embedded, Local)
 	}
 	if err == nil {
-		err = e.connect()
+		err = e.connect(ctx)
 	}
 	if err == nil {
 		err = e.ping(ctx)
@@ -116,6 +118,9 @@ func (e *Engine) Migrate(ctx context.Context) error {
 	})
 }
 
+// sqliteTries is how often a migration of a SQLite file is tried, at most.
+const sqliteTries = 20
+
 // SchemaVersion is the number of the newest migration that has run.
 func (e *Engine) SchemaVersion(ctx context.Context) (int64, error) {
 	provider, err := e.migrations()
@@ -126,7 +131,7 @@ func (e *Engine) SchemaVersion(ctx context.Context) (int64, error) {
 }
 
 func (e *Engine) migrations() (*goose.Provider, error) {
-	db, err := e.DB.DB()
+	db, err := e.Admin.DB()
 	if err != nil {
 		return nil, err
 	}
@@ -143,12 +148,18 @@ func (e *Engine) migrations() (*goose.Provider, error) {
 
 // alone runs fn while no other process on the same MySQL migrates: MySQL
 // commits each CREATE TABLE by itself, so two at once would trip over each
-// other. SQLite's file lock does it there.
+// other. SQLite has no lock to name; there each step is a transaction, and who
+// came second finds at its next try that nothing is left to do.
 func (e *Engine) alone(ctx context.Context, fn func() error) error {
 	if e.DB.Name() != "mysql" {
-		return fn()
+		err := fn()
+		for tries := 1; err != nil && tries < sqliteTries && ctx.Err() == nil; tries++ {
+			time.Sleep(rand.N(100 * time.Millisecond))
+			err = fn()
+		}
+		return err
 	}
-	db, err := e.DB.DB()
+	db, err := e.Admin.DB()
 	if err != nil {
 		return err
 	}
@@ -169,28 +180,52 @@ func (e *Engine) alone(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// Check asks each server whether it answers and returns what is wrong by
-// server. Of the Redlock nodes a majority is enough.
+// Check asks all servers at once whether they answer before ctx ends, and
+// returns what is wrong by server. Of the Redlock nodes a majority is enough.
 func (e *Engine) Check(ctx context.Context) map[string]error {
-	down := map[string]error{}
-	if db, err := e.DB.DB(); err != nil {
-		down["database"] = err
-	} else if err := db.PingContext(ctx); err != nil {
-		down["database"] = err
+	type answer struct {
+		server string
+		err    error
 	}
+	answers := make(chan answer)
+	asked := 0
+	// The Redis clients do not listen to a context: the question is left alone
+	// when it is over, and ends with their read time-out.
+	ask := func(server string, ping func(ctx context.Context) error) {
+		asked++
+		go func() {
+			done := make(chan error, 1)
+			go func() { done <- ping(ctx) }()
+			select {
+			case err := <-done:
+				answers <- answer{server, err}
+			case <-ctx.Done():
+				answers <- answer{server, errors.New("it did not answer in time")}
+			}
+		}()
+	}
+	ask("database", func(ctx context.Context) error { return e.Admin.WithContext(ctx).Exec("SELECT 1").Error })
 	if e.Redis != nil {
-		if err := e.Redis.Ping(ctx).Err(); err != nil {
-			down["redis"] = err
-		}
+		ask("redis", func(ctx context.Context) error { return e.Redis.Ping(ctx).Err() })
 	}
-	var errs []error
 	for _, node := range e.Redlock {
-		if err := node.Ping(ctx).Err(); err != nil {
-			errs = append(errs, err)
+		ask("redlock", func(ctx context.Context) error { return node.Ping(ctx).Err() })
+	}
+	failed := map[string][]error{}
+	for range asked {
+		if a := <-answers; a.err != nil {
+			failed[a.server] = append(failed[a.server], a.err)
 		}
 	}
-	if len(errs) > 0 && len(errs) >= len(e.Redlock)/2+1 {
-		down["redlock"] = fmt.Errorf("%d of %d nodes: %w", len(errs), len(e.Redlock), errors.Join(errs...))
+	down := map[string]error{}
+	for server, errs := range failed {
+		down[server] = errors.Join(errs...)
+	}
+	if missing := len(failed["redlock"]); missing > 0 {
+		down["redlock"] = fmt.Errorf("%d of %d nodes: %w", missing, len(e.Redlock), down["redlock"])
+		if missing <= (len(e.Redlock)-1)/2 {
+			delete(down, "redlock")
+		}
 	}
 	return down
 }

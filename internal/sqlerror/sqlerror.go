@@ -33,7 +33,7 @@ func KindOf(err error) Kind {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
 		switch my.Number {
-		case 1205, 1213: // ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK
+		case 1205, 1213, 1020: // ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK, ER_CHECKREAD (innodb_snapshot_isolation)
 			return Contended
 		case 1062: // ER_DUP_ENTRY
 			return Duplicate

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/glebarez/sqlite"
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// adminConns: one for a restock or a migration, one for who asks whether the
+// database is there, one to spare.
+const adminConns = 3
+
+// errURL is what the user reads of a --db that is none.
+var errURL = errors.New("give mysql://user:password@host:3306/database, or sqlite:///path/to/file with the whole path")
+
+// openDB opens two pools on one database: DB for the buyers, and Admin for what
+// must not stand in line behind them or be cut off by their time-outs.
+func (e *Engine) openDB(ctx context.Context) error {
+	u, err := url.Parse(e.URLs.DB)
+	if err != nil {
+		return fmt.Errorf("not a URL; %w", errURL)
+	}
+	switch u.Scheme {
+	case "sqlite":
+		return e.openSQLite(u)
+	case "mysql", "mariadb":
+		return e.openMySQL(ctx, u)
+	}
+	return fmt.Errorf("scheme %q is not known; %w", u.Scheme, errURL)
+}
+
+func (e *Engine) openSQLite(u *url.URL) (err error) {
+	if u.Host != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || u.RawQuery != "" {
+		return fmt.Errorf("%s names no file; %w", e.URLs.DB, errURL)
+	}
+	// WAL lets readers read beside a writer; a second writer waits up to
+	// busy_timeout in SQLite's own back-off.
+	file := func(wait time.Duration) gorm.Dialector {
+		return sqlite.Open("file:" + u.EscapedPath() + "?_pragma=busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) +
+			")&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)")
+	}
+	e.URLs.Conns = sqliteConns
+	if e.Admin, err = e.open(file(time.Minute), adminConns); err != nil {
+		return err
+	}
+	e.DB, err = e.open(file(e.URLs.Wait), sqliteConns)
+	return err
+}
+
+func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
+	c, err := mysqlConfig(u)
+	if err != nil {
+		return err
+	}
+	admin, err := mysqlPool(c)
+	if err != nil {
+		return err
+	}
+	if e.Admin, err = e.open(admin, adminConns); err != nil {
+		return err
+	}
+	var setting struct{ Value string }
+	err = e.Admin.WithContext(ctx).Raw("SHOW SESSION VARIABLES LIKE 'innodb_snapshot_isolation'").Scan(&setting).Error
+	if err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	if setting.Value != "" {
+		// MariaDB's own, the default since 11.6.2: a transaction's write is refused
+		// where its snapshot is stale. Off, repeatable read is what it is elsewhere.
+		c.Params["innodb_snapshot_isolation"] = "OFF"
+	}
+	c.ReadTimeout = e.URLs.Wait + 10*time.Second // a server that hangs is an error in the end
+	c.WriteTimeout = 10 * time.Second
+	// The buyer gives up first; this frees the server's side of the wait.
+	c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(e.URLs.Wait/time.Second) + 1)
+	buyers, err := mysqlPool(c)
+	if err != nil {
+		return err
+	}
+	e.DB, err = e.open(buyers, e.URLs.Conns)
+	return err
+}
+
+// mysqlConfig reads the URL. What the strategies rest on is set here, whatever
+// the URL says.
+func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
+	addr, name := u.Host, strings.TrimPrefix(u.Path, "/")
+	if u.Port() == "" {
+		addr += ":3306"
+	}
+	if u.Hostname() == "" {
+		return nil, fmt.Errorf("the URL names no host; %w", errURL)
+	}
+	if name == "" {
+		return nil, fmt.Errorf("the URL names no database; %w", errURL)
+	}
+	// With the address, since tls=true checks the certificate against it.
+	c, err := mysqldriver.ParseDSN("tcp(" + addr + ")/?" + u.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	c.DBName = name
+	c.User = u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.ParseTime, c.Loc = true, time.UTC
+	c.ClientFoundRows = true   // RowsAffected counts rows found: a lost update may write the number that is there
+	c.InterpolateParams = true // one round trip a statement, not three
+	c.Timeout = 3 * time.Second
+	c.Logger = &mysqldriver.NopLogger{} // what it would log it returns too
+	if c.Params == nil {
+		c.Params = map[string]string{}
+	}
+	c.Params["time_zone"] = "'+00:00'"
+	return c, nil
+}
+
+func mysqlPool(c *mysqldriver.Config) (gorm.Dialector, error) {
+	connector, err := mysqldriver.NewConnector(c.Clone())
+	if err != nil {
+		return nil, err
+	}
+	return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true}), nil
+}
+
+// open makes a pool that is closed with the engine.
+func (e *Engine) open(dialector gorm.Dialector, conns int) (*gorm.DB, error) {
+	db, err := gorm.Open(dialector, &gorm.Config{
+		SkipDefaultTransaction: true,           // a strategy opens its own, or means not to
+		Logger:                 logger.Discard, // every error is returned
+		DisableAutomaticPing:   true,           // ping is the first to ask
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the database does not answer: %w", err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil, err
+	}
+	e.onClose(pool.Close)
+	pool.SetMaxOpenConns(conns)
+	pool.SetMaxIdleConns(conns) // a closed connection costs the next buyer a handshake
+	return db, nil
+}

@@ -1,0 +1,118 @@
+package engine_test
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// TestMigrateTogether: shops that start at once on one new file all find their schema.
+func TestMigrateTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shop 100%.db")
+	file := "sqlite://" + (&url.URL{Path: path}).EscapedPath()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			e, err := engine.Open(t.Context(), engine.Config{DB: file, Wait: enginetest.Wait, Conns: 4})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("not where the URL says: %v", err)
+	}
+}
+
+// TestBadURL: an address that cannot be meant is refused before anything is opened.
+func TestBadURL(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct{ url, says string }{
+		{"sqlite://shop.db", "names no file"},
+		{"sqlite:shop.db", "names no file"},
+		{"sqlite://", "names no file"},
+		{"sqlite:///tmp/x.db?mode=ro", "names no file"},
+		{"mysql://a:b@/shop", "names no host"},
+		{"mysql://a:b@127.0.0.1:1", "names no database"},
+		{"mysql://a:b@127.0.0.1:1/shop?tls=magic", "magic"},
+		{"oracle://x/y", "not known"},
+		{"%zz", "not a URL"},
+	} {
+		e, err := engine.Open(t.Context(), engine.Config{DB: c.url, Wait: enginetest.Wait, Conns: 4})
+		if err == nil {
+			_ = e.Close()
+			t.Errorf("%s was opened", c.url)
+		} else if !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want something with %q", c.url, err, c.says)
+		}
+	}
+	if left, _ := filepath.Glob("*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestSnapshotIsolation: whatever the server's default, a buyer's transaction
+// has MySQL's repeatable read. MariaDB's own, the default since 11.6.2, refuses
+// the write that the exhibit "transaction" is there to show.
+func TestSnapshotIsolation(t *testing.T) {
+	e := enginetest.Local(t)
+	var setting struct{ Value string }
+	read := "SHOW SESSION VARIABLES LIKE 'innodb_snapshot_isolation'"
+	if err := e.DB.Raw(read).Scan(&setting).Error; err != nil {
+		t.Fatal(err)
+	}
+	if setting.Value == "" {
+		t.Skip("this server is MySQL, or a MariaDB from before 10.6.18: it has no such setting")
+	}
+	if err := e.DB.Exec("SET GLOBAL innodb_snapshot_isolation = ON").Error; err != nil {
+		t.Fatal(err)
+	}
+	defer e.DB.Exec("SET GLOBAL innodb_snapshot_isolation = DEFAULT")
+	late := enginetest.Local(t)
+	if err := late.DB.Raw(read).Scan(&setting).Error; err != nil || setting.Value != "OFF" {
+		t.Errorf("%v, %v; want OFF", setting, err)
+	}
+}
+
+// TestCheckHung: a server that hangs is found in time, and is the only one named.
+func TestCheckHung(t *testing.T) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close()
+	node, err := localserver.StartRedis(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(t.Context(), engine.Config{
+		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redis: node.URL(), Wait: enginetest.Wait, Conns: 4,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := node.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if down := e.Check(ctx); len(down) != 1 || down["redis"] == nil {
+		t.Errorf("down: %v, want redis alone", down)
+	}
+}

@@ -30,14 +30,14 @@ func NewCheckAfter(d Deps) *CheckAfter { return &CheckAfter{d} }
 
 // Buy is purchase.Strategy.Buy.
 func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, arrived, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.patience(ctx)
 	defer cancel()
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "check-after"}
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		if err := product.Take(tx, o.Product, o.Amount); err != nil {
 			return purchase.DatabaseError(ctx, "take the units", err)
 		}
-		receipt.Waited = arrived()
+		receipt.Waited = s.deps.Now().Sub(start)
 		p, err := product.ByName(tx, o.Product)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read what is left", err)

@@ -29,21 +29,20 @@ func NewConditional(d Deps) *Conditional { return &Conditional{d} }
 
 // Buy is purchase.Strategy.Buy.
 func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	return s.deps.takeIfLeft(ctx, o, "conditional", s.deps.Now())
+	ctx, start, cancel := s.deps.patience(ctx)
+	defer cancel()
+	return s.deps.takeIfLeft(ctx, o, "conditional", start)
 }
 
-// takeIfLeft takes the units and inserts the record. since is when the buyer
-// began to wait.
+// takeIfLeft takes the units and inserts the record, within the patience of
+// ctx. since is when the buyer began to wait.
 func (d Deps) takeIfLeft(ctx context.Context, o purchase.Order, strategy string, since time.Time) (purchase.Receipt, error) {
-	ctx, arrived, cancel := d.patience(ctx)
-	defer cancel()
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: strategy}
 	err := purchase.InTx(ctx, d.DB, func(tx *gorm.DB) error {
 		took, err := product.TakeIfLeft(tx, o.Product, o.Amount)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "take the units", err)
 		}
-		arrived()
 		receipt.Waited = d.Now().Sub(since)
 		// Ours when it took some: the row is locked until the commit.
 		p, err := product.ByName(tx, o.Product)

@@ -19,6 +19,7 @@ package lockstrategy
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"gorm.io/gorm"
 
@@ -39,18 +40,23 @@ func NewEarlyUnlock(d Deps) *EarlyUnlock {
 
 // Buy is purchase.Strategy.Buy.
 func (s *EarlyUnlock) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
-	start := s.deps.Now()
-	lease, err := lockWithin(ctx, s.deps.Settings.Wait, s.locker, o.Product)
+	ctx, start, cancel := s.deps.patience(ctx)
+	defer cancel()
+	event := Event{Kind: Waiting, Strategy: "early-unlock", Product: o.Product, Purchaser: o.Purchaser}
+	s.deps.observe(ctx, event)
+	lease, err := s.locker.Lock(ctx, o.Product)
 	if err != nil {
 		return purchase.Receipt{}, fmt.Errorf("lock: %w", err)
 	}
+	event.Kind = Acquired
+	s.deps.observe(ctx, event)
+	release := sync.OnceFunc(func() {
+		event.Kind = Released
+		s.deps.observe(ctx, event)
+		_ = lease.Release(ctx) // a mutex of this process: it cannot fail
+	})
+	defer release()
 	waited := s.deps.Now().Sub(start)
-	released := false
-	defer func() {
-		if !released {
-			_ = lease.Release(ctx) // a mutex of this process: it cannot fail
-		}
-	}()
 	p, err := product.ByName(s.deps.DB.WithContext(ctx), o.Product)
 	if err != nil {
 		return purchase.Receipt{}, purchase.DatabaseError(ctx, "read the stock", err)
@@ -66,8 +72,7 @@ func (s *EarlyUnlock) Buy(ctx context.Context, o purchase.Order) (receipt purcha
 		if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {
 			return purchase.DatabaseError(ctx, "write the stock", err)
 		}
-		released = true
-		_ = lease.Release(ctx) // the bug: the stock is written, and nobody sees it before the commit
+		release() // the bug: the stock is written, and nobody sees it before the commit
 		return purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
 	})
 	if err != nil {

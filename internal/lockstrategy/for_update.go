@@ -35,14 +35,14 @@ func NewForUpdate(d Deps) *ForUpdate { return &ForUpdate{d, d.section("for-updat
 
 // Buy is purchase.Strategy.Buy.
 func (s *ForUpdate) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
-	ctx, arrived, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.patience(ctx)
 	defer cancel()
 	err = purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, o.Product)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read the stock for update", err)
 		}
-		waited := arrived()
+		waited := s.deps.Now().Sub(start)
 		if err := purchase.Check(p, o); err != nil {
 			return err
 		}

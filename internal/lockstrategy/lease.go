@@ -12,7 +12,8 @@ import (
 // A Locker grants a lease on a product.
 type Locker interface {
 	// Lock waits for the lease until ctx ends, and then returns its cause.
-	// *purchase.Unavailable when the lock's server does not answer.
+	// *purchase.Unavailable when the lock's server did not do what it was asked,
+	// even if ctx has ended meanwhile: a server that hangs is no busy lock.
 	Lock(ctx context.Context, product string) (Lease, error)
 }
 
@@ -51,10 +52,11 @@ func newLocked(d Deps, name string, l Locker) *Locked {
 
 // Buy is purchase.Strategy.Buy.
 func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, start, cancel := s.deps.patience(ctx)
+	defer cancel()
 	event := Event{Kind: Waiting, Strategy: s.section.Strategy, Product: o.Product, Purchaser: o.Purchaser}
 	s.deps.observe(ctx, event)
-	start := s.deps.Now()
-	lease, err := lockWithin(ctx, s.deps.Settings.Wait, s.locker, o.Product)
+	lease, err := s.locker.Lock(ctx, o.Product)
 	if err != nil {
 		return purchase.Receipt{}, fmt.Errorf("lock: %w", err)
 	}
@@ -74,16 +76,9 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 		}
 	}()
 	waited := s.deps.Now().Sub(start)
-	ctx, cancel := lease.Context(ctx)
-	defer cancel()
+	ctx, end := lease.Context(ctx)
+	defer end()
 	return s.section.Sell(ctx, o, waited)
-}
-
-// lockWithin waits at most so long, and then returns ErrBusy.
-func lockWithin(ctx context.Context, wait time.Duration, l Locker, product string) (Lease, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, purchase.ErrBusy)
-	defer cancel()
-	return l.Lock(ctx, product)
 }
 
 // Reset is purchase.Resetter.Reset: it frees the product's lock, whoever holds it.
@@ -94,16 +89,11 @@ func (s *Locked) Reset(ctx context.Context, product string) error {
 	return nil
 }
 
-// patience bounds a buy that may have to stand in line inside the database.
-// The context that it returns ends with cause ErrBusy after Settings.Wait,
-// unless arrived was called first; arrived returns the time waited.
-func (d Deps) patience(ctx context.Context) (_ context.Context, arrived func() time.Duration, cancel context.CancelFunc) {
-	start := d.Now()
-	ctx, end := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(d.Settings.Wait, func() { end(purchase.ErrBusy) })
-	arrived = func() time.Duration {
-		timer.Stop()
-		return d.Now().Sub(start)
-	}
-	return ctx, arrived, func() { timer.Stop(); end(context.Canceled) }
+// patience bounds a buy: the context that it returns ends with cause ErrBusy
+// when Settings.Wait has passed since the call, wherever the buyer then stands,
+// in front of a lock, of a connection or of a row. Only a COMMIT that was sent
+// is waited for. start is the time of the call.
+func (d Deps) patience(ctx context.Context) (_ context.Context, start time.Time, cancel context.CancelFunc) {
+	ctx, cancel = context.WithTimeoutCause(ctx, d.Settings.Wait, purchase.ErrBusy)
+	return ctx, d.Now(), cancel
 }

@@ -2,6 +2,7 @@ package lockstrategy
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -91,11 +92,13 @@ func (p poller) obtain(ctx context.Context, product string, try func() (bool, er
 	defer timer.Stop()
 	for {
 		ok, err := try()
-		if ctx.Err() != nil && !ok {
-			return context.Cause(ctx)
-		}
-		if ok || err != nil {
+		switch {
+		case ok:
+			return nil
+		case err != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())):
 			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		}
 		timer.Reset(p.poll/2 + rand.N(p.poll+1))
 		select {

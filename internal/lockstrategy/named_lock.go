@@ -41,8 +41,10 @@ func lockName(product string) string {
 
 // Buy is purchase.Strategy.Buy.
 func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
-	ctx, arrived, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.patience(ctx)
 	defer cancel()
+	event := Event{Kind: Waiting, Strategy: "named-lock", Product: o.Product, Purchaser: o.Purchaser}
+	s.deps.observe(ctx, event)
 	pool, err := s.deps.DB.DB()
 	if err != nil {
 		return purchase.Receipt{}, err
@@ -60,11 +62,17 @@ func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 	if got.Int64 != 1 { // 0: timed out; NULL: killed
 		return purchase.Receipt{}, fmt.Errorf("get the lock: %w", purchase.ErrBusy)
 	}
-	defer release(ctx, conn, o.Product)
+	event.Kind = Acquired
+	s.deps.observe(ctx, event)
+	defer func() {
+		event.Kind = Released
+		s.deps.observe(ctx, event)
+		release(ctx, conn, o.Product)
+	}()
 	section := s.section
 	section.DB = s.deps.DB.WithContext(ctx) // a copy, for this buyer alone
 	section.DB.Statement.ConnPool = conn
-	return section.Sell(ctx, o, arrived())
+	return section.Sell(ctx, o, s.deps.Now().Sub(start))
 }
 
 // release frees the lock, after the commit. A connection that cannot say that

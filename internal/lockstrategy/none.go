@@ -15,14 +15,19 @@ import (
 )
 
 // None runs the naive section bare.
-type None struct{ section purchase.Section }
+type None struct {
+	deps    Deps
+	section purchase.Section
+}
 
 // NewNone needs the database.
 func NewNone(d Deps) *None {
-	return &None{d.section("none")}
+	return &None{d, d.section("none")}
 }
 
 // Buy is purchase.Strategy.Buy.
 func (s *None) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, _, cancel := s.deps.patience(ctx)
+	defer cancel()
 	return s.section.Sell(ctx, o, 0)
 }

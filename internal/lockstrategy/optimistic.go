@@ -5,7 +5,8 @@
 // Breaks when: never; under contention buyers give up as busy. Whoever forgets
 //              to look at the number of rows written has none of this.
 // Cost:        a round lost for each write that came first: with n buyers at
-//              once about n rounds for the last one.
+//              once about n rounds for the last one. So only a few are let in
+//              at once, see retry.go.
 // Source:      Kung and Robinson, "On Optimistic Methods for Concurrency
 //              Control", ACM TODS 6(2), 1981. The pause between rounds: Brooker,
 //              "Exponential Backoff And Jitter", AWS Architecture Blog, 2015
@@ -28,15 +29,14 @@ import (
 var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBusy)
 
 // Optimistic retries until Settings.Wait is over.
-type Optimistic struct{ deps Deps }
+type Optimistic struct{ retrier }
 
 // NewOptimistic needs the database.
-func NewOptimistic(d Deps) *Optimistic { return &Optimistic{d} }
+func NewOptimistic(d Deps) *Optimistic { return &Optimistic{newRetrier(d, maxRounds)} }
 
 // Buy is purchase.Strategy.Buy.
 func (s *Optimistic) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
-	start := s.deps.Now()
-	err = s.deps.retry(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, func(ctx context.Context, start time.Time) error {
 		receipt, err = s.round(ctx, o, s.deps.Now().Sub(start))
 		return err
 	})

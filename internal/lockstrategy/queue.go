@@ -50,19 +50,20 @@ func NewQueue(d Deps) *Queue {
 
 // Buy is purchase.Strategy.Buy.
 func (s *Queue) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	b := &queued{ctx: ctx, order: o, since: s.deps.Now(), answer: make(chan answer, 1)}
-	s.join(b)
-	waiting, cancel := context.WithTimeoutCause(ctx, s.deps.Settings.Wait, purchase.ErrBusy)
+	ctx, start, cancel := s.deps.patience(ctx)
 	defer cancel()
+	b := &queued{ctx: ctx, order: o, since: start, answer: make(chan answer, 1)}
+	s.observe(b, Waiting)
+	s.join(b)
 	select {
 	case a := <-b.answer:
 		return a.receipt, a.err
-	case <-waiting.Done():
+	case <-ctx.Done():
 		if s.leave(b) {
-			return purchase.Receipt{}, fmt.Errorf("queue: %w", context.Cause(waiting))
+			return purchase.Receipt{}, fmt.Errorf("queue: %w", context.Cause(ctx))
 		}
 	}
-	a := <-b.answer // its turn has come already, and ends within the bounds of the seller
+	a := <-b.answer // its turn has come already, and ends with its context
 	return a.receipt, a.err
 }
 
@@ -98,9 +99,15 @@ func (s *Queue) sell(name string) {
 		if b == nil {
 			return
 		}
+		s.observe(b, Acquired)
 		receipt, err := s.deps.takeIfLeft(b.ctx, b.order, "queue", b.since)
+		s.observe(b, Released)
 		b.answer <- answer{receipt, err}
 	}
+}
+
+func (s *Queue) observe(b *queued, kind EventKind) {
+	s.deps.observe(b.ctx, Event{Kind: kind, Strategy: "queue", Product: b.order.Product, Purchaser: b.order.Purchaser})
 }
 
 // next takes the first out of the line; nil when it is empty, and then the

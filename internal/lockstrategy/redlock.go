@@ -10,7 +10,8 @@
 //              and the commit; a node of the majority restarts empty; a node's
 //              clock jumps.
 // Cost:        a round trip to all nodes at once, twice a buy; two processes
-//              may split the votes and both try again.
+//              may split the votes and both try again. A node that does not
+//              answer in time is left out for a while, see redlock_node.go.
 // Source:      Redis documentation, "Distributed Locks with Redis", section
 //              "The Redlock Algorithm"; the lock is github.com/go-redsync/redsync.
 //              Against it: Kleppmann, "How to do distributed locking", 2016;
@@ -26,7 +27,6 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/purchase"
@@ -34,9 +34,8 @@ import (
 
 // NewRedlock needs the database and the Redlock nodes.
 func NewRedlock(d Deps) *Locked {
-	l := &redlockLocker{nodes: d.Redlock, ttl: d.Settings.LeaseTTL, poller: newPoller(d.Settings)}
-	for _, node := range d.Redlock {
-		l.pools = append(l.pools, goredis.NewPool(node))
+	l := &redlockLocker{
+		nodes: d.Redlock, pools: newNodes(d.Redlock, d.Settings.LeaseTTL/2, d.Now), ttl: d.Settings.LeaseTTL, poller: newPoller(d.Settings),
 	}
 	return newLocked(d, "redlock", l)
 }
@@ -89,13 +88,25 @@ func countRedisErrors(err error) int {
 	return 0
 }
 
-// Reset deletes the key on every node, whoever holds it.
+// Reset deletes the key on every node, whoever holds it. A majority that did is
+// enough: on the others the key runs out, and has no majority meanwhile.
 func (r *redlockLocker) Reset(ctx context.Context, product string) error {
-	var errs []error
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	answers := make(chan error, len(r.nodes))
 	for _, node := range r.nodes {
-		errs = append(errs, node.Del(ctx, redlockKey(product)).Err())
+		go func() { answers <- node.Del(ctx, redlockKey(product)).Err() }()
 	}
-	return serverError("redlock", errors.Join(errs...))
+	var errs []error
+	for range r.nodes {
+		if err := <-answers; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) <= (len(r.nodes)-1)/2 {
+		return nil
+	}
+	return serverError("redlock", fmt.Errorf("%d of %d nodes: %w", len(errs), len(r.nodes), errors.Join(errs...)))
 }
 
 type redlockLease struct {

@@ -24,14 +24,16 @@ import (
 
 // Serializable retries until Settings.Wait is over.
 type Serializable struct {
-	deps    Deps
+	retrier
 	section purchase.Section
 }
 
 // NewSerializable needs the database.
-func NewSerializable(d Deps) *Serializable { return &Serializable{d, d.section("serializable")} }
+func NewSerializable(d Deps) *Serializable {
+	return &Serializable{newRetrier(d, maxRounds), d.section("serializable")}
+}
 
 // Buy is purchase.Strategy.Buy.
 func (s *Serializable) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	return s.deps.readAndWrite(ctx, s.section, o, &sql.TxOptions{Isolation: sql.LevelSerializable})
+	return s.readAndWrite(ctx, s.section, o, &sql.TxOptions{Isolation: sql.LevelSerializable})
 }

@@ -53,6 +53,33 @@ func TestSQLSent(t *testing.T) {
 	}
 }
 
+// TestNamedLockConnection: lock, section and release are of one connection.
+// With the section on another, the lock could die and the writes go on.
+func TestNamedLockConnection(t *testing.T) {
+	e := enginetest.Local(t)
+	exec := func(statement string) {
+		t.Helper()
+		if err := e.DB.Exec(statement).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	shop := lockstrategy.NewNamedLock(lockstrategy.Deps{DB: e.DB, Settings: lockstrategy.DefaultSettings(), Now: time.Now})
+	exec("SET GLOBAL log_output = 'TABLE'")
+	exec("TRUNCATE TABLE mysql.general_log")
+	exec("SET GLOBAL general_log = ON")
+	_, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
+	exec("SET GLOBAL general_log = OFF")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statements, connections int
+	err = e.DB.Raw(`SELECT COUNT(*), COUNT(DISTINCT thread_id) FROM mysql.general_log
+		WHERE command_type = 'Query' AND argument NOT LIKE '%SET GLOBAL%'`).Row().Scan(&statements, &connections)
+	if err != nil || statements < 6 || connections != 1 {
+		t.Errorf("%d statements on %d connections, %v; want all on one", statements, connections, err)
+	}
+}
+
 // withoutLogging drops the statements that switch the log.
 func withoutLogging(statements []string) string {
 	var lines []string

@@ -50,30 +50,45 @@ type watchdogLease struct {
 	lost    chan struct{} // closed when the lease is known to be lost
 }
 
-// renew asks for another TTL every third of it. held is when the last
-// grant was asked for: the lease ends no earlier than one TTL from then.
+// renew asks for another TTL every third of it. held is when the last grant was
+// asked for: the lease ends no earlier than one TTL from then. It is given up a
+// tenth before that, by this process's own timer, whether the renewal under way
+// comes back or not: a Redis that hangs must not keep the section going.
 func (l *watchdogLease) renew(held time.Time) {
 	defer close(l.stopped)
-	ticker := time.NewTicker(l.ttl / 3)
-	defer ticker.Stop()
-	for {
+	renewal := time.NewTicker(l.ttl / 3)
+	defer renewal.Stop()
+	end := time.NewTimer(time.Until(held.Add(l.ttl * 9 / 10)))
+	defer end.Stop()
+	answers := make(chan refreshed, 1)
+	for due := renewal.C; ; {
 		select {
 		case <-l.stop:
 			return
-		case <-ticker.C:
-		}
-		asked := time.Now()
-		ctx, cancel := context.WithDeadline(context.Background(), held.Add(l.ttl))
-		err := l.lock.Refresh(ctx, l.ttl, nil)
-		cancel()
-		switch {
-		case err == nil:
-			held = asked
-		case errors.Is(err, redislock.ErrNotObtained), time.Since(held) >= l.ttl*2/3:
-			close(l.lost) // gone, or the next try would come too late
+		case <-end.C:
+			close(l.lost)
 			return
+		case <-due:
+			due = nil // one at a time
+			asked := time.Now()
+			go func() { answers <- refreshed{asked, l.lock.Refresh(context.Background(), l.ttl, nil)} }()
+		case a := <-answers:
+			due = renewal.C
+			switch {
+			case a.err == nil:
+				end.Reset(time.Until(a.asked.Add(l.ttl * 9 / 10)))
+			case errors.Is(a.err, redislock.ErrNotObtained):
+				close(l.lost) // gone
+				return
+			} // else Redis did not answer: the next try, or the timer
 		}
 	}
+}
+
+// refreshed is how a renewal ended that was asked for at that time.
+type refreshed struct {
+	asked time.Time
+	err   error
 }
 
 func (l *watchdogLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -88,8 +103,9 @@ func (l *watchdogLease) Context(ctx context.Context) (context.Context, context.C
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// Release ends the renewal before it frees the key, and waits for one under
-// way: a watchdog that outlives its lock keeps out everybody.
+// Release ends the renewal before it frees the key: a watchdog that outlives its
+// lock keeps out everybody. A renewal that is under way may come after the
+// release; its script looks at the token first, and finds the key gone.
 func (l *watchdogLease) Release(ctx context.Context) error {
 	close(l.stop)
 	<-l.stopped

@@ -52,12 +52,12 @@ func (w *world) keepRowLocked(t *testing.T, name string) *stuck {
 	return s
 }
 
-// waitForVictim returns when a statement waits for the row. SQLite does not
-// tell; what a test shows there holds wherever the buyer stands.
+// waitForVictims returns when so many statements wait for the row. SQLite does
+// not tell; what a test shows there holds wherever the buyer stands.
 //
 // The status variable is read because it is current: information_schema's
 // innodb_trx is cached, see docs/design.md.
-func (s *stuck) waitForVictim(t *testing.T) {
+func (s *stuck) waitForVictims(t *testing.T, n int) {
 	t.Helper()
 	if s.dialect != "mysql" {
 		return
@@ -69,11 +69,11 @@ func (s *stuck) waitForVictim(t *testing.T) {
 		if err := row.Scan(&name, &waits); err != nil {
 			t.Fatal(err)
 		}
-		if waits > 0 {
+		if waits >= n {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nobody waits for the row")
+			t.Fatalf("%d wait for the row, want %d", waits, n)
 		}
 	}
 }

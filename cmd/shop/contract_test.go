@@ -216,6 +216,10 @@ func testBadInput(t *testing.T, base string) {
 	restock(t, base, "apple", 5)
 	before := books(t, base, "apple")
 	long := strings.Repeat("x", 256)
+	longest := strings.Repeat("ü", 255) // characters, not bytes
+	if r := call(t, http.MethodPut, base+"/product/"+url.PathEscape(longest), `{"amount":5}`, nil); r.status != http.StatusOK {
+		t.Errorf("a name of 255 characters: %d %s", r.status, r.body)
+	}
 	asJSON := http.Header{"Content-Type": {"application/json"}}
 	for _, c := range []struct {
 		name, method, path, body string
@@ -238,10 +242,18 @@ func testBadInput(t *testing.T, base string) {
 		{"purchaser not UTF-8", "GET", "/product/buy?purchaser=a%c3", "", nil, 400},
 		{"control character", "GET", "/product/buy?purchaser=a%00b", "", nil, 400},
 		{"trailing space", "GET", "/product/buy?product=apple%20", "", nil, 400},
+		{"amount twice", "GET", "/product/buy?amount=1&amount=2", "", nil, 400},
+		{"audit with a broken escape", "GET", "/audit?product=%zz", "", nil, 400},
+		{"history with a broken escape", "GET", "/purchase_history?product=%zz", "", nil, 400},
 		{"broken escape", "GET", "/product/buy?amount=%zz", "", nil, 400},
 		{"broken body", "POST", "/product/buy", `{"amount":`, asJSON, 400},
 		{"body is a list", "POST", "/product/buy", `[1]`, asJSON, 400},
 		{"body goes on", "POST", "/product/buy", `{} {}`, asJSON, 400},
+		{"body ends twice", "POST", "/product/buy", `{"amount":1}}`, asJSON, 400},
+		{"body is null", "POST", "/product/buy", `null`, asJSON, 400},
+		{"amount is null", "POST", "/product/buy", `{"amount":null}`, asJSON, 400},
+		{"body not UTF-8", "POST", "/product/buy", "{\"purchaser\":\"a\xff\"}", asJSON, 400},
+		{"half a surrogate", "POST", "/product/buy", `{"purchaser":"\ud800"}`, asJSON, 400},
 		{"misspelt member", "POST", "/product/buy", `{"amout":2}`, asJSON, 400},
 		{"amount as text", "POST", "/product/buy", `{"amount":"2"}`, asJSON, 400},
 		{"fraction in body", "POST", "/product/buy", `{"amount":1.5}`, asJSON, 400},
@@ -253,6 +265,8 @@ func testBadInput(t *testing.T, base string) {
 		{"restock above the maximum", "PUT", "/product/apple", `{"amount":1000000001}`, asJSON, 400},
 		{"restock of nothing", "PUT", "/product/apple", `{}`, asJSON, 400},
 		{"restock without a body", "PUT", "/product/apple", ``, asJSON, 400},
+		{"restock with null", "PUT", "/product/apple", `{"amount":null}`, asJSON, 400},
+		{"restock that ends twice", "PUT", "/product/apple", `{"amount":5}}`, asJSON, 400},
 		{"restock with a broken body", "PUT", "/product/apple", `{"amount":5`, asJSON, 400},
 		{"oversized restock", "PUT", "/product/apple", strings.Repeat(" ", maxBody+1) + `{"amount":1}`, asJSON, 413},
 		{"restock of a long name", "PUT", "/product/" + long, `{"amount":5}`, asJSON, 400},
@@ -283,6 +297,7 @@ func testOperation(t *testing.T, base string) {
 	metrics := string(call(t, http.MethodGet, base+"/metrics", "", nil).body)
 	for _, want := range []string{
 		`shop_buys_total{outcome="sold",strategy="redlock"}`, `shop_buys_total{outcome="sold_out",strategy="none"}`,
+		`shop_buys_total{outcome="replayed",strategy="redis"} 1`,
 		`shop_buy_seconds_bucket{strategy="mutex",le="0.001"}`, `shop_lock_wait_seconds_count{strategy="redis"}`, "shop_buys_in_flight 0",
 	} {
 		if !strings.Contains(metrics, want) {

@@ -25,7 +25,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		buys: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shop_buys_total", Help: "Buys that ended, by strategy and outcome.",
+			Name: "shop_buys_total", Help: "Buys that ended, by strategy and outcome; replayed: a sale made before was told of again.",
 		}, []string{"strategy", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shop_buy_seconds", Help: "Time of a buy inside its strategy, whatever the outcome.", Buckets: buckets,
@@ -46,10 +46,19 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
+// turnedAway counts a buy that found no seat; it took no time inside.
+func (m *metrics) turnedAway(strategy string) {
+	m.buys.WithLabelValues(strategy, string(purchase.Busy)).Inc()
+}
+
 func (m *metrics) called() { m.inFlight.Inc() }
 
 func (m *metrics) returned(strategy string, r purchase.Receipt, outcome purchase.Outcome, took time.Duration) {
 	m.inFlight.Dec()
+	if r.Replayed {
+		m.buys.WithLabelValues(strategy, "replayed").Inc()
+		return
+	}
 	m.buys.WithLabelValues(strategy, string(outcome)).Inc()
 	m.seconds.WithLabelValues(strategy).Observe(took.Seconds())
 	if outcome == purchase.Sold {

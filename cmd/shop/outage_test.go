@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/oversell/oversell/internal/localserver"
@@ -102,25 +103,100 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestRestockWithoutRedis: a restock that cannot clear a lock changes nothing.
+// TestRestockWithoutRedis: a restock that cannot clear a lock changes neither
+// stock nor records, and says which server is down. Of the Redlock nodes a
+// majority is enough.
 func TestRestockWithoutRedis(t *testing.T) {
+	nodes := startNodes(t, 4)
+	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redis", nodes[0].URL(),
+		"--redlock", strings.Join(urls(nodes[1:]), ","))
+	refused := func(server string) {
+		t.Helper()
+		before := books(t, base, "apple")
+		p := wantProblem(t, call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil), http.StatusServiceUnavailable, "failed")
+		if !strings.Contains(p.Detail, "nothing was restocked: the "+server+" is down") {
+			t.Errorf("%q does not say that the %s is down", p.Detail, server)
+		}
+		if after := books(t, base, "apple"); after != before {
+			t.Errorf("books %+v, before %+v", after, before)
+		}
+	}
+	kill := func(node *localserver.Redis) {
+		t.Helper()
+		if err := node.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kill(nodes[3])
+	restock(t, base, "apple", 50)
+	kill(nodes[2])
+	refused("redlock")
+	if err := nodes[2].Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill(nodes[0])
+	refused("redis")
+}
+
+// TestHungRedis: a Redis that hangs is named, and is not told as a busy lock.
+func TestHungRedis(t *testing.T) {
+	nodes := startNodes(t, 1)
+	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redis", nodes[0].URL())
+	if err := nodes[0].Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p := wantProblem(t, call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil), http.StatusServiceUnavailable, "failed")
+	if !strings.Contains(p.Detail, "the redis is down") {
+		t.Errorf("%q does not say what is down", p.Detail)
+	}
+	p = wantProblem(t, call(t, http.MethodGet, base+"/readyz", "", nil), http.StatusServiceUnavailable, "failed")
+	if !strings.Contains(p.Detail, "redis") || strings.Contains(p.Detail, "database") {
+		t.Errorf("readiness %q, want redis alone", p.Detail)
+	}
+	if err := nodes[0].Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "sells again", func() bool {
+		return call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil).status == http.StatusOK
+	})
+}
+
+// TestSilentNode: a Redlock node that hangs costs one buyer in a while its
+// time-out, not each of them: the crowd still gets through within its wait.
+func TestSilentNode(t *testing.T) {
+	nodes := startNodes(t, 5)
+	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redlock", strings.Join(urls(nodes), ","),
+		"--wait", "30s", "--buy-timeout", "1m") // 60 sales of half a second and more would not fit
+	if err := nodes[4].Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := exitCode(t, "rush", "--target", base, "--strategy", "redlock", "--stock", "60", "--buyers", "90", "--expect")
+	if code != 0 {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// startNodes starts Redis servers for one test.
+func startNodes(t *testing.T, n int) (nodes []*localserver.Redis) {
+	t.Helper()
 	group, err := localserver.NewGroup()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = group.Close() })
-	node, err := localserver.StartRedis(group)
-	if err != nil {
-		t.Fatal(err)
+	for range n {
+		node, err := localserver.StartRedis(group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, node)
 	}
-	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redis", node.URL())
-	before := books(t, base, "apple")
-	if err := node.Kill(); err != nil {
-		t.Fatal(err)
+	return nodes
+}
+
+func urls(nodes []*localserver.Redis) (all []string) {
+	for _, node := range nodes {
+		all = append(all, node.URL())
 	}
-	r := call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil)
-	wantProblem(t, r, http.StatusServiceUnavailable, "failed")
-	if after := books(t, base, "apple"); after != before {
-		t.Errorf("books %+v, before %+v", after, before)
-	}
+	return all
 }

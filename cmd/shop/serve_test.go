@@ -165,3 +165,25 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("%s is in openapi.yaml and not served", route)
 	}
 }
+
+// TestSlowBody: a request whose body dawdles has no seat yet.
+func TestSlowBody(t *testing.T) {
+	base := startServe(t, "--max-inflight", "1")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	head := "POST /product/buy HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+	if _, err := conn.Write([]byte(head)); err != nil {
+		t.Fatal(err)
+	}
+	// The server asks for the body when the handler reads it: the buy has begun.
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if r := call(t, http.MethodGet, base+"/product/buy", "", nil); r.status != http.StatusOK {
+		t.Errorf("a buy beside it: %d %s", r.status, r.body)
+	}
+}

@@ -54,14 +54,14 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 		}
 		strategies[name] = purchase.Idempotent{Strategy: strategy, DB: e.DB}
 	}
-	s.counter = &purchase.Counter{
+	s.counter = purchase.NewCounter(purchase.Counter{
 		Strategies: strategies, Missing: missing, Resolve: lockstrategy.Resolve,
 		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
 			records, err := purchase.Page(e.DB.WithContext(ctx), name, after, limit)
 			return records, purchase.DatabaseError(ctx, "read the history", err)
 		},
 		Timeout: f.buyTimeout, Seats: make(chan struct{}, f.maxInflight), Watch: s,
-	}
+	})
 	return s
 }
 
@@ -71,7 +71,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r := gin.New()
 	r.UseRawPath = true // a product may be called "a/b", sent as a%2Fb
 	r.HandleMethodNotAllowed = true
-	r.Use(identify, logRequests(s.log), recoverPanics(s.log), limitBody)
+	r.Use(identify, logRequests(s.log), recoverPanics(s.log), limitBody, problem.CheckQuery)
 	r.NoRoute(func(c *gin.Context) {
 		problem.Write(c, http.StatusNotFound, "failed", "no such route; GET /openapi.yaml lists them")
 	})
@@ -97,15 +97,15 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 
 // restock resets a product with its records and its locks, while no buy of
 // this process is in flight. The locks go first: when their server is down,
-// nothing has changed.
+// stock and records are as they were.
 func (s *shop) restock(ctx context.Context, name string, amount int64) error {
-	return s.counter.Closed(func() error {
+	return s.counter.Closed(ctx, func() error {
 		for _, lock := range s.locks {
 			if err := lock.Reset(ctx, name); err != nil {
 				return fmt.Errorf("nothing was restocked: %w", err)
 			}
 		}
-		err := purchase.InLockingTx(ctx, s.engine.DB, func(tx *gorm.DB) error {
+		err := purchase.InLockingTx(ctx, s.engine.Admin, func(tx *gorm.DB) error {
 			if err := product.Put(tx, name, amount); err != nil {
 				return purchase.DatabaseError(ctx, "restock", err)
 			}
@@ -163,6 +163,16 @@ func (s *shop) Called(strategy string, o purchase.Order) {
 	s.hub.Publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
 }
 
+// TurnedAway is purchase.Watcher.TurnedAway.
+func (s *shop) TurnedAway(strategy string, o purchase.Order) {
+	s.metrics.turnedAway(strategy)
+	now := time.Now()
+	s.hub.Publish(history.Event{Kind: history.Call, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+	s.hub.Publish(history.Event{
+		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(purchase.Busy),
+	})
+}
+
 // Returned is purchase.Watcher.Returned.
 func (s *shop) Returned(strategy string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, called time.Time) {
 	now := time.Now()
@@ -170,7 +180,10 @@ func (s *shop) Returned(strategy string, o purchase.Order, r purchase.Receipt, o
 	e := history.Event{
 		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(outcome),
 	}
-	if outcome == purchase.Sold {
+	switch {
+	case r.Replayed:
+		e.Kind = history.Replay
+	case outcome == purchase.Sold:
 		e.Amount, e.Left = r.Amount, &r.Left
 	}
 	s.hub.Publish(e)

@@ -17,6 +17,7 @@ const (
 	Released Kind = "released" // about to be given back: this buyer writes no more
 	Lost     Kind = "lost"     // the lease was found gone
 	Return   Kind = "return"
+	Replay   Kind = "replay" // a return, with the answer to an earlier request under the same Idempotency-Key
 
 	// Restocked is of no buyer: the product's books start afresh, with Amount units.
 	Restocked Kind = "restocked"

@@ -5,7 +5,9 @@ package problem
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -40,6 +42,23 @@ func Write(c *gin.Context, status int, outcome, detail string) {
 	}
 	c.Abort()
 	c.Data(status, ContentType, body)
+}
+
+// CheckQuery refuses a query that cannot be read as a whole, or that says one
+// thing twice. net/http would drop what it cannot read, take the first of two,
+// and something that nobody asked for would be done.
+func CheckQuery(c *gin.Context) {
+	query, err := url.ParseQuery(c.Request.URL.RawQuery)
+	if err != nil {
+		Invalid(c, "query: "+err.Error())
+		return
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			Invalid(c, fmt.Sprintf("query: %q is there %d times; give it once", name, len(values)))
+			return
+		}
+	}
 }
 
 // Invalid refuses a request that asks for something impossible.

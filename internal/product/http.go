@@ -1,17 +1,25 @@
 package product
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"time"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/problem"
 )
+
+// restockTimeout bounds one restock: it may have to delete millions of records,
+// at some 10 s a million.
+const restockTimeout = 10 * time.Minute
 
 // Shelf is what the routes need.
 type Shelf struct {
@@ -74,7 +82,14 @@ func (s Shelf) put(c *gin.Context) {
 		problem.Invalid(c, err.Error())
 		return
 	}
-	if err := s.Restock(c.Request.Context(), name, amount); err != nil {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), restockTimeout)
+	defer cancel()
+	// The server's time limit is that of a buy.
+	if err := http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(restockTimeout + time.Minute)); err != nil {
+		s.WriteError(c, err)
+		return
+	}
+	if err := s.Restock(ctx, name, amount); err != nil {
 		s.WriteError(c, err)
 		return
 	}
@@ -98,16 +113,30 @@ func restockAmount(r *http.Request) (int64, error) {
 	return *body.Amount, nil
 }
 
-// ReadJSON decodes a body that must be one JSON object with no member that v
-// does not have, so that a misspelt "amout" is an error and not the default.
+// ReadJSON decodes a body that must be one JSON object in UTF-8, with no member
+// that v does not have and none that is null: a misspelt "amout", or an amount
+// that a program left empty, is an error and not the default.
 func ReadJSON(r *http.Request, v any) error {
-	d := json.NewDecoder(r.Body)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return fmt.Errorf("read the body: %w", err)
+	}
+	if !utf8.Valid(body) {
+		return errors.New("the body is not UTF-8")
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return errors.Join(errors.New("the body is not one JSON object"), err)
+	}
+	for name, value := range members {
+		if string(value) == "null" {
+			return fmt.Errorf("%s is null; leave it out or give it a value", name)
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		return fmt.Errorf("the body is not the JSON that this route takes: %w", err)
-	}
-	if d.More() {
-		return errors.New("the body goes on after its JSON object")
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 
 // Bounds of what may be stored.
 const (
-	MaxNameBytes = 255           // of a product's or purchaser's name, in bytes of UTF-8
-	MaxStock     = 1_000_000_000 // units put on sale at once
+	MaxName  = 255           // of a product's or purchaser's name, in characters
+	MaxStock = 1_000_000_000 // units put on sale at once
 )
 
 // ErrNotFound: no product has that name.
@@ -50,8 +50,10 @@ func CheckName(name string) error {
 		return errors.New("is empty")
 	case !utf8.ValidString(name):
 		return errors.New("is not UTF-8")
-	case len(name) > MaxNameBytes:
-		return fmt.Errorf("has %d bytes; %d are allowed", len(name), MaxNameBytes)
+	case strings.ContainsRune(name, utf8.RuneError):
+		return errors.New("has U+FFFD, which stands for a character that was broken on its way")
+	case utf8.RuneCountInString(name) > MaxName:
+		return fmt.Errorf("has %d characters; %d are allowed", utf8.RuneCountInString(name), MaxName)
 	case strings.TrimSpace(name) != name:
 		return errors.New("begins or ends with white space")
 	case strings.ContainsFunc(name, unicode.IsControl):

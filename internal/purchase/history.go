@@ -27,11 +27,12 @@ type Record struct {
 // TableName keeps the name that the migrations use.
 func (Record) TableName() string { return "purchase_history" }
 
-// receipt is what the buyer of this record was told.
+// receipt is what the buyer of this record was told, told again.
 func (r Record) receipt() Receipt {
 	return Receipt{
 		ID: r.ID, Product: r.ProductName, Purchaser: r.Purchaser, Amount: r.Amount,
 		Left: r.LeftAfter, Strategy: r.Strategy, Waited: time.Duration(r.WaitedMS) * time.Millisecond,
+		Replayed: true,
 	}
 }
 
@@ -81,7 +82,20 @@ func ByKey(db *gorm.DB, key string) (*Record, error) {
 	return &found[0], nil
 }
 
-// Clear deletes every record of a product.
+// clearBatch is how many records one statement deletes: some 100 ms, far below
+// the time-out of a connection.
+const clearBatch = 10_000
+
+// Clear deletes every record of a product, in tx, batch by batch.
 func Clear(tx *gorm.DB, productName string) error {
-	return tx.Exec("DELETE FROM purchase_history WHERE product_name = ?", productName).Error
+	for {
+		var last *int64
+		batch := tx.Model(&Record{}).Select("id").Where("product_name = ?", productName).Order("id").Limit(clearBatch)
+		if err := tx.Table("(?) AS batch", batch).Select("MAX(id)").Scan(&last).Error; err != nil || last == nil {
+			return err
+		}
+		if err := tx.Exec("DELETE FROM purchase_history WHERE product_name = ? AND id <= ?", productName, *last).Error; err != nil {
+			return err
+		}
+	}
 }

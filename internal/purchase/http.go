@@ -9,13 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
@@ -30,6 +29,12 @@ const (
 	MaxPage     = 1_000
 )
 
+// SpanHeader tells of each buy when it was inside the shop, as CALLED-RETURNED
+// in microseconds of Unix time. A rush reads from it how many buys really were
+// under way at once, in all processes of one machine together: that they were
+// sent at once proves nothing.
+const SpanHeader = "Shop-Buy-Span"
+
 // Counter is where buys arrive: it knows the strategies by name, bounds the
 // buys in flight, and can be closed for a restock.
 type Counter struct {
@@ -39,16 +44,27 @@ type Counter struct {
 	History    func(ctx context.Context, productName string, after int64, limit int) ([]Record, error)
 	Timeout    time.Duration // of one buy
 	Seats      chan struct{} // as many buys may be in flight as it has capacity
-	Watch      Watcher       // may be nil
+	Watch      Watcher
 
-	open sync.RWMutex // read-locked by each buy
+	open *semaphore.Weighted // of weight everybody; each buy has 1 of it
+}
+
+// everybody is more than there are buys in flight.
+const everybody = 1 << 40
+
+// NewCounter completes what k says.
+func NewCounter(k Counter) *Counter {
+	k.open = semaphore.NewWeighted(everybody)
+	return &k
 }
 
 // A Watcher is told of each buy, for metrics and the live page. called is
-// when the buy began.
+// when the buy began. A buy that was turned away for want of a seat is told of
+// by TurnedAway alone.
 type Watcher interface {
 	Called(strategy string, o Order)
 	Returned(strategy string, o Order, r Receipt, outcome Outcome, called time.Time)
+	TurnedAway(strategy string, o Order)
 }
 
 // Routes adds the buy and the history.
@@ -59,10 +75,13 @@ func (k *Counter) Routes(r gin.IRouter) {
 }
 
 // Closed runs fn while no buy of this process is in flight; buyers who come
-// meanwhile wait. A restock in the middle of a sale would be overwritten by it.
-func (k *Counter) Closed(fn func() error) error {
-	k.open.Lock()
-	defer k.open.Unlock()
+// meanwhile wait, within the time limit of a buy. A restock in the middle of a
+// sale would be overwritten by it.
+func (k *Counter) Closed(ctx context.Context, fn func() error) error {
+	if err := k.open.Acquire(ctx, everybody); err != nil {
+		return fmt.Errorf("wait for the buys in flight: %w", context.Cause(ctx))
+	}
+	defer k.open.Release(everybody)
 	return fn()
 }
 
@@ -77,16 +96,7 @@ type receiptJSON struct {
 }
 
 func (k *Counter) buy(c *gin.Context) {
-	select {
-	case k.Seats <- struct{}{}:
-		defer func() { <-k.Seats }()
-	default:
-		c.Header("Retry-After", "1")
-		problem.Write(c, http.StatusServiceUnavailable, string(Busy),
-			fmt.Sprintf("%d buys are in flight, as many as --max-inflight allows", cap(k.Seats)))
-		return
-	}
-	order, lock, err := readOrder(c.Request)
+	order, lock, err := readOrder(c.Request) // before it takes a seat: a body may be slow
 	if err != nil {
 		WriteError(c, err)
 		return
@@ -97,7 +107,17 @@ func (k *Counter) buy(c *gin.Context) {
 		k.refuse(c, name)
 		return
 	}
+	select {
+	case k.Seats <- struct{}{}:
+		defer func() { <-k.Seats }()
+	default:
+		k.Watch.TurnedAway(name, order)
+		WriteError(c, fmt.Errorf("%w: %d buys are in flight, as many as --max-inflight allows", ErrBusy, cap(k.Seats)))
+		return
+	}
+	called := time.Now()
 	receipt, err := k.sell(c.Request.Context(), name, strategy, order)
+	c.Header(SpanHeader, fmt.Sprintf("%d-%d", called.UnixMicro(), time.Now().UnixMicro()))
 	if err != nil {
 		WriteError(c, err)
 		return
@@ -110,17 +130,20 @@ func (k *Counter) buy(c *gin.Context) {
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, k.Timeout, fmt.Errorf("%w of %s", errTimeLimit, k.Timeout))
 	defer cancel()
-	k.open.RLock()
-	defer k.open.RUnlock()
 	called := time.Now()
-	if k.Watch != nil {
-		k.Watch.Called(name, order)
-	}
-	receipt, err := strategy.Buy(ctx, order)
-	if k.Watch != nil {
-		k.Watch.Returned(name, order, receipt, OutcomeOf(err), called)
-	}
+	k.Watch.Called(name, order)
+	receipt, err := k.inside(ctx, strategy, order)
+	k.Watch.Returned(name, order, receipt, OutcomeOf(err), called)
 	return receipt, err
+}
+
+// inside waits until no restock is under way, and buys.
+func (k *Counter) inside(ctx context.Context, strategy Strategy, order Order) (Receipt, error) {
+	if err := k.open.Acquire(ctx, 1); err != nil {
+		return Receipt{}, fmt.Errorf("%w for the end of a restock: %w", ErrBusy, context.Cause(ctx))
+	}
+	defer k.open.Release(1)
+	return strategy.Buy(ctx, order)
 }
 
 // refuse answers a lock= that cannot be served.
@@ -139,12 +162,10 @@ var errTimeLimit = errors.New("the buy did not end within its time limit")
 var errInvalid = errors.New("bad request")
 
 // readOrder reads the query and, of a POST, a JSON body, whose members win
-// over the query's.
-func readOrder(r *http.Request) (o Order, lock string, _ error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // r.URL.Query would drop what it cannot read, and the default would be sold
-		return o, "", fmt.Errorf("%w: query: %w", errInvalid, err)
-	}
+// over the query's. That the query can be read as a whole was seen before the
+// routes (problem.CheckQuery).
+func readOrder(r *http.Request) (o Order, lock string, err error) {
+	query := r.URL.Query()
 	o = Order{Product: DefaultProduct, Purchaser: query.Get("purchaser"), Amount: 1, IdempotencyKey: r.Header.Get("Idempotency-Key")}
 	if query.Has("product") {
 		o.Product = query.Get("product")

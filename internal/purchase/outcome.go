@@ -72,8 +72,9 @@ func OutcomeOf(err error) Outcome {
 // that is gone, and the context's cause where the context ended it (drivers
 // report that as a broken connection). nil stays nil.
 func DatabaseError(ctx context.Context, operation string, err error) error {
-	if err == nil {
-		return nil
+	var down *Unavailable
+	if err == nil || errors.As(err, &down) { // another server, which has been named already
+		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%s: %w", operation, cause)

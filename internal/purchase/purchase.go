@@ -17,7 +17,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/oversell/oversell/internal/product"
 )
@@ -25,15 +24,12 @@ import (
 // MaxAmount is the largest number of units that one order may ask for.
 const MaxAmount = 1_000
 
-// MaxKeyBytes bounds an Idempotency-Key.
-const MaxKeyBytes = 255
-
 // An Order is what one buyer asks for.
 type Order struct {
 	Product        string
 	Purchaser      string
 	Amount         int64  // units, 1 to MaxAmount
-	IdempotencyKey string // "" for none; repeated, it gets the first answer again
+	IdempotencyKey string // "" for none, bound as names are; repeated, it gets the first answer again
 }
 
 // Check says what is wrong with an order, or nil. It looks at the order
@@ -51,9 +47,6 @@ func (o Order) Check() error {
 	if o.IdempotencyKey == "" {
 		return nil
 	}
-	if len(o.IdempotencyKey) > MaxKeyBytes || !utf8.ValidString(o.IdempotencyKey) {
-		return fmt.Errorf("Idempotency-Key must be UTF-8 of at most %d bytes", MaxKeyBytes)
-	}
 	if err := product.CheckName(o.IdempotencyKey); err != nil {
 		return fmt.Errorf("Idempotency-Key %w", err)
 	}
@@ -70,6 +63,7 @@ type Receipt struct {
 	Left      int64 // units left after this sale, as the seller saw it
 	Strategy  string
 	Waited    time.Duration // from the call until the buyer had its turn
+	Replayed  bool          // the sale was made before, under the same Idempotency-Key
 }
 
 // A Strategy sells Order.Amount units of Order.Product to one buyer, or says

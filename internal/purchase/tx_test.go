@@ -192,9 +192,11 @@ func TestOrderCheck(t *testing.T) {
 		valid  bool
 	}{
 		{"as it is", func(*purchase.Order) {}, true},
-		{"255 bytes", func(o *purchase.Order) { o.Purchaser = long[:255] }, true},
-		{"256 bytes", func(o *purchase.Order) { o.Purchaser = long }, false},
-		{"128 times two bytes", func(o *purchase.Order) { o.Product = strings.Repeat("ü", 128) }, false},
+		{"255 characters", func(o *purchase.Order) { o.Purchaser = long[:255] }, true},
+		{"256 characters", func(o *purchase.Order) { o.Purchaser = long }, false},
+		{"255 characters of two bytes", func(o *purchase.Order) { o.Product = strings.Repeat("ü", 255) }, true},
+		{"256 characters of two bytes", func(o *purchase.Order) { o.Product = strings.Repeat("ü", 256) }, false},
+		{"a character that was broken", func(o *purchase.Order) { o.Product = "a\ufffd" }, false},
 		{"any letters", func(o *purchase.Order) { o.Product = "りんご 🍎" }, true},
 		{"not UTF-8", func(o *purchase.Order) { o.Product = "a\xff" }, false},
 		{"no product", func(o *purchase.Order) { o.Product = "" }, false},

@@ -56,6 +56,7 @@ function take(e) {
   if (e.kind === 'acquired') { l.waiting.delete(e.purchaser); l.holding.add(who); l.mostHolders = Math.max(l.mostHolders, l.holding.size); }
   if (e.kind === 'released') l.holding.delete(who);
   if (e.kind === 'lost') l.lost++;
+  if (e.kind === 'replay') l.waiting.delete(e.purchaser);
   if (e.kind === 'return') {
     l.waiting.delete(e.purchaser);
     const outcome = outcomes.includes(e.outcome) ? e.outcome : 'failed';

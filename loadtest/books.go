@@ -9,11 +9,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 // Books are where the rush reads what really happened.
@@ -70,9 +73,12 @@ func collect(read func(after int64) ([]purchase.Record, error)) (map[int64]strin
 // in whatever language. It is Books, too.
 type Target struct {
 	BaseURL string
-	Token   string // for the admin route; "" for none
-	Client  *http.Client
+	Token   string       // for the admin route; "" for none
+	Client  *http.Client // without a time limit: a restock may take long
 }
+
+// restockPatience: millions of records may have to be deleted.
+const restockPatience = 10 * time.Minute
 
 // Restock puts amount units on sale and forgets the product's records.
 func (t Target) Restock(ctx context.Context, product string, amount int64) error {
@@ -80,6 +86,8 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, restockPatience)
+	defer cancel()
 	_, err = t.do(ctx, http.MethodPut, "/product/"+url.PathEscape(product), bytes.NewReader(body), nil)
 	return err
 }
@@ -105,27 +113,30 @@ func (t Target) Purchasers(ctx context.Context, product string) (map[int64]strin
 	})
 }
 
-// Strategies returns the names that the target says it can run now, nil when
-// it has no such route.
-func (t Target) Strategies(ctx context.Context) []string {
-	var list []struct {
-		Name      string `json:"name"`
-		Available *bool  `json:"available"`
-	}
+// A TargetStrategy is one entry of a target's /strategies.
+type TargetStrategy struct {
+	Name      string                     `json:"name"`
+	Available *bool                      `json:"available"` // missing: it is
+	Promise   map[string]verdict.Verdict `json:"promise"`   // by fault; the target may make none
+}
+
+// Strategies returns what the target says that it can run now, nil when it has
+// no such route.
+func (t Target) Strategies(ctx context.Context) []TargetStrategy {
+	var list []TargetStrategy
 	if _, err := t.do(ctx, http.MethodGet, "/strategies", nil, &list); err != nil {
 		return nil
 	}
-	var names []string
-	for _, s := range list {
-		if s.Available == nil || *s.Available {
-			names = append(names, s.Name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(list, func(s TargetStrategy) bool { return s.Available != nil && !*s.Available })
 }
 
 // do sends one request and decodes a 2xx answer into v, if v is not nil.
 func (t Target) do(ctx context.Context, method, path string, body io.Reader, v any) (status int, _ error) {
+	if method == http.MethodGet {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+	}
 	request, err := http.NewRequestWithContext(ctx, method, t.BaseURL+path, body)
 	if err != nil {
 		return 0, err

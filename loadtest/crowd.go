@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,12 +21,15 @@ import (
 
 // An answer is what one buyer got.
 type answer struct {
-	start, end time.Time
+	start, end time.Time    // as the buyer saw it: from leaving the gate to the last byte
+	inside     [2]time.Time // as the shop saw it, where it says so; else zero
 	outcome    purchase.Outcome
 	purchaser  string  // who asked, whatever the receipt says
 	receipt    receipt // of a sale
 	detail     string  // of anything that is no sale
 }
+
+func (a answer) saysWhen() bool { return !a.inside[0].IsZero() }
 
 type receipt struct {
 	ID        int64  `json:"id"`
@@ -63,38 +68,58 @@ func (c crowd) rush(ctx context.Context, progress func(answered int)) []answer {
 		gate.open()
 		pacer = vegeta.ConstantPacer{} // no pause: each buyer asks again as soon as it is answered
 	}
+	line := queue{crowd: c, gate: gate, left: map[string]time.Time{}}
 	var answers []answer
-	for r := range attacker.Attack(c.targeter(gate), pacer, c.duration, "") {
+	for r := range attacker.Attack(line.next, pacer, c.duration, "") {
 		if r.Error == vegeta.ErrNoTargets.Error() {
 			continue // never sent: the rush was interrupted at the start
 		}
 		a := readAnswer(r)
-		if c.duration == 0 {
-			a.start = gate.opened // the wait for the others is not the shop's
-		}
+		a.start = line.leftAt(a.purchaser) // the wait for the others is not the shop's
 		answers = append(answers, a)
 		progress(len(answers))
 	}
 	return answers
 }
 
-// targeter hands each buyer its request, spread over the processes in turn.
-func (c crowd) targeter(gate *startGate) vegeta.Targeter {
-	var mu sync.Mutex
-	sent := 0
-	return func(t *vegeta.Target) error {
-		mu.Lock()
-		n := sent
-		sent++
-		mu.Unlock()
-		query := url.Values{"purchaser": {fmt.Sprintf("%s-%05d", c.run, n)}}
-		for name, values := range c.query {
-			query[name] = values
-		}
-		t.Method = http.MethodGet
-		t.URL = c.baseURLs[n%len(c.baseURLs)] + "/product/buy?" + query.Encode()
-		return gate.wait(c.baseURLs[n%len(c.baseURLs)])
+// queue hands each buyer its request, spread over the processes in turn, and
+// notes when the buyer left the gate with it.
+type queue struct {
+	crowd
+	gate *startGate
+
+	mu   sync.Mutex
+	sent int
+	left map[string]time.Time // by purchaser
+}
+
+// next is a vegeta.Targeter.
+func (q *queue) next(t *vegeta.Target) error {
+	q.mu.Lock()
+	n := q.sent
+	q.sent++
+	q.mu.Unlock()
+	purchaser := fmt.Sprintf("%s-%05d", q.run, n)
+	query := url.Values{"purchaser": {purchaser}}
+	for name, values := range q.query {
+		query[name] = values
 	}
+	base := q.baseURLs[n%len(q.baseURLs)]
+	t.Method = http.MethodGet
+	t.URL = base + "/product/buy?" + query.Encode()
+	if err := q.gate.wait(base); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.left[purchaser] = time.Now()
+	return nil
+}
+
+func (q *queue) leftAt(purchaser string) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.left[purchaser]
 }
 
 // once is a pacer that sends each buyer one time, without a pause.
@@ -114,17 +139,13 @@ type startGate struct {
 	mu      sync.Mutex
 	missing int
 	opens   chan struct{}
-	opened  time.Time // valid once opens is closed
 }
 
 func newStartGate(ctx context.Context, buyers int, client *http.Client) *startGate {
 	return &startGate{ctx: ctx, client: client, missing: buyers, opens: make(chan struct{})}
 }
 
-func (g *startGate) open() {
-	g.opened = time.Now()
-	close(g.opens)
-}
+func (g *startGate) open() { close(g.opens) }
 
 // wait returns when everybody is here. Once the gate is open it does not wait.
 func (g *startGate) wait(baseURL string) error {
@@ -167,7 +188,7 @@ func (g *startGate) connect(baseURL string) {
 // the status where the service has none. No response at all is Unknown: the
 // sale may have been made.
 func readAnswer(r *vegeta.Result) answer {
-	a := answer{start: r.Timestamp, end: r.Timestamp.Add(r.Latency)}
+	a := answer{end: r.Timestamp.Add(r.Latency), inside: readSpan(r.Headers.Get(purchase.SpanHeader))}
 	if u, err := url.Parse(r.URL); err == nil {
 		a.purchaser = u.Query().Get("purchaser")
 	}
@@ -209,15 +230,40 @@ func outcomeOfStatus(code int) purchase.Outcome {
 	return purchase.Failed
 }
 
-// maxOverlap is the most answers that were awaited at one moment.
+// readSpan reads a purchase.SpanHeader; zero when there is none that makes sense.
+func readSpan(header string) (span [2]time.Time) {
+	from, to, found := strings.Cut(header, "-")
+	called, err1 := strconv.ParseInt(from, 10, 64)
+	returned, err2 := strconv.ParseInt(to, 10, 64)
+	if !found || err1 != nil || err2 != nil || called > returned {
+		return span
+	}
+	return [2]time.Time{time.UnixMicro(called), time.UnixMicro(returned)}
+}
+
+// maxOverlap is the most buys that were under way at one moment: inside the
+// shop, if it says of each sale when it was there, else as the buyers saw it.
+//
+// The buyers' sight flatters a crowd: whoever has sent and got no answer counts,
+// though the service may take one request at a time.
 func maxOverlap(answers []answer) int {
+	inside := slices.ContainsFunc(answers, answer.saysWhen) && !slices.ContainsFunc(answers, func(a answer) bool {
+		return a.outcome == purchase.Sold && !a.saysWhen()
+	})
 	type edge struct {
 		at    time.Time
 		delta int
 	}
 	edges := make([]edge, 0, 2*len(answers))
 	for _, a := range answers {
-		edges = append(edges, edge{a.start, 1}, edge{a.end, -1})
+		start, end := a.start, a.end
+		if inside {
+			if !a.saysWhen() {
+				continue // refused at the door
+			}
+			start, end = a.inside[0], a.inside[1]
+		}
+		edges = append(edges, edge{start, 1}, edge{end, -1})
 	}
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) // at a tie the end comes first

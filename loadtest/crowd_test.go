@@ -20,10 +20,20 @@ func TestMaxOverlap(t *testing.T) {
 		want    int
 	}{
 		{"none", nil, 0},
-		{"one", []answer{{start: at(0), end: at(9)}}, 1},
-		{"one after the other", []answer{{start: at(0), end: at(5)}, {start: at(5), end: at(9)}}, 1},
-		{"two at once", []answer{{start: at(0), end: at(6)}, {start: at(5), end: at(9)}}, 2},
-		{"never more than two", []answer{{start: at(0), end: at(4)}, {start: at(3), end: at(7)}, {start: at(6), end: at(9)}}, 2},
+		{"one", []answer{{start: at(0), end: at(9), outcome: purchase.Sold}}, 1},
+		{"one after the other", []answer{{start: at(0), end: at(5), outcome: purchase.Sold}, {start: at(5), end: at(9)}}, 1},
+		{"two at once", []answer{{start: at(0), end: at(6), outcome: purchase.Sold}, {start: at(5), end: at(9)}}, 2},
+		{"two sent at once, served one after the other", []answer{
+			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(3)}}, {start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
+		}, 1},
+		{"inside at once, and one turned away at the door", []answer{
+			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(5)}}, {start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
+			{start: at(0), end: at(9), outcome: purchase.Busy},
+		}, 2},
+		{"a sale that does not say", []answer{
+			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(3)}}, {start: at(0), end: at(9), outcome: purchase.Sold},
+		}, 2},
+		{"never more than two", []answer{{start: at(0), end: at(4), outcome: purchase.Sold}, {start: at(3), end: at(7)}, {start: at(6), end: at(9)}}, 2},
 	} {
 		if got := maxOverlap(c.answers); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
@@ -46,6 +56,14 @@ func TestPercentile(t *testing.T) {
 	}
 	if got := percentile(nil, 50); got != 0 {
 		t.Errorf("of nothing: %d", got)
+	}
+}
+
+func TestReadSpan(t *testing.T) {
+	for header, want := range map[string]bool{"": false, "7": false, "x-9": false, "9-7": false, "7-9": true} {
+		if got := readSpan(header); got[0].IsZero() == want {
+			t.Errorf("%q: %v", header, got)
+		}
 	}
 }
 
@@ -72,23 +90,36 @@ func TestReadAnswer(t *testing.T) {
 	}
 }
 
-// TestLost: a record vouches for one receipt, and for the buyer who asked.
-func TestLost(t *testing.T) {
+// TestCompare: a record vouches for one receipt, and for the buyer who asked;
+// and each record of a buyer of this crowd must have been told of.
+func TestCompare(t *testing.T) {
 	sold := func(asked string, id int64) answer {
 		return answer{outcome: purchase.Sold, purchaser: asked, receipt: receipt{ID: id, Purchaser: "a", Amount: 1}}
 	}
-	c := Config{Books: fixedBooks{1: "a"}}
-	for name, test := range map[string]struct {
-		answers []answer
-		want    int64
+	told := func(asked string, outcome purchase.Outcome) answer {
+		return answer{outcome: outcome, purchaser: asked}
+	}
+	for _, test := range []struct {
+		name         string
+		records      fixedBooks
+		answers      []answer
+		lost, untold int64
 	}{
-		"recorded":             {[]answer{sold("a", 1)}, 0},
-		"one receipt for two":  {[]answer{sold("a", 1), sold("a", 1)}, 1},
-		"another's receipt":    {[]answer{sold("b", 1)}, 1},
-		"an id without record": {[]answer{sold("a", 2)}, 1},
+		{"recorded", fixedBooks{1: "a"}, []answer{sold("a", 1)}, 0, 0},
+		{"one receipt for two", fixedBooks{1: "a"}, []answer{sold("a", 1), sold("a", 1)}, 1, 0},
+		{"another's receipt", fixedBooks{1: "a"}, []answer{sold("b", 1)}, 1, 0},
+		{"an id without record", fixedBooks{}, []answer{sold("a", 2)}, 1, 0},
+		{"sold twice, told once", fixedBooks{1: "a", 2: "a"}, []answer{sold("a", 1)}, 0, 1},
+		{"told busy, and sold", fixedBooks{1: "a"}, []answer{told("a", purchase.Busy)}, 0, 1},
+		{"told sold out, and sold", fixedBooks{1: "a"}, []answer{told("a", purchase.SoldOut)}, 0, 1},
+		{"unknown, and sold", fixedBooks{1: "a"}, []answer{told("a", purchase.Unknown)}, 0, 0},
+		{"unknown, and sold twice", fixedBooks{1: "a", 2: "a"}, []answer{told("a", purchase.Unknown)}, 0, 1},
+		{"unknown, and not sold", fixedBooks{}, []answer{told("a", purchase.Unknown)}, 0, 0},
+		{"somebody else's record", fixedBooks{1: "z"}, []answer{told("a", purchase.SoldOut)}, 0, 0},
 	} {
-		if got, err := c.lost(t.Context(), test.answers, audit.Report{}); err != nil || got != test.want {
-			t.Errorf("%s: %d, %v; want %d", name, got, err, test.want)
+		lost, untold, err := Config{Books: test.records}.compare(t.Context(), test.answers, audit.Report{})
+		if err != nil || lost != test.lost || untold != test.untold {
+			t.Errorf("%s: lost %d, untold %d, %v; want %d and %d", test.name, lost, untold, err, test.lost, test.untold)
 		}
 	}
 }

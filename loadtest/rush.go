@@ -46,8 +46,9 @@ type Result struct {
 	Oversold   int64           `json:"oversold"`
 	Drift      int64           `json:"drift"`
 	Duplicates int64           `json:"duplicates"`
-	Lost       int64           `json:"lost"` // acknowledged, not recorded
-	Sold       int64           `json:"sold"` // this and the next five count answers
+	Lost       int64           `json:"lost"`   // acknowledged, not recorded
+	Untold     int64           `json:"untold"` // recorded, though the buyer was told no, or a second time
+	Sold       int64           `json:"sold"`   // this and the next five count answers
 	SoldOut    int64           `json:"sold_out"`
 	Busy       int64           `json:"busy"`
 	LockLost   int64           `json:"lock_lost"`
@@ -57,7 +58,7 @@ type Result struct {
 	P99MS      float64         `json:"p99_ms"`
 	DurationMS float64         `json:"duration_ms"` // from the start to the last answer
 	PerSecond  float64         `json:"per_second"`  // sales
-	MaxOverlap int             `json:"max_overlap"` // most buys in flight at once, as the buyers saw it
+	MaxOverlap int             `json:"max_overlap"` // most buys inside the shop at once; at a target that does not say, in flight at once
 	Verdict    verdict.Verdict `json:"verdict"`
 	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
 	Reason     string          `json:"reason"`  // of the verdict, in one sentence
@@ -84,42 +85,67 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("audit after the rush: %w", err)
 	}
-	lost, err := c.lost(ctx, answers, books)
+	lost, untold, err := c.compare(ctx, answers, books)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
-	return result(c.Strategy, answers, books, lost), nil
+	return result(c.Strategy, answers, books, lost, untold), nil
 }
 
-// lost counts the receipts that have no record of their own.
-func (c Config) lost(ctx context.Context, answers []answer, books audit.Report) (int64, error) {
-	var acknowledged, missing int64
-	purchasers, err := c.Books.Purchasers(ctx, c.Product)
-	if err != nil && !errors.Is(err, errNoHistory) {
-		return 0, err
-	}
-	for _, a := range answers {
-		if a.outcome != purchase.Sold {
-			continue
-		}
-		acknowledged++
-		if who, ok := purchasers[a.receipt.ID]; !ok || who != a.purchaser {
-			missing++
-		}
-		delete(purchasers, a.receipt.ID) // a record vouches for one receipt
-	}
+// compare holds answers against records. lost counts the receipts that have no
+// record of their own; untold the records whose buyer, of this rush, was told
+// something else than a sale, or has been given the receipt of another record.
+// An answer Unknown may have a record or not.
+func (c Config) compare(ctx context.Context, answers []answer, books audit.Report) (lost, untold int64, _ error) {
+	records, err := c.Books.Purchasers(ctx, c.Product)
 	if errors.Is(err, errNoHistory) {
-		return max(0, acknowledged-books.Records), nil // at least so many
+		return lostInSum(answers, books), 0, nil
 	}
-	return missing, nil
+	if err != nil {
+		return 0, 0, err
+	}
+	spare := map[string]int64{} // records that a buyer may have beside those of its receipts
+	for _, a := range answers {
+		switch a.outcome {
+		case purchase.Sold:
+			spare[a.purchaser] += 0
+			if who, ok := records[a.receipt.ID]; !ok || who != a.purchaser {
+				lost++
+			}
+			delete(records, a.receipt.ID) // a record vouches for one receipt
+		case purchase.Unknown:
+			spare[a.purchaser]++
+		default:
+			spare[a.purchaser] += 0
+		}
+	}
+	for _, who := range records {
+		if allowed, ours := spare[who]; ours && allowed == 0 {
+			untold++
+		} else if ours {
+			spare[who]--
+		}
+	}
+	return lost, untold, nil
+}
+
+// lostInSum is what the sums alone prove: at least so many receipts have no record.
+func lostInSum(answers []answer, books audit.Report) int64 {
+	acknowledged := int64(0)
+	for _, a := range answers {
+		if a.outcome == purchase.Sold {
+			acknowledged++
+		}
+	}
+	return max(0, acknowledged-books.Records)
 }
 
 // result turns answers and books into a row.
-func result(strategy string, answers []answer, books audit.Report, lost int64) Result {
+func result(strategy string, answers []answer, books audit.Report, lost, untold int64) Result {
 	r := Result{
 		Strategy: strategy,
 		Leftover: books.Leftover, Records: books.Records, UnitsSold: books.UnitsSold,
-		Oversold: books.Oversold, Drift: books.Drift, Duplicates: books.Duplicates, Lost: lost,
+		Oversold: books.Oversold, Drift: books.Drift, Duplicates: books.Duplicates, Lost: lost, Untold: untold,
 		MaxOverlap: maxOverlap(answers),
 	}
 	count := map[purchase.Outcome]int64{}
@@ -148,7 +174,7 @@ func result(strategy string, answers []answer, books audit.Report, lost int64) R
 	}
 	r.Verdict, r.Reason = audit.Judge(audit.Evidence{
 		Books: books, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap,
-		Lost: lost, Busy: r.Busy, Unanswered: r.Unknown + r.Failed,
+		Lost: lost, Untold: untold, Busy: r.Busy, Unanswered: r.Unknown + r.Failed,
 	})
 	return r
 }

@@ -92,7 +92,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stage.close()) }()
-	names, err := o.names(ctx, stage)
+	names, err := o.names(stage)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,8 @@ type stage struct {
 	urls     []string // one a process
 	target   loadtest.Target
 	books    loadtest.Books
-	missing  map[string]string // strategies that cannot run here, and why
+	missing  map[string]string         // strategies that cannot run here, and why
+	served   []loadtest.TargetStrategy // what a target says of its own
 	closers  []func() error
 }
 
@@ -180,7 +181,7 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 	s := &stage{engine: "target"}
 	if o.target != "" {
 		s.at(o.target, os.Getenv("SHOP_ADMIN_TOKEN"))
-		s.books = s.target
+		s.books, s.served = s.target, s.target.Strategies(c.Context())
 		return s, nil
 	}
 	config, err := o.engines.config(c, o.shops.settings.Wait)
@@ -210,7 +211,7 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 // at adds one process's address.
 func (s *stage) at(base, token string) {
 	s.urls = append(s.urls, base)
-	s.target = loadtest.Target{BaseURL: s.urls[0], Token: token, Client: &http.Client{Timeout: time.Minute}}
+	s.target = loadtest.Target{BaseURL: s.urls[0], Token: token, Client: &http.Client{}}
 }
 
 // serveHere serves in this process, on a real listener.
@@ -238,7 +239,7 @@ func (s *stage) serveHere(e *engine.Engine, flags shopFlags) error {
 }
 
 // names are the strategies to run, in the order asked for or of the catalogue.
-func (o *rushOptions) names(ctx context.Context, s *stage) ([]string, error) {
+func (o *rushOptions) names(s *stage) ([]string, error) {
 	if !slices.Contains(o.strategies, "all") {
 		var names []string
 		for _, name := range o.strategies {
@@ -252,18 +253,27 @@ func (o *rushOptions) names(ctx context.Context, s *stage) ([]string, error) {
 		}
 		return names, nil
 	}
-	names := lockstrategy.Names()
 	if o.target != "" {
-		if served := s.target.Strategies(ctx); served != nil {
-			return served, nil
+		var names []string
+		for _, served := range s.served {
+			names = append(names, served.Name)
+		}
+		if names != nil {
+			return names, nil
 		}
 		return nil, fmt.Errorf("%s does not list its strategies at /strategies; name them with --strategy a,b", o.target)
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return s.missing[name] != "" }), nil
+	return slices.DeleteFunc(lockstrategy.Names(), func(name string) bool { return s.missing[name] != "" }), nil
 }
 
-// promise is the catalogue's for this rush; "" for a target's own strategy.
+// promise is the catalogue's for this rush. A target's own word goes first;
+// "" for a strategy that neither makes a promise of.
 func (o *rushOptions) promise(s *stage, name string) verdict.Verdict {
+	for _, served := range s.served {
+		if promised := served.Promise[string(lockstrategy.Rush)]; served.Name == lockstrategy.Resolve(name) && promised != "" {
+			return promised
+		}
+	}
 	entry, ok := lockstrategy.ByName(name)
 	if !ok {
 		return ""

@@ -25,6 +25,7 @@ func TestJudge(t *testing.T) {
 		{"one unit too many", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Oversold, e.Books.Drift = 101, 1, 1 }), verdict.Oversold},
 		{"an update lost, not oversold yet", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.Books.Drift = 99, 2, 1 }), verdict.Drifted},
 		{"a unit vanished", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Drift = 99, -1 }), verdict.Leaked},
+		{"a record that nobody was told of", with(func(e *Evidence) { e.Untold = 1 }), verdict.Leaked},
 		{"stock left, buyers gave up", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.Busy = 90, 10, 110 }), verdict.Stalled},
 		{"all sold, some gave up", with(func(e *Evidence) { e.Busy = 10 }), verdict.Holds},
 		{"demand equals stock", with(func(e *Evidence) { e.Demand = 100 }), verdict.Inconclusive},

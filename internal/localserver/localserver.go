@@ -169,7 +169,12 @@ func (p *Process) ready(name, logFile string, patience time.Duration, probe func
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended while starting (%v); its last words: %s", name, p.err, lastWords(logFile))
+			words := lastWords(logFile)
+			err := fmt.Errorf("%s ended while starting (%v); its last words: %s", name, p.err, words)
+			if strings.Contains(strings.ToLower(words), "address already in use") {
+				err = fmt.Errorf("%w: %w", errPortTaken, err)
+			}
+			return err
 		case <-deadline:
 			return fmt.Errorf("%s did not answer within %s: %w; its last words: %s", name, patience, err, lastWords(logFile))
 		case <-time.After(20 * time.Millisecond):
@@ -205,8 +210,26 @@ func program(install string, names ...string) (string, error) {
 	return "", fmt.Errorf("%s: %w; get it with: %s", strings.Join(names, " or "), ErrMissing, install)
 }
 
-// freePort asks the kernel for a loopback port. Another process may take it
-// before the server does; the server then says so and its start fails.
+// errPortTaken: another process was faster than the server.
+var errPortTaken = errors.New("the port that was free is taken")
+
+// onFreePort starts a server on a port that is free now. Another process may
+// take it before the server does, and then it is tried with another port.
+func onFreePort[Server any](start func(port int) (Server, error)) (Server, error) {
+	for tries := 1; ; tries++ {
+		port, err := freePort()
+		if err != nil {
+			var none Server
+			return none, err
+		}
+		server, err := start(port)
+		if tries == 3 || !errors.Is(err, errPortTaken) {
+			return server, err
+		}
+	}
+}
+
+// freePort asks the kernel for a loopback port.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -2,8 +2,11 @@ package localserver
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,5 +72,31 @@ func TestFailedStart(t *testing.T) {
 	err = p.ready("thing", "/nonexistent", 10*time.Second, func() error { return errors.New("not yet") })
 	if err == nil || !strings.Contains(err.Error(), "thing ended while starting") {
 		t.Errorf("%v, want that it ended", err)
+	}
+}
+
+// TestPortTaken: a server that comes second on its port is started on another,
+// and the one that was first is not taken for it.
+func TestPortTaken(t *testing.T) {
+	g := newGroup(t)
+	first, err := StartRedis(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, taken, err := net.SplitHostPort(first.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ports []int
+	second, err := onFreePort(func(port int) (*Redis, error) {
+		if ports = append(ports, port); len(ports) == 1 {
+			port, _ = strconv.Atoi(taken)
+		}
+		r := &Redis{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(t.TempDir(), "log")}
+		r.command = []string{first.command[0], "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--logfile", r.logFile}
+		return r, r.Start()
+	})
+	if err != nil || len(ports) != 2 || second.Addr == first.Addr {
+		t.Errorf("%v after %d tries, want the second on a port of its own", err, len(ports))
 	}
 }

@@ -46,23 +46,22 @@ func StartMySQL(g *Group) (*MySQL, error) {
 	if err := initialize(path, data); err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	m := &MySQL{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), password: rand.Text(),
-		group: g, logFile: filepath.Join(dir, "error.log"),
-	}
 	setup := filepath.Join(dir, "setup.sql")
-	if err := os.WriteFile(setup, []byte(m.setupSQL()), 0o600); err != nil {
+	password := rand.Text()
+	if err := os.WriteFile(setup, []byte(setupSQL(password)), 0o600); err != nil {
 		return nil, err
 	}
-	m.command = append(append([]string{path}, commonArgs(data)...),
-		"--port="+strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "sock"),
-		"--pid-file="+filepath.Join(dir, "pid"), "--log-error="+m.logFile, "--init-file="+setup,
-		"--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4", "--loose-mysqlx=OFF")
-	return m, m.Start()
+	return onFreePort(func(port int) (*MySQL, error) {
+		m := &MySQL{
+			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), password: password,
+			group: g, logFile: filepath.Join(dir, "error.log"),
+		}
+		m.command = append(append([]string{path}, commonArgs(data)...),
+			"--port="+strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "sock"),
+			"--pid-file="+filepath.Join(dir, "pid"), "--log-error="+m.logFile, "--init-file="+setup,
+			"--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4", "--loose-mysqlx=OFF")
+		return m, m.Start()
+	})
 }
 
 // Start starts the server again after it was killed: with its data, on the
@@ -76,10 +75,10 @@ func (m *MySQL) Start() (err error) {
 
 // setupSQL runs at each start, before the first connection. Nobody else on this
 // machine can log in: root gets a password that is thrown away.
-func (m *MySQL) setupSQL() string {
+func setupSQL(password string) string {
 	return strings.Join([]string{
 		"CREATE DATABASE IF NOT EXISTS shop CHARACTER SET utf8mb4;",
-		"CREATE USER IF NOT EXISTS 'shop'@'127.0.0.1' IDENTIFIED BY '" + m.password + "';",
+		"CREATE USER IF NOT EXISTS 'shop'@'127.0.0.1' IDENTIFIED BY '" + password + "';",
 		"GRANT ALL ON *.* TO 'shop'@'127.0.0.1';",
 		"ALTER USER 'root'@'localhost' IDENTIFIED BY '" + rand.Text() + "';",
 	}, "\n") + "\n"

@@ -2,10 +2,12 @@ package localserver
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -33,18 +35,16 @@ func StartRedis(g *Group) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	r := &Redis{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(dir, "redis.log"),
-	}
-	r.command = []string{
-		path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--logfile", r.logFile,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--databases", "1024",
-	}
-	return r, r.Start()
+	return onFreePort(func(port int) (*Redis, error) {
+		r := &Redis{
+			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(dir, "redis.log"),
+		}
+		r.command = []string{
+			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--logfile", r.logFile,
+			"--save", "", "--appendonly", "no", "--daemonize", "no", "--databases", "1024",
+		}
+		return r, r.Start()
+	})
 }
 
 // Start starts the server again after it was killed: empty, on the same port.
@@ -55,7 +55,8 @@ func (r *Redis) Start() (err error) {
 	return r.ready("redis-server", r.logFile, 30*time.Second, r.ping)
 }
 
-// ping speaks one inline command, so that this room needs no client.
+// ping asks for the process id, by one inline command, so that this room needs
+// no client: a server that answers on this port may be somebody else's.
 func (r *Redis) ping() error {
 	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil {
@@ -65,12 +66,15 @@ func (r *Redis) ping() error {
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return err
 	}
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	if _, err := conn.Write([]byte("INFO server\r\nQUIT\r\n")); err != nil {
 		return err
 	}
-	answer := make([]byte, 7)
-	if n, err := conn.Read(answer); err != nil || string(answer[:n]) != "+PONG\r\n" {
-		return fmt.Errorf("PING was answered with %q: %w", answer[:n], err)
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		return err
+	}
+	if own := fmt.Sprintf("\r\nprocess_id:%d\r\n", r.cmd.Process.Pid); !strings.Contains(string(answer), own) {
+		return fmt.Errorf("another server answers on %s", r.Addr)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (s *Queue) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 	ctx, start, cancel := s.deps.patience(ctx)
 	defer cancel()
 	b := &queued{ctx: ctx, order: o, since: start, answer: make(chan answer, 1)}
-	s.observe(b, Waiting)
+	s.deps.observe(ctx, Event{Kind: Waiting, Strategy: "queue", Product: o.Product, Purchaser: o.Purchaser})
 	s.join(b)
 	select {
 	case a := <-b.answer:
@@ -99,15 +99,9 @@ func (s *Queue) sell(name string) {
 		if b == nil {
 			return
 		}
-		s.observe(b, Acquired)
 		receipt, err := s.deps.takeIfLeft(b.ctx, b.order, "queue", b.since)
-		s.observe(b, Released)
 		b.answer <- answer{receipt, err}
 	}
-}
-
-func (s *Queue) observe(b *queued, kind EventKind) {
-	s.deps.observe(b.ctx, Event{Kind: kind, Strategy: "queue", Product: b.order.Product, Purchaser: b.order.Purchaser})
 }
 
 // next takes the first out of the line; nil when it is empty, and then the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/sqlerror"
@@ -75,6 +76,9 @@ func DatabaseError(ctx context.Context, operation string, err error) error {
 	var down *Unavailable
 	if err == nil || errors.As(err, &down) { // another server, which has been named already
 		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done() // now: a dialler has a timer of its own, which may be a moment faster
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%s: %w", operation, cause)

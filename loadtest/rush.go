@@ -174,7 +174,7 @@ func result(strategy string, answers []answer, books audit.Report, lost, untold 
 	}
 	r.Verdict, r.Reason = audit.Judge(audit.Evidence{
 		Books: books, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap,
-		Lost: lost, Untold: untold, Busy: r.Busy, Unanswered: r.Unknown + r.Failed,
+		Lost: lost, Untold: untold, SoldOut: r.SoldOut, Busy: r.Busy, Unanswered: r.Unknown + r.Failed,
 	})
 	return r
 }

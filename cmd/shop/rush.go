@@ -220,10 +220,13 @@ func (s *stage) serveHere(e *engine.Engine, flags shopFlags) error {
 	if err != nil {
 		return err
 	}
-	server := newShop(e, flags, slog.New(slog.DiscardHandler)).server(l.Addr(), "")
+	shop := newShop(e, flags, slog.New(slog.DiscardHandler))
+	server := shop.server(l.Addr(), "")
+	stop := shop.work(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	s.closers = append(s.closers, func() error {
+		defer stop()
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {

@@ -87,6 +87,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 		s.log.Warn("SHOP_ADMIN_TOKEN is not set: nobody can restock, since this address is not loopback")
 	}
 	server := s.server(l.Addr(), token)
+	defer s.work(context.WithoutCancel(ctx))() // until the last buy has ended
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	fmt.Fprintf(stdout, "%shttp://%s\n", listening, l.Addr())

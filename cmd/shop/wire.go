@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -38,6 +39,7 @@ type shop struct {
 	hub      *live.Hub
 	counter  *purchase.Counter
 	locks    []purchase.Resetter
+	workers  []purchase.Worker
 	deadline time.Duration // of a readiness check
 }
 
@@ -51,6 +53,9 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	for name, strategy := range built {
 		if lock, ok := strategy.(purchase.Resetter); ok {
 			s.locks = append(s.locks, lock)
+		}
+		if worker, ok := strategy.(purchase.Worker); ok {
+			s.workers = append(s.workers, worker)
 		}
 		strategies[name] = purchase.Idempotent{Strategy: strategy, DB: e.DB}
 	}
@@ -111,11 +116,26 @@ func (s *shop) restock(ctx context.Context, name string, amount int64) error {
 			}
 			return purchase.DatabaseError(ctx, "clear the records", purchase.Clear(tx, name))
 		})
+		for _, lock := range s.locks {
+			if keeper, ok := lock.(purchase.StockKeeper); ok && err == nil {
+				err = keeper.Reset(ctx, name)
+			}
+		}
 		if err == nil {
 			s.hub.Publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
 		}
 		return err
 	})
+}
+
+// work starts what the strategies do beside the buys; stop ends it and waits.
+func (s *shop) work(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for _, worker := range s.workers {
+		all.Go(func() { worker.Work(ctx) })
+	}
+	return func() { cancel(); all.Wait() }
 }
 
 // availableStrategy is an entry of the catalogue, and whether it can run here.

@@ -67,6 +67,7 @@ type Evidence struct {
 	MaxOverlap int   // most buys in flight at once
 	Lost       int64 // sales acknowledged and not recorded
 	Untold     int64 // sales recorded whose buyer was told no, or that one request made twice
+	SoldOut    int64 // buyers that were told that it is sold out
 	Busy       int64 // buyers that gave up waiting
 	Unanswered int64 // buyers whose outcome is unknown or failed
 }
@@ -91,6 +92,8 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -b.Drift)
 	case e.Untold > 0:
 		return verdict.Leaked, fmt.Sprintf("%d records are of buyers who were told no, or were told of one sale and have two", e.Untold)
+	case b.Leftover > 0 && e.SoldOut > 0:
+		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", b.Leftover, e.SoldOut)
 	case b.Leftover > 0 && e.Demand >= b.Stocked && e.Busy > 0:
 		return verdict.Stalled, fmt.Sprintf("%d buyers gave up while %d units were left", e.Busy, b.Leftover)
 	case e.Demand <= b.Stocked:

@@ -26,6 +26,7 @@ func TestJudge(t *testing.T) {
 		{"an update lost, not oversold yet", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.Books.Drift = 99, 2, 1 }), verdict.Drifted},
 		{"a unit vanished", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Drift = 99, -1 }), verdict.Leaked},
 		{"a record that nobody was told of", with(func(e *Evidence) { e.Untold = 1 }), verdict.Leaked},
+		{"stock left that nobody can buy", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.SoldOut = 99, 1, 100 }), verdict.Leaked},
 		{"stock left, buyers gave up", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.Busy = 90, 10, 110 }), verdict.Stalled},
 		{"all sold, some gave up", with(func(e *Evidence) { e.Busy = 10 }), verdict.Holds},
 		{"demand equals stock", with(func(e *Evidence) { e.Demand = 100 }), verdict.Inconclusive},

@@ -265,6 +265,28 @@ func All() []Entry {
 			Promise:    alwaysHolds,
 			New:        func(d Deps) purchase.Strategy { return NewRedlock(d) },
 		},
+		{
+			Name: "redis-decr", Family: "Redis stock",
+			Summary:    "DECR admits, then insert + unconditional update; INCR on refusal",
+			Guarantees: "no more buyers are admitted than the counter had, while Redis remembers",
+			BreaksWhen: "crash after DECR leaks; Redis forgets: oversold",
+			Cost:       "one round trip to Redis for who comes too late",
+			Source:     "Redis documentation, INCR, Pattern: Counter; flash sale tutorials",
+			Needs:      []Need{NeedsRedis},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
+		},
+		{
+			Name: "redis-lua", Family: "Redis stock",
+			Summary:    "Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches, idempotent by entry id, the database has the last word",
+			Guarantees: "the database sells only what it has, each order once; sold is said when the record is durable",
+			BreaksWhen: "never; Redis forgets: unknown",
+			Cost:       "two round trips to Redis and six statements a batch",
+			Source:     "Alibaba Cloud, Tair documentation, Build a business system that can handle flash sales; Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11",
+			Needs:      []Need{NeedsRedis},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewRedisLua(d) },
+		},
 	}
 }
 

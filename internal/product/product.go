@@ -36,6 +36,10 @@ type Product struct {
 	Amount  int64  `json:"amount"`  // units that can still be sold
 	Stocked int64  `json:"stocked"` // units ever put on sale
 	Version int64  `json:"-"`       // raised by each guarded write, see SetAmountAt
+
+	// LastEntry is the last entry of the stream of redis-lua that this row has
+	// seen, see SetAmountAfter.
+	LastEntry string `json:"-"`
 }
 
 // TableName keeps the singular that the migrations use.
@@ -103,6 +107,13 @@ func SetAmount(tx *gorm.DB, id, amount int64) error {
 func SetAmountAt(tx *gorm.DB, id, amount, version int64) (bool, error) {
 	done := tx.Exec("UPDATE product SET amount = ?, version = version + 1 WHERE id = ? AND version = ?", amount, id, version)
 	return done.RowsAffected == 1, done.Error
+}
+
+// SetAmountAfter writes amount and the last entry of a stream that it accounts
+// for, in one row and so at one moment: whoever reads both knows which entries
+// the stock has not seen yet. The caller must hold the row, see ForUpdate.
+func SetAmountAfter(tx *gorm.DB, id, amount int64, lastEntry string) error {
+	return mustHit(tx.Exec("UPDATE product SET amount = ?, last_entry = ? WHERE id = ?", amount, lastEntry, id))
 }
 
 // TakeIfLeft takes units from the stock in one statement, if so many are

@@ -43,6 +43,36 @@ var errDuplicateKey = errors.New("the Idempotency-Key has a record already")
 // Insert records the sale that receipt tells of and sets receipt.ID. It must
 // run in the transaction that takes the units.
 func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt *Receipt) error {
+	record := newRecord(key, at, receipt)
+	err := tx.Create(&record).Error
+	if key != "" && sqlerror.KindOf(err) == sqlerror.Duplicate {
+		return fmt.Errorf("%w: %w", errDuplicateKey, err)
+	}
+	receipt.ID = record.ID
+	return DatabaseError(ctx, "insert the record", err)
+}
+
+// InsertAll is Insert for many sales in one statement, each under a key of its
+// own.
+func InsertAll(ctx context.Context, tx *gorm.DB, keys []string, at time.Time, receipts []*Receipt) error {
+	if len(receipts) == 0 {
+		return nil
+	}
+	records := make([]Record, len(receipts))
+	for i, receipt := range receipts {
+		records[i] = newRecord(keys[i], at, receipt)
+	}
+	err := tx.Create(&records).Error
+	if sqlerror.KindOf(err) == sqlerror.Duplicate {
+		return fmt.Errorf("%w: %w", errDuplicateKey, err)
+	}
+	for i := range records {
+		receipts[i].ID = records[i].ID
+	}
+	return DatabaseError(ctx, "insert the records", err)
+}
+
+func newRecord(key string, at time.Time, receipt *Receipt) Record {
 	record := Record{
 		ProductName: receipt.Product, Purchaser: receipt.Purchaser, PurchaseTime: at.UTC().Truncate(time.Microsecond),
 		Amount: receipt.Amount, Strategy: receipt.Strategy,
@@ -51,12 +81,7 @@ func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt 
 	if key != "" {
 		record.IdempotencyKey = &key
 	}
-	err := tx.Create(&record).Error
-	if key != "" && sqlerror.KindOf(err) == sqlerror.Duplicate {
-		return fmt.Errorf("%w: %w", errDuplicateKey, err)
-	}
-	receipt.ID = record.ID
-	return DatabaseError(ctx, "insert the record", err)
+	return record
 }
 
 // Page returns up to limit records with an id above after, by ascending id:
@@ -80,6 +105,22 @@ func ByKey(db *gorm.DB, key string) (*Record, error) {
 		return nil, err
 	}
 	return &found[0], nil
+}
+
+// SoldUnder returns the sales under these Idempotency-Keys, those that there are.
+func SoldUnder(db *gorm.DB, keys []string) (map[string]Receipt, error) {
+	sold := map[string]Receipt{}
+	if len(keys) == 0 {
+		return sold, nil
+	}
+	var found []Record
+	err := db.Where("idempotency_key IN ?", keys).Find(&found).Error
+	for _, record := range found {
+		receipt := record.receipt()
+		receipt.Replayed = false
+		sold[*record.IdempotencyKey] = receipt
+	}
+	return sold, err
 }
 
 // clearBatch is how many records one statement deletes: some 100 ms, far below

@@ -84,3 +84,18 @@ type Strategy interface {
 type Resetter interface {
 	Reset(ctx context.Context, productName string) error
 }
+
+// A StockKeeper is a Resetter that keeps a copy of the stock. A restock calls
+// Reset once more when it is done, since a buyer of another process may have
+// copied the stock from before meanwhile.
+type StockKeeper interface {
+	Resetter
+	KeepsStock()
+}
+
+// A Worker has something to do that no buyer waits for. A shop runs it from its
+// start to its end.
+type Worker interface {
+	// Work returns when ctx ends.
+	Work(ctx context.Context)
+}

@@ -157,7 +157,7 @@ func rush(t *testing.T, w *world, instances int, promise verdict.Verdict) {
 		books := w.books(t, "apple")
 		got, why := audit.Judge(audit.Evidence{
 			Books: books, Demand: buyers, MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-books.Records),
-			Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
+			SoldOut: count[purchase.SoldOut], Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
 		})
 		if books.Records != count[purchase.Sold] {
 			t.Errorf("%d records, %d acknowledged", books.Records, count[purchase.Sold])

@@ -1,0 +1,23 @@
+-- Admits one order: takes its units from the stock and appends it to the stream,
+-- both or neither.
+--
+-- KEYS[1]  stock, units as a number
+-- KEYS[2]  stream of the orders that are not in the database yet
+-- KEYS[3]  set of the products that have such a stream
+-- ARGV[1]  units
+-- ARGV[2]  key of the order
+-- ARGV[3]  purchaser
+-- ARGV[4]  when the buyer called, in microseconds of Unix time
+-- ARGV[5]  product
+-- Returns  the id of the entry; "" when there are not enough units;
+--          "?" when the stock is not known here
+local stock = redis.call('GET', KEYS[1])
+if not stock then
+  return '?'
+end
+if tonumber(stock) < tonumber(ARGV[1]) then
+  return ''
+end
+redis.call('DECRBY', KEYS[1], ARGV[1])
+redis.call('SADD', KEYS[3], ARGV[5])
+return redis.call('XADD', KEYS[2], '*', 'units', ARGV[1], 'key', ARGV[2], 'purchaser', ARGV[3], 'called', ARGV[4])

@@ -57,7 +57,7 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 		if worker, ok := strategy.(purchase.Worker); ok {
 			s.workers = append(s.workers, worker)
 		}
-		strategies[name] = purchase.Idempotent{Strategy: strategy, DB: e.DB}
+		strategies[name] = purchase.NewIdempotent(strategy, e.DB)
 	}
 	s.counter = purchase.NewCounter(purchase.Counter{
 		Strategies: strategies, Missing: missing, Resolve: lockstrategy.Resolve,

@@ -36,7 +36,7 @@ func NewOptimistic(d Deps) *Optimistic { return &Optimistic{newRetrier(d, maxRou
 
 // Buy is purchase.Strategy.Buy.
 func (s *Optimistic) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
-	err = s.retry(ctx, func(ctx context.Context, start time.Time) error {
+	err = s.retry(ctx, o.Product, func(ctx context.Context, start time.Time) error {
 		receipt, err = s.round(ctx, o, s.deps.Now().Sub(start))
 		return err
 	})

@@ -71,6 +71,7 @@ const redisLuaProducts = "shop:orders:redis-lua"
 
 func redisLuaStock(product string) string  { return "shop:stock:redis-lua:{" + product + "}" }
 func redisLuaStream(product string) string { return "shop:orders:redis-lua:{" + product + "}" }
+func redisLuaKeys(product string) string   { return "shop:keys:redis-lua:{" + product + "}" }
 
 // Buy is purchase.Strategy.Buy. ErrUnknownOutcome when the order was admitted
 // and its record was not seen in time; the error names the key to ask again by.
@@ -84,12 +85,16 @@ func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt,
 	if err != nil {
 		return purchase.Receipt{}, err
 	}
+	s.deps.observe(ctx, Event{Kind: Waiting, Strategy: "redis-lua", Product: o.Product, Purchaser: o.Purchaser, Token: entry})
 	answer := s.await(o, entry)
 	select {
 	case a := <-answer:
+		if a.err == nil && (a.receipt.Purchaser != o.Purchaser || a.receipt.Amount != o.Amount) {
+			return purchase.Receipt{}, purchase.ErrKeyReused
+		}
 		return a.receipt, a.err
 	case <-ctx.Done():
-		s.leave(o.Product, entry)
+		s.leave(o.Product, entry, answer)
 		return purchase.Receipt{}, fmt.Errorf("%w: entry %s is not in the database yet (%w); to ask again send the same order with Idempotency-Key: %s and purchaser: %s",
 			purchase.ErrUnknownOutcome, entry, context.Cause(ctx), o.IdempotencyKey, o.Purchaser)
 	}
@@ -97,7 +102,7 @@ func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt,
 
 // enter admits the order and returns the id of its entry in the stream.
 func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time) (string, error) {
-	keys := []string{redisLuaStock(o.Product), redisLuaStream(o.Product), redisLuaProducts}
+	keys := []string{redisLuaStock(o.Product), redisLuaStream(o.Product), redisLuaProducts, redisLuaKeys(o.Product)}
 	for {
 		entry, err := s.admit.Run(ctx, s.deps.Redis, keys, o.Amount, o.IdempotencyKey, o.Purchaser, called.UnixMicro(), o.Product).Text()
 		switch {
@@ -137,7 +142,7 @@ func neverSent(err error) bool {
 // Reset forgets the product's stock and its orders; the next buyer loads the
 // stock again.
 func (s *RedisLua) Reset(ctx context.Context, product string) error {
-	return serverError("redis", s.deps.Redis.Del(ctx, redisLuaStock(product), redisLuaStream(product)).Err())
+	return serverError("redis", s.deps.Redis.Del(ctx, redisLuaStock(product), redisLuaStream(product), redisLuaKeys(product)).Err())
 }
 
 // KeepsStock is purchase.StockKeeper.KeepsStock.

@@ -3,6 +3,7 @@ package lockstrategy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,7 +25,7 @@ const moverPause = 10 * time.Millisecond
 // of this process wait for theirs. Movers of several processes take turns at the
 // product's row, whose lock each holds for its batch.
 type mover struct {
-	waiting map[string]waiter // by entry
+	waiting map[string][]waiter // by entry; several under one Idempotency-Key
 }
 
 type waiter struct {
@@ -34,26 +35,29 @@ type waiter struct {
 
 // await says where the answer for an entry will be, and sees to it that a
 // mover runs.
-func (s *RedisLua) await(o purchase.Order, entry string) <-chan answer {
+func (s *RedisLua) await(o purchase.Order, entry string) chan answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.movers[o.Product]
 	if m == nil {
-		m = &mover{waiting: map[string]waiter{}}
+		m = &mover{waiting: map[string][]waiter{}}
 		s.movers[o.Product] = m
 		go s.move(o.Product, m)
 	}
 	w := waiter{o.IdempotencyKey, make(chan answer, 1)}
-	m.waiting[entry] = w
+	m.waiting[entry] = append(m.waiting[entry], w)
 	return w.answer
 }
 
 // leave forgets a buyer that has given up.
-func (s *RedisLua) leave(product, entry string) {
+func (s *RedisLua) leave(product, entry string, answer chan answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.movers[product]; m != nil {
-		delete(m.waiting, entry)
+		m.waiting[entry] = slices.DeleteFunc(m.waiting[entry], func(w waiter) bool { return w.answer == answer })
+		if len(m.waiting[entry]) == 0 {
+			delete(m.waiting, entry)
+		}
 	}
 }
 
@@ -220,16 +224,16 @@ func (s *RedisLua) tell(ctx context.Context, product string, m *mover, orders []
 	for _, o := range orders {
 		here[o.entry] = o
 	}
-	decided := map[string]waiter{}
+	decided := map[string][]waiter{}
 	var elsewhere []string
 	s.mu.Lock()
-	for entry, w := range m.waiting {
+	for entry, waiters := range m.waiting {
 		if id, err := parseEntryID(entry); err != nil || id.after(last) {
 			continue // still on its way
 		}
-		decided[entry] = w
+		decided[entry] = waiters
 		if _, ok := here[entry]; !ok {
-			elsewhere = append(elsewhere, w.key)
+			elsewhere = append(elsewhere, waiters[0].key)
 		}
 	}
 	s.mu.Unlock()
@@ -237,17 +241,20 @@ func (s *RedisLua) tell(ctx context.Context, product string, m *mover, orders []
 	if err != nil {
 		return purchase.DatabaseError(ctx, "look up the sales of other processes", err)
 	}
-	for entry, w := range decided {
-		receipt, ok := sold[w.key]
-		if o, mine := here[entry]; mine {
-			receipt, ok = o.receipt, o.sold
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for entry, waiters := range decided {
+		a := answer{err: fmt.Errorf("%w: the database has refused entry %s", purchase.ErrSoldOut, entry)}
+		if receipt, ok := sold[waiters[0].key]; ok {
+			a = answer{receipt: receipt}
 		}
-		if ok {
-			w.answer <- answer{receipt: receipt}
-		} else {
-			w.answer <- answer{err: fmt.Errorf("%w: the database has refused entry %s", purchase.ErrSoldOut, entry)}
+		if o, ok := here[entry]; ok && o.sold {
+			a = answer{receipt: o.receipt}
 		}
-		s.leave(product, entry)
+		for _, w := range m.waiting[entry] { // with those who have come meanwhile
+			w.answer <- a
+		}
+		delete(m.waiting, entry)
 	}
 	return nil
 }
@@ -258,14 +265,14 @@ func (s *RedisLua) remove(ctx context.Context, product string, orders []admitted
 	if len(orders) == 0 {
 		return 0, nil
 	}
-	args := make([]any, 0, 2*len(orders))
+	args := make([]any, 0, 3*len(orders))
 	for _, o := range orders {
 		back := o.receipt.Amount
 		if o.sold {
 			back = 0
 		}
-		args = append(args, o.entry, back)
+		args = append(args, o.entry, o.key, back)
 	}
-	removed, err := s.settle.Run(ctx, s.deps.Redis, []string{redisLuaStock(product), redisLuaStream(product)}, args...).Int()
+	removed, err := s.settle.Run(ctx, s.deps.Redis, []string{redisLuaStock(product), redisLuaStream(product), redisLuaKeys(product)}, args...).Int()
 	return removed, serverError("redis", err)
 }

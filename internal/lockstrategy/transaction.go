@@ -45,7 +45,7 @@ func (s *Transaction) Buy(ctx context.Context, o purchase.Order) (purchase.Recei
 // readAndWrite is the naive section with its read inside the transaction,
 // started again when the database refuses it in favour of another buyer.
 func (r retrier) readAndWrite(ctx context.Context, s purchase.Section, o purchase.Order, options *sql.TxOptions) (receipt purchase.Receipt, err error) {
-	err = r.retry(ctx, func(ctx context.Context, start time.Time) error {
+	err = r.retry(ctx, o.Product, func(ctx context.Context, start time.Time) error {
 		return purchase.InTx(ctx, r.deps.DB, func(tx *gorm.DB) error {
 			p, err := product.ByName(tx, o.Product)
 			if err != nil {

@@ -3,6 +3,7 @@ package purchase
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"gorm.io/gorm"
 )
@@ -10,22 +11,37 @@ import (
 // Idempotent makes a strategy answer a repeated Idempotency-Key with the sale
 // that stands under it, whatever strategy made that sale. The unique index on
 // purchase_history.idempotency_key decides between two at once; this only
-// looks the answer up. A key is bound by a sale: a refusal is not remembered,
-// so the same key may buy later.
+// looks the answer up. Requests of this process under one key stand in line, so
+// that the second is not told sold out while the first takes the last unit. A
+// key is bound by a sale: a refusal is not remembered, so the same key may buy
+// later.
 type Idempotent struct {
-	Strategy Strategy
-	DB       *gorm.DB
+	strategy Strategy
+	db       *gorm.DB
+
+	mu       sync.Mutex
+	underWay map[string]chan struct{} // by key; closed when the request has ended
+}
+
+// NewIdempotent wraps a strategy that sells in db.
+func NewIdempotent(s Strategy, db *gorm.DB) *Idempotent {
+	return &Idempotent{strategy: s, db: db, underWay: map[string]chan struct{}{}}
 }
 
 // Buy is Strategy.Buy. ErrKeyReused when the key's sale was of another order.
-func (s Idempotent) Buy(ctx context.Context, o Order) (Receipt, error) {
+func (s *Idempotent) Buy(ctx context.Context, o Order) (Receipt, error) {
 	if o.IdempotencyKey == "" {
-		return s.Strategy.Buy(ctx, o)
+		return s.strategy.Buy(ctx, o)
 	}
+	done, err := s.turn(ctx, o.IdempotencyKey)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("wait for an earlier request under the same Idempotency-Key: %w", err)
+	}
+	defer done()
 	if receipt, found, err := s.earlier(ctx, o); found || err != nil {
 		return receipt, err
 	}
-	receipt, err := s.Strategy.Buy(ctx, o)
+	receipt, err := s.strategy.Buy(ctx, o)
 	if err == nil {
 		return receipt, nil
 	}
@@ -36,10 +52,35 @@ func (s Idempotent) Buy(ctx context.Context, o Order) (Receipt, error) {
 	return Receipt{}, err
 }
 
+// turn waits until no request of this process under the key is under way.
+func (s *Idempotent) turn(ctx context.Context, key string) (done func(), _ error) {
+	for {
+		s.mu.Lock()
+		before := s.underWay[key]
+		if before == nil {
+			mine := make(chan struct{})
+			s.underWay[key] = mine
+			s.mu.Unlock()
+			return func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				delete(s.underWay, key)
+				close(mine)
+			}, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
 // earlier looks for the sale under the order's key. found is true with an
 // error when there is one, of a different order.
-func (s Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found bool, _ error) {
-	record, err := ByKey(s.DB.WithContext(ctx), o.IdempotencyKey)
+func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found bool, _ error) {
+	record, err := ByKey(s.db.WithContext(ctx), o.IdempotencyKey)
 	if err != nil || record == nil {
 		return Receipt{}, false, DatabaseError(ctx, "look up the Idempotency-Key", err)
 	}

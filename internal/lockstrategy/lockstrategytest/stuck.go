@@ -22,31 +22,31 @@ type stuck struct {
 
 // keepRowLocked locks the row from a connection of its own until release; on
 // SQLite, which has no row locks, it takes the file's write lock.
-func (w *world) keepRowLocked(t *testing.T, name string) *stuck {
-	t.Helper()
+func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
+	tb.Helper()
 	db, err := w.engine.DB.DB()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	conn, err := db.Conn(t.Context())
+	conn, err := db.Conn(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s := &stuck{db: db, dialect: w.engine.DB.Name()}
 	s.release = sync.OnceFunc(func() {
 		if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
-			t.Errorf("unlock the row: %v", err)
+			tb.Errorf("unlock the row: %v", err)
 		}
 		_ = conn.Close()
 	})
-	t.Cleanup(s.release)
+	tb.Cleanup(s.release)
 	statements := []string{"BEGIN IMMEDIATE"}
 	if s.dialect == "mysql" {
 		statements = []string{"BEGIN", "SELECT id FROM product WHERE name = '" + name + "' FOR UPDATE"}
 	}
 	for _, statement := range statements {
-		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
+		if _, err := conn.ExecContext(tb.Context(), statement); err != nil {
+			tb.Fatalf("%s: %v", statement, err)
 		}
 	}
 	return s
@@ -57,42 +57,42 @@ func (w *world) keepRowLocked(t *testing.T, name string) *stuck {
 //
 // The status variable is read because it is current: information_schema's
 // innodb_trx is cached, see docs/design.md.
-func (s *stuck) waitForVictims(t *testing.T, n int) {
-	t.Helper()
+func (s *stuck) waitForVictims(tb testing.TB, n int) {
+	tb.Helper()
 	if s.dialect != "mysql" {
 		return
 	}
 	for deadline := time.Now().Add(patience); ; {
 		var name string
 		var waits int
-		row := s.db.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+		row := s.db.QueryRowContext(tb.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
 		if err := row.Scan(&name, &waits); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if waits >= n {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d wait for the row, want %d", waits, n)
+			tb.Fatalf("%d wait for the row, want %d", waits, n)
 		}
 	}
 }
 
 // receive fails the test when nothing comes.
-func receive(t *testing.T, errs <-chan error, who string) error {
-	t.Helper()
+func receive(tb testing.TB, errs <-chan error, who string) error {
+	tb.Helper()
 	select {
 	case err := <-errs:
 		return err
 	case <-time.After(patience):
-		t.Fatalf("%s did not come back within %s", who, patience)
+		tb.Fatalf("%s did not come back within %s", who, patience)
 		return nil
 	}
 }
 
 // expect reads events until the wanted one comes.
-func expect(t *testing.T, events <-chan lockstrategy.Event, kind lockstrategy.EventKind, purchaser string) {
-	t.Helper()
+func expect(tb testing.TB, events <-chan lockstrategy.Event, kind lockstrategy.EventKind, purchaser string) {
+	tb.Helper()
 	deadline := time.After(patience)
 	for {
 		select {
@@ -101,14 +101,14 @@ func expect(t *testing.T, events <-chan lockstrategy.Event, kind lockstrategy.Ev
 				return
 			}
 		case <-deadline:
-			t.Fatalf("%s: no event %q within %s", purchaser, kind, patience)
+			tb.Fatalf("%s: no event %q within %s", purchaser, kind, patience)
 		}
 	}
 }
 
 // cameIn tells whether buyer-3 was granted the lock before its Buy returned.
-func cameIn(t *testing.T, events <-chan lockstrategy.Event, returned <-chan error) bool {
-	t.Helper()
+func cameIn(tb testing.TB, events <-chan lockstrategy.Event, returned <-chan error) bool {
+	tb.Helper()
 	deadline := time.After(patience)
 	for {
 		select {
@@ -118,11 +118,11 @@ func cameIn(t *testing.T, events <-chan lockstrategy.Event, returned <-chan erro
 			}
 		case err := <-returned:
 			if !errors.Is(err, purchase.ErrBusy) {
-				t.Errorf("the third buyer: %v, want ErrBusy", err)
+				tb.Errorf("the third buyer: %v, want ErrBusy", err)
 			}
 			return false
 		case <-deadline:
-			t.Fatalf("the third buyer: nothing within %s", patience)
+			tb.Fatalf("the third buyer: nothing within %s", patience)
 		}
 	}
 }

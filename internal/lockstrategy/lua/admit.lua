@@ -4,13 +4,18 @@
 -- KEYS[1]  stock, units as a number
 -- KEYS[2]  stream of the orders that are not in the database yet
 -- KEYS[3]  set of the products that have such a stream
+-- KEYS[4]  hash of those orders: key of the order to id of the entry
 -- ARGV[1]  units
 -- ARGV[2]  key of the order
 -- ARGV[3]  purchaser
 -- ARGV[4]  when the buyer called, in microseconds of Unix time
 -- ARGV[5]  product
--- Returns  the id of the entry; "" when there are not enough units;
---          "?" when the stock is not known here
+-- Returns  the id of the entry, also of one that the key has already; "" when
+--          there are not enough units; "?" when the stock is not known here
+local under_way = redis.call('HGET', KEYS[4], ARGV[2])
+if under_way then
+  return under_way
+end
 local stock = redis.call('GET', KEYS[1])
 if not stock then
   return '?'
@@ -20,4 +25,6 @@ if tonumber(stock) < tonumber(ARGV[1]) then
 end
 redis.call('DECRBY', KEYS[1], ARGV[1])
 redis.call('SADD', KEYS[3], ARGV[5])
-return redis.call('XADD', KEYS[2], '*', 'units', ARGV[1], 'key', ARGV[2], 'purchaser', ARGV[3], 'called', ARGV[4])
+local entry = redis.call('XADD', KEYS[2], '*', 'units', ARGV[1], 'key', ARGV[2], 'purchaser', ARGV[3], 'called', ARGV[4])
+redis.call('HSET', KEYS[4], ARGV[2], entry)
+return entry

@@ -1,0 +1,118 @@
+package lockstrategytest
+
+import (
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// rounds is how often an exhibit may get away before the suite says that it
+// does not catch it.
+const rounds = 50
+
+// Expect says which tests must catch a strategy, and how: a regular expression
+// of what they say.
+type Expect map[string]string
+
+// Sound expects no test to catch the strategy.
+func Sound() Expect { return nil }
+
+// The reasons.
+const (
+	soldTwice  = "verdict (oversold|drifted)"
+	twoHolders = "drift 1"
+	locked     = "locked for ever"
+	freed      = "freed the second one's lock"
+)
+
+// Expected is what the suite knows of each exhibit. What is not in here must
+// pass every test.
+func Expected(name string) Expect {
+	return map[string]Expect{
+		"none":          {"Rush": soldTwice, "TwoProcesses": soldTwice},
+		"transaction":   {"Rush": soldTwice, "TwoProcesses": soldTwice},
+		"early-unlock":  {"Rush": soldTwice, "TwoProcesses": soldTwice},
+		"mutex":         {"TwoProcesses": soldTwice},
+		"setnx":         {"HolderCrash": locked, "LostLease": freed, "ReleaseRace": freed},
+		"setnx-expire":  {"HolderCrash": locked, "ExpiredLease": twoHolders, "LostLease": freed, "ReleaseRace": freed},
+		"getset":        {"ExpiredLease": twoHolders, "LostLease": freed, "ReleaseRace": freed},
+		"setnx-ttl":     {"ExpiredLease": twoHolders, "LostLease": freed, "ReleaseRace": freed},
+		"token-get-del": {"ExpiredLease": twoHolders, "ReleaseRace": freed},
+		"redis":         {"ExpiredLease": twoHolders},
+		"watchdog":      {"ExpiredLease": twoHolders},
+		"redisson":      {"ExpiredLease": twoHolders},
+		"multilock":     {"ExpiredLease": twoHolders},
+		"redlock":       {"ExpiredLease": twoHolders},
+		"zookeeper":     {"ExpiredLease": twoHolders},
+		"etcd":          {"ExpiredLease": twoHolders},
+		"redis-decr":    {"StockCrash": "1 left that nobody can buy", "StockForgotten": "sold twice"},
+	}[name]
+}
+
+// caught returns how the test must catch the strategy on this database.
+func (e Expect) caught(test string, w *world) (reason string, exhibit bool) {
+	reason, exhibit = e[test]
+	fault, promised := map[string]lockstrategy.Fault{"Rush": lockstrategy.Rush, "TwoProcesses": lockstrategy.TwoProcesses}[test]
+	if promised && w.entry.Promised(fault, w.engine.DB.Name()) == verdict.Holds {
+		return "", false // SQLite refuses the second writer
+	}
+	if (test == "ExpiredLease" || test == "StockForgotten") && !w.seesVictims() {
+		return "", false // the test does not run there
+	}
+	return reason, exhibit
+}
+
+// mustCatch runs a check that must fail, and say why.
+func mustCatch(t *testing.T, w *world, c check, reason string) {
+	t.Helper()
+	for range rounds {
+		p := &probe{TB: t}
+		p.run(func() { c.run(p, w) })
+		if p.failed {
+			if said := strings.Join(p.said, "; "); !regexp.MustCompile(reason).MatchString(said) {
+				t.Errorf("caught, but for another reason than %q: %s", reason, said)
+			}
+			return
+		}
+	}
+	t.Errorf("%d times not caught; it must be: %s", rounds, reason)
+}
+
+// A probe is a testing.TB that keeps a failure to itself.
+type probe struct {
+	testing.TB
+	mu     sync.Mutex
+	failed bool
+	said   []string
+}
+
+// run returns when f has, or has ended itself by a Fatal.
+func (p *probe) run(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+func (p *probe) fail(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = true
+	p.said = append(p.said, text)
+}
+
+func (p *probe) Error(args ...any)                 { p.fail(fmt.Sprint(args...)) }
+func (p *probe) Errorf(format string, args ...any) { p.fail(fmt.Sprintf(format, args...)) }
+func (p *probe) Fatal(args ...any)                 { p.fail(fmt.Sprint(args...)); runtime.Goexit() }
+func (p *probe) Fatalf(format string, args ...any) {
+	p.fail(fmt.Sprintf(format, args...))
+	runtime.Goexit()
+}

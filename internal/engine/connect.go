@@ -46,7 +46,7 @@ func (e *Engine) connect() error {
 		e.Redlock = append(e.Redlock, client)
 		e.onClose(client.Close)
 	}
-	return nil
+	return e.connectCoordination()
 }
 
 func (e *Engine) openDB() error {

@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-
-	"github.com/oversell/oversell/internal/purchase"
 )
 
 // NewWatchdog needs the database and one Redis.
@@ -77,15 +75,7 @@ func (l *watchdogLease) renew(held time.Time) {
 }
 
 func (l *watchdogLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-l.lost:
-			cancel(purchase.ErrLockLost)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(context.Canceled) }
+	return untilLost(ctx, l.lost)
 }
 
 // Release ends the renewal before it frees the key, and waits for one under

@@ -83,13 +83,19 @@ func (w *world) promised(f lockstrategy.Fault) verdict.Verdict {
 // instance builds the strategy anew: as far from another instance as a second
 // process on the same servers is.
 func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purchase.Strategy {
-	settings := lockstrategy.DefaultSettings()
-	settings.Wait = wait
-	settings.LeaseTTL = 2 * time.Minute // no lease runs out by itself, and redsync gives a node 5 % of it to answer
-	return w.entry.New(lockstrategy.Deps{
-		DB: w.engine.DB, Redis: w.engine.Redis, Redlock: w.engine.Redlock,
-		Settings: settings, Now: time.Now, Observe: observe,
-	})
+	deps := Deps(w.engine)
+	deps.Settings.Wait = wait
+	deps.Settings.LeaseTTL = 2 * time.Minute // no lease runs out by itself, and redsync gives a node 5 % of it to answer
+	deps.Observe = observe
+	return w.entry.New(deps)
+}
+
+// Deps are the engine's connections, with the default settings.
+func Deps(e *engine.Engine) lockstrategy.Deps {
+	return lockstrategy.Deps{
+		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Absent: e.Absent,
+		Settings: lockstrategy.DefaultSettings(), Now: time.Now,
+	}
 }
 
 func (w *world) stock(t *testing.T, name string, units int64) {

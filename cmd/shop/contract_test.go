@@ -301,6 +301,7 @@ func TestNotConfigured(t *testing.T) {
 	base := startServe(t, "--db", e.URLs.DB)
 	says := map[lockstrategy.Need]string{
 		lockstrategy.NeedsRedis: "--redis", lockstrategy.NeedsRedlock: "--redlock", lockstrategy.NeedsMySQL: "--engine local",
+		lockstrategy.NeedsZookeeper: "--zookeeper", lockstrategy.NeedsEtcd: "--etcd",
 	}
 	lacking := map[string]string{}
 	for _, e := range lockstrategy.All() {

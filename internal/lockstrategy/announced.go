@@ -7,16 +7,16 @@ import (
 )
 
 // An announcer obtains a lock whose server tells the next in line that it is
-// free: ZooKeeper by a watch, etcd by its own.
+// free: ZooKeeper and etcd, each by a watch.
 //
-// As under a poller, of all the buyers that wait in one process only the one
-// at the front stands in the server's line. 200 buyers would be 200 nodes or
-// leases there, each made and deleted on the server's disk, and most of them
-// for buyers that find the stock sold out. The line keeps nobody apart: the
-// holder is not in it.
+// As under a poller, of all the buyers that wait in one process only those at
+// the front, at most width of them, stand in the server's line. A thousand
+// buyers would be a thousand nodes or leases there, each made and deleted on
+// the server's disk, most of them for buyers that find the stock sold out. The
+// line keeps nobody apart: the holder is not in it.
 type announcer struct{ lines *lines }
 
-func newAnnouncer() announcer { return announcer{newLines()} }
+func newAnnouncer(width int64) announcer { return announcer{newLines(width)} }
 
 // obtain calls queue, which stands in the server's line until ctx ends, and
 // returns when ctx ends at the latest. The clients' calls may last longer than

@@ -34,7 +34,7 @@ type EarlyUnlock struct {
 
 // NewEarlyUnlock needs the database.
 func NewEarlyUnlock(d Deps) *EarlyUnlock {
-	return &EarlyUnlock{d, mutexLocker{newLines()}}
+	return &EarlyUnlock{d, mutexLocker{newLines(1)}}
 }
 
 // Buy is purchase.Strategy.Buy.

@@ -13,18 +13,19 @@ import (
 // each product. An entry lives while somebody stands in it, so made-up
 // product names leave nothing behind.
 type lines struct {
+	width     int64 // how many may stand at the front at once
 	mu        sync.Mutex
 	byProduct map[string]*line
 }
 
 type line struct {
-	front   *semaphore.Weighted // of weight 1: a mutex that one can give up waiting for, in arrival order
+	front   *semaphore.Weighted // of weight 1 a mutex that one can give up waiting for, in arrival order
 	freed   chan struct{}       // capacity 1: a lease was released by this process
 	inside  int                 // goroutines that use this entry
 	product string
 }
 
-func newLines() *lines { return &lines{byProduct: map[string]*line{}} }
+func newLines(width int64) *lines { return &lines{width: width, byProduct: map[string]*line{}} }
 
 // enter finds or makes the product's line; leave must follow.
 func (ls *lines) enter(product string) *line {
@@ -32,7 +33,7 @@ func (ls *lines) enter(product string) *line {
 	defer ls.mu.Unlock()
 	l := ls.byProduct[product]
 	if l == nil {
-		l = &line{front: semaphore.NewWeighted(1), freed: make(chan struct{}, 1), product: product}
+		l = &line{front: semaphore.NewWeighted(ls.width), freed: make(chan struct{}, 1), product: product}
 		ls.byProduct[product] = l
 	}
 	l.inside++
@@ -77,7 +78,7 @@ type poller struct {
 	poll  time.Duration
 }
 
-func newPoller(s Settings) poller { return poller{lines: newLines(), poll: s.Poll} }
+func newPoller(s Settings) poller { return poller{lines: newLines(1), poll: s.Poll} }
 
 // obtain calls try until it reports true or an error, or ctx ends.
 func (p poller) obtain(ctx context.Context, product string, try func() (bool, error)) error {

@@ -15,7 +15,7 @@ import "context"
 
 // NewMutex needs the database.
 func NewMutex(d Deps) *Locked {
-	return newLocked(d, "mutex", mutexLocker{newLines()})
+	return newLocked(d, "mutex", mutexLocker{newLines(1)})
 }
 
 type mutexLocker struct{ lines *lines }

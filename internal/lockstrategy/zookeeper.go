@@ -35,12 +35,16 @@ import (
 // NewZookeeper needs the database and ZooKeeper. The session's time-out, and
 // so the life of a lease without its holder, was set when it was opened.
 func NewZookeeper(d Deps) *Locked {
-	return newLocked(d, "zookeeper", &zookeeperLocker{d.Zookeeper, newAnnouncer()})
+	return newLocked(d, "zookeeper", newZookeeperLocker(d))
 }
 
 type zookeeperLocker struct {
 	session   *zookeeper.Session
 	announcer announcer
+}
+
+func newZookeeperLocker(d Deps) *zookeeperLocker {
+	return &zookeeperLocker{d.Zookeeper, newAnnouncer(1)} // the next one's node is made while the holder sells
 }
 
 // dir has the nodes of a product's line. The nodes on the way are container

@@ -122,6 +122,7 @@ func openEtcd(endpoints []string) (*clientv3.Client, error) {
 		MaxUnaryRetries:      1, // the first try counts
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: 2 * time.Second}),
+			grpc.WithChainUnaryInterceptor(failFast),
 		},
 		Logger: zap.NewNop(), // what it would log it returns too
 	})
@@ -131,6 +132,12 @@ func openEtcd(endpoints []string) (*clientv3.Client, error) {
 	client.KV = namespace.NewKV(client.KV, prefix+"/")
 	client.Watcher = namespace.NewWatcher(client.Watcher, prefix+"/")
 	return client, nil
+}
+
+// failFast: a call fails when no server can be reached. The library would let
+// it wait for one as long as its context lasts.
+func failFast(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(ctx, method, req, reply, c, append(slices.Clip(opts), grpc.WaitForReady(false))...)
 }
 
 func parseEndpoint(endpoint string) (*url.URL, error) {

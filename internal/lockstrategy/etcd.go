@@ -54,8 +54,8 @@ func newEtcdLocker(d Deps, strategy string) *etcdLocker {
 	return &etcdLocker{strategy, d.Etcd, int64(seconds), newAnnouncer(etcdWidth)}
 }
 
-// grantTimeout is when etcd is taken to be down: a Grant waits for nobody.
-const grantTimeout = 5 * time.Second
+// etcdTimeout is when etcd is taken to be down, for calls that wait for nobody.
+const etcdTimeout = 5 * time.Second
 
 // prefix ends with a slash, as no product's does: "a" and "a/b" stay apart.
 func (e *etcdLocker) prefix(product string) string {
@@ -76,7 +76,7 @@ func (e *etcdLocker) Lock(ctx context.Context, product string) (Lease, error) {
 
 // queue stands in line once. Unless it returns a lease it leaves no key.
 func (e *etcdLocker) queue(ctx context.Context, product string) (Lease, error) {
-	asked, cancel := context.WithTimeout(ctx, grantTimeout)
+	asked, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
 	grant, err := e.client.Grant(asked, e.ttl)
 	if err != nil {
@@ -109,6 +109,8 @@ func (e *etcdLocker) failed(ctx context.Context, err error) error {
 
 // Reset revokes every lease in line, whoever has it, and with them the keys.
 func (e *etcdLocker) Reset(ctx context.Context, product string) error {
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
 	line, err := e.client.Get(ctx, e.prefix(product)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return serverError("etcd", err)

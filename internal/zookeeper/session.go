@@ -43,6 +43,9 @@ func Open(hosts []string, timeout time.Duration) (*Session, error) {
 	}
 	hosts = slices.Clone(hosts)
 	last := &hosts[len(hosts)-1]
+	if strings.Contains(*last, "//") { // a URL
+		return nil, checkHost(*last)
+	}
 	host, root, _ := strings.Cut(*last, "/")
 	*last = host
 	for _, host := range hosts {

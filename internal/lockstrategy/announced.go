@@ -2,6 +2,7 @@ package lockstrategy
 
 import (
 	"context"
+	"errors"
 
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -18,9 +19,14 @@ type announcer struct{ lines *lines }
 
 func newAnnouncer(width int64) announcer { return announcer{newLines(width)} }
 
-// obtain calls queue, which stands in the server's line until ctx ends, and
-// returns when ctx ends at the latest. The clients' calls may last longer than
-// a context; a lease that comes too late is given back.
+// errNotInLine: a buyer's place in the server's line was gone when its turn
+// came, with its session or lease, or by a Reset.
+var errNotInLine = errors.New("the place in line is gone")
+
+// obtain calls queue, which stands in the server's line until ctx ends, again
+// while it returns errNotInLine, and itself returns when ctx ends at the
+// latest. The clients' calls may last longer than a context; a lease that
+// comes too late is given back.
 func (a announcer) obtain(ctx context.Context, product string, queue func() (Lease, error)) (Lease, error) {
 	l := a.lines.enter(product)
 	defer a.lines.leave(l)
@@ -34,11 +40,20 @@ func (a announcer) obtain(ctx context.Context, product string, queue func() (Lea
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		lease, err := queue()
-		answers <- answer{lease, err}
+		for {
+			lease, err := queue()
+			if errors.Is(err, errNotInLine) && ctx.Err() == nil {
+				continue
+			}
+			answers <- answer{lease, err}
+			return
+		}
 	}()
 	select {
 	case a := <-answers:
+		if a.err != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx) // and not what the end of ctx has led to
+		}
 		return a.lease, a.err
 	case <-ctx.Done():
 	}

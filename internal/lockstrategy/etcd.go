@@ -57,24 +57,17 @@ func newEtcdLocker(d Deps, strategy string) *etcdLocker {
 // etcdTimeout is when etcd is taken to be down, for calls that wait for nobody.
 const etcdTimeout = 5 * time.Second
 
-// prefix ends with a slash, as no product's does: "a" and "a/b" stay apart.
+// prefix quotes the name, so that the line of "a" has no key of "a/b".
 func (e *etcdLocker) prefix(product string) string {
 	return "shop/lock/" + e.strategy + "/" + strconv.Quote(product)
 }
 
 func (e *etcdLocker) Lock(ctx context.Context, product string) (Lease, error) {
-	return e.announcer.obtain(ctx, product, func() (Lease, error) {
-		for {
-			lease, err := e.queue(ctx, product)
-			if errors.Is(err, concurrency.ErrSessionExpired) && ctx.Err() == nil {
-				continue // the key was gone after the wait: to the end of the line
-			}
-			return lease, err
-		}
-	})
+	return e.announcer.obtain(ctx, product, func() (Lease, error) { return e.queue(ctx, product) })
 }
 
-// queue stands in line once. Unless it returns a lease it leaves no key.
+// queue stands in line once: errNotInLine when its key was gone after the wait.
+// Unless it returns a lease it leaves no key.
 func (e *etcdLocker) queue(ctx context.Context, product string) (Lease, error) {
 	asked, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -88,11 +81,11 @@ func (e *etcdLocker) queue(ctx context.Context, product string) (Lease, error) {
 	}
 	lease := &etcdLease{session: session, mutex: concurrency.NewMutex(session, e.prefix(product))}
 	if err := lease.mutex.Lock(ctx); err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		_ = lease.Release(ctx) // with the lease goes the key, at latest when it runs out
-		if errors.Is(err, concurrency.ErrSessionExpired) {
-			return nil, err
+		_ = lease.Release(late) // with the lease goes the key, at latest when it runs out
+		if errors.Is(err, concurrency.ErrSessionExpired) || errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return nil, errNotInLine
 		}
 		return nil, e.failed(ctx, err)
 	}

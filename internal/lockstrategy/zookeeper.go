@@ -54,22 +54,12 @@ func (z *zookeeperLocker) dir(product string) string {
 	return z.session.Root + "/shop-lock/p-" + url.PathEscape(product) // "p-": a node cannot be called ".."
 }
 
-// errNotInLine: our node is gone, with its session or by a Reset.
-var errNotInLine = errors.New("the node is not in line any more")
-
 func (z *zookeeperLocker) Lock(ctx context.Context, product string) (Lease, error) {
-	return z.announcer.obtain(ctx, product, func() (Lease, error) {
-		for {
-			lease, err := z.queue(ctx, z.dir(product))
-			if errors.Is(err, errNotInLine) && ctx.Err() == nil {
-				continue // to the end of the line
-			}
-			return lease, err
-		}
-	})
+	return z.announcer.obtain(ctx, product, func() (Lease, error) { return z.queue(ctx, z.dir(product)) })
 }
 
-// queue stands in line once. Unless it returns a lease it leaves no node.
+// queue stands in line once: errNotInLine when its node is gone after a wait.
+// Unless it returns a lease it leaves no node.
 func (z *zookeeperLocker) queue(ctx context.Context, dir string) (_ Lease, err error) {
 	place := &zookeeperLease{locker: z, dir: dir, token: rand.Text()}
 	defer func() {

@@ -17,7 +17,7 @@ test: servers lint ## install the servers where it can, then lint and test every
 	cd deploy/composecheck && go test ./...
 	loadtest/k6/check.sh
 
-servers: ## install MariaDB and Redis, or print how to
+servers: ## install MariaDB, Redis, ZooKeeper and etcd, or print how to
 	@tools/install-servers.sh
 
 lint: ## go vet, staticcheck, gofumpt

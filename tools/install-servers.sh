@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs what the tests run against and is not there yet: MariaDB, Redis and a
-# C compiler for the race detector. Where it may not, it prints how to.
+# Installs what the tests run against and is not there yet: MariaDB, Redis,
+# ZooKeeper with a Java, etcd, and a C compiler for the race detector. Where it
+# may not, it prints how to.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
@@ -9,6 +10,10 @@ have() { command -v "$1" >/dev/null 2>&1; }
 packages=
 have mariadbd || have mysqld || packages="$packages mariadb-server"
 have redis-server || have valkey-server || packages="$packages redis-server"
+have java || packages="$packages default-jre-headless"
+[ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
+	packages="$packages zookeeper"
+have etcd || packages="$packages etcd-server"
 have gcc || have clang || packages="$packages gcc libc6-dev"
 [ -n "$packages" ] || exit 0
 
@@ -20,7 +25,7 @@ if ! have apt-get || [ "$root" = none ]; then
 	cat >&2 <<HELP
 The tests need:$packages. Get it with one of
   sudo apt-get install$packages
-  brew install mariadb redis
+  brew install mariadb redis zookeeper etcd
 or run them in a container:
   docker run --rm -v "\$PWD":/src -w /src golang:1.26 make test
 HELP

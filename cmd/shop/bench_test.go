@@ -195,9 +195,7 @@ func BenchmarkStrategy(b *testing.B) {
 	for _, entry := range lockstrategy.All() {
 		b.Run(entry.Name, func(b *testing.B) {
 			benchStock(b, e)
-			shop := entry.New(lockstrategy.Deps{
-				DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Settings: lockstrategy.DefaultSettings(), Now: time.Now,
-			})
+			shop := entry.New(strategyDeps(e))
 			var busy atomic.Int64
 			sales := rate(b, func(int64) error {
 				_, err := shop.Buy(b.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})

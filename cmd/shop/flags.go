@@ -19,6 +19,9 @@ type engineFlags struct {
 	redis   string
 	redlock []string
 	conns   int
+
+	zookeeper []string
+	etcd      []string
 }
 
 // defaultConns is the size of the pool to the database. On two cores more
@@ -27,25 +30,30 @@ const defaultConns = 64
 
 func (f *engineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB or MySQL and Redis)")
+	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB or MySQL, Redis and, where installed, ZooKeeper and etcd)")
 	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database or sqlite:///file [SHOP_DB_URL]")
 	flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: redis://[:password@]host:6379 [SHOP_REDIS_URL]")
 	flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: independent Redis nodes, URL,URL,... [SHOP_REDLOCK_URLS]")
+	flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: a ZooKeeper ensemble, host:2181,... [SHOP_ZOOKEEPER_HOSTS]")
+	flags.StringSliceVar(&f.etcd, "etcd", splitList(os.Getenv("SHOP_ETCD_HOSTS")), "with --db: an etcd cluster, host:2379,... [SHOP_ETCD_HOSTS]")
 	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections to the database, at most")
 }
 
 // config checks the flags against each other.
-func (f *engineFlags) config(c *cobra.Command, wait time.Duration) (engine.Config, error) {
+func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.Config, error) {
 	if f.db != "" && c.Flags().Changed("engine") {
 		if c.Flags().Changed("db") {
 			return engine.Config{}, fmt.Errorf("--engine starts servers and --db names running ones: give one of them")
 		}
-		f.db, f.redis, f.redlock = "", "", nil // --engine on the command line wins over the environment
+		f.db, f.redis, f.redlock, f.zookeeper, f.etcd = "", "", nil, nil, nil // --engine on the command line wins over the environment
 	}
 	if f.conns < 2 {
 		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)
 	}
-	return engine.Config{Name: f.name, DB: f.db, Redis: f.redis, Redlock: f.redlock, Wait: wait, Conns: f.conns}, nil
+	return engine.Config{
+		Name: f.name, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
+		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns,
+	}, nil
 }
 
 // childEnvironment is how a child process opens the same servers.
@@ -54,6 +62,7 @@ func (f *engineFlags) config(c *cobra.Command, wait time.Duration) (engine.Confi
 func childEnvironment(c engine.Config) []string {
 	return []string{
 		"SHOP_DB_URL=" + c.DB, "SHOP_REDIS_URL=" + c.Redis, "SHOP_REDLOCK_URLS=" + strings.Join(c.Redlock, ","),
+		"SHOP_ZOOKEEPER_HOSTS=" + strings.Join(c.Zookeeper, ","), "SHOP_ETCD_HOSTS=" + strings.Join(c.Etcd, ","),
 	}
 }
 
@@ -68,7 +77,7 @@ func (f *shopFlags) register(c *cobra.Command) {
 	preset := lockstrategy.DefaultSettings()
 	flags := c.Flags()
 	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits for its turn before it is told busy")
-	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock in Redis outlives a silent holder")
+	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
 	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
 	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
 	flags.DurationVar(&f.buyTimeout, "buy-timeout", 10*time.Second, "limit of one whole buy, above --wait")

@@ -25,6 +25,7 @@ var forbidden = map[string][]string{
 	"internal/localserver":  {"internal/engine", "internal/product", "internal/purchase"},
 	"internal/live":         {"internal/product", "internal/purchase", "internal/lockstrategy", "loadtest"},
 	"internal/history":      {"internal/"},
+	"internal/zookeeper":    {"internal/"},
 	"internal/verdict":      {"internal/"},
 	"internal/sqlerror":     {"internal/"},
 	"loadtest":              {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live"},

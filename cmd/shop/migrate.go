@@ -21,7 +21,7 @@ than the shop's own. Several may run at once.`,
 		Example: `  shop migrate --db mysql://root:secret@db:3306/shop`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			config, err := engines.config(c, lockstrategy.DefaultSettings().Wait)
+			config, err := engines.config(c, lockstrategy.DefaultSettings())
 			if err != nil {
 				return err
 			}

@@ -34,7 +34,16 @@ func TestOutage(t *testing.T) {
 		}
 		nodes, urls = append(nodes, node), append(urls, node.URL())
 	}
-	base := startServe(t, "--db", db.URL(), "--redis", urls[0], "--redlock", strings.Join(urls[1:], ","))
+	keeper, err := localserver.StartZookeeper(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcd, err := localserver.StartEtcd(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := startServe(t, "--db", db.URL(), "--redis", urls[0], "--redlock", strings.Join(urls[1:], ","),
+		"--zookeeper", keeper.Addr, "--etcd", etcd.Addr)
 	restock(t, base, "apple", 1000)
 
 	status := func(path string) int { return call(t, http.MethodGet, base+path, "", nil).status }
@@ -79,7 +88,9 @@ func TestOutage(t *testing.T) {
 	}
 	sql := []string{"none", "mutex", "for-update", "optimistic", "conditional"}
 	down("redis", nodes[0].Kill, nodes[0].Start, []string{"redis"}, append(sql, "redlock"))
-	down("database", db.Kill, db.Start, append(sql, "redis", "redlock"), nil)
+	down("zookeeper", keeper.Kill, keeper.Start, []string{"zookeeper"}, append(sql, "etcd"))
+	down("etcd", etcd.Kill, etcd.Start, []string{"etcd", "etcd-fenced"}, append(sql, "zookeeper"))
+	down("database", db.Kill, db.Start, append(sql, "redis", "redlock", "zookeeper", "etcd-fenced"), nil)
 	both := func(do func(*localserver.Redis) error) func() error {
 		return func() error {
 			if err := do(nodes[1]); err != nil {
@@ -199,4 +210,52 @@ func urls(nodes []*localserver.Redis) (all []string) {
 		all = append(all, node.URL())
 	}
 	return all
+}
+
+// TestRestockWithoutLocks: a restock that cannot clear a lock changes nothing.
+func TestRestockWithoutLocks(t *testing.T) {
+	type server interface{ Kill() error }
+	for _, c := range []struct {
+		flag  string
+		start func(g *localserver.Group) (server, string, error)
+	}{
+		{"--redis", func(g *localserver.Group) (server, string, error) {
+			s, err := localserver.StartRedis(g)
+			return s, s.URL(), err
+		}},
+		{"--zookeeper", func(g *localserver.Group) (server, string, error) {
+			s, err := localserver.StartZookeeper(g)
+			return s, s.Addr, err
+		}},
+		{"--etcd", func(g *localserver.Group) (server, string, error) {
+			s, err := localserver.StartEtcd(g)
+			return s, s.Addr, err
+		}},
+	} {
+		t.Run(c.flag, func(t *testing.T) { restockWithout(t, c.flag, c.start) })
+	}
+}
+
+func restockWithout[Server interface{ Kill() error }](t *testing.T, flag string, start func(g *localserver.Group) (Server, string, error)) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = group.Close() })
+	node, address, err := start(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", flag, address)
+	before := books(t, base, "apple")
+	if err := node.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p := wantProblem(t, call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil), http.StatusServiceUnavailable, "failed")
+	if want := "the " + strings.TrimPrefix(flag, "--") + " is down"; !strings.Contains(p.Detail, want) {
+		t.Errorf("%q, want %q", p.Detail, want)
+	}
+	if after := books(t, base, "apple"); after != before {
+		t.Errorf("books %+v, before %+v", after, before)
+	}
 }

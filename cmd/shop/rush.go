@@ -142,7 +142,7 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		}
 		return o.shops.check()
 	}
-	for _, flag := range []string{"engine", "db", "redis", "redlock", "processes"} {
+	for _, flag := range []string{"engine", "db", "redis", "redlock", "zookeeper", "etcd", "processes"} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
 		}
@@ -184,7 +184,7 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 		s.books, s.served = s.target, s.target.Strategies(c.Context())
 		return s, nil
 	}
-	config, err := o.engines.config(c, o.shops.settings.Wait)
+	config, err := o.engines.config(c, o.shops.settings)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 	}
 	s.closers = append(s.closers, e.Close)
 	s.engine, s.database, s.books = e.Name, e.DB.Name(), loadtest.DatabaseBooks{DB: e.DB}
-	_, s.missing = lockstrategy.Build(lockstrategy.Deps{DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Now: time.Now})
+	_, s.missing = lockstrategy.Build(strategyDeps(e))
 	shops := o.shops
 	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
 	if o.processes == 1 {

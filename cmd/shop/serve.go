@@ -54,7 +54,7 @@ migrations put 100 apples on sale.`,
 			if err != nil {
 				return err
 			}
-			config, err := engines.config(c, shops.settings.Wait)
+			config, err := engines.config(c, shops.settings)
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,10 @@ const patience = 90 * time.Second
 
 // serveArgs make a shop stand on the engine's servers.
 func serveArgs(e *engine.Engine) []string {
-	return []string{"--db", e.URLs.DB, "--redis", e.URLs.Redis, "--redlock", strings.Join(e.URLs.Redlock, ",")}
+	return []string{
+		"--db", e.URLs.DB, "--redis", e.URLs.Redis, "--redlock", strings.Join(e.URLs.Redlock, ","),
+		"--zookeeper", strings.Join(e.URLs.Zookeeper, ","), "--etcd", strings.Join(e.URLs.Etcd, ","),
+	}
 }
 
 // startServe runs `shop serve` in this process on a free port until the test

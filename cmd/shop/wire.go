@@ -45,10 +45,9 @@ type shop struct {
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	s := &shop{engine: e, flags: f, log: log, metrics: newMetrics(), hub: live.NewHub(), deadline: 2 * time.Second}
-	built, missing := lockstrategy.Build(lockstrategy.Deps{
-		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock,
-		Settings: f.settings, Now: time.Now, Observe: s.lockEvent,
-	})
+	deps := strategyDeps(e)
+	deps.Settings, deps.Observe = f.settings, s.lockEvent
+	built, missing := lockstrategy.Build(deps)
 	strategies := map[string]purchase.Strategy{}
 	for name, strategy := range built {
 		if lock, ok := strategy.(purchase.Resetter); ok {
@@ -68,6 +67,14 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 		Timeout: f.buyTimeout, Seats: make(chan struct{}, f.maxInflight), Watch: s,
 	})
 	return s
+}
+
+// strategyDeps are the engine's connections, with the default settings.
+func strategyDeps(e *engine.Engine) lockstrategy.Deps {
+	return lockstrategy.Deps{
+		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Absent: e.Absent,
+		Settings: lockstrategy.DefaultSettings(), Now: time.Now,
+	}
 }
 
 // handler has every route of the shop. addr is where it listens, token what

@@ -37,7 +37,7 @@ func (e *Engine) connect(ctx context.Context) error {
 		e.Redlock = append(e.Redlock, client)
 		e.onClose(client.Close)
 	}
-	return nil
+	return e.connectCoordination()
 }
 
 // openRedis makes a client that tries each command once.

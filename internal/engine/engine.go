@@ -1,8 +1,9 @@
-// Package engine opens what the shop stands on, a SQL database and Redis, in
-// one of three ways:
+// Package engine opens what the shop stands on, a SQL database, Redis, and
+// where there are any ZooKeeper and etcd, in one of three ways:
 //
 //	embedded  SQLite in a temporary file and Redis in this process (1 + 5)
-//	local     a private mariadbd or mysqld and redis-server (1 + 5) as child processes
+//	local     a private mariadbd or mysqld, redis-server (1 + 5), ZooKeeper and
+//	          etcd as child processes
 //	url       servers that run already
 //
 // It retries nothing and hides nothing: an error of a server reaches the
@@ -22,8 +23,10 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/zookeeper"
 	"github.com/oversell/oversell/migrations"
 )
 
@@ -39,12 +42,17 @@ const RedlockNodes = 5
 
 // Config says what to open. With DB set, Name is not looked at.
 type Config struct {
-	Name    string        // Embedded or Local
-	DB      string        // mysql://user:password@host:port/database or sqlite:///path
-	Redis   string        // redis://[:password@]host:port[/db]; "" for none
-	Redlock []string      // as Redis, each once; empty for none
-	Wait    time.Duration // how long a buyer waits; the database gives up a row lock just after
-	Conns   int           // connections to the database, at most
+	Name    string   // Embedded or Local
+	DB      string   // mysql://user:password@host:port/database or sqlite:///path
+	Redis   string   // redis://[:password@]host:port[/db]; "" for none
+	Redlock []string // as Redis, each once; empty for none
+
+	Zookeeper []string      // host:port, of one ensemble; empty for none
+	Etcd      []string      // host:port or http(s)://host:port, of one cluster; empty for none
+	Lease     time.Duration // how long a session with ZooKeeper outlives its client; 0 is 10 s
+
+	Wait  time.Duration // how long a buyer waits; the database gives up a row lock just after
+	Conns int           // connections to the database, at most
 }
 
 // An Engine is what is open. Close ends what Open started.
@@ -55,9 +63,13 @@ type Engine struct {
 	Redis   redis.UniversalClient   // nil when not configured
 	Redlock []redis.UniversalClient // empty when not configured
 
+	Zookeeper *zookeeper.Session // nil when not configured
+	Etcd      *clientv3.Client   // nil when not configured
+
 	URLs Config // by which another process opens the same servers
 
-	closers []func() error // run last first
+	absent  func() map[string]string // see Absent
+	closers []func() error           // run last first
 }
 
 // Open opens the engine and brings its schema up to date. What it has opened
@@ -68,8 +80,8 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	switch {
 	case c.DB != "":
 		e.Name = URL
-	case c.Redis != "" || len(c.Redlock) > 0:
-		err = errors.New("--redis and --redlock go with --db; without --db the engine brings its own")
+	case c.Redis != "" || len(c.Redlock) > 0 || len(c.Zookeeper) > 0 || len(c.Etcd) > 0:
+		err = errors.New("--redis, --redlock, --zookeeper and --etcd go with --db; without --db the engine brings its own")
 	case c.Name == Embedded:
 		err = e.startEmbedded()
 	case c.Name == Local:
@@ -227,5 +239,6 @@ func (e *Engine) Check(ctx context.Context) map[string]error {
 			delete(down, "redlock")
 		}
 	}
+	e.checkCoordination(ctx, down)
 	return down
 }

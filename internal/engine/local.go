@@ -29,6 +29,7 @@ func (e *Engine) startLocal() error {
 			return err
 		})
 	}
+	e.startCoordination(&starts, g)
 	if err := starts.Wait(); err != nil {
 		return err
 	}

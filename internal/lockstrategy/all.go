@@ -15,6 +15,9 @@ const (
 	NeedsMySQL   Need = "mysql" // or MariaDB, as the database
 	NeedsRedis   Need = "redis"
 	NeedsRedlock Need = "redlock" // an odd number of independent Redis nodes
+
+	NeedsZookeeper Need = "zookeeper"
+	NeedsEtcd      Need = "etcd"
 )
 
 // A Fault is a way to strike a shop; each is a column of the matrix.
@@ -287,6 +290,39 @@ func All() []Entry {
 			Promise:    alwaysHolds,
 			New:        func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		},
+		{
+			Name: "zookeeper", Family: "coordination",
+			Summary:    "ephemeral sequential node (go-zookeeper/zk)",
+			Guarantees: "one buyer at a time while the session lives, first come, first served",
+			BreaksWhen: "pause longer than the session",
+			Cost:       "two writes to ZooKeeper's log a buy; all leases of a process share its session",
+			Source:     "ZooKeeper Recipes and Solutions, Locks; Hunt et al., USENIX ATC 2010, 2.4",
+			Needs:      []Need{NeedsZookeeper},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewZookeeper(d) },
+		},
+		{
+			Name: "etcd", Family: "coordination",
+			Summary:    "lease + concurrency.Mutex",
+			Guarantees: "one buyer at a time while its lease lives, first come, first served",
+			BreaksWhen: "pause longer than the lease",
+			Cost:       "three writes to etcd's log a buy: lease, key, and their end",
+			Source:     "etcd documentation, v3.6, Lock; go.etcd.io/etcd/client/v3/concurrency",
+			Needs:      []Need{NeedsEtcd},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewEtcd(d) },
+		},
+		{
+			Name: "etcd-fenced", Family: "coordination",
+			Summary:    "the same, write guarded by the key's create revision as fencing token",
+			Guarantees: "no write of a holder that was overtaken",
+			BreaksWhen: "never; the late holder gets lock_lost",
+			Cost:       "as etcd, and one more update",
+			Source:     "Kleppmann, How to do distributed locking, 2016, Making the lock safe with fencing",
+			Needs:      []Need{NeedsEtcd},
+			Promise:    alwaysHolds,
+			New:        func(d Deps) purchase.Strategy { return NewEtcdFenced(d) },
+		},
 	}
 }
 
@@ -341,9 +377,23 @@ func (e Entry) Missing(d Deps) string {
 			return "no Redis is configured; set --redis or SHOP_REDIS_URL"
 		case need == NeedsRedlock && len(d.Redlock) == 0:
 			return "no Redlock nodes are configured; set --redlock or SHOP_REDLOCK_URLS"
+		case need == NeedsZookeeper && d.Zookeeper == nil:
+			return d.absent("zookeeper", "no ZooKeeper is configured; use --engine local, or with --db set --zookeeper or SHOP_ZOOKEEPER_HOSTS")
+		case need == NeedsEtcd && d.Etcd == nil:
+			return d.absent("etcd", "no etcd is configured; use --engine local, or with --db set --etcd or SHOP_ETCD_HOSTS")
 		}
 	}
 	return ""
+}
+
+// absent is why a server could not be started, or else what to configure.
+func (d Deps) absent(server, configure string) string {
+	if d.Absent != nil {
+		if why := d.Absent(server); why != "" {
+			return why
+		}
+	}
+	return configure
 }
 
 // Build constructs the strategies whose servers d has, by name, and says of

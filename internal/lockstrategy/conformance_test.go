@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		for _, entry := range lockstrategy.All() {
-			if entry.Missing(lockstrategy.Deps{DB: e.DB, Redis: e.Redis, Redlock: e.Redlock}) != "" {
+			if entry.Missing(lockstrategytest.Deps(e)) != "" {
 				continue // a server that this engine does not bring; the other one does, as TestEveryStrategyRuns shows
 			}
 			t.Run(entry.Name, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 // TestEveryStrategyRuns: on real servers no strategy of the catalogue is left out.
 func TestEveryStrategyRuns(t *testing.T) {
 	e := enginetest.Local(t)
-	_, missing := lockstrategy.Build(lockstrategy.Deps{DB: e.DB, Redis: e.Redis, Redlock: e.Redlock})
+	_, missing := lockstrategy.Build(lockstrategytest.Deps(e))
 	for name, why := range missing {
 		t.Errorf("%s: %s", name, why)
 	}

@@ -44,10 +44,32 @@ type Locked struct {
 	deps    Deps
 	locker  Locker
 	section purchase.Section
+	sell    func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error)
 }
 
 func newLocked(d Deps, name string, l Locker) *Locked {
-	return &Locked{deps: d, locker: l, section: d.section(name)}
+	s := &Locked{deps: d, locker: l, section: d.section(name)}
+	s.sell = func(ctx context.Context, _ Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
+		return s.section.Sell(ctx, o, waited)
+	}
+	return s
+}
+
+// A Fencer is a Lease with a fencing token: a number that no earlier lease on
+// the product has reached.
+type Fencer interface {
+	Lease
+	Fence() int64
+}
+
+// newFenced runs the section guarded by the lease's fencing token. Every lease
+// of l must be a Fencer.
+func newFenced(d Deps, name string, l Locker) *Locked {
+	s := newLocked(d, name, l)
+	s.sell = func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
+		return s.section.SellFenced(ctx, o, lease.(Fencer).Fence(), waited)
+	}
+	return s
 }
 
 // Buy is purchase.Strategy.Buy.
@@ -78,7 +100,7 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	waited := s.deps.Now().Sub(start)
 	ctx, end := lease.Context(ctx)
 	defer end()
-	return s.section.Sell(ctx, o, waited)
+	return s.sell(ctx, lease, o, waited)
 }
 
 // Reset is purchase.Resetter.Reset: it frees the product's lock, whoever holds it.

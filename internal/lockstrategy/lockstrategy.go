@@ -18,9 +18,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/zookeeper"
 )
 
 // Deps is what a strategy may be built from. A nil connection means that the
@@ -29,6 +31,12 @@ type Deps struct {
 	DB      *gorm.DB
 	Redis   redis.UniversalClient
 	Redlock []redis.UniversalClient // independent nodes, an odd number of them
+
+	Zookeeper *zookeeper.Session
+	Etcd      *clientv3.Client
+
+	// Absent says why a server that could have been started was not; may be nil.
+	Absent func(server string) string
 
 	Settings Settings
 	Now      func() time.Time
@@ -39,8 +47,9 @@ type Deps struct {
 type Settings struct {
 	// Wait is how long a buyer waits for its turn before it is told Busy.
 	Wait time.Duration
-	// LeaseTTL is how long a lock in Redis lives without its holder. It must
-	// be far above the time of one section (about 1 ms on one machine).
+	// LeaseTTL is how long a lock in Redis or etcd lives without its holder;
+	// in ZooKeeper that is the time-out of the session in Deps. It must be far
+	// above the time of one section (about 1 ms on one machine).
 	LeaseTTL time.Duration
 	// Poll is the mean time between two tries of the one waiter of this
 	// process that polls a lock; each pause is drawn from [Poll/2, Poll*3/2).

@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-
-	"github.com/oversell/oversell/internal/purchase"
 )
 
 // NewWatchdog needs the database and one Redis.
@@ -92,15 +90,7 @@ type refreshed struct {
 }
 
 func (l *watchdogLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-l.lost:
-			cancel(purchase.ErrLockLost)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(context.Canceled) }
+	return untilLost(ctx, l.lost)
 }
 
 // Release ends the renewal before it frees the key: a watchdog that outlives its

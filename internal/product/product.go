@@ -36,6 +36,7 @@ type Product struct {
 	Amount  int64  `json:"amount"`  // units that can still be sold
 	Stocked int64  `json:"stocked"` // units ever put on sale
 	Version int64  `json:"-"`       // raised by each guarded write, see SetAmountAt
+	Fence   int64  `json:"-"`       // the highest fencing token so far, see Seal
 
 	// LastEntry is the last entry of the stream of redis-lua that this row has
 	// seen, see SetAmountAfter.
@@ -116,6 +117,24 @@ func SetAmountAfter(tx *gorm.DB, id, amount int64, lastEntry string) error {
 	return mustHit(tx.Exec("UPDATE product SET amount = ?, last_entry = ? WHERE id = ?", amount, lastEntry, id))
 }
 
+// Seal makes token the product's highest fencing token, if it is higher than
+// the one before, and reports whether it did. From then on no write under a
+// lower one succeeds, so what is read next stays true for the token's holder.
+//
+// From one Put to the next the tokens of a product must come from one source:
+// two that count apart would shut each other out.
+func Seal(db *gorm.DB, name string, token int64) (bool, error) {
+	done := db.Exec("UPDATE product SET fence = ? WHERE name = ? AND fence < ?", token, name, token)
+	return done.RowsAffected == 1, done.Error
+}
+
+// SetAmountFenced writes amount only while token, which must have sealed the
+// product, is still the highest. It reports whether the row was written.
+func SetAmountFenced(tx *gorm.DB, id, amount, token int64) (bool, error) {
+	done := tx.Exec("UPDATE product SET amount = ? WHERE id = ? AND fence = ?", amount, id, token)
+	return done.RowsAffected == 1, done.Error
+}
+
 // TakeIfLeft takes units from the stock in one statement, if so many are
 // left. It reports whether it did.
 func TakeIfLeft(tx *gorm.DB, name string, units int64) (bool, error) {
@@ -134,13 +153,15 @@ func Take(tx *gorm.DB, name string, units int64) error {
 	return done.Error
 }
 
-// Put creates the product or resets it: stock = stocked = amount. Version and
-// fence go on counting, so that a writer from before the reset stays refused.
+// Put creates the product or resets it: stock = stocked = amount. The version
+// goes on counting, so that a writer from before the reset stays refused. The
+// fence begins at 0 again, so that tokens may come from another source; a
+// writer from before sealed the product under a token that is not there now.
 func Put(tx *gorm.DB, name string, amount int64) error {
 	if err := CheckName(name); err != nil {
 		return fmt.Errorf("the product's name %w", err)
 	}
-	reset := tx.Exec("UPDATE product SET amount = ?, stocked = ?, version = version + 1 WHERE name = ?", amount, amount, name)
+	reset := tx.Exec("UPDATE product SET amount = ?, stocked = ?, version = version + 1, fence = 0 WHERE name = ?", amount, amount, name)
 	if reset.Error != nil || reset.RowsAffected == 1 {
 		return reset.Error
 	}

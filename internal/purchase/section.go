@@ -41,6 +41,46 @@ func (s Section) Sell(ctx context.Context, o Order, waited time.Duration) (recei
 	return receipt, nil
 }
 
+// SellFenced is Sell for the holder of a fencing token, a number that no
+// earlier holder of the product has had. A holder whose lease was lost without
+// its notice gets ErrLockLost as soon as a later one has begun.
+//
+// The token is shown twice. Were it shown at the write only, this would lose
+// an update: holder 2 reads 10; holder 1, late, writes 9 under token 1, which
+// is the highest so far; holder 2 writes 9 under token 2. So holder 2 seals
+// the product before it reads.
+func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited time.Duration) (receipt Receipt, _ error) {
+	sealed, err := product.Seal(s.DB.WithContext(ctx), o.Product, token)
+	if err != nil {
+		return Receipt{}, DatabaseError(ctx, "seal the stock", err)
+	}
+	p, err := product.ByName(s.DB.WithContext(ctx), o.Product)
+	if err != nil {
+		return Receipt{}, DatabaseError(ctx, "read the stock", err)
+	}
+	if !sealed {
+		return Receipt{}, fmt.Errorf("%w: token %d is not above the %d that was here already", ErrLockLost, token, p.Fence)
+	}
+	if err := Check(p, o); err != nil {
+		return Receipt{}, err
+	}
+	err = InTx(ctx, s.DB, func(tx *gorm.DB) error {
+		receipt = s.receipt(p, o, waited)
+		written, err := product.SetAmountFenced(tx, p.ID, receipt.Left, token)
+		if err != nil {
+			return DatabaseError(ctx, "write the stock", err)
+		}
+		if !written {
+			return fmt.Errorf("%w: a later holder than token %d has sealed the stock", ErrLockLost, token)
+		}
+		return Insert(ctx, tx, o.IdempotencyKey, s.Now(), &receipt)
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return receipt, nil
+}
+
 // Check is ErrSoldOut when p, as it was read, has less than the order asks for.
 func Check(p product.Product, o Order) error {
 	if p.Amount < o.Amount {
@@ -52,12 +92,16 @@ func Check(p product.Product, o Order) error {
 // Write writes the stock computed from p, as it was read, and inserts the
 // record. Nothing guards it but what the caller has done.
 func (s Section) Write(ctx context.Context, tx *gorm.DB, p product.Product, o Order, waited time.Duration) (Receipt, error) {
-	receipt := Receipt{
-		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,
-		Left: p.Amount - o.Amount, Strategy: s.Strategy, Waited: waited,
-	}
+	receipt := s.receipt(p, o, waited)
 	if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {
 		return Receipt{}, DatabaseError(ctx, "write the stock", err)
 	}
 	return receipt, Insert(ctx, tx, o.IdempotencyKey, s.Now(), &receipt)
+}
+
+func (s Section) receipt(p product.Product, o Order, waited time.Duration) Receipt {
+	return Receipt{
+		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,
+		Left: p.Amount - o.Amount, Strategy: s.Strategy, Waited: waited,
+	}
 }

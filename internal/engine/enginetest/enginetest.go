@@ -1,12 +1,13 @@
 // Package enginetest opens engines for tests: the embedded one, and real
-// servers that all tests of a package share, each test with a database and a
-// Redis database number of its own.
+// servers that all tests of a package share, each test with a database, a
+// Redis database number and a path in ZooKeeper and etcd of its own.
 package enginetest
 
 import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,9 @@ import (
 // Wait is the wait bound of the engines for tests: the row lock time-out of
 // the database is the next whole second.
 const Wait = 5 * time.Second
+
+// Lease is the session time-out at ZooKeeper: none ends by itself in a test.
+const Lease = 2 * time.Minute
 
 // Each runs test on the embedded engine and on real servers.
 func Each(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
@@ -55,11 +59,20 @@ func Local(t *testing.T) *engine.Engine {
 	number := fmt.Sprintf("/%d", redisNumber.Add(1))
 	c := engine.Config{
 		DB: strings.TrimSuffix(servers.URLs.DB, "/shop") + "/" + name, Redis: servers.URLs.Redis + number, Wait: Wait, Conns: 16,
+		Zookeeper: under(name, servers.URLs.Zookeeper), Etcd: under(name, servers.URLs.Etcd), Lease: Lease,
 	}
 	for _, node := range servers.URLs.Redlock {
 		c.Redlock = append(c.Redlock, node+number)
 	}
 	return open(t, c)
+}
+
+// under puts a path of the test's own behind the last host.
+func under(name string, hosts []string) []string {
+	if len(hosts) == 0 {
+		return nil
+	}
+	return append(slices.Clone(hosts[:len(hosts)-1]), hosts[len(hosts)-1]+"/"+name)
 }
 
 func open(t *testing.T, c engine.Config) *engine.Engine {

@@ -100,7 +100,8 @@ func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purc
 // Deps are the engine's connections, with the default settings.
 func Deps(e *engine.Engine) lockstrategy.Deps {
 	return lockstrategy.Deps{
-		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Settings: lockstrategy.DefaultSettings(), Now: time.Now,
+		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Absent: e.Absent,
+		Settings: lockstrategy.DefaultSettings(), Now: time.Now,
 	}
 }
 

@@ -1,0 +1,87 @@
+package localserver
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Etcd is a running etcd cluster of one member.
+type Etcd struct {
+	*Process
+	Addr string // host:port, the form that --etcd takes
+
+	group   *Group
+	command []string
+	logFile string
+}
+
+// URL is the other form that --etcd takes.
+func (e *Etcd) URL() string { return "http://" + e.Addr }
+
+// StartEtcd starts one member that syncs its writes to the disk, as it comes.
+// ErrMissing when the machine has no etcd.
+func StartEtcd(g *Group) (*Etcd, error) {
+	path, err := program("apt-get install etcd-server, or brew install etcd", "etcd")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := g.Dir("etcd")
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	peerPort, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	e := &Etcd{
+		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(dir, "etcd.log"),
+	}
+	peer := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(peerPort))
+	e.command = []string{
+		path, "--name", "shop", "--data-dir", filepath.Join(dir, "data"), "--log-level", "error",
+		"--logger", "zap", "--log-outputs", "stderr",
+		"--listen-client-urls", e.URL(), "--advertise-client-urls", e.URL(),
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "shop=" + peer,
+	}
+	return e, e.Start()
+}
+
+// Start starts the server again after it was killed: with its data, on the
+// same port. Its leases begin their time anew.
+func (e *Etcd) Start() (err error) {
+	log, err := os.OpenFile(e.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(e.command[0], e.command[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if e.Process, err = e.group.Start(cmd); err != nil {
+		return err
+	}
+	return e.ready("etcd", e.logFile, time.Minute, e.ping)
+}
+
+// ping: /health is 200 once the member has a leader and can read.
+func (e *Etcd) ping() error {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get(e.URL() + "/health")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("/health was answered with %s", answer.Status)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package localserver
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Zookeeper is a running standalone ZooKeeper server.
+type Zookeeper struct {
+	*Process
+	Addr string // host:port, the form that --zookeeper takes
+
+	group   *Group
+	command []string
+	logFile string
+}
+
+const installZookeeper = "apt-get install zookeeper default-jre-headless, or brew install zookeeper"
+
+// zookeeperJars are where packages keep ZooKeeper. Debian's jar names the ones
+// that it needs; slf4j-simple is what its log goes through.
+var zookeeperJars = []struct{ file, classPath string }{
+	{"/usr/share/java/zookeeper.jar", "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"},
+	{"/opt/homebrew/opt/zookeeper/libexec/lib", "/opt/homebrew/opt/zookeeper/libexec/lib/*"},
+	{"/usr/local/opt/zookeeper/libexec/lib", "/usr/local/opt/zookeeper/libexec/lib/*"},
+}
+
+// zookeeperConfig: a session time-out is at least two ticks, so the tick is
+// short; it is bounded above only so that the server does not cut a lease.
+// Writes are synced to the disk, as the server comes.
+const zookeeperConfig = `dataDir=%s
+clientPort=%d
+clientPortAddress=127.0.0.1
+tickTime=200
+maxSessionTimeout=3600000
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=ruok,srvr
+`
+
+// StartZookeeper starts a standalone server. ErrMissing when the machine has
+// no Java or no ZooKeeper.
+func StartZookeeper(g *Group) (*Zookeeper, error) {
+	java, err := program(installZookeeper, "java")
+	if err != nil {
+		return nil, err
+	}
+	classPath, err := zookeeperClassPath()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := g.Dir("zookeeper")
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(config, fmt.Appendf(nil, zookeeperConfig, filepath.Join(dir, "data"), port), 0o600); err != nil {
+		return nil, err
+	}
+	z := &Zookeeper{
+		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(dir, "zookeeper.log"),
+	}
+	// The script of the package would start a daemon. A small heap and one
+	// compiler are up in half the time.
+	z.command = []string{
+		java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + dir, "-XX:-UsePerfData", // no files elsewhere
+		"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config,
+	}
+	return z, z.Start()
+}
+
+func zookeeperClassPath() (string, error) {
+	for _, jars := range zookeeperJars {
+		if _, err := os.Stat(jars.file); err == nil {
+			return jars.classPath, nil
+		}
+	}
+	return "", fmt.Errorf("zookeeper: %w; get it with: %s", ErrMissing, installZookeeper)
+}
+
+// Start starts the server again after it was killed: with its data, its
+// sessions included, on the same port.
+func (z *Zookeeper) Start() (err error) {
+	log, err := os.OpenFile(z.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(z.command[0], z.command[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if z.Process, err = z.group.Start(cmd); err != nil {
+		return err
+	}
+	return z.ready("zookeeper", z.logFile, time.Minute, z.ping)
+}
+
+// ping asks "srvr", which is answered with a version once clients are served;
+// "ruok" is answered before.
+func (z *Zookeeper) ping() error {
+	conn, err := net.DialTimeout("tcp", z.Addr, time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	if _, err := conn.Write([]byte("srvr")); err != nil {
+		return err
+	}
+	const want = "Zookeeper version"
+	answer := make([]byte, len(want))
+	if n, err := io.ReadFull(conn, answer); err != nil || string(answer) != want {
+		return fmt.Errorf("srvr was answered with %q: %w", answer[:n], err)
+	}
+	return nil
+}

@@ -1,0 +1,333 @@
+package lockstrategy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/zookeeper"
+)
+
+// soon bounds what must come, on the slowest machine.
+const soon = time.Minute
+
+// A server's line, as these tests look at it and reach into it.
+type serverLine struct {
+	locker Locker
+	// waiting are the places in line, in no order.
+	waiting func() ([]string, error)
+	// lose takes a place away, as the end of its session or lease does.
+	lose func(place string) error
+}
+
+func serverLines(t *testing.T) map[string]serverLine {
+	e := enginetest.Local(t)
+	settings := DefaultSettings()
+	settings.LeaseTTL = 2 * time.Minute
+	z := newZookeeperLocker(Deps{Zookeeper: e.Zookeeper, Settings: settings})
+	c := newEtcdLocker(Deps{Etcd: e.Etcd, Settings: settings}, "etcd")
+	leases := func() (map[string]clientv3.LeaseID, error) {
+		line, err := e.Etcd.Get(t.Context(), c.prefix("apple")+"/", clientv3.WithPrefix())
+		if err != nil {
+			return nil, err
+		}
+		leases := map[string]clientv3.LeaseID{}
+		for _, key := range line.Kvs {
+			leases[string(key.Key)] = clientv3.LeaseID(key.Lease)
+		}
+		return leases, nil
+	}
+	return map[string]serverLine{
+		"zookeeper": {
+			locker: z,
+			waiting: func() ([]string, error) {
+				nodes, _, err := e.Zookeeper.Conn.Children(z.dir("apple"))
+				return nodes, err
+			},
+			lose: func(node string) error { return e.Zookeeper.Conn.Delete(z.dir("apple")+"/"+node, -1) },
+		},
+		"etcd": {
+			locker: c,
+			waiting: func() (keys []string, err error) {
+				leases, err := leases()
+				for key := range leases {
+					keys = append(keys, key)
+				}
+				return keys, err
+			},
+			lose: func(key string) error {
+				leases, err := leases()
+				if err != nil {
+					return err
+				}
+				_, err = e.Etcd.Revoke(t.Context(), leases[key])
+				return err
+			},
+		},
+	}
+}
+
+// TestPlaceLostWhileWaiting: who loses its place in line does not take the
+// lock when its turn would have come (etcd issue 11456); it lines up again.
+func TestPlaceLostWhileWaiting(t *testing.T) {
+	for name, line := range serverLines(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			holder := mustLock(t, ctx, line.locker)
+			places := waitForLine(t, line, 1)
+			next := make(chan Lease, 1)
+			go func() {
+				lease, err := line.locker.Lock(ctx, "apple")
+				if err != nil {
+					t.Errorf("the waiter: %v", err)
+				}
+				next <- lease
+			}()
+			var lost string
+			for _, place := range waitForLine(t, line, 2) {
+				if place != places[0] {
+					lost = place
+				}
+			}
+			if err := line.lose(lost); err != nil {
+				t.Fatal(err)
+			}
+			if err := holder.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			lease := <-next
+			if lease == nil {
+				return
+			}
+			if places := waitForLine(t, line, 1); places[0] == lost {
+				t.Error("the lost place is there again")
+			}
+			if err := lease.Release(ctx); err != nil {
+				t.Errorf("the lease was not held: %v", err)
+			}
+		})
+	}
+}
+
+func mustLock(t *testing.T, ctx context.Context, l Locker) Lease {
+	t.Helper()
+	lease, err := l.Lock(ctx, "apple")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// waitForLine returns the places when there are n.
+func waitForLine(t *testing.T, line serverLine, n int) []string {
+	t.Helper()
+	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		places, err := line.waiting()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(places) == n {
+			return places
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d places in line, want %d", len(places), n)
+		}
+	}
+}
+
+// TestLeaseEndsWithItsServer: the context of a lease that nobody can vouch for
+// any more ends with ErrLockLost, and the lock is there again with the server.
+func TestLeaseEndsWithItsServer(t *testing.T) {
+	group := newGroup(t)
+	z, err := localserver.StartZookeeper(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := localserver.StartEtcd(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(t.Context(), engine.Config{
+		DB: "sqlite://" + t.TempDir() + "/shop.db", Conns: 2, Wait: time.Second,
+		Zookeeper: []string{z.Addr}, Etcd: []string{c.Addr}, Lease: 2 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	settings := DefaultSettings()
+	settings.LeaseTTL = 2 * time.Second
+	deps := Deps{Zookeeper: e.Zookeeper, Etcd: e.Etcd, Settings: settings}
+	for _, server := range []struct {
+		name   string
+		locker Locker
+		kill   func() error
+		start  func() error
+	}{
+		{"zookeeper", newZookeeperLocker(deps), z.Kill, z.Start},
+		{"etcd", newEtcdLocker(deps, "etcd"), c.Kill, c.Start},
+	} {
+		t.Run(server.name, func(t *testing.T) {
+			lease := lockSoon(t, server.locker)
+			ctx, cancel := lease.Context(t.Context())
+			defer cancel()
+			if err := server.kill(); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(soon):
+				t.Fatal("the lease's context did not end")
+			}
+			if cause := context.Cause(ctx); !errors.Is(cause, purchase.ErrLockLost) {
+				t.Errorf("cause %v, want ErrLockLost", cause)
+			}
+			var down *purchase.Unavailable
+			if _, err := server.locker.Lock(t.Context(), "apple"); !errors.As(err, &down) || down.Server != server.name {
+				t.Errorf("while it is down: %v, want that %s is", err, server.name)
+			}
+			late, cancel := context.WithTimeout(t.Context(), releaseTimeout)
+			defer cancel()
+			if err := lease.Release(late); err == nil {
+				t.Error("released without a server")
+			}
+			if err := server.start(); err != nil {
+				t.Fatal(err)
+			}
+			if err := lockSoon(t, server.locker).Release(t.Context()); err != nil {
+				t.Errorf("after it is back: %v", err)
+			}
+		})
+	}
+}
+
+// lockSoon tries again while the server is being found.
+func lockSoon(t *testing.T, l Locker) Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for {
+		lease, err := l.Lock(ctx, "apple")
+		if err == nil {
+			return lease
+		}
+		var down *purchase.Unavailable
+		if !errors.As(err, &down) || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func newGroup(t *testing.T) *localserver.Group {
+	t.Helper()
+	group, err := localserver.NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return group
+}
+
+// TestAnswerToCreateLost: the node is made, its answer is lost, and the session
+// lives on. Left in line it would stop everybody for as long as the shop runs.
+func TestAnswerToCreateLost(t *testing.T) {
+	e := enginetest.Local(t)
+	host, root, _ := strings.Cut(e.URLs.Zookeeper[0], "/")
+	p := newProxy(t, host)
+	session, err := zookeeper.Open([]string{p.addr + "/" + root}, enginetest.Lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	unlucky, other := newZookeeperLocker(Deps{Zookeeper: session}), newZookeeperLocker(Deps{Zookeeper: e.Zookeeper})
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if err := mustLock(t, ctx, unlucky).Release(ctx); err != nil { // the nodes above are there now
+		t.Fatal(err)
+	}
+	before := session.Conn.SessionID()
+
+	p.swallow.Store(true)
+	var down *purchase.Unavailable
+	if _, err := unlucky.Lock(ctx, "apple"); !errors.As(err, &down) || !errors.Is(err, zk.ErrConnectionClosed) {
+		t.Fatalf("%v, want that ZooKeeper is down", err)
+	}
+	if p.swallow.Load() {
+		t.Fatal("no answer was swallowed: the test shows nothing")
+	}
+	if err := mustLock(t, ctx, other).Release(ctx); err != nil {
+		t.Error(err)
+	}
+	if after := session.Conn.SessionID(); after != before {
+		t.Errorf("session %x, before %x: its end has removed the node, not the lock", after, before)
+	}
+}
+
+// proxy forwards to a server. With swallow set it drops the next answer and
+// cuts the connection.
+type proxy struct {
+	addr    string
+	swallow atomic.Bool
+}
+
+func newProxy(t *testing.T, server string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &proxy{addr: l.Addr().String()}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			upstream, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go func() {
+				_, _ = io.Copy(upstream, client)
+				_ = upstream.Close()
+			}()
+			go p.answers(client, upstream)
+		}
+	}()
+	return p
+}
+
+func (p *proxy) answers(client, upstream net.Conn) {
+	defer client.Close()
+	defer upstream.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := upstream.Read(buf)
+		if err != nil || p.swallow.CompareAndSwap(true, false) {
+			return
+		}
+		if _, err := client.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}

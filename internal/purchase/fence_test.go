@@ -1,0 +1,126 @@
+package purchase_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// TestFence: two holders at once, one of them late. Holder 1 has read before
+// holder 2 begins, and writes when holder 2 has read.
+func TestFence(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		for _, c := range []struct {
+			name  string
+			seal  func(db *gorm.DB, name string, token int64) (bool, error)
+			write func(tx *gorm.DB, id, amount, token int64) (bool, error)
+			drift int64
+		}{
+			{"token shown before the read and at the write", product.Seal, product.SetAmountFenced, 0},
+			{"token shown at the write only", noSeal, fenceAtWrite, 1}, // 2 records, 1 unit less
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				db := open(t).DB
+				section := purchase.Section{DB: db, Strategy: "fenced", Now: time.Now}
+				read := func(token int64) product.Product {
+					t.Helper()
+					if ok, err := c.seal(db, "apple", token); !ok || err != nil {
+						t.Fatalf("seal %d: %v, %v", token, ok, err)
+					}
+					p, err := product.ByName(db, "apple")
+					if err != nil {
+						t.Fatal(err)
+					}
+					return p
+				}
+				sell := func(p product.Product, token int64) (written bool) {
+					t.Helper()
+					err := purchase.InTx(t.Context(), db, func(tx *gorm.DB) (err error) {
+						if written, err = c.write(tx, p.ID, p.Amount-1, token); !written || err != nil {
+							return err
+						}
+						receipt := purchase.Receipt{Product: "apple", Purchaser: "ann", Amount: 1, Left: p.Amount - 1}
+						return purchase.Insert(t.Context(), tx, "", section.Now(), &receipt)
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return written
+				}
+				first, second := read(1), read(2)
+				if got, want := sell(first, 1), c.drift != 0; got != want {
+					t.Errorf("the late holder wrote: %v, want %v", got, want)
+				}
+				if !sell(second, 2) {
+					t.Error("the holder was refused")
+				}
+				books, err := audit.Read(t.Context(), db, "apple")
+				if err != nil || books.Drift != c.drift {
+					t.Errorf("books %+v, %v, want drift %d", books, err, c.drift)
+				}
+			})
+		}
+	})
+}
+
+func noSeal(*gorm.DB, string, int64) (bool, error) { return true, nil }
+
+// fenceAtWrite is the guard as it is often told.
+func fenceAtWrite(tx *gorm.DB, id, amount, token int64) (bool, error) {
+	done := tx.Exec("UPDATE product SET amount = ?, fence = ? WHERE id = ? AND fence < ?", amount, token, id, token)
+	return done.RowsAffected == 1, done.Error
+}
+
+// TestSellFenced: who comes with a token that is not the highest so far sells
+// nothing; a restock lets any source of tokens begin.
+func TestSellFenced(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		db := open(t).DB
+		section := purchase.Section{DB: db, Strategy: "fenced", Now: time.Now}
+		sell := func(token int64) error {
+			_, err := section.SellFenced(t.Context(), order(), token, 0)
+			return err
+		}
+		for _, step := range []struct {
+			token int64
+			want  error
+		}{{5, nil}, {4, purchase.ErrLockLost}, {5, purchase.ErrLockLost}, {6, nil}} {
+			if err := sell(step.token); !errors.Is(err, step.want) {
+				t.Errorf("token %d: %v, want %v", step.token, err, step.want)
+			}
+		}
+		if books, err := audit.Read(t.Context(), db, "apple"); err != nil || books.Records != 2 || books.Drift != 0 {
+			t.Errorf("books %+v, %v, want two records", books, err)
+		}
+
+		late, err := product.ByName(db, "apple")
+		if err != nil || late.Fence != 6 {
+			t.Fatalf("%+v, %v, want fence 6", late, err)
+		}
+		if err := product.Put(db, "apple", 10); err != nil {
+			t.Fatal(err)
+		}
+		if written, err := product.SetAmountFenced(db, late.ID, late.Amount-1, 6); written || err != nil {
+			t.Errorf("a writer from before the restock: %v, %v", written, err)
+		}
+		if err := sell(1); err != nil {
+			t.Errorf("token 1 after the restock: %v", err)
+		}
+		if _, err := section.SellFenced(t.Context(), purchase.Order{Product: "moon", Purchaser: "ann", Amount: 1}, 9, 0); !errors.Is(err, purchase.ErrNoProduct) {
+			t.Errorf("no such product: %v", err)
+		}
+		tooMany := order()
+		tooMany.Amount = 100
+		if _, err := section.SellFenced(t.Context(), tooMany, 9, 0); !errors.Is(err, purchase.ErrSoldOut) {
+			t.Errorf("more than there are: %v", err)
+		}
+	})
+}

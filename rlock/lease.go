@@ -123,8 +123,15 @@ func (l *Lock) sendReleaseOnce(ctx context.Context, field string, left int) (boo
 	if l.kind == fair {
 		return l.sendFairRelease(ctx, field, left)
 	}
-	holds, err := release.run(ctx, l.client.redis, []string{l.keys.lock, l.keys.channel}, field, left).Int64()
-	return err == nil && holds >= 0, err
+	reply, err := release.run(ctx, l.client.redis, []string{l.keys.lock, l.keys.channel}, field, left).Int64Slice()
+	if err != nil {
+		return false, err
+	}
+	if len(reply) != 2 {
+		return false, fmt.Errorf("the release script returned %d numbers, not 2", len(reply))
+	}
+	l.client.offered(l.keys.lock, int(reply[1]))
+	return reply[0] >= 0, nil
 }
 
 // handOver gives the lock to a waiter of this process in one round trip.

@@ -21,7 +21,12 @@ type line struct {
 	streak   int       // hand-overs since the lock was last offered to everybody
 	offered  time.Time // when the streak began
 	patience int       // of the other processes: the longest streak
+	yield    int       // messages that are for the other processes
 }
+
+// yieldTime is how long the lock is left to the others when they are called
+// first. Should none of them want it, no more is lost.
+const yieldTime = time.Millisecond
 
 // maxStreak bounds a streak in time, for sections that take long.
 const maxStreak = 20 * time.Millisecond
@@ -96,6 +101,9 @@ func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
 		case <-w.turn:
 			continue
 		case <-message:
+			if ln.yields() {
+				continue
+			}
 		case <-due:
 		case <-ctx.Done():
 			if context.Cause(ctx) == errWaitOver {
@@ -153,6 +161,37 @@ func (ln *line) endTry(w *waiter, remaining time.Duration, err error) {
 			}
 		}
 	}
+}
+
+// offered notes that this process has just given the lock to everybody who
+// listens. Redis calls them in the order in which they subscribed, so that the
+// first would get the lock nearly always, and the last never: with 8 processes
+// in a rush one waited for 2.6 s. So each stands back until all others had
+// their turn.
+func (c *Client) offered(name string, listeners int) {
+	c.mu.Lock()
+	ln := c.lines[name]
+	c.mu.Unlock()
+	if ln == nil {
+		return
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.yield = listeners - 1
+}
+
+// yields reports whether the message that came is for another process.
+func (ln *line) yields() bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.yield <= 0 {
+		return false
+	}
+	ln.yield--
+	if soon := time.Now().Add(yieldTime); soon.Before(ln.look) {
+		ln.look = soon
+	}
+	return true
 }
 
 func (w *waiter) nudge() {

@@ -85,7 +85,7 @@ func (s *slot) leave() {
 	s.holder.mu.Lock()
 	defer s.holder.mu.Unlock()
 	s.users--
-	if s.users == 0 {
+	if s.users == 0 && s.current == nil { // without users nobody writes current
 		delete(s.holder.slots, s.key)
 	}
 }

@@ -45,10 +45,22 @@ func (c *claim) queue(ctx context.Context) (*Lease, error) {
 		lease, err = c.await(ctx, remaining)
 	}
 	if lease == nil {
-		go c.quit()
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			c.quit()
+		}()
+		select {
+		case <-left:
+		case <-time.After(farewell):
+		}
 	}
 	return lease, err
 }
+
+// farewell is how long one that gives up waits to be out of the queue, so that
+// a caller who tries over and over does not fill it.
+const farewell = 100 * time.Millisecond
 
 // await listens on the waiter's own channel.
 func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, error) {

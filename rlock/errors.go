@@ -37,10 +37,17 @@ var (
 var errWaitOver = errors.New("the wait is over")
 
 // maybeDone reports whether Redis may have run a command that failed so: all
-// but the cases in which Redis itself refused it.
+// but the cases in which it refused it, or there was nobody to send it to.
 func maybeDone(err error) bool {
 	var refused redis.Error
-	return err != nil && !errors.As(err, &refused)
+	var network *net.OpError
+	switch {
+	case err == nil, errors.As(err, &refused):
+		return false
+	case errors.As(err, &network):
+		return network.Op != "dial"
+	}
+	return true
 }
 
 // unreachable reports whether err says that there is no connection, which is

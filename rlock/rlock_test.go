@@ -25,7 +25,13 @@ var servers struct {
 	redis *localserver.Redis
 }
 
+// quiet keeps go-redis from reporting the servers that tests kill.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
 func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{})
 	group, err := localserver.NewGroup()
 	if err == nil {
 		servers.group = group

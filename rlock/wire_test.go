@@ -200,4 +200,3 @@ func TestFairWire(t *testing.T) {
 		}
 	})
 }
-

@@ -62,7 +62,7 @@ func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Durati
 		}
 		h = newHold(c.lock.client, s)
 		if !c.lock.client.keep(h) {
-			c.undo(0)
+			go c.undo(0)
 			return nil, 0, ErrClosed
 		}
 		s.current = h

@@ -82,8 +82,8 @@ func TestHungRedis(t *testing.T) {
 	mustUnlock(t, mustLock(t, lock, within(t)))
 }
 
-// TestLeaseEndsBeforeItsTTL compares the two clocks: when the context ends the
-// server, asked at once, still has the lock.
+// TestLeaseEndsBeforeItsTTL: the deadline counts from when the command was
+// sent, and so comes before the TTL that Redis starts when it arrives.
 func TestLeaseEndsBeforeItsTTL(t *testing.T) {
 	t.Parallel()
 	ttl := time.Second

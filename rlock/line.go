@@ -53,7 +53,7 @@ type grant struct {
 func (c *claim) line(ctx context.Context) (*Lease, error) {
 	client, name := c.lock.client, c.lock.keys.lock
 	var remaining time.Duration
-	if c.wait == 0 || c.reentrant() || !client.waited(name) {
+	if c.wait == 0 || c.reentrant(ctx) || !client.waited(name) {
 		lease, after, err := c.try(ctx)
 		if lease != nil || err != nil {
 			return lease, err
@@ -72,11 +72,10 @@ func (c *claim) line(ctx context.Context) (*Lease, error) {
 }
 
 // reentrant: whoever holds the lock already does not stand in line for it.
-func (c *claim) reentrant() bool {
-	if !c.shared {
+func (c *claim) reentrant(ctx context.Context) bool {
+	if !c.shared || !c.slot.begin(ctx) {
 		return false
 	}
-	c.slot.begin(context.Background())
 	defer c.slot.end()
 	return c.slot.current != nil && c.slot.current.held() > 0
 }

@@ -27,10 +27,10 @@ func FairWait(d time.Duration) ClientOption {
 	return func(c *Client) { c.fairWait = d }
 }
 
-// HandOvers is how many times in a row the lock may go from one holder of
-// this Client to the next one, in one round trip and past the waiters of other
-// processes; 16 by default. Every lock so passed on is offered to everybody
-// after 20 ms too. 0 offers every lock to everybody.
+// HandOvers is how many times in a row a lock may go from one holder of this
+// Client to the next one, in one round trip and past the waiters of other
+// processes; 16 by default. After that, and 20 ms after the first of them, it
+// is offered to everybody; with 0 always. Fair locks know nothing of this.
 func HandOvers(n int) ClientOption {
 	return func(c *Client) { c.handOvers = n }
 }

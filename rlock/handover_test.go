@@ -60,6 +60,32 @@ func rush(t testing.TB, clients []*Client, name string, contenders, grants int, 
 	return time.Duration(worst.Load())
 }
 
+// TestRush is 64 contenders of 8 clients: nobody starves, and a hand-over
+// costs few commands. BenchmarkHandOver has the figures: 1 to 1.5.
+func TestRush(t *testing.T) {
+	t.Parallel()
+	const grants = 2000
+	sent := &counter{}
+	var clients []*Client
+	for range 8 {
+		rdb := dial(t, servers.redis.Addr)
+		rdb.AddHook(sent)
+		c := New(rdb)
+		t.Cleanup(func() { _ = c.Close() })
+		clients = append(clients, c)
+	}
+	var inside atomic.Int32
+	rush(t, clients, name(t), 8, grants, func() {
+		if inside.Add(1) != 1 {
+			t.Error("two are inside")
+		}
+		inside.Add(-1)
+	})
+	if n := sent.sent.Load(); n > 4*grants {
+		t.Errorf("%d commands for %d hand-overs, want 4 each at most", n, grants)
+	}
+}
+
 // BenchmarkHandOver is 64 contenders for one lock and an empty section: the
 // time of one hand-over, the longest wait, commands sent for each.
 func BenchmarkHandOver(b *testing.B) {

@@ -3,7 +3,6 @@ package rlock
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // A Lease is the right to the lock until Unlock, or until it is lost. Its
@@ -132,25 +131,4 @@ func (l *Lock) sendReleaseOnce(ctx context.Context, field string, left int) (boo
 	}
 	l.client.offered(l.keys.lock, int(reply[1]))
 	return reply[0] >= 0, nil
-}
-
-// handOver gives the lock to a waiter of this process in one round trip.
-func (l *Lock) handOver(ctx context.Context, field string, line *line, heir *waiter) (bool, error) {
-	sent := time.Now()
-	reply, err := handover.run(ctx, l.client.redis, heir.claim.lock.tokenKeys(l.keys.lock),
-		field, heir.claim.slot.field, heir.claim.ttl.Milliseconds()).Int64Slice()
-	if err == nil && len(reply) != 2 {
-		err = fmt.Errorf("the hand-over script returned %d numbers, not 2", len(reply))
-	}
-	granted := err == nil && reply[0] == 1
-	var taken bool
-	if granted {
-		taken = line.give(heir, grant{sent: sent, token: reply[1]})
-	} else {
-		taken = line.wake(heir) // it had better ask for itself
-	}
-	if !taken && (granted || maybeDone(err)) {
-		heir.claim.undo(0) // it has given up meanwhile
-	}
-	return granted, err
 }

@@ -24,13 +24,6 @@ type line struct {
 	yield    int       // messages that are for the other processes
 }
 
-// yieldTime is how long the lock is left to the others when they are called
-// first. Should none of them want it, no more is lost.
-const yieldTime = time.Millisecond
-
-// maxStreak bounds a streak in time, for sections that take long.
-const maxStreak = 20 * time.Millisecond
-
 type waiter struct {
 	claim *claim
 	turn  chan struct{} // capacity 1: look at the line again
@@ -41,12 +34,6 @@ type waiter struct {
 	heir    bool // a hand-over to it is under way
 	gone    bool
 	failure error // Redis is gone
-}
-
-// A grant is the lock, handed over by a command sent at that time.
-type grant struct {
-	sent  time.Time
-	token int64
 }
 
 // line waits for a lock that is not fair.
@@ -162,68 +149,11 @@ func (ln *line) endTry(w *waiter, remaining time.Duration, err error) {
 	}
 }
 
-// offered notes that this process has just given the lock to everybody who
-// listens. Redis calls them in the order in which they subscribed, so that the
-// first would get the lock nearly always, and the last never: with 8 processes
-// in a rush one waited for 2.6 s. So each stands back until all others had
-// their turn.
-func (c *Client) offered(name string, listeners int) {
-	c.mu.Lock()
-	ln := c.lines[name]
-	c.mu.Unlock()
-	if ln == nil {
-		return
-	}
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	ln.yield = listeners - 1
-}
-
-// yields reports whether the message that came is for another process.
-func (ln *line) yields() bool {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	if ln.yield <= 0 {
-		return false
-	}
-	ln.yield--
-	if soon := time.Now().Add(yieldTime); soon.Before(ln.look) {
-		ln.look = soon
-	}
-	return true
-}
-
 func (w *waiter) nudge() {
 	select {
 	case w.turn <- struct{}{}:
 	default: // it will look anyway
 	}
-}
-
-// give hands the lock to the heir; false when it has gone.
-func (ln *line) give(w *waiter, g grant) bool {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	w.heir = false
-	if w.gone {
-		return false
-	}
-	w.grant <- g
-	return true
-}
-
-// wake has the heir ask for itself after a hand-over that failed; false when
-// it has gone.
-func (ln *line) wake(w *waiter) bool {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	w.heir = false
-	if w.gone {
-		return false
-	}
-	ln.look = time.Now()
-	w.nudge()
-	return true
 }
 
 // waited reports whether anybody of this process waits for the lock.
@@ -289,35 +219,4 @@ func (w *waiter) handOn(g grant) {
 	if lease, err := w.accept(ctx, g); err == nil {
 		_ = lease.unlock(ctx) // else it runs out
 	}
-}
-
-// heir chooses the waiter that gets the lock from the holder at once; nil when
-// the lock is to be offered to everybody. Only a waiter that asks Redis for
-// nothing meanwhile will do, and whose holder nobody else uses.
-func (c *Client) heir(name, field string) (*line, *waiter) {
-	c.mu.Lock()
-	ln := c.lines[name]
-	c.mu.Unlock()
-	if ln == nil {
-		return nil, nil
-	}
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	if len(ln.waiters) == 0 {
-		return nil, nil
-	}
-	w := ln.waiters[0]
-	if w.trying || w.heir || len(w.grant) > 0 || w.claim.shared || w.claim.slot.field == field {
-		return nil, nil
-	}
-	if ln.streak == 0 {
-		ln.offered = time.Now()
-	}
-	if ln.streak >= ln.patience || time.Since(ln.offered) > maxStreak {
-		ln.streak = 0
-		return nil, nil
-	}
-	ln.streak++
-	w.heir = true
-	return ln, w
 }

@@ -216,7 +216,8 @@ func (h *hub) listen() {
 }
 
 // broken wakes everybody: who asks for the lock now learns whether Redis is
-// still there.
+// still there. Where only the subscription fails, waiters so look once a
+// second, which is how long listen pauses at most.
 func (h *hub) broken(pubsub *redis.PubSub) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -224,10 +225,8 @@ func (h *hub) broken(pubsub *redis.PubSub) {
 		return
 	}
 	for _, t := range h.topics {
-		if t.confirmed {
-			t.confirmed = false
-			t.wake()
-		}
+		t.confirmed = false
+		t.wake()
 	}
 }
 

@@ -1,0 +1,145 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A claim is one call of Lock or TryLock on its way to a lease.
+type claim struct {
+	lock   *Lock
+	slot   *slot
+	ctx    context.Context // the caller's, with the holder; the lease's context is its child
+	shared bool            // the holder came from the caller, and others may use it now
+	request
+}
+
+// try asks Redis once. When somebody else has the lock the lease is nil, and
+// the duration says when to look again at the latest.
+func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
+	s := c.slot
+	if !s.begin(ctx) {
+		return nil, 0, noAnswer(ctx)
+	}
+	have := 0
+	if s.current != nil {
+		have = s.current.held()
+	}
+	sent := time.Now()
+	a, answered, err := bounded(ctx,
+		func(ctx context.Context) (answer, error) { return c.lock.acquire(ctx, c, have+1) },
+		func(a answer, err error) { // nobody waited for it
+			defer s.end()
+			if a.holds > 0 || maybeDone(err) {
+				c.undo(have)
+			}
+		})
+	switch {
+	case !answered:
+		return nil, 0, noAnswer(ctx)
+	case maybeDone(err):
+		go func() {
+			defer s.end()
+			c.undo(have)
+		}()
+		return nil, 0, err
+	}
+	defer s.end()
+	if err != nil || a.holds == 0 {
+		return nil, a.remaining, err
+	}
+	return c.granted(sent, a.holds, a.token)
+}
+
+// granted makes the lease. The slot must be busy.
+func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Duration, error) {
+	s := c.slot
+	h := s.current
+	if h == nil || h.held() == 0 || holds == 1 {
+		if h != nil {
+			h.end(ErrLost) // it had run out, and this holder took the lock anew
+		}
+		h = newHold(c.lock.client, s)
+		if !c.lock.client.keep(h) {
+			go c.undo(0)
+			return nil, 0, ErrClosed
+		}
+		s.current = h
+	}
+	return h.admit(c, sent, token), 0, nil
+}
+
+// undo gives back what may have been granted while nobody waited for it. Had
+// it not been, nothing changes. The slot must be busy. When Redis cannot be
+// reached the lock runs out by itself.
+func (c *claim) undo(have int) {
+	_, _ = c.lock.sendRelease(context.WithoutCancel(c.ctx), c.slot.field, have)
+}
+
+type answer struct {
+	holds     int64 // 0: somebody else has the lock
+	token     int64
+	remaining time.Duration // until it runs out
+}
+
+func (l *Lock) acquire(ctx context.Context, c *claim, holds int) (answer, error) {
+	ms := c.ttl.Milliseconds()
+	var reply []int64
+	var err error
+	if l.kind == fair {
+		reply, err = fairAcquire.run(ctx, l.client.redis, l.keys.fair(), ms, c.slot.field, holds, c.patience().Milliseconds(), c.enqueue()).Int64Slice()
+	} else {
+		reply, err = acquire.run(ctx, l.client.redis, l.tokenKeys(l.keys.lock), ms, c.slot.field, holds).Int64Slice()
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	if len(reply) != 2 {
+		return answer{}, fmt.Errorf("the acquire script returned %d numbers, not 2", len(reply))
+	}
+	if reply[0] == 0 {
+		return answer{remaining: l.lookAgain(reply[1])}, nil
+	}
+	return answer{holds: reply[0], token: reply[1]}, nil
+}
+
+// lookAgain turns the answer of PTTL into a wait. A lock without a TTL is not
+// of our making; it gets looked at now and then.
+func (l *Lock) lookAgain(pttl int64) time.Duration {
+	if pttl < 0 {
+		return l.client.watchdog
+	}
+	// One more: a TTL of 0.9 ms reads as 0.
+	return time.Duration(pttl+1) * time.Millisecond
+}
+
+// bounded runs f in a goroutine of its own and waits for it until ctx ends,
+// since go-redis heeds neither the deadline of a context, unless
+// Options.ContextTimeoutEnabled is set, nor its cancellation. f then runs on;
+// its results go to late, and answered is false.
+func bounded[T any](ctx context.Context, f func(context.Context) (T, error), late func(T, error)) (result T, answered bool, err error) {
+	type outcome struct {
+		result T
+		err    error
+	}
+	done := make(chan outcome)
+	gone := make(chan struct{})
+	go func() {
+		result, err := f(context.WithoutCancel(ctx))
+		select {
+		case done <- outcome{result, err}:
+		case <-gone:
+			if late != nil {
+				late(result, err)
+			}
+		}
+	}()
+	select {
+	case o := <-done:
+		return o.result, true, o.err
+	case <-ctx.Done():
+		close(gone)
+		return result, false, context.Cause(ctx)
+	}
+}

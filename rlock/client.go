@@ -1,0 +1,102 @@
+package rlock
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A Client makes the locks of one Redis: a server, a Sentinel group or a
+// cluster. Its methods, and those of its locks, may be called by several
+// goroutines. One Client a process is enough; its waiters share a single
+// subscription connection.
+type Client struct {
+	redis     redis.UniversalClient
+	id        string
+	watchdog  time.Duration
+	fairWait  time.Duration
+	handOvers int
+	observe   func(Event)
+
+	hub    *hub
+	closed chan struct{}
+
+	mu    sync.Mutex
+	lines map[string]*line // by the lock's name; one lives while somebody waits
+	holds map[*hold]struct{}
+}
+
+// New returns a Client that talks through rdb, which stays the caller's: it
+// must be open while locks are held, and Close does not close it.
+func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
+	c := &Client{
+		redis: rdb, id: newUUID(), watchdog: 30 * time.Second, fairWait: 5 * time.Minute, handOvers: 16,
+		hub: newHub(rdb), closed: make(chan struct{}),
+		lines: map[string]*line{}, holds: map[*hold]struct{}{},
+	}
+	for _, option := range options {
+		option(c)
+	}
+	return c
+}
+
+// Close stops every watchdog and the subscription. Waiters return ErrClosed,
+// and so do new calls; the contexts of leases end with it. Locks that are held
+// are not freed, for their sections may still run: Unlock works as before, and
+// what is not unlocked runs out. The error is always nil.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.isClosed() {
+		c.mu.Unlock()
+		return nil
+	}
+	close(c.closed)
+	held := make([]*hold, 0, len(c.holds))
+	for h := range c.holds {
+		held = append(held, h)
+	}
+	c.mu.Unlock()
+	for _, h := range held {
+		h.end(ErrClosed)
+	}
+	c.hub.close()
+	return nil
+}
+
+func (c *Client) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// keep has Close end h; false when it is too late for that.
+func (c *Client) keep(h *hold) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isClosed() {
+		return false
+	}
+	c.holds[h] = struct{}{}
+	return true
+}
+
+func (c *Client) drop(h *hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.holds, h)
+}
+
+// newUUID returns a random UUID, version 4 of RFC 9562.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,44 @@
+// Package rlock is a lock that processes share through Redis, with the
+// meaning and the wire format of Redisson's RLock: reentrant, renewed by a
+// watchdog, waited for without polling. A Java service and a Go service can
+// exclude each other by it.
+//
+//	lease, err := client.NewLock("stock").Lock(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer lease.Unlock(context.WithoutCancel(ctx))
+//	return sell(lease.Context())
+//
+// What Redis has of a lock called n (when n itself has a "{", there are no
+// braces around it):
+//
+//	n                                hash    {"uuid:id": holds}, PEXPIRE    <- the lock
+//	redisson_lock__channel:{n}       channel '0' when the lock is free      <- waiters listen
+//	redisson_lock_token:{n}          string  the last token                 <- fenced locks
+//	redisson_lock_queue:{n}          list    uuid:id, the next one first    <- fair locks
+//	redisson_lock_timeout:{n}        zset    uuid:id -> ms since 1970       <- fair locks
+//	redisson_lock__channel:{n}:uuid:id       '0' when it is the waiter's turn
+//
+// uuid is the Client, id the Holder.
+//
+// # Waiting
+//
+// Of all who wait in one process only the one at the front asks Redis: when a
+// message comes, when the subscription is made or made anew, and when the lock
+// must have run out. A lost message costs at most the rest of the TTL. The
+// holder hands the lock to the next one of its process directly, a few times
+// in a row (see HandOvers), and then offers it to everybody.
+//
+// # What it does not do
+//
+// The lock is a lease. A process that is paused for longer than it, garbage
+// collection, swap, a suspended machine, and then writes, writes without the
+// lock, however often it looked at the context before. Nor does one Redis
+// survive a failover to a replica that had not seen the lock. Where that
+// matters use NewFencedLock, and have the write refuse old tokens.
+//
+// Sources: github.com/redisson/redisson/wiki, "Distributed locks and
+// synchronizers", and the classes named at each constructor;
+// redis.io/docs, "Distributed Locks with Redis" and "Redis Pub/Sub".
+package rlock

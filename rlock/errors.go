@@ -1,0 +1,67 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What can come of a lock, for errors.Is. An error of Redis or of the network
+// is wrapped as it came; after one of those a lock may or may not be taken,
+// and this package gives it back when it was.
+var (
+	// ErrNotObtained: somebody else has the lock, and the wait is over.
+	ErrNotObtained = errors.New("somebody else has the lock")
+	// ErrNotHeld: the lock is not, or no longer, that of this lease. Nothing
+	// was changed.
+	ErrNotHeld = errors.New("the lock is not held by this lease")
+	// ErrLost is why the context of a lease ended: the lock is gone, or may
+	// be, because it could not be renewed in time.
+	ErrLost = errors.New("the lock was lost")
+	// ErrNoAnswer: Redis did not answer within the wait. Whether somebody has
+	// the lock is unknown.
+	ErrNoAnswer = errors.New("no answer from Redis within the wait")
+	// ErrBadName: a name has 1 to 512 bytes, of any value.
+	ErrBadName = errors.New("the name of a lock has 1 to 512 bytes")
+	// ErrBadTTL: a lease time or watchdog timeout below 1 ms, the resolution
+	// of Redis. Parts of a millisecond above that are cut off.
+	ErrBadTTL = errors.New("a lease lasts 1 ms or longer")
+	// ErrClosed: the Client was closed.
+	ErrClosed = errors.New("the lock client is closed")
+)
+
+// errWaitOver is the cause of a context that Wait has ended.
+var errWaitOver = errors.New("the wait is over")
+
+// maybeDone reports whether Redis may have run a command that failed so: all
+// but the cases in which it refused it, or there was nobody to send it to.
+func maybeDone(err error) bool {
+	var refused redis.Error
+	var network *net.OpError
+	switch {
+	case err == nil, errors.As(err, &refused):
+		return false
+	case errors.As(err, &network):
+		return network.Op != "dial"
+	}
+	return true
+}
+
+// unreachable reports whether err says that there is no connection, which is
+// then so for every waiter.
+func unreachable(err error) bool {
+	var network net.Error
+	return errors.Is(err, io.EOF) || errors.As(err, &network) && !network.Timeout()
+}
+
+// noAnswer is the error of a command that nobody waits for any more.
+func noAnswer(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if cause == errWaitOver {
+		return ErrNoAnswer
+	}
+	return cause
+}

@@ -1,0 +1,26 @@
+package rlock
+
+// Kind says what happened to a lock.
+type Kind string
+
+// The kinds of Event.
+const (
+	Waiting  Kind = "waiting"  // somebody else has it, and the caller waits
+	Acquired Kind = "acquired" // a lease was granted, anew or once more
+	Renewed  Kind = "renewed"  // the watchdog extended it
+	Lost     Kind = "lost"     // the contexts of its leases ended with ErrLost
+	Released Kind = "released" // the last hold was given back
+)
+
+// An Event is for metrics, logs and tests.
+type Event struct {
+	Kind  Kind
+	Name  string // of the lock
+	Field string // "uuid:id" of the holder
+}
+
+func (c *Client) tell(kind Kind, name, field string) {
+	if c.observe != nil {
+		c.observe(Event{kind, name, field})
+	}
+}

@@ -1,0 +1,275 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// ownServer is a redis-server that a test may hurt.
+func ownServer(t *testing.T) (*bench, *localserver.Redis) {
+	t.Helper()
+	group, err := localserver.NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	server, err := localserver.StartRedis(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{server.Addr, dial(t, server.Addr), nil}, server
+}
+
+func pause(t *testing.T, server *localserver.Redis) (resume func()) {
+	t.Helper()
+	if err := server.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	resume = func() { _ = server.Signal(syscall.SIGCONT) }
+	t.Cleanup(resume)
+	return resume
+}
+
+// TestHungRedis: a Redis that is there and says nothing. The lease ends before
+// its TTL can, and no call outlives its context.
+func TestHungRedis(t *testing.T) {
+	t.Parallel()
+	b, server := ownServer(t)
+	c := b.client(t, WatchdogTimeout(shortTimeout))
+	lock := c.NewLock(name(t))
+	lease := mustLock(t, lock, within(t))
+	held := lease.hold
+	resume := pause(t, server)
+
+	ctx, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
+	defer cancel()
+	for what, call := range map[string]func() error{
+		"Lock": func() error { _, err := c.NewLock(name(t)).Lock(ctx); return err },
+		"fair": func() error { _, err := c.NewFairLock(name(t)).Lock(ctx); return err },
+		"look": func() error { _, err := lock.IsLocked(ctx); return err },
+	} {
+		if err := call(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v, want the deadline", what, err)
+		}
+	}
+	if _, err := c.NewLock(name(t)).Lock(within(t), Wait(50*time.Millisecond)); !errors.Is(err, ErrNoAnswer) {
+		t.Errorf("Wait: got %v, want ErrNoAnswer", err)
+	}
+
+	receive(t, "the lease ended", lease.Context().Done())
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrLost) {
+		t.Errorf("cause %v, want ErrLost", cause)
+	}
+	held.mu.Lock()
+	until := held.until
+	held.mu.Unlock()
+	if early := time.Until(until); early > 0 {
+		t.Errorf("ended %v before its time", early)
+	}
+	if err := lease.Unlock(ctx); !errors.Is(err, ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Unlock: got %v, want ErrNoAnswer and the deadline", err)
+	}
+	resume()
+	mustUnlock(t, mustLock(t, lock, within(t)))
+}
+
+// TestLeaseEndsBeforeItsTTL: the deadline counts from when the command was
+// sent, and so comes before the TTL that Redis starts when it arrives.
+func TestLeaseEndsBeforeItsTTL(t *testing.T) {
+	t.Parallel()
+	ttl := time.Second
+	for _, sent := range []time.Time{time.Now(), time.Now().Add(-ttl / 2)} {
+		ended := sent.Add(ttl - margin(ttl))
+		h := newHold(nil, nil)
+		h.mu.Lock()
+		h.extend(sent, ttl)
+		h.deadline.Stop()
+		got := h.until
+		h.mu.Unlock()
+		if !got.Equal(ended) || !got.Before(sent.Add(ttl)) {
+			t.Errorf("sent at %v: until %v, want %v", sent, got, ended)
+		}
+	}
+}
+
+// TestUnlockWithAnEndedContext gives the lock back all the same.
+func TestUnlockWithAnEndedContext(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx, cancel := context.WithCancel(within(t))
+		lock := b.client(t).NewLock(name(t))
+		lease := mustLock(t, lock, ctx)
+		cancel()
+		_ = lease.Unlock(ctx) // nil or ErrNoAnswer
+		mustUnlock(t, mustLock(t, lock, within(t)))
+	})
+}
+
+// TestAbandonedAttempt: what Redis grants when nobody waits for it any more is
+// given back.
+func TestAbandonedAttempt(t *testing.T) {
+	t.Parallel()
+	b, server := ownServer(t)
+	c := b.client(t)
+	for _, lock := range []*Lock{c.NewLock(name(t)), c.NewFairLock(name(t))} {
+		mustUnlock(t, mustLock(t, lock, within(t))) // a connection is there
+		resume := pause(t, server)
+		if _, err := lock.TryLock(within(t), Wait(20*time.Millisecond)); !errors.Is(err, ErrNoAnswer) {
+			t.Errorf("got %v, want ErrNoAnswer", err)
+		}
+		resume()
+		// Left alone, it would take the watchdog's 30 s to run out.
+		lease, err := lock.TryLock(within(t), Wait(20*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, lease)
+	}
+}
+
+// TestRedisKilled: an error, and soon, for all who wait.
+func TestRedisKilled(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []struct {
+		name string
+		lock func(*Client, string) *Lock
+	}{{"plain", (*Client).NewLock}, {"fair", (*Client).NewFairLock}} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			b, server := ownServer(t)
+			ctx := within(t)
+			observer, seen := events()
+			c := b.client(t, observer)
+			lock := kind.lock(c, name(t))
+			lease := mustLock(t, lock, ctx)
+			failed := make(chan error, 8)
+			for range cap(failed) {
+				go func() {
+					_, err := lock.Lock(ctx)
+					failed <- err
+				}()
+			}
+			for range cap(failed) {
+				await(t, seen, Waiting)
+			}
+			if err := server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			for range cap(failed) {
+				err := receive(t, "the wait ended", failed)
+				if err == nil || errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v, want an error of the connection", err)
+				}
+			}
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
+				t.Logf("Unlock after the restart: %v", err) // a stale connection is an error too
+			}
+			mustUnlock(t, mustLock(t, lock, ctx))
+		})
+	}
+}
+
+// TestMissedMessage: a lock that goes without a word is had when its TTL is over.
+func TestMissedMessage(t *testing.T) {
+	t.Parallel()
+	b := onServer(t)
+	ctx := within(t)
+	observer, seen := events()
+	lock := b.client(t, observer).NewLock(name(t))
+	b.rdb.HSet(ctx, lock.keys.lock, "java:1", 1)
+	b.rdb.PExpire(ctx, lock.keys.lock, time.Second)
+	granted := make(chan *Lease, 1)
+	go func() {
+		lease, err := lock.Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	await(t, seen, Waiting)
+	b.rdb.Del(ctx, lock.keys.lock) // nothing is published
+	mustUnlock(t, receive(t, "granted", granted))
+}
+
+// TestResubscribed: a subscription that broke may have missed the message, so
+// the waiters look as soon as it stands again.
+func TestResubscribed(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := within(t)
+		observer, seen := events()
+		lock := b.client(t, observer).NewLock(name(t))
+		b.rdb.HSet(ctx, lock.keys.lock, "java:1", 1)
+		b.rdb.PExpire(ctx, lock.keys.lock, time.Hour)
+		granted := make(chan *Lease, 1)
+		go func() {
+			lease, err := lock.Lock(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lease
+		}()
+		await(t, seen, Waiting)
+		hub := lock.client.hub
+		until(t, "subscribed", func() bool {
+			hub.mu.Lock()
+			defer hub.mu.Unlock()
+			return hub.topics[lock.keys.channel].confirmed
+		})
+		b.rdb.Del(ctx, lock.keys.lock)
+		hub.mu.Lock()
+		hub.renewConnection()
+		hub.mu.Unlock()
+		hub.steerSoon()
+		mustUnlock(t, receive(t, "granted", granted))
+	})
+}
+
+// TestOneSubscription: one connection and one SUBSCRIBE serve all who wait,
+// and a channel without users is given up.
+func TestOneSubscription(t *testing.T) {
+	t.Parallel()
+	b, _ := ownServer(t)
+	ctx := within(t)
+	observer, seen := events()
+	c := b.client(t, observer)
+	name := name(t)
+	lease := mustLock(t, c.NewLock(name), ctx)
+	done := make(chan struct{}, 8)
+	for range cap(done) {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			lease, err := c.NewLock(name).Lock(ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := lease.Unlock(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	for range cap(done) {
+		await(t, seen, Waiting)
+	}
+	channel := namesOf(name).channel
+	listeners := func() int64 { return b.rdb.PubSubNumSub(ctx, channel).Val()[channel] }
+	until(t, "subscribed", func() bool { return listeners() == 1 })
+	mustUnlock(t, lease)
+	for range cap(done) {
+		receive(t, "done", done)
+	}
+	until(t, "unsubscribed", func() bool { return listeners() == 0 })
+}

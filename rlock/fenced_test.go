@@ -1,0 +1,69 @@
+package rlock
+
+import (
+	"sync"
+	"testing"
+)
+
+// TestTokensGrow, also across the release, reentry, a hand-over and a lost lock.
+func TestTokensGrow(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := WithHolder(within(t), NewHolder())
+		lock := b.client(t).NewFencedLock(name(t))
+		if token, err := lock.Token(ctx); token != 0 || err != nil {
+			t.Errorf("token %d, %v before the first grant", token, err)
+		}
+		first := mustLock(t, lock, ctx)
+		inner := mustLock(t, lock, ctx)
+		mustUnlock(t, inner)
+		mustUnlock(t, first)
+		second := mustLock(t, lock, ctx)
+		b.rdb.Del(ctx, lock.keys.lock)
+		third := mustLock(t, lock, within(t))
+		for i, lease := range []*Lease{first, inner, second, third} {
+			if got, want := lease.Token(), int64(i+1); got != want {
+				t.Errorf("token %d, want %d", got, want)
+			}
+		}
+		if got := b.rdb.Get(ctx, "redisson_lock_token:{"+lock.keys.lock+"}").Val(); got != "4" {
+			t.Errorf("counter %q, want 4", got)
+		}
+		if token, err := lock.Token(ctx); token != 4 || err != nil {
+			t.Errorf("token %d, %v, want 4", token, err)
+		}
+		mustUnlock(t, third)
+		if lease := mustLock(t, b.client(t).NewLock(name(t)), ctx); lease.Token() != 0 {
+			t.Errorf("a plain lock has token %d", lease.Token())
+		}
+	})
+}
+
+func TestTokensOfARush(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := within(t)
+		lock := b.client(t).NewFencedLock(name(t))
+		var last int64 // what the fenced resource keeps
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for range 20 {
+					lease, err := lock.Lock(ctx)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if lease.Token() <= last {
+						t.Errorf("token %d after %d", lease.Token(), last)
+					}
+					last = lease.Token()
+					if err := lease.Unlock(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+	})
+}

@@ -1,0 +1,118 @@
+package rlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// counter counts what a client sends.
+type counter struct {
+	redis.Hook
+	sent atomic.Int64
+}
+
+func (c *counter) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.sent.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// rush has so many goroutines of each client take the lock, so often
+// together, and returns the longest wait.
+func rush(t testing.TB, clients []*Client, name string, contenders, grants int, section func()) time.Duration {
+	t.Helper()
+	var group sync.WaitGroup
+	var taken, worst atomic.Int64
+	for _, c := range clients {
+		lock := c.NewLock(name)
+		for range contenders {
+			group.Go(func() {
+				for taken.Add(1) <= int64(grants) {
+					asked := time.Now()
+					lease, err := lock.Lock(context.Background())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					waited := int64(time.Since(asked))
+					for old := worst.Load(); waited > old && !worst.CompareAndSwap(old, waited); old = worst.Load() {
+					}
+					section()
+					if err := lease.Unlock(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	return time.Duration(worst.Load())
+}
+
+// TestRush is 64 contenders of 8 clients: nobody starves, and a hand-over
+// costs few commands. BenchmarkHandOver has the figures: 1 to 1.5.
+func TestRush(t *testing.T) {
+	t.Parallel()
+	const grants = 2000
+	sent := &counter{}
+	var clients []*Client
+	for range 8 {
+		rdb := dial(t, servers.redis.Addr)
+		rdb.AddHook(sent)
+		c := New(rdb)
+		t.Cleanup(func() { _ = c.Close() })
+		clients = append(clients, c)
+	}
+	var inside atomic.Int32
+	rush(t, clients, name(t), 8, grants, func() {
+		if inside.Add(1) != 1 {
+			t.Error("two are inside")
+		}
+		inside.Add(-1)
+	})
+	if n := sent.sent.Load(); n > 4*grants {
+		t.Errorf("%d commands for %d hand-overs, want 4 each at most", n, grants)
+	}
+}
+
+// BenchmarkHandOver is 64 contenders for one lock and an empty section: the
+// time of one hand-over, the longest wait, commands sent for each.
+func BenchmarkHandOver(b *testing.B) {
+	for _, shape := range []struct {
+		name                string
+		clients, contenders int
+		options             []ClientOption
+	}{
+		{"one client", 1, 64, nil},
+		{"one client, offered to everybody", 1, 64, []ClientOption{HandOvers(0)}},
+		{"8 clients", 8, 8, nil},
+	} {
+		b.Run(shape.name, func(b *testing.B) {
+			sent := &counter{}
+			var clients []*Client
+			for range shape.clients {
+				rdb := dial(b, servers.redis.Addr)
+				rdb.AddHook(sent)
+				c := New(rdb, shape.options...)
+				defer c.Close()
+				clients = append(clients, c)
+			}
+			b.ResetTimer()
+			worst := rush(b, clients, name(b), shape.contenders, b.N, func() {})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "handovers/s")
+			b.ReportMetric(worst.Seconds(), "worst-s")
+			b.ReportMetric(float64(sent.sent.Load())/float64(b.N), "commands/op")
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package rlock
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+)
+
+// A Holder is who holds a lock: what a thread is to Java's locks. The same
+// Holder may take a lock again that it holds. Several goroutines may use one,
+// and are then not kept apart.
+type Holder struct {
+	id uint64
+
+	mu    sync.Mutex
+	slots map[slotKey]*slot
+}
+
+type slotKey struct {
+	client *Client
+	name   string
+}
+
+// NewHolder returns a holder that holds nothing.
+func NewHolder() *Holder {
+	// Java reads a thread's id as a positive long.
+	return &Holder{id: rand.Uint64() >> 1}
+}
+
+type holderKey struct{}
+
+// WithHolder returns a context whose locks h holds. Without one every call of
+// Lock is a holder of its own, so that a second Lock waits for the first.
+func WithHolder(ctx context.Context, h *Holder) context.Context {
+	return context.WithValue(ctx, holderKey{}, h)
+}
+
+func holderOf(ctx context.Context) (*Holder, bool) {
+	h, ok := ctx.Value(holderKey{}).(*Holder)
+	return h, ok
+}
+
+// field is what Redis knows the holder by.
+func (h *Holder) field(c *Client) string {
+	return c.id + ":" + strconv.FormatUint(h.id, 10)
+}
+
+// A slot is one holder's side of one lock. It lives while the lock is held,
+// or while a call is under way.
+type slot struct {
+	holder *Holder
+	key    slotKey
+	field  string
+	busy   chan struct{} // a mutex for current and for the commands on the field
+	users  int           // guarded by holder.mu
+
+	current *hold // nil when it holds nothing
+}
+
+// enter finds or makes the slot; leave must follow.
+func (h *Holder) enter(c *Client, name string) *slot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := slotKey{c, name}
+	s := h.slots[key]
+	if s == nil {
+		s = &slot{holder: h, key: key, field: h.field(c), busy: make(chan struct{}, 1)}
+		if h.slots == nil {
+			h.slots = map[slotKey]*slot{}
+		}
+		h.slots[key] = s
+	}
+	s.users++
+	return s
+}
+
+func (s *slot) join() {
+	s.holder.mu.Lock()
+	defer s.holder.mu.Unlock()
+	s.users++
+}
+
+func (s *slot) leave() {
+	s.holder.mu.Lock()
+	defer s.holder.mu.Unlock()
+	s.users--
+	if s.users == 0 && s.current == nil { // without users nobody writes current
+		delete(s.holder.slots, s.key)
+	}
+}
+
+// begin waits for its turn to use the field; end must follow when it is true.
+func (s *slot) begin(ctx context.Context) bool {
+	select {
+	case s.busy <- struct{}{}:
+		s.join()
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *slot) end() {
+	<-s.busy
+	s.leave()
+}

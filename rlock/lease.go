@@ -1,0 +1,134 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Lease is the right to the lock until Unlock, or until it is lost. Its
+// methods may be called by several goroutines.
+//
+// It is lost, and Context ends with cause ErrLost, when
+//   - a renewal finds that the holder's field is gone: ForceUnlock, a DEL, a
+//     Redis that restarted empty or failed over to a replica without it;
+//   - it runs out: LeaseTime is over, or no renewal was answered in time.
+//     That is decided by the clock of this process, counted from when the last
+//     command that Redis answered was sent, and comes 1 % and 2 ms early, so
+//     that the context ends before anybody else can get the lock;
+//   - Unlock finds it gone.
+//
+// Without a watchdog only the clock and Unlock can tell. A process that is
+// paused learns of nothing until it runs again; see FencedLock.
+type Lease struct {
+	lock    *Lock
+	hold    *hold
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	token   int64
+	watched bool        // by the watchdog; guarded by hold.mu
+	unwatch func() bool // takes back what waits for the end of ctx
+}
+
+// Context is a child of the context given to Lock. It ends when the lease is
+// lost, cause ErrLost; when it is unlocked, cause context.Canceled; and with
+// Client.Close, cause ErrClosed. Locking the same name again with it, or with
+// a child of it, is reentrant: the lease's holder is in it.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Token is the fencing token of a lease of a FencedLock: greater than that of
+// any grant before. 0 for other locks.
+func (l *Lease) Token() int64 { return l.token }
+
+// HoldCount is how often the holder holds the lock by leases of this Client
+// that are neither unlocked nor known to be lost. Lock.HoldCount asks Redis.
+func (l *Lease) HoldCount() int { return l.hold.held() }
+
+// Unlock gives the hold back, and with the last one the lock. The context of
+// the lease ends and its watchdog stops before that, and no renewal can come
+// after it.
+//
+// ErrNotHeld when it was unlocked already, or lost: nothing is changed then,
+// whoever has the lock. When ctx ends first the error has ErrNoAnswer and the
+// cause; the lock is given back all the same as soon as Redis answers, or runs
+// out. After other errors of Redis Unlock may be called again.
+func (l *Lease) Unlock(ctx context.Context) error {
+	_, answered, err := bounded(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.unlock(ctx)
+	}, nil)
+	switch {
+	case !answered:
+		return fmt.Errorf("rlock: unlock %q: %w: %w", l.lock.keys.lock, ErrNoAnswer, err)
+	case err != nil:
+		return fmt.Errorf("rlock: unlock %q: %w", l.lock.keys.lock, err)
+	}
+	return nil
+}
+
+func (l *Lease) unlock(ctx context.Context) error {
+	h := l.hold
+	s := h.slot
+	s.begin(context.WithoutCancel(ctx))
+	defer s.end()
+	left, held := h.retire(l)
+	if !held || s.current != h {
+		return ErrNotHeld
+	}
+	released, err := l.lock.release(ctx, s.field, left)
+	if err != nil {
+		return err
+	}
+	if !released {
+		h.end(ErrLost)
+	}
+	h.forget(l)
+	if left == 0 {
+		s.current = nil
+	}
+	if !released {
+		return ErrNotHeld
+	}
+	if left == 0 {
+		h.client.drop(h)
+		h.client.tell(Released, l.lock.keys.lock, s.field)
+	}
+	return nil
+}
+
+// release gives back a hold; false when there is none. The last one goes to
+// the next waiter of this process, if it is that one's turn.
+func (l *Lock) release(ctx context.Context, field string, left int) (bool, error) {
+	if left == 0 && l.kind != fair {
+		if line, heir := l.client.heir(l.keys.lock, field); heir != nil {
+			return l.handOver(ctx, field, line, heir)
+		}
+	}
+	return l.sendRelease(ctx, field, left)
+}
+
+// sendRelease repeats a command that may not have arrived. Only "not held"
+// tells nothing then: it may be the first one's doing.
+func (l *Lock) sendRelease(ctx context.Context, field string, left int) (bool, error) {
+	released, err := l.sendReleaseOnce(ctx, field, left)
+	if !maybeDone(err) {
+		return released, err
+	}
+	if again, secondErr := l.sendReleaseOnce(ctx, field, left); secondErr == nil && again {
+		return true, nil
+	}
+	return false, err
+}
+
+func (l *Lock) sendReleaseOnce(ctx context.Context, field string, left int) (bool, error) {
+	if l.kind == fair {
+		return l.sendFairRelease(ctx, field, left)
+	}
+	reply, err := release.run(ctx, l.client.redis, []string{l.keys.lock, l.keys.channel}, field, left).Int64Slice()
+	if err != nil {
+		return false, err
+	}
+	if len(reply) != 2 {
+		return false, fmt.Errorf("the release script returned %d numbers, not 2", len(reply))
+	}
+	l.client.offered(l.keys.lock, int(reply[1]))
+	return reply[0] >= 0, nil
+}

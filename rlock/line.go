@@ -1,0 +1,222 @@
+package rlock
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A line is where the goroutines of this process stand that wait for one lock
+// which is not fair: first come, first served. Only the one at the front asks
+// Redis and listens, so a release costs a process one attempt, however many
+// wait in it, and there is one channel to subscribe to.
+type line struct {
+	name  string
+	topic *topic
+
+	mu       sync.Mutex
+	waiters  []*waiter
+	look     time.Time // when the one at the front looks again, messages aside
+	streak   int       // hand-overs since the lock was last offered to everybody
+	offered  time.Time // when the streak began
+	patience int       // of the other processes: the longest streak
+	yield    int       // messages that are for the other processes
+}
+
+type waiter struct {
+	claim *claim
+	turn  chan struct{} // capacity 1: look at the line again
+	grant chan grant    // capacity 1: the lock was handed over
+
+	// Guarded by line.mu.
+	trying  bool // its own attempt is under way
+	heir    bool // a hand-over to it is under way
+	gone    bool
+	failure error // Redis is gone
+}
+
+// line waits for a lock that is not fair.
+func (c *claim) line(ctx context.Context) (*Lease, error) {
+	client, name := c.lock.client, c.lock.keys.lock
+	var remaining time.Duration
+	if c.wait == 0 || c.reentrant(ctx) || !client.waited(name) {
+		lease, after, err := c.try(ctx)
+		if lease != nil || err != nil {
+			return lease, err
+		}
+		if c.wait == 0 {
+			return nil, ErrNotObtained
+		}
+		remaining = after
+	}
+	w := &waiter{claim: c, turn: make(chan struct{}, 1), grant: make(chan grant, 1)}
+	ln := client.enter(c.lock.keys, w, remaining)
+	client.tell(Waiting, name, c.slot.field)
+	lease, err := w.wait(ctx, ln)
+	client.leave(ln, w, lease != nil)
+	return lease, err
+}
+
+// reentrant: whoever holds the lock already does not stand in line for it.
+func (c *claim) reentrant(ctx context.Context) bool {
+	if !c.shared || !c.slot.begin(ctx) {
+		return false
+	}
+	defer c.slot.end()
+	return c.slot.current != nil && c.slot.current.held() > 0
+}
+
+func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		front, look, failure := ln.position(w)
+		if failure != nil {
+			return nil, failure
+		}
+		var message <-chan struct{}
+		var due <-chan time.Time
+		if front {
+			timer.Reset(time.Until(look))
+			message, due = ln.topic.signal, timer.C
+		}
+		select {
+		case g := <-w.grant:
+			return w.accept(ctx, g)
+		case <-w.turn:
+			continue
+		case <-message:
+			if ln.yields() {
+				continue
+			}
+		case <-due:
+		case <-ctx.Done():
+			if context.Cause(ctx) == errWaitOver {
+				return nil, ErrNotObtained
+			}
+			return nil, context.Cause(ctx)
+		case <-w.claim.lock.client.closed:
+			return nil, ErrClosed
+		}
+		if !ln.beginTry(w) {
+			continue
+		}
+		lease, remaining, err := w.claim.try(ctx)
+		ln.endTry(w, remaining, err)
+		if lease != nil || err != nil {
+			return lease, err
+		}
+	}
+}
+
+// accept turns a hand-over into the lease.
+func (w *waiter) accept(ctx context.Context, g grant) (*Lease, error) {
+	s := w.claim.slot
+	s.begin(context.WithoutCancel(ctx)) // nobody else knows the holder
+	defer s.end()
+	lease, _, err := w.claim.granted(g.sent, 1, g.token)
+	return lease, err
+}
+
+// position says whether w is the one to look after the lock, and until when it
+// may sleep.
+func (ln *line) position(w *waiter) (front bool, look time.Time, failure error) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.waiters[0] == w && !w.heir, ln.look, w.failure
+}
+
+func (ln *line) beginTry(w *waiter) bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	w.trying = ln.waiters[0] == w && !w.heir && len(w.grant) == 0
+	return w.trying
+}
+
+func (ln *line) endTry(w *waiter, remaining time.Duration, err error) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	w.trying = false
+	ln.look = time.Now().Add(remaining)
+	if unreachable(err) {
+		for _, other := range ln.waiters {
+			if other != w {
+				other.failure = err
+				other.nudge()
+			}
+		}
+	}
+}
+
+func (w *waiter) nudge() {
+	select {
+	case w.turn <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// waited reports whether anybody of this process waits for the lock.
+func (c *Client) waited(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lines[name] != nil
+}
+
+// enter puts w at the end of the line; leave must follow.
+func (c *Client) enter(k keys, w *waiter, remaining time.Duration) *line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ln := c.lines[k.lock]
+	if ln == nil {
+		topic, listening := c.hub.join(k.channel)
+		ln = &line{name: k.lock, topic: topic, patience: c.handOvers, look: time.Now()}
+		if !listening {
+			// The lock may be freed before the subscription stands: its
+			// confirmation will be a signal.
+			ln.look = ln.look.Add(remaining)
+		}
+		c.lines[k.lock] = ln
+	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.waiters = append(ln.waiters, w)
+	return ln
+}
+
+// leave takes w out of the line. Should a message, or the lock itself, have
+// come to one that gave up, it is handed on.
+func (c *Client) leave(ln *line, w *waiter, obtained bool) {
+	c.mu.Lock()
+	ln.mu.Lock()
+	w.gone = true
+	front := ln.waiters[0] == w
+	ln.waiters = slices.DeleteFunc(ln.waiters, func(other *waiter) bool { return other == w })
+	switch {
+	case len(ln.waiters) == 0:
+		delete(c.lines, ln.name)
+		c.hub.leave(ln.topic, linger)
+	case front:
+		ln.look = time.Now()
+		if obtained {
+			ln.look = ln.look.Add(w.claim.ttl)
+		}
+		ln.waiters[0].nudge()
+	}
+	ln.mu.Unlock()
+	c.mu.Unlock()
+
+	select {
+	case g := <-w.grant:
+		go w.handOn(g)
+	default:
+	}
+}
+
+// handOn unlocks what came too late.
+func (w *waiter) handOn(g grant) {
+	ctx := context.WithoutCancel(w.claim.ctx)
+	if lease, err := w.accept(ctx, g); err == nil {
+		_ = lease.unlock(ctx) // else it runs out
+	}
+}

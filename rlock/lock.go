@@ -1,0 +1,99 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+type kind int
+
+const (
+	plain kind = iota
+	fenced
+	fair
+)
+
+// A Lock is a name on which holders in any number of processes exclude each
+// other. It has no state of its own; make as many as you like.
+type Lock struct {
+	client *Client
+	kind   kind
+	keys   keys
+}
+
+// NewLock returns a reentrant lock; those who wait get it in no particular
+// order, save that those of one Client come first come, first served. A name
+// has 1 to 512 bytes of any value; another one is refused by Lock and TryLock.
+//
+// Source: Redisson, RedissonLock.
+func (c *Client) NewLock(name string) *Lock { return &Lock{c, plain, namesOf(name)} }
+
+// Lock waits for the lock until ctx ends, or as long as Wait says, and is
+// interruptible at any time, also while Redis hangs. By default the lease is
+// renewed by a watchdog until it is unlocked; see LeaseTime for another.
+//
+// The lease belongs to ctx: its context is a child, and its watchdog stops
+// when ctx ends. Bound the wait by Wait, and not by a deadline of ctx, when
+// the section may take longer.
+//
+// Errors: ErrNotObtained when Wait is over; context.Cause(ctx) when ctx ended;
+// ErrNoAnswer; ErrBadName; ErrBadTTL; ErrClosed; errors of Redis as they came.
+// After each of them the caller holds nothing.
+func (l *Lock) Lock(ctx context.Context, options ...Option) (*Lease, error) {
+	return l.obtain(ctx, forever, options)
+}
+
+// TryLock is Lock that does not wait unless Wait says so. It may get ahead of
+// those who wait. Redis may take its time to answer: bound that by ctx, or by
+// the ReadTimeout of the go-redis client.
+func (l *Lock) TryLock(ctx context.Context, options ...Option) (*Lease, error) {
+	return l.obtain(ctx, 0, options)
+}
+
+func (l *Lock) obtain(ctx context.Context, wait time.Duration, options []Option) (*Lease, error) {
+	r, err := l.client.request(wait, options)
+	if err != nil {
+		return nil, fmt.Errorf("rlock: lock %q: %w", l.keys.lock, err)
+	}
+	return l.obtainAs(ctx, r)
+}
+
+func (l *Lock) obtainAs(ctx context.Context, r request) (*Lease, error) {
+	lease, err := l.claim(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("rlock: lock %q: %w", l.keys.lock, err)
+	}
+	l.client.tell(Acquired, l.keys.lock, lease.hold.slot.field)
+	return lease, nil
+}
+
+func (l *Lock) claim(ctx context.Context, r request) (*Lease, error) {
+	switch {
+	case len(l.keys.lock) == 0 || len(l.keys.lock) > maxName:
+		return nil, ErrBadName
+	case l.client.isClosed():
+		return nil, ErrClosed
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	holder, explicit := holderOf(ctx)
+	if !explicit {
+		holder = NewHolder()
+		ctx = WithHolder(ctx, holder)
+	}
+	s := holder.enter(l.client, l.keys.lock)
+	defer s.leave()
+	c := &claim{lock: l, slot: s, ctx: ctx, shared: explicit, request: r}
+
+	bounded := ctx
+	if r.bound > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeoutCause(ctx, r.bound, errWaitOver)
+		defer cancel()
+	}
+	if l.kind == fair {
+		return c.queue(bounded)
+	}
+	return c.line(bounded)
+}

@@ -1,0 +1,386 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestMutualExclusion(t *testing.T) {
+	t.Parallel()
+	for _, make := range []struct {
+		kind string
+		lock func(*Client, string) *Lock
+	}{
+		{"plain", (*Client).NewLock}, {"fair", (*Client).NewFairLock}, {"fenced", (*Client).NewFencedLock},
+	} {
+		t.Run(make.kind, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, b *bench) {
+				ctx := within(t)
+				clients := []*Client{b.client(t), b.client(t), b.client(t)}
+				name := name(t)
+				var inside, overlaps atomic.Int32
+				unguarded := 0 // -race looks on
+				var group sync.WaitGroup
+				for i := range 12 {
+					lock := make.lock(clients[i%3], name)
+					group.Go(func() {
+						for range 20 {
+							lease, err := lock.Lock(ctx)
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							if inside.Add(1) != 1 {
+								overlaps.Add(1)
+							}
+							unguarded++
+							inside.Add(-1)
+							if err := lease.Unlock(ctx); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+				group.Wait()
+				if unguarded != 12*20 || overlaps.Load() != 0 {
+					t.Errorf("%d sections, want %d; %d overlaps", unguarded, 12*20, overlaps.Load())
+				}
+			})
+		})
+	}
+}
+
+func TestTryLock(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := within(t)
+		lock := b.client(t).NewLock(name(t))
+		lease, err := lock.TryLock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lock.TryLock(ctx); !errors.Is(err, ErrNotObtained) {
+			t.Errorf("got %v, want ErrNotObtained", err)
+		}
+		if _, err := lock.TryLock(ctx, Wait(20*time.Millisecond)); !errors.Is(err, ErrNotObtained) {
+			t.Errorf("after a wait: got %v, want ErrNotObtained", err)
+		}
+		if _, err := lock.Lock(ctx, Wait(20*time.Millisecond)); !errors.Is(err, ErrNotObtained) {
+			t.Errorf("Lock with Wait: got %v, want ErrNotObtained", err)
+		}
+		mustUnlock(t, lease)
+		if lease, err = lock.TryLock(ctx); err != nil {
+			t.Fatalf("after Unlock: %v", err)
+		}
+		mustUnlock(t, lease)
+	})
+}
+
+func TestReentry(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []struct {
+		name string
+		lock func(*Client, string) *Lock
+	}{
+		{"plain", (*Client).NewLock}, {"fair", (*Client).NewFairLock}, {"fenced", (*Client).NewFencedLock},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, b *bench) {
+				ctx := WithHolder(within(t), NewHolder())
+				lock := kind.lock(b.client(t), name(t))
+				first := mustLock(t, lock, ctx)
+				second := mustLock(t, lock, ctx)
+				third := mustLock(t, lock, second.Context())
+				if n, err := lock.HoldCount(ctx); n != 3 || err != nil || third.HoldCount() != 3 {
+					t.Errorf("HoldCount %d and %d (%v), want 3", n, third.HoldCount(), err)
+				}
+				if _, err := lock.TryLock(within(t)); !errors.Is(err, ErrNotObtained) {
+					t.Errorf("another holder: got %v, want ErrNotObtained", err)
+				}
+				// In any order; each lease is a hold.
+				for i, lease := range []*Lease{first, third, second} {
+					mustUnlock(t, lease)
+					if n, _ := lock.HoldCount(ctx); n != 2-i {
+						t.Errorf("HoldCount %d after %d unlocks", n, i+1)
+					}
+					if lease.Context().Err() == nil {
+						t.Error("the context of an unlocked lease is alive")
+					}
+				}
+				if locked, err := lock.IsLocked(ctx); locked || err != nil {
+					t.Errorf("IsLocked %v (%v) in the end", locked, err)
+				}
+			})
+		})
+	}
+}
+
+func TestAnonymousHoldersExclude(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		lock := b.client(t).NewLock(name(t))
+		lease := mustLock(t, lock, within(t))
+		defer mustUnlock(t, lease)
+		if _, err := lock.TryLock(within(t)); !errors.Is(err, ErrNotObtained) {
+			t.Errorf("got %v, want ErrNotObtained", err)
+		}
+		again, err := lock.TryLock(lease.Context())
+		if err != nil {
+			t.Fatalf("with the context of the lease: %v", err)
+		}
+		mustUnlock(t, again)
+	})
+}
+
+func TestUnlockTwiceAndByStranger(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := within(t)
+		c := b.client(t)
+		lock := c.NewLock(name(t))
+		old := mustLock(t, lock, ctx)
+		mustUnlock(t, old)
+		current := mustLock(t, lock, ctx)
+		if err := old.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("unlocked twice: got %v, want ErrNotHeld", err)
+		}
+
+		stolen := c.NewLock(name(t))
+		lease := mustLock(t, stolen, ctx)
+		b.rdb.Del(ctx, stolen.keys.lock)
+		thief := mustLock(t, b.client(t).NewLock(stolen.keys.lock), ctx)
+		if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("after a theft: got %v, want ErrNotHeld", err)
+		}
+		for _, l := range []*Lease{current, thief} {
+			if n := b.rdb.HLen(ctx, l.lock.keys.lock).Val(); n != 1 {
+				t.Errorf("the other's lock has %d fields, want 1", n)
+			}
+			mustUnlock(t, l)
+		}
+	})
+}
+
+func TestBadArguments(t *testing.T) {
+	t.Parallel()
+	b := onServer(t)
+	c := b.client(t)
+	for _, row := range []struct {
+		name     string
+		lock     string
+		lease    time.Duration
+		want     error
+		watchdog time.Duration
+	}{
+		{"no name", "", time.Second, ErrBadName, time.Second},
+		{"513 bytes", strings.Repeat("x", 513), time.Second, ErrBadName, time.Second},
+		{"no lease", "n", 0, ErrBadTTL, time.Second},
+		{"negative lease", "n", -time.Second, ErrBadTTL, time.Second},
+		{"below a millisecond", "n", time.Millisecond - 1, ErrBadTTL, time.Second},
+	} {
+		if _, err := c.NewLock(row.lock).Lock(within(t), LeaseTime(row.lease)); !errors.Is(err, row.want) {
+			t.Errorf("%s: got %v, want %v", row.name, err, row.want)
+		}
+	}
+	if _, err := b.client(t, WatchdogTimeout(0)).NewLock("n").Lock(within(t)); !errors.Is(err, ErrBadTTL) {
+		t.Errorf("watchdog of 0: got %v, want ErrBadTTL", err)
+	}
+	if _, err := c.NewLock("").IsLocked(within(t)); !errors.Is(err, ErrBadName) {
+		t.Errorf("inspect: got %v, want ErrBadName", err)
+	}
+}
+
+func TestNamesOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := within(t)
+		c := b.client(t)
+		all := make([]byte, 256)
+		for i := range all {
+			all[i] = byte(i)
+		}
+		long := make([]byte, maxName)
+		for i := range long {
+			long[i] = byte(rand.N(256))
+		}
+		for _, name := range []string{"\x00", "\xff\xfe", "{", "}{", " ", "a\r\nb", string(all), string(long)} {
+			for _, lock := range []*Lock{c.NewLock(name), c.NewFairLock(name), c.NewFencedLock(name)} {
+				lease, err := lock.TryLock(ctx, Wait(patience))
+				if err != nil {
+					t.Errorf("%q: %v", name, err)
+					continue
+				}
+				if n := b.rdb.HLen(ctx, name).Val(); n != 1 {
+					t.Errorf("%q: %d fields, want 1", name, n)
+				}
+				mustUnlock(t, lease)
+			}
+		}
+	})
+}
+
+func TestCancelWhileWaiting(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		observer, seen := events()
+		c := b.client(t, observer)
+		for _, lock := range []*Lock{c.NewLock(name(t)), c.NewFairLock(name(t))} {
+			lease := mustLock(t, lock, within(t))
+			ctx, cancel := context.WithCancelCause(within(t))
+			failed := make(chan error, 1)
+			go func() {
+				_, err := lock.Lock(ctx)
+				failed <- err
+			}()
+			await(t, seen, Waiting)
+			why := errors.New("hung up")
+			cancel(why)
+			if err := receive(t, "the wait ended", failed); !errors.Is(err, why) {
+				t.Errorf("got %v, want the cause", err)
+			}
+			until(t, "it left the queue", func() bool {
+				return b.rdb.Exists(context.Background(), lock.keys.queue, lock.keys.timeouts).Val() == 0
+			})
+			mustUnlock(t, lease)
+			mustUnlock(t, mustLock(t, lock, within(t)))
+		}
+	})
+}
+
+// TestImpatient: waiters that give up at any moment lose neither the lock nor
+// a wake-up.
+func TestImpatient(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []struct {
+		name string
+		lock func(*Client, string) *Lock
+	}{{"plain", (*Client).NewLock}, {"fair", (*Client).NewFairLock}} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			b := onServer(t)
+			clients := []*Client{b.client(t), b.client(t)}
+			name := name(t)
+			var group sync.WaitGroup
+			for i := range 16 {
+				lock := kind.lock(clients[i%2], name)
+				group.Go(func() {
+					for range 100 {
+						lease, err := lock.TryLock(context.Background(), Wait(time.Duration(1+rand.N(3000))*time.Microsecond))
+						if err == nil {
+							err = lease.Unlock(context.Background())
+						}
+						if err != nil && !errors.Is(err, ErrNotObtained) && !errors.Is(err, ErrNoAnswer) {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			group.Wait()
+			mustUnlock(t, mustLock(t, kind.lock(clients[0], name), within(t)))
+		})
+	}
+}
+
+func TestForceUnlock(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		observer, seen := events()
+		c := b.client(t, observer)
+		for _, lock := range []*Lock{c.NewLock(name(t)), c.NewFairLock(name(t))} {
+			ctx := within(t)
+			lease := mustLock(t, lock, ctx)
+			granted := make(chan *Lease, 1)
+			go func() {
+				next, err := lock.Lock(ctx)
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- next
+			}()
+			await(t, seen, Waiting)
+			if freed, err := lock.ForceUnlock(ctx); !freed || err != nil {
+				t.Errorf("ForceUnlock: %v, %v", freed, err)
+			}
+			next := receive(t, "granted", granted)
+			if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("got %v, want ErrNotHeld", err)
+			}
+			mustUnlock(t, next)
+			if freed, err := lock.ForceUnlock(ctx); freed || err != nil {
+				t.Errorf("ForceUnlock of a free lock: %v, %v", freed, err)
+			}
+		}
+	})
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := within(t)
+		lock := b.client(t).NewLock(name(t))
+		if locked, err := lock.IsLocked(ctx); locked || err != nil {
+			t.Errorf("IsLocked %v, %v", locked, err)
+		}
+		if ttl, err := lock.RemainingTTL(ctx); ttl != 0 || err != nil {
+			t.Errorf("RemainingTTL %v, %v of a free lock", ttl, err)
+		}
+		lease := mustLock(t, lock, ctx, LeaseTime(time.Hour))
+		if locked, err := lock.IsLocked(ctx); !locked || err != nil {
+			t.Errorf("IsLocked %v, %v", locked, err)
+		}
+		if ttl, err := lock.RemainingTTL(ctx); ttl <= 0 || ttl > time.Hour || err != nil {
+			t.Errorf("RemainingTTL %v, %v", ttl, err)
+		}
+		if n, err := lock.HoldCount(ctx); n != 0 || err != nil {
+			t.Errorf("HoldCount %d, %v without a holder", n, err)
+		}
+		if n, err := lock.HoldCount(lease.Context()); n != 1 || err != nil {
+			t.Errorf("HoldCount %d, %v", n, err)
+		}
+		mustUnlock(t, lease)
+	})
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		ctx := within(t)
+		observer, seen := events()
+		c := New(b.rdb, observer)
+		lock := c.NewLock(name(t))
+		lease := mustLock(t, lock, ctx)
+		failed := make(chan error, 2)
+		for _, l := range []*Lock{lock, c.NewFairLock(lock.keys.lock)} {
+			go func() {
+				_, err := l.Lock(ctx)
+				failed <- err
+			}()
+			await(t, seen, Waiting)
+		}
+		for range 2 { // the second does nothing
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for range 2 {
+			if err := receive(t, "the wait ended", failed); !errors.Is(err, ErrClosed) {
+				t.Errorf("got %v, want ErrClosed", err)
+			}
+		}
+		if _, err := lock.TryLock(ctx); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+		if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrClosed) {
+			t.Errorf("the lease's context: %v, want ErrClosed", cause)
+		}
+		mustUnlock(t, lease)
+	})
+}

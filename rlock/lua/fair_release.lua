@@ -1,0 +1,21 @@
+-- Gives back one hold of the fair lock; with the last one the lock, and tells
+-- the next in the queue.
+--
+-- KEYS    as in fair.lua
+-- ARGV[1] the holder's field
+-- ARGV[2] holds that are left
+--
+-- Returns {holds that are left, field of the one that was told or ''};
+-- {-1, ''} when the holder does not hold it.
+local left = tonumber(ARGV[2])
+if left > 0 then
+	if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+		return {-1, ''}
+	end
+	redis.call('hset', KEYS[1], ARGV[1], left)
+	return {left, ''}
+end
+if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
+	return {-1, ''}
+end
+return {0, call_next(now())}

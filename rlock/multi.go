@@ -1,0 +1,178 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// nodePatience is how long one lock of a MultiLock may take in one round, so
+// that two that hold what the other waits for do not wait for ever.
+const nodePatience = 1500 * time.Millisecond
+
+// A MultiLock is several locks taken as one, usually of independent Redis
+// servers: all of them, or none. Its methods may be called by several
+// goroutines.
+type MultiLock struct{ locks []*Lock }
+
+// Multi returns the lock that is held when all of locks are.
+//
+// Source: Redisson, RedissonMultiLock.
+func Multi(locks ...*Lock) *MultiLock { return &MultiLock{locks} }
+
+// Lock takes the locks in their order. When one cannot be had, because it is
+// held for 1.5 s or its Redis does not answer, those taken are given back and
+// it starts anew, until ctx ends or Wait is over. Errors are those of
+// Lock.Lock; ErrNotObtained also when a Redis is down, with its error beside.
+func (m *MultiLock) Lock(ctx context.Context, options ...Option) (*MultiLease, error) {
+	return m.obtain(ctx, forever, options)
+}
+
+// TryLock is Lock that makes one round unless Wait says otherwise.
+func (m *MultiLock) TryLock(ctx context.Context, options ...Option) (*MultiLease, error) {
+	return m.obtain(ctx, 0, options)
+}
+
+func (m *MultiLock) obtain(ctx context.Context, wait time.Duration, options []Option) (*MultiLease, error) {
+	if len(m.locks) == 0 {
+		return nil, errors.New("rlock: a multi lock of no locks")
+	}
+	if _, explicit := holderOf(ctx); !explicit {
+		ctx = WithHolder(ctx, NewHolder())
+	}
+	asked, err := m.locks[0].client.request(wait, options)
+	if err != nil {
+		return nil, fmt.Errorf("rlock: multi lock: %w", err)
+	}
+	var until time.Time
+	if asked.wait > 0 {
+		until = time.Now().Add(asked.wait)
+	}
+	for {
+		lease, err := m.round(ctx, asked, until, options)
+		final := errors.Is(err, ErrBadName) || errors.Is(err, ErrBadTTL) || errors.Is(err, ErrClosed)
+		switch {
+		case err == nil:
+			return lease, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("rlock: multi lock: %w", context.Cause(ctx))
+		case final:
+			return nil, fmt.Errorf("rlock: multi lock: %w", err)
+		case asked.wait == 0, !until.IsZero() && !time.Now().Before(until):
+			return nil, fmt.Errorf("rlock: multi lock: %w", notObtained(err))
+		}
+		// Chance parts those who undo each other's rounds.
+		select {
+		case <-time.After(10*time.Millisecond + rand.N(40*time.Millisecond)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func notObtained(err error) error {
+	if errors.Is(err, ErrNotObtained) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotObtained, err)
+}
+
+// round takes all locks, or none.
+func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, options []Option) (*MultiLease, error) {
+	leases := make([]*Lease, 0, len(m.locks))
+	for _, lock := range m.locks {
+		r, err := lock.client.request(asked.wait, options)
+		if err == nil {
+			r.wait, r.bound = asked.wait, nodePatience
+			if asked.wait != 0 {
+				r.wait = nodePatience
+				if !until.IsZero() {
+					r.wait = max(min(r.wait, time.Until(until)), time.Millisecond)
+				}
+				r.bound = r.wait
+			}
+			var lease *Lease
+			if lease, err = lock.obtainAs(ctx, r); err == nil {
+				leases = append(leases, lease)
+				continue
+			}
+		}
+		giveBack(ctx, leases)
+		return nil, err
+	}
+	if !asked.watched && len(leases) > 1 {
+		if err := refresh(ctx, leases, asked.ttl); err != nil {
+			giveBack(ctx, leases)
+			return nil, err
+		}
+	}
+	return newMultiLease(ctx, leases), nil
+}
+
+// refresh gives all leases their full time: the first one's has been running
+// while the others were waited for.
+func refresh(ctx context.Context, leases []*Lease, ttl time.Duration) error {
+	for _, l := range leases {
+		sent := time.Now()
+		held, answered, err := bounded(ctx, func(ctx context.Context) (bool, error) {
+			return l.hold.sendRenewal(ctx, ttl)
+		}, nil)
+		switch {
+		case !answered:
+			return noAnswer(ctx)
+		case err != nil:
+			return err
+		case !held:
+			return ErrLost
+		}
+		l.hold.mu.Lock()
+		l.hold.extend(sent, ttl)
+		l.hold.mu.Unlock()
+	}
+	return nil
+}
+
+// giveBack waits for no Redis longer than its patience; what cannot be given
+// back runs out.
+func giveBack(ctx context.Context, leases []*Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nodePatience)
+	defer cancel()
+	for i := len(leases) - 1; i >= 0; i-- {
+		_ = leases[i].Unlock(ctx)
+	}
+}
+
+// A MultiLease is the leases of all locks of a MultiLock.
+type MultiLease struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	leases []*Lease
+}
+
+func newMultiLease(ctx context.Context, leases []*Lease) *MultiLease {
+	m := &MultiLease{leases: leases}
+	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	for _, l := range leases {
+		context.AfterFunc(l.ctx, func() { m.cancel(context.Cause(l.ctx)) })
+	}
+	return m
+}
+
+// Context ends as soon as that of one lease does, for the same cause.
+func (m *MultiLease) Context() context.Context { return m.ctx }
+
+// Leases are the single leases, in the order of the locks.
+func (m *MultiLease) Leases() []*Lease { return m.leases }
+
+// Unlock gives all of them back, the last one first, and returns the errors of
+// Lease.Unlock joined. ErrNotHeld among them: some other holder may have been
+// in the section.
+func (m *MultiLease) Unlock(ctx context.Context) error {
+	m.cancel(context.Canceled)
+	var errs []error
+	for i := len(m.leases) - 1; i >= 0; i-- {
+		errs = append(errs, m.leases[i].Unlock(ctx))
+	}
+	return errors.Join(errs...)
+}

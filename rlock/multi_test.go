@@ -1,0 +1,157 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+// nodes are independent servers with one lock each.
+func nodes(t *testing.T, n int, name string) ([]*miniredis.Miniredis, []*Lock) {
+	t.Helper()
+	var servers []*miniredis.Miniredis
+	var locks []*Lock
+	for range n {
+		server := miniredis.RunT(t)
+		b := &bench{server.Addr(), dial(t, server.Addr()), server}
+		servers, locks = append(servers, server), append(locks, b.client(t).NewLock(name))
+	}
+	return servers, locks
+}
+
+func TestMulti(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	servers, locks := nodes(t, 3, "stock")
+	multi := Multi(locks...)
+	lease, err := multi.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, server := range servers {
+		if !server.Exists("stock") {
+			t.Errorf("node %d is not locked", i)
+		}
+	}
+	if _, err := multi.TryLock(ctx); !errors.Is(err, ErrNotObtained) {
+		t.Errorf("got %v, want ErrNotObtained", err)
+	}
+	again, err := multi.TryLock(lease.Context())
+	if err != nil {
+		t.Fatalf("reentry: %v", err)
+	}
+	for _, l := range []*MultiLease{again, lease} {
+		if err := l.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("unlocked twice: %v, want ErrNotHeld", err)
+	}
+	for i, server := range servers {
+		if server.Exists("stock") {
+			t.Errorf("node %d is still locked", i)
+		}
+	}
+}
+
+// TestMultiAllOrNone: one node is taken, or down; none is kept.
+func TestMultiAllOrNone(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		hurt func(*miniredis.Miniredis)
+		wait []Option
+	}{
+		{"taken", func(m *miniredis.Miniredis) { m.HSet("stock", "java:1", "1") }, nil},
+		{"taken, with a wait", func(m *miniredis.Miniredis) { m.HSet("stock", "java:1", "1") }, []Option{Wait(50 * time.Millisecond)}},
+		{"down", func(m *miniredis.Miniredis) { m.Close() }, nil},
+		{"down, with a wait", func(m *miniredis.Miniredis) { m.Close() }, []Option{Wait(50 * time.Millisecond)}},
+		{"down, fixed lease", func(m *miniredis.Miniredis) { m.Close() }, []Option{LeaseTime(time.Minute)}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			servers, locks := nodes(t, 3, "stock")
+			row.hurt(servers[2])
+			lease, err := Multi(locks...).TryLock(within(t), row.wait...)
+			if !errors.Is(err, ErrNotObtained) {
+				t.Fatalf("got %v, %v, want ErrNotObtained", lease, err)
+			}
+			for i, server := range servers[:2] {
+				until(t, "given back", func() bool { return !server.Exists("stock") })
+				_ = i
+			}
+		})
+	}
+}
+
+// TestMultiOpposite: two that take the same locks in opposite order.
+func TestMultiOpposite(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	_, locks := nodes(t, 2, "stock")
+	var inside atomic.Int32
+	var group sync.WaitGroup
+	for _, multi := range []*MultiLock{Multi(locks[0], locks[1]), Multi(locks[1], locks[0])} {
+		group.Go(func() {
+			for range 3 {
+				lease, err := multi.Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Error("both are inside")
+				}
+				inside.Add(-1)
+				if err := lease.Unlock(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestMultiLost(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	servers, locks := nodes(t, 2, "stock")
+	lease, err := Multi(locks...).Lock(ctx, LeaseTime(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers[1].Del("stock")
+	if err := lease.Leases()[1].Unlock(ctx); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("got %v, want ErrNotHeld", err)
+	}
+	receive(t, "the context ended", lease.Context().Done())
+	if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("got %v, want ErrNotHeld", err)
+	}
+	if cause := context.Cause(lease.Context()); cause == nil {
+		t.Error("the context is alive")
+	}
+	if servers[0].Exists("stock") {
+		t.Error("the other node is still locked")
+	}
+}
+
+func TestMultiBadArguments(t *testing.T) {
+	t.Parallel()
+	_, locks := nodes(t, 1, "")
+	if _, err := Multi().Lock(within(t)); err == nil {
+		t.Error("a lock of nothing was had")
+	}
+	if _, err := Multi(locks...).Lock(within(t)); !errors.Is(err, ErrBadName) {
+		t.Errorf("got %v, want ErrBadName", err)
+	}
+	if _, err := Multi(locks...).Lock(within(t), LeaseTime(0)); !errors.Is(err, ErrBadTTL) {
+		t.Errorf("got %v, want ErrBadTTL", err)
+	}
+}

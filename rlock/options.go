@@ -1,0 +1,87 @@
+package rlock
+
+import (
+	"fmt"
+	"time"
+)
+
+// A ClientOption sets up a Client.
+type ClientOption func(*Client)
+
+// WatchdogTimeout is the lease of locks taken without LeaseTime, 1 ms or
+// longer, 30 s by default. The watchdog renews it every third of it, and when
+// its process dies the lock is free after that long at the latest. Below some
+// 100 ms a short pause of the process loses the lock.
+//
+// Source: Redisson, Config.lockWatchdogTimeout.
+func WatchdogTimeout(d time.Duration) ClientOption {
+	return func(c *Client) { c.watchdog = d }
+}
+
+// FairWait is how long past its turn a waiter of a fair lock may be silent
+// until it counts as dead; 5 minutes by default. Services that share a fair
+// lock need the same value. A waiter with Wait counts as dead after that.
+//
+// Source: Redisson, Config.fairLockWaitTimeout.
+func FairWait(d time.Duration) ClientOption {
+	return func(c *Client) { c.fairWait = d }
+}
+
+// HandOvers is how many times in a row a lock may go from one holder of this
+// Client to the next one, in one round trip and past the waiters of other
+// processes; 16 by default. After that, and 20 ms after the first of them, it
+// is offered to everybody; with 0 always. Fair locks know nothing of this.
+func HandOvers(n int) ClientOption {
+	return func(c *Client) { c.handOvers = n }
+}
+
+// ID names the client in the holders' fields; a random UUID by default. Two
+// clients with one ID may take each other's locks for their own.
+func ID(id string) ClientOption {
+	return func(c *Client) { c.id = id }
+}
+
+// Observer is called at each Event, by several goroutines at once. It must
+// return soon, and must not call back into this package.
+func Observer(observe func(Event)) ClientOption {
+	return func(c *Client) { c.observe = observe }
+}
+
+// An Option is for one call of Lock or TryLock.
+type Option func(*request)
+
+// Wait bounds the wait for the lock, not its use; 0 or less does not wait at
+// all. Lock waits for ever by default, TryLock not at all.
+func Wait(d time.Duration) Option {
+	return func(r *request) { r.wait = max(d, 0) }
+}
+
+// LeaseTime lets the lease run out after d, 1 ms or longer, and leaves it
+// without a watchdog.
+func LeaseTime(d time.Duration) Option {
+	return func(r *request) { r.ttl, r.watched = d, false }
+}
+
+// forever is a wait that only the context ends.
+const forever time.Duration = -1
+
+// request is what a caller asked for.
+type request struct {
+	wait    time.Duration // for the lock; 0: one attempt; forever
+	bound   time.Duration // for the answers of Redis as well; 0: none
+	ttl     time.Duration
+	watched bool
+}
+
+func (c *Client) request(wait time.Duration, options []Option) (request, error) {
+	r := request{wait: wait, ttl: c.watchdog, watched: true}
+	for _, option := range options {
+		option(&r)
+	}
+	if r.ttl < time.Millisecond {
+		return r, fmt.Errorf("%w: not %v", ErrBadTTL, r.ttl)
+	}
+	r.ttl = r.ttl.Truncate(time.Millisecond)
+	r.bound = max(r.wait, 0)
+	return r, nil
+}

@@ -1,0 +1,163 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// patience is how long a test waits for what must come: a starved machine may
+// take seconds for a millisecond's work.
+const patience = 60 * time.Second
+
+// servers holds the redis-server that most tests share, by names of their own.
+var servers struct {
+	group *localserver.Group
+	redis *localserver.Redis
+}
+
+// quiet keeps go-redis from reporting the servers that tests kill.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{})
+	group, err := localserver.NewGroup()
+	if err == nil {
+		servers.group = group
+		servers.redis, err = localserver.StartRedis(group)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	idle := goleak.IgnoreCurrent()
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(idle); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if err := group.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// A bench is a Redis and whatever tests need to look at it.
+type bench struct {
+	addr string
+	rdb  *redis.Client
+	mini *miniredis.Miniredis // nil: a real server
+}
+
+// dial connects the way a service would, save for time-outs that a test can
+// wait for.
+func dial(t testing.TB, addr string) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 100})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+func (b *bench) client(t testing.TB, options ...ClientOption) *Client {
+	t.Helper()
+	c := New(b.rdb, options...)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// onBoth runs a test on miniredis and on a real server.
+func onBoth(t *testing.T, test func(t *testing.T, b *bench)) {
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		mini := miniredis.RunT(t)
+		test(t, &bench{mini.Addr(), dial(t, mini.Addr()), mini})
+	})
+	t.Run("redis-server", func(t *testing.T) {
+		t.Parallel()
+		test(t, onServer(t))
+	})
+}
+
+func onServer(t testing.TB) *bench {
+	t.Helper()
+	return &bench{servers.redis.Addr, dial(t, servers.redis.Addr), nil}
+}
+
+var names atomic.Int64
+
+// name is a lock's name that no other test has.
+func name(t testing.TB) string { return fmt.Sprintf("%s/%d", t.Name(), names.Add(1)) }
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// until polls for what another goroutine or the server is about to do.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+func receive[T any](t testing.TB, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("still not: %s", what)
+		panic("unreachable")
+	}
+}
+
+func mustLock(t testing.TB, l *Lock, ctx context.Context, options ...Option) *Lease {
+	t.Helper()
+	lease, err := l.Lock(ctx, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func mustUnlock(t testing.TB, lease *Lease) {
+	t.Helper()
+	if err := lease.Unlock(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// events is an Observer that tests can wait on.
+func events() (ClientOption, <-chan Event) {
+	c := make(chan Event, 10_000)
+	return Observer(func(e Event) { c <- e }), c
+}
+
+// await waits for an event of one kind.
+func await(t testing.TB, c <-chan Event, kind Kind) Event {
+	t.Helper()
+	for {
+		if e := receive(t, string(kind), c); e.Kind == kind {
+			return e
+		}
+	}
+}

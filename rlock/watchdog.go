@@ -1,0 +1,236 @@
+package rlock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A hold is what one holder has of one lock, from the first grant to the last
+// Unlock: one lease for each reentry, one deadline, one watchdog.
+type hold struct {
+	client *Client
+	slot   *slot
+
+	mu       sync.Mutex
+	leases   map[*Lease]struct{} // neither unlocked
+	watched  int                 // those that want the watchdog
+	until    time.Time           // the lock is ours at least until then
+	deadline *time.Timer         // fires at until
+	renewal  *time.Timer
+	renewing chan struct{} // closed when the renewal under way is done; nil when none is
+	stopped  bool          // no renewal may start, the deadline means nothing
+	lost     bool
+	cause    error // why it ended, nil while it lasts
+}
+
+func newHold(c *Client, s *slot) *hold {
+	return &hold{client: c, slot: s, leases: map[*Lease]struct{}{}}
+}
+
+// held is how many leases there are, 0 when they are lost.
+func (h *hold) held() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost {
+		return 0
+	}
+	return len(h.leases)
+}
+
+// admit makes a lease of what a command sent at that time has granted.
+func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
+	l := &Lease{lock: c.lock, hold: h, token: token, watched: c.watched}
+	l.ctx, l.cancel = context.WithCancelCause(c.ctx)
+	h.mu.Lock()
+	h.leases[l] = struct{}{}
+	if l.watched {
+		h.watched++
+	}
+	h.extend(sent, c.ttl)
+	if h.watched == 1 && l.watched {
+		h.renewIn(h.client.watchdog / 3)
+	}
+	cause := h.cause
+	h.mu.Unlock()
+	if cause != nil { // Close was quicker
+		l.cancel(cause)
+	}
+	if l.watched {
+		l.unwatch = context.AfterFunc(l.ctx, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.unwatch(l)
+		})
+	}
+	return l
+}
+
+// margin is how long before its TTL a lease counts as over: the clocks of two
+// machines drift apart, and Redis expires by its own.
+func margin(ttl time.Duration) time.Duration {
+	return min(ttl/100+2*time.Millisecond, ttl/2)
+}
+
+// extend counts from when the command was sent, which is no later than when
+// Redis started the TTL. h.mu is held.
+func (h *hold) extend(sent time.Time, ttl time.Duration) {
+	until := sent.Add(ttl - margin(ttl))
+	if h.stopped || !until.After(h.until) {
+		return
+	}
+	h.until = until
+	if h.deadline == nil {
+		h.deadline = time.AfterFunc(time.Until(until), h.expire)
+	} else {
+		h.deadline.Reset(time.Until(until))
+	}
+}
+
+// expire runs when the deadline fires, whatever hangs meanwhile.
+func (h *hold) expire() {
+	h.mu.Lock()
+	if h.stopped {
+		h.mu.Unlock()
+		return
+	}
+	if left := time.Until(h.until); left > 0 { // extended while it fired
+		h.deadline.Reset(left)
+		h.mu.Unlock()
+		return
+	}
+	h.mu.Unlock()
+	h.end(ErrLost)
+}
+
+// renewIn arms the watchdog. h.mu is held.
+func (h *hold) renewIn(d time.Duration) {
+	if h.stopped || h.watched == 0 {
+		return
+	}
+	if h.renewal == nil {
+		h.renewal = time.AfterFunc(d, h.renew)
+	} else {
+		h.renewal.Reset(d)
+	}
+}
+
+// renew asks for another TTL, and then for the next turn of itself. A command
+// that hangs holds up nothing but this goroutine.
+func (h *hold) renew() {
+	h.mu.Lock()
+	if h.stopped || h.watched == 0 || h.renewing != nil {
+		h.mu.Unlock()
+		return
+	}
+	done := make(chan struct{})
+	h.renewing = done
+	h.mu.Unlock()
+
+	ttl, sent := h.client.watchdog, time.Now()
+	held, err := h.sendRenewal(context.Background(), ttl)
+
+	h.mu.Lock()
+	h.renewing = nil
+	close(done)
+	renewed := !h.stopped && err == nil && held
+	gone := !h.stopped && err == nil && !held
+	switch {
+	case renewed:
+		h.extend(sent, ttl)
+		h.renewIn(ttl / 3)
+	case err != nil:
+		h.renewIn(ttl / 10) // the deadline says how often
+	}
+	h.mu.Unlock()
+	switch {
+	case renewed:
+		h.client.tell(Renewed, h.slot.key.name, h.slot.field)
+	case gone:
+		h.end(ErrLost)
+	}
+}
+
+func (h *hold) sendRenewal(ctx context.Context, ttl time.Duration) (bool, error) {
+	n, err := renew.run(ctx, h.client.redis, []string{h.slot.key.name}, ttl.Milliseconds(), h.slot.field).Int64()
+	return n == 1, err
+}
+
+// unwatch is for a lease that ends. h.mu is held.
+func (h *hold) unwatch(l *Lease) {
+	if !l.watched {
+		return
+	}
+	l.watched = false
+	h.watched--
+	if h.watched == 0 && h.renewal != nil {
+		h.renewal.Stop()
+	}
+}
+
+// stop lets no renewal start any more. h.mu is held.
+func (h *hold) stop() {
+	h.stopped = true
+	if h.deadline != nil {
+		h.deadline.Stop()
+	}
+	if h.renewal != nil {
+		h.renewal.Stop()
+	}
+}
+
+// retire ends the context of l, and returns how many holds are left without
+// it. When that is none, the watchdog has stopped and no renewal is under way.
+// False when l is not, or no longer, part of the hold.
+func (h *hold) retire(l *Lease) (left int, held bool) {
+	h.mu.Lock()
+	if _, held = h.leases[l]; !held {
+		h.mu.Unlock()
+		return 0, false
+	}
+	left = len(h.leases) - 1
+	h.unwatch(l)
+	var underWay chan struct{}
+	if left == 0 {
+		h.stop()
+		underWay = h.renewing
+	}
+	h.mu.Unlock()
+	if l.unwatch != nil {
+		l.unwatch()
+	}
+	l.cancel(context.Canceled)
+	if underWay != nil {
+		<-underWay
+	}
+	return left, true
+}
+
+func (h *hold) forget(l *Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.leases, l)
+}
+
+// end ends the contexts of all leases. Only the first call counts.
+func (h *hold) end(cause error) {
+	h.mu.Lock()
+	if h.cause != nil {
+		h.mu.Unlock()
+		return
+	}
+	h.cause, h.lost = cause, cause == ErrLost
+	h.stop()
+	leases := make([]*Lease, 0, len(h.leases))
+	for l := range h.leases {
+		leases = append(leases, l)
+	}
+	h.mu.Unlock()
+	h.client.drop(h)
+	for _, l := range leases {
+		l.cancel(cause)
+	}
+	if h.lost {
+		h.client.tell(Lost, h.slot.key.name, h.slot.field)
+	}
+}

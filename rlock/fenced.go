@@ -27,6 +27,26 @@ func (l *Lock) tokenKeys(lock string) []string {
 	return []string{lock}
 }
 
+// RaiseToken makes every later token greater than atLeast. It is for a Redis
+// that has lost its data: what is written to remembers greater tokens, and would
+// refuse every holder until the counter has caught up. Raising it too far does
+// no harm. It does nothing where the lock is not fenced.
+func (l *Lock) RaiseToken(ctx context.Context, atLeast int64) error {
+	if l.kind != fenced {
+		return nil
+	}
+	_, answered, err := bounded(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, raiseToken.run(ctx, l.client.redis, []string{l.keys.token}, atLeast).Err()
+	}, nil)
+	if !answered {
+		err = noAnswer(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("rlock: raise the token of %q: %w", l.keys.lock, err)
+	}
+	return nil
+}
+
 // Token returns the last token that was granted, whoever got it; 0 when none
 // was, or the lock is not fenced.
 func (l *Lock) Token(ctx context.Context) (int64, error) {

@@ -5,6 +5,25 @@ import (
 	"testing"
 )
 
+// TestRaiseToken: after Redis has lost the counter, tokens go on above what was
+// seen elsewhere; it is never lowered.
+func TestRaiseToken(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b *bench) {
+		lock := b.client(t).NewFencedLock(name(t))
+		for _, step := range []struct{ seen, token int64 }{{41, 42}, {7, 43}} {
+			if err := lock.RaiseToken(within(t), step.seen); err != nil {
+				t.Fatal(err)
+			}
+			lease := mustLock(t, lock, within(t))
+			if got := lease.Token(); got != step.token {
+				t.Errorf("token %d after %d was seen, want %d", got, step.seen, step.token)
+			}
+			mustUnlock(t, lease)
+		}
+	})
+}
+
 // TestTokensGrow, also across the release, reentry, a hand-over and a lost lock.
 func TestTokensGrow(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,9 @@ func (l *Lease) Context() context.Context { return l.ctx }
 // any grant before. 0 for other locks.
 func (l *Lease) Token() int64 { return l.token }
 
+// Holder is what Redis knows the holder by: the field "uuid:id" of the hash.
+func (l *Lease) Holder() string { return l.hold.slot.field }
+
 // HoldCount is how often the holder holds the lock by leases of this Client
 // that are neither unlocked nor known to be lost. Lock.HoldCount asks Redis.
 func (l *Lease) HoldCount() int { return l.hold.held() }

@@ -25,6 +25,9 @@ var renewLua string
 //go:embed lua/force_unlock.lua
 var forceUnlockLua string
 
+//go:embed lua/raise_token.lua
+var raiseTokenLua string
+
 //go:embed lua/fair.lua
 var fairLua string
 
@@ -45,6 +48,7 @@ var (
 	acquire         = newScript(acquireLua)
 	renew           = newScript(renewLua)
 	forceUnlock     = newScript(forceUnlockLua)
+	raiseToken      = newScript(raiseTokenLua)
 	fairAcquire     = newScript(fairLua, fairAcquireLua)
 	fairLeave       = newScript(fairLua, fairLeaveLua)
 	fairForceUnlock = newScript(fairLua, fairForceUnlockLua)

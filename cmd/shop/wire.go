@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -40,6 +41,7 @@ type shop struct {
 	counter  *purchase.Counter
 	locks    []purchase.Resetter
 	workers  []purchase.Worker
+	closers  []io.Closer
 	deadline time.Duration // of a readiness check
 }
 
@@ -52,6 +54,9 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	for name, strategy := range built {
 		if lock, ok := strategy.(purchase.Resetter); ok {
 			s.locks = append(s.locks, lock)
+		}
+		if closer, ok := strategy.(io.Closer); ok {
+			s.closers = append(s.closers, closer)
 		}
 		if worker, ok := strategy.(purchase.Worker); ok {
 			s.workers = append(s.workers, worker)
@@ -135,14 +140,23 @@ func (s *shop) restock(ctx context.Context, name string, amount int64) error {
 	})
 }
 
-// work starts what the strategies do beside the buys; stop ends it and waits.
+// work starts what the strategies do beside the buys; stop ends it and waits,
+// and closes the strategies.
 func (s *shop) work(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for _, worker := range s.workers {
 		all.Go(func() { worker.Work(ctx) })
 	}
-	return func() { cancel(); all.Wait() }
+	return func() {
+		cancel()
+		all.Wait()
+		for _, closer := range s.closers {
+			if err := closer.Close(); err != nil {
+				s.log.Warn("close a strategy", "error", err)
+			}
+		}
+	}
 }
 
 // availableStrategy is an entry of the catalogue, and whether it can run here.

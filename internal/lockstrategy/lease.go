@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -67,9 +69,30 @@ type Fencer interface {
 func newFenced(d Deps, name string, l Locker) *Locked {
 	s := newLocked(d, name, l)
 	s.sell = func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
-		return s.section.SellFenced(ctx, o, lease.(Fencer).Fence(), waited)
+		receipt, err := s.section.SellFenced(ctx, o, lease.(Fencer).Fence(), waited)
+		if source, ok := l.(tokenSource); ok && errors.Is(err, purchase.ErrLockLost) {
+			err = errors.Join(err, d.catchUp(ctx, source, o.Product))
+		}
+		return receipt, err
 	}
 	return s
+}
+
+// A tokenSource can be told that greater tokens than its own have been seen: it
+// has lost its data.
+type tokenSource interface {
+	RaiseToken(ctx context.Context, product string, atLeast int64) error
+}
+
+// catchUp raises the tokens above what the database has seen.
+func (d Deps) catchUp(ctx context.Context, source tokenSource, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	p, err := product.ByName(d.DB.WithContext(ctx), name)
+	if err != nil {
+		return err
+	}
+	return source.RaiseToken(ctx, name, p.Fence)
 }
 
 // Buy is purchase.Strategy.Buy.
@@ -107,6 +130,14 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 func (s *Locked) Reset(ctx context.Context, product string) error {
 	if r, ok := s.locker.(purchase.Resetter); ok {
 		return r.Reset(ctx, product)
+	}
+	return nil
+}
+
+// Close ends what the locker has running, if it has something.
+func (s *Locked) Close() error {
+	if c, ok := s.locker.(io.Closer); ok {
+		return c.Close()
 	}
 	return nil
 }

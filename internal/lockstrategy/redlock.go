@@ -99,14 +99,24 @@ func (r *redlockLocker) Reset(ctx context.Context, product string) error {
 	}
 	var errs []error
 	for range r.nodes {
-		if err := <-answers; err != nil {
-			errs = append(errs, err)
+		errs = append(errs, <-answers)
+	}
+	return majority(len(r.nodes), errs)
+}
+
+// majority is nil unless a minority of the nodes is left that did what was asked
+// of them; errs has an answer of each, nil or not.
+func majority(nodes int, errs []error) error {
+	failed := 0
+	for _, err := range errs {
+		if err != nil {
+			failed++
 		}
 	}
-	if len(errs) <= (len(r.nodes)-1)/2 {
+	if failed <= (nodes-1)/2 {
 		return nil
 	}
-	return serverError("redlock", fmt.Errorf("%d of %d nodes: %w", len(errs), len(r.nodes), errors.Join(errs...)))
+	return serverError("redlock", fmt.Errorf("%d of %d nodes: %w", failed, nodes, errors.Join(errs...)))
 }
 
 type redlockLease struct {

@@ -138,7 +138,7 @@ func holderCrash(tb testing.TB, w *world) {
 	defer die()
 	first := make(chan error, 1)
 	go func() {
-		_, err := w.entry.New(deps).Buy(ctx, order("apple", 1, 1))
+		_, err := w.build(deps).Buy(ctx, order("apple", 1, 1))
 		first <- err
 	}()
 	expect(tb, events, lockstrategy.Acquired, "buyer-1")
@@ -154,7 +154,7 @@ func holderCrash(tb testing.TB, w *world) {
 	if Expected(w.entry.Name)["HolderCrash"] != "" {
 		survivor.Settings.Wait = 300 * time.Millisecond // it will not get in, however long it waits
 	}
-	if _, err := w.entry.New(survivor).Buy(tb.Context(), order("apple", 2, 1)); err != nil {
+	if _, err := w.build(survivor).Buy(tb.Context(), order("apple", 2, 1)); err != nil {
 		tb.Errorf("locked for ever: the next buyer, when all leases have run out: %v", err)
 		return
 	}
@@ -170,7 +170,7 @@ func expiredLease(tb testing.TB, w *world) {
 	observe := func(_ context.Context, e lockstrategy.Event) { events <- e }
 	first := Deps(w.engine)
 	first.Settings.Wait, first.Settings.LeaseTTL, first.Observe = patience, 2*time.Minute, observe
-	shop := w.entry.New(first)
+	shop := w.build(first)
 	if !w.leases(shop) || !w.seesVictims() {
 		return
 	}
@@ -190,7 +190,7 @@ func expiredLease(tb testing.TB, w *world) {
 	if w.entry.Name == "setnx" {
 		stuck.release() // no TTL: nothing runs out, and the second waits for the first
 	}
-	go buy(w.entry.New(second), 2)
+	go buy(w.build(second), 2)
 	expect(tb, events, lockstrategy.Acquired, "buyer-2")
 	if w.entry.Name != "setnx" {
 		stuck.waitForVictims(tb, 2)
@@ -246,7 +246,7 @@ func releaseRace(tb testing.TB, w *world) {
 			armed.Store(true)
 		}
 	}
-	if _, err := w.entry.New(deps).Buy(tb.Context(), order("apple", 1, 1)); err != nil {
+	if _, err := w.build(deps).Buy(tb.Context(), order("apple", 1, 1)); err != nil {
 		tb.Fatalf("the first holder: %v", err)
 	}
 	if !raced.Load() {
@@ -285,7 +285,7 @@ func stockCrash(tb testing.TB, w *world) {
 	defer die()
 	first := make(chan error, 1)
 	go func() {
-		_, err := w.entry.New(deps).Buy(ctx, order("apple", 1, 1))
+		_, err := w.build(deps).Buy(ctx, order("apple", 1, 1))
 		first <- err
 	}()
 	for deadline := time.Now().Add(patience); w.inRedis(tb) != "0"; {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -72,6 +73,7 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 			leaks := goleak.IgnoreCurrent()
 			t.Cleanup(func() { goleak.VerifyNone(t, leaks) }) // runs last: the engine is closed by then
 			w := &world{engine: open(t), entry: entry}
+			t.Cleanup(w.close)
 			if reason, exhibit := expect.caught(c.name, w); exhibit {
 				mustCatch(t, w, c, reason)
 				return
@@ -85,6 +87,9 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 type world struct {
 	engine *engine.Engine
 	entry  lockstrategy.Entry
+
+	mu      sync.Mutex
+	closers []io.Closer
 }
 
 // instance builds the strategy anew: as far from another instance as a second
@@ -94,7 +99,26 @@ func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purc
 	deps.Settings.Wait = wait
 	deps.Settings.LeaseTTL = 2 * time.Minute // no lease runs out by itself, and redsync gives a node 5 % of it to answer
 	deps.Observe = observe
-	return w.entry.New(deps)
+	return w.build(deps)
+}
+
+// build makes an instance that ends with the test.
+func (w *world) build(deps lockstrategy.Deps) purchase.Strategy {
+	s := w.entry.New(deps)
+	if c, ok := s.(io.Closer); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.closers = append(w.closers, c)
+	}
+	return s
+}
+
+func (w *world) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.closers {
+		_ = c.Close()
+	}
 }
 
 // Deps are the engine's connections, with the default settings.

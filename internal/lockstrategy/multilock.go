@@ -1,0 +1,84 @@
+// multilock: redisson on every one of N independent Redis nodes, taken as one.
+//
+// Guarantees:  as redisson, and it outlives the restart of all nodes but one: who
+//              holds the lock holds it on each.
+// Breaks when: the holder is paused for longer than the TTL and goes on with its
+//              commit. Any node down: busy, nobody can buy.
+// Cost:        the nodes one after the other, there and back: as many round trips
+//              as there are nodes, twice a buy.
+// Source:      Redisson documentation, "Distributed locks and synchronizers",
+//              MultiLock; org.redisson.RedissonMultiLock. The lock is rlock.Multi,
+//              in this repository.
+
+package lockstrategy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/oversell/oversell/rlock"
+)
+
+// NewMultilock needs the database and the Redlock nodes. Close it when it is not
+// needed any more: it listens.
+func NewMultilock(d Deps) *Locked {
+	m := &multilockLocker{}
+	for _, node := range d.Redlock {
+		m.clients = append(m.clients, rlock.New(node, rlock.WatchdogTimeout(d.Settings.LeaseTTL)))
+	}
+	return newLocked(d, "multilock", m)
+}
+
+type multilockLocker struct{ clients []*rlock.Client }
+
+func (m *multilockLocker) locks(product string) (locks []*rlock.Lock) {
+	for _, client := range m.clients {
+		locks = append(locks, client.NewLock(rlockName("multilock", product)))
+	}
+	return locks
+}
+
+func (m *multilockLocker) Lock(ctx context.Context, product string) (Lease, error) {
+	lease, err := rlock.Multi(m.locks(product)...).Lock(ctx)
+	if err != nil {
+		return nil, rlockError(ctx, "redlock", err)
+	}
+	return multilockLease{lease}, nil
+}
+
+// Reset frees the lock on every node, whoever holds it.
+func (m *multilockLocker) Reset(ctx context.Context, product string) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	var errs []error
+	for _, lock := range m.locks(product) {
+		_, err := lock.ForceUnlock(ctx)
+		errs = append(errs, err)
+	}
+	return majority(len(m.clients), errs)
+}
+
+// Close ends the subscriptions.
+func (m *multilockLocker) Close() error {
+	var errs []error
+	for _, client := range m.clients {
+		errs = append(errs, client.Close())
+	}
+	return errors.Join(errs...)
+}
+
+type multilockLease struct{ lease *rlock.MultiLease }
+
+func (l multilockLease) Token() string { return l.lease.Leases()[0].Holder() }
+
+func (l multilockLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return within(ctx, l.lease.Context())
+}
+
+func (l multilockLease) Release(ctx context.Context) error {
+	err := l.lease.Unlock(ctx)
+	if errors.Is(err, rlock.ErrNotHeld) {
+		return ErrNotHeld
+	}
+	return serverError("redlock", err)
+}

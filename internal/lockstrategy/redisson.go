@@ -1,0 +1,118 @@
+// redisson: Redisson's lock: a hash with the holder's field and its reentry count,
+// renewed by a watchdog every third of the TTL; who waits is woken by a message.
+//
+// Guarantees:  as watchdog; first come, first served within a process. A Java
+//              service with the same lock name takes part.
+// Breaks when: as watchdog: the holder is paused for longer than the TTL and goes
+//              on with its commit; or Redis forgets.
+// Cost:        one to two round trips to Redis a buy: the lock is handed to the
+//              next buyer of the process in the command that frees it. One
+//              connection a process listens.
+// Source:      Redisson documentation, "Distributed locks and synchronizers",
+//              Lock; org.redisson.RedissonLock. The lock is rlock, in this
+//              repository.
+
+package lockstrategy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strconv"
+
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/rlock"
+)
+
+// NewRedisson needs the database and one Redis. Close it when it is not needed
+// any more: it listens.
+func NewRedisson(d Deps) *Locked {
+	return newLocked(d, "redisson", newRlockLocker(d, "redisson", (*rlock.Client).NewLock))
+}
+
+// rlockLocker is a lock of rlock on one Redis.
+type rlockLocker struct {
+	strategy string
+	client   *rlock.Client
+	lock     func(c *rlock.Client, name string) *rlock.Lock // of which kind
+}
+
+func newRlockLocker(d Deps, strategy string, kind func(*rlock.Client, string) *rlock.Lock) *rlockLocker {
+	return &rlockLocker{strategy, rlock.New(d.Redis, rlock.WatchdogTimeout(d.Settings.LeaseTTL)), kind}
+}
+
+// rlockName is the lock's key, of at most the 512 bytes that rlock takes.
+func rlockName(strategy, product string) string {
+	if len(product) > 400 {
+		sum := sha256.Sum256([]byte(product))
+		product = hex.EncodeToString(sum[:])
+	}
+	return "shop:lock:" + strategy + ":" + product
+}
+
+func (r *rlockLocker) of(product string) *rlock.Lock {
+	return r.lock(r.client, rlockName(r.strategy, product))
+}
+
+func (r *rlockLocker) Lock(ctx context.Context, product string) (Lease, error) {
+	lease, err := r.of(product).Lock(ctx)
+	if err != nil {
+		return nil, rlockError(ctx, "redis", err)
+	}
+	return rlockLease{lease}, nil
+}
+
+// rlockError tells a wait that is over from a server that is down.
+func rlockError(ctx context.Context, server string, err error) error {
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		return cause
+	}
+	return serverError(server, err)
+}
+
+// Reset frees the product's lock, whoever holds it.
+func (r *rlockLocker) Reset(ctx context.Context, product string) error {
+	_, err := r.of(product).ForceUnlock(ctx)
+	return serverError("redis", err)
+}
+
+// Close ends the subscription.
+func (r *rlockLocker) Close() error { return r.client.Close() }
+
+type rlockLease struct{ lease *rlock.Lease }
+
+// Token is the fencing token where there is one, and else the holder's field.
+func (l rlockLease) Token() string {
+	if token := l.lease.Token(); token != 0 {
+		return strconv.FormatInt(token, 10)
+	}
+	return l.lease.Holder()
+}
+
+// Fence is Fencer.Fence; 0 unless the lock is fenced.
+func (l rlockLease) Fence() int64 { return l.lease.Token() }
+
+func (l rlockLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return within(ctx, l.lease.Context())
+}
+
+// within returns a child of ctx that ends with cause ErrLockLost when rlock ends
+// the lease's context because the lock is lost.
+func within(ctx, lease context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(lease, func() {
+		if errors.Is(context.Cause(lease), rlock.ErrLost) {
+			cancel(purchase.ErrLockLost)
+		}
+	})
+	return ctx, func() { stop(); cancel(context.Canceled) }
+}
+
+func (l rlockLease) Release(ctx context.Context) error {
+	err := l.lease.Unlock(ctx)
+	if errors.Is(err, rlock.ErrNotHeld) {
+		return ErrNotHeld
+	}
+	return serverError("redis", err)
+}

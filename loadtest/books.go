@@ -9,7 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -23,16 +23,22 @@ import (
 type Books interface {
 	// Audit reads the state of the product's books.
 	Audit(ctx context.Context, product string) (audit.Report, error)
-	// Purchasers returns who bought, by the record's id. errNoHistory when
-	// the service does not show its records.
-	Purchasers(ctx context.Context, product string) (map[int64]string, error)
+	// Sales returns the product's records by their id. errNoHistory when the
+	// service does not show them.
+	Sales(ctx context.Context, product string) (map[int64]Sale, error)
+}
+
+// A Sale is what a rush looks at of a record.
+type Sale struct {
+	Purchaser string
+	Amount    int64
 }
 
 // errNoHistory: the target has no purchase_history route. Lost sales can then
 // be counted only in sum.
 var errNoHistory = errors.New("the service shows no purchase history")
 
-// page is how many records are read at once.
+// page is how many records are asked for at once.
 const page = purchase.MaxPage
 
 // DatabaseBooks reads the shop's own database.
@@ -43,24 +49,16 @@ func (b DatabaseBooks) Audit(ctx context.Context, product string) (audit.Report,
 	return audit.Read(ctx, b.DB, product)
 }
 
-// Purchasers is Books.Purchasers.
-func (b DatabaseBooks) Purchasers(ctx context.Context, product string) (map[int64]string, error) {
-	return collect(func(after int64) ([]purchase.Record, error) {
-		return purchase.Page(b.DB.WithContext(ctx), product, after, page)
-	})
-}
-
-// collect reads page after page until one is not full.
-func collect(read func(after int64) ([]purchase.Record, error)) (map[int64]string, error) {
-	found := map[int64]string{}
-	after := int64(0)
-	for {
-		records, err := read(after)
+// Sales is Books.Sales.
+func (b DatabaseBooks) Sales(ctx context.Context, product string) (map[int64]Sale, error) {
+	found := map[int64]Sale{}
+	for after := int64(0); ; {
+		records, err := purchase.Page(b.DB.WithContext(ctx), product, after, page)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range records {
-			found[r.ID] = r.Purchaser
+			found[r.ID] = Sale{r.Purchaser, r.Amount}
 			after = r.ID
 		}
 		if len(records) < page {
@@ -77,6 +75,9 @@ type Target struct {
 	Client  *http.Client // without a time limit: a restock may take long
 }
 
+// reachPatience is how long a target may take to answer at all.
+const reachPatience = 10 * time.Second
+
 // restockPatience: millions of records may have to be deleted.
 const restockPatience = 10 * time.Minute
 
@@ -92,43 +93,92 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	return err
 }
 
-// Audit is Books.Audit.
-func (t Target) Audit(ctx context.Context, product string) (r audit.Report, err error) {
-	_, err = t.do(ctx, http.MethodGet, "/audit?product="+url.QueryEscape(product), nil, &r)
-	return r, err
+// Audit is Books.Audit. It takes the service's four counts and does the sums
+// itself: a service that adds up wrongly is one that has something to hide.
+func (t Target) Audit(ctx context.Context, product string) (audit.Report, error) {
+	path := "/audit?product=" + url.QueryEscape(product)
+	var counts struct {
+		Stocked    *int64 `json:"stocked"`
+		Leftover   *int64 `json:"leftover"`
+		Records    *int64 `json:"records"`
+		UnitsSold  *int64 `json:"units_sold"`
+		Duplicates int64  `json:"duplicates"`
+	}
+	if _, err := t.do(ctx, http.MethodGet, path, nil, &counts); err != nil {
+		return audit.Report{}, err
+	}
+	for name, count := range map[string]*int64{
+		"stocked": counts.Stocked, "leftover": counts.Leftover, "records": counts.Records, "units_sold": counts.UnitsSold,
+	} {
+		if count == nil {
+			return audit.Report{}, fmt.Errorf("GET %s: %s is missing; the answer must have stocked, leftover, records and units_sold", path, name)
+		}
+	}
+	return audit.Report{
+		Stocked: *counts.Stocked, Leftover: *counts.Leftover, Records: *counts.Records, UnitsSold: *counts.UnitsSold,
+		Duplicates: counts.Duplicates,
+	}.Sums(), nil
 }
 
-// Purchasers is Books.Purchasers.
-func (t Target) Purchasers(ctx context.Context, product string) (map[int64]string, error) {
-	return collect(func(after int64) ([]purchase.Record, error) {
+// Sales is Books.Sales. It follows "next", however many records a page has.
+func (t Target) Sales(ctx context.Context, product string) (map[int64]Sale, error) {
+	found := map[int64]Sale{}
+	for after := int64(0); ; {
+		path := fmt.Sprintf("/purchase_history?product=%s&after=%d&limit=%d", url.QueryEscape(product), after, page)
 		var answer struct {
-			Records []purchase.Record `json:"records"`
+			Records []struct {
+				ID        int64  `json:"id"`
+				Purchaser string `json:"purchaser"`
+				Amount    int64  `json:"amount"`
+			} `json:"records"`
+			Next *int64 `json:"next"`
 		}
-		status, err := t.do(ctx, http.MethodGet,
-			fmt.Sprintf("/purchase_history?product=%s&after=%d&limit=%d", url.QueryEscape(product), after, page), nil, &answer)
+		status, err := t.do(ctx, http.MethodGet, path, nil, &answer)
 		if status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
 			return nil, errNoHistory
 		}
-		return answer.Records, err
-	})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range answer.Records {
+			found[r.ID] = Sale{r.Purchaser, r.Amount}
+		}
+		if answer.Next == nil {
+			return found, nil
+		}
+		if *answer.Next <= after {
+			return nil, fmt.Errorf("GET %s: next is %d; the pages do not go on", path, *answer.Next)
+		}
+		after = *answer.Next
+	}
 }
 
 // A TargetStrategy is one entry of a target's /strategies.
 type TargetStrategy struct {
 	Name      string                     `json:"name"`
 	Available *bool                      `json:"available"` // missing: it is
+	Reason    string                     `json:"reason"`    // why it is not
 	Promise   map[string]verdict.Verdict `json:"promise"`   // by fault; the target may make none
 }
 
-// Strategies returns what the target says that it can run now, nil when it has
-// no such route.
-func (t Target) Strategies(ctx context.Context) []TargetStrategy {
+// Strategies returns what the target says of its strategies, nil when it has no
+// such route. An error when nobody answers at all.
+func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+	defer cancel()
 	var list []TargetStrategy
-	if _, err := t.do(ctx, http.MethodGet, "/strategies", nil, &list); err != nil {
-		return nil
+	status, err := t.do(ctx, http.MethodGet, "/strategies", nil, &list)
+	if status == 0 && err != nil {
+		return nil, err
 	}
-	return slices.DeleteFunc(list, func(s TargetStrategy) bool { return s.Available != nil && !*s.Available })
+	if err != nil {
+		return nil, nil // another kind of service; the rush asks it for nothing more than it needs
+	}
+	return list, nil
 }
+
+// CanRun tells whether the target says that it can run the strategy now.
+func (s TargetStrategy) CanRun() bool { return s.Available == nil || *s.Available }
 
 // do sends one request and decodes a 2xx answer into v, if v is not nil.
 func (t Target) do(ctx context.Context, method, path string, body io.Reader, v any) (status int, _ error) {
@@ -157,7 +207,7 @@ func (t Target) do(ctx context.Context, method, path string, body io.Reader, v a
 		return response.StatusCode, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if response.StatusCode/100 != 2 {
-		return response.StatusCode, fmt.Errorf("%s %s: %s: %.200s", method, path, response.Status, text)
+		return response.StatusCode, fmt.Errorf("%s %s: %s: %.200s", method, path, response.Status, strings.Join(strings.Fields(string(text)), " "))
 	}
 	if v == nil {
 		return response.StatusCode, nil

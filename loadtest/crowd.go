@@ -206,6 +206,8 @@ func readAnswer(r *vegeta.Result) answer {
 			a.outcome, a.detail = purchase.Failed, "200 with a body that is no receipt: "+err.Error()
 		} else if a.receipt.ID <= 0 {
 			a.outcome, a.detail = purchase.Failed, "200 with a receipt that has no id"
+		} else if a.receipt.Amount > 1 {
+			a.outcome, a.detail = purchase.Failed, fmt.Sprintf("200 with a receipt for %d units, and 1 was asked for", a.receipt.Amount)
 		}
 		return a
 	}
@@ -241,8 +243,9 @@ func readSpan(header string) (span [2]time.Time) {
 	return [2]time.Time{time.UnixMicro(called), time.UnixMicro(returned)}
 }
 
-// maxOverlap is the most buys that were under way at one moment: inside the
-// shop, if it says of each sale when it was there, else as the buyers saw it.
+// maxOverlap is the most buys that were under way at one moment of a sale: inside
+// the shop, if it says of each sale when it was there, else as the buyers saw it.
+// Buyers that crowd a shelf which is empty already prove nothing.
 //
 // The buyers' sight flatters a crowd: whoever has sent and got no answer counts,
 // though the service may take one request at a time.
@@ -253,6 +256,7 @@ func maxOverlap(answers []answer) int {
 	type edge struct {
 		at    time.Time
 		delta int
+		sale  bool
 	}
 	edges := make([]edge, 0, 2*len(answers))
 	for _, a := range answers {
@@ -263,15 +267,21 @@ func maxOverlap(answers []answer) int {
 			}
 			start, end = a.inside[0], a.inside[1]
 		}
-		edges = append(edges, edge{start, 1}, edge{end, -1})
+		sale := a.outcome == purchase.Sold
+		edges = append(edges, edge{start, 1, sale}, edge{end, -1, sale})
 	}
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) // at a tie the end comes first
 	})
-	now, most := 0, 0
+	now, sales, most := 0, 0, 0
 	for _, e := range edges {
 		now += e.delta
-		most = max(most, now)
+		if e.sale {
+			sales += e.delta
+		}
+		if sales > 0 {
+			most = max(most, now)
+		}
 	}
 	return most
 }

@@ -2,7 +2,6 @@ package loadtest
 
 import (
 	"context"
-	"maps"
 	"testing"
 	"time"
 
@@ -22,18 +21,21 @@ func TestMaxOverlap(t *testing.T) {
 		{"none", nil, 0},
 		{"one", []answer{{start: at(0), end: at(9), outcome: purchase.Sold}}, 1},
 		{"one after the other", []answer{{start: at(0), end: at(5), outcome: purchase.Sold}, {start: at(5), end: at(9)}}, 1},
+		{"a crowd before an empty shelf", []answer{
+			{start: at(0), end: at(1), outcome: purchase.Sold}, {start: at(2), end: at(9), outcome: purchase.SoldOut}, {start: at(2), end: at(9), outcome: purchase.SoldOut},
+		}, 1},
 		{"two at once", []answer{{start: at(0), end: at(6), outcome: purchase.Sold}, {start: at(5), end: at(9)}}, 2},
 		{"two sent at once, served one after the other", []answer{
-			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(3)}}, {start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
+			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(3)}, outcome: purchase.Sold}, {start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
 		}, 1},
 		{"inside at once, and one turned away at the door", []answer{
-			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(5)}}, {start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
+			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(5)}, outcome: purchase.Sold}, {start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
 			{start: at(0), end: at(9), outcome: purchase.Busy},
 		}, 2},
 		{"a sale that does not say", []answer{
 			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(3)}}, {start: at(0), end: at(9), outcome: purchase.Sold},
 		}, 2},
-		{"never more than two", []answer{{start: at(0), end: at(4), outcome: purchase.Sold}, {start: at(3), end: at(7)}, {start: at(6), end: at(9)}}, 2},
+		{"never more than two", []answer{{start: at(0), end: at(4), outcome: purchase.Sold}, {start: at(3), end: at(7), outcome: purchase.Sold}, {start: at(6), end: at(9)}}, 2},
 	} {
 		if got := maxOverlap(c.answers); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
@@ -74,6 +76,7 @@ func TestReadAnswer(t *testing.T) {
 		want   purchase.Outcome
 	}{
 		{"sold", vegeta.Result{Code: 200, Body: []byte(`{"id":1,"purchaser":"a","amount":1}`)}, purchase.Sold},
+		{"two units for one", vegeta.Result{Code: 200, Body: []byte(`{"id":1,"purchaser":"a","amount":2}`)}, purchase.Failed},
 		{"an empty receipt", vegeta.Result{Code: 200, Body: []byte(`{}`)}, purchase.Failed},
 		{"200 around something else", vegeta.Result{Code: 200, Body: []byte(`thanks`)}, purchase.Failed},
 		{"the problem's word wins", vegeta.Result{Code: 409, Body: []byte(`{"outcome":"lock_lost"}`)}, purchase.LockLost},
@@ -124,11 +127,26 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// fixedBooks has these purchasers by record.
+// fixedBooks has these purchasers by record, of one unit each.
 type fixedBooks map[int64]string
 
 func (b fixedBooks) Audit(context.Context, string) (audit.Report, error) { return audit.Report{}, nil }
 
-func (b fixedBooks) Purchasers(context.Context, string) (map[int64]string, error) {
-	return maps.Clone(b), nil
+func (b fixedBooks) Sales(context.Context, string) (map[int64]Sale, error) {
+	sales := map[int64]Sale{}
+	for id, who := range b {
+		sales[id] = Sale{who, 1}
+	}
+	return sales, nil
+}
+
+// TestInSum: a service without a history is judged by what the sums prove.
+func TestInSum(t *testing.T) {
+	answers := []answer{{outcome: purchase.Sold}, {outcome: purchase.Sold}, {outcome: purchase.Unknown}, {outcome: purchase.SoldOut}}
+	for records, want := range map[int64][2]int64{1: {1, 0}, 2: {0, 0}, 3: {0, 0}, 5: {0, 2}} {
+		lost, untold := inSum(answers, audit.Report{Records: records})
+		if lost != want[0] || untold != want[1] {
+			t.Errorf("%d records: lost %d, untold %d; want %v", records, lost, untold, want)
+		}
+	}
 }

@@ -13,11 +13,13 @@ import (
 // A Report is the results of one command; as JSON it is what `shop rush
 // --json` prints.
 type Report struct {
-	Engine    string   `json:"engine"`
+	Engine    string   `json:"engine"`           // "target" for a service that runs already
+	Target    string   `json:"target,omitempty"` // where it is
 	Stock     int64    `json:"stock"`
 	Buyers    int      `json:"buyers"`
 	Processes int      `json:"processes"`
 	Results   []Result `json:"results"`
+	LeftOut   []string `json:"left_out,omitempty"` // strategies that cannot run here, and why
 }
 
 // Table writes the report for a person, in colour or plain.
@@ -60,10 +62,18 @@ func (r Report) Table(w io.Writer, colour bool) error {
 			return err
 		}
 	}
+	for _, left := range r.LeftOut {
+		if _, err := fmt.Fprintln(w, "left out: "+left); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 func (r Report) where() string {
+	if r.Target != "" {
+		return r.Target
+	}
 	if r.Processes == 1 {
 		return r.Engine + " engine, 1 process"
 	}

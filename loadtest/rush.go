@@ -57,7 +57,7 @@ type Result struct {
 	P50MS      float64         `json:"p50_ms"`
 	P99MS      float64         `json:"p99_ms"`
 	DurationMS float64         `json:"duration_ms"` // from the start to the last answer
-	PerSecond  float64         `json:"per_second"`  // sales
+	PerSecond  float64         `json:"per_second"`  // sales, from the start to the last of them
 	MaxOverlap int             `json:"max_overlap"` // most buys inside the shop at once; at a target that does not say, in flight at once
 	Verdict    verdict.Verdict `json:"verdict"`
 	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
@@ -85,6 +85,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("audit after the rush: %w", err)
 	}
+	if books.Stocked != c.Stock {
+		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, books.Stocked)
+	}
 	lost, untold, err := c.compare(ctx, answers, books)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
@@ -95,11 +98,13 @@ func Run(ctx context.Context, c Config) (Result, error) {
 // compare holds answers against records. lost counts the receipts that have no
 // record of their own; untold the records whose buyer, of this rush, was told
 // something else than a sale, or has been given the receipt of another record.
+// Each asked for one unit: a record of more vouches for nothing.
 // An answer Unknown may have a record or not.
 func (c Config) compare(ctx context.Context, answers []answer, books audit.Report) (lost, untold int64, _ error) {
-	records, err := c.Books.Purchasers(ctx, c.Product)
+	records, err := c.Books.Sales(ctx, c.Product)
 	if errors.Is(err, errNoHistory) {
-		return lostInSum(answers, books), 0, nil
+		lost, untold = inSum(answers, books)
+		return lost, untold, nil
 	}
 	if err != nil {
 		return 0, 0, err
@@ -109,7 +114,7 @@ func (c Config) compare(ctx context.Context, answers []answer, books audit.Repor
 		switch a.outcome {
 		case purchase.Sold:
 			spare[a.purchaser] += 0
-			if who, ok := records[a.receipt.ID]; !ok || who != a.purchaser {
+			if records[a.receipt.ID] != (Sale{a.purchaser, 1}) {
 				lost++
 			}
 			delete(records, a.receipt.ID) // a record vouches for one receipt
@@ -119,25 +124,29 @@ func (c Config) compare(ctx context.Context, answers []answer, books audit.Repor
 			spare[a.purchaser] += 0
 		}
 	}
-	for _, who := range records {
-		if allowed, ours := spare[who]; ours && allowed == 0 {
+	for _, sale := range records {
+		if allowed, ours := spare[sale.Purchaser]; ours && allowed == 0 {
 			untold++
 		} else if ours {
-			spare[who]--
+			spare[sale.Purchaser]--
 		}
 	}
 	return lost, untold, nil
 }
 
-// lostInSum is what the sums alone prove: at least so many receipts have no record.
-func lostInSum(answers []answer, books audit.Report) int64 {
-	acknowledged := int64(0)
+// inSum is what the sums alone prove: at least so many receipts have no record,
+// at least so many records no receipt.
+func inSum(answers []answer, books audit.Report) (lost, untold int64) {
+	var sold, unknown int64
 	for _, a := range answers {
-		if a.outcome == purchase.Sold {
-			acknowledged++
+		switch a.outcome {
+		case purchase.Sold:
+			sold++
+		case purchase.Unknown:
+			unknown++
 		}
 	}
-	return max(0, acknowledged-books.Records)
+	return max(0, sold-books.Records), max(0, books.Records-sold-unknown)
 }
 
 // result turns answers and books into a row.
@@ -150,7 +159,7 @@ func result(strategy string, answers []answer, books audit.Report, lost, untold 
 	}
 	count := map[purchase.Outcome]int64{}
 	latencies := make([]time.Duration, 0, len(answers))
-	var start, end time.Time
+	var start, end, lastSale time.Time
 	for _, a := range answers {
 		count[a.outcome]++
 		latencies = append(latencies, a.end.Sub(a.start))
@@ -159,6 +168,9 @@ func result(strategy string, answers []answer, books audit.Report, lost, untold 
 		}
 		if a.end.After(end) {
 			end = a.end
+		}
+		if a.outcome == purchase.Sold && a.end.After(lastSale) {
+			lastSale = a.end
 		}
 		if r.FirstError == "" && a.outcome != purchase.Sold && a.outcome != purchase.SoldOut {
 			r.FirstError = a.detail
@@ -169,8 +181,8 @@ func result(strategy string, answers []answer, books audit.Report, lost, untold 
 	r.LockLost, r.Unknown, r.Failed = count[purchase.LockLost], count[purchase.Unknown], count[purchase.Failed]
 	r.P50MS, r.P99MS = milliseconds(percentile(latencies, 50)), milliseconds(percentile(latencies, 99))
 	r.DurationMS = milliseconds(end.Sub(start))
-	if took := end.Sub(start).Seconds(); took > 0 {
-		r.PerSecond = float64(r.Sold) / took
+	if took := lastSale.Sub(start).Seconds(); took > 0 {
+		r.PerSecond = milliseconds(time.Duration(float64(r.Sold) / took * float64(time.Millisecond)))
 	}
 	r.Verdict, r.Reason = audit.Judge(audit.Evidence{
 		Books: books, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap,

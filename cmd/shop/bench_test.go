@@ -118,7 +118,7 @@ func benchServe(b *testing.B, e *engine.Engine) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	flags := shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2000, buyTimeout: 10 * time.Second}
+	flags := shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2000}
 	server := newShop(e, flags, slog.New(slog.DiscardHandler)).server(l.Addr(), "")
 	go func() { _ = server.Serve(l) }()
 	b.Cleanup(func() { _ = server.Close() })

@@ -32,7 +32,7 @@ func (s *stage) serveChildren(ctx context.Context, e *engine.Engine, f shopFlags
 		child := exec.Command(self, "serve", "--addr", "127.0.0.1:0", "--log-level", "warn",
 			"--db-conns", strconv.Itoa(e.URLs.Conns), "--max-inflight", strconv.Itoa(f.maxInflight),
 			"--wait", f.settings.Wait.String(), "--lease", f.settings.LeaseTTL.String(),
-			"--poll", f.settings.Poll.String(), "--buy-timeout", f.buyTimeout.String())
+			"--poll", f.settings.Poll.String())
 		child.Env = append(os.Environ(), childEnvironment(e.URLs)...)
 		child.Stderr = os.Stderr
 		url, process, err := startShop(ctx, group, child)

@@ -70,17 +70,15 @@ func childEnvironment(c engine.Config) []string {
 type shopFlags struct {
 	settings    lockstrategy.Settings
 	maxInflight int
-	buyTimeout  time.Duration
 }
 
 func (f *shopFlags) register(c *cobra.Command) {
 	preset := lockstrategy.DefaultSettings()
 	flags := c.Flags()
-	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits for its turn before it is told busy")
+	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits, for whatever it is, before it is told busy")
 	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
 	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
 	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
-	flags.DurationVar(&f.buyTimeout, "buy-timeout", 10*time.Second, "limit of one whole buy, above --wait")
 }
 
 func (f *shopFlags) check() error {
@@ -91,8 +89,6 @@ func (f *shopFlags) check() error {
 		return fmt.Errorf("--lease is %s; 10ms to 1h are allowed", f.settings.LeaseTTL)
 	case f.settings.Poll < 100*time.Microsecond || f.settings.Poll > time.Second:
 		return fmt.Errorf("--poll is %s; 100us to 1s are allowed", f.settings.Poll)
-	case f.buyTimeout <= f.settings.Wait || f.buyTimeout > 2*time.Minute:
-		return fmt.Errorf("--buy-timeout is %s; it must be above --wait (%s) and at most 2m", f.buyTimeout, f.settings.Wait)
 	case f.maxInflight < 1 || f.maxInflight > 100_000:
 		return fmt.Errorf("--max-inflight is %d; 1 to 100000 are allowed", f.maxInflight)
 	}

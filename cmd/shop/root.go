@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -51,6 +52,15 @@ lock strategies hold.
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.DisableSuggestions = true // they take more than a line
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		text, _, _ := strings.Cut(err.Error(), ": strconv.") // Go's own words for it
+		return errors.New(text)
+	})
+	if build, ok := debug.ReadBuildInfo(); ok {
+		root.Version = build.Main.Version
+		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	}
 	root.AddCommand(serveCommand(), rushCommand(), strategiesCommand(), migrateCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -65,7 +75,7 @@ lock strategies hold.
 			fmt.Fprintln(stderr, "shop: "+exit.text)
 		}
 		return exit.code
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !errors.Is(err, errUnfinished):
 		fmt.Fprintln(stderr, "shop: interrupted")
 		return exitInterrupted
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -61,7 +62,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 		Example: `  shop rush
   shop rush --engine local --strategy none,for-update,redis --buyers 1000
   shop rush --processes 2 --expect
-  shop rush --strategy conditional --stock 1000000 --duration 10s
+  shop rush --strategy conditional --stock 5000 --duration 10s
   shop rush --target http://127.0.0.1:8080 --strategy none,redis`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
@@ -73,8 +74,8 @@ something is missing or down; 3 when a result is inconclusive.`,
 	flags.IntVar(&o.buyers, "buyers", 200, "buyers, one unit each, all at once")
 	flags.IntVar(&o.processes, "processes", 1, "shop processes behind the rush; buyers are spread over them")
 	flags.StringVar(&o.target, "target", "", "a service that runs already: http://host:port; admin token from SHOP_ADMIN_TOKEN")
-	flags.DurationVar(&o.duration, "duration", 0, "a steady load for so long instead of a crowd: each buyer asks again when it is answered")
-	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one that the catalogue promises")
+	flags.DurationVar(&o.duration, "duration", 0, "a steady load for so long instead of a crowd: each buyer asks again when it is answered; give less --stock than is sold meanwhile")
+	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
 	o.engines.register(c)
 	o.shops.register(c)
@@ -97,17 +98,28 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	progress := newProgress(c.ErrOrStderr())
-	report := loadtest.Report{Engine: stage.engine, Stock: o.stock, Buyers: o.buyers, Processes: o.processes}
+	report := loadtest.Report{
+		Engine: stage.engine, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes,
+	}
+	for _, name := range slices.Sorted(maps.Keys(stage.missing)) {
+		if slices.Contains(o.strategies, "all") {
+			report.LeftOut = append(report.LeftOut, name+": "+stage.missing[name])
+		}
+	}
 	for _, name := range names {
 		result, err := loadtest.Run(ctx, loadtest.Config{
 			BaseURLs: stage.urls, Shelf: stage.target, Books: stage.books,
 			Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Duration: o.duration,
-			Timeout:  o.shops.buyTimeout + 30*time.Second,
+			Timeout:  o.shops.settings.Wait + 30*time.Second,
 			Progress: func(answered int) { progress.show("%s: %d answered", name, answered) },
 		})
 		progress.clear()
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			err = fmt.Errorf("%s: %w", name, err)
+			if len(report.Results) > 0 {
+				err = errors.Join(err, o.print(c.OutOrStdout(), report)) // what there is
+			}
+			return err
 		}
 		result.Promise = o.promise(stage, name)
 		report.Results = append(report.Results, result)
@@ -120,16 +132,25 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 
 func (o *rushOptions) check(c *cobra.Command) error {
 	switch {
-	case len(o.strategies) == 0:
-		return errors.New("--strategy is empty; give a,b,... or all")
+	case len(o.strategies) == 0 || slices.Contains(o.strategies, ""):
+		return errors.New("--strategy has an empty name; give a,b,... or all")
+	case slices.Contains(o.strategies, "all") && len(o.strategies) > 1:
+		return errors.New("--strategy has all and more; give a,b,... or all")
 	case o.stock < 1 || o.stock > product.MaxStock:
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", o.stock, product.MaxStock)
 	case o.buyers < 1 || o.buyers > maxBuyers:
 		return fmt.Errorf("--buyers is %d; 1 to %d are allowed", o.buyers, maxBuyers)
 	case o.processes < 1 || o.processes > 64:
 		return fmt.Errorf("--processes is %d; 1 to 64 are allowed", o.processes)
-	case o.duration < 0 || o.duration > time.Hour:
-		return fmt.Errorf("--duration is %s; up to 1h is allowed", o.duration)
+	case o.duration < 0 || o.duration > 10*time.Minute:
+		return fmt.Errorf("--duration is %s; up to 10m is allowed", o.duration)
+	}
+	seen := map[string]bool{}
+	for _, name := range o.strategies {
+		if seen[lockstrategy.Resolve(name)] {
+			return fmt.Errorf("--strategy has %s twice", name)
+		}
+		seen[lockstrategy.Resolve(name)] = true
 	}
 	if err := product.CheckName(o.product); err != nil {
 		return fmt.Errorf("--product %w", err)
@@ -142,13 +163,15 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		}
 		return o.shops.check()
 	}
-	for _, flag := range []string{"engine", "db", "redis", "redlock", "zookeeper", "etcd", "processes"} {
+	for _, flag := range []string{
+		"engine", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight",
+	} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
 		}
 	}
 	u, err := url.Parse(o.target)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("--target is %q; give http://host:port", o.target)
 	}
 	o.target = strings.TrimSuffix(o.target, "/")
@@ -178,10 +201,15 @@ func (s *stage) close() error {
 // stage opens the target, or the engine with a shop of this process, or with
 // --processes children of it.
 func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
-	s := &stage{engine: "target"}
+	s := &stage{engine: "target", missing: map[string]string{}}
 	if o.target != "" {
 		s.at(o.target, os.Getenv("SHOP_ADMIN_TOKEN"))
-		s.books, s.served = s.target, s.target.Strategies(c.Context())
+		s.books = s.target
+		served, err := s.target.Strategies(c.Context())
+		if err != nil {
+			return nil, fmt.Errorf("--target: nobody answers: %w", err)
+		}
+		s.served = served
 		return s, nil
 	}
 	config, err := o.engines.config(c, o.shops.settings)
@@ -194,7 +222,7 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 	}
 	s.closers = append(s.closers, e.Close)
 	s.engine, s.database, s.books = e.Name, e.DB.Name(), loadtest.DatabaseBooks{DB: e.DB}
-	_, s.missing = lockstrategy.Build(strategyDeps(e))
+	s.missing = lockstrategy.AllMissing(strategyDeps(e))
 	shops := o.shops
 	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
 	if o.processes == 1 {
@@ -248,6 +276,8 @@ func (o *rushOptions) names(s *stage) ([]string, error) {
 		for _, name := range o.strategies {
 			if o.target == "" {
 				name = lockstrategy.Resolve(name)
+			} else if err := s.serves(name); err != nil {
+				return nil, err
 			}
 			if why := s.missing[name]; why != "" {
 				return nil, fmt.Errorf("strategy %s: %s", name, why)
@@ -259,7 +289,11 @@ func (o *rushOptions) names(s *stage) ([]string, error) {
 	if o.target != "" {
 		var names []string
 		for _, served := range s.served {
-			names = append(names, served.Name)
+			if served.CanRun() {
+				names = append(names, served.Name)
+			} else {
+				s.missing[served.Name] = served.Reason
+			}
 		}
 		if names != nil {
 			return names, nil
@@ -269,17 +303,36 @@ func (o *rushOptions) names(s *stage) ([]string, error) {
 	return slices.DeleteFunc(lockstrategy.Names(), func(name string) bool { return s.missing[name] != "" }), nil
 }
 
-// promise is the catalogue's for this rush. A target's own word goes first;
-// "" for a strategy that neither makes a promise of.
+// serves refuses a name that the target does not list, where it lists any.
+func (s *stage) serves(name string) error {
+	var names []string
+	for _, served := range s.served {
+		if served.Name == lockstrategy.Resolve(name) {
+			if !served.CanRun() {
+				return fmt.Errorf("strategy %s cannot run there: %s", name, served.Reason)
+			}
+			return nil
+		}
+		names = append(names, served.Name)
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("--strategy %q is not known there; the target has %s", name, strings.Join(names, ", "))
+}
+
+// promise is the catalogue's for this rush. A target's own word goes first; of a
+// strategy that neither knows it is expected that it holds. "" where the
+// catalogue says that a run may show it or not.
 func (o *rushOptions) promise(s *stage, name string) verdict.Verdict {
 	for _, served := range s.served {
 		if promised := served.Promise[string(lockstrategy.Rush)]; served.Name == lockstrategy.Resolve(name) && promised != "" {
 			return promised
 		}
 	}
-	entry, ok := lockstrategy.ByName(name)
+	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	if !ok {
-		return ""
+		return verdict.Holds
 	}
 	if o.processes > 1 {
 		return entry.Promised(lockstrategy.TwoProcesses, s.database)

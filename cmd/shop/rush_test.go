@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,7 +43,7 @@ func TestRush(t *testing.T) {
 		for _, processes := range []string{"1", "2"} {
 			t.Run(engine+"/"+processes, func(t *testing.T) {
 				code, stdout, stderr := exitCode(t, "rush", "--engine", engine, "--processes", processes, "--expect", "--json",
-					"--wait", "1m", "--buy-timeout", "2m", "--lease", "2m") // the race detector is slow, and so may the machine be
+					"--wait", "1m", "--lease", "2m") // the race detector is slow, and so may the machine be
 				if code != 0 {
 					t.Fatalf("exit %d: %s %s", code, stderr, stdout)
 				}
@@ -122,6 +123,10 @@ func TestRushExits(t *testing.T) {
 		{"one buyer", []string{"--strategy", "mutex", "--stock", "1", "--buyers", "1"}, 3, "inconclusive: mutex"},
 		{"an exhibit alone", []string{"--strategy", "none", "--stock", "1", "--buyers", "1", "--expect"}, 3, "inconclusive: none"},
 		{"unknown strategy", []string{"--strategy", "magic"}, 2, "conditional"},
+		{"an empty name", []string{"--strategy", "mutex,"}, 2, "--strategy"},
+		{"a strategy twice", []string{"--strategy", "none,N"}, 2, "twice"},
+		{"all and more", []string{"--strategy", "all,none"}, 2, "--strategy"},
+		{"buyers no number", []string{"--buyers", "many"}, 2, "--buyers"},
 		{"no strategy", []string{"--strategy", "", "--expect"}, 2, "--strategy"},
 		{"unknown engine", []string{"--engine", "magic"}, 2, "embedded"},
 		{"unknown flag", []string{"--magic"}, 2, "--magic"},
@@ -130,9 +135,10 @@ func TestRushExits(t *testing.T) {
 		{"no buyers", []string{"--buyers", "0"}, 2, "--buyers"},
 		{"no processes", []string{"--processes", "0"}, 2, "--processes"},
 		{"bad wait", []string{"--wait", "0s"}, 2, "--wait"},
-		{"buy time-out below the wait", []string{"--buy-timeout", "1s"}, 2, "--wait"},
 		{"bad product", []string{"--product", " "}, 2, "--product"},
 		{"bad target", []string{"--target", "ftp://x"}, 2, "http://host:port"},
+		{"target with a query", []string{"--target", "http://x:1?a=b"}, 2, "http://host:port"},
+		{"target and wait", []string{"--target", "http://127.0.0.1:1", "--wait", "1s"}, 2, "--wait"},
 		{"target and engine", []string{"--target", "http://127.0.0.1:1", "--engine", "local"}, 2, "--engine"},
 		{"target not there", []string{"--target", "http://127.0.0.1:1", "--strategy", "none"}, 2, "refused"},
 		{"bad database URL", []string{"--db", "postgres://x/y"}, 2, "mysql://"},
@@ -204,6 +210,107 @@ func TestRushLost(t *testing.T) {
 		if r := report.Results[0]; code != exitBroken || r.Verdict != verdict.Lost || r.Lost != 20 {
 			t.Errorf("history %v: exit %d, %+v; want 20 lost", history, code, r)
 		}
+	}
+}
+
+// TestRushForeign: a service in any language stands behind --target with three
+// routes; one that is sound is told from those that are not, whatever they say.
+func TestRushForeign(t *testing.T) {
+	const expect = "--expect"
+	for _, c := range []struct {
+		name string
+		shop *foreign
+		code int
+		says string
+	}{
+		{"sound", &foreign{}, 0, "holds"},
+		{"sound, small pages", &foreign{pageLimit: 7}, 0, "holds"},
+		{"sound, no history", &foreign{noHistory: true}, 0, "holds"},
+		{"sells twice what it has", &foreign{oversell: true}, exitBroken, "my-lock was promised as holds and is oversold"},
+		{"adds up wrongly", &foreign{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "is oversold"},
+		{"an audit of nothing", &foreign{audit: `{"stocked":null}`}, exitHarness, "stocked is missing"},
+		{"puts more on sale than asked for", &foreign{stockMore: 50}, exitHarness, "somebody else has restocked"},
+		{"tells every other buyer no, and sells", &foreign{untold: true}, exitBroken, "is leaked"},
+		{"the same, without a history", &foreign{untold: true, noHistory: true}, exitBroken, "is leaked"},
+		{"two units for one", &foreign{units: 2}, exitBroken, "is lost"},
+		{"pages that do not go on", &foreign{pageLimit: 7, stuckPages: true}, exitHarness, "do not go on"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(c.shop)
+			defer server.Close()
+			code, stdout, stderr := exitCode(t, "rush", "--target", server.URL, "--strategy", "my-lock", "--stock", "20", "--buyers", "60", expect)
+			if code != c.code || !strings.Contains(stdout+stderr, c.says) {
+				t.Errorf("exit %d, want %d and %q: %s%s", code, c.code, c.says, stdout, stderr)
+			}
+		})
+	}
+}
+
+// foreign is a service with the three routes that a rush needs, and its faults.
+type foreign struct {
+	oversell   bool   // it never says no
+	audit      string // members of /audit that it gets wrong; null: left out
+	stockMore  int64  // than PUT asked for
+	untold     bool   // of two buyers it tells one that it is sold out, and records the sale
+	noHistory  bool
+	pageLimit  int // records a page at most
+	stuckPages bool
+	units      int64 // a sale takes so many; 0: 1
+
+	mu      sync.Mutex
+	stocked int64
+	left    int64
+	records []map[string]any
+}
+
+func (f *foreign) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	units := max(f.units, 1)
+	switch {
+	case r.URL.Path == "/product/buy":
+		if f.left < units && !f.oversell {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		f.left = max(0, f.left-units)
+		id := len(f.records) + 1
+		f.records = append(f.records, map[string]any{
+			"id": id, "purchaser": r.FormValue("purchaser"), "amount": units, "purchase_time": "2026-11-21T07:48:49.428421",
+		})
+		if f.untold && id%2 == 0 {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"id": id})
+	case r.Method == http.MethodPut:
+		var body struct{ Amount int64 }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		f.stocked = body.Amount + f.stockMore
+		f.left, f.records = f.stocked, nil
+	case r.URL.Path == "/audit":
+		sums := map[string]any{
+			"stocked": f.stocked, "leftover": f.left, "records": len(f.records), "units_sold": int64(len(f.records)) * units,
+		}
+		_ = json.Unmarshal([]byte(f.audit), &sums)
+		_ = json.NewEncoder(w).Encode(sums)
+	case r.URL.Path == "/purchase_history" && !f.noHistory:
+		after, _ := strconv.Atoi(r.FormValue("after"))
+		if f.stuckPages {
+			after = 0
+		}
+		end := len(f.records)
+		if f.pageLimit > 0 {
+			end = min(end, after+f.pageLimit)
+		}
+		page := map[string]any{"records": f.records[after:end], "next": nil}
+		if end < len(f.records) {
+			page["next"] = end
+		}
+		_ = json.NewEncoder(w).Encode(page)
+	default:
+		http.NotFound(w, r)
 	}
 }
 

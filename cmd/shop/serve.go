@@ -19,6 +19,9 @@ import (
 // shutdownPatience is how long running buys may take to finish.
 const shutdownPatience = 10 * time.Second
 
+// errUnfinished: the shop has cut off buyers, which is no clean end.
+var errUnfinished = errors.New("some buys did not finish")
+
 // listening is the one line on stdout that says where the shop serves; `shop
 // rush --processes` reads it from its children.
 const listening = "listening on "
@@ -81,7 +84,7 @@ migrations put 100 apples on sale.`,
 func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return fmt.Errorf("--addr: %w; give a free address such as 127.0.0.1:0", err)
+		return fmt.Errorf("listen: %w; --addr gives another address, such as 127.0.0.1:0", err)
 	}
 	if token == "" && !isLoopback(l.Addr()) {
 		s.log.Warn("SHOP_ADMIN_TOKEN is not set: nobody can restock, since this address is not loopback")
@@ -101,7 +104,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
 	if err := server.Shutdown(patience); err != nil {
-		return fmt.Errorf("some buys did not finish within %s: %w", shutdownPatience, errors.Join(err, server.Close()))
+		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownPatience, errors.Join(err, server.Close()))
 	}
 	return nil
 }
@@ -113,7 +116,7 @@ func (s *shop) server(addr net.Addr, token string) *http.Server {
 		Handler:           s.handler(addr, token),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      s.flags.buyTimeout + 20*time.Second, // a buy that waits in front of a restock and then buys
+		WriteTimeout:      s.flags.settings.Wait + 20*time.Second, // and a COMMIT that hangs
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),

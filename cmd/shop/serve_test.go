@@ -42,7 +42,7 @@ func heldUpBuy(t *testing.T, e *engine.Engine, base string) (bought <-chan respo
 // lets the buy in flight finish, and exits with 0.
 func TestGracefulShutdown(t *testing.T) {
 	e := enginetest.Local(t)
-	serve := shopCommand(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m", "--buy-timeout", "2m"}, serveArgs(e)...)...)
+	serve := shopCommand(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m"}, serveArgs(e)...)...)
 	out, err := serve.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestGracefulShutdown(t *testing.T) {
 // TestMaxInflight: one buy too many is told busy at once, and when to come back.
 func TestMaxInflight(t *testing.T) {
 	e := enginetest.Local(t)
-	base := startServe(t, append(serveArgs(e), "--max-inflight", "1", "--wait", "1m", "--buy-timeout", "2m")...)
+	base := startServe(t, append(serveArgs(e), "--max-inflight", "1", "--wait", "1m")...)
 	bought, letGo := heldUpBuy(t, e, base)
 	r := call(t, http.MethodGet, base+"/product/buy", "", nil)
 	wantProblem(t, r, http.StatusServiceUnavailable, "busy")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/singleflight"
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/audit"
@@ -42,7 +43,8 @@ type shop struct {
 	locks    []purchase.Resetter
 	workers  []purchase.Worker
 	closers  []io.Closer
-	deadline time.Duration // of a readiness check
+	deadline time.Duration // of a server that is asked whether it is there
+	asking   singleflight.Group
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
@@ -63,14 +65,14 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 		}
 		strategies[name] = purchase.NewIdempotent(strategy, e.DB)
 	}
-	s.counter = purchase.NewCounter(purchase.Counter{
+	s.counter = &purchase.Counter{
 		Strategies: strategies, Missing: missing, Resolve: lockstrategy.Resolve,
 		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
 			records, err := purchase.Page(e.DB.WithContext(ctx), name, after, limit)
 			return records, purchase.DatabaseError(ctx, "read the history", err)
 		},
-		Timeout: f.buyTimeout, Seats: make(chan struct{}, f.maxInflight), Watch: s,
-	})
+		Wait: f.settings.Wait, Down: s.databaseDown, Seats: make(chan struct{}, f.maxInflight), Watch: s,
+	}
 	return s
 }
 
@@ -86,7 +88,8 @@ func strategyDeps(e *engine.Engine) lockstrategy.Deps {
 // admin routes ask for elsewhere than on loopback.
 func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r := gin.New()
-	r.UseRawPath = true // a product may be called "a/b", sent as a%2Fb
+	r.RedirectTrailingSlash = false // a redirect would be no problem+json
+	r.UseRawPath = true             // a product may be called "a/b", sent as a%2Fb
 	r.HandleMethodNotAllowed = true
 	r.Use(identify, logRequests(s.log), recoverPanics(s.log), limitBody, problem.CheckQuery)
 	r.NoRoute(func(c *gin.Context) {
@@ -116,7 +119,10 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 // this process is in flight. The locks go first: when their server is down,
 // stock and records are as they were.
 func (s *shop) restock(ctx context.Context, name string, amount int64) error {
-	return s.counter.Closed(ctx, func() error {
+	if err := s.databaseDown(ctx); err != nil { // before the buyers are held back
+		return fmt.Errorf("nothing was restocked: %w", err)
+	}
+	return s.counter.Closed(ctx, name, func() error {
 		for _, lock := range s.locks {
 			if err := lock.Reset(ctx, name); err != nil {
 				return fmt.Errorf("nothing was restocked: %w", err)
@@ -138,6 +144,20 @@ func (s *shop) restock(ctx context.Context, name string, amount int64) error {
 		}
 		return err
 	})
+}
+
+// databaseDown asks the database for a sign of life, for all who want to know at
+// the same time.
+func (s *shop) databaseDown(ctx context.Context) error {
+	_, err, _ := s.asking.Do("database", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.deadline)
+		defer cancel()
+		return nil, s.engine.Admin.WithContext(ctx).Exec("SELECT 1").Error
+	})
+	if err != nil {
+		return &purchase.Unavailable{Server: "database", Err: err}
+	}
+	return nil
 }
 
 // work starts what the strategies do beside the buys; stop ends it and waits,

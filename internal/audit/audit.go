@@ -55,9 +55,14 @@ func Read(ctx context.Context, db *gorm.DB, name string) (Report, error) {
 		return Report{}, purchase.DatabaseError(ctx, "audit", err)
 	}
 	r.Stocked, r.Leftover = p.Stocked, p.Amount
+	return r.Sums(), nil
+}
+
+// Sums returns r with Oversold and Drift computed from its counts.
+func (r Report) Sums() Report {
 	r.Oversold = max(0, r.UnitsSold-r.Stocked)
 	r.Drift = r.UnitsSold + r.Leftover - r.Stocked
-	return r, nil
+	return r
 }
 
 // Evidence is what a run saw beside the books.

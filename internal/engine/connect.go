@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,6 +53,10 @@ func (e *Engine) connect(ctx context.Context) error {
 // told what is down and not that others were before it.
 func openRedis(address string, wait time.Duration, contextTimeout bool) (*redis.Client, error) {
 	o, err := redis.ParseURL(address)
+	var unreadable *url.Error
+	if errors.As(err, &unreadable) { // its text would show the password
+		err = unreadable.Err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; give redis://[:password@]host:6379", err)
 	}

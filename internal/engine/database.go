@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +30,7 @@ var errURL = errors.New("give mysql://user:password@host:3306/database, or sqlit
 // must not stand in line behind them or be cut off by their time-outs.
 func (e *Engine) openDB(ctx context.Context) error {
 	u, err := url.Parse(e.URLs.DB)
-	if err != nil {
+	if err != nil { // its text would show the password
 		return fmt.Errorf("not a URL; %w", errURL)
 	}
 	switch u.Scheme {
@@ -43,6 +45,12 @@ func (e *Engine) openDB(ctx context.Context) error {
 func (e *Engine) openSQLite(u *url.URL) (err error) {
 	if u.Host != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || u.RawQuery != "" {
 		return fmt.Errorf("%s names no file; %w", e.URLs.DB, errURL)
+	}
+	if info, err := os.Stat(filepath.Dir(u.Path)); err != nil || !info.IsDir() {
+		return fmt.Errorf("there is no folder %s; %w", filepath.Dir(u.Path), errURL)
+	}
+	if info, err := os.Stat(u.Path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder; %w", u.Path, errURL)
 	}
 	// WAL lets readers read beside a writer; a second writer waits up to
 	// busy_timeout in SQLite's own back-off.

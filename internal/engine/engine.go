@@ -90,10 +90,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		err = fmt.Errorf("unknown engine %q; there are %s and %s", c.Name, Embedded, Local)
 	}
 	if err == nil {
-		err = e.connect(ctx)
-	}
-	if err == nil {
-		err = e.ping(ctx)
+		err = e.reach(ctx)
 	}
 	if err == nil {
 		err = e.Migrate(ctx)
@@ -102,6 +99,20 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
+}
+
+// reachPatience is how long the servers may take to answer at all: a port that
+// accepts and says nothing is a wrong address.
+const reachPatience = 15 * time.Second
+
+// reach connects, and asks each server once.
+func (e *Engine) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+	defer cancel()
+	if err := e.connect(ctx); err != nil {
+		return err
+	}
+	return e.ping(ctx)
 }
 
 // Close closes the connections and ends what Open started, last first.
@@ -182,15 +193,18 @@ func (e *Engine) alone(ctx context.Context, fn func() error) error {
 	defer conn.Close()
 	// The lock is the server's, its name this database's.
 	var got sql.NullInt64
-	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT('shop migrate ', DATABASE()), 60)").Scan(&got); err != nil {
+	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+migrateLock+", 60)").Scan(&got); err != nil {
 		return fmt.Errorf("lock for migrating: %w", err)
 	}
 	if got.Int64 != 1 {
 		return errors.New("another process has been migrating this database for 60 s")
 	}
-	defer conn.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(CONCAT('shop migrate ', DATABASE()))")
+	defer conn.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK("+migrateLock+")")
 	return fn()
 }
+
+// migrateLock is a name of the server's, of at most 64 characters.
+const migrateLock = "CONCAT('shop migrate ', MD5(DATABASE()))"
 
 // Check asks all servers at once whether they answer before ctx ends, and
 // returns what is wrong by server. Of the Redlock nodes a majority is enough.

@@ -47,6 +47,8 @@ func TestBadURL(t *testing.T) {
 		{"sqlite:shop.db", "names no file"},
 		{"sqlite://", "names no file"},
 		{"sqlite:///tmp/x.db?mode=ro", "names no file"},
+		{"sqlite:///nowhere/x.db", "no folder"},
+		{"sqlite:///tmp", "is a folder"},
 		{"mysql://a:b@/shop", "names no host"},
 		{"mysql://a:b@127.0.0.1:1", "names no database"},
 		{"mysql://a:b@127.0.0.1:1/shop?tls=magic", "magic"},

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/problem"
 )
 
 const (
@@ -100,13 +101,14 @@ func (h *Hub) Events() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := h.join()
 		if p == nil {
-			http.Error(w, fmt.Sprintf("%d live pages are open, as many as the shop serves", maxPages), http.StatusServiceUnavailable)
+			w.Header().Set("Retry-After", "10")
+			problem.Reply(w, http.StatusServiceUnavailable, "failed", fmt.Sprintf("%d live pages are open, as many as the shop serves", maxPages))
 			return
 		}
 		defer h.leave(p)
 		stream := http.NewResponseController(w)
 		if err := stream.SetWriteDeadline(time.Time{}); err != nil { // the server's is for answers, not for streams
-			http.Error(w, "this server cannot stream", http.StatusInternalServerError)
+			problem.Reply(w, http.StatusInternalServerError, "failed", "this server cannot stream")
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -429,16 +429,25 @@ func (d Deps) absent(server, configure string) string {
 	return configure
 }
 
-// Build constructs the strategies whose servers d has, by name, and says of
-// the others why not.
-func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]string) {
-	built, missing = map[string]purchase.Strategy{}, map[string]string{}
+// AllMissing says of each strategy that d lacks a server for why it cannot run.
+func AllMissing(d Deps) map[string]string {
+	missing := map[string]string{}
 	for _, e := range All() {
 		if why := e.Missing(d); why != "" {
 			missing[e.Name] = why
-			continue
 		}
-		built[e.Name] = e.New(d)
+	}
+	return missing
+}
+
+// Build constructs the strategies whose servers d has, by name, and says of
+// the others why not. A strategy that is an io.Closer must be closed.
+func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]string) {
+	built, missing = map[string]purchase.Strategy{}, AllMissing(d)
+	for _, e := range All() {
+		if missing[e.Name] == "" {
+			built[e.Name] = e.New(d)
+		}
 	}
 	return built, missing
 }

@@ -17,6 +17,7 @@ package lockstrategy
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -56,9 +57,13 @@ func (r *redisLocker) Lock(ctx context.Context, product string) (Lease, error) {
 	err := r.poller.obtain(ctx, product, func() (bool, error) {
 		var err error
 		asked = time.Now()
-		lock, err = r.locks.Obtain(ctx, r.key(product), r.ttl, nil) // nil: one try
+		token := rand.Text()
+		lock, err = r.locks.Obtain(ctx, r.key(product), r.ttl, &redislock.Options{Token: token}) // one try
 		if errors.Is(err, redislock.ErrNotObtained) {
 			return false, nil
+		}
+		if err != nil {
+			go r.undo(asked, r.key(product), token)
 		}
 		return err == nil, serverError("redis", err)
 	})
@@ -66,6 +71,21 @@ func (r *redisLocker) Lock(ctx context.Context, product string) (Lease, error) {
 		return nil, err
 	}
 	return &redisLease{lock, product, asked, r.poller}, nil
+}
+
+// deleteOwn is the release of the source, for a lock whose grant was not heard of.
+var deleteOwn = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
+
+// undo takes back a try whose answer was lost: a Redis that hung may still have
+// it before it, and would then grant the lock to a buyer who has gone. It is
+// given up when the lease would have run out by itself.
+func (r *redisLocker) undo(asked time.Time, key, token string) {
+	for time.Since(asked) < r.ttl {
+		if deleteOwn.Run(context.Background(), r.redis, []string{key}, token).Err() == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // Reset deletes the key, whoever holds it.

@@ -33,15 +33,22 @@ const RequestIDHeader = "X-Request-Id"
 // Write ends the request with a problem. The detail becomes one line: joined
 // errors have one each.
 func Write(c *gin.Context, status int, outcome, detail string) {
+	c.Abort()
+	Reply(c.Writer, status, outcome, detail)
+}
+
+// Reply is Write for a plain http.Handler.
+func Reply(w http.ResponseWriter, status int, outcome, detail string) {
 	body, err := json.Marshal(Details{
 		Type: "about:blank", Title: http.StatusText(status), Status: status,
-		Detail: strings.ReplaceAll(detail, "\n", "; "), Outcome: outcome, RequestID: c.Writer.Header().Get(RequestIDHeader),
+		Detail: strings.ReplaceAll(detail, "\n", "; "), Outcome: outcome, RequestID: w.Header().Get(RequestIDHeader),
 	})
 	if err != nil { // strings and an int do not fail to marshal
 		panic(err)
 	}
-	c.Abort()
-	c.Data(status, ContentType, body)
+	w.Header().Set("Content-Type", ContentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client has gone
 }
 
 // CheckQuery refuses a query that cannot be read as a whole, or that says one

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -113,9 +114,10 @@ func restockAmount(r *http.Request) (int64, error) {
 	return *body.Amount, nil
 }
 
-// ReadJSON decodes a body that must be one JSON object in UTF-8, with no member
-// that v does not have and none that is null: a misspelt "amout", or an amount
-// that a program left empty, is an error and not the default.
+// ReadJSON decodes a body that must be one JSON object in UTF-8, each member of
+// which v has by exactly that name, once, and not null: a misspelt "amout", a
+// second "amount" or one that a program left empty is an error and not the
+// default. encoding/json takes all of these.
 func ReadJSON(r *http.Request, v any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -124,19 +126,40 @@ func ReadJSON(r *http.Request, v any) error {
 	if !utf8.Valid(body) {
 		return errors.New("the body is not UTF-8")
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil || members == nil {
-		return errors.Join(errors.New("the body is not one JSON object"), err)
-	}
-	for name, value := range members {
-		if string(value) == "null" {
-			return fmt.Errorf("%s is null; leave it out or give it a value", name)
-		}
+	if err := checkMembers(body); err != nil {
+		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		return fmt.Errorf("the body is not the JSON that this route takes: %w", err)
+	}
+	return nil
+}
+
+func checkMembers(body []byte) error {
+	notOne := errors.New("the body is not one JSON object")
+	if !json.Valid(body) || bytes.TrimSpace(body)[0] != '{' {
+		return notOne
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	seen := map[string]bool{}
+	for _, err := d.Token(); d.More(); { // the token is the brace
+		name, wrong := d.Token()
+		var value json.RawMessage
+		if err = errors.Join(err, wrong, d.Decode(&value)); err != nil {
+			return errors.Join(notOne, err)
+		}
+		member, _ := name.(string)
+		switch {
+		case seen[member]:
+			return fmt.Errorf("%s is there twice", member)
+		case member != strings.ToLower(member): // encoding/json would take it for the lower one
+			return fmt.Errorf("%q is not known", member)
+		case string(value) == "null":
+			return fmt.Errorf("%s is null; leave it out or give it a value", member)
+		}
+		seen[member] = true
 	}
 	return nil
 }

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -42,20 +44,51 @@ type Counter struct {
 	Missing    map[string]string        // strategies that cannot run here, and why
 	Resolve    func(lock string) string // what stands in ?lock= to a strategy's name
 	History    func(ctx context.Context, productName string, after int64, limit int) ([]Record, error)
-	Timeout    time.Duration // of one buy
-	Seats      chan struct{} // as many buys may be in flight as it has capacity
-	Watch      Watcher
+	Wait       time.Duration // how long a buy may take, but for its COMMIT
+	// Down says what is wrong with the database, which a buyer who has waited in
+	// vain cannot tell from a line that is too long.
+	Down  func(ctx context.Context) error
+	Seats chan struct{} // as many buys may be in flight as it has capacity
+	Watch Watcher
 
-	open *semaphore.Weighted // of weight everybody; each buy has 1 of it
+	mu    sync.Mutex
+	doors map[string]*door // of the products that somebody buys or restocks now
+}
+
+// A door is passed by the buys of one product, and closed by its restock.
+type door struct {
+	*semaphore.Weighted     // of weight everybody; each buy has 1 of it
+	users               int // guarded by Counter.mu
 }
 
 // everybody is more than there are buys in flight.
 const everybody = 1 << 40
 
-// NewCounter completes what k says.
-func NewCounter(k Counter) *Counter {
-	k.open = semaphore.NewWeighted(everybody)
-	return &k
+// through runs fn with so much of the product's door.
+func (k *Counter) through(ctx context.Context, productName string, weight int64, fn func() error) error {
+	k.mu.Lock()
+	d := k.doors[productName]
+	if d == nil {
+		d = &door{Weighted: semaphore.NewWeighted(everybody)}
+		if k.doors == nil {
+			k.doors = map[string]*door{}
+		}
+		k.doors[productName] = d
+	}
+	d.users++
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if d.users--; d.users == 0 {
+			delete(k.doors, productName)
+		}
+	}()
+	if err := d.Acquire(ctx, weight); err != nil {
+		return fmt.Errorf("wait for a restock, or for the buys before it: %w", context.Cause(ctx))
+	}
+	defer d.Release(weight)
+	return fn()
 }
 
 // A Watcher is told of each buy, for metrics and the live page. called is
@@ -74,15 +107,11 @@ func (k *Counter) Routes(r gin.IRouter) {
 	r.GET("/purchase_history", k.history)
 }
 
-// Closed runs fn while no buy of this process is in flight; buyers who come
-// meanwhile wait, within the time limit of a buy. A restock in the middle of a
-// sale would be overwritten by it.
-func (k *Counter) Closed(ctx context.Context, fn func() error) error {
-	if err := k.open.Acquire(ctx, everybody); err != nil {
-		return fmt.Errorf("wait for the buys in flight: %w", context.Cause(ctx))
-	}
-	defer k.open.Release(everybody)
-	return fn()
+// Closed runs fn while no buy of the product by this process is in flight; buyers
+// who come meanwhile wait. A restock in the middle of a sale would be
+// overwritten by it.
+func (k *Counter) Closed(ctx context.Context, productName string, fn func() error) error {
+	return k.through(ctx, productName, everybody, fn)
 }
 
 type receiptJSON struct {
@@ -128,22 +157,22 @@ func (k *Counter) buy(c *gin.Context) {
 }
 
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, k.Timeout, fmt.Errorf("%w of %s", errTimeLimit, k.Timeout))
+	waiting, cancel := context.WithTimeoutCause(ctx, k.Wait, ErrBusy)
 	defer cancel()
 	called := time.Now()
 	k.Watch.Called(name, order)
-	receipt, err := k.inside(ctx, strategy, order)
+	var receipt Receipt
+	err := k.through(waiting, order.Product, 1, func() (err error) {
+		receipt, err = strategy.Buy(waiting, order)
+		return err
+	})
+	if waiting.Err() != nil && OutcomeOf(err) == Busy {
+		if down := k.Down(ctx); down != nil {
+			err = down
+		}
+	}
 	k.Watch.Returned(name, order, receipt, OutcomeOf(err), called)
 	return receipt, err
-}
-
-// inside waits until no restock is under way, and buys.
-func (k *Counter) inside(ctx context.Context, strategy Strategy, order Order) (Receipt, error) {
-	if err := k.open.Acquire(ctx, 1); err != nil {
-		return Receipt{}, fmt.Errorf("%w for the end of a restock: %w", ErrBusy, context.Cause(ctx))
-	}
-	defer k.open.Release(1)
-	return strategy.Buy(ctx, order)
 }
 
 // refuse answers a lock= that cannot be served.
@@ -155,9 +184,6 @@ func (k *Counter) refuse(c *gin.Context, name string) {
 	problem.Invalid(c, fmt.Sprintf("strategy %q is not known; GET /strategies lists them", name))
 }
 
-// errTimeLimit: a server hangs, or the shop is far too slow.
-var errTimeLimit = errors.New("the buy did not end within its time limit")
-
 // errInvalid: the request asks for something impossible.
 var errInvalid = errors.New("bad request")
 
@@ -166,7 +192,15 @@ var errInvalid = errors.New("bad request")
 // routes (problem.CheckQuery).
 func readOrder(r *http.Request) (o Order, lock string, err error) {
 	query := r.URL.Query()
-	o = Order{Product: DefaultProduct, Purchaser: query.Get("purchaser"), Amount: 1, IdempotencyKey: r.Header.Get("Idempotency-Key")}
+	o = Order{Product: DefaultProduct, Purchaser: query.Get("purchaser"), Amount: 1}
+	switch keys := r.Header.Values("Idempotency-Key"); {
+	case len(keys) > 1:
+		return o, "", fmt.Errorf("%w: there are %d headers Idempotency-Key; send one", errInvalid, len(keys))
+	case len(keys) == 1 && keys[0] == "":
+		return o, "", fmt.Errorf("%w: Idempotency-Key is empty; leave it out or give it a value", errInvalid)
+	case len(keys) == 1:
+		o.IdempotencyKey = keys[0]
+	}
 	if query.Has("product") {
 		o.Product = query.Get("product")
 	}
@@ -195,7 +229,7 @@ func readBody(r *http.Request, o *Order, lock *string) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); media != "application/json" {
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
 		// Load tools send a body-less POST with a form's content type.
 		if rest, err := io.ReadAll(r.Body); err != nil || len(rest) > 0 {
 			return errors.Join(errors.New("the body must be application/json"), err)
@@ -283,7 +317,7 @@ func WriteError(c *gin.Context, err error) {
 		status = http.StatusNotFound
 	case errors.Is(err, ErrKeyReused):
 		status = http.StatusUnprocessableEntity
-	case errors.As(err, &down), errors.Is(err, errTimeLimit), errors.Is(err, context.Canceled):
+	case errors.As(err, &down), errors.Is(err, context.Canceled):
 		status = http.StatusServiceUnavailable
 	}
 	if status == http.StatusServiceUnavailable {

@@ -37,7 +37,9 @@ func KindOf(err error) Kind {
 			return Contended
 		case 1062: // ER_DUP_ENTRY
 			return Duplicate
-		case 1040, 1053, 1927: // ER_CON_COUNT_ERROR, ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED
+		case 1040, 1203, 1226, // too many connections: ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
+			1053, 1927, // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED
+			1290, 1836: // read-only, after a failover: ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE
 			return Down
 		}
 		return Other
@@ -51,7 +53,7 @@ func KindOf(err error) Kind {
 			if lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
 				return Duplicate
 			}
-		case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
+		case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY:
 			return Down
 		}
 		return Other

@@ -13,7 +13,8 @@ const beat = 5 * time.Millisecond
 // that is busy with something else.
 type pulse struct {
 	mu      sync.Mutex
-	stall   time.Duration
+	stall   time.Duration // in all
+	gap     time.Duration // the longest at once
 	last    time.Time
 	stopped chan struct{}
 	all     sync.WaitGroup
@@ -42,6 +43,7 @@ func (p *pulse) look() {
 	now := time.Now()
 	if late := now.Sub(p.last) - beat; late > beat {
 		p.stall += late
+		p.gap = max(p.gap, late)
 	}
 	p.last = now
 }
@@ -52,6 +54,14 @@ func (p *pulse) stalled() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stall
+}
+
+// longest is the longest time lost at once.
+func (p *pulse) longest() time.Duration {
+	p.look()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gap
 }
 
 func (p *pulse) stop() {

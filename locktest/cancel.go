@@ -152,7 +152,8 @@ func spin(d time.Duration) {
 // errLeft: the lock is free, and yet cannot be had.
 var errLeft = errors.New("the lock was left without a holder")
 
-// next takes the free lock and gives it back. It must not take half a TTL.
+// next takes the free lock and gives it back. That must not take half a TTL,
+// and not half a second: a lock without a holder is had when its TTL ends.
 func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
 	begin, before := time.Now(), tr.pulse.stalled()
 	lease, err := c.Lock(ctx, tr.name)
@@ -160,7 +161,7 @@ func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
 	if err != nil {
 		return took, errors.Join(errLeft, err)
 	}
-	if tr.s.TTL > 0 && took > tr.s.TTL/2+grace+tr.pulse.stalled()-before {
+	if tr.s.TTL > 0 && took > min(tr.s.TTL/2, 2*grace)+tr.pulse.stalled()-before {
 		err = errLeft
 	}
 	return took, errors.Join(err, lease.Unlock(ctx))

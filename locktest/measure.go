@@ -222,8 +222,11 @@ func ready(ctx context.Context, s Subject, t task) (Client, error) {
 
 // contend lets the task's contenders ask until its time is over.
 func contend(ctx context.Context, c Client, t task) (tally, error) {
-	short, cancel := context.WithTimeout(ctx, t.For)
+	// No deadline: some locks cut their lease short by it.
+	short, cancel := context.WithCancel(ctx)
 	defer cancel()
+	timer := time.AfterFunc(t.For, cancel)
+	defer timer.Stop()
 	var (
 		all    sync.WaitGroup
 		mu     sync.Mutex

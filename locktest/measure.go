@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -21,8 +22,17 @@ type Load struct {
 
 // Figures are what a Load came to.
 type Figures struct {
-	Handovers          int // grants, in all
+	Grants          int // how often the lock was had
+	GrantsPerSecond float64
+	// Handovers are the grants to another contender than the one before. A
+	// holder that unlocks and has the lock again at once, past all who wait,
+	// has got a grant and handed nothing over.
+	Handovers          int
 	HandoversPerSecond float64
+	// Overlaps are the grants that began before the holder before called
+	// Unlock, by the clock of the machine: 0 of a lock that excludes, as long
+	// as nobody sets the clock.
+	Overlaps int
 	// Waits are from asking to having. One that the end of the run cut off
 	// counts with what it had lasted, so that who is never served shows.
 	MedianWait, P99Wait, LongestWait time.Duration
@@ -68,10 +78,7 @@ func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
 	for _, c := range crews {
 		c.begin()
 	}
-	var (
-		f     Figures
-		waits []time.Duration
-	)
+	var tallies []tally
 	for i, c := range crews {
 		got, collectErr := c.collect()
 		if collectErr != nil {
@@ -79,10 +86,7 @@ func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
 			cancel()
 			continue
 		}
-		f.Handovers += got.Grants
-		f.ByProcess = append(f.ByProcess, got.Grants)
-		f.HandoversPerSecond += float64(got.Grants) / got.Took.Seconds()
-		waits = append(waits, got.Waits...)
+		tallies = append(tallies, got)
 	}
 	if err != nil {
 		return Figures{}, err
@@ -91,10 +95,44 @@ func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
 	if err != nil {
 		return Figures{}, err
 	}
+	f := count(tallies)
 	f.CommandsPerHandover = (after - before) / float64(f.Handovers)
+	return f, nil
+}
+
+// count adds up what the processes did. Their grants are put in order by the
+// wall clock, which all processes of a machine share.
+func count(tallies []tally) Figures {
+	var (
+		f      Figures
+		waits  []time.Duration
+		grants []grant
+		took   time.Duration
+	)
+	for process, t := range tallies {
+		f.ByProcess = append(f.ByProcess, len(t.Grants))
+		waits = append(waits, t.Waits...)
+		took = max(took, t.Took)
+		for _, g := range t.Grants {
+			g.Contender = g.Contender*len(tallies) + process
+			grants = append(grants, g)
+		}
+	}
+	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Had, b.Had) })
+	for i, g := range grants {
+		if i > 0 && g.Contender != grants[i-1].Contender {
+			f.Handovers++
+		}
+		if i > 0 && g.Had < grants[i-1].Left {
+			f.Overlaps++
+		}
+	}
+	f.Grants = len(grants)
+	f.GrantsPerSecond = float64(f.Grants) / took.Seconds()
+	f.HandoversPerSecond = float64(f.Handovers) / took.Seconds()
 	slices.Sort(waits)
 	f.MedianWait, f.P99Wait, f.LongestWait = at(waits, 0.5), at(waits, 0.99), at(waits, 1)
-	return f, nil
+	return f
 }
 
 // commands is NaN without the hook.
@@ -107,9 +145,13 @@ func (s Subject) commands(ctx context.Context) (float64, error) {
 }
 
 // Median takes each figure's median over several runs: a run in which the
-// machine was busy with something else does not show. ByProcess is left out.
+// machine was busy with something else does not show. Of Overlaps it takes the
+// most; ByProcess is left out. It panics when there are no runs.
 func Median(runs []Figures) Figures {
 	return Figures{
+		Grants:              median(runs, func(f Figures) int { return f.Grants }),
+		GrantsPerSecond:     median(runs, func(f Figures) float64 { return f.GrantsPerSecond }),
+		Overlaps:            slices.MaxFunc(runs, func(a, b Figures) int { return cmp.Compare(a.Overlaps, b.Overlaps) }).Overlaps,
 		Handovers:           median(runs, func(f Figures) int { return f.Handovers }),
 		HandoversPerSecond:  median(runs, func(f Figures) float64 { return f.HandoversPerSecond }),
 		MedianWait:          median(runs, func(f Figures) time.Duration { return f.MedianWait }),
@@ -147,9 +189,16 @@ type task struct {
 
 // A tally is what one process did.
 type tally struct {
-	Grants int
+	Grants []grant
 	Took   time.Duration
 	Waits  []time.Duration
+}
+
+// A grant is one time that a contender had the lock: from Lock's return to the
+// call of Unlock, in ns since 1970.
+type grant struct {
+	Contender int
+	Had, Left int64
 }
 
 // A crew is one process's contenders. begin lets them ask; collect waits for
@@ -234,16 +283,16 @@ func contend(ctx context.Context, c Client, t task) (tally, error) {
 		failed firstError
 		begin  = time.Now()
 	)
-	for range t.Contenders {
+	for i := range t.Contenders {
 		all.Go(func() {
-			grants, waits, err := contender(ctx, short, c, t)
+			grants, waits, err := contender(ctx, short, c, t, i)
 			if err != nil {
 				failed.set(err)
 				cancel()
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			sum.Grants += grants
+			sum.Grants = append(sum.Grants, grants...)
 			sum.Waits = append(sum.Waits, waits...)
 		})
 	}
@@ -254,23 +303,26 @@ func contend(ctx context.Context, c Client, t task) (tally, error) {
 }
 
 // contender asks until short ends; what it holds then it gives back under ctx.
-func contender(ctx, short context.Context, c Client, t task) (grants int, waits []time.Duration, err error) {
+func contender(ctx, short context.Context, c Client, t task, id int) (grants []grant, waits []time.Duration, err error) {
 	for short.Err() == nil {
 		asked := time.Now()
 		lease, err := c.Lock(short, t.Name)
-		waits = append(waits, time.Since(asked))
+		had := time.Now()
+		waits = append(waits, had.Sub(asked))
 		if err != nil {
 			if short.Err() == nil {
 				return grants, waits, fmt.Errorf("lock: %w", err)
 			}
 			break
 		}
-		grants++
 		if t.Section > 0 {
 			time.Sleep(t.Section)
 		}
 		ended := short.Err() != nil
-		if err := lease.Unlock(ctx); err != nil && !ended { // a lease may end with the context of its Lock
+		if !ended { // the lease may end with the context of its Lock, as this run does
+			grants = append(grants, grant{Contender: id, Had: had.UnixNano(), Left: time.Now().UnixNano()})
+		}
+		if err := lease.Unlock(ctx); err != nil && !ended {
 			return grants, waits, fmt.Errorf("unlock: %w", err)
 		}
 	}

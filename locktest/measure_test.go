@@ -64,7 +64,7 @@ func TestMeasureHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Handovers < 8 || f.HandoversPerSecond <= 0 || len(f.ByProcess) != 1 || f.ByProcess[0] != f.Handovers {
+	if f.Handovers < 8 || f.HandoversPerSecond <= 0 || len(f.ByProcess) != 1 || f.ByProcess[0] != f.Grants || f.Handovers >= f.Grants || f.Overlaps != 0 {
 		t.Errorf("%+v: want some hand-overs", f)
 	}
 	if f.LongestWait < f.P99Wait || f.P99Wait < f.MedianWait || f.MedianWait <= 0 {
@@ -72,6 +72,18 @@ func TestMeasureHere(t *testing.T) {
 	}
 	if f.CommandsPerHandover < 2 || f.CommandsPerHandover > 2.5 { // ask, unlock; a few hung up at the end
 		t.Errorf("%.2f commands per hand-over, want about 2", f.CommandsPerHandover)
+	}
+}
+
+// TestMeasureOverlaps: two holders at once show.
+func TestMeasureOverlaps(t *testing.T) {
+	s := newMemory(time.Minute, noExclusion).subject()
+	f, err := locktest.Measure(t.Context(), s, locktest.Load{Contenders: 4, Processes: 1, Section: time.Millisecond, For: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Overlaps == 0 {
+		t.Errorf("%+v: want overlaps of a lock that does not exclude", f)
 	}
 }
 
@@ -87,6 +99,9 @@ func TestMeasureStarving(t *testing.T) {
 	if f.LongestWait < period/2 {
 		t.Errorf("%+v: want a longest wait of nearly %s", f, period)
 	}
+	if f.Grants == 0 {
+		t.Errorf("%+v: want grants", f)
+	}
 }
 
 // TestMeasureProcesses: four child processes share one lock.
@@ -101,7 +116,7 @@ func TestMeasureProcesses(t *testing.T) {
 	for _, n := range f.ByProcess {
 		sum += n
 	}
-	if len(f.ByProcess) != 4 || sum != f.Handovers || sum == 0 {
+	if len(f.ByProcess) != 4 || sum != f.Grants || sum == 0 || f.Overlaps != 0 {
 		t.Errorf("%+v: want hand-overs of four processes", f)
 	}
 	if !math.IsNaN(f.CommandsPerHandover) {

@@ -20,6 +20,8 @@ type kind struct {
 	// keys are where the lock is: one key, or several of which a majority is
 	// needed.
 	keys func(name string) []string
+	// queue is the list of those who wait; nil where the server has none.
+	queue func(name string) string
 
 	// What its documentation claims.
 	renews, signalsLoss, fair bool

@@ -41,7 +41,7 @@ func (s *server) close() error {
 
 // subject is the kind on this server. ttl 0: the kind's default.
 func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
-	return locktest.Subject{
+	subject := locktest.Subject{
 		Name: k.name, Spec: k.name + "@" + s.redis.Addr,
 		Connect: func(context.Context) (locktest.Client, error) { return k.connect(s.redis.Addr, ttl) },
 		TTL:     ttl,
@@ -54,6 +54,13 @@ func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 		Freeze:    s.freeze,
 		Commands:  s.commands,
 	}
+	if k.queue != nil {
+		subject.Waiting = func(ctx context.Context, name string) (int, error) {
+			n, err := s.rdb.LLen(ctx, k.queue(name)).Result()
+			return int(n), err
+		}
+	}
+	return subject
 }
 
 // remaining is what the majority of the keys has left.

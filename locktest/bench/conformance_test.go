@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // ttl of the leases here.
-const ttl = time.Second
+const ttl = 2 * time.Second
 
 func newServer(t *testing.T) *server {
 	t.Helper()

@@ -34,7 +34,7 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 	if err := tr.queued(ctx, 1, 50*time.Millisecond); err != nil {
 		return breaks("%v", err)
 	}
-	begin, before := time.Now(), tr.pulse.stalled()
+	begin := time.Now()
 	hangUp()
 	var given error
 	select {
@@ -49,7 +49,7 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 	if given == nil {
 		return breaks("a waiter that hung up was given the lock, and the holder had not unlocked")
 	}
-	if took > grace+tr.pulse.stalled()-before {
+	if took > grace+tr.pulse.late() {
 		return breaks("a waiter that hung up returned after %s", round(took))
 	}
 	if err := holder.Unlock(ctx); err != nil {
@@ -163,13 +163,13 @@ var errLeft = errors.New("the lock was left without a holder")
 // next takes the free lock and gives it back. That must not take half a TTL,
 // and not half a second: a lock without a holder is had when its TTL ends.
 func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
-	begin, before := time.Now(), tr.pulse.stalled()
+	begin := time.Now()
 	lease, err := c.Lock(ctx, tr.name)
 	took := time.Since(begin)
 	if err != nil {
 		return took, errors.Join(errLeft, err)
 	}
-	if tr.s.TTL > 0 && took > min(tr.s.TTL/2, 2*grace)+tr.pulse.stalled()-before {
+	if tr.s.TTL > 0 && took > min(tr.s.TTL/2, 2*grace)+tr.pulse.late() {
 		err = errLeft
 	}
 	return took, errors.Join(err, lease.Unlock(ctx))
@@ -193,7 +193,7 @@ func noLeak(ctx context.Context, tr *trial) Result {
 		if err == nil {
 			return holds("three clients came and went, and left nothing")
 		}
-		if ctx.Err() != nil || time.Since(begin) > 5*time.Second+tr.pulse.stalled() {
+		if ctx.Err() != nil || time.Since(begin) > 5*time.Second+tr.pulse.late() {
 			return breaks("%.600v", err)
 		}
 	}

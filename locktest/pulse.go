@@ -8,13 +8,12 @@ import (
 // beat is how often a pulse looks at the clock.
 const beat = 5 * time.Millisecond
 
-// A pulse adds up the time that this process was not given the CPU. A bound
-// on a lock's time is lengthened by it, so that no verdict hangs on a machine
+// A pulse sees how long this process was not given the CPU at once. A bound on
+// a lock's time is lengthened by it, so that no verdict hangs on a machine
 // that is busy with something else.
 type pulse struct {
 	mu      sync.Mutex
-	stall   time.Duration // in all
-	gap     time.Duration // the longest at once
+	gap     time.Duration // the longest
 	last    time.Time
 	stopped chan struct{}
 	all     sync.WaitGroup
@@ -42,19 +41,14 @@ func (p *pulse) look() {
 	defer p.mu.Unlock()
 	now := time.Now()
 	if late := now.Sub(p.last) - beat; late > beat {
-		p.stall += late
 		p.gap = max(p.gap, late)
 	}
 	p.last = now
 }
 
-// stalled is the time lost so far.
-func (p *pulse) stalled() time.Duration {
-	p.look()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stall
-}
+// late is how late an event may be for want of the CPU: once when it is due
+// and once when it is seen.
+func (p *pulse) late() time.Duration { return 2 * p.longest() }
 
 // longest is the longest time lost at once.
 func (p *pulse) longest() time.Duration {

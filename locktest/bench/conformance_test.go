@@ -12,6 +12,7 @@ import (
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/rueidis/rueidislock"
 
 	"github.com/oversell/oversell/locktest"
 )
@@ -191,6 +192,58 @@ func TestRueidislockUnlockIsSilent(t *testing.T) {
 		if r := c.Examine(t.Context(), srv.subject(k, ttl)); !strings.Contains(r.Why, "said nothing and left") {
 			t.Error(r)
 		}
+	}
+}
+
+// TestRueidislockNoLoop: an attempt that the server answers later than
+// TryNextAfter, 20 ms, is taken back. With NoLoopTracking nobody tells the
+// waiter of that, and it sleeps on beside a free lock; without it wakes.
+func TestRueidislockNoLoop(t *testing.T) {
+	for name, c := range map[string]struct {
+		option rueidislock.LockerOption
+		sleeps bool
+	}{
+		"default":             {rueidislockDefault, false},
+		"one key":             {rueidislockOneKey, false},
+		"NoLoopTracking":      {rueidislock.LockerOption{NoLoopTracking: true}, true},
+		"one key, no looping": {rueidislock.LockerOption{NoLoopTracking: true, KeyMajority: 1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := newServer(t)
+			client, err := rueidislockKind(name, c.option).connect(srv.redis.Addr, ttl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			warm, err := client.Lock(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := warm.Unlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			thaw, err := srv.freeze(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 4*ttl)
+			defer cancel()
+			answer := make(chan error, 1)
+			go func() {
+				l, err := client.Lock(ctx, "a")
+				if err == nil {
+					err = l.Unlock(ctx)
+				}
+				answer <- err
+			}()
+			time.Sleep(500 * time.Millisecond) // the server is silent for longer than TryNextAfter
+			if err := thaw(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-answer; (err != nil) != c.sleeps {
+				t.Errorf("%v; sleeps on: want %t", err, c.sleeps)
+			}
+		})
 	}
 }
 

@@ -1,7 +1,7 @@
 // Command bench measures locks over one Redis of its own, with contenders in
 // child processes, and prints the table of docs/locks.md.
 //
-//	go run . -markdown          # about 5 minutes
+//	go run . -markdown          # about 6 minutes
 //	go run . -quick             # about 20 seconds
 //	go run . -only redislock    # locks whose name begins so
 //

@@ -14,7 +14,7 @@ import (
 var (
 	rueidislockDefault = rueidislock.LockerOption{}                    // three keys, of which two are needed; 5 s
 	rueidislockSETPX   = rueidislock.LockerOption{FallbackSETPX: true} // the TTL by the server's clock, not by the client's
-	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1, NoLoopTracking: true}
+	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1}      // where the others keep it, too
 )
 
 // rueidislockKind is rueidislock with options. It renews at half of the TTL,

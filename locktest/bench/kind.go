@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/locktest"
+)
+
+// A kind is a library with its options.
+type kind struct {
+	name string
+	// connect opens a client. ttl 0: the library's default, or where it has
+	// none, unsetTTL.
+	connect func(addr string, ttl time.Duration) (locktest.Client, error)
+	// keys are where the lock is: one key, or several of which a majority is
+	// needed.
+	keys func(name string) []string
+	// queue is the list of those who wait; nil where the server has none.
+	queue func(name string) string
+
+	// What its documentation claims.
+	renews, signalsLoss, fair bool
+	// renewEvery is a share of the TTL; 0: it does not renew.
+	renewEvery float64
+}
+
+// unsetTTL is the lease of a library that has no default.
+const unsetTTL = 10 * time.Second
+
+// kinds lists the locks in the order of the table.
+func kinds() []kind {
+	all := []kind{
+		redislockKind(time.Millisecond), redislockKind(10 * time.Millisecond), redislockKind(100 * time.Millisecond),
+		redsyncKind(),
+		rueidislockKind("rueidislock", rueidislockDefault),
+		rueidislockKind("rueidislock-setpx", rueidislockSETPX),
+		rueidislockKind("rueidislock-one-key", rueidislockOneKey),
+	}
+	return append(all, rlockKinds()...)
+}
+
+func kindOf(name string) (kind, error) {
+	for _, k := range kinds() {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return kind{}, fmt.Errorf("no lock %q", name)
+}
+
+// open makes the subject of a child process: its Spec is "name@host:port".
+func open(spec string) (locktest.Subject, error) {
+	name, addr, _ := strings.Cut(spec, "@")
+	k, err := kindOf(name)
+	return locktest.Subject{Name: name, Spec: spec, Connect: func(context.Context) (locktest.Client, error) {
+		return k.connect(addr, 0)
+	}}, err
+}
+
+// oneKey is where most libraries keep a lock.
+func oneKey(name string) []string { return []string{name} }
+
+// dial opens a client with the defaults of go-redis.
+func dial(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr})
+}

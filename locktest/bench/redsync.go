@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/locktest"
+)
+
+// redsyncKind is redsync on one node with its defaults: 8 s, and a retry after
+// 50 to 250 ms. It leaves renewal to the caller (Mutex.Extend), who is told by
+// Mutex.Until how long the lock is good for; nothing signals a loss.
+func redsyncKind() kind {
+	return kind{name: "redsync", keys: oneKey, connect: func(addr string, ttl time.Duration) (locktest.Client, error) {
+		rdb := dial(addr)
+		c := &redsyncClient{rdb: rdb, locks: redsync.New(goredis.NewPool(rdb))}
+		if ttl > 0 {
+			c.options = []redsync.Option{redsync.WithExpiry(ttl)}
+		}
+		return c, nil
+	}}
+}
+
+type redsyncClient struct {
+	rdb     *redis.Client
+	locks   *redsync.Redsync
+	options []redsync.Option
+}
+
+// Lock asks again where redsync gives up, which is after 32 tries.
+func (c *redsyncClient) Lock(ctx context.Context, name string) (locktest.Lease, error) {
+	m := c.locks.NewMutex(name, c.options...)
+	for {
+		err := m.LockContext(ctx)
+		if err == nil {
+			return redsyncLease{m}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		var taken *redsync.ErrTaken
+		gaveUp := errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken)
+		late := errors.Is(err, context.DeadlineExceeded) // a node has 5 % of the TTL to answer
+		if !gaveUp && !late {
+			return nil, err
+		}
+	}
+}
+
+func (c *redsyncClient) Close() error { return c.rdb.Close() }
+
+type redsyncLease struct{ mutex *redsync.Mutex }
+
+func (l redsyncLease) Unlock(ctx context.Context) error {
+	ok, err := l.mutex.UnlockContext(ctx)
+	if ok {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/locktest"
+)
+
+// A server is a redis-server of this process's own.
+type server struct {
+	group *localserver.Group
+	redis *localserver.Redis
+	rdb   *redis.Client // for the hooks
+}
+
+func startServer() (*server, error) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return nil, err
+	}
+	r, err := localserver.StartRedis(group)
+	if err != nil {
+		return nil, errors.Join(err, group.Close())
+	}
+	return &server{group: group, redis: r, rdb: dial(r.Addr)}, nil
+}
+
+func (s *server) close() error {
+	return errors.Join(s.rdb.Close(), s.group.Close())
+}
+
+// subject is the kind on this server. ttl 0: the kind's default.
+func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
+	subject := locktest.Subject{
+		Name: k.name, Spec: k.name + "@" + s.redis.Addr,
+		Connect: func(context.Context) (locktest.Client, error) { return k.connect(s.redis.Addr, ttl) },
+		TTL:     ttl,
+		Renews:  k.renews, RenewEvery: time.Duration(k.renewEvery * float64(ttl)),
+		SignalsLoss: k.signalsLoss, Fair: k.fair,
+		Forget: func(ctx context.Context, name string) error {
+			return s.rdb.Del(ctx, k.keys(name)...).Err()
+		},
+		Remaining: func(ctx context.Context, name string) (time.Duration, error) { return s.remaining(ctx, k.keys(name)) },
+		Freeze:    s.freeze,
+		Commands:  s.commands,
+	}
+	if k.queue != nil {
+		subject.Waiting = func(ctx context.Context, name string) (int, error) {
+			n, err := s.rdb.LLen(ctx, k.queue(name)).Result()
+			return int(n), err
+		}
+	}
+	return subject
+}
+
+// remaining is what the majority of the keys has left.
+func (s *server) remaining(ctx context.Context, keys []string) (time.Duration, error) {
+	var left []time.Duration
+	for _, key := range keys {
+		d, err := s.rdb.PTTL(ctx, key).Result()
+		if err != nil {
+			return 0, err
+		}
+		left = append(left, max(d, 0)) // -2: no such key
+	}
+	slices.Sort(left)
+	return left[len(left)/2], nil
+}
+
+func (s *server) freeze(context.Context) (thaw func() error, err error) {
+	return func() error { return s.redis.Signal(syscall.SIGCONT) }, s.redis.Signal(syscall.SIGSTOP)
+}
+
+// commands is what Redis calls total_commands_processed: it counts what
+// scripts call, too (TestCommandsCountScripts).
+func (s *server) commands(ctx context.Context) (int64, error) {
+	info, err := s.rdb.Info(ctx, "stats").Result()
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(info) {
+		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "total_commands_processed:"); ok {
+			return strconv.ParseInt(n, 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("INFO stats has no total_commands_processed")
+}

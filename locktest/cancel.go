@@ -1,0 +1,218 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// hangs is when a waiter that hung up is given up.
+const hangs = 5 * time.Second
+
+// cancelWaiting: a waiter's context ends while somebody else holds the lock.
+func cancelWaiting(ctx context.Context, tr *trial) Result {
+	clients, err := tr.connect(ctx, 3)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	holder, err := clients[0].Lock(ctx, tr.name)
+	if err != nil {
+		return breaks("lock: %v", err)
+	}
+	waiting, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	answer := make(chan error, 1)
+	go func() {
+		lease, err := clients[1].Lock(waiting, tr.name)
+		if err == nil {
+			_ = lease.Unlock(ctx)
+		}
+		answer <- err
+	}()
+	if err := tr.queued(ctx, 1, 50*time.Millisecond); err != nil {
+		return breaks("%v", err)
+	}
+	begin := time.Now()
+	hangUp()
+	var given error
+	select {
+	case given = <-answer:
+	case <-ctx.Done():
+		return breaks("a waiter that hung up was still waiting when the test ended")
+	case <-time.After(hangs):
+		_ = holder.Unlock(ctx)
+		return breaks("a waiter that hung up still waits after %s", hangs)
+	}
+	took := time.Since(begin)
+	if given == nil {
+		return breaks("a waiter that hung up was given the lock, and the holder had not unlocked")
+	}
+	if took > grace+tr.pulse.late() {
+		return breaks("a waiter that hung up returned after %s", round(took))
+	}
+	if err := holder.Unlock(ctx); err != nil {
+		return breaks("unlock: %v", err)
+	}
+	gap, err := tr.next(ctx, clients[2])
+	if err != nil {
+		return breaks("after a waiter hung up: %v", err)
+	}
+	said := "context.Canceled"
+	if !errors.Is(given, context.Canceled) {
+		said = "not context.Canceled but " + given.Error()
+	}
+	return holds("a waiter that hung up returned after %s with %s; the next had the lock %s after the Unlock",
+		round(took), said, round(gap))
+}
+
+// cancelRace: waiters hang up at about the time when they are given the lock:
+// 200 of them, or as many as come in 5 s, from one hand-over's time before the
+// Unlock to as long after it. After each the lock must be free.
+func cancelRace(ctx context.Context, tr *trial) Result {
+	clients, err := tr.connect(ctx, 3)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	const most = 200
+	var (
+		begin           = time.Now()
+		rounds, granted int
+		handOver        time.Duration // of the first round, in which nobody hangs up
+	)
+	for rounds < most && (rounds < 20 || time.Since(begin) < 5*time.Second) {
+		apart := handOver * time.Duration(rounds*17%41-20) / 20 // all of the span, in no order
+		had, took, err := tr.hangUp(ctx, clients, apart, rounds == 0)
+		if err != nil {
+			return breaks("round %d: %v", rounds, err)
+		}
+		if rounds == 0 {
+			handOver = min(took, 100*time.Millisecond)
+		}
+		if had {
+			granted++
+		}
+		if _, err := tr.next(ctx, clients[2]); err != nil {
+			return breaks("round %d, a waiter hung up %s after the Unlock: %v", rounds, round(apart), err)
+		}
+		rounds++
+	}
+	if granted < 2 { // the first did not hang up
+		return inconclusive("none of %d waiters that hung up within %s of the hand-over had the lock", rounds-1, round(handOver))
+	}
+	return holds("%d waiters hung up within %s of the hand-over, %d of them had the lock; it was free after each",
+		rounds, round(handOver), granted)
+}
+
+// hangUp is one round: a holder unlocks, and its waiter hangs up apart after
+// that, or before it when apart is negative, or not at all when it stays. It
+// returns whether the waiter had the lock, and how long after the Unlock.
+func (tr *trial) hangUp(ctx context.Context, clients []Client, apart time.Duration, stays bool) (had bool, took time.Duration, err error) {
+	holder, err := clients[0].Lock(ctx, tr.name)
+	if err != nil {
+		return false, 0, err
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answer := make(chan time.Time, 1)
+	go func() {
+		lease, err := clients[1].Lock(waiting, tr.name)
+		answered := time.Now()
+		if had = err == nil; had {
+			_ = lease.Unlock(ctx) // an error is right: the lease may have ended with the waiter's context
+		}
+		answer <- answered
+	}()
+	if err := tr.queued(ctx, 1, 2*time.Millisecond); err != nil {
+		return false, 0, err
+	}
+	if !stays && apart <= 0 {
+		cancel()
+		spin(-apart)
+	}
+	freed := time.Now()
+	hungUp := make(chan struct{})
+	go func() {
+		defer close(hungUp)
+		if !stays && apart > 0 {
+			spin(apart)
+			cancel()
+		}
+	}()
+	err = holder.Unlock(ctx)
+	answered := <-answer
+	<-hungUp
+	return had, answered.Sub(freed), err
+}
+
+// spin waits, for the last 2 ms without giving up the CPU: a timer is too
+// coarse here.
+func spin(d time.Duration) {
+	begin := time.Now()
+	if d > 2*time.Millisecond {
+		time.Sleep(d - 2*time.Millisecond)
+	}
+	for time.Since(begin) < d {
+	}
+}
+
+// errLeft: the lock is free, and yet cannot be had.
+var errLeft = errors.New("the lock was left without a holder")
+
+// next takes the free lock and gives it back. That must not take half a TTL,
+// and not half a second: a lock without a holder is had when its TTL ends.
+func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
+	begin := time.Now()
+	lease, err := c.Lock(ctx, tr.name)
+	took := time.Since(begin)
+	if err != nil {
+		return took, errors.Join(errLeft, err)
+	}
+	if tr.s.TTL > 0 && took > min(tr.s.TTL/2, 2*grace)+tr.pulse.late() {
+		err = errLeft
+	}
+	return took, errors.Join(err, lease.Unlock(ctx))
+}
+
+// noLeak: what a client started ends with it, also after waiters hung up. One
+// client lives and dies before the count, for what starts once a process.
+func noLeak(ctx context.Context, tr *trial) Result {
+	if err := tr.life(ctx); err != nil {
+		return breaks("%v", err)
+	}
+	before := goleak.IgnoreCurrent()
+	for range 3 {
+		if err := tr.life(ctx); err != nil {
+			return breaks("%v", err)
+		}
+	}
+	begin := time.Now()
+	for {
+		err := goleak.Find(before) // tries for about a second
+		if err == nil {
+			return holds("three clients came and went, and left nothing")
+		}
+		if ctx.Err() != nil || time.Since(begin) > 5*time.Second+tr.pulse.late() {
+			return breaks("%.600v", err)
+		}
+	}
+}
+
+// life is a client that holds, waits, hangs up and is closed.
+func (tr *trial) life(ctx context.Context) error {
+	c, err := tr.s.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	lease, err := c.Lock(ctx, tr.name)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	waiting, hangUp := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer hangUp()
+	if _, err := c.Lock(waiting, tr.name); err == nil {
+		return errors.Join(errors.New("a second holder"), c.Close())
+	}
+	return errors.Join(lease.Unlock(ctx), c.Close())
+}

@@ -1,0 +1,249 @@
+package locktest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A Verdict is what a check came to.
+type Verdict string
+
+// The verdicts. Only Breaks and Inconclusive fail a test.
+const (
+	Holds        Verdict = "holds"
+	Breaks       Verdict = "breaks"
+	NotClaimed   Verdict = "not claimed"  // tried where possible: Result.Seen
+	Unchecked    Verdict = "unchecked"    // a hook is missing
+	Inconclusive Verdict = "inconclusive" // the machine was too busy, or nobody contended
+)
+
+// A Result is the verdict of one check.
+type Result struct {
+	Check   string
+	Verdict Verdict
+	Seen    Verdict            // what the experiment showed, whatever was claimed
+	Why     string             // one sentence with the numbers
+	Figures map[string]float64 // durations in seconds; nil for most checks
+}
+
+func (r Result) String() string {
+	if r.Verdict == NotClaimed && r.Seen != NotClaimed {
+		return fmt.Sprintf("%s: %s; seen: %s: %s", r.Check, r.Verdict, r.Seen, r.Why)
+	}
+	return fmt.Sprintf("%s: %s: %s", r.Check, r.Verdict, r.Why)
+}
+
+// A Check is one thing that must hold of a lock.
+type Check struct {
+	Name string
+	Must string // what must hold, in a sentence
+
+	claimed func(Subject) bool // nil: every lock claims it
+	try     func(context.Context, *trial) Result
+}
+
+// Checks lists all checks in the order in which they are run.
+func Checks() []Check {
+	return []Check{
+		{"Exclusion", "no two contenders, of whatever client, hold the lock at once", nil, exclusion},
+		{"HandOver", "every contender that waits gets the lock after the one before has unlocked", nil, handOver},
+		{"Fairness", "who asks first has the lock first, and nobody gets less than half of a fair share", isFair, fairness},
+		{"Renewal", "a holder that lives keeps the lock for three TTLs", renews, renewal},
+		{"LossSignal", "a holder whose lock is gone from the server is told within the bound", signalsLoss, lossSignal},
+		{"FrozenServer", "a holder whose server does not answer is told before somebody else can have the lock", signalsLoss, frozenServer},
+		{"ReleaseSafety", "who lost the lease and unlocks late leaves the next holder's lock in place", nil, releaseSafety},
+		{"UnlockTwice", "a second Unlock leaves the next holder's lock in place", nil, unlockTwice},
+		{"CancelWaiting", "a waiter whose context ends returns at once with an error and leaves no gap in the line", nil, cancelWaiting},
+		{"CancelRace", "a context that ends during the hand-over leaves no lock without a holder", nil, cancelRace},
+		{"NoLeak", "a closed client leaves no goroutine", nil, noLeak},
+	}
+}
+
+func isFair(s Subject) bool      { return s.Fair }
+func renews(s Subject) bool      { return s.Renews }
+func signalsLoss(s Subject) bool { return s.SignalsLoss }
+
+// Run runs all checks as subtests. What breaks or stays inconclusive fails;
+// what is not claimed or cannot be checked is skipped with the reason. It
+// must not run beside parallel tests: NoLeak would see their goroutines.
+func Run(t *testing.T, s Subject) []Result {
+	t.Helper()
+	var results []Result
+	for _, c := range Checks() {
+		t.Run(c.Name, func(t *testing.T) {
+			r := c.Examine(t.Context(), s)
+			results = append(results, r)
+			switch r.Verdict {
+			case Holds:
+				t.Log(r)
+			case NotClaimed, Unchecked:
+				t.Skip(r)
+			default:
+				t.Errorf("%s\nmust hold: %s", r, c.Must)
+			}
+		})
+	}
+	t.Log(Summary(s, results))
+	return results
+}
+
+// Summary is one line for each result.
+func Summary(s Subject, results []Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "locktest: %s\n", s.Name)
+	for _, r := range results {
+		fmt.Fprintf(&b, "  %s\n", r)
+	}
+	return b.String()
+}
+
+const (
+	// patience bounds one try of a check. It is reached only by a lock that is
+	// broken or a machine that stands still.
+	patience = time.Minute
+	// grace is added to every bound on a lock's time: a round trip, a wake-up.
+	grace = 250 * time.Millisecond
+	// tries is how often a check is tried when the machine is too busy.
+	tries = 4
+)
+
+// Examine runs the check on a subject. It returns within about a minute also
+// when the subject ignores its contexts; goroutines of the subject may stay
+// behind then.
+func (c Check) Examine(ctx context.Context, s Subject) Result {
+	var r Result
+	for range tries {
+		if r = c.once(ctx, s); r.Verdict != Inconclusive {
+			break
+		}
+	}
+	r.Check, r.Seen = c.Name, r.Verdict
+	if c.claimed != nil && !c.claimed(s) {
+		r.Verdict = NotClaimed
+	}
+	return r
+}
+
+func (c Check) once(ctx context.Context, s Subject) Result {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	done := make(chan Result, 1)
+	go func() {
+		tr := &trial{s: s, name: "locktest-" + c.Name + "-" + rand.Text()[:8], pulse: newPulse()}
+		r := c.try(ctx, tr)
+		if gap := tr.pulse.longest(); r.Verdict == Breaks && tr.s.TTL > 0 && gap > tr.s.TTL/3 {
+			r = inconclusive("the machine stood still for %s of a TTL of %s; %s", round(gap), tr.s.TTL, r.Why)
+		}
+		if err := tr.close(); err != nil && r.Verdict == Holds {
+			r = breaks("close: %v", err)
+		}
+		done <- r
+	}()
+	select {
+	case r := <-done:
+		return r
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done: // it noticed
+		return r
+	case <-time.After(10 * time.Second):
+		return breaks("it did not return within 10 s of the end of its context")
+	}
+}
+
+// A trial is one try of a check: its clients and its lock's name.
+type trial struct {
+	s       Subject
+	name    string
+	pulse   *pulse
+	clients []Client
+}
+
+// connect opens n more clients.
+func (tr *trial) connect(ctx context.Context, n int) ([]Client, error) {
+	var clients []Client
+	for range n {
+		c, err := tr.s.Connect(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+		tr.clients = append(tr.clients, c)
+		clients = append(clients, c)
+	}
+	return clients, nil
+}
+
+func (tr *trial) close() error {
+	tr.pulse.stop()
+	var errs []error
+	for _, c := range tr.clients {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// stillHeld says whether somebody holds the lock: a third client asks for it
+// and must not have it within wait.
+func (tr *trial) stillHeld(ctx context.Context, third Client, wait time.Duration) (bool, error) {
+	if tr.s.Remaining != nil {
+		left, err := tr.s.Remaining(ctx, tr.name)
+		if err != nil || left <= 0 {
+			return false, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lease, err := third.Lock(ctx, tr.name)
+	if err != nil {
+		return true, nil
+	}
+	return false, lease.Unlock(context.WithoutCancel(ctx))
+}
+
+// queued waits until n wait for the lock: as the server says, or for spacing
+// where it does not.
+func (tr *trial) queued(ctx context.Context, n int, spacing time.Duration) error {
+	if tr.s.Waiting == nil {
+		return sleep(ctx, spacing)
+	}
+	for {
+		waiting, err := tr.s.Waiting(ctx, tr.name)
+		if err != nil || waiting >= n {
+			return err
+		}
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("%d wait, want %d: %w", waiting, n, err)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func holds(format string, args ...any) Result {
+	return Result{Verdict: Holds, Why: fmt.Sprintf(format, args...)}
+}
+
+func breaks(format string, args ...any) Result {
+	return Result{Verdict: Breaks, Why: fmt.Sprintf(format, args...)}
+}
+
+func unchecked(format string, args ...any) Result {
+	return Result{Verdict: Unchecked, Why: fmt.Sprintf(format, args...)}
+}
+
+func inconclusive(format string, args ...any) Result {
+	return Result{Verdict: Inconclusive, Why: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,129 @@
+package locktest_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/locktest"
+)
+
+// TTLs of the locks in memory: where a check waits for it, where it must be
+// seen to be waited for, and where no machine may be slow enough to reach it.
+const (
+	ttl    = 1200 * time.Millisecond
+	middle = 3 * time.Second
+	long   = time.Hour
+)
+
+// TestSoundLock is the positive control: a sound lock passes every check.
+func TestSoundLock(t *testing.T) {
+	results := locktest.Run(t, newMemory(ttl, none).subject())
+	if got, want := len(results), len(locktest.Checks()); got != want {
+		t.Errorf("%d results of %d checks", got, want)
+	}
+	for _, r := range results {
+		if r.Verdict != locktest.Holds {
+			t.Errorf("%s", r)
+		}
+	}
+}
+
+// examine runs one check by its name.
+func examine(t *testing.T, check string, s locktest.Subject) locktest.Result {
+	t.Helper()
+	i := slices.IndexFunc(locktest.Checks(), func(c locktest.Check) bool { return c.Name == check })
+	if i < 0 {
+		t.Fatalf("no check %q", check)
+	}
+	return locktest.Checks()[i].Examine(t.Context(), s)
+}
+
+// TestBrokenLocksAreCaught are the negative controls: each check catches the
+// lock that is broken in its way.
+func TestBrokenLocksAreCaught(t *testing.T) {
+	for _, c := range []struct {
+		flaw  flaw
+		check string
+		ttl   time.Duration
+		why   string // part of the reason
+	}{
+		{noExclusion, "Exclusion", long, "holders at once"},
+		{localOnly, "Exclusion", long, "holders at once"},
+		{lastFirst, "Fairness", long, "had it [7 6"},
+		{favourite, "Fairness", long, "had it [0 2 4 6 1 3 5 7]"},
+		{neverRenews, "Renewal", ttl, "the holder had not unlocked"},
+		{earlySignal, "Renewal", ttl, "the holder was told"},
+		{neverSignals, "LossSignal", ttl, "was not told"},
+		{neverSignals, "FrozenServer", ttl, "was not told"},
+		{blindToServer, "FrozenServer", ttl, "was not told"},
+		{blindRelease, "ReleaseSafety", long, "freed the lock of the next holder"},
+		{blindRelease, "UnlockTwice", long, "freed the lock of the next holder"},
+		{noExclusion, "ReleaseSafety", long, "freed the lock of the next holder"},
+		{deaf, "CancelWaiting", long, "still waits after 5s"},
+		{orphan, "CancelRace", middle, "left without a holder"},
+		{leaky, "NoLeak", long, "leaky"},
+	} {
+		t.Run(c.check+"/"+strings.ReplaceAll(string(c.flaw), " ", "-"), func(t *testing.T) {
+			r := examine(t, c.check, newMemory(c.ttl, c.flaw).subject())
+			if c.flaw == leaky {
+				c.why = "memoryClient"
+			}
+			if r.Verdict != locktest.Breaks || !strings.Contains(r.Why, c.why) {
+				t.Errorf("%s; want %s for: %s", r, locktest.Breaks, c.why)
+			}
+			t.Log(r)
+		})
+	}
+}
+
+// TestForgottenWaiter: HandOver ends, and by its deadline, when a waiter never
+// has its turn.
+func TestForgottenWaiter(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	i := slices.IndexFunc(locktest.Checks(), func(c locktest.Check) bool { return c.Name == "HandOver" })
+	r := locktest.Checks()[i].Examine(ctx, newMemory(long, forgetsWaiter).subject())
+	if r.Verdict != locktest.Breaks || !strings.Contains(r.Why, "waiters got the lock") {
+		t.Errorf("%s; want that some waiters never had it", r)
+	}
+}
+
+// TestUnclaimed: what a lock does not claim is tried all the same and does not
+// fail it; what wants a hook that is missing is told apart.
+func TestUnclaimed(t *testing.T) {
+	humble := newMemory(long, lastFirst).subject()
+	humble.Fair = false
+	if r := examine(t, "Fairness", humble); r.Verdict != locktest.NotClaimed || r.Seen != locktest.Breaks {
+		t.Errorf("an unfair lock that claims nothing: %s", r)
+	}
+	modest := newMemory(ttl, none).subject()
+	modest.Renews = false
+	if r := examine(t, "Renewal", modest); r.Verdict != locktest.NotClaimed || r.Seen != locktest.Holds {
+		t.Errorf("a lock that renews and does not say so: %s", r)
+	}
+	bare := newMemory(ttl, none).subject()
+	bare.Forget, bare.Freeze, bare.Remaining, bare.Waiting = nil, nil, nil, nil
+	for check, want := range map[string]locktest.Verdict{
+		"LossSignal": locktest.Unchecked, "FrozenServer": locktest.Unchecked, "ReleaseSafety": locktest.Unchecked,
+		"Renewal": locktest.Holds, "UnlockTwice": locktest.Holds, "CancelWaiting": locktest.Holds,
+	} {
+		if r := examine(t, check, bare); r.Verdict != want {
+			t.Errorf("without hooks: %s; want %s", r, want)
+		}
+	}
+}
+
+// TestRunsOut: a lock without renewal is held to release safety by letting its
+// lease run out, and without a hook.
+func TestRunsOut(t *testing.T) {
+	for f, want := range map[flaw]locktest.Verdict{neverRenews: locktest.Holds, none: locktest.Unchecked} {
+		s := newMemory(ttl, f).subject()
+		s.Renews, s.Forget = f != neverRenews, nil
+		if r := examine(t, "ReleaseSafety", s); r.Verdict != want {
+			t.Errorf("%q: %s; want %s", f, r, want)
+		}
+	}
+}

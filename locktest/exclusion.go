@@ -1,0 +1,188 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// exclusion: 24 contenders of 3 clients add one, four times each, to a counter
+// that loses updates when two are inside. The counter is outside of the lock's
+// server and deliberately not atomic in the sense that matters: it is read,
+// then a while later written.
+func exclusion(ctx context.Context, tr *trial) Result {
+	const processes, each, rounds = 3, 8, 4
+	clients, err := tr.connect(ctx, processes)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		all             sync.WaitGroup
+		start           = make(chan struct{})
+		counter, inside atomic.Int64
+		most, met       atomic.Int64 // most inside at once; grants that others waited for
+		asking          atomic.Int64
+		failed          firstError
+	)
+	visit := func(c Client) error {
+		asking.Add(1)
+		lease, err := c.Lock(ctx, tr.name)
+		asking.Add(-1)
+		if err != nil {
+			return fmt.Errorf("lock: %w", err)
+		}
+		raise(&most, inside.Add(1))
+		was := counter.Load()
+		if asking.Load() > 0 {
+			met.Add(1)
+		}
+		time.Sleep(200 * time.Microsecond)
+		counter.Store(was + 1)
+		inside.Add(-1)
+		if err := lease.Unlock(ctx); err != nil {
+			return fmt.Errorf("unlock of a lock that is held: %w", err)
+		}
+		return nil
+	}
+	for i := range processes * each {
+		all.Go(func() {
+			<-start
+			for range rounds {
+				if err := visit(clients[i%processes]); err != nil {
+					failed.set(err)
+					cancel()
+					return
+				}
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	const want = processes * each * rounds
+	switch {
+	case most.Load() > 1:
+		return breaks("%d holders at once; the counter shows %d of %d", most.Load(), counter.Load(), want)
+	case failed.get() != nil:
+		return breaks("%v", failed.get())
+	case counter.Load() != want:
+		return breaks("the counter shows %d of %d, though no two were seen inside", counter.Load(), want)
+	case met.Load() < want/2:
+		return inconclusive("only %d of %d grants had anybody waiting", met.Load(), want)
+	}
+	return holds("%d grants to %d contenders of %d clients, one at a time; the counter is right", want, processes*each, processes)
+}
+
+// handOver: 24 contenders of 3 clients wait behind a holder. Each must get its
+// turn. The latency is from the call of Unlock to the return of the next Lock.
+func handOver(ctx context.Context, tr *trial) Result {
+	const processes, contenders = 3, 24
+	clients, err := tr.connect(ctx, processes)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	first, err := clients[0].Lock(ctx, tr.name)
+	if err != nil {
+		return breaks("lock: %v", err)
+	}
+	var (
+		mu      sync.Mutex
+		freed   time.Time
+		delays  []time.Duration
+		failed  firstError
+		all     sync.WaitGroup
+		unlock  = func(l Lease) error { mu.Lock(); freed = time.Now(); mu.Unlock(); return l.Unlock(ctx) }
+		entered = func() { mu.Lock(); delays = append(delays, time.Since(freed)); mu.Unlock() }
+	)
+	for i := range contenders {
+		all.Go(func() {
+			lease, err := clients[i%processes].Lock(ctx, tr.name)
+			if err != nil {
+				failed.set(fmt.Errorf("a waiter: %w", err))
+				return
+			}
+			entered()
+			if err := unlock(lease); err != nil {
+				failed.set(fmt.Errorf("unlock: %w", err))
+			}
+		})
+	}
+	err = tr.queued(ctx, contenders, 20*time.Millisecond)
+	if err = join(err, unlock(first)); err != nil {
+		failed.set(err)
+	}
+	all.Wait()
+	if len(delays) < contenders {
+		return breaks("%d of %d waiters got the lock within %s: %v", len(delays), contenders, patience, failed.get())
+	}
+	if err := failed.get(); err != nil {
+		return breaks("%v", err)
+	}
+	median, longest := spread(delays)
+	r := holds("all %d waiters had it; a hand-over took %s (median) to %s", contenders, round(median), round(longest))
+	r.Figures = map[string]float64{"median_handover": median.Seconds(), "longest_handover": longest.Seconds()}
+	return r
+}
+
+// spread returns the median and the longest; 0 and 0 of none.
+func spread(d []time.Duration) (median, longest time.Duration) {
+	if len(d) == 0 {
+		return 0, 0
+	}
+	d = slices.Sorted(slices.Values(d))
+	return d[len(d)/2], d[len(d)-1]
+}
+
+// round keeps three digits or so of a duration for a report.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d > time.Millisecond:
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Microsecond)
+}
+
+// raise sets v to at least n.
+func raise(v *atomic.Int64, n int64) {
+	for {
+		old := v.Load()
+		if n <= old || v.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+func join(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstError keeps the first error that it is given.
+type firstError struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (f *firstError) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+func (f *firstError) get() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}

@@ -1,0 +1,158 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// spacing is put between two waiters where the server cannot say who waits:
+// 50 ms, or less where eight of them would outlast half a lease.
+func (tr *trial) spacing() time.Duration {
+	const most = 50 * time.Millisecond
+	if tr.s.TTL > 0 {
+		return min(most, tr.s.TTL/16)
+	}
+	return most
+}
+
+// fairness looks twice. Eight waiters of two clients, who asked one after the
+// other, must have the lock in that order. Then eight contenders ask again as
+// soon as they have unlocked, 400 grants in all, and nobody may get less than
+// half of an equal share.
+func fairness(ctx context.Context, tr *trial) Result {
+	clients, err := tr.connect(ctx, 2)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	got, err := arrivals(ctx, tr, clients, 8)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	overtaken := !slices.IsSorted(got)
+	if overtaken && tr.s.Fair && tr.s.Waiting == nil && tr.pulse.longest() > tr.spacing()/2 {
+		return inconclusive("the machine stood still for %s while the waiters lined up", round(tr.pulse.longest()))
+	}
+	sh, err := closedLoop(ctx, tr, clients, 8, 400)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	why := fmt.Sprintf("asked 0..7, had it %v; of %d grants the contenders had %d to %d, the clients %v; "+
+		"wait %s (median), %s (longest), %.0f times the median",
+		got, sh.total(), slices.Min(sh.contender), slices.Max(sh.contender), sh.client,
+		round(sh.median), round(sh.longest), sh.ratio())
+	r := Result{Verdict: Holds, Why: why, Figures: map[string]float64{
+		"median_wait": sh.median.Seconds(), "longest_wait": sh.longest.Seconds(), "longest_by_median": sh.ratio(),
+		"fewest_grants": float64(slices.Min(sh.contender)), "most_grants": float64(slices.Max(sh.contender)),
+	}}
+	if overtaken || 2*slices.Min(sh.contender) < sh.total()/len(sh.contender) {
+		r.Verdict = Breaks
+	}
+	return r
+}
+
+// arrivals lets n waiters ask one after the other behind a holder, alternating
+// between the clients, and returns them in the order in which they had the
+// lock.
+func arrivals(ctx context.Context, tr *trial, clients []Client, n int) ([]int, error) {
+	first, err := clients[0].Lock(ctx, tr.name)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	var (
+		all    sync.WaitGroup
+		mu     sync.Mutex
+		order  []int
+		failed firstError
+	)
+	for i := range n {
+		all.Go(func() {
+			lease, err := clients[i%len(clients)].Lock(ctx, tr.name)
+			if err != nil {
+				failed.set(fmt.Errorf("waiter %d: %w", i, err))
+				return
+			}
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			if err := lease.Unlock(ctx); err != nil {
+				failed.set(fmt.Errorf("unlock by waiter %d: %w", i, err))
+			}
+		})
+		if err := tr.queued(ctx, i+1, tr.spacing()); err != nil {
+			failed.set(err)
+			break
+		}
+	}
+	if err := first.Unlock(ctx); err != nil {
+		failed.set(fmt.Errorf("unlock: %w", err))
+	}
+	all.Wait()
+	return order, failed.get()
+}
+
+// shares are who got how many grants.
+type shares struct {
+	contender, client []int
+	median, longest   time.Duration // of the waits; one that the end cut off counts
+}
+
+func (s shares) total() int {
+	n := 0
+	for _, grants := range s.contender {
+		n += grants
+	}
+	return n
+}
+
+func (s shares) ratio() float64 { return float64(s.longest) / float64(max(s.median, 1)) }
+
+// closedLoop lets n contenders ask again and again until there were that many
+// grants, or for 10 s.
+func closedLoop(ctx context.Context, tr *trial, clients []Client, n int, grants int64) (shares, error) {
+	short, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var (
+		all    sync.WaitGroup
+		count  atomic.Int64
+		failed firstError
+		sh     = shares{contender: make([]int, n), client: make([]int, len(clients))}
+		waits  = make([][]time.Duration, n)
+		start  = make(chan struct{})
+	)
+	for i := range n {
+		all.Go(func() {
+			<-start
+			for count.Load() < grants && short.Err() == nil {
+				asked := time.Now()
+				lease, err := clients[i%len(clients)].Lock(short, tr.name)
+				waits[i] = append(waits[i], time.Since(asked))
+				if err != nil {
+					if short.Err() == nil {
+						failed.set(fmt.Errorf("lock: %w", err))
+						cancel()
+					}
+					return
+				}
+				sh.contender[i]++
+				err = lease.Unlock(ctx)
+				if count.Add(1) >= grants || err != nil {
+					cancel()
+				}
+				if err != nil {
+					failed.set(fmt.Errorf("unlock: %w", err))
+				}
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	for i, grants := range sh.contender {
+		sh.client[i%len(clients)] += grants
+	}
+	sh.median, sh.longest = spread(slices.Concat(waits...))
+	return sh, failed.get()
+}

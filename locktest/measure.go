@@ -1,0 +1,330 @@
+package locktest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Load is what Measure puts on one lock.
+type Load struct {
+	Contenders int           // in all, spread evenly over the processes; each asks again as soon as it has unlocked
+	Processes  int           // each with one Client; a multiple of it are the Contenders
+	Section    time.Duration // how long a holder sleeps before it unlocks; 0 unlocks at once
+	For        time.Duration // how long they ask
+}
+
+// Figures are what a Load came to.
+type Figures struct {
+	Grants          int // how often the lock was had
+	GrantsPerSecond float64
+	// Handovers are the grants to another contender than the one before. A
+	// holder that unlocks and has the lock again at once, past all who wait,
+	// has got a grant and handed nothing over.
+	Handovers          int
+	HandoversPerSecond float64
+	// Overlaps are the grants that began before the holder before called
+	// Unlock, by the clock of the machine: 0 of a lock that excludes, as long
+	// as nobody sets the clock.
+	Overlaps int
+	// Waits are from asking to having. One that the end of the run cut off
+	// counts with what it had lasted, so that who is never served shows.
+	MedianWait, P99Wait, LongestWait time.Duration
+	// CommandsPerHandover is what the server executed, renewals and polls and
+	// what scripts call included; NaN without Subject.Commands.
+	CommandsPerHandover float64
+	ByProcess           []int // grants of each process
+}
+
+// Measure puts the load on one lock and counts. The processes are real ones,
+// copies of this program, when the subject has a Spec: the program must call
+// Child first. Without a Spec there is one process, this one. An error when a
+// Lock or an Unlock fails.
+func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
+	if l.Processes < 1 || l.Contenders < l.Processes || l.Contenders%l.Processes != 0 || l.For <= 0 {
+		return Figures{}, fmt.Errorf("%d contenders in %d processes for %s: want a multiple, for some time", l.Contenders, l.Processes, l.For)
+	}
+	if s.Spec == "" && l.Processes > 1 {
+		return Figures{}, errors.New("more than one process needs Subject.Spec")
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.For+2*patience)
+	defer cancel()
+	name := "locktest-measure-" + rand.Text()[:8]
+	var crews []crew
+	for i := range l.Processes {
+		t := task{Spec: s.Spec, Name: name, Contenders: l.Contenders / l.Processes, Section: l.Section, For: l.For}
+		start := startHere
+		if s.Spec != "" {
+			start = startChild
+		}
+		c, err := start(ctx, s, t)
+		if err != nil {
+			cancel()
+			return Figures{}, errors.Join(fmt.Errorf("process %d: %w", i, err), collectAll(crews))
+		}
+		crews = append(crews, c)
+	}
+	before, err := s.commands(ctx)
+	if err != nil {
+		cancel()
+		return Figures{}, errors.Join(err, collectAll(crews))
+	}
+	for _, c := range crews {
+		c.begin()
+	}
+	var tallies []tally
+	for i, c := range crews {
+		got, collectErr := c.collect()
+		if collectErr != nil {
+			err = errors.Join(err, fmt.Errorf("process %d: %w", i, collectErr))
+			cancel()
+			continue
+		}
+		tallies = append(tallies, got)
+	}
+	if err != nil {
+		return Figures{}, err
+	}
+	after, err := s.commands(ctx)
+	if err != nil {
+		return Figures{}, err
+	}
+	f := count(tallies)
+	f.CommandsPerHandover = (after - before) / float64(f.Handovers)
+	return f, nil
+}
+
+// count adds up what the processes did. Their grants are put in order by the
+// wall clock, which all processes of a machine share.
+func count(tallies []tally) Figures {
+	var (
+		f      Figures
+		waits  []time.Duration
+		grants []grant
+		took   time.Duration
+	)
+	for process, t := range tallies {
+		f.ByProcess = append(f.ByProcess, len(t.Grants))
+		waits = append(waits, t.Waits...)
+		took = max(took, t.Took)
+		for _, g := range t.Grants {
+			g.Contender = g.Contender*len(tallies) + process
+			grants = append(grants, g)
+		}
+	}
+	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Had, b.Had) })
+	for i, g := range grants {
+		if i > 0 && g.Contender != grants[i-1].Contender {
+			f.Handovers++
+		}
+		if i > 0 && g.Had < grants[i-1].Left {
+			f.Overlaps++
+		}
+	}
+	f.Grants = len(grants)
+	f.GrantsPerSecond = float64(f.Grants) / took.Seconds()
+	f.HandoversPerSecond = float64(f.Handovers) / took.Seconds()
+	slices.Sort(waits)
+	f.MedianWait, f.P99Wait, f.LongestWait = at(waits, 0.5), at(waits, 0.99), at(waits, 1)
+	return f
+}
+
+// commands is NaN without the hook.
+func (s Subject) commands(ctx context.Context) (float64, error) {
+	if s.Commands == nil {
+		return math.NaN(), nil
+	}
+	n, err := s.Commands(ctx)
+	return float64(n), err
+}
+
+// Median takes each figure's median over several runs: a run in which the
+// machine was busy with something else does not show. Of Overlaps it takes the
+// most; ByProcess is left out. It panics when there are no runs.
+func Median(runs []Figures) Figures {
+	return Figures{
+		Grants:              median(runs, func(f Figures) int { return f.Grants }),
+		GrantsPerSecond:     median(runs, func(f Figures) float64 { return f.GrantsPerSecond }),
+		Overlaps:            slices.MaxFunc(runs, func(a, b Figures) int { return cmp.Compare(a.Overlaps, b.Overlaps) }).Overlaps,
+		Handovers:           median(runs, func(f Figures) int { return f.Handovers }),
+		HandoversPerSecond:  median(runs, func(f Figures) float64 { return f.HandoversPerSecond }),
+		MedianWait:          median(runs, func(f Figures) time.Duration { return f.MedianWait }),
+		P99Wait:             median(runs, func(f Figures) time.Duration { return f.P99Wait }),
+		LongestWait:         median(runs, func(f Figures) time.Duration { return f.LongestWait }),
+		CommandsPerHandover: median(runs, func(f Figures) float64 { return f.CommandsPerHandover }),
+	}
+}
+
+func median[N int | float64 | time.Duration](runs []Figures, of func(Figures) N) N {
+	var values []N
+	for _, f := range runs {
+		values = append(values, of(f))
+	}
+	slices.Sort(values)
+	return at(values, 0.5)
+}
+
+// at returns the value at the share q of sorted values, the nearest rank; the
+// zero value of none.
+func at[N any](sorted []N, q float64) N {
+	var zero N
+	if len(sorted) == 0 {
+		return zero
+	}
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
+
+// A task is what one process is to do.
+type task struct {
+	Spec, Name   string
+	Contenders   int
+	Section, For time.Duration
+}
+
+// A tally is what one process did.
+type tally struct {
+	Grants []grant
+	Took   time.Duration
+	Waits  []time.Duration
+}
+
+// A grant is one time that a contender had the lock: from Lock's return to the
+// call of Unlock, in ns since 1970.
+type grant struct {
+	Contender int
+	Had, Left int64
+}
+
+// A crew is one process's contenders. begin lets them ask; collect waits for
+// their end.
+type crew interface {
+	begin()
+	collect() (tally, error)
+}
+
+func collectAll(crews []crew) error {
+	var errs []error
+	for _, c := range crews {
+		c.begin()
+		_, err := c.collect()
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// here is a crew in this process.
+type here struct {
+	start chan struct{}
+	done  chan struct{}
+	tally tally
+	err   error
+}
+
+func startHere(ctx context.Context, s Subject, t task) (crew, error) {
+	c, err := ready(ctx, s, t)
+	if err != nil {
+		return nil, err
+	}
+	h := &here{start: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		select {
+		case <-h.start:
+			h.tally, h.err = contend(ctx, c, t)
+		case <-ctx.Done():
+			h.err = ctx.Err()
+		}
+		h.err = errors.Join(h.err, c.Close())
+	}()
+	return h, nil
+}
+
+func (h *here) begin() { close(h.start) }
+
+func (h *here) collect() (tally, error) {
+	<-h.done
+	return h.tally, h.err
+}
+
+// ready connects, and takes another lock once: connections and scripts are
+// there when the time is taken.
+func ready(ctx context.Context, s Subject, t task) (Client, error) {
+	c, err := s.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	lease, err := c.Lock(ctx, t.Name+"-"+rand.Text()[:8])
+	if err == nil {
+		err = lease.Unlock(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// contend lets the task's contenders ask until its time is over.
+func contend(ctx context.Context, c Client, t task) (tally, error) {
+	// No deadline: some locks cut their lease short by it.
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.AfterFunc(t.For, cancel)
+	defer timer.Stop()
+	var (
+		all    sync.WaitGroup
+		mu     sync.Mutex
+		sum    tally
+		failed firstError
+		begin  = time.Now()
+	)
+	for i := range t.Contenders {
+		all.Go(func() {
+			grants, waits, err := contender(ctx, short, c, t, i)
+			if err != nil {
+				failed.set(err)
+				cancel()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			sum.Grants = append(sum.Grants, grants...)
+			sum.Waits = append(sum.Waits, waits...)
+		})
+	}
+	<-short.Done()
+	sum.Took = time.Since(begin)
+	all.Wait()
+	return sum, failed.get()
+}
+
+// contender asks until short ends; what it holds then it gives back under ctx.
+func contender(ctx, short context.Context, c Client, t task, id int) (grants []grant, waits []time.Duration, err error) {
+	for short.Err() == nil {
+		asked := time.Now()
+		lease, err := c.Lock(short, t.Name)
+		had := time.Now()
+		waits = append(waits, had.Sub(asked))
+		if err != nil {
+			if short.Err() == nil {
+				return grants, waits, fmt.Errorf("lock: %w", err)
+			}
+			break
+		}
+		if t.Section > 0 {
+			time.Sleep(t.Section)
+		}
+		ended := short.Err() != nil
+		if !ended { // the lease may end with the context of its Lock, as this run does
+			grants = append(grants, grant{Contender: id, Had: had.UnixNano(), Left: time.Now().UnixNano()})
+		}
+		if err := lease.Unlock(ctx); err != nil && !ended {
+			return grants, waits, fmt.Errorf("unlock: %w", err)
+		}
+	}
+	return grants, waits, nil
+}

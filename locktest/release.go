@@ -1,0 +1,76 @@
+package locktest
+
+import (
+	"context"
+	"time"
+)
+
+// watchful is for how long a third client asks in vain for a lock that must
+// still be held.
+const watchful = 100 * time.Millisecond
+
+// releaseSafety: the first holder's lease is lost, by Forget or by its TTL,
+// and another client takes the lock. The late Unlock of the first must leave
+// it in place; whether it returns an error is reported.
+func releaseSafety(ctx context.Context, tr *trial) Result {
+	if tr.s.Forget == nil && (tr.s.Renews || tr.s.TTL <= 0) {
+		return unchecked("no hook Forget, and the leases do not run out by themselves")
+	}
+	clients, err := tr.connect(ctx, 3)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	late, err := clients[0].Lock(ctx, tr.name)
+	if err != nil {
+		return breaks("lock: %v", err)
+	}
+	if tr.s.Forget != nil {
+		if err := tr.s.Forget(ctx, tr.name); err != nil {
+			return breaks("forget: %v", err)
+		}
+	}
+	next, err := clients[1].Lock(ctx, tr.name)
+	if err != nil {
+		return breaks("another client could not have the lock that was lost: %v", err)
+	}
+	return tr.leftInPlace(ctx, late.Unlock(ctx), next, clients[2], "Unlock of the lost lease")
+}
+
+// unlockTwice: the second Unlock comes when another client has the lock.
+func unlockTwice(ctx context.Context, tr *trial) Result {
+	clients, err := tr.connect(ctx, 3)
+	if err != nil {
+		return breaks("%v", err)
+	}
+	lease, err := clients[0].Lock(ctx, tr.name)
+	if err != nil {
+		return breaks("lock: %v", err)
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		return breaks("the first Unlock: %v", err)
+	}
+	next, err := clients[1].Lock(ctx, tr.name)
+	if err != nil {
+		return breaks("lock after unlock: %v", err)
+	}
+	return tr.leftInPlace(ctx, lease.Unlock(ctx), next, clients[2], "the second Unlock")
+}
+
+// leftInPlace judges what an Unlock that returned err did to the lock of next.
+func (tr *trial) leftInPlace(ctx context.Context, err error, next Lease, third Client, what string) Result {
+	said := "said nothing"
+	if err != nil {
+		said = "said " + err.Error()
+	}
+	held, heldErr := tr.stillHeld(ctx, third, watchful)
+	switch {
+	case heldErr != nil:
+		return breaks("%v", heldErr)
+	case !held:
+		return breaks("%s freed the lock of the next holder, and %s", what, said)
+	}
+	if err := next.Unlock(ctx); err != nil {
+		return breaks("%s %s, and then the holder could not unlock: %v", what, said, err)
+	}
+	return holds("%s %s and left the next holder's lock in place", what, said)
+}

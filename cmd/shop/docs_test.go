@@ -3,15 +3,18 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-//go:generate go test -run TestREADME -update .
+//go:generate go test -run TestREADME|TestStrategiesPage -update .
 
 var update = flag.Bool("update", false, "write the tables that come from the catalogue")
 
@@ -38,6 +41,73 @@ func TestREADME(t *testing.T) {
 	if lines := strings.Count(want, "\n"); lines > 200 {
 		t.Errorf("README.md has %d lines; 200 are allowed", lines)
 	}
+}
+
+// TestStrategiesPage: docs/strategies.md is the catalogue's.
+func TestStrategiesPage(t *testing.T) {
+	const file = "../../docs/strategies.md"
+	want := strategiesPage()
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/strategies.md is not the catalogue's: run make generate")
+	}
+}
+
+// strategiesPage is the catalogue at length, with what catches each exhibit.
+func strategiesPage() string {
+	var b strings.Builder
+	b.WriteString(`<!-- written by go generate from internal/lockstrategy/all.go -->
+# The strategies
+
+Each is one file in [internal/lockstrategy](../internal/lockstrategy); ` + "`" + `shop strategies --json` + "`" + ` has this page for
+programs. "Caught by" names the tests of the conformance suite
+([lockstrategytest](../internal/lockstrategy/lockstrategytest)) that a broken strategy must fail, and what they then
+say; a strategy without that line passes all of them. The tests run on the embedded engine and on real servers.
+`)
+	family := ""
+	for _, e := range lockstrategy.All() {
+		if e.Family != family {
+			family = e.Family
+			fmt.Fprintf(&b, "\n## %s\n", strings.ToUpper(family[:1])+family[1:])
+		}
+		file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
+		fmt.Fprintf(&b, "\n### [%s](../internal/lockstrategy/%s)\n\n%s.\n\n", e.Name, file, e.Summary)
+		fmt.Fprintf(&b, "- **Guarantees**: %s\n- **Breaks when**: %s\n- **Cost**: %s\n", e.Guarantees, e.BreaksWhen, e.Cost)
+		if len(e.Needs) > 0 {
+			fmt.Fprintf(&b, "- **Needs**: %s\n", join(e.Needs))
+		}
+		fmt.Fprintf(&b, "- **In a rush**: %s; two processes: %s\n", promised(e, lockstrategy.Rush), promised(e, lockstrategy.TwoProcesses))
+		caught := lockstrategytest.Expected(e.Name)
+		for i, test := range slices.Sorted(maps.Keys(caught)) {
+			if i == 0 {
+				b.WriteString("- **Caught by**: ")
+			} else {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "`%s` (%s)", test, strings.NewReplacer("(", "", ")", "", "|", " or ").Replace(caught[test]))
+		}
+		if len(caught) > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "- **Source**: %s\n", e.Source)
+	}
+	return b.String()
+}
+
+func join(needs []lockstrategy.Need) string {
+	var words []string
+	for _, n := range needs {
+		words = append(words, string(n))
+	}
+	return strings.Join(words, ", ")
 }
 
 func strategyTable() string {

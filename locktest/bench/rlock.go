@@ -1,5 +1,3 @@
-//go:build rlock
-
 package main
 
 import (

@@ -1,6 +1,0 @@
-//go:build !rlock
-
-package main
-
-// rlockKinds: built without package rlock.
-func rlockKinds() []kind { return nil }

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 func TestContract(t *testing.T) {
@@ -22,6 +23,7 @@ func TestContract(t *testing.T) {
 		base := startServe(t, serveArgs(e)...)
 		for _, strategy := range available(t, base, e) {
 			t.Run("sells/"+strategy, func(t *testing.T) { testSells(t, base, strategy) })
+			t.Run("restock under load/"+strategy, func(t *testing.T) { testRestockUnderLoad(t, base, strategy) })
 		}
 		t.Run("aliases", func(t *testing.T) { testAliases(t, base) })
 		t.Run("restock", func(t *testing.T) { testRestock(t, base) })
@@ -106,6 +108,42 @@ func testSells(t *testing.T, base, strategy string) {
 	wantProblem(t, call(t, http.MethodGet, base+"/product/buy?product=kiwi&lock="+strategy, "", nil), http.StatusNotFound, "failed")
 	if got, want := books(t, base, "pear"), (audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}); got != want {
 		t.Errorf("books %+v, want %+v", got, want)
+	}
+}
+
+// testRestockUnderLoad: buyers keep coming while the product is restocked again
+// and again; stock and records fit in the end, unless the strategy is one that
+// breaks without a restock, too.
+func testRestockUnderLoad(t *testing.T, base, strategy string) {
+	const buyers, restocks = 4, 4
+	name := "restocked-" + strategy
+	restock(t, base, name, 20)
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	for range buyers {
+		all.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				r := call(t, http.MethodGet, base+"/product/buy?product="+name+"&lock="+strategy, "", nil)
+				if r.status != http.StatusOK && r.status != http.StatusConflict && r.status != http.StatusServiceUnavailable {
+					t.Errorf("%d %s", r.status, r.body)
+				}
+			}
+		})
+	}
+	for i := range restocks {
+		eventually(t, "somebody buys between two restocks", func() bool { return books(t, base, name).Records > 0 })
+		restock(t, base, name, 20+i)
+	}
+	close(done)
+	all.Wait()
+	entry, _ := lockstrategy.ByName(strategy)
+	if got := books(t, base, name); entry.Promise[lockstrategy.Rush] == verdict.Holds && (got.Drift != 0 || got.Oversold != 0) {
+		t.Errorf("books %+v, want no drift", got)
 	}
 }
 

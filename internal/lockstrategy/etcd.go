@@ -55,7 +55,9 @@ func newEtcdLocker(d Deps, strategy string) *etcdLocker {
 }
 
 // etcdTimeout is when etcd is taken to be down, for calls that wait for nobody.
-const etcdTimeout = 5 * time.Second
+// It is well below the default wait, so that a buyer is told what is down and not
+// that others were before it.
+const etcdTimeout = 2 * time.Second
 
 // prefix quotes the name, so that the line of "a" has no key of "a/b".
 func (e *etcdLocker) prefix(product string) string {

@@ -14,6 +14,7 @@ serve: ## the shop and its live page on http://127.0.0.1:8080
 
 test: servers lint ## install the servers where it can, then lint and test everything with -race
 	go test -race -timeout 20m ./...
+	cd locktest/bench && go test ./...
 	cd deploy/composecheck && go test ./...
 	loadtest/k6/check.sh
 
@@ -33,6 +34,7 @@ generate: ## write the tables that come from the catalogue
 
 bench: servers ## the benchmarks of docs/benchmarks.md; takes a quarter of an hour
 	OVERSELL_BENCH_RECORDS=$${OVERSELL_BENCH_RECORDS:-10000000} go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./...
+	cd locktest/bench && go run . -markdown
 
 k6: ## the rush as a k6 script, at a shop that serves on 8080
 	cd loadtest/k6 && go tool k6 run --no-usage-report rush.js

@@ -221,6 +221,9 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, e.Close)
+	for _, warning := range e.Warnings {
+		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
+	}
 	s.engine, s.database, s.books = e.Name, e.DB.Name(), loadtest.DatabaseBooks{DB: e.DB}
 	s.missing = lockstrategy.AllMissing(strategyDeps(e))
 	shops := o.shops

@@ -66,6 +66,9 @@ migrations put 100 apples on sale.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, e.Close()) }()
+			for _, warning := range e.Warnings {
+				log.Warn(warning)
+			}
 			return serve(ctx, newShop(e, shops, log), addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 		},
 	}

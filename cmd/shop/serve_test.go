@@ -166,6 +166,16 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
+// TestEvenNodes: an even number of Redlock nodes works, with a warning.
+func TestEvenNodes(t *testing.T) {
+	e := enginetest.Embedded(t)
+	code, _, stderr := exitCode(t, "rush", "--strategy", "redlock", "--stock", "5", "--buyers", "10",
+		"--db", "sqlite://"+t.TempDir()+"/shop.db", "--redlock", strings.Join(e.URLs.Redlock[:4], ","))
+	if code != 0 || !strings.Contains(stderr, "warning: --redlock has 4 nodes: a majority is 3") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit %d, %q; want a sound rush and one line of warning", code, stderr)
+	}
+}
+
 // TestSlowBody: a request whose body dawdles has no seat yet.
 func TestSlowBody(t *testing.T) {
 	base := startServe(t, "--max-inflight", "1")

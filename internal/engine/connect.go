@@ -38,6 +38,10 @@ func (e *Engine) connect(ctx context.Context) error {
 		e.Redlock = append(e.Redlock, client)
 		e.onClose(client.Close)
 	}
+	if n := len(e.Redlock); n > 0 && n%2 == 0 {
+		e.Warnings = append(e.Warnings, fmt.Sprintf(
+			"--redlock has %d nodes: a majority is %d, so no more of them may fail than of %d; give an odd number", n, n/2+1, n-1))
+	}
 	return e.connectCoordination()
 }
 

@@ -68,6 +68,9 @@ type Engine struct {
 
 	URLs Config // by which another process opens the same servers
 
+	// Warnings are what works and is better otherwise, a line each.
+	Warnings []string
+
 	absent  func() map[string]string // see Absent
 	closers []func() error           // run last first
 }

@@ -92,10 +92,16 @@ func withoutLogging(statements []string) string {
 	return strings.Join(lines, "")
 }
 
-// withoutTokens writes TOKEN for a fencing token, which depends on what etcd
-// has seen before.
+// withoutTokens writes a word for what differs from run to run: a fencing token,
+// which depends on what etcd has seen before, the key that redis-lua gives an
+// order, the id of its entry.
 func withoutTokens(statements string) string {
-	return regexp.MustCompile(`fence ([=<]) \d+`).ReplaceAllString(statements, "fence $1 TOKEN")
+	for pattern, word := range map[string]string{
+		`fence ([=<]) \d+`: "fence $1 TOKEN", `redis-lua-[a-z2-7]{26}`: "redis-lua-KEY", `'\d{13}-\d+'`: "'ENTRY'",
+	} {
+		statements = regexp.MustCompile(pattern).ReplaceAllString(statements, word)
+	}
+	return statements
 }
 
 func compare(t *testing.T, file, got string) {

@@ -1,7 +1,9 @@
 package lockstrategy_test
 
 import (
+	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
@@ -24,28 +27,13 @@ var update = flag.Bool("update", false, "write testdata/sql/*.sql from what the 
 // It must not run beside other tests of this package: the log is the server's.
 func TestSQLSent(t *testing.T) {
 	e := enginetest.Local(t)
-	exec := func(statement string) {
-		t.Helper()
-		if err := e.DB.Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec("SET GLOBAL log_output = 'TABLE'")
 	for _, entry := range lockstrategy.All() {
 		t.Run(entry.Name, func(t *testing.T) {
 			deps := lockstrategytest.Deps(e)
 			deps.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC) }
-			shop := entry.New(deps)
-			exec("UPDATE product SET amount = 100, version = 7, fence = 0")
-			exec("TRUNCATE TABLE mysql.general_log")
-			exec("SET GLOBAL general_log = ON")
-			_, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
-			exec("SET GLOBAL general_log = OFF")
-			if err != nil {
-				t.Fatal(err)
-			}
+			logBuy(t, e, entry.New(deps))
 			var received []string
-			err = e.DB.Raw("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type = 'Query' ORDER BY event_time").Scan(&received).Error
+			err := e.DB.Raw("SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type = 'Query' ORDER BY event_time").Scan(&received).Error
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,27 +42,36 @@ func TestSQLSent(t *testing.T) {
 	}
 }
 
-// TestNamedLockConnection: lock, section and release are of one connection.
-// With the section on another, the lock could die and the writes go on.
-func TestNamedLockConnection(t *testing.T) {
-	e := enginetest.Local(t)
+// logBuy leaves one buy in mysql.general_log, and closes the shop.
+func logBuy(t *testing.T, e *engine.Engine, shop purchase.Strategy) {
+	t.Helper()
 	exec := func(statement string) {
 		t.Helper()
 		if err := e.DB.Exec(statement).Error; err != nil {
 			t.Fatal(err)
 		}
 	}
-	shop := lockstrategy.NewNamedLock(lockstrategy.Deps{DB: e.DB, Settings: lockstrategy.DefaultSettings(), Now: time.Now})
 	exec("SET GLOBAL log_output = 'TABLE'")
+	exec("UPDATE product SET amount = 100, version = 7, fence = 0")
 	exec("TRUNCATE TABLE mysql.general_log")
 	exec("SET GLOBAL general_log = ON")
 	_, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
 	exec("SET GLOBAL general_log = OFF")
+	if c, ok := shop.(io.Closer); ok {
+		err = errors.Join(err, c.Close())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestNamedLockConnection: lock, section and release are of one connection.
+// With the section on another, the lock could die and the writes go on.
+func TestNamedLockConnection(t *testing.T) {
+	e := enginetest.Local(t)
+	logBuy(t, e, lockstrategy.NewNamedLock(lockstrategytest.Deps(e)))
 	var statements, connections int
-	err = e.DB.Raw(`SELECT COUNT(*), COUNT(DISTINCT thread_id) FROM mysql.general_log
+	err := e.DB.Raw(`SELECT COUNT(*), COUNT(DISTINCT thread_id) FROM mysql.general_log
 		WHERE command_type = 'Query' AND argument NOT LIKE '%SET GLOBAL%'`).Row().Scan(&statements, &connections)
 	if err != nil || statements < 6 || connections != 1 {
 		t.Errorf("%d statements on %d connections, %v; want all on one", statements, connections, err)

@@ -100,3 +100,19 @@ func TestPortTaken(t *testing.T) {
 		t.Errorf("%v after %d tries, want the second on a port of its own", err, len(ports))
 	}
 }
+
+// TestOwnTmpdir: neither the installer nor the server touches the temporary
+// tables of another server that has the machine's folder for them.
+func TestOwnTmpdir(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	others := filepath.Join(os.TempDir(), "#sql-temptable-1-2-3.MAI")
+	if err := os.WriteFile(others, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StartMySQL(newGroup(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(others); err != nil {
+		t.Errorf("the other server's table: %v", err)
+	}
+}

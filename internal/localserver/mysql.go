@@ -94,10 +94,13 @@ func (m *MySQL) ping() error {
 	return db.PingContext(ctx)
 }
 
-// initialize makes an empty data folder in dir. The installer
+// initialize makes dir's folders and an empty database in them. The installer
 // is a child like the server: it is a shell script that outlives a SIGKILL of
-// this process, and would make the folder again after the janitor.
+// this process, and would make the folders again after the janitor.
 func initialize(g *Group, server, dir string) error {
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
+		return err
+	}
 	args := append(commonArgs(dir), "--initialize-insecure") // MySQL 8.0 manual, 2.9.1
 	program := server
 	if strings.HasSuffix(server, "mariadbd") {
@@ -126,9 +129,10 @@ func initialize(g *Group, server, dir string) error {
 }
 
 // commonArgs: --no-defaults must come first; a server refuses to run as root
-// unless it is told to.
+// unless it is told to. When it starts, MariaDB deletes the temporary tables
+// that it finds, so a tmpdir that is everybody's would be wiped under others.
 func commonArgs(dir string) []string {
-	args := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data")}
+	args := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp")}
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root")
 	}

@@ -218,16 +218,31 @@ func (p *Process) ready(name, logFile string, patience time.Duration, probe func
 	}
 }
 
-// lastWords returns the end of a log, for an error's text.
+// lastWords returns why a log's writer ended, in one line: its last three
+// errors, or its last three lines when it does not call anything an error. It
+// does not name the log, which goes with the group.
 func lastWords(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return "none"
 	}
-	if len(text) > 600 {
-		text = text[len(text)-600:]
+	said, _, _ := strings.Cut(string(text), "Examine the logs in") // mariadb-install-db's advice, 25 lines
+	var lines, failures []string
+	for line := range strings.Lines(said) {
+		line = strings.Join(strings.Fields(line), " ")
+		switch {
+		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // no reason
+		case strings.Contains(line, "ERROR"), strings.Contains(line, "Exception:"): // the latter is ZooKeeper's reason
+			failures = append(failures, line)
+		default:
+			lines = append(lines, line)
+		}
 	}
-	return strings.Join(strings.Fields(string(text)), " ")
+	if len(failures) > 0 {
+		lines = failures
+	}
+	words := strings.Join(lines[max(0, len(lines)-3):], "; ")
+	return words[max(0, len(words)-600):]
 }
 
 // program finds the first of names in PATH or the folders where Debian keeps

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"github.com/oversell/oversell/internal/localserver"
 )
 
 // sqliteConns: SQLite has one writer. More connections only wait for it in the
@@ -19,11 +21,10 @@ const sqliteConns = 2
 // startEmbedded starts Redis in this process on loopback ports, where children
 // reach it too, and names a SQLite file for the schema.
 func (e *Engine) startEmbedded() error {
-	dir, err := os.MkdirTemp("", "oversell-")
+	dir, err := e.tempDir()
 	if err != nil {
 		return err
 	}
-	e.onClose(func() error { return os.RemoveAll(dir) })
 	file := filepath.ToSlash(filepath.Join(dir, "shop.db"))
 	e.URLs.DB = "sqlite:///" + strings.TrimPrefix((&url.URL{Path: file}).EscapedPath(), "/") // on Windows /C:/...
 
@@ -43,6 +44,20 @@ func (e *Engine) startEmbedded() error {
 	}
 	e.onClose(tick(nodes))
 	return nil
+}
+
+// tempDir makes a folder that ends with the engine, and where there is a shell
+// for the janitor, which Windows lacks, also with a SIGKILL.
+func (e *Engine) tempDir() (string, error) {
+	if g, err := localserver.NewGroup(); err == nil {
+		e.onClose(g.Close)
+		return g.Dir("embedded")
+	}
+	dir, err := os.MkdirTemp("", "oversell-")
+	if err == nil {
+		e.onClose(func() error { return os.RemoveAll(dir) })
+	}
+	return dir, err
 }
 
 // tick moves the nodes' clocks, which stand still by themselves: without it no

@@ -3,22 +3,22 @@
 //
 // Each runs on a free loopback port with its data in one temporary folder, and
 // ends with the Group that started it. Nothing is left behind either when this
-// process is killed by SIGKILL: a Group has a janitor, a shell that reads the
-// children's process ids from a pipe and, when the pipe breaks, kills them and
-// removes the folder.
+// process is killed by SIGKILL, at any moment: a Group has a janitor, a shell
+// that reads the children's process groups from a pipe and, when the pipe
+// breaks, kills them and removes the folder.
 //
-//	shop ----- pipe: pid, pid, ... -----> janitor (sh)
-//	 |  \                                   | pipe broken: kill -9, rm -rf
-//	 |   mariadbd                           v
-//	 redis-server x 6                    the same children, the same folder
+//	shop ----- pipe: "ended 42" --------> janitor (sh)
+//	 |  \     pipe: "started 42" ----->    | pipe broken: kill -9, rm -rf
+//	 |   mariadbd    |                     v
+//	 redis-server x 6                   the same children, the same folder
 //
 // It is not for servers that keep data: every Close throws the data away.
 package localserver
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -38,41 +38,65 @@ var ErrMissing = errors.New("program not found")
 type Group struct {
 	dir     string
 	janitor *exec.Cmd
-	pids    io.WriteCloser
+	pipe    *os.File // to the janitor
 
 	mu       sync.Mutex
 	children []*Process
 }
 
-// janitorScript reads "pid" lines until end of file. $0 is the folder; a
-// server that is just dying may still write to it, so removing it is tried
-// for 10 s.
+// janitorScript reads until end of file which process groups have started and
+// which have ended: an ended one's number may be somebody else's by now. $0 is
+// the folder; a server that is just dying may still write to it, so removing
+// it is tried for 10 s.
 const janitorScript = `
-pids=
-while read -r pid; do pids="$pids $pid"; done
-kill -9 $pids 2>/dev/null
+groups=' '
+while read -r event group; do
+	case $event$groups in
+	started*) groups="$groups$group " ;;
+	*" $group "*) groups="${groups%% $group *} ${groups#* $group }" ;;
+	esac
+done
+for group in $groups; do kill -9 "-$group" 2>/dev/null; done
 tries=0
 while [ -e "$0" ] && [ $tries -lt 100 ]; do
 	rm -rf "$0" 2>/dev/null || sleep 0.1
 	tries=$((tries + 1))
 done`
 
+// childScript: a child registers by itself before it becomes its program, and
+// holds the pipe until it has. If this process were to do it, a SIGKILL between
+// fork and write would leave a child that the janitor does not know.
+const childScript = `echo "started $$" >&3 && exec "$@" 3>&-`
+
 // NewGroup makes the folder and starts the janitor. Close must follow.
 func NewGroup() (*Group, error) {
-	dir, err := os.MkdirTemp("", "oversell-")
+	// The janitor comes first, so that the folder is never there without it.
+	// Hence the name is not one that os.MkdirTemp has found to be free.
+	dir := filepath.Join(os.TempDir(), "oversell-"+rand.Text()[:10]) // short: a socket's path has 103 bytes on macOS
+	out, in, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("temporary folder: %w", err)
+		return nil, fmt.Errorf("pipe to the janitor: %w", err)
 	}
 	janitor := exec.Command("/bin/sh", "-c", janitorScript, dir)
 	janitor.SysProcAttr = ownProcessGroup()
-	pids, err := janitor.StdinPipe()
-	if err == nil {
-		err = janitor.Start()
-	}
+	janitor.Stdin = out
+	err = janitor.Start()
+	_ = out.Close() // the janitor has its own
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the janitor: %w", err), os.RemoveAll(dir))
+		return nil, errors.Join(fmt.Errorf("start the janitor: %w", err), in.Close())
 	}
-	return &Group{dir: dir, janitor: janitor, pids: pids}, nil
+	g := &Group{dir: dir, janitor: janitor, pipe: in}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("temporary folder: %w", err), g.dismiss())
+	}
+	return g, nil
+}
+
+// dismiss ends the janitor before it sees the end of the pipe.
+func (g *Group) dismiss() error {
+	err := g.janitor.Process.Kill()
+	_ = g.janitor.Wait() // "signal: killed", as asked
+	return errors.Join(err, g.pipe.Close())
 }
 
 // Dir returns a new folder of the group's own for a server's data.
@@ -82,24 +106,30 @@ func (g *Group) Dir(name string) (string, error) {
 
 // Start starts cmd as a child in a process group of its own, so that Ctrl-C
 // in the terminal reaches this process only, which then ends its children.
+// cmd must have no ExtraFiles.
 func (g *Group) Start(cmd *exec.Cmd) (*Process, error) {
+	name := filepath.Base(cmd.Path)
+	if cmd.Err != nil { // the program was not found
+		return nil, fmt.Errorf("start %s: %w", name, cmd.Err)
+	}
+	cmd.Args = append([]string{"sh", "-c", childScript, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	cmd.ExtraFiles = []*os.File{g.pipe} // 3 in the child
 	cmd.SysProcAttr = ownProcessGroup()
 	// Children of a killed child may keep the output pipe open; do not wait for them.
 	cmd.WaitDelay = time.Second
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", filepath.Base(cmd.Path), err)
+		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	p := &Process{cmd: cmd, done: make(chan struct{})}
+	p := &Process{name: name, cmd: cmd, done: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
+		_, _ = fmt.Fprintln(g.pipe, "ended", cmd.Process.Pid) // fails once the group is closed
 		close(p.done)
 	}()
 	g.children = append(g.children, p)
-	if _, err := fmt.Fprintln(g.pids, cmd.Process.Pid); err != nil {
-		return nil, errors.Join(fmt.Errorf("the janitor is gone: %w", err), p.Kill())
-	}
 	return p, nil
 }
 
@@ -111,15 +141,13 @@ func (g *Group) Close() error {
 	for i := len(g.children) - 1; i >= 0; i-- {
 		errs = append(errs, g.children[i].Kill())
 	}
-	// The janitor goes first: by the end of the pipe it would kill process ids
-	// that may be somebody else's by now.
-	errs = append(errs, g.janitor.Process.Kill())
-	_ = g.janitor.Wait() // "signal: killed", as asked
+	errs = append(errs, g.dismiss())
 	return errors.Join(append(errs, os.RemoveAll(g.dir))...)
 }
 
 // A Process is one child.
 type Process struct {
+	name string // of the program
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // valid once done is closed
@@ -136,10 +164,18 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Kill ends the process with SIGKILL and waits until it is gone.
+// Kill ends the process and its own children with SIGKILL and waits until it
+// is gone.
 func (p *Process) Kill() error {
-	if err := p.Signal(syscall.SIGKILL); err != nil {
-		return err
+	select {
+	case <-p.done: // its number may be somebody else's by now
+		return nil
+	default:
+	}
+	if killGroup(p.cmd.Process) != nil { // it has just ended
+		if err := p.Signal(syscall.SIGKILL); err != nil {
+			return err
+		}
 	}
 	<-p.done
 	return nil
@@ -155,7 +191,7 @@ func (p *Process) Stop(patience time.Duration) error {
 	case <-p.done:
 		return p.err
 	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("%s did not end within %s", filepath.Base(p.cmd.Path), patience), p.Kill())
+		return errors.Join(fmt.Errorf("%s did not end within %s", p.name, patience), p.Kill())
 	}
 }
 
@@ -182,16 +218,31 @@ func (p *Process) ready(name, logFile string, patience time.Duration, probe func
 	}
 }
 
-// lastWords returns the end of a log, for an error's text.
+// lastWords returns why a log's writer ended, in one line: its last three
+// errors, or its last three lines when it does not call anything an error. It
+// does not name the log, which goes with the group.
 func lastWords(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return "none"
 	}
-	if len(text) > 600 {
-		text = text[len(text)-600:]
+	said, _, _ := strings.Cut(string(text), "Examine the logs in") // mariadb-install-db's advice, 25 lines
+	var lines, failures []string
+	for line := range strings.Lines(said) {
+		line = strings.Join(strings.Fields(line), " ")
+		switch {
+		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // no reason
+		case strings.Contains(line, "ERROR"), strings.Contains(line, "Exception:"): // the latter is ZooKeeper's reason
+			failures = append(failures, line)
+		default:
+			lines = append(lines, line)
+		}
 	}
-	return strings.Join(strings.Fields(string(text)), " ")
+	if len(failures) > 0 {
+		lines = failures
+	}
+	words := strings.Join(lines[max(0, len(lines)-3):], "; ")
+	return words[max(0, len(words)-600):]
 }
 
 // program finds the first of names in PATH or the folders where Debian keeps

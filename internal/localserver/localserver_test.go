@@ -100,3 +100,65 @@ func TestPortTaken(t *testing.T) {
 		t.Errorf("%v after %d tries, want the second on a port of its own", err, len(ports))
 	}
 }
+
+// TestOwnTmpdir: neither the installer nor the server touches the temporary
+// tables of another server that has the machine's folder for them.
+func TestOwnTmpdir(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	others := filepath.Join(os.TempDir(), "#sql-temptable-1-2-3.MAI")
+	if err := os.WriteFile(others, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StartMySQL(newGroup(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(others); err != nil {
+		t.Errorf("the other server's table: %v", err)
+	}
+}
+
+// TestFailedInstall: the reason is told in one line, without the installer's
+// advice to read a log that is gone by then.
+func TestFailedInstall(t *testing.T) {
+	path, err := program("", "mariadbd", "mysqld")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGroup(t)
+	dir, err := g.Dir("mysql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "data", "ibdata1"), 0o700); err != nil { // where a file belongs
+		t.Fatal(err)
+	}
+	err = initialize(g, path, dir)
+	if err == nil || !strings.Contains(err.Error(), "ERROR") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 ||
+		strings.Contains(err.Error(), "logs") {
+		t.Errorf("%v, want one line with the reason", err)
+	}
+	t.Log(err)
+}
+
+// TestLastWords: errors are told, and what was said last where nothing was
+// called an error.
+func TestLastWords(t *testing.T) {
+	for _, c := range []struct{ log, want string }{
+		{"", ""},
+		{"1\n2\n\n3\n4", "2; 3; 4"},
+		{"1 [ERROR] a\n2 [ERROR] b\n3  [ERROR]\tc\n4 [ERROR] d\n5 [ERROR] Aborting\n6 [Note] bye\n", "2 [ERROR] b; 3 [ERROR] c; 4 [ERROR] d"},
+		{
+			"ERROR main - Unexpected\njava.net.BindException: Address already in use\n\tat sun.nio.ch.Net.bind0\n",
+			"ERROR main - Unexpected; java.net.BindException: Address already in use",
+		},
+		{"Killed\nInstallation of system tables failed! Examine the logs in\n/tmp/x for more", "Killed; Installation of system tables failed!"},
+	} {
+		file := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(file, []byte(c.log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := lastWords(file); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

@@ -42,8 +42,7 @@ func StartMySQL(g *Group) (*MySQL, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(dir, "data")
-	if err := initialize(path, data); err != nil {
+	if err := initialize(g, path, dir); err != nil {
 		return nil, err
 	}
 	setup := filepath.Join(dir, "setup.sql")
@@ -56,7 +55,7 @@ func StartMySQL(g *Group) (*MySQL, error) {
 			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), password: password,
 			group: g, logFile: filepath.Join(dir, "error.log"),
 		}
-		m.command = append(append([]string{path}, commonArgs(data)...),
+		m.command = append(append([]string{path}, commonArgs(dir)...),
 			"--port="+strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "sock"),
 			"--pid-file="+filepath.Join(dir, "pid"), "--log-error="+m.logFile, "--init-file="+setup,
 			"--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4", "--loose-mysqlx=OFF")
@@ -95,27 +94,45 @@ func (m *MySQL) ping() error {
 	return db.PingContext(ctx)
 }
 
-// initialize makes an empty data folder.
-func initialize(server, data string) error {
-	args := append(commonArgs(data), "--initialize-insecure") // MySQL 8.0 manual, 2.9.1
+// initialize makes dir's folders and an empty database in them. The installer
+// is a child like the server: it is a shell script that outlives a SIGKILL of
+// this process, and would make the folders again after the janitor.
+func initialize(g *Group, server, dir string) error {
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
+		return err
+	}
+	args := append(commonArgs(dir), "--initialize-insecure") // MySQL 8.0 manual, 2.9.1
 	program := server
 	if strings.HasSuffix(server, "mariadbd") {
 		program = filepath.Join(filepath.Dir(server), "mariadb-install-db")
 		if _, err := os.Stat(program); err != nil { // Debian: the server in sbin, this in bin
 			program = "mariadb-install-db"
 		}
-		args = append(commonArgs(data), "--auth-root-authentication-method=normal", "--skip-test-db")
+		args = append(commonArgs(dir), "--auth-root-authentication-method=normal", "--skip-test-db")
 	}
-	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, strings.TrimSpace(string(out)))
+	log, err := os.Create(filepath.Join(dir, "install.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	installer, err := g.Start(cmd)
+	if err != nil {
+		return err
+	}
+	<-installer.Done()
+	if installer.err != nil {
+		return fmt.Errorf("%s failed (%w); its last words: %s", installer.name, installer.err, lastWords(log.Name()))
 	}
 	return nil
 }
 
 // commonArgs: --no-defaults must come first; a server refuses to run as root
-// unless it is told to.
-func commonArgs(data string) []string {
-	args := []string{"--no-defaults", "--datadir=" + data}
+// unless it is told to. When it starts, MariaDB deletes the temporary tables
+// that it finds, so a tmpdir that is everybody's would be wiped under others.
+func commonArgs(dir string) []string {
+	args := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp")}
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root")
 	}

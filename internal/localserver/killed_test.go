@@ -1,0 +1,73 @@
+package localserver
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestKilledStarting: whenever a SIGKILL comes while children are started, none
+// of them outlives it, nor do their own children. All of them hold the pipe
+// that the test reads, so its end of file is the end of the last.
+func TestKilledStarting(t *testing.T) {
+	if os.Getenv("STARTER") != "" {
+		startMany()
+	}
+	for range 20 {
+		tmp := t.TempDir()
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		starter := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledStarting$")
+		starter.Env = append(os.Environ(), "STARTER=1", "TMPDIR="+tmp)
+		starter.Stdout = write
+		if err := starter.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = write.Close()
+		lines := bufio.NewReader(read)
+		if _, err := lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(rand.N(10 * time.Millisecond)) // any moment will do
+		if err := starter.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = starter.Wait()
+		if err := read.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, lines); err != nil {
+			t.Fatalf("a child is left: %v", err)
+		}
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			left, err := filepath.Glob(filepath.Join(tmp, "*"))
+			if err == nil && len(left) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("left behind: %v %v", left, err)
+			}
+		}
+		_ = read.Close()
+	}
+}
+
+// startMany starts children, each with a child of its own, until it is killed.
+func startMany() {
+	g, err := NewGroup()
+	for err == nil {
+		cmd := exec.Command("sh", "-c", "sleep 60 & wait")
+		cmd.Stdout = os.Stdout
+		_, err = g.Start(cmd)
+		fmt.Println("started")
+	}
+	panic(err)
+}

@@ -8,24 +8,13 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // ownServer is a redis-server that a test may hurt.
 func ownServer(t *testing.T) (*bench, *localserver.Redis) {
 	t.Helper()
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	server, err := localserver.StartRedis(group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := localservertest.Redis(t)
 	return &bench{server.Addr, dial(t, server.Addr), nil}, server
 }
 

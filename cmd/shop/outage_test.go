@@ -7,33 +7,16 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestOutage: a server that is killed is named in a 503, readiness says so,
 // strategies that do not need it go on, and all is well when it is back.
 func TestOutage(t *testing.T) {
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	db, err := localserver.StartMySQL(group)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var nodes []*localserver.Redis
-	var urls []string
-	for range 4 { // one for redis, three for redlock
-		node, err := localserver.StartRedis(group)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes, urls = append(nodes, node), append(urls, node.URL())
-	}
+	db := localservertest.MySQL(t)
+	nodes := startNodes(t, 4) // one for redis, three for redlock
+	urls := urls(nodes)
+	group := localservertest.Group(t)
 	keeper, err := localserver.StartZookeeper(group)
 	if err != nil {
 		t.Fatal(err)
@@ -180,15 +163,7 @@ func TestHungRedis(t *testing.T) {
 // TestHungDatabase: a database that hangs is named, and is not told as a line
 // that is too long; a restock does not hold the buyers back for it.
 func TestHungDatabase(t *testing.T) {
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = group.Close() })
-	db, err := localserver.StartMySQL(group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := localservertest.MySQL(t)
 	base := startServe(t, "--db", db.URL(), "--wait", "1s")
 	if err := db.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -229,17 +204,8 @@ func TestSilentNode(t *testing.T) {
 // startNodes starts Redis servers for one test.
 func startNodes(t *testing.T, n int) (nodes []*localserver.Redis) {
 	t.Helper()
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = group.Close() })
 	for range n {
-		node, err := localserver.StartRedis(group)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes = append(nodes, node)
+		nodes = append(nodes, localservertest.Redis(t))
 	}
 	return nodes
 }
@@ -276,12 +242,7 @@ func TestRestockWithoutLocks(t *testing.T) {
 }
 
 func restockWithout[Server interface{ Kill() error }](t *testing.T, flag string, start func(g *localserver.Group) (Server, string, error)) {
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = group.Close() })
-	node, address, err := start(group)
+	node, address, err := start(localservertest.Group(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -412,7 +412,7 @@ func TestNothingLeftBehind(t *testing.T) {
 	} {
 		tmp := t.TempDir() // of the outer test: MariaDB's socket has 107 bytes for its path
 		t.Run(c.name, func(t *testing.T) {
-			rush := shopCommand(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "1h", "--strategy", "conditional")
+			rush := shopCommand(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
 			rush.Env = append(os.Environ(), "TMPDIR="+tmp)
 			if err := rush.Start(); err != nil {
 				t.Fatal(err)

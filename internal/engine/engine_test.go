@@ -13,7 +13,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestMigrateTogether: shops that start at once on one new file all find their schema.
@@ -93,15 +93,7 @@ func TestSnapshotIsolation(t *testing.T) {
 
 // TestCheckHung: a server that hangs is found in time, and is the only one named.
 func TestCheckHung(t *testing.T) {
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer group.Close()
-	node, err := localserver.StartRedis(group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := localservertest.Redis(t)
 	e, err := engine.Open(t.Context(), engine.Config{
 		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redis: node.URL(), Wait: enginetest.Wait, Conns: 4,
 	})

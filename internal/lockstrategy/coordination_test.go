@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/zookeeper"
 )
@@ -151,7 +152,7 @@ func waitForLine(t *testing.T, line serverLine, n int) []string {
 // TestLeaseEndsWithItsServer: the context of a lease that nobody can vouch for
 // any more ends with ErrLockLost, and the lock is there again with the server.
 func TestLeaseEndsWithItsServer(t *testing.T) {
-	group := newGroup(t)
+	group := localservertest.Group(t)
 	z, err := localserver.StartZookeeper(group)
 	if err != nil {
 		t.Fatal(err)
@@ -230,20 +231,6 @@ func lockSoon(t *testing.T, l Locker) Lease {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-}
-
-func newGroup(t *testing.T) *localserver.Group {
-	t.Helper()
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return group
 }
 
 // TestAnswerToCreateLost: the node is made, its answer is lost, and the session

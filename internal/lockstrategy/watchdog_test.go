@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -19,15 +19,7 @@ import (
 // section going beyond the TTL.
 func TestWatchdogHungRedis(t *testing.T) {
 	e := enginetest.Local(t)
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer group.Close()
-	node, err := localserver.StartRedis(group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := localservertest.Redis(t)
 	client := redis.NewClient(&redis.Options{Addr: node.Addr, MaxRetries: -1, ReadTimeout: time.Minute}) // no help from here
 	defer client.Close()
 

@@ -94,6 +94,7 @@ type answers struct {
 	Sold    map[string]purchase.Receipt
 	No      map[string]string // told that nothing was sold, and never unknown
 	Unknown map[string]bool   // told unknown at least once
+	trouble int               // how often a buyer was told neither sold nor sold out
 	sales   chan struct{}     // one for each sale
 }
 
@@ -140,7 +141,7 @@ func (a *answers) buy(ctx context.Context, shop purchase.Strategy, o purchase.Or
 		if a.note(o, receipt, err); outcome == purchase.Sold || outcome == purchase.SoldOut {
 			return err
 		}
-		time.Sleep(5 * time.Millisecond) // a server that is down says so at once
+		time.Sleep(20 * time.Millisecond) // a server that is down says so at once
 		if o.IdempotencyKey == "" || ctx.Err() != nil {
 			return err
 		}
@@ -150,7 +151,11 @@ func (a *answers) buy(ctx context.Context, shop purchase.Strategy, o purchase.Or
 func (a *answers) note(o purchase.Order, receipt purchase.Receipt, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch outcome := purchase.OutcomeOf(err); {
+	outcome := purchase.OutcomeOf(err)
+	if outcome != purchase.Sold && outcome != purchase.SoldOut {
+		a.trouble++
+	}
+	switch {
 	case outcome == purchase.Sold:
 		delete(a.No, o.Purchaser)
 		a.Sold[o.Purchaser] = receipt
@@ -163,20 +168,71 @@ func (a *answers) note(o purchase.Order, receipt purchase.Receipt, err error) {
 	}
 }
 
-// after runs fault when n more sales were acknowledged.
-func (a *answers) after(t *testing.T, n int, fault func() error) {
-	for range n {
-		select {
-		case <-a.sales:
-		case <-t.Context().Done():
-			return
-		case <-time.After(4 * soon):
-			t.Error("the sales have stopped")
-			return
+// rush is a crowd among which strike is run, times times, each when n more sales
+// were acknowledged.
+func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error, shops ...purchase.Strategy) {
+	t.Helper()
+	over := make(chan struct{})
+	struck := 0
+	var faults sync.WaitGroup
+	faults.Go(func() {
+		for range times {
+			for range n {
+				select {
+				case <-a.sales:
+				case <-over: // a slow machine: most were told unknown
+					return
+				}
+			}
+			if a.acknowledged() < stocked {
+				struck++
+			}
+			if err := strike(); err != nil {
+				t.Error(err)
+			}
 		}
+	})
+	a.crowd(t, "buyer", 32, shops...)
+	close(over)
+	faults.Wait()
+	if struck == 0 {
+		t.Error("all was sold before anything happened: this test has shown nothing")
 	}
-	if err := fault(); err != nil {
-		t.Error(err)
+}
+
+func (a *answers) acknowledged() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.Sold)
+}
+
+type server interface {
+	Kill() error
+	Start() error
+}
+
+// outage kills a server, and starts it again when a buyer has met that: was told
+// unknown, or any other trouble.
+func (a *answers) outage(s server, unknown bool) func() error {
+	met := func() int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if unknown {
+			return len(a.Unknown)
+		}
+		return a.trouble
+	}
+	return func() error {
+		before := met()
+		if err := s.Kill(); err != nil {
+			return err
+		}
+		for deadline := time.Now().Add(soon); met() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				return errors.Join(errors.New("no buyer has met the outage"), s.Start())
+			}
+		}
+		return s.Start()
 	}
 }
 
@@ -231,16 +287,9 @@ func TestRedisLuaRedisKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := openOn(t, enginetest.Local(t).URLs.DB, server.URL())
-	restock(t, e, "apple", 600)
+	restock(t, e, "apple", 2000)
 	told := newAnswers()
-	var fault sync.WaitGroup
-	fault.Go(func() {
-		for range 3 {
-			told.after(t, 100, func() error { return errors.Join(server.Kill(), server.Start()) })
-		}
-	})
-	told.crowd(t, "buyer", 32, bothShops(e)...)
-	fault.Wait()
+	told.rush(t, 2000, 3, 100, told.outage(server, false), bothShops(e)...)
 	told.check(t, e, 0)
 }
 
@@ -251,14 +300,9 @@ func TestRedisLuaDatabaseKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := openOn(t, server.URL(), enginetest.Local(t).URLs.Redis)
-	restock(t, e, "apple", 600)
+	restock(t, e, "apple", 2000)
 	told := newAnswers()
-	var fault sync.WaitGroup
-	fault.Go(func() {
-		told.after(t, 100, func() error { return errors.Join(server.Kill(), server.Start()) })
-	})
-	told.crowd(t, "buyer", 32, bothShops(e)...)
-	fault.Wait()
+	told.rush(t, 2000, 1, 100, told.outage(server, true), bothShops(e)...)
 	told.check(t, e, 0)
 }
 
@@ -272,14 +316,7 @@ func TestRedisLuaForgets(t *testing.T) {
 	e := openOn(t, enginetest.Local(t).URLs.DB, server.URL())
 	restock(t, e, "apple", 600)
 	told := newAnswers()
-	var fault sync.WaitGroup
-	fault.Go(func() {
-		for range 5 {
-			told.after(t, 50, func() error { return e.Redis.FlushAll(t.Context()).Err() })
-		}
-	})
-	told.crowd(t, "buyer", 32, bothShops(e)...)
-	fault.Wait()
+	told.rush(t, 600, 5, 50, func() error { return e.Redis.FlushAll(t.Context()).Err() }, bothShops(e)...)
 	told.crowd(t, "later", 4, bothShops(e)...)
 	told.check(t, e, 0)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Redis is a running redis-server without persistence.
+// Redis is a running redis-server.
 type Redis struct {
 	*Process
 	Addr string // host:port
@@ -24,9 +24,17 @@ type Redis struct {
 // URL is the form that --redis takes.
 func (r *Redis) URL() string { return "redis://" + r.Addr }
 
-// StartRedis starts a redis-server, or valkey-server where that is what the
-// machine has. ErrMissing when it has neither.
-func StartRedis(g *Group) (*Redis, error) {
+// StartRedis starts a redis-server without persistence, or valkey-server where
+// that is what the machine has. ErrMissing when it has neither.
+func StartRedis(g *Group) (*Redis, error) { return startRedis(g, "--appendonly", "no") }
+
+// StartDurableRedis is StartRedis with the append-only file on: what a command
+// has written is on the disk when it returns.
+func StartDurableRedis(g *Group) (*Redis, error) {
+	return startRedis(g, "--appendonly", "yes", "--appendfsync", "always")
+}
+
+func startRedis(g *Group, persistence ...string) (*Redis, error) {
 	path, err := program("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server")
 	if err != nil {
 		return nil, err
@@ -39,15 +47,16 @@ func StartRedis(g *Group) (*Redis, error) {
 		r := &Redis{
 			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(dir, "redis.log"),
 		}
-		r.command = []string{
+		r.command = append([]string{
 			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--logfile", r.logFile,
-			"--save", "", "--appendonly", "no", "--daemonize", "no", "--databases", "1024",
-		}
+			"--save", "", "--daemonize", "no", "--databases", "1024",
+		}, persistence...)
 		return r, r.Start()
 	})
 }
 
-// Start starts the server again after it was killed: empty, on the same port.
+// Start starts the server again after it was killed, on the same port: empty, or
+// with what its append-only file has.
 func (r *Redis) Start() (err error) {
 	if r.Process, err = r.group.Start(exec.Command(r.command[0], r.command[1:]...)); err != nil {
 		return err
@@ -55,8 +64,9 @@ func (r *Redis) Start() (err error) {
 	return r.ready("redis-server", r.logFile, 30*time.Second, r.ping)
 }
 
-// ping asks for the process id, by one inline command, so that this room needs
-// no client: a server that answers on this port may be somebody else's.
+// ping asks for the process id, by inline commands, so that this room needs no
+// client: a server that answers on this port may be somebody else's. One that
+// reads its append-only file answers too, and takes no commands yet.
 func (r *Redis) ping() error {
 	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil {
@@ -66,7 +76,7 @@ func (r *Redis) ping() error {
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return err
 	}
-	if _, err := conn.Write([]byte("INFO server\r\nQUIT\r\n")); err != nil {
+	if _, err := conn.Write([]byte("INFO server\r\nINFO persistence\r\nQUIT\r\n")); err != nil {
 		return err
 	}
 	answer, err := io.ReadAll(conn)
@@ -75,6 +85,9 @@ func (r *Redis) ping() error {
 	}
 	if own := fmt.Sprintf("\r\nprocess_id:%d\r\n", r.cmd.Process.Pid); !strings.Contains(string(answer), own) {
 		return fmt.Errorf("another server answers on %s", r.Addr)
+	}
+	if !strings.Contains(string(answer), "\r\nloading:0\r\n") {
+		return fmt.Errorf("the server on %s is reading its data", r.Addr)
 	}
 	return nil
 }

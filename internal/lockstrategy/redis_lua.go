@@ -9,10 +9,14 @@
 //              of the shop and of the database, and of Redis with its
 //              append-only file.
 // Breaks when: never. Redis forgets: the buyers under way are told unknown, and
-//              the next one loads the stock anew.
+//              the next one loads the stock anew. Redis remembers wrongly, after a
+//              failover for one: too much ends with the first order that the
+//              database refuses; for too little buyers are told sold out, for a
+//              second at most.
 // Cost:        two round trips to Redis and six statements a batch; a buyer who
-//              comes too late costs one round trip. A buyer whose order is
-//              admitted cannot take it back: told unknown, it may be sold later.
+//              comes too late costs one round trip, and once a second a read of
+//              the database. A buyer whose order is admitted cannot take it back:
+//              told unknown, it may be sold later.
 // Source:      Alibaba Cloud, Tair documentation, "Build a business system that
 //              can handle flash sales" (script, queue, asynchronous write); the
 //              exactly-once part is a position kept with the data, as in Kleppmann,
@@ -36,6 +40,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -55,15 +60,21 @@ type RedisLua struct {
 	deps                Deps
 	admit, load, settle *redis.Script
 
-	mu     sync.Mutex
-	movers map[string]*mover // an entry is there while a goroutine moves the product's orders
+	moving *semaphore.Weighted // of weight everybody; each batch has 1 of it, a restock all
+
+	mu      sync.Mutex
+	waiting map[string]waiters   // by product; there while a goroutine moves its orders
+	raised  map[string]time.Time // by product, see raiseStock
 }
+
+// everybody is more than there are batches at once.
+const everybody = 1 << 30
 
 // NewRedisLua needs the database and one Redis.
 func NewRedisLua(d Deps) *RedisLua {
 	return &RedisLua{
 		deps: d, admit: redis.NewScript(admitLua), load: redis.NewScript(loadLua), settle: redis.NewScript(settleLua),
-		movers: map[string]*mover{},
+		moving: semaphore.NewWeighted(everybody), waiting: map[string]waiters{}, raised: map[string]time.Time{},
 	}
 }
 
@@ -73,62 +84,96 @@ func redisLuaStock(product string) string  { return "shop:stock:redis-lua:{" + p
 func redisLuaStream(product string) string { return "shop:orders:redis-lua:{" + product + "}" }
 func redisLuaKeys(product string) string   { return "shop:keys:redis-lua:{" + product + "}" }
 
-// Buy is purchase.Strategy.Buy. ErrUnknownOutcome when the order was admitted
-// and its record was not seen in time; the error names the key to ask again by.
+// redisLuaAll are the keys of a product, in the order in which the scripts take them.
+func redisLuaAll(product string) []string {
+	return []string{redisLuaStock(product), redisLuaStream(product), redisLuaProducts, redisLuaKeys(product)}
+}
+
+// Buy is purchase.Strategy.Buy. ErrUnknownOutcome when the order was admitted,
+// or may have been, and its record was not seen in time; the error names the key
+// to ask again by.
 func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	ctx, start, cancel := s.deps.patience(ctx)
 	defer cancel()
 	if o.IdempotencyKey == "" {
 		o.IdempotencyKey = "redis-lua-" + strings.ToLower(rand.Text())
 	}
-	entry, err := s.enter(ctx, o, start)
+	receipt, err := s.buy(ctx, o, start)
+	if errors.Is(err, purchase.ErrUnknownOutcome) {
+		err = fmt.Errorf("%w; to ask again send the same order with Idempotency-Key: %s and purchaser: %s", err, o.IdempotencyKey, o.Purchaser)
+	}
+	return receipt, err
+}
+
+func (s *RedisLua) buy(ctx context.Context, o purchase.Order, called time.Time) (purchase.Receipt, error) {
+	entry, err := s.enter(ctx, o, called)
 	if err != nil {
 		return purchase.Receipt{}, err
 	}
 	s.deps.observe(ctx, Event{Kind: Waiting, Strategy: "redis-lua", Product: o.Product, Purchaser: o.Purchaser, Token: entry})
-	answer := s.await(o, entry)
+	w := s.await(o, entry)
 	select {
-	case a := <-answer:
-		if a.err == nil && (a.receipt.Purchaser != o.Purchaser || a.receipt.Amount != o.Amount) {
-			return purchase.Receipt{}, purchase.ErrKeyReused
-		}
+	case a := <-w.answer:
 		return a.receipt, a.err
 	case <-ctx.Done():
-		s.leave(o.Product, entry, answer)
-		return purchase.Receipt{}, fmt.Errorf("%w: entry %s is not in the database yet (%w); to ask again send the same order with Idempotency-Key: %s and purchaser: %s",
-			purchase.ErrUnknownOutcome, entry, context.Cause(ctx), o.IdempotencyKey, o.Purchaser)
+		s.leave(w)
+	}
+	select {
+	case a := <-w.answer: // it came at the last moment
+		return a.receipt, a.err
+	default:
+		return purchase.Receipt{}, fmt.Errorf("%w: entry %s is not in the database yet (%w)", purchase.ErrUnknownOutcome, entry, context.Cause(ctx))
 	}
 }
 
 // enter admits the order and returns the id of its entry in the stream.
 func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time) (string, error) {
-	keys := []string{redisLuaStock(o.Product), redisLuaStream(o.Product), redisLuaProducts, redisLuaKeys(o.Product)}
 	for {
-		entry, err := s.admit.Run(ctx, s.deps.Redis, keys, o.Amount, o.IdempotencyKey, o.Purchaser, called.UnixMicro(), o.Product).Text()
+		entry, err := s.admit.Run(ctx, s.deps.Redis, redisLuaAll(o.Product), o.Amount, o.IdempotencyKey, o.Purchaser, called.UnixMicro(), o.Product).Text()
 		switch {
 		case err != nil && neverSent(err):
 			return "", serverError("redis", err)
 		case err != nil:
 			return "", fmt.Errorf("admit: %w: %w", purchase.ErrUnknownOutcome, serverError("redis", err))
-		case entry == "":
-			return "", purchase.ErrSoldOut
-		case entry != "?":
+		case entry == "?":
+			if _, err := s.loadStock(ctx, o.Product, ""); err != nil {
+				return "", err
+			}
+		case entry != "":
 			return entry, nil
-		}
-		if err := s.loadStock(ctx, o.Product); err != nil {
-			return "", err
+		case !s.raiseStock(ctx, o.Product):
+			return "", purchase.ErrSoldOut
 		}
 	}
 }
 
-// loadStock copies the stock from the database, if it is still not there.
-func (s *RedisLua) loadStock(ctx context.Context, name string) error {
+// loadStock copies the stock from the database, if it is still not there; with
+// how "raise" also if it is lower. It reports whether it did.
+func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error) {
 	p, err := product.ByName(s.deps.DB.WithContext(ctx), name)
 	if err != nil {
-		return purchase.DatabaseError(ctx, "read the stock", err)
+		return false, purchase.DatabaseError(ctx, "read the stock", err)
 	}
-	err = s.load.Run(ctx, s.deps.Redis, []string{redisLuaStock(name), redisLuaStream(name)}, p.Amount, p.LastEntry).Err()
-	return serverError("redis", err)
+	loaded, err := s.load.Run(ctx, s.deps.Redis, redisLuaAll(name)[:2], p.Amount, p.LastEntry, how).Bool()
+	return loaded, serverError("redis", err)
+}
+
+// raiseStock asks the database, once a second at most, whether Redis is right
+// that there is too little, and reports whether there is more now. Redis may come
+// back as it was before a restock, or a buyer of another process may have loaded
+// the stock that he had read before it.
+func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
+	s.mu.Lock()
+	due := time.Since(s.raised[product]) > time.Second
+	if due {
+		s.raised[product] = time.Now()
+	}
+	s.mu.Unlock()
+	if !due {
+		return false
+	}
+	raised, err := s.loadStock(ctx, product, "raise")
+	return err == nil && raised // without a database Redis has the say
 }
 
 // neverSent tells whether a command cannot have reached the server.
@@ -136,12 +181,18 @@ func neverSent(err error) bool {
 	var network *net.OpError
 	var refused redis.Error // the server's own word, a script that failed: nothing was written after it
 	return errors.As(err, &network) && network.Op == "dial" || errors.As(err, &refused) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) // it did not get a connection
+		// It did not get a connection.
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Reset forgets the product's stock and its orders; the next buyer loads the
-// stock again.
+// stock again. It waits for the batches of this process: an order from before a
+// restock must not be sold after it.
 func (s *RedisLua) Reset(ctx context.Context, product string) error {
+	if err := s.moving.Acquire(ctx, everybody); err != nil {
+		return fmt.Errorf("wait for the orders that are being written: %w", context.Cause(ctx))
+	}
+	defer s.moving.Release(everybody)
 	return serverError("redis", s.deps.Redis.Del(ctx, redisLuaStock(product), redisLuaStream(product), redisLuaKeys(product)).Err())
 }
 

@@ -3,7 +3,7 @@ package lockstrategy
 import (
 	"context"
 	"fmt"
-	"slices"
+	"maps"
 	"strconv"
 	"time"
 
@@ -21,64 +21,57 @@ const batch = 500
 // wait for, or the database was not there.
 const moverPause = 10 * time.Millisecond
 
-// A mover is a goroutine that moves one product's orders, for as long as buyers
-// of this process wait for theirs. Movers of several processes take turns at the
-// product's row, whose lock each holds for its batch.
-type mover struct {
-	waiting map[string][]waiter // by entry; several under one Idempotency-Key
-}
-
+// A waiter is a buyer of this process whose order was admitted.
 type waiter struct {
-	key    string
+	order  purchase.Order
+	entry  string
 	answer chan answer // of capacity 1
 }
 
+// waiters of one product. While there are any a goroutine moves the product's
+// orders. Movers of several processes take turns at the product's row, whose
+// lock each holds for its batch.
+type waiters map[*waiter]struct{}
+
 // await says where the answer for an entry will be, and sees to it that a
 // mover runs.
-func (s *RedisLua) await(o purchase.Order, entry string) chan answer {
+func (s *RedisLua) await(o purchase.Order, entry string) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.movers[o.Product]
-	if m == nil {
-		m = &mover{waiting: map[string][]waiter{}}
-		s.movers[o.Product] = m
-		go s.move(o.Product, m)
+	if s.waiting[o.Product] == nil {
+		s.waiting[o.Product] = waiters{}
+		go s.move(o.Product)
 	}
-	w := waiter{o.IdempotencyKey, make(chan answer, 1)}
-	m.waiting[entry] = append(m.waiting[entry], w)
-	return w.answer
+	w := &waiter{o, entry, make(chan answer, 1)}
+	s.waiting[o.Product][w] = struct{}{}
+	return w
 }
 
 // leave forgets a buyer that has given up.
-func (s *RedisLua) leave(product, entry string, answer chan answer) {
+func (s *RedisLua) leave(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.movers[product]; m != nil {
-		m.waiting[entry] = slices.DeleteFunc(m.waiting[entry], func(w waiter) bool { return w.answer == answer })
-		if len(m.waiting[entry]) == 0 {
-			delete(m.waiting, entry)
-		}
-	}
+	delete(s.waiting[w.order.Product], w)
 }
 
 // move runs until nobody waits.
-func (s *RedisLua) move(product string, m *mover) {
-	for s.awaited(product, m) {
+func (s *RedisLua) move(product string) {
+	for s.awaited(product) {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*s.deps.Settings.Wait)
-		moved, err := s.moveBatch(ctx, product, m)
+		found, err := s.moveBatch(ctx, product)
 		cancel()
-		if err != nil || moved == 0 {
+		if err != nil || found == 0 {
 			time.Sleep(moverPause) // the entry is another process's at the moment, or lost, or its server is down
 		}
 	}
 }
 
 // awaited ends the mover when nobody waits for it.
-func (s *RedisLua) awaited(product string, m *mover) bool {
+func (s *RedisLua) awaited(product string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(m.waiting) == 0 {
-		delete(s.movers, product)
+	if len(s.waiting[product]) == 0 {
+		delete(s.waiting, product)
 		return false
 	}
 	return true
@@ -105,19 +98,23 @@ func (s *RedisLua) Work(ctx context.Context) {
 // Drain moves a product's orders until none is left.
 func (s *RedisLua) Drain(ctx context.Context, product string) error {
 	for {
-		moved, err := s.moveBatch(ctx, product, &mover{})
+		found, err := s.moveBatch(ctx, product)
 		if err != nil {
 			return err
 		}
-		if moved == 0 {
-			return serverError("redis", s.deps.Redis.SRem(ctx, redisLuaProducts, product).Err())
+		if found == 0 {
+			return s.remove(ctx, product, nil) // the product from the set, if still there is no order
 		}
 	}
 }
 
 // moveBatch moves the oldest orders to the database, tells the buyers that wait
-// with m, and returns how many entries it took out of the stream.
-func (s *RedisLua) moveBatch(ctx context.Context, product string, m *mover) (moved int, _ error) {
+// here, and returns how many orders it has found.
+func (s *RedisLua) moveBatch(ctx context.Context, product string) (found int, _ error) {
+	if err := s.moving.Acquire(ctx, 1); err != nil {
+		return 0, fmt.Errorf("wait for the end of a restock: %w", context.Cause(ctx))
+	}
+	defer s.moving.Release(1)
 	entries, err := s.deps.Redis.XRangeN(ctx, redisLuaStream(product), "-", "+", batch).Result()
 	if err != nil {
 		return 0, serverError("redis", err)
@@ -130,24 +127,24 @@ func (s *RedisLua) moveBatch(ctx context.Context, product string, m *mover) (mov
 		}
 		orders = append(orders, o)
 	}
-	last, err := s.write(ctx, product, orders)
+	state, err := s.write(ctx, product, orders)
 	if err != nil {
 		return 0, err
 	}
-	if err := s.tell(ctx, product, m, orders, last); err != nil {
+	if err := s.tell(ctx, product, state); err != nil || len(orders) == 0 {
 		return 0, err
 	}
-	return s.remove(ctx, product, orders)
+	return len(orders), s.remove(ctx, product, orders)
 }
 
-// admitted is an order from the stream and what became of it.
+// admitted is an order from the stream.
 type admitted struct {
 	id      entryID
 	entry   string
 	key     string
 	called  time.Time
-	receipt purchase.Receipt // with the record's id once it is sold
-	sold    bool
+	receipt purchase.Receipt // with the record's id once this order is sold
+	sold    bool             // the database has sold its units
 }
 
 func readEntry(product string, entry redis.XMessage) (o admitted, err error) {
@@ -167,73 +164,89 @@ func readEntry(product string, entry redis.XMessage) (o admitted, err error) {
 	return o, nil
 }
 
+// state is what the database says of a product at one moment.
+type state struct {
+	last entryID                     // it has decided on this entry and all before it
+	left int64                       // units
+	sold map[string]purchase.Receipt // by key, of the orders that were asked about
+}
+
+func stateOf(p product.Product) (d state, err error) {
+	d = state{left: p.Amount, sold: map[string]purchase.Receipt{}}
+	if d.last, err = parseEntryID(p.LastEntry); err != nil {
+		return d, fmt.Errorf("last_entry of %q: %w", p.Name, err)
+	}
+	return d, nil
+}
+
 // write decides on the orders that the database has not seen, in the order in
-// which they were admitted, and says of the others whether they were sold. It
-// returns the last entry that the database has seen now.
-func (s *RedisLua) write(ctx context.Context, name string, orders []admitted) (last entryID, _ error) {
+// which they were admitted, and sees of the others whether they were sold.
+func (s *RedisLua) write(ctx context.Context, name string, orders []admitted) (d state, _ error) {
+	if len(orders) == 0 { // another process may have written them: no need to stand in line for the row
+		p, err := product.ByName(s.deps.DB.WithContext(ctx), name)
+		if err != nil {
+			return d, purchase.DatabaseError(ctx, "read the stock", err)
+		}
+		return stateOf(p)
+	}
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, name)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read the stock for update", err)
 		}
-		if last, err = parseEntryID(p.LastEntry); err != nil {
-			return fmt.Errorf("last_entry of %q: %w", name, err)
+		if d, err = stateOf(p); err != nil {
+			return err
 		}
 		keys := make([]string, 0, len(orders))
 		for _, o := range orders {
 			keys = append(keys, o.key)
 		}
-		recorded, err := purchase.SoldUnder(tx, keys)
-		if err != nil {
+		if d.sold, err = purchase.SoldUnder(tx, keys); err != nil {
 			return purchase.DatabaseError(ctx, "look up the keys", err)
 		}
 		var sales []*purchase.Receipt
 		var saleKeys []string
 		for i := range orders {
 			o := &orders[i]
-			earlier, there := recorded[o.key]
-			switch {
-			case !o.id.after(last): // written before, and not taken out of the stream
-				o.receipt, o.sold = earlier, there
-			case !there && o.receipt.Amount <= p.Amount: // the last word
-				p.Amount -= o.receipt.Amount
-				o.receipt.Left, o.sold = p.Amount, true
-				o.receipt.Waited = max(0, s.deps.Now().Sub(o.called))
-				sales, saleKeys = append(sales, &o.receipt), append(saleKeys, o.key)
-				recorded[o.key] = o.receipt
+			_, recorded := d.sold[o.key]
+			if !o.id.after(d.last) { // decided before, and not taken out of the stream
+				o.sold = recorded
+				continue
 			}
-			if o.id.after(last) {
-				last, p.LastEntry = o.id, o.entry
+			d.last, p.LastEntry = o.id, o.entry
+			if recorded || o.receipt.Amount > d.left { // the last word
+				continue
 			}
-		}
-		if len(orders) == 0 {
-			return nil
+			d.left -= o.receipt.Amount
+			o.receipt.Left, o.sold = d.left, true
+			o.receipt.Waited = max(0, s.deps.Now().Sub(o.called))
+			sales, saleKeys = append(sales, &o.receipt), append(saleKeys, o.key)
+			d.sold[o.key] = o.receipt
 		}
 		if err := purchase.InsertAll(ctx, tx, saleKeys, s.deps.Now(), sales); err != nil {
 			return err
 		}
-		return purchase.DatabaseError(ctx, "write the stock", product.SetAmountAfter(tx, p.ID, p.Amount, p.LastEntry))
+		for i, key := range saleKeys {
+			d.sold[key] = *sales[i] // with its id now
+		}
+		return purchase.DatabaseError(ctx, "write the stock", product.SetAmountAfter(tx, p.ID, d.left, p.LastEntry))
 	})
-	return last, err
+	return d, err
 }
 
 // tell answers the buyers of this process whose entry the database has decided
 // on, in this batch or in one of another process.
-func (s *RedisLua) tell(ctx context.Context, product string, m *mover, orders []admitted, last entryID) error {
-	here := map[string]admitted{}
-	for _, o := range orders {
-		here[o.entry] = o
-	}
-	decided := map[string][]waiter{}
+func (s *RedisLua) tell(ctx context.Context, product string, d state) error {
+	var decided []*waiter
 	var elsewhere []string
 	s.mu.Lock()
-	for entry, waiters := range m.waiting {
-		if id, err := parseEntryID(entry); err != nil || id.after(last) {
+	for w := range s.waiting[product] {
+		if id, err := parseEntryID(w.entry); err != nil || id.after(d.last) {
 			continue // still on its way
 		}
-		decided[entry] = waiters
-		if _, ok := here[entry]; !ok {
-			elsewhere = append(elsewhere, waiters[0].key)
+		decided = append(decided, w)
+		if _, here := d.sold[w.order.IdempotencyKey]; !here {
+			elsewhere = append(elsewhere, w.order.IdempotencyKey)
 		}
 	}
 	s.mu.Unlock()
@@ -241,38 +254,46 @@ func (s *RedisLua) tell(ctx context.Context, product string, m *mover, orders []
 	if err != nil {
 		return purchase.DatabaseError(ctx, "look up the sales of other processes", err)
 	}
+	maps.Copy(d.sold, sold)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for entry, waiters := range decided {
-		a := answer{err: fmt.Errorf("%w: the database has refused entry %s", purchase.ErrSoldOut, entry)}
-		if receipt, ok := sold[waiters[0].key]; ok {
-			a = answer{receipt: receipt}
+	for _, w := range decided {
+		if _, waits := s.waiting[product][w]; waits { // else it has left, or was told by another batch
+			w.answer <- d.answer(w)
+			delete(s.waiting[product], w)
 		}
-		if o, ok := here[entry]; ok && o.sold {
-			a = answer{receipt: o.receipt}
-		}
-		for _, w := range m.waiting[entry] { // with those who have come meanwhile
-			w.answer <- a
-		}
-		delete(m.waiting, entry)
 	}
 	return nil
 }
 
-// remove takes the entries out of the stream, and gives the units of the refused
-// ones back.
-func (s *RedisLua) remove(ctx context.Context, product string, orders []admitted) (int, error) {
-	if len(orders) == 0 {
-		return 0, nil
+// answer is what to tell a buyer on whose entry the database has decided. That
+// it is sold out is said only when it is: an entry without a record may also be
+// one that Redis has forgotten.
+func (d state) answer(w *waiter) answer {
+	o := w.order
+	receipt, sold := d.sold[o.IdempotencyKey]
+	switch {
+	case sold && (receipt.Product != o.Product || receipt.Purchaser != o.Purchaser || receipt.Amount != o.Amount):
+		return answer{err: purchase.ErrKeyReused}
+	case sold:
+		return answer{receipt: receipt}
+	case o.Amount > d.left:
+		return answer{err: fmt.Errorf("%w: the database has refused entry %s", purchase.ErrSoldOut, w.entry)}
 	}
-	args := make([]any, 0, 3*len(orders))
+	return answer{err: fmt.Errorf("%w: the database is past entry %s and has no record of it; Redis has forgotten the order", purchase.ErrUnknownOutcome, w.entry)}
+}
+
+// remove takes the entries out of the stream, and says which units of theirs
+// were not sold.
+func (s *RedisLua) remove(ctx context.Context, product string, orders []admitted) error {
+	args := make([]any, 0, 1+3*len(orders))
+	args = append(args, product)
 	for _, o := range orders {
-		back := o.receipt.Amount
+		unsold := o.receipt.Amount
 		if o.sold {
-			back = 0
+			unsold = 0
 		}
-		args = append(args, o.entry, o.key, back)
+		args = append(args, o.entry, o.key, unsold)
 	}
-	removed, err := s.settle.Run(ctx, s.deps.Redis, []string{redisLuaStock(product), redisLuaStream(product), redisLuaKeys(product)}, args...).Int()
-	return removed, serverError("redis", err)
+	return serverError("redis", s.settle.Run(ctx, s.deps.Redis, redisLuaAll(product), args...).Err())
 }

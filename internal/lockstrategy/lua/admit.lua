@@ -13,7 +13,9 @@
 -- Returns  the id of the entry, also of one that the key has already; "" when
 --          there are not enough units; "?" when the stock is not known here
 local under_way = redis.call('HGET', KEYS[4], ARGV[2])
-if under_way then
+-- A Redis that has forgotten may give an id twice; then whoever settles the one
+-- removes the other, and its key must not point to nothing for good.
+if under_way and #redis.call('XRANGE', KEYS[2], under_way, under_way) == 1 then
   return under_way
 end
 local stock = redis.call('GET', KEYS[1])

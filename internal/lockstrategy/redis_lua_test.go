@@ -24,6 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -282,7 +283,7 @@ func bothShops(e *engine.Engine) []purchase.Strategy {
 // TestRedisLuaRedisKilled: Redis with its append-only file is killed in the rush,
 // three times. Nothing is lost and everything is sold.
 func TestRedisLuaRedisKilled(t *testing.T) {
-	server, err := localserver.StartDurableRedis(newGroup(t))
+	server, err := localserver.StartDurableRedis(localservertest.Group(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +296,7 @@ func TestRedisLuaRedisKilled(t *testing.T) {
 
 // TestRedisLuaDatabaseKilled: the same with the database.
 func TestRedisLuaDatabaseKilled(t *testing.T) {
-	server, err := localserver.StartMySQL(newGroup(t))
+	server, err := localserver.StartMySQL(localservertest.Group(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +310,7 @@ func TestRedisLuaDatabaseKilled(t *testing.T) {
 // TestRedisLuaForgets: Redis forgets all, five times in the rush. Orders under way
 // may be lost, and their buyers are told unknown; what is left can be bought.
 func TestRedisLuaForgets(t *testing.T) {
-	server, err := localserver.StartRedis(newGroup(t))
+	server, err := localserver.StartRedis(localservertest.Group(t))
 	if err != nil {
 		t.Fatal(err)
 	}

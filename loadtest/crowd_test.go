@@ -29,7 +29,8 @@ func TestMaxOverlap(t *testing.T) {
 			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(3)}, outcome: purchase.Sold}, {start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
 		}, 1},
 		{"inside at once, and one turned away at the door", []answer{
-			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(5)}, outcome: purchase.Sold}, {start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
+			{start: at(0), end: at(9), inside: [2]time.Time{at(1), at(5)}, outcome: purchase.Sold},
+			{start: at(0), end: at(9), inside: [2]time.Time{at(4), at(6)}},
 			{start: at(0), end: at(9), outcome: purchase.Busy},
 		}, 2},
 		{"a sale that does not say", []answer{

@@ -30,7 +30,8 @@ func strategiesCommand() *cobra.Command {
 			t.Style().Format.Header = text.FormatDefault
 			t.SetColumnConfigs([]table.ColumnConfig{
 				{Name: "family", AutoMerge: true, WidthMax: 12, WidthMaxEnforcer: text.WrapSoft},
-				{Name: "does", WidthMax: 46, WidthMaxEnforcer: text.WrapSoft}, {Name: "breaks when", WidthMax: 38, WidthMaxEnforcer: text.WrapSoft},
+				{Name: "does", WidthMax: 46, WidthMaxEnforcer: text.WrapSoft},
+				{Name: "breaks when", WidthMax: 38, WidthMaxEnforcer: text.WrapSoft},
 			})
 			t.AppendHeader(table.Row{"family", "name", "does", "breaks when", "needs"})
 			for _, e := range lockstrategy.All() {

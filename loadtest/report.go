@@ -3,6 +3,7 @@ package loadtest
 import (
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -21,6 +22,9 @@ type Report struct {
 	Results   []Result `json:"results"`
 	LeftOut   []string `json:"left_out,omitempty"` // strategies that cannot run here, and why
 }
+
+// trailing is what the table's writer pads the last column with.
+var trailing = regexp.MustCompile(`(?m) +$`)
 
 // Table writes the report for a person, in colour or plain.
 func (r Report) Table(w io.Writer, colour bool) error {
@@ -47,7 +51,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		})
 	}
 	if _, err := fmt.Fprintf(w, "%d on sale, %d buyers at once, %s\n\n%s\n\n",
-		r.Stock, r.Buyers, r.where(), t.Render()); err != nil {
+		r.Stock, r.Buyers, r.where(), trailing.ReplaceAllString(t.Render(), "")); err != nil {
 		return err
 	}
 	for _, x := range r.Results {

@@ -468,7 +468,16 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	restock(t, e, "apple", 5)
 	release := keepRow(t, e)
 	o := apple("ann", 2)
-	_, err := newRedisLua(e, 200*time.Millisecond).Buy(t.Context(), o)
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	unknown := make(chan error, 1)
+	go func() {
+		_, err := newRedisLua(e, patient).Buy(ctx, o)
+		unknown <- err
+	}()
+	eventually(t, "the order", func() bool { return e.Redis.XLen(t.Context(), redisLuaStream("apple")).Val() == 1 })
+	hangUp()
+	err := <-unknown
 	if !errors.Is(err, purchase.ErrUnknownOutcome) {
 		t.Fatalf("%v, want that it is unknown", err)
 	}
@@ -478,7 +487,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	}
 	o.IdempotencyKey = by[1]
 	again := purchase.NewIdempotent(newRedisLua(e, soon), e.DB)
-	answer := make(chan purchase.Receipt)
+	answer := make(chan purchase.Receipt, 1)
 	go func() { // while it is under way
 		receipt, err := again.Buy(t.Context(), o)
 		if err != nil {

@@ -41,11 +41,13 @@ func (f *engineFlags) register(c *cobra.Command) {
 
 // config checks the flags against each other.
 func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.Config, error) {
-	if f.db != "" && c.Flags().Changed("engine") {
-		if c.Flags().Changed("db") {
-			return engine.Config{}, fmt.Errorf("--engine starts servers and --db names running ones: give one of them")
+	if c.Flags().Changed("engine") {
+		for _, flag := range []string{"db", "redis", "redlock", "zookeeper", "etcd"} {
+			if c.Flags().Changed(flag) {
+				return engine.Config{}, fmt.Errorf("--engine starts servers and --%s names running ones: give one of them", flag)
+			}
 		}
-		f.db, f.redis, f.redlock, f.zookeeper, f.etcd = "", "", nil, nil, nil // --engine on the command line wins over the environment
+		f.db, f.redis, f.redlock, f.zookeeper, f.etcd = "", "", nil, nil, nil // the command line wins over the environment
 	}
 	if f.conns < 2 {
 		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)

@@ -84,7 +84,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	case c.DB != "":
 		e.Name = URL
 	case c.Redis != "" || len(c.Redlock) > 0 || len(c.Zookeeper) > 0 || len(c.Etcd) > 0:
-		err = errors.New("--redis, --redlock, --zookeeper and --etcd go with --db; without --db the engine brings its own")
+		err = errors.New("--redis, --redlock, --zookeeper and --etcd (or SHOP_REDIS_URL and so on) go with --db (SHOP_DB_URL); without it the engine brings its own: unset them, or give --engine")
 	case c.Name == Embedded:
 		err = e.startEmbedded()
 	case c.Name == Local:

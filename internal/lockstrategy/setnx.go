@@ -2,7 +2,8 @@
 //
 // Guarantees:  one buyer of a product at a time, until somebody crashes.
 // Breaks when: the holder crashes: step 1, A takes the key; step 2, A dies; from
-//              then on nobody can buy, until a person deletes the key.
+//              then on nobody can buy, until a person deletes the key. The same
+//              when Redis hangs and the answer to the SETNX is lost.
 // Cost:        two round trips to Redis.
 // Source:      Redis documentation, SETNX, "Design pattern: Locking with SETNX"
 //              (the page itself calls the pattern discouraged).

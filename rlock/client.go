@@ -21,6 +21,8 @@ type Client struct {
 	handOvers int
 	observe   func(Event)
 
+	renewEvery *time.Duration // nil: a third of watchdog
+
 	hub    *hub
 	closed chan struct{}
 
@@ -64,6 +66,14 @@ func (c *Client) Close() error {
 	}
 	c.hub.close()
 	return nil
+}
+
+// renewal is how long the watchdog lets pass before it renews.
+func (c *Client) renewal() time.Duration {
+	if c.renewEvery != nil {
+		return *c.renewEvery
+	}
+	return c.watchdog / 3
 }
 
 func (c *Client) isClosed() bool {

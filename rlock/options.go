@@ -9,13 +9,21 @@ import (
 type ClientOption func(*Client)
 
 // WatchdogTimeout is the lease of locks taken without LeaseTime, 1 ms or
-// longer, 30 s by default. The watchdog renews it every third of it, and when
-// its process dies the lock is free after that long at the latest. Below some
+// longer, 30 s by default. The watchdog renews it, see RenewEvery, and when its
+// process dies the lock is free after that long at the latest. Below some
 // 100 ms a short pause of the process loses the lock.
 //
 // Source: Redisson, Config.lockWatchdogTimeout.
 func WatchdogTimeout(d time.Duration) ClientOption {
 	return func(c *Client) { c.watchdog = d }
+}
+
+// RenewEvery is how long after a grant or a renewal the watchdog renews, a third
+// of WatchdogTimeout by default; above 0 and below WatchdogTimeout, or Lock
+// returns ErrBadTTL. A shorter time survives a longer hang of Redis, at the cost
+// of commands.
+func RenewEvery(d time.Duration) ClientOption {
+	return func(c *Client) { c.renewEvery = &d }
 }
 
 // FairWait is how long past its turn a waiter of a fair lock may be silent
@@ -80,6 +88,9 @@ func (c *Client) request(wait time.Duration, options []Option) (request, error) 
 	}
 	if r.ttl < time.Millisecond {
 		return r, fmt.Errorf("%w: not %v", ErrBadTTL, r.ttl)
+	}
+	if every := c.renewal(); r.watched && (every <= 0 || every >= r.ttl) {
+		return r, fmt.Errorf("%w: and is renewed before it ends, not every %v of %v", ErrBadTTL, every, r.ttl)
 	}
 	r.ttl = r.ttl.Truncate(time.Millisecond)
 	r.bound = max(r.wait, 0)

@@ -49,7 +49,7 @@ func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 	}
 	h.extend(sent, c.ttl)
 	if h.watched == 1 && l.watched {
-		h.renewIn(h.client.watchdog / 3)
+		h.renewIn(h.client.renewal())
 	}
 	cause := h.cause
 	h.mu.Unlock()
@@ -138,7 +138,7 @@ func (h *hold) renew() {
 	switch {
 	case renewed:
 		h.extend(sent, ttl)
-		h.renewIn(ttl / 3)
+		h.renewIn(h.client.renewal())
 	case err != nil:
 		h.renewIn(ttl / 10) // the deadline says how often
 	}

@@ -50,6 +50,22 @@ func TestWatchdogRenews(t *testing.T) {
 	}
 }
 
+// TestRenewEvery: the watchdog renews as often as it is told to.
+func TestRenewEvery(t *testing.T) {
+	t.Parallel()
+	b := onServer(t)
+	observer, seen := events()
+	// With the preset third the first renewal would come after twenty minutes.
+	lock := b.client(t, WatchdogTimeout(time.Hour), RenewEvery(50*time.Millisecond), observer).NewLock(name(t))
+	mustUnlock(t, renewed(t, lock, within(t), seen, 3))
+	for _, every := range []time.Duration{0, -time.Second, time.Hour, 2 * time.Hour} {
+		lock := b.client(t, WatchdogTimeout(time.Hour), RenewEvery(every)).NewLock(name(t))
+		if _, err := lock.Lock(within(t)); !errors.Is(err, ErrBadTTL) {
+			t.Errorf("every %v: %v, want ErrBadTTL", every, err)
+		}
+	}
+}
+
 // TestWatchdogStops: nobody extends a lock behind its end.
 func TestWatchdogStops(t *testing.T) {
 	t.Parallel()

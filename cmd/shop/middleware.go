@@ -17,7 +17,7 @@ import (
 )
 
 // maxBody bounds every request's body, in bytes. The largest honest one, a
-// purchase with two names of 255 bytes, has under 1 KiB.
+// purchase with two names of 255 characters, has some 2 KiB.
 const maxBody = 64 << 10
 
 // plausibleID keeps a caller's request id out of the log where it could forge a line.

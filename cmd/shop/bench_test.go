@@ -47,7 +47,7 @@ func benchEngine(b *testing.B) *engine.Engine {
 
 func benchStock(b *testing.B, e *engine.Engine) {
 	b.Helper()
-	for _, statement := range []string{"TRUNCATE TABLE purchase_history", "UPDATE product SET amount = 900000000, stocked = 900000000"} {
+	for _, statement := range []string{"TRUNCATE TABLE purchase_history", "UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0"} {
 		if err := e.DB.Exec(statement).Error; err != nil {
 			b.Fatal(err)
 		}
@@ -182,9 +182,9 @@ func bareForUpdate(ctx context.Context, tx *sql.Tx) error {
 }
 
 func scanProduct(row *sql.Row) (id, amount int64, err error) {
-	var name string
+	var name, lastEntry string
 	var stocked, version, fence int64
-	err = row.Scan(&id, &name, &amount, &stocked, &version, &fence)
+	err = row.Scan(&id, &name, &amount, &stocked, &version, &fence, &lastEntry)
 	return id, amount, err
 }
 
@@ -196,6 +196,9 @@ func BenchmarkStrategy(b *testing.B) {
 		b.Run(entry.Name, func(b *testing.B) {
 			benchStock(b, e)
 			shop := entry.New(strategyDeps(e))
+			if c, ok := shop.(io.Closer); ok {
+				defer c.Close()
+			}
 			var busy atomic.Int64
 			sales := rate(b, func(int64) error {
 				_, err := shop.Buy(b.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})

@@ -63,6 +63,9 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 		if worker, ok := strategy.(purchase.Worker); ok {
 			s.workers = append(s.workers, worker)
 		}
+		if f.failpoints != nil {
+			strategy = f.failpoints.Named(strategy)
+		}
 		strategies[name] = purchase.NewIdempotent(strategy, e.DB)
 	}
 	s.counter = &purchase.Counter{
@@ -140,7 +143,7 @@ func (s *shop) restock(ctx context.Context, name string, amount int64) error {
 			}
 		}
 		if err == nil {
-			s.hub.Publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
+			s.publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
 		}
 		return err
 	})
@@ -221,15 +224,15 @@ func (s *shop) ready(c *gin.Context) {
 // Called is purchase.Watcher.Called.
 func (s *shop) Called(strategy string, o purchase.Order) {
 	s.metrics.called()
-	s.hub.Publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+	s.publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
 }
 
 // TurnedAway is purchase.Watcher.TurnedAway.
 func (s *shop) TurnedAway(strategy string, o purchase.Order) {
 	s.metrics.turnedAway(strategy)
 	now := time.Now()
-	s.hub.Publish(history.Event{Kind: history.Call, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
-	s.hub.Publish(history.Event{
+	s.publish(history.Event{Kind: history.Call, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+	s.publish(history.Event{
 		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(purchase.Busy),
 	})
 }
@@ -247,12 +250,24 @@ func (s *shop) Returned(strategy string, o purchase.Order, r purchase.Receipt, o
 	case outcome == purchase.Sold:
 		e.Amount, e.Left = r.Amount, &r.Left
 	}
-	s.hub.Publish(e)
+	s.publish(e)
 }
 
-// lockEvent is the lockstrategy.Observer.
-func (s *shop) lockEvent(_ context.Context, e lockstrategy.Event) {
-	s.hub.Publish(history.Event{
+// lockEvent is the lockstrategy.Observer. A buyer that waits and has a token
+// already has been admitted by a strategy that writes elsewhere: redis-lua.
+func (s *shop) lockEvent(ctx context.Context, e lockstrategy.Event) {
+	if s.flags.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
+		defer s.flags.failpoints.Admitted(ctx)
+	}
+	s.publish(history.Event{
 		Kind: history.Kind(e.Kind), At: e.At, Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,
 	})
+}
+
+// publish tells the live page, and who has started this shop with failpoints.
+func (s *shop) publish(e history.Event) {
+	if s.flags.failpoints != nil {
+		s.flags.failpoints.Record(e)
+	}
+	s.hub.Publish(e)
 }

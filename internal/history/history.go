@@ -27,6 +27,9 @@ const (
 	// Struck is the fault's own: what it did, and to whom, is in Outcome.
 	Struck Kind = "struck"
 
+	// Answered is what the buyer got, seen from outside: the shop may be dead.
+	Answered Kind = "answered"
+
 	// Restocked is of no buyer: the product's books start afresh, with Amount units.
 	Restocked Kind = "restocked"
 )

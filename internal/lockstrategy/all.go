@@ -27,7 +27,29 @@ type Fault string
 const (
 	Rush         Fault = "rush"          // many buyers at one process
 	TwoProcesses Fault = "two-processes" // the same, spread over two processes
+
+	// Those below strike one of two processes, or the servers of both.
+	Crash         Fault = "crash"          // SIGKILL of the holder between acquire and write
+	Pause         Fault = "pause"          // SIGSTOP of the holder for longer than its lease, then SIGCONT
+	SlowSection   Fault = "slow-section"   // the section outlives the lease, and the process runs on
+	ClientGone    Fault = "client-gone"    // the buyer hangs up in the middle of its buy
+	RedisRestart  Fault = "redis-restart"  // killed, and back empty
+	RedisFailover Fault = "redis-failover" // to a replica that lacks what was written last
+	NodeRestart   Fault = "node-restart"   // one Redlock node of a bare majority comes back empty
+	NodesDown     Fault = "nodes-down"     // a minority of the Redlock nodes, then a majority
+	ClockJump     Fault = "clock-jump"     // a lock server's clock
+	Latency       Fault = "latency"        // between the shops and their lock servers
+	Partition     Fault = "partition"      // between the holder's shop and its lock servers
+	DBKill        Fault = "db-kill"        // SIGKILL of the database under load, then back with its data
 )
+
+// Faults returns all of them in display order.
+func Faults() []Fault {
+	return []Fault{
+		Rush, TwoProcesses, Crash, Pause, SlowSection, ClientGone, RedisRestart, RedisFailover,
+		NodeRestart, NodesDown, ClockJump, Latency, Partition, DBKill,
+	}
+}
 
 // A Promise is the verdict expected under each fault.
 type Promise map[Fault]verdict.Verdict

@@ -52,31 +52,35 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	deps := strategyDeps(e)
 	deps.Settings, deps.Observe = f.settings, s.lockEvent
 	built, missing := lockstrategy.Build(deps)
-	strategies := map[string]purchase.Strategy{}
-	for name, strategy := range built {
-		if lock, ok := strategy.(purchase.Resetter); ok {
-			s.locks = append(s.locks, lock)
-		}
-		if closer, ok := strategy.(io.Closer); ok {
-			s.closers = append(s.closers, closer)
-		}
-		if worker, ok := strategy.(purchase.Worker); ok {
-			s.workers = append(s.workers, worker)
-		}
-		if f.failpoints != nil {
-			strategy = f.failpoints.Named(strategy)
-		}
-		strategies[name] = purchase.NewIdempotent(strategy, e.DB)
-	}
 	s.counter = &purchase.Counter{
-		Strategies: strategies, Missing: missing, Resolve: lockstrategy.Resolve,
+		Strategies: map[string]purchase.Strategy{}, Missing: missing, Resolve: lockstrategy.Resolve,
 		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
 			records, err := purchase.Page(e.DB.WithContext(ctx), name, after, limit)
 			return records, purchase.DatabaseError(ctx, "read the history", err)
 		},
 		Wait: f.settings.Wait, Down: s.databaseDown, Seats: make(chan struct{}, f.maxInflight), Watch: s,
 	}
+	for name, strategy := range built {
+		s.add(name, strategy)
+	}
 	return s
+}
+
+// add puts a strategy on the counter, with all that it has beside the buy.
+func (s *shop) add(name string, strategy purchase.Strategy) {
+	if lock, ok := strategy.(purchase.Resetter); ok {
+		s.locks = append(s.locks, lock)
+	}
+	if closer, ok := strategy.(io.Closer); ok {
+		s.closers = append(s.closers, closer)
+	}
+	if worker, ok := strategy.(purchase.Worker); ok {
+		s.workers = append(s.workers, worker)
+	}
+	if s.flags.failpoints != nil {
+		strategy = s.flags.failpoints.Named(strategy)
+	}
+	s.counter.Strategies[name] = purchase.NewIdempotent(strategy, s.engine.DB)
 }
 
 // strategyDeps are the engine's connections, with the default settings.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -15,6 +16,8 @@ func crash() Fault {
 		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
 			return "", err
 		}
+		// Nothing is committed: an answer that comes now is an acknowledgement too soon.
+		s.seen(ctx, 100*time.Millisecond, holder, history.Answered)
 		if err := s.A.kill(); err != nil {
 			return "", err
 		}

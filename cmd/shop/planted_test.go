@@ -53,7 +53,7 @@ func TestPlantedBugs(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			o := verifyOptions{
 				strategies: []string{c.strategy}, faults: []string{string(c.fault)}, engine: engine.Local, lanes: 1, history: t.TempDir(),
-				launch: func() *exec.Cmd {
+				launch: func(fault.Times) *exec.Cmd {
 					cmd := exec.Command(os.Args[0])
 					cmd.Env = []string{plantedShop + "=1"}
 					cmd.Stderr = &stderr

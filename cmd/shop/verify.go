@@ -80,12 +80,11 @@ is missing or down; 3 when a cell has shown nothing.`,
 }
 
 // ownShop is this very program as a shop with failpoints.
-func ownShop() *exec.Cmd {
+func ownShop(times fault.Times) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
 	}
-	times := fault.DefaultTimes()
 	cmd := exec.Command(self, "serve", "--failpoints", "--addr", "127.0.0.1:0", "--log-level", "error",
 		"--wait", times.Wait.String(), "--lease", times.Lease.String())
 	cmd.Stderr = os.Stderr

@@ -42,7 +42,7 @@ func clockJump() Fault {
 			if err != nil {
 				return "", err
 			}
-			s.next(ctx)
+			s.next(ctx, s.Times.within())
 			if err := s.release(); err != nil {
 				return "", err
 			}

@@ -25,7 +25,7 @@ func crash() Fault {
 		if s.A.alive(ctx, 100*time.Millisecond) {
 			return "", missed("the holder's process answers after its SIGKILL")
 		}
-		s.next(ctx)
+		s.next(ctx, s.Times.reach())
 		return "the holder reported that it holds; its process was killed and answers no more", s.restartA(ctx)
 	}}
 }

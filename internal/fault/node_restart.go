@@ -28,7 +28,7 @@ func nodeRestart() Fault {
 		if err != nil {
 			return "", err
 		}
-		s.next(ctx)
+		s.next(ctx, s.Times.within())
 		if err := s.release(); err != nil {
 			return "", err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/history"
 )
 
 func usesNodes(s Subject) bool { return s.needs("redlock") }
@@ -29,16 +30,18 @@ func (s *Scene) holdBarely(ctx context.Context) (how string, err error) {
 		}
 		return join(errs...)
 	}
-	err = s.hold(ctx, failpoint.Commit, s.Times.Wait/2)
+	err = s.hold(ctx, failpoint.Commit, s.Times.Wait/4)
 	if err := mend(); err != nil {
 		return "", err
 	}
 	if !errors.Is(err, errNoHolder) {
 		return "on a bare majority", err
 	}
-	s.pending.Wait() // the holder has been refused
-	err = s.hold(ctx, failpoint.Commit, s.Times.Wait)
-	return "on all nodes, as it needs them", err
+	// It is still trying, and now it can have them all.
+	if _, ok := s.seen(ctx, s.Times.Wait, holder, history.Holding); !ok {
+		return "", errNoHolder
+	}
+	return "on all nodes, as it needs them", nil
 }
 
 // settle lets a client that left silent nodes out ask them again.

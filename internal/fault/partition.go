@@ -35,7 +35,7 @@ func partition() Fault {
 				return "", missed("a lock server answers through the partition")
 			}
 		}
-		s.next(ctx)
+		s.next(ctx, s.Times.reach())
 		err := s.release()
 		s.pending.Wait() // the holder's release has failed, too
 		return "the holder reported that it has read; no lock server answered its shop until it had ended", err

@@ -21,8 +21,11 @@ func pause() Fault {
 			return "", err
 		}
 		s.struck("SIGSTOP of the holder's process")
-		stopped := !s.A.alive(ctx, 100*time.Millisecond)
-		s.next(ctx)
+		stopped := false // a signal takes a moment
+		for tries := 0; !stopped && tries < 20; tries++ {
+			stopped = !s.A.alive(ctx, 100*time.Millisecond)
+		}
+		s.next(ctx, s.Times.reach())
 		if err := join(s.release(), s.A.thaw()); err != nil {
 			return "", err
 		}

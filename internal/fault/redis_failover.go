@@ -39,7 +39,7 @@ func redisFailover() Fault {
 			return "", err
 		}
 		s.struck("SIGKILL of the primary; its replica promoted")
-		s.next(ctx)
+		s.next(ctx, s.Times.within())
 		if err := s.release(); err != nil {
 			return "", err
 		}
@@ -63,7 +63,10 @@ func (s *Servers) replicate(ctx context.Context) (*link, error) {
 	}
 	c := s.replica.client()
 	defer c.Close()
-	if err := c.SlaveOf(ctx, host, port).Err(); err != nil {
+	primary := s.redis.client()
+	defer primary.Close()
+	// It would wait 5 s for other replicas to come.
+	if err := join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), c.SlaveOf(ctx, host, port).Err()); err != nil {
 		return nil, err
 	}
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

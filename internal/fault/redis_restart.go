@@ -31,7 +31,7 @@ func redisRestart() Fault {
 		if err != nil {
 			return "", err
 		}
-		s.next(ctx)
+		s.next(ctx, s.Times.within())
 		if err := s.release(); err != nil {
 			return "", err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/loadtest"
 )
@@ -35,13 +36,24 @@ type Times struct {
 	Lease time.Duration
 }
 
-// DefaultTimes: etcd's shortest lease is 2 s, so a holder is stopped for up to
-// reach; Wait is well above it, so that the holder does not run out of patience
-// while it is stopped, and the next buyer gets on after a crash.
-func DefaultTimes() Times { return Times{Wait: 6 * time.Second, Lease: time.Second} }
+// DefaultTimes are those of the shops that are struck. The lease is the shortest
+// that etcd grants. Wait is well above reach, so that the holder does not run out
+// of patience while it is stopped.
+func DefaultTimes() Times { return Times{Wait: 7 * time.Second, Lease: 2 * time.Second} }
 
-// reach is how long a stopped holder waits for somebody else to get in, at most.
-const reach = 3500 * time.Millisecond
+// RushTimes are the shop's own, for the rushes: a lease far above a section.
+func RushTimes() Times {
+	s := lockstrategy.DefaultSettings()
+	return Times{Wait: s.Wait, Lease: s.LeaseTTL}
+}
+
+// reach is how long a stopped holder waits for somebody else to get in, at most:
+// its lease and the time in which the slowest server sees that it has run out.
+func (t Times) reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
+
+// within is as long as the holder's lease certainly lives: who gets in during it
+// has been let in by the fault, and not by the clock.
+func (t Times) within() time.Duration { return t.Lease / 2 }
 
 // A Scene is one strategy, one product, two shops on the same servers. The
 // holder is at A, the next buyers come to B.
@@ -177,14 +189,13 @@ func (s *Scene) struck(what string, args ...any) {
 
 // next sends buyers to B while the holder is stopped, and waits until one of
 // them is in: it has sold, or it stands at the row that the holder has locked.
-// Not longer than reach: under a lock that holds nobody gets in.
-func (s *Scene) next(ctx context.Context) {
+// Not longer than patience: under a lock that holds nobody gets in.
+func (s *Scene) next(ctx context.Context, patience time.Duration) {
 	for i := range 3 {
 		s.send(ctx, s.B, fmt.Sprintf("next-%d", i))
 	}
-	patience := reach
 	if !s.locks() {
-		patience = time.Second // nothing runs out there that could let somebody in later
+		patience = min(patience, time.Second) // nothing runs out there that could let somebody in later
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -250,7 +261,7 @@ func (s *Scene) afterwards(fn func(ctx context.Context) error) { s.undo = append
 // restartA starts a shop in the place of the one that was killed.
 func (s *Scene) restartA(ctx context.Context) error {
 	s.A.stop()
-	shop, err := s.Servers.startShop(ctx, s.Launch)
+	shop, err := s.Servers.startShop(ctx, s.Launch, s.Times)
 	if err != nil {
 		return err
 	}

@@ -124,13 +124,13 @@ func orAbsent(absent *error, err error) error {
 type Pair struct{ A, B *Shop }
 
 // StartPair starts two shops side by side.
-func (s *Servers) StartPair(ctx context.Context, launch Launch) (Pair, error) {
+func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times) (Pair, error) {
 	var (
 		p      Pair
 		starts errgroup.Group
 	)
-	starts.Go(func() (err error) { p.A, err = s.startShop(ctx, launch); return err })
-	starts.Go(func() (err error) { p.B, err = s.startShop(ctx, launch); return err })
+	starts.Go(func() (err error) { p.A, err = s.startShop(ctx, launch, times); return err })
+	starts.Go(func() (err error) { p.B, err = s.startShop(ctx, launch, times); return err })
 	if err := starts.Wait(); err != nil {
 		p.Stop()
 		return Pair{}, err

@@ -23,7 +23,7 @@ import (
 
 // A Launch makes the command of a shop that is told its servers by its
 // environment, has its failpoints on, and says on stdout where it serves.
-type Launch func() *exec.Cmd
+type Launch func(Times) *exec.Cmd
 
 // Listening begins that line.
 const Listening = "listening on "
@@ -42,7 +42,7 @@ type Shop struct {
 }
 
 // startShop starts a shop on the servers and waits until it serves.
-func (s *Servers) startShop(ctx context.Context, launch Launch) (_ *Shop, err error) {
+func (s *Servers) startShop(ctx context.Context, launch Launch, times Times) (_ *Shop, err error) {
 	shop := &Shop{}
 	defer func() {
 		if err != nil {
@@ -63,7 +63,7 @@ func (s *Servers) startShop(ctx context.Context, launch Launch) (_ *Shop, err er
 	if err != nil {
 		return nil, err
 	}
-	cmd := launch()
+	cmd := launch(times)
 	cmd.Env = append(append(os.Environ(), cmd.Env...), env...)
 	cmd.Stdin, cmd.Stdout = ordersOut, in
 	shop.process, err = s.group.Start(cmd)

@@ -28,7 +28,7 @@ func slowSection() Fault {
 			return "", err
 		}
 		s.send(ctx, s.B, second)
-		patience := reach
+		patience := s.Times.reach()
 		if !s.locks() {
 			patience = time.Second
 		}

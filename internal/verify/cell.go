@@ -91,7 +91,7 @@ func (c *Cell) rushed(r loadtest.Result, processes int) {
 // under the fault may have gone wrong for a buyer; what its buyers were told
 // must be true, and those who came when all was mended must be served.
 func (c *Cell) judge(f fault.Facts, sales map[int64]loadtest.Sale) {
-	c.Struck = f.Proof
+	c.Struck = cmp.Or(f.Missed, f.Proof)
 	lost, untold := compare(f.Answers, sales)
 	e := audit.Evidence{Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: overlap(f.Last), Lost: lost, Untold: untold}
 	for _, a := range f.Last {
@@ -189,7 +189,7 @@ func (c *Cell) evidence() string {
 		text += fmt.Sprintf("; two holders: %s from %.0f to %.0f ms and %s from %.0f to %.0f ms",
 			o.First.Purchaser, o.First.FromMS, o.First.ToMS, o.Second.Purchaser, o.Second.FromMS, o.Second.ToMS)
 	}
-	if c.Struck != "" {
+	if c.Struck != "" && c.Struck != c.Reason {
 		text += "; " + c.Struck
 	}
 	return text

@@ -149,7 +149,7 @@ type lane struct {
 	Config
 	servers *fault.Servers
 	pair    fault.Pair
-	fresh   bool // the pair is as it was started
+	times   fault.Times // of the pair
 }
 
 // play plays one cell. The shops are new after each fault: what a fault did to
@@ -160,14 +160,18 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name),
 		Replay: fmt.Sprintf("shop verify --engine local --strategy %s --fault %s", j.strategy.Name, j.name),
 	}
-	if l.pair.A == nil || !l.fresh {
+	times := fault.RushTimes()
+	if j.fault.Strike != nil {
+		times = l.Times
+	}
+	if l.times != times || j.fault.Strike != nil {
 		l.pair.Stop()
-		l.pair = fault.Pair{}
-		if l.pair, err = l.servers.StartPair(ctx, l.Launch); err != nil {
+		l.pair, l.times = fault.Pair{}, fault.Times{}
+		if l.pair, err = l.servers.StartPair(ctx, l.Launch, times); err != nil {
 			return cell, err
 		}
+		l.times = times
 	}
-	l.fresh = j.fault.Strike == nil
 	if missing := l.missing(j.strategy); missing != "" {
 		cell.Verdict, cell.Reason = verdict.Inconclusive, missing
 		return cell, nil
@@ -210,7 +214,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	if j.name == lockstrategy.TwoProcesses {
 		urls = append(urls, l.pair.B.URL)
 	}
-	result, err := loadtest.Run(ctx, rushConfig(urls, l.servers.Books, j.strategy.Name, "verify-"+j.strategy.Name, l.Times.Wait))
+	result, err := loadtest.Run(ctx, rushConfig(urls, l.servers.Books, j.strategy.Name, "verify-"+j.strategy.Name, l.times.Wait))
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func TestPlantedBugs(t *testing.T) {
 					return cmd
 				},
 				extra: []verify.Strategy{{
-					Subject:  fault.Subject{Name: c.strategy, Needs: []string{"redis"}},
+					Subject:  fault.Subject{Name: c.strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}},
 					Promised: func(lockstrategy.Fault) verdict.Verdict { return verdict.Holds },
 				}},
 				reports: []reportFile{{flag: "json", path: "-", write: verify.Report.JSON}},

@@ -185,6 +185,8 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 		if kept, err = os.MkdirTemp("", "shop-verify-"); err != nil {
 			return verify.Report{}, err
 		}
+	} else if err := os.MkdirAll(kept, 0o755); err != nil { // before a server is started
+		return verify.Report{}, fmt.Errorf("--history: %w", err)
 	}
 	report, err := verify.Run(c.Context(), verify.Config{
 		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes,
@@ -192,10 +194,12 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 			p.show("%d of %d cells, %d left; last %s under %s: %s", done, all, all-done, last.Strategy, last.Fault, last.Verdict)
 		},
 	})
-	if len(report.Cells) == 0 && o.history == "" {
-		return report, errors.Join(err, os.RemoveAll(kept))
+	switch {
+	case len(report.Cells) > 0:
+		fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
+	case o.history == "":
+		err = errors.Join(err, os.RemoveAll(kept))
 	}
-	fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
 	return report, err
 }
 

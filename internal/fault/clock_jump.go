@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
@@ -15,14 +16,13 @@ import (
 func clockJump() Fault {
 	return Fault{
 		Name: lockstrategy.ClockJump, Stock: stock,
-		Strikes: func(s Subject) bool { return s.needs("redis", "redlock") },
 		Strike: func(ctx context.Context, s *Scene) (string, error) {
 			if s.Servers.noShim != "" {
 				return "", missed("%s", s.Servers.noShim)
 			}
 			node, how := s.Servers.redis, "on its Redis"
 			var err error
-			if usesNodes(s.Subject) {
+			if slices.Contains(s.Subject.Needs, lockstrategy.NeedsRedlock) {
 				node = s.Servers.nodes[0]
 				how, err = s.holdBarely(ctx)
 			} else {

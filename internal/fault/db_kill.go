@@ -19,7 +19,7 @@ const enough = 20
 // dbKill kills the database with SIGKILL while buyers of both shops buy, and
 // starts it again with its data: what was acknowledged must be there.
 func dbKill() Fault {
-	return Fault{Name: lockstrategy.DBKill, Strikes: everybody, Stock: 160, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.DBKill, Stock: 160, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		var sold, refused atomic.Int64
 		load, stop := context.WithCancel(ctx)
 		defer stop()

@@ -31,8 +31,6 @@ func missed(format string, args ...any) error {
 // A Fault is one way to strike.
 type Fault struct {
 	Name lockstrategy.Fault
-	// Strikes says of a strategy whether it has what is struck.
-	Strikes func(Subject) bool
 	// Stock is what is on sale.
 	Stock int64
 	// Strike does it and says how it is known that it was done.
@@ -50,8 +48,6 @@ func All() []Fault {
 		nodeRestart(), nodesDown(), clockJump(), latency(), partition(), dbKill(),
 	}
 }
-
-func everybody(Subject) bool { return true }
 
 // Facts are what is known of a scene when it is over.
 type Facts struct {

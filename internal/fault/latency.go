@@ -12,12 +12,9 @@ import (
 // several of them and stays within its lease.
 const late = 30 * time.Millisecond
 
-// usesLocks tells whether the strategy has a lock server that can be far away.
-func usesLocks(s Subject) bool { return s.needs("redis", "redlock", "zookeeper", "etcd") }
-
 // latency puts 30 ms, more or less, before each answer of the lock servers.
 func latency() Fault {
-	return Fault{Name: lockstrategy.Latency, Strikes: usesLocks, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.Latency, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		var links []*link
 		for _, shop := range []*Shop{s.A, s.B} {
 			links = append(links, shop.links()...)

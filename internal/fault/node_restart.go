@@ -10,7 +10,7 @@ import (
 // nodeRestart lets one node of the holder's bare majority come back empty: with
 // the nodes that were cut off that is a majority for somebody else.
 func nodeRestart() Fault {
-	return Fault{Name: lockstrategy.NodeRestart, Strikes: usesNodes, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.NodeRestart, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		how, err := s.holdBarely(ctx)
 		if err != nil {
 			return "", err

@@ -9,8 +9,6 @@ import (
 	"github.com/oversell/oversell/internal/history"
 )
 
-func usesNodes(s Subject) bool { return s.needs("redlock") }
-
 // minority is how many of the nodes may fail.
 func (s *Servers) minority() int { return (len(s.nodes) - 1) / 2 }
 

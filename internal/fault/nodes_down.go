@@ -12,7 +12,7 @@ import (
 // nodesDown kills a minority of the nodes, under which buyers must get on, and
 // then a majority, under which nobody may be sold anything by half of a lock.
 func nodesDown() Fault {
-	return Fault{Name: lockstrategy.NodesDown, Strikes: usesNodes, Stock: 2 * stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.NodesDown, Stock: 2 * stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		few := s.Servers.nodes[:s.Servers.minority()]
 		most := s.Servers.nodes[:s.Servers.minority()+1]
 		s.afterwards(func(context.Context) error {

@@ -12,7 +12,7 @@ import (
 // database, while the holder is between its read and its write: its lease runs
 // out where it cannot see it.
 func partition() Fault {
-	return Fault{Name: lockstrategy.Partition, Strikes: usesLocks, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.Partition, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Read, s.Times.Wait); err != nil {
 			return "", err
 		}

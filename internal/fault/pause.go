@@ -13,7 +13,7 @@ import (
 // at a lease between there and the database, however short the way. A process
 // that is stopped earlier may notice first; one that is stopped here cannot.
 func pause() Fault {
-	return Fault{Name: lockstrategy.Pause, Strikes: everybody, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.Pause, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
 			return "", err
 		}

@@ -17,7 +17,7 @@ import (
 // any failover may do (Redis documentation, "Distributed Locks with Redis", "Why
 // Failover-based Implementations Are Not Enough").
 func redisFailover() Fault {
-	return Fault{Name: lockstrategy.RedisFailover, Strikes: usesRedis, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.RedisFailover, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		cord, err := s.Servers.replicate(ctx)
 		if err != nil {
 			return "", err

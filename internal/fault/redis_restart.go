@@ -10,12 +10,10 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-func usesRedis(s Subject) bool { return s.needs("redis") }
-
 // redisRestart kills Redis and starts it again without its data, while the
 // holder stands inside its COMMIT.
 func redisRestart() Fault {
-	return Fault{Name: lockstrategy.RedisRestart, Strikes: usesRedis, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.RedisRestart, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
 			return "", err
 		}

@@ -23,11 +23,7 @@ import (
 // A Subject is a strategy under test.
 type Subject struct {
 	Name  string
-	Needs []string // "mysql", "redis", "redlock", "zookeeper", "etcd"
-}
-
-func (s Subject) needs(servers ...string) bool {
-	return slices.ContainsFunc(s.Needs, func(n string) bool { return slices.Contains(servers, n) })
+	Needs []lockstrategy.Need
 }
 
 // Times of the shops under test.

@@ -18,7 +18,7 @@ import (
 // has released and a third has tried: a release that does not look whose lock it
 // frees lets the third one in.
 func slowSection() Fault {
-	return Fault{Name: lockstrategy.SlowSection, Strikes: everybody, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: lockstrategy.SlowSection, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Read, s.Times.Wait); err != nil {
 			return "", err
 		}

@@ -18,6 +18,7 @@ const maxMarkdown = 1 << 20
 func (r Report) Markdown(w io.Writer) error {
 	var b strings.Builder
 	broken, void := r.Broken()
+	b.WriteString("# Which lock may be trusted when\n\n")
 	fmt.Fprintf(&b, "%d cells on the %s engine, %s: **%d as promised, %d contradict, %d inconclusive**. Run on %s.\n\n",
 		len(r.Cells), r.Engine, (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
 		len(r.Cells)-len(broken)-len(void), len(broken), len(void), r.Started.UTC().Format("2006-01-02"))

@@ -33,11 +33,10 @@ type Strategy struct {
 
 // FromCatalogue makes a row of an entry, on MySQL.
 func FromCatalogue(e lockstrategy.Entry) Strategy {
-	s := Strategy{Subject: fault.Subject{Name: e.Name}, Promised: func(f lockstrategy.Fault) verdict.Verdict { return e.Promised(f, "mysql") }}
-	for _, need := range e.Needs {
-		s.Needs = append(s.Needs, string(need))
+	return Strategy{
+		Subject:  fault.Subject{Name: e.Name, Needs: e.Needs},
+		Promised: func(f lockstrategy.Fault) verdict.Verdict { return e.Promised(f, "mysql") },
 	}
-	return s
 }
 
 // Config is one run.
@@ -67,9 +66,8 @@ func (c Config) jobs() (all []job) {
 	}
 	for _, s := range c.Strategies {
 		for _, name := range c.Faults {
-			f, strikes := faults[name]
-			if !strikes || f.Strikes(s.Subject) {
-				all = append(all, job{s, name, f})
+			if name.Strikes(s.Needs) {
+				all = append(all, job{s, name, faults[name]})
 			}
 		}
 	}
@@ -91,7 +89,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		errs  []error
 		done  int
 	)
-	for range max(1, c.Lanes) {
+	for range max(1, min(c.Lanes, len(jobs))) {
 		lanes.Go(func() {
 			err := c.lane(ctx, func(play func(job) (Cell, error)) error {
 				for i := range next {
@@ -109,7 +107,9 @@ func Run(ctx context.Context, c Config) (Report, error) {
 			})
 			if err != nil {
 				mu.Lock()
-				errs = append(errs, err)
+				if len(errs) == 0 || !errors.Is(err, context.Canceled) { // the other lanes only heard of it
+					errs = append(errs, err)
+				}
 				mu.Unlock()
 				cancel()
 			}
@@ -201,7 +201,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 
 func (l *lane) missing(s Strategy) string {
 	for _, need := range s.Needs {
-		if why := l.servers.Absent[need]; why != "" {
+		if why := l.servers.Absent[string(need)]; why != "" {
 			return why
 		}
 	}

@@ -97,7 +97,7 @@ func (s *Scene) finish(ctx context.Context) (last []Answer, err error) {
 	s.pending.Wait()
 	for _, shop := range []*Shop{s.A, s.B} {
 		if !s.ready(ctx, shop) {
-			return nil, fmt.Errorf("a shop was not ready 20 s after the fault")
+			return nil, fmt.Errorf("a shop was not ready a minute after the fault")
 		}
 	}
 	for round := range 3 {
@@ -117,7 +117,7 @@ func (s *Scene) finish(ctx context.Context) (last []Answer, err error) {
 }
 
 func (s *Scene) ready(ctx context.Context, shop *Shop) bool {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if shop.get(ctx, "/readyz", 3*time.Second) {
 			return true
 		}

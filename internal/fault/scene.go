@@ -257,7 +257,7 @@ func (s *Scene) afterwards(fn func(ctx context.Context) error) { s.undo = append
 // restartA starts a shop in the place of the one that was killed.
 func (s *Scene) restartA(ctx context.Context) error {
 	s.A.stop()
-	shop, err := s.Servers.startShop(ctx, s.Launch, s.Times)
+	shop, err := s.Servers.startShop(ctx, s.Launch, s.Times, s.Subject.Needs)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/loadtest"
 )
 
@@ -123,14 +124,14 @@ func orAbsent(absent *error, err error) error {
 // A Pair is two shops on the same servers, for one cell after the other.
 type Pair struct{ A, B *Shop }
 
-// StartPair starts two shops side by side.
-func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times) (Pair, error) {
+// StartPair starts two shops side by side, with the lock servers that are needed.
+func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, needs []lockstrategy.Need) (Pair, error) {
 	var (
 		p      Pair
 		starts errgroup.Group
 	)
-	starts.Go(func() (err error) { p.A, err = s.startShop(ctx, launch, times); return err })
-	starts.Go(func() (err error) { p.B, err = s.startShop(ctx, launch, times); return err })
+	starts.Go(func() (err error) { p.A, err = s.startShop(ctx, launch, times, needs); return err })
+	starts.Go(func() (err error) { p.B, err = s.startShop(ctx, launch, times, needs); return err })
 	if err := starts.Wait(); err != nil {
 		p.Stop()
 		return Pair{}, err

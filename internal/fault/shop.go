@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // A Launch makes the command of a shop that is told its servers by its
@@ -42,14 +44,14 @@ type Shop struct {
 }
 
 // startShop starts a shop on the servers and waits until it serves.
-func (s *Servers) startShop(ctx context.Context, launch Launch, times Times) (_ *Shop, err error) {
+func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, needs []lockstrategy.Need) (_ *Shop, err error) {
 	shop := &Shop{}
 	defer func() {
 		if err != nil {
 			shop.stop()
 		}
 	}()
-	env, err := shop.connect(s)
+	env, err := shop.connect(s, needs)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +91,9 @@ func (s *Servers) startShop(ctx context.Context, launch Launch, times Times) (_ 
 }
 
 // connect makes the links, and returns the environment that leads the shop to
-// them.
-func (h *Shop) connect(s *Servers) (env []string, err error) {
+// them. ZooKeeper and etcd are there for the strategies that need them: a stall
+// of a disk that they sync to must not be another strategy's.
+func (h *Shop) connect(s *Servers, needs []lockstrategy.Need) (env []string, err error) {
 	if h.redis, err = s.toxic.link(s.redis.Addr, probeRedis); err != nil {
 		return nil, err
 	}
@@ -107,7 +110,7 @@ func (h *Shop) connect(s *Servers) (env []string, err error) {
 		"SHOP_DB_URL=" + s.db.URL(), "SHOP_REDIS_URL=redis://" + h.redis.addr, "SHOP_REDLOCK_URLS=" + strings.Join(nodes, ","),
 		"SHOP_ZOOKEEPER_HOSTS=", "SHOP_ETCD_HOSTS=",
 	}
-	if s.zookeeper != nil {
+	if s.zookeeper != nil && slices.Contains(needs, lockstrategy.NeedsZookeeper) {
 		l, err := s.toxic.link(s.zookeeper.Addr, probeZookeeper)
 		if err != nil {
 			return nil, err
@@ -115,7 +118,7 @@ func (h *Shop) connect(s *Servers) (env []string, err error) {
 		h.others = append(h.others, l)
 		env = append(env, "SHOP_ZOOKEEPER_HOSTS="+l.addr)
 	}
-	if s.etcd != nil {
+	if s.etcd != nil && slices.Contains(needs, lockstrategy.NeedsEtcd) {
 		l, err := s.toxic.link(s.etcd.Addr, probeEtcd)
 		if err != nil {
 			return nil, err

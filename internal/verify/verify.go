@@ -149,6 +149,7 @@ type lane struct {
 	Config
 	servers *fault.Servers
 	pair    fault.Pair
+	subject string      // what the pair was started for
 	times   fault.Times // of the pair
 }
 
@@ -164,13 +165,10 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if j.fault.Strike != nil {
 		times = l.Times
 	}
-	if l.times != times || j.fault.Strike != nil {
-		l.pair.Stop()
-		l.pair, l.times = fault.Pair{}, fault.Times{}
-		if l.pair, err = l.servers.StartPair(ctx, l.Launch, times); err != nil {
+	if l.times != times || l.subject != j.strategy.Name || j.fault.Strike != nil {
+		if err := l.restart(ctx, j.strategy.Subject, times); err != nil {
 			return cell, err
 		}
-		l.times = times
 	}
 	if missing := l.missing(j.strategy); missing != "" {
 		cell.Verdict, cell.Reason = verdict.Inconclusive, missing
@@ -197,6 +195,18 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	cell.settle()
 	cell.DurationMS = time.Since(start).Milliseconds()
 	return cell, nil
+}
+
+// restart starts another pair of shops. A shop asks its servers once when it
+// starts and ends when one does not answer in time, which a busy machine's may not:
+// it is tried again, since nothing is judged yet.
+func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) (err error) {
+	for tries := 0; tries == 0 || err != nil && tries < 3 && ctx.Err() == nil; tries++ {
+		l.pair.Stop()
+		l.pair, l.subject, l.times = fault.Pair{}, s.Name, times
+		l.pair, err = l.servers.StartPair(ctx, l.Launch, times, s.Needs)
+	}
+	return err
 }
 
 func (l *lane) missing(s Strategy) string {

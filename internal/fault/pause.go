@@ -21,8 +21,8 @@ func pause() Fault {
 			return "", err
 		}
 		s.struck("SIGSTOP of the holder's process")
-		stopped := false // a signal takes a moment
-		for tries := 0; !stopped && tries < 20; tries++ {
+		stopped := false
+		for deadline := time.Now().Add(2 * time.Second); !stopped && time.Now().Before(deadline); { // a signal takes a moment
 			stopped = !s.A.alive(ctx, 100*time.Millisecond)
 		}
 		s.next(ctx, s.Times.reach())

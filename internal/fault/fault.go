@@ -97,6 +97,9 @@ func (s *Scene) finish(ctx context.Context) (last []Answer, err error) {
 	s.pending.Wait()
 	for _, shop := range []*Shop{s.A, s.B} {
 		if !s.ready(ctx, shop) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			return nil, fmt.Errorf("a shop was not ready a minute after the fault")
 		}
 	}

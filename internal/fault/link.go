@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
@@ -48,17 +49,24 @@ func (l *link) cut() { l.proxy.Stop() }
 
 // mend undoes cut.
 func (l *link) mend() error {
-	if err := l.proxy.Start(); err != nil && !errors.Is(err, toxiproxy.ErrProxyAlreadyStarted) {
-		return err
+	err := l.proxy.Start()
+	// A client of somebody else's may have been given the port meanwhile; it has
+	// it for a moment.
+	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && tries < 100; tries++ {
+		time.Sleep(50 * time.Millisecond)
+		err = l.proxy.Start()
 	}
-	return nil
+	if errors.Is(err, toxiproxy.ErrProxyAlreadyStarted) {
+		return nil
+	}
+	return err
 }
 
 // turn leads the link to another server.
 func (l *link) turn(server string) error {
 	l.proxy.Stop()
 	l.proxy.Upstream = server
-	return l.proxy.Start()
+	return l.mend()
 }
 
 // silence lets nothing through in either direction, as a network that is parted:

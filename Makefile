@@ -1,4 +1,4 @@
-.PHONY: help rush serve test servers lint vuln generate bench k6 build clean
+.PHONY: help rush serve verify test servers lint vuln generate bench k6 build clean
 .DEFAULT_GOAL := help
 
 TOOL := go tool -modfile=tools/go.mod
@@ -12,8 +12,13 @@ rush: ## a crowd on every strategy, nothing to install
 serve: ## the shop and its live page on http://127.0.0.1:8080
 	go run ./cmd/shop serve
 
+verify: servers ## every strategy under every fault on real servers, and docs/matrix.md
+	go build -o bin/shop ./cmd/shop
+	bin/shop verify --engine local --markdown docs/matrix.md
+
 test: servers lint ## install the servers where it can, then lint and test everything with -race
 	go test -race -timeout 20m ./...
+	go build -o bin/shop ./cmd/shop && bin/shop verify --quick
 	cd locktest/bench && go test ./...
 	cd deploy/composecheck && go test ./...
 	loadtest/k6/check.sh

@@ -61,6 +61,39 @@ func TestStrategiesPage(t *testing.T) {
 	}
 }
 
+// TestMatrixPage: docs/matrix.md is a full run of this catalogue, in which every
+// cell was as promised. make verify writes it.
+func TestMatrixPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/matrix.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(string(text), "\n")
+	head := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, "| strategy |") })
+	if head < 0 {
+		t.Fatal("docs/matrix.md has no matrix")
+	}
+	columns := strings.Split(rows[head], "|")
+	for _, e := range lockstrategy.All() {
+		i := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, "| `"+e.Name+"` |") })
+		if i < 0 {
+			t.Errorf("docs/matrix.md has no row for %s: run make verify", e.Name)
+			continue
+		}
+		cells := strings.Split(rows[i], "|")
+		for _, f := range lockstrategy.Faults() {
+			at := slices.IndexFunc(columns, func(c string) bool { return strings.TrimSpace(c) == string(f) })
+			if at < 0 || at >= len(cells) {
+				t.Fatalf("docs/matrix.md has no column for %s: run make verify", f)
+			}
+			shown := verdict.Verdict(strings.TrimSpace(cells[at]))
+			if promised := e.Promised(f, "mysql"); promised != "" && !promised.Keeps(shown) || f.Strikes(e.Needs) == (shown == "") {
+				t.Errorf("%s under %s: promised %q, docs/matrix.md has %q: run make verify", e.Name, f, promised, shown)
+			}
+		}
+	}
+}
+
 // strategiesPage is the catalogue at length, with what catches each exhibit.
 func strategiesPage() string {
 	var b strings.Builder

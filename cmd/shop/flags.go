@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -72,6 +73,7 @@ func childEnvironment(c engine.Config) []string {
 type shopFlags struct {
 	settings    lockstrategy.Settings
 	maxInflight int
+	failpoints  *failpoint.Set // nil unless the shop is the child of a shop verify
 }
 
 func (f *shopFlags) register(c *cobra.Command) {

@@ -47,6 +47,7 @@ lock strategies hold.
 
   shop rush                                 every strategy, nothing to install
   shop rush --strategy none,redis --buyers 1000
+  shop verify --engine local                every strategy under every fault
   shop serve                                then open http://127.0.0.1:8080/`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -61,7 +62,7 @@ lock strategies hold.
 		root.Version = build.Main.Version
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
-	root.AddCommand(serveCommand(), rushCommand(), strategiesCommand(), migrateCommand())
+	root.AddCommand(serveCommand(), rushCommand(), verifyCommand(), strategiesCommand(), migrateCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/failpoint"
 )
 
 // shutdownPatience is how long running buys may take to finish.
@@ -32,6 +33,7 @@ func serveCommand() *cobra.Command {
 		shops   shopFlags
 		addr    string
 		level   string
+		points  bool
 	)
 	c := &cobra.Command{
 		Use:   "serve",
@@ -61,6 +63,10 @@ migrations put 100 apples on sale.`,
 			if err != nil {
 				return err
 			}
+			if points {
+				shops.failpoints = failpoint.New(c.OutOrStdout())
+				config.WrapDB = shops.failpoints.Connector
+			}
 			e, err := engine.Open(ctx, config)
 			if err != nil {
 				return err
@@ -79,6 +85,8 @@ migrations put 100 apples on sale.`,
 		preset = "127.0.0.1:8080"
 	}
 	c.Flags().StringVar(&addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
+	c.Flags().BoolVar(&points, "failpoints", false, "obey hold and go on stdin, write the history to stdout: for shop verify")
+	_ = c.Flags().MarkHidden("failpoints") // it is there
 	c.Flags().StringVar(&level, "log-level", "info", "debug (a line a request), info, warn or error")
 	return c
 }
@@ -97,6 +105,9 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	fmt.Fprintf(stdout, "%shttp://%s\n", listening, l.Addr())
+	if s.flags.failpoints != nil {
+		go s.flags.failpoints.Obey(os.Stdin)
+	}
 	s.log.Info("serving", "addr", l.Addr().String(), "engine", s.engine.Name)
 	select {
 	case err := <-ended:

@@ -52,28 +52,35 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	deps := strategyDeps(e)
 	deps.Settings, deps.Observe = f.settings, s.lockEvent
 	built, missing := lockstrategy.Build(deps)
-	strategies := map[string]purchase.Strategy{}
-	for name, strategy := range built {
-		if lock, ok := strategy.(purchase.Resetter); ok {
-			s.locks = append(s.locks, lock)
-		}
-		if closer, ok := strategy.(io.Closer); ok {
-			s.closers = append(s.closers, closer)
-		}
-		if worker, ok := strategy.(purchase.Worker); ok {
-			s.workers = append(s.workers, worker)
-		}
-		strategies[name] = purchase.NewIdempotent(strategy, e.DB)
-	}
 	s.counter = &purchase.Counter{
-		Strategies: strategies, Missing: missing, Resolve: lockstrategy.Resolve,
+		Strategies: map[string]purchase.Strategy{}, Missing: missing, Resolve: lockstrategy.Resolve,
 		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
 			records, err := purchase.Page(e.DB.WithContext(ctx), name, after, limit)
 			return records, purchase.DatabaseError(ctx, "read the history", err)
 		},
 		Wait: f.settings.Wait, Down: s.databaseDown, Seats: make(chan struct{}, f.maxInflight), Watch: s,
 	}
+	for name, strategy := range built {
+		s.add(name, strategy)
+	}
 	return s
+}
+
+// add puts a strategy on the counter, with all that it has beside the buy.
+func (s *shop) add(name string, strategy purchase.Strategy) {
+	if lock, ok := strategy.(purchase.Resetter); ok {
+		s.locks = append(s.locks, lock)
+	}
+	if closer, ok := strategy.(io.Closer); ok {
+		s.closers = append(s.closers, closer)
+	}
+	if worker, ok := strategy.(purchase.Worker); ok {
+		s.workers = append(s.workers, worker)
+	}
+	if s.flags.failpoints != nil {
+		strategy = s.flags.failpoints.Named(strategy)
+	}
+	s.counter.Strategies[name] = purchase.NewIdempotent(strategy, s.engine.DB)
 }
 
 // strategyDeps are the engine's connections, with the default settings.
@@ -140,7 +147,7 @@ func (s *shop) restock(ctx context.Context, name string, amount int64) error {
 			}
 		}
 		if err == nil {
-			s.hub.Publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
+			s.publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
 		}
 		return err
 	})
@@ -221,15 +228,15 @@ func (s *shop) ready(c *gin.Context) {
 // Called is purchase.Watcher.Called.
 func (s *shop) Called(strategy string, o purchase.Order) {
 	s.metrics.called()
-	s.hub.Publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+	s.publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
 }
 
 // TurnedAway is purchase.Watcher.TurnedAway.
 func (s *shop) TurnedAway(strategy string, o purchase.Order) {
 	s.metrics.turnedAway(strategy)
 	now := time.Now()
-	s.hub.Publish(history.Event{Kind: history.Call, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
-	s.hub.Publish(history.Event{
+	s.publish(history.Event{Kind: history.Call, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+	s.publish(history.Event{
 		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(purchase.Busy),
 	})
 }
@@ -247,12 +254,24 @@ func (s *shop) Returned(strategy string, o purchase.Order, r purchase.Receipt, o
 	case outcome == purchase.Sold:
 		e.Amount, e.Left = r.Amount, &r.Left
 	}
-	s.hub.Publish(e)
+	s.publish(e)
 }
 
-// lockEvent is the lockstrategy.Observer.
-func (s *shop) lockEvent(_ context.Context, e lockstrategy.Event) {
-	s.hub.Publish(history.Event{
+// lockEvent is the lockstrategy.Observer. A buyer that waits and has a token
+// already has been admitted by a strategy that writes elsewhere: redis-lua.
+func (s *shop) lockEvent(ctx context.Context, e lockstrategy.Event) {
+	if s.flags.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
+		defer s.flags.failpoints.Admitted(ctx)
+	}
+	s.publish(history.Event{
 		Kind: history.Kind(e.Kind), At: e.At, Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,
 	})
+}
+
+// publish tells the live page, and who has started this shop with failpoints.
+func (s *shop) publish(e history.Event) {
+	if s.flags.failpoints != nil {
+		s.flags.failpoints.Record(e)
+	}
+	s.hub.Publish(e)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -71,7 +72,7 @@ func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
 	if err != nil {
 		return err
 	}
-	admin, err := mysqlPool(c)
+	admin, err := mysqlPool(c, nil)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
 	c.WriteTimeout = 10 * time.Second
 	// The buyer gives up first; this frees the server's side of the wait.
 	c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(e.URLs.Wait/time.Second) + 1)
-	buyers, err := mysqlPool(c)
+	buyers, err := mysqlPool(c, e.URLs.WrapDB)
 	if err != nil {
 		return err
 	}
@@ -133,10 +134,13 @@ func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	return c, nil
 }
 
-func mysqlPool(c *mysqldriver.Config) (gorm.Dialector, error) {
+func mysqlPool(c *mysqldriver.Config, wrap func(driver.Connector) driver.Connector) (gorm.Dialector, error) {
 	connector, err := mysqldriver.NewConnector(c.Clone())
 	if err != nil {
 		return nil, err
+	}
+	if wrap != nil {
+		connector = wrap(connector)
 	}
 	return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true}), nil
 }

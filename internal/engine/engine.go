@@ -13,6 +13,7 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,9 @@ type Config struct {
 
 	Wait  time.Duration // how long a buyer waits; the database gives up a row lock just after
 	Conns int           // connections to the database, at most
+
+	// WrapDB goes around the driver of the buyers' pool on MySQL; nil for none.
+	WrapDB func(driver.Connector) driver.Connector
 }
 
 // An Engine is what is open. Close ends what Open started.

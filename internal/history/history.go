@@ -19,6 +19,17 @@ const (
 	Return   Kind = "return"
 	Replay   Kind = "replay" // a return, with the answer to an earlier request under the same Idempotency-Key
 
+	// Armed to Resumed are of a failpoint, see internal/failpoint.
+	Armed   Kind = "armed"
+	Holding Kind = "holding" // the buyer has the lock, has not written, and is stopped
+	Resumed Kind = "resumed"
+
+	// Struck is the fault's own: what it did, and to whom, is in Outcome.
+	Struck Kind = "struck"
+
+	// Answered is what the buyer got, seen from outside: the shop may be dead.
+	Answered Kind = "answered"
+
 	// Restocked is of no buyer: the product's books start afresh, with Amount units.
 	Restocked Kind = "restocked"
 )

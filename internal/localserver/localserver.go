@@ -141,8 +141,9 @@ func (g *Group) Close() error {
 	for i := len(g.children) - 1; i >= 0; i-- {
 		errs = append(errs, g.children[i].Kill())
 	}
-	errs = append(errs, g.dismiss())
-	return errors.Join(append(errs, os.RemoveAll(g.dir))...)
+	// The janitor goes last: a SIGKILL in between must not leave the folder.
+	errs = append(errs, os.RemoveAll(g.dir))
+	return errors.Join(append(errs, g.dismiss())...)
 }
 
 // A Process is one child.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -18,6 +19,7 @@ type Redis struct {
 
 	group   *Group
 	command []string
+	env     []string // beside this process's own
 	logFile string
 }
 
@@ -26,15 +28,20 @@ func (r *Redis) URL() string { return "redis://" + r.Addr }
 
 // StartRedis starts a redis-server without persistence, or valkey-server where
 // that is what the machine has. ErrMissing when it has neither.
-func StartRedis(g *Group) (*Redis, error) { return startRedis(g, "--appendonly", "no") }
+func StartRedis(g *Group) (*Redis, error) { return startRedis(g, nil, "--appendonly", "no") }
+
+// StartRedisWith is StartRedis with more in its environment, NAME=value.
+func StartRedisWith(g *Group, env []string) (*Redis, error) {
+	return startRedis(g, env, "--appendonly", "no")
+}
 
 // StartDurableRedis is StartRedis with the append-only file on: what a command
 // has written is on the disk when it returns.
 func StartDurableRedis(g *Group) (*Redis, error) {
-	return startRedis(g, "--appendonly", "yes", "--appendfsync", "always")
+	return startRedis(g, nil, "--appendonly", "yes", "--appendfsync", "always")
 }
 
-func startRedis(g *Group, persistence ...string) (*Redis, error) {
+func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 	path, err := program("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server")
 	if err != nil {
 		return nil, err
@@ -45,7 +52,7 @@ func startRedis(g *Group, persistence ...string) (*Redis, error) {
 	}
 	return onFreePort(func(port int) (*Redis, error) {
 		r := &Redis{
-			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(dir, "redis.log"),
+			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, env: env, logFile: filepath.Join(dir, "redis.log"),
 		}
 		r.command = append([]string{
 			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--logfile", r.logFile,
@@ -58,7 +65,11 @@ func startRedis(g *Group, persistence ...string) (*Redis, error) {
 // Start starts the server again after it was killed, on the same port: empty, or
 // with what its append-only file has.
 func (r *Redis) Start() (err error) {
-	if r.Process, err = r.group.Start(exec.Command(r.command[0], r.command[1:]...)); err != nil {
+	cmd := exec.Command(r.command[0], r.command[1:]...)
+	if r.env != nil {
+		cmd.Env = append(os.Environ(), r.env...)
+	}
+	if r.Process, err = r.group.Start(cmd); err != nil {
 		return err
 	}
 	return r.ready("redis-server", r.logFile, 30*time.Second, r.ping)

@@ -27,7 +27,29 @@ type Fault string
 const (
 	Rush         Fault = "rush"          // many buyers at one process
 	TwoProcesses Fault = "two-processes" // the same, spread over two processes
+
+	// Those below strike one of two processes, or the servers of both.
+	Crash         Fault = "crash"          // SIGKILL of the holder between acquire and write
+	Pause         Fault = "pause"          // SIGSTOP of the holder for longer than its lease, then SIGCONT
+	SlowSection   Fault = "slow-section"   // the section outlives the lease, and the process runs on
+	ClientGone    Fault = "client-gone"    // the buyer hangs up in the middle of its buy
+	RedisRestart  Fault = "redis-restart"  // killed, and back empty
+	RedisFailover Fault = "redis-failover" // to a replica that lacks what was written last
+	NodeRestart   Fault = "node-restart"   // one Redlock node of a bare majority comes back empty
+	NodesDown     Fault = "nodes-down"     // a minority of the Redlock nodes, then a majority
+	ClockJump     Fault = "clock-jump"     // a lock server's clock
+	Latency       Fault = "latency"        // between the shops and their lock servers
+	Partition     Fault = "partition"      // between the holder's shop and its lock servers
+	DBKill        Fault = "db-kill"        // SIGKILL of the database under load, then back with its data
 )
+
+// Faults returns all of them in display order.
+func Faults() []Fault {
+	return []Fault{
+		Rush, TwoProcesses, Crash, Pause, SlowSection, ClientGone, RedisRestart, RedisFailover,
+		NodeRestart, NodesDown, ClockJump, Latency, Partition, DBKill,
+	}
+}
 
 // A Promise is the verdict expected under each fault.
 type Promise map[Fault]verdict.Verdict
@@ -53,9 +75,19 @@ type Entry struct {
 
 // All returns the catalogue in display order.
 func All() []Entry {
-	const holds = verdict.Holds
-	alwaysHolds := Promise{Rush: holds, TwoProcesses: holds}
-	breaks := Promise{Rush: verdict.Oversold, TwoProcesses: verdict.Oversold}
+	const (
+		oversold = verdict.Oversold
+		leaked   = verdict.Leaked
+		stalled  = verdict.Stalled
+	)
+	// always is a break that no fault is needed for; apart needs a second process.
+	always, apart := breaksWith(Rush), breaksWith(TwoProcesses)
+	// lease runs out under a holder that does not know; watched is renewed while
+	// its process runs. Both forget with their Redis.
+	lease := Promise{
+		Pause: oversold, SlowSection: oversold, RedisRestart: oversold, RedisFailover: oversold, ClockJump: oversold, Partition: oversold,
+	}
+	watched := Promise{Pause: oversold, RedisRestart: oversold, RedisFailover: oversold, ClockJump: oversold}
 	return []Entry{
 		{
 			Name: "none", Family: "no control",
@@ -65,7 +97,7 @@ func All() []Entry {
 			Cost:       "a read and one transaction, no waiting",
 			Source:     "Berenson et al., A Critique of ANSI SQL Isolation Levels, SIGMOD 1995, 4.1 (P4, lost update)",
 			Needs:      []Need{},
-			Promise:    breaks,
+			Promise:    promise([]Need{}, always),
 			New:        func(d Deps) purchase.Strategy { return NewNone(d) },
 		},
 		{
@@ -76,8 +108,8 @@ func All() []Entry {
 			Cost:          "as none",
 			Source:        "Berenson et al., SIGMOD 1995, 4.2; MySQL 8.0 Reference Manual, 17.7.2.3",
 			Needs:         []Need{},
-			Promise:       breaks,
-			PromiseSQLite: alwaysHolds, // it refuses the second writer
+			Promise:       promise([]Need{}, always),
+			PromiseSQLite: promise([]Need{}, nil), // it refuses the second writer
 			New:           func(d Deps) purchase.Strategy { return NewTransaction(d) },
 		},
 		{
@@ -88,7 +120,7 @@ func All() []Entry {
 			Cost:          "that of the lock",
 			Source:        "spring-framework issue 23549; Redisson issue 2183",
 			Needs:         []Need{},
-			Promise:       breaks,
+			Promise:       promise([]Need{}, always),
 			PromiseSQLite: Promise{Rush: ""}, // its gap is some 50 us there: one rush in twenty gets by
 			New:           func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		},
@@ -100,7 +132,7 @@ func All() []Entry {
 			Cost:       "next to nothing",
 			Source:     "The Go Memory Model, Locks",
 			Needs:      []Need{},
-			Promise:    Promise{Rush: holds, TwoProcesses: verdict.Oversold},
+			Promise:    promise([]Need{}, apart),
 			New:        func(d Deps) purchase.Strategy { return NewMutex(d) },
 		},
 		{
@@ -111,7 +143,7 @@ func All() []Entry {
 			Cost:       "one sale at a time a product and process",
 			Source:     "Thompson, Single Writer Principle, Mechanical Sympathy, 2011",
 			Needs:      []Need{},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
 		},
 		{
@@ -122,7 +154,7 @@ func All() []Entry {
 			Cost:       "buyers stand in line in the database, each on a connection",
 			Source:     "MySQL 8.0 Reference Manual, 17.7.2.4, Locking Reads",
 			Needs:      []Need{},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewForUpdate(d) },
 		},
 		{
@@ -133,7 +165,7 @@ func All() []Entry {
 			Cost:       "a lost round for each write that came first",
 			Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, ACM TODS 6(2), 1981",
 			Needs:      []Need{},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewOptimistic(d) },
 		},
 		{
@@ -144,7 +176,7 @@ func All() []Entry {
 			Cost:       "the row is locked from the update to the commit",
 			Source:     "MySQL 8.0 Reference Manual, 17.7.3, Locks Set by Different SQL Statements in InnoDB",
 			Needs:      []Need{},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewConditional(d) },
 		},
 		{
@@ -155,7 +187,7 @@ func All() []Entry {
 			Cost:       "as conditional; late buyers write and roll back",
 			Source:     "MySQL 8.0 Reference Manual, 17.7.3, Locks Set by Different SQL Statements in InnoDB",
 			Needs:      []Need{},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
 		},
 		{
@@ -166,7 +198,7 @@ func All() []Entry {
 			Cost:       "deadlock victims: the most rounds lost of all",
 			Source:     "MySQL 8.0 Reference Manual, 17.7.2.1 and 17.7.5.3",
 			Needs:      []Need{},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewSerializable(d) },
 		},
 		{
@@ -177,7 +209,7 @@ func All() []Entry {
 			Cost:       "a waiting buyer keeps a connection; two round trips",
 			Source:     "MySQL 8.0 Reference Manual, 14.14, Locking Functions",
 			Needs:      []Need{NeedsMySQL},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsMySQL}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewNamedLock(d) },
 		},
 		{
@@ -188,7 +220,7 @@ func All() []Entry {
 			Cost:       "two round trips to Redis",
 			Source:     "Redis documentation, SETNX, Locking with SETNX",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, Promise{Crash: stalled, Partition: stalled, RedisRestart: oversold, RedisFailover: oversold}), // a partition keeps the holder from its DEL
 			New:        func(d Deps) purchase.Strategy { return NewSetNX(d) },
 		},
 		{
@@ -199,7 +231,7 @@ func All() []Entry {
 			Cost:       "three round trips to Redis",
 			Source:     "Redis documentation, SETNX, Handling deadlocks",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, lease),
 			New:        func(d Deps) purchase.Strategy { return NewSetNXExpire(d) },
 		},
 		{
@@ -210,7 +242,7 @@ func All() []Entry {
 			Cost:       "two to four round trips to Redis",
 			Source:     "Redis documentation, SETNX, Handling deadlocks",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, Promise{Pause: oversold, SlowSection: oversold, RedisRestart: oversold, RedisFailover: oversold, Partition: oversold}), // the lock server's clock has no say
 			New:        func(d Deps) purchase.Strategy { return NewGetSet(d) },
 		},
 		{
@@ -221,7 +253,7 @@ func All() []Entry {
 			Cost:       "two round trips to Redis",
 			Source:     "Redis documentation, SET, Patterns",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, lease),
 			New:        func(d Deps) purchase.Strategy { return NewSetNXTTL(d) },
 		},
 		{
@@ -232,7 +264,7 @@ func All() []Entry {
 			Cost:       "three round trips to Redis",
 			Source:     "Redis documentation, Distributed Locks with Redis, single instance",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, lease),
 			New:        func(d Deps) purchase.Strategy { return NewTokenGetDel(d) },
 		},
 		{
@@ -243,7 +275,7 @@ func All() []Entry {
 			Cost:       "two round trips to Redis; a crash blocks for the rest of the TTL",
 			Source:     "Redis documentation, Distributed Locks with Redis, single instance",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, lease),
 			New:        func(d Deps) purchase.Strategy { return NewRedis(d) },
 		},
 		{
@@ -254,7 +286,7 @@ func All() []Entry {
 			Cost:       "as redis, and a goroutine a holder",
 			Source:     "Redisson documentation, Lock, lockWatchdogTimeout",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, watched),
 			New:        func(d Deps) purchase.Strategy { return NewWatchdog(d) },
 		},
 		{
@@ -265,7 +297,7 @@ func All() []Entry {
 			Cost:       "one to two round trips to Redis, and a connection that listens",
 			Source:     "Redisson documentation, Lock; org.redisson.RedissonLock",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, watched),
 			New:        func(d Deps) purchase.Strategy { return NewRedisson(d) },
 		},
 		{
@@ -276,7 +308,7 @@ func All() []Entry {
 			Cost:       "the nodes one after the other, twice a buy",
 			Source:     "Redisson documentation, MultiLock; org.redisson.RedissonMultiLock",
 			Needs:      []Need{NeedsRedlock},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedlock}, Promise{Pause: oversold, NodesDown: stalled}),
 			New:        func(d Deps) purchase.Strategy { return NewMultilock(d) },
 		},
 		{
@@ -287,7 +319,7 @@ func All() []Entry {
 			Cost:       "two round trips to all nodes; split votes are tried again",
 			Source:     "Redis documentation, Distributed Locks with Redis, The Redlock Algorithm; Kleppmann 2016; antirez 2016",
 			Needs:      []Need{NeedsRedlock},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedlock}, Promise{Pause: oversold, NodeRestart: oversold, ClockJump: oversold}),
 			New:        func(d Deps) purchase.Strategy { return NewRedlock(d) },
 		},
 		{
@@ -298,7 +330,7 @@ func All() []Entry {
 			Cost:       "as redisson, and one more update",
 			Source:     "Kleppmann, How to do distributed locking, 2016, Making the lock safe with fencing; org.redisson.RedissonFencedLock",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewFenced(d) },
 		},
 		{
@@ -309,7 +341,7 @@ func All() []Entry {
 			Cost:       "one round trip to Redis for who comes too late",
 			Source:     "Redis documentation, INCR, Pattern: Counter; flash sale tutorials",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, Promise{Crash: leaked, RedisRestart: oversold, RedisFailover: oversold, DBKill: ""}), // a COMMIT of unknown fate is not put back: a run may leak or not
 			New:        func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
 		},
 		{
@@ -320,7 +352,7 @@ func All() []Entry {
 			Cost:       "two round trips to Redis and six statements a batch",
 			Source:     "Alibaba Cloud, Tair documentation, Build a business system that can handle flash sales; Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11",
 			Needs:      []Need{NeedsRedis},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsRedis}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		},
 		{
@@ -331,7 +363,7 @@ func All() []Entry {
 			Cost:       "two writes to ZooKeeper's log a buy; all leases of a process share its session",
 			Source:     "ZooKeeper Recipes and Solutions, Locks; Hunt et al., USENIX ATC 2010, 2.4",
 			Needs:      []Need{NeedsZookeeper},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsZookeeper}, Promise{Pause: oversold}),
 			New:        func(d Deps) purchase.Strategy { return NewZookeeper(d) },
 		},
 		{
@@ -342,7 +374,7 @@ func All() []Entry {
 			Cost:       "three writes to etcd's log a buy: lease, key, and their end",
 			Source:     "etcd documentation, v3.6, Lock; go.etcd.io/etcd/client/v3/concurrency",
 			Needs:      []Need{NeedsEtcd},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsEtcd}, Promise{Pause: oversold, Partition: ""}), // its client looks every 500 ms whether the lease has run out: a run may show it or not
 			New:        func(d Deps) purchase.Strategy { return NewEtcd(d) },
 		},
 		{
@@ -353,10 +385,60 @@ func All() []Entry {
 			Cost:       "as etcd, and one more update",
 			Source:     "Kleppmann, How to do distributed locking, 2016, Making the lock safe with fencing",
 			Needs:      []Need{NeedsEtcd},
-			Promise:    alwaysHolds,
+			Promise:    promise([]Need{NeedsEtcd}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewEtcdFenced(d) },
 		},
 	}
+}
+
+// promise is that of an entry: it holds under each fault that strikes what it
+// uses, but for those in breaks. "" in there is no promise.
+//
+// None of it is guessed: shop verify --engine local shows each, and docs/matrix.md
+// is what it has shown.
+func promise(needs []Need, breaks Promise) Promise {
+	p := Promise{}
+	for _, f := range Faults() {
+		if !f.Strikes(needs) {
+			continue
+		}
+		p[f] = verdict.Holds
+		if v, ok := breaks[f]; ok {
+			p[f] = v
+		}
+		if p[f] == "" {
+			delete(p, f)
+		}
+	}
+	return p
+}
+
+// Strikes tells whether the fault strikes what a strategy with these needs uses.
+func (f Fault) Strikes(needs []Need) bool {
+	has := func(servers ...Need) bool {
+		return slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(servers, n) })
+	}
+	switch f {
+	case RedisRestart, RedisFailover:
+		return has(NeedsRedis)
+	case NodeRestart, NodesDown:
+		return has(NeedsRedlock)
+	case ClockJump:
+		return has(NeedsRedis, NeedsRedlock)
+	case Latency, Partition:
+		return has(NeedsRedis, NeedsRedlock, NeedsZookeeper, NeedsEtcd)
+	}
+	return true
+}
+
+// breaksWith is for a strategy that is broken by the first fault already, and so
+// by all after it.
+func breaksWith(first Fault) Promise {
+	p := Promise{}
+	for _, f := range Faults()[slices.Index(Faults(), first):] {
+		p[f] = verdict.Oversold
+	}
+	return p
 }
 
 // Resolve turns what stands in ?lock= into a strategy's name: Y is redis, N

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/verify"
+)
+
+// plantedShop makes this test program a shop with the planted strategies.
+const plantedShop = "SHOP_TEST_PLANTED"
+
+// TestPlantedBugs: a sound strategy with one bug planted turns a cell red, and
+// the same strategy without the bug does not.
+func TestPlantedBugs(t *testing.T) {
+	for _, c := range []struct {
+		strategy string
+		fault    lockstrategy.Fault
+		want     verdict.Verdict // where holds is promised
+	}{
+		{"leased", lockstrategy.SlowSection, verdict.Holds},
+		{"no-token-check", lockstrategy.SlowSection, verdict.Oversold},
+		{"leased", lockstrategy.ClientGone, verdict.Holds},
+		{"watchdog-leak", lockstrategy.ClientGone, verdict.Stalled},
+		{"versioned", lockstrategy.SlowSection, verdict.Holds},
+		{"no-rows-affected", lockstrategy.SlowSection, verdict.Oversold},
+		{"early-answer", lockstrategy.Crash, verdict.Lost},
+		{"buys-twice", lockstrategy.DBKill, verdict.Leaked},
+	} {
+		t.Run(c.strategy+" under "+string(c.fault), func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			o := verifyOptions{
+				strategies: []string{c.strategy}, faults: []string{string(c.fault)}, engine: engine.Local, lanes: 1, history: t.TempDir(),
+				launch: func(fault.Times) *exec.Cmd {
+					cmd := exec.Command(os.Args[0])
+					cmd.Env = []string{plantedShop + "=1"}
+					cmd.Stderr = &stderr
+					return cmd
+				},
+				extra: []verify.Strategy{{
+					Subject:  fault.Subject{Name: c.strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}},
+					Promised: func(lockstrategy.Fault) verdict.Verdict { return verdict.Holds },
+				}},
+				reports: []reportFile{{flag: "json", path: "-", write: verify.Report.JSON}},
+			}
+			command := verifyCommand()
+			command.SetContext(t.Context())
+			command.SetOut(&stdout)
+			command.SetErr(&stderr)
+			err := o.run(command)
+			var report verify.Report
+			if json.Unmarshal(stdout.Bytes(), &report) != nil || len(report.Cells) != 1 {
+				t.Fatalf("%v, %d cells; %s", err, len(report.Cells), stderr.String())
+			}
+			cell := report.Cells[0]
+			t.Logf("%s: %s", cell.Verdict, cell.Evidence)
+			var exit *exitError
+			switch red := errors.As(err, &exit) && exit.code == exitBroken; {
+			case !c.want.Keeps(cell.Verdict):
+				t.Errorf("%s, want %s", cell.Verdict, c.want)
+			case red == (c.want == verdict.Holds):
+				t.Errorf("exit %v, and the verdict is %s", err, cell.Verdict)
+			}
+		})
+	}
+}
+
+// servePlanted is `shop serve --failpoints` with the planted strategies.
+func servePlanted() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	times := fault.DefaultTimes()
+	flags := shopFlags{
+		settings:    lockstrategy.Settings{Wait: times.Wait, LeaseTTL: times.Lease, Poll: 2 * time.Millisecond},
+		maxInflight: 2_000, failpoints: failpoint.New(os.Stdout),
+	}
+	e, err := engine.Open(ctx, engine.Config{
+		DB: os.Getenv("SHOP_DB_URL"), Redis: os.Getenv("SHOP_REDIS_URL"), Redlock: splitList(os.Getenv("SHOP_REDLOCK_URLS")),
+		Zookeeper: splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), Etcd: splitList(os.Getenv("SHOP_ETCD_HOSTS")),
+		Wait: times.Wait, Lease: times.Lease, Conns: defaultConns, WrapDB: flags.failpoints.Connector,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer e.Close()
+	s := newShop(e, flags, slog.New(slog.DiscardHandler))
+	deps := strategyDeps(e)
+	deps.Settings, deps.Observe = flags.settings, s.lockEvent
+	for name, strategy := range map[string]purchase.Strategy{
+		"leased":           &leased{Deps: deps, name: "leased", checkToken: true},
+		"no-token-check":   &leased{Deps: deps, name: "no-token-check"},
+		"watchdog-leak":    &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
+		"versioned":        &versioned{Deps: deps, name: "versioned", checkRows: true},
+		"no-rows-affected": &versioned{Deps: deps, name: "no-rows-affected"},
+		"early-answer":     &earlyAnswer{deps},
+		"buys-twice":       &buysTwice{lockstrategy.NewConditional(deps)},
+	} {
+		s.add(name, strategy)
+	}
+	if err := serve(ctx, s, "127.0.0.1:0", "", os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// leased is a lock with a TTL whose section ends with the lease, and with two
+// bugs to choose from.
+type leased struct {
+	lockstrategy.Deps
+	name       string
+	checkToken bool // false: the release frees whoever's lock is there
+	leak       bool // the release gives up with the buyer, and the renewal does not
+}
+
+func (s *leased) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	key, token := "planted:"+s.name+":"+o.Product, rand.Text()
+	for {
+		got, err := s.Redis.SetNX(context.WithoutCancel(ctx), key, token, s.Settings.LeaseTTL).Result()
+		if err != nil {
+			return purchase.Receipt{}, err
+		}
+		if got {
+			break
+		}
+		select {
+		case <-time.After(s.Settings.Poll):
+		case <-ctx.Done():
+			return purchase.Receipt{}, context.Cause(ctx)
+		}
+	}
+	event := lockstrategy.Event{Kind: lockstrategy.Acquired, At: time.Now(), Strategy: s.name, Product: o.Product, Purchaser: o.Purchaser, Token: token}
+	s.Observe(ctx, event)
+	section, end := context.WithTimeoutCause(ctx, s.Settings.LeaseTTL*9/10, purchase.ErrLockLost)
+	defer end()
+	released := make(chan struct{})
+	if s.leak {
+		go s.renew(key, token, released)
+	}
+	defer func() {
+		event.Kind, event.At = lockstrategy.Released, time.Now()
+		s.Observe(ctx, event)
+		if s.leak && ctx.Err() != nil {
+			return // the bug: who hangs up leaves the lock and its renewal behind
+		}
+		close(released)
+		if !s.checkToken { // the bug
+			s.Redis.Del(context.WithoutCancel(ctx), key)
+			return
+		}
+		free := redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
+		free.Run(context.WithoutCancel(ctx), s.Redis, []string{key}, token)
+	}()
+	return purchase.Section{DB: s.DB, Strategy: s.name, Now: time.Now}.Sell(section, o, 0)
+}
+
+func (s *leased) renew(key, token string, released <-chan struct{}) {
+	for {
+		select {
+		case <-released:
+			return
+		case <-time.After(s.Settings.LeaseTTL / 3):
+			if s.Redis.Get(context.Background(), key).Val() == token {
+				s.Redis.PExpire(context.Background(), key, s.Settings.LeaseTTL)
+			}
+		}
+	}
+}
+
+// versioned is optimistic, and may not look whether its update has hit a row.
+type versioned struct {
+	lockstrategy.Deps
+	name      string
+	checkRows bool
+}
+
+func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	for ctx.Err() == nil {
+		p, err := product.ByName(s.DB.WithContext(ctx), o.Product)
+		if err != nil {
+			return purchase.Receipt{}, err
+		}
+		if err := purchase.Check(p, o); err != nil {
+			return purchase.Receipt{}, err
+		}
+		stale := errors.New("somebody was faster")
+		err = purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
+			wrote, err := product.SetAmountAt(tx, p.ID, p.Amount-o.Amount, p.Version)
+			if err != nil {
+				return err
+			}
+			if !wrote && s.checkRows {
+				return stale
+			}
+			receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: p.Amount - o.Amount, Strategy: s.name}
+			return purchase.Insert(ctx, tx, o.IdempotencyKey, time.Now(), &receipt)
+		})
+		if !errors.Is(err, stale) {
+			return receipt, err
+		}
+	}
+	return purchase.Receipt{}, context.Cause(ctx)
+}
+
+// earlyAnswer tells its buyer before the COMMIT.
+type earlyAnswer struct{ lockstrategy.Deps }
+
+func (s *earlyAnswer) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	type answer struct {
+		receipt purchase.Receipt
+		err     error
+	}
+	told := make(chan answer, 2)
+	go func() {
+		ctx := context.WithoutCancel(ctx)
+		err := purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
+			took, err := product.TakeIfLeft(tx, o.Product, o.Amount)
+			if err != nil || !took {
+				return errors.Join(err, purchase.ErrSoldOut)
+			}
+			receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "early-answer"}
+			err = purchase.Insert(ctx, tx, o.IdempotencyKey, time.Now(), &receipt)
+			told <- answer{receipt, err} // the bug
+			return err
+		})
+		told <- answer{err: err}
+	}()
+	a := <-told
+	return a.receipt, a.err
+}
+
+// buysTwice asks again when it does not know how the first try has ended, and
+// without an Idempotency-Key.
+type buysTwice struct{ purchase.Strategy }
+
+func (s *buysTwice) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	receipt, err := s.Strategy.Buy(ctx, o)
+	if err == nil && o.Purchaser != "first-a" && o.Purchaser != "first-b" { // an answer that was lost, for one
+		return s.Strategy.Buy(ctx, o)
+	}
+	return receipt, err
+}

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/loadtest"
+)
+
+// verifyOptions are the flags of verify.
+type verifyOptions struct {
+	strategies []string
+	faults     []string
+	quick      bool
+	engine     string
+	history    string
+	lanes      int
+	reports    []reportFile
+	launch     fault.Launch      // the shops under test; tests have others
+	extra      []verify.Strategy // rows beside the catalogue's; of tests
+}
+
+// A reportFile is a report that is asked for by a path.
+type reportFile struct {
+	flag, what, path string
+	write            func(verify.Report, io.Writer) error
+	file             *os.File
+}
+
+func verifyCommand() *cobra.Command {
+	o := verifyOptions{launch: ownShop, reports: []reportFile{
+		{flag: "json", what: "JSON", write: verify.Report.JSON},
+		{flag: "junit", what: "JUnit XML, a case a cell,", write: verify.Report.JUnit},
+		{flag: "markdown", what: "Markdown for a CI step's summary", write: verify.Report.Markdown},
+		{flag: "html", what: "one HTML page", write: verify.Report.HTML},
+	}}
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Strike every strategy with every fault; show which promises hold",
+		Long: `Strike every strategy with every fault on real servers, and compare what came
+of it with what the catalogue promises.
+
+The faults need servers that can be killed: --engine local starts them. On the
+embedded engine only the two rushes run. --quick is the rush alone, embedded,
+for every push.
+
+Exit code: 0 all as promised; 1 a cell contradicts its promise; 2 when something
+is missing or down; 3 when a cell has shown nothing.`,
+		Example: `  shop verify --engine local
+  shop verify --quick --junit verify.xml
+  shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
+  shop verify --engine local --html matrix.html --markdown matrix.md`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
+	}
+	flags := c.Flags()
+	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
+	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all")
+	flags.BoolVar(&o.quick, "quick", false, "the rush alone, on the embedded engine")
+	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the rushes only) or local (everything)")
+	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
+	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
+	for i := range o.reports {
+		flags.StringVar(&o.reports[i].path, o.reports[i].flag, "", "a file for the report as "+o.reports[i].what+"; - is the terminal")
+	}
+	return c
+}
+
+// ownShop is this very program as a shop with failpoints.
+func ownShop(times fault.Times) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	cmd := exec.Command(self, "serve", "--failpoints", "--addr", "127.0.0.1:0", "--log-level", "error",
+		"--wait", times.Wait.String(), "--lease", times.Lease.String())
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func (o *verifyOptions) run(c *cobra.Command) (err error) {
+	strategies, faults, err := o.check(c)
+	if err != nil {
+		return err
+	}
+	if err := o.openReports(c.OutOrStdout()); err != nil { // before a quarter of an hour is spent
+		return err
+	}
+	defer func() { err = errors.Join(err, o.closeReports()) }()
+	progress := newProgress(c.ErrOrStderr())
+	var report verify.Report
+	if o.engine == engine.Local {
+		report, err = o.local(c, strategies, faults, progress)
+	} else {
+		report, err = o.embedded(c, strategies, faults, progress)
+	}
+	progress.clear()
+	if len(report.Cells) > 0 { // what there is, also after an error
+		err = errors.Join(err, o.print(c, report))
+	}
+	if err != nil {
+		return err
+	}
+	return exitOf(report)
+}
+
+// check returns the rows and the columns that are asked for.
+func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []lockstrategy.Fault, _ error) {
+	if o.quick {
+		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
+			return nil, nil, errors.New("--quick is the rush on the embedded engine: it takes no --engine and no --fault")
+		}
+		o.engine, o.faults = engine.Embedded, []string{string(lockstrategy.Rush)}
+	}
+	if o.engine != engine.Embedded && o.engine != engine.Local {
+		return nil, nil, fmt.Errorf("--engine is %q; there are %s and %s", o.engine, engine.Embedded, engine.Local)
+	}
+	if o.lanes < 1 || o.lanes > 16 {
+		return nil, nil, fmt.Errorf("--lanes is %d; 1 to 16 are allowed", o.lanes)
+	}
+	known := slices.Clone(o.extra)
+	for _, e := range lockstrategy.All() {
+		known = append(known, verify.FromCatalogue(e))
+	}
+	var names []string
+	for _, s := range known {
+		names = append(names, s.Name)
+	}
+	var faults []string
+	for _, f := range lockstrategy.Faults() {
+		faults = append(faults, string(f))
+	}
+	chosen, err := choose("--strategy", o.strategies, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range known {
+		if slices.Contains(chosen, s.Name) {
+			rows = append(rows, s)
+		}
+	}
+	if chosen, err = choose("--fault", o.faults, faults); err != nil {
+		return nil, nil, err
+	}
+	for _, f := range chosen {
+		columns = append(columns, lockstrategy.Fault(f))
+	}
+	return rows, columns, nil
+}
+
+// choose picks names in the order of known.
+func choose(flag string, asked, known []string) (chosen []string, _ error) {
+	if slices.Equal(asked, []string{"all"}) {
+		return known, nil
+	}
+	for _, name := range asked {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("%s %q is not known; there are %s", flag, name, strings.Join(known, ", "))
+		}
+	}
+	if len(asked) == 0 {
+		return nil, fmt.Errorf("%s is empty; give a,b,... or all", flag)
+	}
+	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(asked, name) }), nil
+}
+
+// local plays all cells on servers of this command's own.
+func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
+	kept := o.history
+	if kept == "" {
+		var err error
+		if kept, err = os.MkdirTemp("", "shop-verify-"); err != nil {
+			return verify.Report{}, err
+		}
+	} else if err := os.MkdirAll(kept, 0o755); err != nil { // before a server is started
+		return verify.Report{}, fmt.Errorf("--history: %w", err)
+	}
+	report, err := verify.Run(c.Context(), verify.Config{
+		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes,
+		Progress: func(done, all int, last verify.Cell) {
+			p.show("%d of %d cells, %d left; last %s under %s: %s", done, all, all-done, last.Strategy, last.Fault, last.Verdict)
+		},
+	})
+	switch {
+	case len(report.Cells) > 0:
+		fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
+	case o.history == "":
+		err = errors.Join(err, os.RemoveAll(kept))
+	}
+	return report, err
+}
+
+// embedded runs the two rushes on the embedded engine, where there is nothing to kill.
+func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
+	report := verify.Report{Engine: engine.Embedded, Started: time.Now()}
+	for _, f := range faults {
+		processes := map[lockstrategy.Fault]int{lockstrategy.Rush: 1, lockstrategy.TwoProcesses: 2}[f]
+		if processes == 0 {
+			report.LeftOut = append(report.LeftOut, string(f)+": it needs servers that can be killed, --engine local")
+			continue
+		}
+		if err := o.rushes(c, f, processes, strategies, &report, p); err != nil {
+			return report, err
+		}
+	}
+	if len(report.Cells) == 0 {
+		return report, errors.New("nothing of this can run on the embedded engine; use --engine local")
+	}
+	report.Finish()
+	return report, nil
+}
+
+func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes int, strategies []verify.Strategy, report *verify.Report, p *progress) (err error) {
+	rush := rushOptions{processes: processes, buyers: 200}
+	rush.engines.name, rush.engines.conns = engine.Embedded, defaultConns
+	rush.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
+	stage, err := rush.stage(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stage.close()) }()
+	for _, s := range strategies {
+		if why := stage.missing[s.Name]; why != "" {
+			report.LeftOut = append(report.LeftOut, s.Name+" under "+string(f)+": "+why)
+			continue
+		}
+		result, err := loadtest.Run(c.Context(), loadtest.Config{
+			BaseURLs: stage.urls, Shelf: stage.target, Books: stage.books, Strategy: s.Name, Product: "verify", Stock: 100, Buyers: 200,
+			Timeout: rush.shops.settings.Wait + 30*time.Second, Progress: func(int) {},
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		var promise verdict.Verdict
+		if entry, ok := lockstrategy.ByName(s.Name); ok {
+			promise = entry.Promised(f, stage.database)
+		}
+		report.Cells = append(report.Cells, verify.RushCell(s.Name, f, promise, engine.Embedded, result, processes))
+		p.show("%d of %d strategies; last %s under %s: %s", len(report.Cells), len(strategies), s.Name, f, result.Verdict)
+	}
+	return nil
+}
+
+func (o *verifyOptions) openReports(terminal io.Writer) (err error) {
+	for i := range o.reports {
+		r := &o.reports[i]
+		if r.path == "" || r.path == "-" {
+			continue
+		}
+		if r.file, err = os.Create(r.path); err != nil {
+			return errors.Join(fmt.Errorf("--%s: %w", r.flag, err), o.closeReports())
+		}
+	}
+	return nil
+}
+
+func (o *verifyOptions) closeReports() error {
+	var errs []error
+	for i := range o.reports {
+		if r := &o.reports[i]; r.file != nil {
+			errs = append(errs, r.file.Close())
+			r.file = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// print writes the reports that are asked for, and the table unless one of them
+// goes to the terminal.
+func (o *verifyOptions) print(c *cobra.Command, report verify.Report) error {
+	table := true
+	for _, r := range o.reports {
+		var w io.Writer = r.file
+		switch r.path {
+		case "":
+			continue
+		case "-":
+			w, table = c.OutOrStdout(), false
+		}
+		if err := r.write(report, w); err != nil {
+			return fmt.Errorf("--%s: %w", r.flag, err)
+		}
+	}
+	if !table {
+		return nil
+	}
+	out := c.OutOrStdout()
+	return report.Table(out, isTerminal(out) && os.Getenv("NO_COLOR") == "")
+}
+
+// exitOf is the exit code: a contradiction first, then a cell that shows nothing.
+func exitOf(r verify.Report) error {
+	broken, void := r.Broken()
+	if len(broken) > 0 {
+		return &exitError{exitBroken, fmt.Sprintf("%d cells contradict their promise", len(broken))}
+	}
+	if len(void) > 0 {
+		return &exitError{exitInconclusive, fmt.Sprintf("%d cells are inconclusive", len(void))}
+	}
+	return nil
+}

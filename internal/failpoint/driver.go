@@ -1,0 +1,79 @@
+package failpoint
+
+import (
+	"context"
+	"database/sql/driver"
+	"strings"
+)
+
+// A connection is what this project's drivers offer. One that lacks a part of
+// it is a mistake in the wiring, seen at the first connection.
+type connection interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+// Connector wraps the connector of the buyers' pool.
+func (s *Set) Connector(c driver.Connector) driver.Connector { return connector{c, s} }
+
+type connector struct {
+	driver.Connector
+	set *Set
+}
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn{inner.(connection), c.set}, nil
+}
+
+// conn stops a buyer after its read of the product and before its record.
+type conn struct {
+	connection
+	set *Set
+}
+
+func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.connection.QueryContext(ctx, query, args)
+	if err == nil && strings.HasPrefix(query, "SELECT") && strings.Contains(query, "FROM `product`") {
+		c.set.reached(ctx, Read)
+	}
+	return rows, err
+}
+
+func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if strings.HasPrefix(query, "INSERT INTO `purchase_history`") {
+		c.set.reached(ctx, Read)
+	}
+	return c.connection.ExecContext(ctx, query, args)
+}
+
+func (c conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	inner, err := c.connection.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return tx{inner, ctx, c.set}, nil
+}
+
+// tx stops a buyer before its COMMIT. It keeps the context, against the rule,
+// since the driver's Commit is given none.
+type tx struct {
+	driver.Tx
+	ctx context.Context
+	set *Set
+}
+
+func (t tx) Commit() error {
+	t.set.reached(t.ctx, Commit)
+	return t.Tx.Commit()
+}

@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// clockJump sets the wall clock of the lock server an hour ahead while the holder
+// stands inside its COMMIT: Redis runs its TTLs by that clock. Of several nodes
+// it is one, of a bare majority.
+func clockJump() Fault {
+	return Fault{
+		Name: lockstrategy.ClockJump, Stock: stock,
+		Strike: func(ctx context.Context, s *Scene) (string, error) {
+			if s.Servers.noShim != "" {
+				return "", missed("%s", s.Servers.noShim)
+			}
+			node, how := s.Servers.redis, "on its Redis"
+			var err error
+			if slices.Contains(s.Subject.Needs, lockstrategy.NeedsRedlock) {
+				node = s.Servers.nodes[0]
+				how, err = s.holdBarely(ctx)
+			} else {
+				err = s.hold(ctx, failpoint.Commit, s.Times.Wait)
+			}
+			if err != nil {
+				return "", err
+			}
+			if err := node.clock.set(time.Hour); err != nil {
+				return "", err
+			}
+			s.struck("the lock server's clock jumps an hour ahead")
+			s.afterwards(func(context.Context) error { // what was written meanwhile would live for an hour
+				return join(node.clock.set(0), node.forget())
+			})
+			ahead, err := node.ahead(ctx)
+			if err != nil {
+				return "", err
+			}
+			s.next(ctx, s.Times.within())
+			if err := s.release(); err != nil {
+				return "", err
+			}
+			if ahead < 50*time.Minute {
+				return "", missed("the server's clock is %s ahead, and should be an hour", ahead)
+			}
+			return fmt.Sprintf("the holder reported that it holds, %s; the server's own TIME was %s ahead", how, ahead.Round(time.Second)), nil
+		},
+	}
+}
+
+// ahead is how far the server's clock is ahead of this process's.
+func (r *redisNode) ahead(ctx context.Context) (time.Duration, error) {
+	c := r.client()
+	defer c.Close()
+	now, err := c.Time(ctx).Result()
+	return time.Until(now), err
+}

@@ -1,0 +1,48 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// late is how long each answer of a lock server is held back; a section has
+// several of them and stays within its lease.
+const late = 30 * time.Millisecond
+
+// latency puts 30 ms, more or less, before each answer of the lock servers.
+func latency() Fault {
+	return Fault{Name: lockstrategy.Latency, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+		var links []*link
+		for _, shop := range []*Shop{s.A, s.B} {
+			links = append(links, shop.links()...)
+		}
+		s.afterwards(func(ctx context.Context) error {
+			for _, l := range links {
+				l.heal(ctx)
+			}
+			return nil
+		})
+		for _, l := range links {
+			if err := l.delay(late, late/3); err != nil {
+				return "", err
+			}
+		}
+		s.struck("%s before each answer of the lock servers", late)
+		quickest := time.Hour
+		for _, l := range links {
+			took, err := l.roundTrip(5 * time.Second)
+			if err != nil {
+				return "", err
+			}
+			quickest = min(quickest, took)
+		}
+		s.crowd(ctx, "late", 16, s.A, s.B)
+		if quickest < late/2 {
+			return "", missed("a lock server answered within %s", quickest)
+		}
+		return fmt.Sprintf("no lock server answered within %s", quickest.Round(time.Millisecond)), nil
+	}}
+}

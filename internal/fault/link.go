@@ -1,0 +1,117 @@
+package fault
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// toxics makes links. It is Toxiproxy's server, which serves nothing here.
+type toxics struct{ server *toxiproxy.ApiServer }
+
+func newToxics() *toxics {
+	return &toxics{toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
+}
+
+// A link is the way of one shop to one server: a proxy on a port of its own.
+type link struct {
+	addr  string // where the shop connects
+	proxy *toxiproxy.Proxy
+	probe string // what the server answers at once
+}
+
+// Probes, by the server's protocol.
+const (
+	probeRedis     = "PING\r\n"
+	probeZookeeper = "ruok"
+	probeEtcd      = "GET /health HTTP/1.0\r\n\r\n"
+)
+
+func (t *toxics) link(server, probe string) (*link, error) {
+	p := toxiproxy.NewProxy(t.server, "link", "127.0.0.1:0", server)
+	if err := p.Start(); err != nil {
+		return nil, fmt.Errorf("a proxy before %s: %w", server, err)
+	}
+	return &link{p.Listen, p, probe}, nil
+}
+
+// cut closes the connections, and refuses new ones.
+func (l *link) cut() { l.proxy.Stop() }
+
+// mend undoes cut.
+func (l *link) mend() error {
+	err := l.proxy.Start()
+	// A client of somebody else's may have been given the port meanwhile; it has
+	// it for a moment.
+	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && tries < 100; tries++ {
+		time.Sleep(50 * time.Millisecond)
+		err = l.proxy.Start()
+	}
+	if errors.Is(err, toxiproxy.ErrProxyAlreadyStarted) {
+		return nil
+	}
+	return err
+}
+
+// turn leads the link to another server.
+func (l *link) turn(server string) error {
+	l.proxy.Stop()
+	l.proxy.Upstream = server
+	return l.mend()
+}
+
+// silence lets nothing through in either direction, as a network that is parted:
+// connections stay open.
+func (l *link) silence() error {
+	return errors.Join(l.poison("silent-up", "timeout", "upstream", nil), l.poison("silent-down", "timeout", "downstream", nil))
+}
+
+// delay holds back each answer.
+func (l *link) delay(by, jitter time.Duration) error {
+	return l.poison("late", "latency", "downstream", map[string]int64{"latency": by.Milliseconds(), "jitter": jitter.Milliseconds()})
+}
+
+// heal undoes silence and delay.
+func (l *link) heal(ctx context.Context) { l.proxy.Toxics.ResetToxics(ctx) }
+
+func (l *link) poison(name, kind, stream string, attributes map[string]int64) error {
+	if attributes == nil {
+		attributes = map[string]int64{"timeout": 0}
+	}
+	text, err := json.Marshal(map[string]any{"name": name, "type": kind, "stream": stream, "attributes": attributes})
+	if err != nil {
+		return err
+	}
+	_, err = l.proxy.Toxics.AddToxicJson(bytes.NewReader(text))
+	return err
+}
+
+// roundTrip asks the server through the link. An error when it does not answer
+// within patience.
+func (l *link) roundTrip(patience time.Duration) (time.Duration, error) {
+	start := time.Now()
+	conn, err := net.DialTimeout("tcp", l.addr, patience)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(start.Add(patience)); err != nil {
+		return 0, err
+	}
+	if _, err := conn.Write([]byte(l.probe)); err != nil {
+		return 0, err
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		return 0, err
+	}
+	return time.Since(start), nil
+}

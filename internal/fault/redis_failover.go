@@ -1,0 +1,125 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// redisFailover kills the primary and promotes a replica whose link was cut
+// before the holder took its lock: replication is asynchronous, so this is what
+// any failover may do (Redis documentation, "Distributed Locks with Redis", "Why
+// Failover-based Implementations Are Not Enough").
+func redisFailover() Fault {
+	return Fault{Name: lockstrategy.RedisFailover, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+		cord, err := s.Servers.replicate(ctx)
+		if err != nil {
+			return "", err
+		}
+		s.afterwards(s.failBack)
+		cord.cut()
+		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
+			return "", err
+		}
+		written, err := s.Servers.redis.offset(ctx)
+		if err != nil {
+			return "", err
+		}
+		copied, err := s.Servers.replica.offset(ctx)
+		if err != nil {
+			return "", err
+		}
+		if err := s.Servers.promote(ctx, s.A, s.B); err != nil {
+			return "", err
+		}
+		s.struck("SIGKILL of the primary; its replica promoted")
+		s.next(ctx, s.Times.within())
+		if err := s.release(); err != nil {
+			return "", err
+		}
+		if copied >= written {
+			return "", missed("the replica had all of the primary's %d bytes", written)
+		}
+		return fmt.Sprintf("the holder reported that it holds; the promoted replica lacked %d bytes of the primary's", written-copied), nil
+	}}
+}
+
+// replicate makes the replica follow the primary through a link, and waits until
+// it has everything.
+func (s *Servers) replicate(ctx context.Context) (*link, error) {
+	cord, err := s.toxic.link(s.redis.Addr, probeRedis)
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(cord.addr)
+	if err != nil {
+		return nil, err
+	}
+	c := s.replica.client()
+	defer c.Close()
+	primary := s.redis.client()
+	defer primary.Close()
+	// It would wait 5 s for other replicas to come.
+	if err := join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), c.SlaveOf(ctx, host, port).Err()); err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		info, err := c.Info(ctx, "replication").Result()
+		if err != nil {
+			return nil, err
+		}
+		written, err := s.redis.offset(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if copied, err := s.replica.offset(ctx); err == nil && copied == written && strings.Contains(info, "master_link_status:up") {
+			return cord, nil
+		}
+	}
+	return nil, fmt.Errorf("the replica has not caught up within 10 s")
+}
+
+// offset is how much of the primary's writes a server has, in bytes.
+func (r *redisNode) offset(ctx context.Context) (int64, error) {
+	c := r.client()
+	defer c.Close()
+	info, err := c.Info(ctx, "replication").Result()
+	if err != nil {
+		return 0, err
+	}
+	name := "master_repl_offset:"
+	if strings.Contains(info, "role:slave") {
+		name = "slave_repl_offset:"
+	}
+	_, rest, _ := strings.Cut(info, name)
+	number, _, _ := strings.Cut(rest, "\r\n")
+	return strconv.ParseInt(number, 10, 64)
+}
+
+// promote kills the primary and leads the shops to the replica.
+func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
+	c := s.replica.client()
+	defer c.Close()
+	if err := join(s.redis.Kill(), c.SlaveOf(ctx, "NO", "ONE").Err()); err != nil {
+		return err
+	}
+	for _, shop := range shops {
+		if err := shop.redis.turn(s.replica.Addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failBack changes the two servers' roles for the cells to come: the shops stay
+// where they are until the end of this one.
+func (s *Scene) failBack(context.Context) error {
+	s.Servers.redis, s.Servers.replica = s.Servers.replica, s.Servers.redis
+	return s.Servers.replica.forget()
+}

@@ -1,0 +1,269 @@
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/loadtest"
+)
+
+// A Subject is a strategy under test.
+type Subject struct {
+	Name  string
+	Needs []lockstrategy.Need
+}
+
+// Times of the shops under test.
+type Times struct {
+	Wait  time.Duration // of a buyer
+	Lease time.Duration
+}
+
+// DefaultTimes are those of the shops that are struck. The lease is the shortest
+// that etcd grants. Wait is well above reach, so that the holder does not run out
+// of patience while it is stopped.
+func DefaultTimes() Times { return Times{Wait: 7 * time.Second, Lease: 2 * time.Second} }
+
+// RushTimes are the shop's own, for the rushes: a lease far above a section.
+func RushTimes() Times {
+	s := lockstrategy.DefaultSettings()
+	return Times{Wait: s.Wait, Lease: s.LeaseTTL}
+}
+
+// reach is how long a stopped holder waits for somebody else to get in, at most:
+// its lease and the time in which the slowest server sees that it has run out.
+func (t Times) reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
+
+// within is as long as the holder's lease certainly lives: who gets in during it
+// has been let in by the fault, and not by the clock.
+func (t Times) within() time.Duration { return t.Lease / 2 }
+
+// A Scene is one strategy, one product, two shops on the same servers. The
+// holder is at A, the next buyers come to B.
+type Scene struct {
+	Subject Subject
+	Product string
+	Stock   int64
+	Servers *Servers
+	A, B    *Shop
+	Launch  Launch
+	Log     *history.Log
+	Times   Times
+
+	client  http.Client
+	pending sync.WaitGroup
+	mu      sync.Mutex
+	answers []Answer
+	undo    []func(ctx context.Context) error // what the cell's end puts right
+}
+
+// An Answer is what a buyer got.
+type Answer struct {
+	Purchaser string
+	Outcome   purchase.Outcome
+	ID        int64 // of the record, of a sale
+	Start     time.Time
+	End       time.Time
+	Detail    string
+}
+
+// holder is the buyer that a fault strikes.
+const holder = "holder"
+
+// open restocks the product and lets a buyer of each shop buy one: caches are
+// filled and counters copied before anything is stopped.
+func (s *Scene) open(ctx context.Context) error {
+	s.client.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
+	shelf := loadtest.Target{BaseURL: s.A.URL, Client: &http.Client{}}
+	if err := shelf.Restock(ctx, s.Product, s.Stock); err != nil {
+		return fmt.Errorf("restock: %w", err)
+	}
+	for _, shop := range []*Shop{s.A, s.B} {
+		if a := s.buy(ctx, shop, "first-"+map[bool]string{true: "a", false: "b"}[shop == s.A]); a.Outcome != purchase.Sold {
+			return fmt.Errorf("before the fault a buyer was told %s: %s", a.Outcome, a.Detail)
+		}
+	}
+	return nil
+}
+
+// buy sends one buyer and notes the answer.
+func (s *Scene) buy(ctx context.Context, shop *Shop, purchaser string) Answer {
+	ctx, cancel := context.WithTimeout(ctx, s.Times.Wait+20*time.Second)
+	defer cancel()
+	a := Answer{Purchaser: purchaser, Start: time.Now()}
+	a.Outcome, a.ID, a.Detail = s.ask(ctx, shop, purchaser)
+	a.End = time.Now()
+	s.mu.Lock()
+	s.answers = append(s.answers, a)
+	s.mu.Unlock()
+	s.Log.Add(history.Event{
+		Kind: history.Answered, At: a.End, Strategy: s.Subject.Name, Product: s.Product, Purchaser: purchaser, Outcome: string(a.Outcome),
+	})
+	return a
+}
+
+func (s *Scene) ask(ctx context.Context, shop *Shop, purchaser string) (purchase.Outcome, int64, string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, shop.buyURL(s.Subject.Name, s.Product, purchaser), nil)
+	if err != nil {
+		return purchase.Failed, 0, err.Error()
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return purchase.Unknown, 0, err.Error() // the sale may have been made
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
+	if err != nil {
+		return purchase.Unknown, 0, err.Error()
+	}
+	var told struct {
+		ID      int64            `json:"id"`
+		Outcome purchase.Outcome `json:"outcome"`
+		Detail  string           `json:"detail"`
+	}
+	if err := json.Unmarshal(text, &told); err != nil {
+		return purchase.Failed, 0, fmt.Sprintf("%s with a body that is no JSON", response.Status)
+	}
+	if response.StatusCode == http.StatusOK {
+		return purchase.Sold, told.ID, ""
+	}
+	return told.Outcome, 0, fmt.Sprintf("%d %s", response.StatusCode, told.Detail)
+}
+
+// send is buy beside everything else.
+func (s *Scene) send(ctx context.Context, shop *Shop, purchaser string) {
+	s.pending.Go(func() { s.buy(ctx, shop, purchaser) })
+}
+
+// hold sends the holder to A and waits until it is stopped at the point. The
+// error, if any, says that it was not: there is nothing to strike.
+func (s *Scene) hold(ctx context.Context, at failpoint.Point, patience time.Duration) error {
+	if err := s.A.arm(holder, at); err != nil {
+		return err
+	}
+	if _, ok := s.seen(ctx, time.Second, holder, history.Armed); !ok {
+		return errNoHolder
+	}
+	s.send(ctx, s.A, holder)
+	if _, ok := s.seen(ctx, patience, holder, history.Holding); !ok {
+		return errNoHolder
+	}
+	return nil
+}
+
+var errNoHolder = errors.New("the holder did not get as far as its write")
+
+// release lets the holder go on.
+func (s *Scene) release() error { return s.A.release(holder) }
+
+// seen waits for an event of a buyer.
+func (s *Scene) seen(ctx context.Context, patience time.Duration, purchaser string, kinds ...history.Kind) (history.Event, bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.Log.Wait(ctx, func(e history.Event) bool { return e.Purchaser == purchaser && slices.Contains(kinds, e.Kind) })
+}
+
+// struck notes in the history what the fault did.
+func (s *Scene) struck(what string, args ...any) {
+	s.Log.Add(history.Event{
+		Kind: history.Struck, At: time.Now(), Strategy: s.Subject.Name, Product: s.Product, Outcome: fmt.Sprintf(what, args...),
+	})
+}
+
+// next sends buyers to B while the holder is stopped, and waits until one of
+// them is in: it has sold, or it stands at the row that the holder has locked.
+// Not longer than patience: under a lock that holds nobody gets in.
+func (s *Scene) next(ctx context.Context, patience time.Duration) {
+	for i := range 3 {
+		s.send(ctx, s.B, fmt.Sprintf("next-%d", i))
+	}
+	if !s.locks() {
+		patience = min(patience, time.Second) // nothing runs out there that could let somebody in later
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, in := s.Log.Wait(waiting, func(e history.Event) bool {
+		return strings.HasPrefix(e.Purchaser, "next-") && (e.Kind == history.Acquired || e.Outcome == string(purchase.Sold))
+	})
+	if !in {
+		return
+	}
+	settled, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	for settled.Err() == nil && !s.somebodySold() && !s.Servers.rowIsAwaited(settled) {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// locks tells whether the strategy tells of a lock.
+func (s *Scene) locks() bool {
+	return slices.ContainsFunc(s.Log.Events(), func(e history.Event) bool { return e.Kind == history.Acquired })
+}
+
+func (s *Scene) somebodySold() bool {
+	return slices.ContainsFunc(s.Log.Events(), func(e history.Event) bool {
+		return strings.HasPrefix(e.Purchaser, "next-") && e.Outcome == string(purchase.Sold)
+	})
+}
+
+// rowIsAwaited tells whether a statement waits for a row of the database. The
+// counter is the server's own, which is not cached (docs/design.md).
+func (s *Servers) rowIsAwaited(ctx context.Context) bool {
+	var status struct{ Value int }
+	err := s.engine.Admin.WithContext(ctx).Raw("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&status).Error
+	return err == nil && status.Value > 0
+}
+
+// crowd sends buyers to the shops at once and waits for their answers.
+func (s *Scene) crowd(ctx context.Context, name string, buyers int, shops ...*Shop) []Answer {
+	var all sync.WaitGroup
+	answers := make([]Answer, buyers)
+	for i := range buyers {
+		all.Go(func() { answers[i] = s.buy(ctx, shops[i%len(shops)], fmt.Sprintf("%s-%03d", name, i)) })
+	}
+	all.Wait()
+	return answers
+}
+
+// Answers waits for all buyers and returns what they got.
+func (s *Scene) Answers() []Answer {
+	s.pending.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.answers)
+}
+
+// Audit reads the books.
+func (s *Scene) Audit(ctx context.Context) (audit.Report, error) {
+	return s.Servers.Books.Audit(ctx, s.Product)
+}
+
+// afterwards runs fn at the end of the cell, last first.
+func (s *Scene) afterwards(fn func(ctx context.Context) error) { s.undo = append(s.undo, fn) }
+
+// restartA starts a shop in the place of the one that was killed.
+func (s *Scene) restartA(ctx context.Context) error {
+	s.A.stop()
+	shop, err := s.Servers.startShop(ctx, s.Launch, s.Times, s.Subject.Needs)
+	if err != nil {
+		return err
+	}
+	shop.tell(s.Log)
+	s.A = shop
+	return nil
+}
+
+func join(errs ...error) error { return errors.Join(errs...) }

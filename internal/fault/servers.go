@@ -1,0 +1,155 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/loadtest"
+)
+
+// Servers are real ones that the faults may kill, restart and mislead. Cells
+// that run side by side have servers of their own.
+type Servers struct {
+	Books  loadtest.DatabaseBooks
+	Absent map[string]string // a server that is not installed, and how to get it
+
+	group     *localserver.Group
+	engine    *engine.Engine // this process's own connections
+	db        *localserver.MySQL
+	redis     *redisNode
+	replica   *redisNode
+	nodes     []*redisNode
+	zookeeper *localserver.Zookeeper
+	etcd      *localserver.Etcd
+	noShim    string // why clocks cannot be moved, "" when they can
+	toxic     *toxics
+}
+
+// redisNode is a Redis with a clock that can be moved; nil where it cannot.
+type redisNode struct {
+	*localserver.Redis
+	clock *clock
+}
+
+// StartServers starts MariaDB or MySQL, two Redis, five Redlock nodes and, where
+// installed, ZooKeeper and etcd. Close must follow, also after an error.
+func StartServers(ctx context.Context, wait time.Duration) (*Servers, error) {
+	s := &Servers{Absent: map[string]string{}, toxic: newToxics()}
+	var err error
+	if s.group, err = localserver.NewGroup(); err != nil {
+		return s, err
+	}
+	dir, err := s.group.Dir("clock")
+	if err != nil {
+		return s, err
+	}
+	shim, err := buildShim(dir)
+	if err != nil {
+		s.noShim = err.Error()
+	}
+	nodes := make([]*redisNode, 2+engine.RedlockNodes)
+	absent := make([]error, 2)
+	var starts errgroup.Group
+	starts.Go(func() (err error) { s.db, err = localserver.StartMySQL(s.group); return err })
+	for i := range nodes {
+		starts.Go(func() (err error) {
+			nodes[i], err = s.startRedis(shim, filepath.Join(dir, fmt.Sprintf("offset-%d", i)))
+			return err
+		})
+	}
+	starts.Go(func() (err error) {
+		s.zookeeper, err = localserver.StartZookeeper(s.group)
+		return orAbsent(&absent[0], err)
+	})
+	starts.Go(func() (err error) { s.etcd, err = localserver.StartEtcd(s.group); return orAbsent(&absent[1], err) })
+	if err := starts.Wait(); err != nil {
+		return s, err
+	}
+	for i, server := range []string{"zookeeper", "etcd"} {
+		if absent[i] != nil {
+			s.Absent[server] = absent[i].Error()
+		}
+	}
+	s.redis, s.replica, s.nodes = nodes[0], nodes[1], nodes[2:]
+	s.engine, err = engine.Open(ctx, engine.Config{DB: s.db.URL(), Wait: wait, Conns: 4})
+	if err == nil {
+		s.Books = loadtest.DatabaseBooks{DB: s.engine.Admin}
+	}
+	return s, err
+}
+
+func (s *Servers) startRedis(shim, offsets string) (*redisNode, error) {
+	if shim == "" {
+		r, err := localserver.StartRedis(s.group)
+		return &redisNode{r, nil}, err
+	}
+	c, err := newClock(shim, offsets)
+	if err != nil {
+		return nil, err
+	}
+	r, err := localserver.StartRedisWith(s.group, c.env)
+	return &redisNode{r, c}, err
+}
+
+// Close ends the servers.
+func (s *Servers) Close() error {
+	var errs []error
+	if s.engine != nil {
+		errs = append(errs, s.engine.Close())
+	}
+	if s.group != nil {
+		errs = append(errs, s.group.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// orAbsent notes that a server is not installed, which only its strategies miss.
+func orAbsent(absent *error, err error) error {
+	if errors.Is(err, localserver.ErrMissing) {
+		*absent = err
+		return nil
+	}
+	return err
+}
+
+// A Pair is two shops on the same servers, for one cell after the other.
+type Pair struct{ A, B *Shop }
+
+// StartPair starts two shops side by side, with the lock servers that are needed.
+func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, needs []lockstrategy.Need) (Pair, error) {
+	var (
+		p      Pair
+		starts errgroup.Group
+	)
+	starts.Go(func() (err error) { p.A, err = s.startShop(ctx, launch, times, needs); return err })
+	starts.Go(func() (err error) { p.B, err = s.startShop(ctx, launch, times, needs); return err })
+	if err := starts.Wait(); err != nil {
+		p.Stop()
+		return Pair{}, err
+	}
+	return p, nil
+}
+
+// Tell sends what the shops tell to a cell's log from now on; nil for nowhere.
+func (p Pair) Tell(log *history.Log) {
+	p.A.tell(log)
+	p.B.tell(log)
+}
+
+// Stop ends the shops. They are killed: a cell is over, and its answers are in.
+func (p Pair) Stop() {
+	for _, shop := range []*Shop{p.A, p.B} {
+		if shop != nil {
+			shop.stop()
+		}
+	}
+}

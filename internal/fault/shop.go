@@ -1,0 +1,224 @@
+package fault
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// A Launch makes the command of a shop that is told its servers by its
+// environment, has its failpoints on, and says on stdout where it serves.
+type Launch func(Times) *exec.Cmd
+
+// Listening begins that line.
+const Listening = "listening on "
+
+// A Shop is one process behind a link of its own to each lock server.
+type Shop struct {
+	URL     string
+	process *localserver.Process
+	orders  *os.File // its stdin
+	redis   *link
+	nodes   []*link
+	others  []*link // ZooKeeper, etcd
+
+	mu  sync.Mutex
+	log *history.Log // of the cell that runs; nil between cells
+}
+
+// startShop starts a shop on the servers and waits until it serves.
+func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, needs []lockstrategy.Need) (_ *Shop, err error) {
+	shop := &Shop{}
+	defer func() {
+		if err != nil {
+			shop.stop()
+		}
+	}()
+	env, err := shop.connect(s, needs)
+	if err != nil {
+		return nil, err
+	}
+	ordersOut, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer ordersOut.Close() // the child has its own
+	shop.orders = orders
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := launch(times)
+	cmd.Env = append(append(os.Environ(), cmd.Env...), env...)
+	cmd.Stdin, cmd.Stdout = ordersOut, in
+	shop.process, err = s.group.Start(cmd)
+	_ = in.Close() // the child has its own
+	if err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	first := make(chan string, 1)
+	go shop.listen(out, first)
+	select {
+	case line := <-first:
+		address, ok := strings.CutPrefix(strings.TrimSpace(line), Listening)
+		if !ok {
+			return nil, fmt.Errorf("a shop process did not start: %q", line)
+		}
+		shop.URL = address
+		return shop, nil
+	case <-time.After(time.Minute):
+		return nil, errors.New("a shop process did not serve within a minute")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// connect makes the links, and returns the environment that leads the shop to
+// them. ZooKeeper and etcd are there for the strategies that need them: a stall
+// of a disk that they sync to must not be another strategy's.
+func (h *Shop) connect(s *Servers, needs []lockstrategy.Need) (env []string, err error) {
+	if h.redis, err = s.toxic.link(s.redis.Addr, probeRedis); err != nil {
+		return nil, err
+	}
+	var nodes []string
+	for _, node := range s.nodes {
+		l, err := s.toxic.link(node.Addr, probeRedis)
+		if err != nil {
+			return nil, err
+		}
+		h.nodes = append(h.nodes, l)
+		nodes = append(nodes, "redis://"+l.addr)
+	}
+	env = []string{
+		"SHOP_DB_URL=" + s.db.URL(), "SHOP_REDIS_URL=redis://" + h.redis.addr, "SHOP_REDLOCK_URLS=" + strings.Join(nodes, ","),
+		"SHOP_ZOOKEEPER_HOSTS=", "SHOP_ETCD_HOSTS=",
+	}
+	if s.zookeeper != nil && slices.Contains(needs, lockstrategy.NeedsZookeeper) {
+		l, err := s.toxic.link(s.zookeeper.Addr, probeZookeeper)
+		if err != nil {
+			return nil, err
+		}
+		h.others = append(h.others, l)
+		env = append(env, "SHOP_ZOOKEEPER_HOSTS="+l.addr)
+	}
+	if s.etcd != nil && slices.Contains(needs, lockstrategy.NeedsEtcd) {
+		l, err := s.toxic.link(s.etcd.Addr, probeEtcd)
+		if err != nil {
+			return nil, err
+		}
+		h.others = append(h.others, l)
+		env = append(env, "SHOP_ETCD_HOSTS="+l.addr)
+	}
+	return env, nil
+}
+
+// links are all that the shop has to lock servers.
+func (h *Shop) links() []*link {
+	all := append(append([]*link(nil), h.nodes...), h.others...)
+	if h.redis != nil {
+		all = append(all, h.redis)
+	}
+	return all
+}
+
+// listen reads what the shop tells until it has ended.
+func (h *Shop) listen(out *os.File, first chan<- string) {
+	defer out.Close()
+	lines := bufio.NewReader(out)
+	line, _ := lines.ReadString('\n') // "" when the child ended without one
+	first <- line
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var e history.Event
+		h.mu.Lock()
+		if json.Unmarshal(line, &e) == nil && h.log != nil {
+			h.log.Add(e)
+		}
+		h.mu.Unlock()
+	}
+}
+
+// tell sends what the shop tells to a cell's log from now on.
+func (h *Shop) tell(log *history.Log) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.log = log
+}
+
+// arm stops the buyer when it gets to the point.
+func (h *Shop) arm(purchaser string, at failpoint.Point) error {
+	_, err := fmt.Fprintln(h.orders, "hold", purchaser, at)
+	return err
+}
+
+// release lets the buyer go on.
+func (h *Shop) release(purchaser string) error {
+	_, err := fmt.Fprintln(h.orders, "go", purchaser)
+	return err
+}
+
+func (h *Shop) kill() error { return h.process.Kill() }
+
+// freeze stops the whole process, thaw lets it run on.
+func (h *Shop) freeze() error { return h.process.Signal(syscall.SIGSTOP) }
+func (h *Shop) thaw() error   { return h.process.Signal(syscall.SIGCONT) }
+
+// alive asks whether the shop answers at all.
+func (h *Shop) alive(ctx context.Context, patience time.Duration) bool {
+	return h.get(ctx, "/healthz", patience)
+}
+
+func (h *Shop) get(ctx context.Context, path string, patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL+path, nil)
+	if err != nil {
+		return false
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+// buyURL is the buy of one unit.
+func (h *Shop) buyURL(strategy, product, purchaser string) string {
+	return h.URL + "/product/buy?" + url.Values{"lock": {strategy}, "product": {product}, "purchaser": {purchaser}}.Encode()
+}
+
+// stop ends the process, without patience, and its links.
+func (h *Shop) stop() {
+	h.tell(nil)
+	if h.process != nil {
+		_ = h.process.Kill() // what it had to say has been read
+	}
+	if h.orders != nil {
+		_ = h.orders.Close()
+	}
+	for _, l := range h.links() {
+		l.cut()
+	}
+}

@@ -1,0 +1,88 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// A Log collects the events of one run, of several processes, in memory and
+// as NDJSON in a file. Its methods may be called by several goroutines.
+type Log struct {
+	mu      sync.Mutex
+	file    *os.File
+	events  []Event
+	err     error         // the first of writing
+	changed chan struct{} // closed at the next event
+}
+
+// NewLog makes the file and the folders above it; "" is for no file.
+func NewLog(path string) (*Log, error) {
+	l := &Log{changed: make(chan struct{})}
+	if path == "" {
+		return l, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	var err error
+	l.file, err = os.Create(path)
+	return l, err
+}
+
+// Add appends an event.
+func (l *Log) Add(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+	if l.file != nil && l.err == nil {
+		l.err = json.NewEncoder(l.file).Encode(e)
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Events returns what there is, in the order of its arrival.
+func (l *Log) Events() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events)
+}
+
+// Wait returns the first event that fits, also one from before the call. false
+// when ctx ends first.
+func (l *Log) Wait(ctx context.Context, fits func(Event) bool) (Event, bool) {
+	for seen := 0; ; {
+		l.mu.Lock()
+		events, changed := l.events[seen:], l.changed
+		l.mu.Unlock()
+		for _, e := range events {
+			if fits(e) {
+				return e, true
+			}
+		}
+		seen += len(events)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Event{}, false
+		}
+	}
+}
+
+// Close ends the file. The error is the first of all writes.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	if err := l.file.Close(); l.err == nil {
+		l.err = err
+	}
+	return l.err
+}

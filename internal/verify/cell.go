@@ -1,0 +1,232 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/loadtest"
+)
+
+// A Cell is one strategy under one fault.
+type Cell struct {
+	Strategy   string             `json:"strategy"`
+	Fault      lockstrategy.Fault `json:"fault"`
+	Promise    verdict.Verdict    `json:"promise"`
+	Verdict    verdict.Verdict    `json:"verdict"`
+	OK         bool               `json:"ok"`
+	Evidence   string             `json:"evidence"`
+	Replay     string             `json:"replay"`
+	DurationMS int64              `json:"duration_ms"`
+
+	Reason     string       `json:"reason"`                // of the verdict, in one sentence
+	Struck     string       `json:"struck"`                // how it is known that the fault struck
+	Books      audit.Report `json:"books"`                 // when all was over
+	NextSaleMS *int64       `json:"next_sale_ms"`          // from the fault to the next sale to somebody else; null when there was none
+	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first of them
+	Timeline   []Holding    `json:"timeline,omitempty"`    // up to some moments after the fault
+	History    string       `json:"history,omitempty"`     // the file
+}
+
+// A Holding is the time in which a buyer believed to hold the lock, in
+// milliseconds since the first event of the cell.
+type Holding struct {
+	Purchaser string  `json:"purchaser"`
+	Token     string  `json:"token,omitempty"`
+	FromMS    float64 `json:"from_ms"`
+	ToMS      float64 `json:"to_ms"`
+	Ended     string  `json:"ended"` // released, lost, or killed
+}
+
+// An Overlap is two holders at once.
+type Overlap struct {
+	First  Holding `json:"first"`
+	Second Holding `json:"second"`
+}
+
+// rushConfig is the crowd of `shop rush`.
+func rushConfig(urls []string, books loadtest.Books, strategy, product string, wait time.Duration) loadtest.Config {
+	return loadtest.Config{
+		BaseURLs: urls, Shelf: loadtest.Target{BaseURL: urls[0], Client: httpClient()}, Books: books,
+		Strategy: strategy, Product: product, Stock: 100, Buyers: 200, Timeout: wait + 30*time.Second,
+		Progress: func(int) {},
+	}
+}
+
+// RushCell is the cell of a rush that was run elsewhere.
+func RushCell(strategy string, f lockstrategy.Fault, promise verdict.Verdict, engine string, r loadtest.Result, processes int) Cell {
+	c := Cell{
+		Strategy: strategy, Fault: f, Promise: promise, DurationMS: int64(r.DurationMS),
+		Replay: fmt.Sprintf("shop verify --engine %s --strategy %s --fault %s", engine, strategy, f),
+	}
+	c.rushed(r, processes)
+	c.Evidence = c.evidence()
+	c.settle()
+	return c
+}
+
+// settle compares the verdict with the promise.
+func (c *Cell) settle() {
+	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" || c.Promise.Keeps(c.Verdict))
+}
+
+// rushed takes a rush's own verdict.
+func (c *Cell) rushed(r loadtest.Result, processes int) {
+	c.Verdict, c.Reason = r.Verdict, r.Reason
+	c.Struck = fmt.Sprintf("%d buyers at once at %d processes, at most %d inside", r.Sold+r.SoldOut+r.Busy+r.LockLost+r.Unknown+r.Failed, processes, r.MaxOverlap)
+	c.Books = audit.Report{
+		Stocked: r.UnitsSold + r.Leftover - r.Drift, Leftover: r.Leftover, Records: r.Records,
+		UnitsSold: r.UnitsSold, Duplicates: r.Duplicates,
+	}.Sums()
+}
+
+// judge holds the answers against the records and the books. What happened
+// under the fault may have gone wrong for a buyer; what its buyers were told
+// must be true, and those who came when all was mended must be served.
+func (c *Cell) judge(f fault.Facts, sales map[int64]loadtest.Sale) {
+	c.Struck = cmp.Or(f.Missed, f.Proof)
+	lost, untold := compare(f.Answers, sales)
+	e := audit.Evidence{Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: overlap(f.Last), Lost: lost, Untold: untold}
+	for _, a := range f.Last {
+		switch a.Outcome {
+		case purchase.SoldOut:
+			e.SoldOut++
+		case purchase.Busy:
+			e.Busy++
+		case purchase.Unknown, purchase.Failed:
+			e.Unanswered++
+		}
+	}
+	c.Verdict, c.Reason = audit.Judge(e)
+	sound := c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive
+	switch {
+	case sound && f.Missed != "": // a break that was seen is a break, struck or not
+		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
+	case sound && f.Stalled != "":
+		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
+	}
+}
+
+// compare is how many receipts have no record of their own, and how many records
+// have a buyer who was told something else. Unknown may have a record or not.
+func compare(answers []fault.Answer, sales map[int64]loadtest.Sale) (lost, untold int64) {
+	left := map[string]int64{} // records by purchaser that no receipt has claimed
+	for _, sale := range sales {
+		left[sale.Purchaser] += sale.Amount
+	}
+	claimed := map[int64]bool{}
+	for _, a := range answers {
+		switch {
+		case a.Outcome == purchase.Sold && (claimed[a.ID] || sales[a.ID] != loadtest.Sale{Purchaser: a.Purchaser, Amount: 1}):
+			lost++
+		case a.Outcome == purchase.Sold, a.Outcome == purchase.Unknown && left[a.Purchaser] > 0:
+			claimed[a.ID] = true
+			left[a.Purchaser]--
+		}
+	}
+	for _, units := range left {
+		untold += max(0, units)
+	}
+	return lost, untold
+}
+
+// overlap is the most buys that were under way at once.
+func overlap(answers []fault.Answer) (most int) {
+	type edge struct {
+		at    time.Time
+		delta int
+	}
+	var edges []edge
+	for _, a := range answers {
+		edges = append(edges, edge{a.Start, 1}, edge{a.End, -1})
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), a.delta-b.delta) })
+	now := 0
+	for _, e := range edges {
+		now += e.delta
+		most = max(most, now)
+	}
+	return most
+}
+
+// look reads the history for what the books do not show: who held at once, and
+// when somebody else could buy again.
+func (c *Cell) look(events []history.Event) {
+	holdings, struck := timeline(events)
+	for i, second := range holdings {
+		for _, first := range holdings[:i] {
+			if c.TwoHolders == nil && second.FromMS < first.ToMS && first.FromMS < second.ToMS && first.Purchaser != second.Purchaser {
+				c.TwoHolders = &Overlap{first, second}
+			}
+		}
+	}
+	c.Timeline = holdings[:min(len(holdings), 12)]
+	if struck.IsZero() {
+		c.Evidence = c.evidence()
+		return
+	}
+	for _, e := range events {
+		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) && e.Purchaser != "holder" && e.At.After(struck) {
+			ms := e.At.Sub(struck).Milliseconds()
+			c.NextSaleMS = &ms
+			break
+		}
+	}
+	c.Evidence = c.evidence()
+}
+
+// evidence is the cell in a few sentences.
+func (c *Cell) evidence() string {
+	text := c.Reason
+	if o := c.TwoHolders; o != nil {
+		text += fmt.Sprintf("; two holders: %s from %.0f to %.0f ms and %s from %.0f to %.0f ms",
+			o.First.Purchaser, o.First.FromMS, o.First.ToMS, o.Second.Purchaser, o.Second.FromMS, o.Second.ToMS)
+	}
+	if c.Struck != "" && c.Struck != c.Reason {
+		text += "; " + c.Struck
+	}
+	return text
+}
+
+// timeline is who believed to hold when, and the time of the first strike.
+// Whoever neither released nor lost is taken to have held until it was killed,
+// which is the strike, or until its buy returned.
+func timeline(events []history.Event) (holdings []Holding, struck time.Time) {
+	if len(events) == 0 {
+		return nil, struck
+	}
+	events = slices.Clone(events) // two processes and a harness: sorted by their one clock
+	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
+	start := events[0].At
+	ms := func(at time.Time) float64 { return float64(at.Sub(start).Microseconds()) / 1000 }
+	open := map[string]int{}
+	for _, e := range events {
+		switch e.Kind {
+		case history.Struck:
+			if struck.IsZero() {
+				struck = e.At
+			}
+		case history.Acquired:
+			open[e.Purchaser] = len(holdings)
+			holdings = append(holdings, Holding{Purchaser: e.Purchaser, Token: e.Token, FromMS: ms(e.At), ToMS: ms(events[len(events)-1].At), Ended: "never"})
+		case history.Released, history.Return, history.Answered:
+			i, holds := open[e.Purchaser]
+			if !holds {
+				continue
+			}
+			delete(open, e.Purchaser)
+			holdings[i].ToMS, holdings[i].Ended = ms(e.At), string(e.Kind)
+			if e.Kind == history.Answered { // the process was gone before it could tell
+				holdings[i].Ended = "killed"
+			}
+		}
+	}
+	return holdings, struck
+}

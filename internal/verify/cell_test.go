@@ -1,0 +1,142 @@
+package verify
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/loadtest"
+)
+
+// TestJudge shows each way in which a cell is no proof, and the nearest that is.
+func TestJudge(t *testing.T) {
+	now := time.Now()
+	told := func(who string, outcome purchase.Outcome, id int64) fault.Answer {
+		return fault.Answer{Purchaser: who, Outcome: outcome, ID: id, Start: now, End: now.Add(time.Millisecond)}
+	}
+	sold, refused := told("a", purchase.Sold, 1), told("b", purchase.SoldOut, 0)
+	crowd := []fault.Answer{sold, refused}
+	sales := map[int64]loadtest.Sale{1: {Purchaser: "a", Amount: 1}}
+	books := audit.Report{Stocked: 1, Records: 1, UnitsSold: 1}
+	for _, c := range []struct {
+		name  string
+		facts fault.Facts
+		books audit.Report
+		sales map[int64]loadtest.Sale
+		want  verdict.Verdict
+	}{
+		{"sound", fault.Facts{Answers: crowd, Last: crowd}, books, sales, verdict.Holds},
+		{"an empty load", fault.Facts{}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Inconclusive},
+		{"a load as small as the stock", fault.Facts{Answers: crowd[:1], Last: crowd[:1]}, books, sales, verdict.Inconclusive},
+		{"the fault did not strike", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, books, sales, verdict.Inconclusive},
+		{"it did not strike, and a sale is lost", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Lost},
+		{"nobody got on", fault.Facts{Answers: crowd, Last: crowd, Stalled: "nobody could buy"}, books, sales, verdict.Stalled},
+		{"killed, and its record is there", fault.Facts{Answers: []fault.Answer{told("a", purchase.Unknown, 0), refused, refused}, Last: []fault.Answer{refused, refused}}, books, sales, verdict.Holds},
+		{"killed, and two records are there", fault.Facts{Answers: []fault.Answer{told("a", purchase.Unknown, 0), refused}, Last: []fault.Answer{refused, refused}}, audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]loadtest.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "a", Amount: 1}}, verdict.Leaked},
+		{"one record for two receipts", fault.Facts{Answers: []fault.Answer{sold, sold}, Last: crowd}, books, sales, verdict.Lost},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cell := Cell{Books: c.books.Sums()}
+			cell.judge(c.facts, c.sales)
+			if cell.Verdict != c.want || cell.Reason == "" {
+				t.Errorf("%s (%s), want %s", cell.Verdict, cell.Reason, c.want)
+			}
+		})
+	}
+}
+
+// TestTwoHolders: only two who held at the same time are two holders.
+func TestTwoHolders(t *testing.T) {
+	at := func(ms int, who string, kind history.Kind) history.Event {
+		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}
+	}
+	after := []history.Event{at(0, "a", history.Acquired), at(5, "a", history.Released), at(6, "b", history.Acquired), at(9, "b", history.Released)}
+	beside := []history.Event{at(0, "a", history.Acquired), at(7, "a", history.Released), at(6, "b", history.Acquired), at(9, "b", history.Released)}
+	for name, c := range map[string]struct {
+		events []history.Event
+		want   bool
+	}{"one after the other": {after, false}, "beside": {beside, true}, "nothing": {nil, false}} {
+		var cell Cell
+		cell.look(c.events)
+		if got := cell.TwoHolders != nil; got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// report has a cell of each kind.
+func report() Report {
+	r := Report{Engine: "local", Started: time.Unix(0, 0), Cells: []Cell{
+		{Strategy: "redis", Fault: "pause", Promise: verdict.Oversold, Verdict: verdict.Drifted, Evidence: "1 update <lost>", Replay: "shop verify"},
+		{Strategy: "redis", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Holds, Replay: "shop verify"},
+		{Strategy: "fenced", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Oversold, Evidence: "2 of 1", Replay: "shop verify"},
+		{Strategy: "fenced", Fault: "pause", Promise: verdict.Holds, Verdict: verdict.Inconclusive, Replay: "shop verify"},
+	}}
+	for i := range r.Cells {
+		r.Cells[i].settle()
+	}
+	r.Finish()
+	return r
+}
+
+// TestReports: each form says the same: two as promised, one contradicts, one
+// has shown nothing.
+func TestReports(t *testing.T) {
+	r := report()
+	if broken, void := r.Broken(); len(broken) != 1 || len(void) != 1 || r.OK {
+		t.Errorf("%d broken, %d void, ok %t", len(broken), len(void), r.OK)
+	}
+	write := func(form func(*strings.Builder) error) string {
+		t.Helper()
+		var b strings.Builder
+		if err := form(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	var suites junitSuites
+	text := write(func(b *strings.Builder) error { return r.JUnit(b) })
+	if err := xml.Unmarshal([]byte(text), &suites); err != nil || suites.Tests != 4 || suites.Failures != 1 || suites.Errors != 1 {
+		t.Errorf("JUnit: %v, %+v", err, suites)
+	}
+	if witness := suites.Suites[0].Cases[1]; witness.Failure != nil || !strings.Contains(witness.Out, "1 update <lost>") {
+		t.Errorf("a promised break is a passing case with its witness: %+v", witness)
+	}
+	var back Report
+	if err := json.Unmarshal([]byte(write(func(b *strings.Builder) error { return r.JSON(b) })), &back); err != nil || len(back.Cells) != 4 {
+		t.Errorf("JSON: %v, %d cells", err, len(back.Cells))
+	}
+	for name, text := range map[string]string{
+		"table":    write(func(b *strings.Builder) error { return r.Table(b, false) }),
+		"markdown": write(func(b *strings.Builder) error { return r.Markdown(b) }),
+	} {
+		for _, want := range []string{"! oversold", "? inconclusive", "2 as promised, 1 contradict, 1 inconclusive"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, text)
+			}
+		}
+	}
+	page := write(func(b *strings.Builder) error { return r.HTML(b) })
+	if strings.Contains(page, "<lost>") || strings.Contains(page, "src=") || strings.Count(page, "<section") != 4 {
+		t.Error("the page must escape, load nothing, and have a section a cell")
+	}
+}
+
+// TestMarkdownBound: a step's summary takes 1 MiB.
+func TestMarkdownBound(t *testing.T) {
+	r := report()
+	r.Cells[0].Evidence = strings.Repeat("x", maxMarkdown)
+	r.Cells[0].OK = false
+	var b strings.Builder
+	if err := errors.Join(r.Markdown(&b)); err != nil || b.Len() > maxMarkdown || !strings.Contains(b.String(), "left away") {
+		t.Errorf("%v, %d bytes", err, b.Len())
+	}
+}

@@ -1,0 +1,68 @@
+package verify
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// maxMarkdown is what GitHub takes as a step's summary
+// (docs.github.com, Workflow commands, "Step isolation and limits").
+const maxMarkdown = 1 << 20
+
+// Markdown writes the matrix and the evidence of each cell that does not hold;
+// what would go beyond maxMarkdown is left away, and said to be.
+func (r Report) Markdown(w io.Writer) error {
+	var b strings.Builder
+	broken, void := r.Broken()
+	b.WriteString("# Which lock may be trusted when\n\n")
+	fmt.Fprintf(&b, "%d cells on the %s engine, %s: **%d as promised, %d contradict, %d inconclusive**. Run on %s.\n\n",
+		len(r.Cells), r.Engine, (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
+		len(r.Cells)-len(broken)-len(void), len(broken), len(void), r.Started.UTC().Format("2006-01-02"))
+	strategies, faults := order(r.Cells)
+	b.WriteString("| strategy |")
+	for _, f := range faults {
+		fmt.Fprintf(&b, " %s |", f)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(faults)) + "\n")
+	for _, s := range strategies {
+		fmt.Fprintf(&b, "| `%s` |", s)
+		for _, f := range faults {
+			word := ""
+			if c, ok := r.cell(s, f); ok {
+				word = c.word()
+				if !c.OK {
+					word = "**" + word + "**"
+				}
+			}
+			fmt.Fprintf(&b, " %s |", word)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nAn empty cell: the strategy has no such server. `!` contradicts its promise, `?` has shown nothing.\n")
+	for _, left := range r.LeftOut {
+		fmt.Fprintf(&b, "\nLeft out: %s.\n", left)
+	}
+	b.WriteString("\n## Evidence\n")
+	for _, c := range r.Cells {
+		if c.OK && c.Verdict == verdict.Holds {
+			continue
+		}
+		text := fmt.Sprintf("\n### %s under %s: %s\n\nPromised %s. %s.\n\n    %s\n", c.Strategy, c.Fault, c.Verdict, orNothing(c.Promise), escape(c.Evidence), c.Replay)
+		if b.Len()+len(text) > maxMarkdown-100 {
+			b.WriteString("\nThe rest is left away: a step's summary takes 1 MiB.\n")
+			break
+		}
+		b.WriteString(text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// escape keeps a text of errors from being Markdown.
+func escape(text string) string {
+	return strings.NewReplacer("<", "&lt;", "|", "\\|", "*", "\\*", "_", "\\_", "`", "'").Replace(text)
+}

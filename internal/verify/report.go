@@ -1,0 +1,148 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+func httpClient() *http.Client { return &http.Client{} }
+
+// A Report is what `shop verify --json` writes.
+type Report struct {
+	Engine     string    `json:"engine"`
+	Started    time.Time `json:"started"`
+	DurationMS int64     `json:"duration_ms"`
+	Cells      []Cell    `json:"cells"`
+	LeftOut    []string  `json:"left_out,omitempty"` // what could not run here, and why
+	OK         bool      `json:"ok"`
+}
+
+// Finish sets what follows from the cells.
+func (r *Report) Finish() {
+	r.DurationMS = time.Since(r.Started).Milliseconds()
+	r.OK = len(r.Cells) > 0
+	for _, c := range r.Cells {
+		r.OK = r.OK && c.OK
+	}
+}
+
+// Broken are the cells whose verdict is not the one promised; void those that
+// have shown nothing.
+func (r Report) Broken() (broken, void []Cell) {
+	for _, c := range r.Cells {
+		switch {
+		case c.Verdict == verdict.Inconclusive:
+			void = append(void, c)
+		case !c.OK:
+			broken = append(broken, c)
+		}
+	}
+	return broken, void
+}
+
+// JSON writes the report for programs.
+func (r Report) JSON(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(r)
+}
+
+// cell finds one.
+func (r Report) cell(strategy string, fault lockstrategy.Fault) (Cell, bool) {
+	for _, c := range r.Cells {
+		if c.Strategy == strategy && c.Fault == fault {
+			return c, true
+		}
+	}
+	return Cell{}, false
+}
+
+// word is a cell in the matrix: its verdict, with a mark where it is not the one
+// promised.
+func (c Cell) word() string {
+	if c.OK {
+		return string(c.Verdict)
+	}
+	if c.Verdict == verdict.Inconclusive {
+		return "? " + string(c.Verdict)
+	}
+	return "! " + string(c.Verdict)
+}
+
+// Table writes the matrix for a person, and below it each cell that is not as
+// promised.
+func (r Report) Table(w io.Writer, colour bool) error {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.SeparateColumns = false
+	style.Options.DrawBorder = false
+	t.SetStyle(style)
+	strategies, faults := order(r.Cells)
+	header := table.Row{"strategy"}
+	for _, f := range faults {
+		header = append(header, string(f))
+	}
+	t.AppendHeader(header)
+	for _, s := range strategies {
+		row := table.Row{s}
+		for _, f := range faults {
+			word := ""
+			if c, ok := r.cell(s, f); ok {
+				word = paint(c, colour)
+			}
+			row = append(row, word)
+		}
+		t.AppendRow(row)
+	}
+	broken, void := r.Broken()
+	if _, err := fmt.Fprintf(w, "%s\n\n%d cells in %s: %d as promised, %d contradict, %d inconclusive\n",
+		t.Render(), len(r.Cells), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
+		len(r.Cells)-len(broken)-len(void), len(broken), len(void)); err != nil {
+		return err
+	}
+	for _, c := range append(broken, void...) {
+		if _, err := fmt.Fprintf(w, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.Verdict, c.Evidence, c.Replay); err != nil {
+			return err
+		}
+	}
+	for _, left := range r.LeftOut {
+		if _, err := fmt.Fprintln(w, "left out: "+left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orNothing(v verdict.Verdict) string {
+	if v == "" {
+		return "nothing"
+	}
+	return string(v)
+}
+
+// paint: green is as promised and holds, grey is as promised and breaks, red
+// contradicts, yellow has shown nothing.
+func paint(c Cell, colour bool) string {
+	switch word := c.word(); {
+	case !colour:
+		return word
+	case c.Verdict == verdict.Inconclusive:
+		return text.FgYellow.Sprint(word)
+	case !c.OK:
+		return text.FgRed.Sprint(word)
+	case c.Verdict == verdict.Holds:
+		return text.FgGreen.Sprint(word)
+	default:
+		return text.Faint.Sprint(word)
+	}
+}

@@ -50,7 +50,8 @@ func TestPlantedBugs(t *testing.T) {
 	} {
 		t.Run(c.strategy+" under "+string(c.fault), func(t *testing.T) {
 			t.Parallel()
-			var stdout, stderr bytes.Buffer
+			var stdout bytes.Buffer
+			var stderr syncBuffer // of two shops
 			o := verifyOptions{
 				strategies: []string{c.strategy}, faults: []string{string(c.fault)}, engine: engine.Local, lanes: 1, history: t.TempDir(),
 				launch: func(fault.Times) *exec.Cmd {

@@ -13,6 +13,7 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -70,6 +71,8 @@ type Engine struct {
 
 	// Warnings are what works and is better otherwise, a line each.
 	Warnings []string
+
+	connector driver.Connector // of the buyers' pool, see OpenWrapped
 
 	absent  func() map[string]string // see Absent
 	closers []func() error           // run last first

@@ -68,7 +68,7 @@ func (s *RedisLua) move(product string, m *mover) {
 		moved, err := s.moveBatch(ctx, product, m)
 		cancel()
 		if err != nil || moved == 0 {
-			time.Sleep(moverPause) // the entry is another process's at the moment, or lost, or its server is down
+			s.deps.pause(context.Background(), moverPause) // the entry is another process's at the moment, or lost, or its server is down
 		}
 	}
 }

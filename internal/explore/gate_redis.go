@@ -62,6 +62,7 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		o := h.op(buyer, args)
 		return h.gates.pass(o, func() error {
 			err := next(ctx, cmd)
+			h.gates.scripts.answered(h.server, args)
 			o.result = reply(cmd, err)
 			o.changed = o.effect == writes && h.gates.scripts.changed(args, cmd, err)
 			h.gates.pubsub.published(args, cmd, h.gates.scripts)
@@ -178,13 +179,16 @@ type scripts struct {
 func (s *scripts) unknown(server string, args []any) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch strings.ToUpper(fmt.Sprint(args[0])) {
-	case "EVAL":
+	return strings.ToUpper(fmt.Sprint(args[0])) == "EVALSHA" && !s.sent[[2]string{server, fmt.Sprint(args[1])}]
+}
+
+// answered notes a script that was sent in full and reached the server.
+func (s *scripts) answered(server string, args []any) {
+	if strings.ToUpper(fmt.Sprint(args[0])) == "EVAL" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.sent[[2]string{server, hash(fmt.Sprint(args[1]))}] = true
-	case "EVALSHA":
-		return !s.sent[[2]string{server, fmt.Sprint(args[1])}]
 	}
-	return false
 }
 
 func hash(source string) string {

@@ -9,6 +9,13 @@ import (
 // says who started it.
 var ours = [][]byte{
 	[]byte("/internal/lockstrategy."), []byte("/oversell/rlock."), []byte("go-redsync"), []byte("explore.(*run).buy"),
+	[]byte("explore.(*Explorer).start"),
+}
+
+// unborn mark a goroutine that may be of a strategy and does not show it before
+// it has begun: then it is about to run.
+var unborn = [][]byte{
+	[]byte("created by sync.(*WaitGroup).Go"), []byte("created by time.goFunc"), []byte("created by context."),
 }
 
 // parked are the states in which a goroutine can be woken by another goroutine
@@ -36,11 +43,14 @@ func standstill(buf *[]byte) bool {
 		*buf = make([]byte, 2*len(*buf))
 	}
 	for stack := range bytes.SplitSeq((*buf)[:n], []byte("\n\n")) {
-		if !contains(stack, ours) {
-			continue
-		}
 		_, state, _ := bytes.Cut(stack, []byte("["))
 		state, _, _ = bytes.Cut(state, []byte("]"))
+		if !contains(stack, ours) {
+			if bytes.HasPrefix(state, []byte("run")) && contains(stack, unborn) { // running, runnable
+				return false
+			}
+			continue
+		}
 		if !hasPrefix(state, parked) && !(bytes.HasPrefix(state, []byte("IO wait")) && bytes.Contains(stack, listener)) {
 			return false
 		}

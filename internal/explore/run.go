@@ -95,13 +95,15 @@ func (x *Explorer) start(ctx context.Context) *run {
 			changes: map[string]int{}, begun: map[string]int{}, touched: map[string]bool{},
 		}
 		r.buyers = append(r.buyers, b)
-		r.outcome.Go(func() { r.buy(ctx, b) })
+		r.outcome.Add(1)
+		go r.buy(ctx, b) // and not outcome.Go: see quiet.go
 	}
 	return r
 }
 
 // buy runs in the buyer's goroutine. Its name marks the goroutine, see quiet.go.
 func (r *run) buy(ctx context.Context, b *buyer) {
+	defer r.outcome.Done()
 	defer b.cancel(nil)
 	b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.config.Product, Purchaser: buyerName(b.id), Amount: 1})
 	r.events <- event{returned, b.id, nil}

@@ -300,7 +300,6 @@ func (r *run) play(ctx context.Context, choose func(r *run, depth int, actions [
 			return e, false, nil
 		}
 		a := actions[i]
-		watch.before(r, a)
 		if err := r.do(ctx, a); err != nil {
 			return e, false, fmt.Errorf("%s %s: %w", a.token, a.name, err)
 		}

@@ -140,8 +140,6 @@ func newWatcher(x *Explorer, observe bool) *watcher {
 	return &watcher{x: x, observe: observe, names: map[string]string{}, owners: map[string]int{}, flying: map[*op]int{}}
 }
 
-func (w *watcher) before(*run, action) {}
-
 // after looks at the books and notes what the step has done. A command that
 // another's step has let through gets its result then.
 func (w *watcher) after(ctx context.Context, r *run, a action) error {

@@ -250,6 +250,7 @@ func (r *run) crash(ctx context.Context, b *buyer) error {
 	r.crashed[b.id] = true
 	r.mu.Unlock()
 	b.crashed = true
+	r.unblocks = true
 	b.cancel(errCrashed)
 	for _, o := range b.gate {
 		o.order <- die

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"sync/atomic"
 )
@@ -78,6 +79,9 @@ func buyerOf(ctx context.Context, owner int) int {
 // result.
 func (g *gates) pass(o *op, exec func() error) error {
 	r := g.current.Load()
+	if o.conn != nil && o.conn.dead.Load() {
+		return driver.ErrBadConn
+	}
 	if r == nil || r.free.Load() {
 		return exec()
 	}

@@ -68,6 +68,13 @@ func (p *pubsub) quiet() bool {
 	return p.received >= p.told
 }
 
+// count is how many messages were sent in this run.
+func (p *pubsub) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told
+}
+
 func (p *pubsub) tell(listeners int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

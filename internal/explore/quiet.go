@@ -12,12 +12,6 @@ var ours = [][]byte{
 	[]byte("explore.(*Explorer).start"),
 }
 
-// unborn mark a goroutine that may be of a strategy and does not show it before
-// it has begun: then it is about to run.
-var unborn = [][]byte{
-	[]byte("created by sync.(*WaitGroup).Go"), []byte("created by time.goFunc"), []byte("created by context."),
-}
-
 // parked are the states in which a goroutine can be woken by another goroutine
 // or a timer alone. Timers do not count: the leases and waits that an
 // exploration hands in are longer than any run.
@@ -33,6 +27,10 @@ var listener = []byte("rlock.(*hub).listen")
 // standstill looks at all goroutines at one moment and reports whether none
 // that runs a strategy can go on by itself. It decides by their states, not by
 // time. buf is used again.
+//
+// Any goroutine that runs counts, whosever it is: a strategy may wait for a
+// mutex of database/sql that it holds, or be it, and not show it before it has
+// begun.
 func standstill(buf *[]byte) bool {
 	var n int
 	for {
@@ -42,13 +40,18 @@ func standstill(buf *[]byte) bool {
 		}
 		*buf = make([]byte, 2*len(*buf))
 	}
+	i := -1
 	for stack := range bytes.SplitSeq((*buf)[:n], []byte("\n\n")) {
+		i++
 		_, state, _ := bytes.Cut(stack, []byte("["))
 		state, _, _ = bytes.Cut(state, []byte("]"))
-		if !contains(stack, ours) {
-			if bytes.HasPrefix(state, []byte("run")) && contains(stack, unborn) { // running, runnable
+		if bytes.HasPrefix(state, []byte("run")) { // running, runnable
+			if i > 0 { // the first one looks
 				return false
 			}
+			continue
+		}
+		if !contains(stack, ours) {
 			continue
 		}
 		if !hasPrefix(state, parked) && !(bytes.HasPrefix(state, []byte("IO wait")) && bytes.Contains(stack, listener)) {
@@ -76,8 +79,12 @@ func hasPrefix(b []byte, any [][]byte) bool {
 	return false
 }
 
-// strategiesEnded reports whether no goroutine of a strategy is left.
+// rollback is a goroutine that will end a transaction whose context has ended.
+var rollback = []byte("database/sql.(*Tx).awaitDone")
+
+// strategiesEnded reports whether no goroutine of a strategy is left, nor one
+// that would still send a command.
 func strategiesEnded(buf *[]byte) bool {
 	n := runtime.Stack(*buf, true)
-	return n < len(*buf) && !contains((*buf)[:n], ours)
+	return n < len(*buf) && !contains((*buf)[:n], ours) && !bytes.Contains((*buf)[:n], rollback)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,12 +49,14 @@ type run struct {
 	mu      sync.Mutex
 	crashed map[int]bool
 
-	ends    int            // transactions that have ended
-	struck  map[string]int // events so far, by kind
-	taken   []Step         // so far
-	outcome sync.WaitGroup // of the buyers' goroutines
-	owed    bool           // a named lock was freed, and somebody who waits will get it
-	cut     bool           // not all of its goroutines ended as they would have
+	ends     int            // transactions that have ended
+	struck   map[string]int // events so far, by kind
+	taken    []Step         // so far
+	outcome  sync.WaitGroup // of the buyers' goroutines
+	told     int            // messages, when the buyers inside were seen to wait
+	unblocks bool           // since then a command was sent that may end a wait in the database
+	owed     bool           // a named lock was freed, and somebody who waits will get it
+	cut      bool           // not all of its goroutines ended as they would have
 }
 
 // A buyer is one Buy.
@@ -146,6 +149,11 @@ func (r *run) apply(e event) error {
 		b.flying = without(b.flying, e.op)
 		b.gate = append(b.gate, e.op)
 	case finished:
+		if e.op.server != "sql" && r.x.gates.pubsub.count() != r.told { // who waits for the message is on its way
+			for _, other := range r.buyers {
+				other.inside = false
+			}
+		}
 		b.flying = without(b.flying, e.op)
 		r.namedLock(b, e.op)
 		for _, other := range r.buyers {
@@ -202,9 +210,12 @@ func without(ops []*op, o *op) []*op {
 
 // settle returns when every buyer stands at its gate, waits, or is done.
 func (r *run) settle(ctx context.Context) error {
-	for _, b := range r.buyers {
-		b.blocked, b.inside = false, false // to be seen again
+	told := r.x.gates.pubsub.count()
+	for _, b := range r.buyers { // what may have ended is to be seen again
+		b.blocked = b.blocked && !r.unblocks
+		b.inside = b.inside && r.told == told && !r.x.concurrent
 	}
+	r.unblocks, r.told = false, told
 	deadline := time.Now().Add(patience)
 	timer := r.x.timer
 	for tries := 0; ; tries++ {
@@ -323,6 +334,7 @@ func (r *run) release(o *op) error {
 		b.begun, b.touched = maps.Clone(b.changes), map[string]bool{}
 	}
 	b.touched[o.server] = true
+	r.unblocks = r.unblocks || o.server == "sql" && o.effect == writes
 	b.steps++
 	b.gate = without(b.gate, o)
 	b.flying = append(b.flying, o)
@@ -390,6 +402,9 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	if r.x.background || r.cut {
 		for deadline := time.Now().Add(patience); !strategiesEnded(&r.x.stacks); time.Sleep(50 * time.Microsecond) {
 			if time.Now().After(deadline) {
+				if os.Getenv("DUMP") != "" {
+					os.Stdout.Write(r.x.stacks)
+				}
 				return fmt.Errorf("%w: a goroutine of the strategy does not end", ErrHarness)
 			}
 		}

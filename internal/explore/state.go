@@ -13,8 +13,7 @@ import (
 // books are what the database holds of the product.
 type books struct {
 	audit.Report
-	version, fence int64
-	sold           []sale
+	sold []sale
 }
 
 type sale struct {
@@ -43,26 +42,25 @@ func (x *Explorer) restore(ctx context.Context) error {
 	return nil
 }
 
-// read takes the books; two statements, while nobody else moves.
+// read takes the books in one statement, while nobody else moves.
 func (x *Explorer) read(ctx context.Context) (b books, err error) {
-	row := x.admin.QueryRowContext(ctx, "SELECT amount, stocked, version, fence FROM product WHERE name = ?", x.config.Product)
-	if err := row.Scan(&b.Leftover, &b.Stocked, &b.version, &b.fence); err != nil {
-		return b, fmt.Errorf("read the stock: %w", err)
-	}
-	rows, err := x.admin.QueryContext(ctx, "SELECT id, purchaser, amount FROM purchase_history WHERE product_name = ? ORDER BY id", x.config.Product)
+	rows, err := x.admin.QueryContext(ctx, `SELECT p.amount, p.stocked, h.id, h.purchaser, h.amount
+		FROM product p LEFT JOIN purchase_history h ON h.product_name = p.name WHERE p.name = ? ORDER BY h.id`, x.config.Product)
 	if err != nil {
-		return b, fmt.Errorf("read the records: %w", err)
+		return b, fmt.Errorf("read the books: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var s sale
-		var amount int64
-		if err := rows.Scan(&s.id, &s.purchaser, &amount); err != nil {
-			return b, fmt.Errorf("read the records: %w", err)
+		var id, amount sql.NullInt64
+		var purchaser sql.NullString
+		if err := rows.Scan(&b.Leftover, &b.Stocked, &id, &purchaser, &amount); err != nil {
+			return b, fmt.Errorf("read the books: %w", err)
 		}
-		b.sold = append(b.sold, s)
-		b.Records++
-		b.UnitsSold += amount
+		if id.Valid {
+			b.sold = append(b.sold, sale{id.Int64, purchaser.String})
+			b.Records++
+			b.UnitsSold += amount.Int64
+		}
 	}
 	b.Report = b.Sums()
 	return b, rows.Err()

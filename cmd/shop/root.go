@@ -61,7 +61,7 @@ lock strategies hold.
 		root.Version = build.Main.Version
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
-	root.AddCommand(serveCommand(), rushCommand(), strategiesCommand(), migrateCommand())
+	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), strategiesCommand(), migrateCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -57,7 +57,6 @@ type Explorer struct {
 	mysql   bool
 
 	concurrent bool // a buyer may have several commands on the way
-	background bool // goroutines may outlive Buy
 
 	clock  atomic.Int64 // added to the buyers' clock, in ns
 	timer  *time.Timer
@@ -130,12 +129,10 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	}
 	probe := c.Strategy.New(x.deps(0))
 	_, worker := probe.(purchase.Worker)
-	closer, closes := probe.(interface{ Close() error })
-	if closes {
-		_ = closer.Close()
+	if c, ok := probe.(interface{ Close() error }); ok {
+		_ = c.Close()
 	}
 	x.concurrent = worker || x.needs(lockstrategy.NeedsRedlock) || c.Shared
-	x.background = x.concurrent || closes
 	return x, nil
 }
 

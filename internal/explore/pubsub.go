@@ -75,6 +75,18 @@ func (p *pubsub) count() int {
 	return p.told
 }
 
+// used: somebody has subscribed, and is about to be closed.
+func (p *pubsub) used() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for t := range p.taps {
+		if t.asked > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *pubsub) tell(listeners int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

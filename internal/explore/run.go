@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -387,6 +386,7 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 			}
 		}
 	}
+	left := r.x.concurrent || r.x.gates.pubsub.used() // goroutines that outlive Buy
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
 	select {
@@ -399,12 +399,9 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 			_ = c.Close()
 		}
 	}
-	if r.x.background || r.cut {
+	if left || r.cut {
 		for deadline := time.Now().Add(patience); !strategiesEnded(&r.x.stacks); time.Sleep(50 * time.Microsecond) {
 			if time.Now().After(deadline) {
-				if os.Getenv("DUMP") != "" {
-					os.Stdout.Write(r.x.stacks)
-				}
 				return fmt.Errorf("%w: a goroutine of the strategy does not end", ErrHarness)
 			}
 		}

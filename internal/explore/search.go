@@ -22,6 +22,7 @@ type Result struct {
 	Violations int
 	Verdicts   map[verdict.Verdict]int
 	Seconds    float64
+	First      float64  // seconds until the first violation was seen
 	Witness    *Witness // of a violation; nil when there is none
 }
 
@@ -76,7 +77,9 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 			result.Explored++
 			result.Verdicts[ended.verdict]++
 			if ended.verdict != verdict.Holds {
-				result.Violations++
+				if result.Violations++; result.Violations == 1 {
+					result.First = time.Since(begun).Seconds()
+				}
 				best = best.better(ended)
 			}
 		}

@@ -268,3 +268,6 @@ func isNumber(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 64)
 	return err == nil
 }
+
+// Broken reports whether the schedule ends in a violation.
+func (w *Witness) Broken() bool { return w.Verdict != verdict.Holds }

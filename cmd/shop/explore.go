@@ -34,6 +34,7 @@ type exploreOptions struct {
 	format    string
 	asJSON    bool
 	replay    string
+	first     bool
 
 	engines engineFlags
 }
@@ -78,6 +79,7 @@ or down; 3 when the budget is spent and nothing was found.`,
 	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for none, but 2 for 3 buyers and more")
 	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
+	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
 	flags.StringVar(&o.format, "format", "text", "text, mermaid or json")
 	flags.BoolVar(&o.asJSON, "json", false, "the same as --format json")
@@ -170,7 +172,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	config = explore.Config{
 		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Product: o.product, Events: events, Bound: o.bound,
-		Reduce: o.reduce, Shared: o.instances == "shared", Budget: o.budget,
+		Reduce: o.reduce, Shared: o.instances == "shared", Budget: o.budget, First: o.first,
 	}
 	if o.replay == "" {
 		return config, nil
@@ -228,17 +230,30 @@ func (o *exploreOptions) print(w io.Writer, r explore.Report) error {
 	}
 	_, err := fmt.Fprintf(w, "%s on %s, %d buyers, stock %d%s: %s in %.1f s (%.0f/s), %d violations\n",
 		r.Strategy, r.Engine, r.Buyers, r.Stock, withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, r.Violations)
-	if err != nil || r.Witness == nil {
+	if err != nil {
 		return err
 	}
-	if err := r.Witness.Text(w, r.Buyers); err != nil {
+	if err := o.printFound(w, r, r.Witness); err != nil || r.Foreign == 0 {
 		return err
 	}
-	engineFlag := ""
+	if _, err := fmt.Fprintf(w, "\nin %d schedules a buyer deletes the lock of another\n", r.Foreign); err != nil {
+		return err
+	}
+	return o.printFound(w, r, r.ForeignWitness)
+}
+
+func (o *exploreOptions) printFound(w io.Writer, r explore.Report, found *explore.Witness) error {
+	if found == nil {
+		return nil
+	}
+	if err := found.Text(w, r.Buyers); err != nil {
+		return err
+	}
+	flag := ""
 	if r.Engine == engine.Local {
-		engineFlag = " --engine local"
+		flag = " --engine local"
 	}
-	_, err = fmt.Fprintf(w, "again: shop explore %s%s --replay %s\n", r.Strategy, engineFlag, r.Witness.Schedule)
+	_, err := fmt.Fprintf(w, "again: shop explore %s%s --replay %s\n", r.Strategy, flag, found.Schedule)
 	return err
 }
 

@@ -1,7 +1,8 @@
 package explore_test
 
 import (
-	"os"
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,33 +11,317 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
-func TestScratch(t *testing.T) {
-	open := enginetest.Embedded
-	if os.Getenv("E") == engine.Local {
-		open = enginetest.Local
+// These tests do not run side by side: the explorer looks at every goroutine of
+// the process.
+
+const (
+	expire = explore.Expire
+	crash  = explore.Crash
+	forget = explore.Forget
+)
+
+// expectation is one row: what two buyers of one unit can come to.
+type expectation struct {
+	strategy string
+	events   []explore.Event
+	want     verdict.Verdict
+	config   func(c *explore.Config) // may be nil
+}
+
+func bound(n int) func(c *explore.Config) {
+	return func(c *explore.Config) { c.Bound = n }
+}
+
+func shared(c *explore.Config) { c.Shared = true }
+
+// everywhere holds on SQLite as on MariaDB.
+func everywhere() []expectation {
+	return []expectation{
+		{"none", nil, verdict.Oversold, nil},
+		{"early-unlock", nil, verdict.Oversold, nil},
+		{"early-unlock", nil, verdict.Oversold, shared},
+		{"mutex", nil, verdict.Oversold, nil}, // two processes
+		{"mutex", nil, verdict.Holds, shared},
+		{"queue", nil, verdict.Holds, nil},
+		{"queue", nil, verdict.Holds, shared},
+		{"for-update", nil, verdict.Holds, nil},
+		{"for-update", explore.Events(), verdict.Holds, nil},
+		{"optimistic", nil, verdict.Holds, nil},
+		{"optimistic", []explore.Event{crash}, verdict.Holds, bound(2)},
+		{"conditional", explore.Events(), verdict.Holds, nil},
+		{"check-after", explore.Events(), verdict.Holds, nil},
+		{"serializable", nil, verdict.Holds, nil},
+		{"setnx", nil, verdict.Holds, nil},
+		{"setnx", []explore.Event{crash}, verdict.Stalled, nil},
+		{"setnx-expire", nil, verdict.Holds, nil},
+		{"setnx-expire", []explore.Event{crash}, verdict.Stalled, nil},
+		{"setnx-ttl", nil, verdict.Holds, nil},
+		{"setnx-ttl", []explore.Event{crash}, verdict.Holds, nil},
+		{"setnx-ttl", []explore.Event{expire}, verdict.Oversold, nil},
+		{"getset", nil, verdict.Holds, nil},
+		{"getset", []explore.Event{expire}, verdict.Oversold, nil},
+		{"token-get-del", nil, verdict.Holds, nil},
+		{"token-get-del", []explore.Event{expire}, verdict.Oversold, nil},
+		{"redis", nil, verdict.Holds, nil},
+		{"redis", []explore.Event{expire}, verdict.Oversold, nil},
+		{"redis", []explore.Event{forget}, verdict.Oversold, nil},
+		{"watchdog", nil, verdict.Holds, nil},
+		{"watchdog", []explore.Event{expire}, verdict.Oversold, nil},
+		{"redisson", nil, verdict.Holds, nil},
+		{"redisson", []explore.Event{expire}, verdict.Oversold, nil},
+		{"fenced", nil, verdict.Holds, nil},
+		{"fenced", []explore.Event{expire}, verdict.Holds, bound(1)},
+		{"redis-decr", []explore.Event{crash}, verdict.Leaked, nil},
+		{"redis-decr", []explore.Event{forget}, verdict.Oversold, nil},
+		{"redis-lua", nil, verdict.Holds, bound(1)},
+		{"redlock", nil, verdict.Holds, bound(0)},
+		{"multilock", nil, verdict.Holds, bound(0)},
 	}
-	events, err := explore.ParseEvents(strings.FieldsFunc(os.Getenv("EV"), func(r rune) bool { return r == ',' }))
+}
+
+// TestStrategies: the catalogue's claims, in every order or within the bound.
+func TestStrategies(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		table := everywhere()
+		if e.DB.Name() == "mysql" {
+			table = append(
+				table,
+				expectation{"transaction", nil, verdict.Oversold, nil},
+				expectation{"named-lock", nil, verdict.Holds, nil},
+				expectation{"named-lock", []explore.Event{crash}, verdict.Holds, nil},
+			)
+		} else {
+			table = append(
+				table,
+				expectation{"transaction", nil, verdict.Holds, nil},
+				expectation{"redis-decr", nil, verdict.Holds, nil},
+			)
+		}
+		for _, want := range table {
+			t.Run(strings.Join(append([]string{want.strategy}, names(want.events)...), "+"), func(t *testing.T) {
+				entry, ok := lockstrategy.ByName(want.strategy)
+				if !ok {
+					t.Fatalf("no strategy %s", want.strategy)
+				}
+				check(t, e, entry, want)
+			})
+		}
+	})
+}
+
+func names(events []explore.Event) (names []string) {
+	for _, e := range events {
+		names = append(names, string(e))
+	}
+	return names
+}
+
+// check explores and compares. A violation need only be found once; that there
+// is none takes all schedules.
+func check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want expectation) {
+	t.Helper()
+	c := config(e, entry)
+	c.Events, c.First = want.events, true
+	if want.config != nil {
+		want.config(&c)
+	}
+	x := open(t, c)
+	result, err := x.Search(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Split(os.Getenv("S"), ",") {
-		entry, _ := lockstrategy.ByName(name)
-		x, err := explore.New(t.Context(), explore.Config{Engine: open(t), Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Bound: -1, Budget: 20 * time.Second,
-			Events: events, Reduce: os.Getenv("R") != ""})
-		if err != nil {
-			t.Error(name, err)
-			continue
+	if want.want == verdict.Holds {
+		if result.Violations > 0 {
+			t.Fatalf("%s: %s", result.Witness.Verdict, result.Witness.Schedule)
 		}
-		r, err := x.Search(t.Context())
-		t.Logf("%-14s explored %d complete %v cut %d violations %d %v %.2fs %.0f/s err %v", name, r.Explored, r.Complete, r.Cut, r.Violations, r.Verdicts, r.Seconds, float64(r.Explored)/r.Seconds, err)
-		if r.Witness != nil && os.Getenv("W") != "" {
-			t.Log(r.Witness.Schedule, r.Witness.Why, r.Witness.Outcomes)
-			for _, s := range r.Witness.Steps {
-				t.Logf("%d %-90s -> %-40s %d %d %s", s.Buyer, s.Command, s.Result, s.Stock, s.Records, s.Note)
+		if !result.Complete || result.Explored < 2 {
+			t.Fatalf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)
+		}
+		return
+	}
+	if result.Witness == nil || result.Witness.Verdict != want.want {
+		t.Fatalf("explored %d, witness %+v, want %s", result.Explored, result.Witness, want.want)
+	}
+	replays(t, x, result.Witness)
+}
+
+func config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
+	return explore.Config{Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Bound: -1, Budget: 5 * time.Minute}
+}
+
+func open(t *testing.T, c explore.Config) *explore.Explorer {
+	t.Helper()
+	x, err := explore.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+// replays: ten of ten, step by step the same.
+func replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
+	t.Helper()
+	for i := range 10 {
+		again, err := x.Replay(t.Context(), w.Schedule)
+		if err != nil {
+			t.Fatalf("replay %d: %v", i+1, err)
+		}
+		if again.Verdict != w.Verdict || len(again.Steps) != len(w.Steps) {
+			t.Fatalf("replay %d of %s is different: %s in %d steps, not %s in %d", i+1, w.Schedule, again.Verdict, len(again.Steps), w.Verdict, len(w.Steps))
+		}
+		for step := range w.Steps {
+			if again.Steps[step] != w.Steps[step] {
+				t.Fatalf("replay %d of %s, step %d:\n%+v\n%+v", i+1, w.Schedule, step+1, again.Steps[step], w.Steps[step])
 			}
 		}
-		x.Close()
 	}
+}
+
+// TestShortest: the witness of none is the one that a person would draw, and no
+// schedule is shorter.
+func TestShortest(t *testing.T) {
+	entry, _ := lockstrategy.ByName("none")
+	x := open(t, config(enginetest.Embedded(t), entry))
+	result, err := x.Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Complete || result.Explored != 92 || result.Violations != 90 {
+		t.Errorf("explored %d, complete %v, %d violations; want 92, true, 90", result.Explored, result.Complete, result.Violations)
+	}
+	if got, want := result.Witness.Schedule, "v1:none:b2:s1:1*2.2*5.1*3"; got != want {
+		t.Errorf("witness %s, want %s", got, want)
+	}
+	last := result.Witness.Steps[len(result.Witness.Steps)-1]
+	if last.Stock != 0 || last.Records != 2 {
+		t.Errorf("after the last step: stock %d, records %d", last.Stock, last.Records)
+	}
+}
+
+// TestForeignUnlock: token-get-del deletes the other's lock, and the witness
+// says so.
+func TestForeignUnlock(t *testing.T) {
+	entry, _ := lockstrategy.ByName("token-get-del")
+	c := config(enginetest.Embedded(t), entry)
+	c.Events, c.Bound = []explore.Event{expire}, 2
+	result, err := open(t, c).Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.ForeignWitness == nil {
+		t.Fatal("no schedule has it")
+	}
+	for _, s := range result.ForeignWitness.Steps {
+		if s.Note == "it has deleted the lock of buyer 2" && strings.HasPrefix(s.Command, "DEL ") {
+			return
+		}
+	}
+	t.Errorf("no step says it: %+v", result.ForeignWitness.Steps)
+}
+
+// TestReduced: the reduction leaves out no verdict that the whole search finds.
+func TestReduced(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, name := range []string{"none", "transaction", "setnx", "redis-decr", "optimistic"} {
+		for _, events := range [][]explore.Event{nil, {crash}} {
+			if name != "setnx" && name != "none" && events != nil {
+				continue
+			}
+			t.Run(strings.Join(append([]string{name}, names(events)...), "+"), func(t *testing.T) {
+				entry, _ := lockstrategy.ByName(name)
+				c := config(e, entry)
+				c.Events = events
+				whole, err := open(t, c).Search(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Reduce = true
+				reduced, err := open(t, c).Search(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !whole.Complete || !reduced.Complete || reduced.Explored > whole.Explored {
+					t.Fatalf("explored %d and %d", whole.Explored, reduced.Explored)
+				}
+				for v := range whole.Verdicts {
+					if reduced.Verdicts[v] == 0 {
+						t.Errorf("%s is lost: %v, %v", v, whole.Verdicts, reduced.Verdicts)
+					}
+				}
+				t.Logf("%d schedules, %d reduced", whole.Explored, reduced.Explored)
+			})
+		}
+	}
+}
+
+// TestThreeBuyers within the bound, and what the report calls it.
+func TestThreeBuyers(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, want := range []expectation{
+		{"none", nil, verdict.Oversold, bound(2)},
+		{"setnx", nil, verdict.Holds, bound(1)},
+		{"conditional", nil, verdict.Holds, bound(1)},
+	} {
+		entry, _ := lockstrategy.ByName(want.strategy)
+		check(t, e, entry, expectation{want.strategy, want.events, want.want, func(c *explore.Config) {
+			want.config(c)
+			c.Buyers = 3
+		}})
+	}
+	c := explore.Config{Engine: e, Bound: 2}
+	if got := explore.NewReport(c, explore.Result{Explored: 7, Complete: true}).Extent(); !strings.Contains(got, "bound 2") || strings.Contains(got, "7 of 7") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestInterrupted: what was explored until then is there.
+func TestInterrupted(t *testing.T) {
+	entry, _ := lockstrategy.ByName("none")
+	c := config(enginetest.Embedded(t), entry)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("enough")
+	c.Progress = func(explored, _ int) {
+		if explored == 20 {
+			cancel(stop)
+		}
+	}
+	result, err := open(t, c).Search(ctx)
+	if !errors.Is(err, stop) || result.Explored != 20 || result.Complete || result.Witness == nil {
+		t.Errorf("%v, %+v", err, result)
+	}
+}
+
+// TestReplayRefused: a line of something else is no result.
+func TestReplayRefused(t *testing.T) {
+	entry, _ := lockstrategy.ByName("none")
+	x := open(t, config(enginetest.Embedded(t), entry))
+	for _, c := range []struct{ line, says string }{
+		{"v1:redis:b2:s1:1.2", "is of redis"},
+		{"v1:none:b3:s1:1.2", "with 3 buyers"},
+		{"v9:none:b2:s1:1.2", "version v9"},
+		{"v1:none:b2:s1:1*2", "ends before the buyers do"},
+		{"v1:none:b2:s1:1*9", "step 6 of the schedule is 1"},
+		{"v1:none:b2:s1:1*5.2.2", "done after 6"},
+		{"v1:none:b2:s1:jump", `"jump" is no step`},
+		{"hello", "no replay line"},
+	} {
+		if _, err := x.Replay(t.Context(), c.line); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want something with %q", c.line, err, c.says)
+		}
+	}
+}
+
+// naiveEntry is an entry for a strategy of a test's own.
+func ownEntry(name string, needs []lockstrategy.Need, build func(d lockstrategy.Deps) purchase.Strategy) lockstrategy.Entry {
+	return lockstrategy.Entry{Name: name, Needs: needs, New: build}
 }

@@ -42,6 +42,7 @@ type Config struct {
 	Reduce   bool          // one schedule of each class that no server can tell apart
 	Shared   bool          // all buyers in one process
 	Budget   time.Duration // for the search
+	First    bool          // end at the first violation; it need not be the shortest
 
 	// Progress is told now and then; may be nil.
 	Progress func(explored, violations int)
@@ -57,6 +58,7 @@ type Explorer struct {
 	mysql   bool
 
 	concurrent bool // a buyer may have several commands on the way
+	nodes      int  // of Redlock, all of which a buyer may ask at once; 0: none
 
 	clock  atomic.Int64 // added to the buyers' clock, in ns
 	timer  *time.Timer
@@ -129,10 +131,18 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	}
 	probe := c.Strategy.New(x.deps(0))
 	_, worker := probe.(purchase.Worker)
+	if lock, ok := probe.(purchase.Resetter); ok { // of whoever explored before
+		if err := lock.Reset(ctx, c.Product); err != nil {
+			return nil, errors.Join(err, x.Close())
+		}
+	}
 	if c, ok := probe.(interface{ Close() error }); ok {
 		_ = c.Close()
 	}
-	x.concurrent = worker || x.needs(lockstrategy.NeedsRedlock) || c.Shared
+	x.concurrent = worker || c.Shared
+	if x.needs(lockstrategy.NeedsRedlock) {
+		x.nodes = len(x.seats[0].redlock)
+	}
 	return x, nil
 }
 
@@ -221,6 +231,9 @@ func (x *Explorer) build() (strategies []purchase.Strategy) {
 func (x *Explorer) Close() error {
 	x.timer.Stop()
 	var errs []error
+	for _, s := range x.servers {
+		errs = append(errs, s.clear(context.Background()))
+	}
 	for _, s := range x.seats {
 		if s.redis != nil {
 			errs = append(errs, s.redis.Close())

@@ -28,6 +28,7 @@ type op struct {
 	// Set when it was run.
 	result  string
 	err     error
+	note    string
 	changed bool // it wrote something, or may have
 	ends    bool // it freed locks of the database
 

@@ -20,9 +20,13 @@ var parked = [][]byte{
 	[]byte("sync.Mutex.Lock"), []byte("sync.RWMutex"), []byte("sync.WaitGroup.Wait"), []byte("sync.Cond.Wait"),
 }
 
-// listener is the one goroutine that waits for the network without a command of
-// its own on the way; what is on its way to it is counted by pubsub.
-var listener = []byte("rlock.(*hub).listen")
+// listens: the one goroutine that waits for the network without a command of its
+// own on the way; what is on its way to it is counted by pubsub. While it
+// connects it is no listener yet.
+func listens(stack []byte) bool {
+	return bytes.Contains(stack, []byte("rlock.(*hub).listen")) && bytes.Contains(stack, []byte("explore.(*tap).Read")) &&
+		!bytes.Contains(stack, []byte("(*PubSub).conn"))
+}
 
 // standstill looks at all goroutines at one moment and reports whether none
 // that runs a strategy can go on by itself. It decides by their states, not by
@@ -54,7 +58,7 @@ func standstill(buf *[]byte) bool {
 		if !contains(stack, ours) {
 			continue
 		}
-		if !hasPrefix(state, parked) && !(bytes.HasPrefix(state, []byte("IO wait")) && bytes.Contains(stack, listener)) {
+		if !hasPrefix(state, parked) && !(bytes.HasPrefix(state, []byte("IO wait")) && listens(stack)) {
 			return false
 		}
 	}

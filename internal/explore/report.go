@@ -20,6 +20,9 @@ type Report struct {
 	Seconds    float64  `json:"seconds"`
 	PerSecond  float64  `json:"per_second"`
 	Witness    *Witness `json:"witness"`
+
+	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
+	ForeignWitness *Witness `json:"foreign_unlock_witness"`
 }
 
 // NewReport says what c was and r is.
@@ -28,6 +31,7 @@ func NewReport(c Config, r Result) Report {
 		Strategy: c.Strategy.Name, Engine: c.Engine.Name, Buyers: c.Buyers, Stock: c.Stock, Events: c.Events,
 		Reduced: r.Reduced, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
+		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness,
 	}
 	if report.Events == nil {
 		report.Events = []Event{}

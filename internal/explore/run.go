@@ -50,7 +50,8 @@ type run struct {
 
 	ends     int            // transactions that have ended
 	struck   map[string]int // events so far, by kind
-	taken    []Step         // so far
+	owners   map[string]int // by server and key, see own
+	foreign  bool           // a buyer has freed another's lock
 	outcome  sync.WaitGroup // of the buyers' goroutines
 	told     int            // messages, when the buyers inside were seen to wait
 	unblocks bool           // since then a command was sent that may end a wait in the database
@@ -67,6 +68,8 @@ type buyer struct {
 	gate    []*op // stand there
 	flying  []*op // let go, and not answered
 	blocked bool  // flying waits for another buyer in the database
+	asked   int   // Redlock nodes, so far
+	alone   bool  // no more of them are asked along with those at the gate
 	inside  bool  // waits for another buyer in the process, or for a message
 
 	over    bool // Buy has returned
@@ -86,7 +89,7 @@ type buyer struct {
 }
 
 func (x *Explorer) start(ctx context.Context) *run {
-	r := &run{x: x, events: make(chan event, 4096), crashed: map[int]bool{}, struck: map[string]int{}}
+	r := &run{x: x, events: make(chan event, 4096), crashed: map[int]bool{}, struck: map[string]int{}, owners: map[string]int{}}
 	x.gates.pubsub.begin()
 	x.gates.current.Store(r)
 	strategies := x.build()
@@ -107,6 +110,15 @@ func (x *Explorer) start(ctx context.Context) *run {
 func (r *run) buy(ctx context.Context, b *buyer) {
 	defer r.outcome.Done()
 	defer b.cancel(nil)
+	if r.x.config.Shared {
+		// Who comes first to a lock in memory is a choice too.
+		o := &op{buyer: b.id, server: "process", name: "calls Buy", text: "calls Buy"}
+		b.err = r.x.gates.pass(o, func() error { o.changed = true; return ctx.Err() })
+	}
+	if b.err != nil {
+		r.events <- event{returned, b.id, nil}
+		return
+	}
 	b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.config.Product, Purchaser: buyerName(b.id), Amount: 1})
 	r.events <- event{returned, b.id, nil}
 }
@@ -143,6 +155,9 @@ func (r *run) apply(e event) error {
 	case arrived:
 		b.gate = append(b.gate, e.op)
 		b.inside = false
+		if strings.HasPrefix(e.op.server, "redlock-") {
+			b.asked++
+		}
 	case refused:
 		e.op.blocked, e.op.seenEnds = true, b.ends
 		b.flying = without(b.flying, e.op)
@@ -155,6 +170,7 @@ func (r *run) apply(e event) error {
 		}
 		b.flying = without(b.flying, e.op)
 		r.namedLock(b, e.op)
+		r.own(e.op)
 		for _, other := range r.buyers {
 			if other == b {
 				continue
@@ -212,6 +228,7 @@ func (r *run) settle(ctx context.Context) error {
 	told := r.x.gates.pubsub.count()
 	for _, b := range r.buyers { // what may have ended is to be seen again
 		b.blocked = b.blocked && !r.unblocks
+		b.alone = false
 		b.inside = b.inside && r.told == told && !r.x.concurrent
 	}
 	r.unblocks, r.told = false, told
@@ -271,6 +288,8 @@ func (r *run) settled() bool {
 		switch {
 		case len(b.flying) > 0 && !b.blocked:
 			return false
+		case !b.over && len(b.gate) > 0 && r.x.nodes > 0 && b.asked%r.x.nodes != 0 && !b.alone:
+			return false // the other nodes will be asked along with this one
 		case !b.over && len(b.gate) == 0 && len(b.flying) == 0 && !b.inside:
 			return false
 		}
@@ -289,7 +308,7 @@ func (r *run) look(ctx context.Context) error {
 	flying, silent := 0, false
 	for _, b := range r.buyers {
 		flying += len(b.flying)
-		silent = silent || !b.over && len(b.gate) == 0 && len(b.flying) == 0
+		silent = silent || !b.over && len(b.flying) == 0 && (len(b.gate) == 0 || r.x.nodes > 0)
 	}
 	if flying > 0 {
 		waiting, err := r.x.waiting(ctx)
@@ -305,6 +324,7 @@ func (r *run) look(ctx context.Context) error {
 	if silent && r.still() {
 		for _, b := range r.buyers {
 			b.inside = !b.over && len(b.gate) == 0 && len(b.flying) == 0
+			b.alone = len(b.gate) > 0
 		}
 	}
 	return nil

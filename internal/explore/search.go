@@ -24,6 +24,9 @@ type Result struct {
 	Seconds    float64
 	First      float64  // seconds until the first violation was seen
 	Witness    *Witness // of a violation; nil when there is none
+
+	Foreign        int      // schedules in which a buyer freed another's lock, harm done or not
+	ForeignWitness *Witness // of those
 }
 
 // node is one point of the schedule under way.
@@ -33,7 +36,7 @@ type node struct {
 	sleep   []action // explored before, and still the same: need not begin here
 	done    []action // explored here
 	last    int      // buyer of the step before
-	switchs int      // preemptions so far
+	switchs int      // cost so far
 }
 
 // Search explores depth first until all schedules were run, the budget is
@@ -43,15 +46,24 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	result := Result{Verdicts: map[verdict.Verdict]int{}, Reduced: x.config.Reduce}
 	begun := time.Now()
 	var path []*node
-	var best *candidate
+	var best, foreign *candidate
 	finish := func(err error) (Result, error) {
 		result.Seconds = time.Since(begun).Seconds()
-		if best == nil || errors.Is(err, ErrHarness) {
+		if errors.Is(err, ErrHarness) {
 			return result, err
 		}
-		witness, witnessErr := x.witness(context.WithoutCancel(ctx), best)
-		result.Witness = witness
-		return result, errors.Join(err, witnessErr)
+		ctx := context.WithoutCancel(ctx)
+		if best != nil {
+			var failed error
+			result.Witness, failed = x.follow(ctx, best.tokens)
+			err = errors.Join(err, failed)
+		}
+		if foreign != nil {
+			var failed error
+			result.ForeignWitness, failed = x.follow(ctx, foreign.tokens)
+			err = errors.Join(err, failed)
+		}
+		return result, err
 	}
 	for {
 		ended, err := x.once(ctx, func(r *run, depth int, actions []action) (int, error) {
@@ -82,9 +94,16 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 				}
 				best = best.better(ended)
 			}
+			if ended.foreign {
+				result.Foreign++
+				foreign = foreign.better(ended)
+			}
 		}
 		if x.config.Progress != nil {
 			x.config.Progress(result.Explored, result.Violations)
+		}
+		if x.config.First && result.Violations > 0 {
+			return finish(nil)
 		}
 		if path = x.next(path); len(path) == 0 {
 			result.Complete = result.Cut == 0
@@ -129,9 +148,7 @@ func (x *Explorer) newNode(path []*node, r *run, actions []action) (*node, bool)
 		if a.event == "" {
 			n.last = a.buyer
 		}
-		if before.preempts(before.chosen) {
-			n.switchs++
-		}
+		n.switchs += before.cost(before.chosen)
 		if x.config.Reduce {
 			for _, asleep := range append(before.sleep[:len(before.sleep):len(before.sleep)], before.done...) {
 				if independent(asleep, a) {
@@ -165,21 +182,26 @@ func (x *Explorer) allowed(n *node, i int) bool {
 	if has(n.sleep, n.actions[i]) {
 		return false
 	}
-	return x.config.Bound < 0 || !n.preempts(i) || n.switchs < x.config.Bound
+	return x.config.Bound < 0 || n.switchs+n.cost(i) <= x.config.Bound
 }
 
-// preempts: the buyer of the step before could have gone on.
-func (n *node) preempts(i int) bool {
+// cost is what an action takes from the bound: 1 for a preemption, where the
+// buyer of the step before could have gone on; 1 for a buyer's command that
+// overtakes another of its own, at a Redlock node that comes first.
+func (n *node) cost(i int) (cost int) {
 	a := n.actions[i]
-	if a.event != "" || a.buyer == n.last {
-		return false
+	if a.event != "" {
+		return 0
 	}
-	for _, other := range n.actions {
-		if other.event == "" && other.buyer == n.last {
-			return true
+	for j, other := range n.actions {
+		if other.event == "" && other.buyer == n.last && a.buyer != n.last {
+			cost = 1
+		}
+		if other.event == "" && other.buyer == a.buyer && j < i {
+			return cost + 1
 		}
 	}
-	return false
+	return cost
 }
 
 func has(actions []action, a action) bool {
@@ -198,7 +220,7 @@ func independent(a, b action) bool {
 	case a.event == Crash || b.event == Crash:
 		return false
 	case a.event == "" && b.event == "" && a.buyer == b.buyer:
-		return false
+		return a.touches != b.touches // both on their way at once: two Redlock nodes
 	case a.event != "" && b.event != "":
 		return false
 	case a.effect == local || b.effect == local:
@@ -239,6 +261,7 @@ type ended struct {
 	tokens   []string
 	steps    []Step // with observe
 	outcomes []Outcome
+	foreign  bool // a buyer has freed another's lock
 	pruned   bool // nothing new could come of it
 	cut      bool // it went round in circles
 }
@@ -262,6 +285,7 @@ func (x *Explorer) once(ctx context.Context, choose func(r *run, depth int, acti
 		return e, nil
 	}
 	e.verdict, e.why, err = x.judge(ctx, r, deadEnd)
+	e.foreign = r.foreign
 	e.steps, e.outcomes = watch.steps, r.outcomes()
 	return e, err
 }

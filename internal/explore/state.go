@@ -33,11 +33,21 @@ func (x *Explorer) restore(ctx context.Context) error {
 		return fmt.Errorf("restore the stock: %w", err)
 	}
 	for _, s := range x.servers {
-		if keys := s.keys.all(); len(keys) > 0 {
-			if err := s.admin.Del(ctx, keys...).Err(); err != nil {
-				return fmt.Errorf("restore %s: %w", s.name, err)
-			}
+		if err := s.clear(ctx); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// clear deletes what runs have named.
+func (s *redisServer) clear(ctx context.Context) error {
+	keys := s.keys.all()
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := s.admin.Del(ctx, keys...).Err(); err != nil {
+		return fmt.Errorf("restore %s: %w", s.name, err)
 	}
 	return nil
 }

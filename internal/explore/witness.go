@@ -66,11 +66,6 @@ func (c *candidate) better(e ended) *candidate {
 	return c
 }
 
-// witness runs the schedule once more, and looks after each step.
-func (x *Explorer) witness(ctx context.Context, c *candidate) (*Witness, error) {
-	return x.follow(ctx, c.tokens)
-}
-
 // Replay runs exactly the schedule of a replay line, which must be of this
 // strategy, these buyers and this stock.
 func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
@@ -132,12 +127,11 @@ type watcher struct {
 	observe bool
 	steps   []Step
 	names   map[string]string // random tokens by what they are called here
-	owners  map[string]int    // by server and key: who has set it last
 	flying  map[*op]int       // commands that wait in the database, by their step
 }
 
 func newWatcher(x *Explorer, observe bool) *watcher {
-	return &watcher{x: x, observe: observe, names: map[string]string{}, owners: map[string]int{}, flying: map[*op]int{}}
+	return &watcher{x: x, observe: observe, names: map[string]string{}, flying: map[*op]int{}}
 }
 
 // after looks at the books and notes what the step has done. A command that
@@ -158,7 +152,7 @@ func (w *watcher) after(ctx context.Context, r *run, a action) error {
 		if a.op.blocked || r.flies(a.op) {
 			s.Result = "waits for another buyer's transaction"
 		}
-		s.Note = w.note(a.op)
+		s.Note = a.op.note
 	case Expire:
 		s.Command, s.Result = "(every lease runs out, and its holder does not notice)", ""
 	case Crash:
@@ -204,32 +198,9 @@ func (r *run) flies(o *op) bool {
 	return false
 }
 
-// note tells of a lock that one buyer frees and another has.
-func (w *watcher) note(o *op) string {
-	if o.server == "sql" || !o.changed {
-		return ""
-	}
-	command, rest, _ := strings.Cut(o.name, " ")
-	key := o.server + " " + rest
-	if command == "script" {
-		i := strings.LastIndex(rest, `" `)
-		key = o.server + " " + strings.Fields(rest[i+2:] + " ")[0]
-	}
-	owner := w.owners[key]
-	if command == "DEL" || strings.Contains(o.name, "delete if mine") || strings.Contains(o.name, "Gives back") {
-		delete(w.owners, key)
-		if owner != 0 && owner != o.buyer {
-			return fmt.Sprintf("it has deleted the lock of buyer %d", owner)
-		}
-		return ""
-	}
-	w.owners[key] = o.buyer
-	return ""
-}
-
 // secret is what strategies draw at random: rand.Text, a UUID with a number,
 // redsync's 16 bytes in base64.
-var secret = regexp.MustCompile(`[A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?|[A-Za-z0-9+/]{22}==|redis-lua-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b`)
+var secret = regexp.MustCompile(`[A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?|[A-Za-z0-9+/]{22}==|redis-lua-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
 
 // readable gives random values names, so that a witness reads the same each
 // time it is made.
@@ -242,6 +213,8 @@ func (w *watcher) readable(buyer int, text string) string {
 				kind = "key"
 			case len(value) > 13 && value[13] == '-' && value[8] != '-':
 				kind = "entry"
+			case isNumber(value) && len(value) < 13: // of about forever, in ms
+				return "TTL"
 			case isNumber(value):
 				return "TIME"
 			}

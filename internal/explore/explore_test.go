@@ -11,7 +11,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -75,6 +74,7 @@ func everywhere() []expectation {
 		{"redisson", []explore.Event{expire}, verdict.Oversold, nil},
 		{"fenced", nil, verdict.Holds, nil},
 		{"fenced", []explore.Event{expire}, verdict.Holds, bound(1)},
+		{"fenced", []explore.Event{forget}, verdict.Holds, bound(1)},
 		{"redis-decr", []explore.Event{crash}, verdict.Leaked, nil},
 		{"redis-decr", []explore.Event{forget}, verdict.Oversold, nil},
 		{"redis-lua", nil, verdict.Holds, bound(1)},
@@ -321,7 +321,22 @@ func TestReplayRefused(t *testing.T) {
 	}
 }
 
-// naiveEntry is an entry for a strategy of a test's own.
-func ownEntry(name string, needs []lockstrategy.Need, build func(d lockstrategy.Deps) purchase.Strategy) lockstrategy.Entry {
-	return lockstrategy.Entry{Name: name, Needs: needs, New: build}
+// TestRedlockForgets is Kleppmann's case, told by hand: buyer 1 loses a split
+// vote, comes back when node b has forgotten buyer 2's key, and has a majority
+// beside it.
+func TestRedlockForgets(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
+		entry, _ := lockstrategy.ByName("redlock")
+		c := config(start(t), entry)
+		c.Events = []explore.Event{forget}
+		x := open(t, c)
+		w, err := x.Replay(t.Context(), "v1:redlock:b2:s1:1a.2a.2b.2c.2*2.1b.1c.1a.1b.1c.forget-b.1a.1b.1c.1*5.1a.1b.1c.2*3.2a.2b.2c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Verdict != verdict.Oversold {
+			t.Fatalf("%s: %s", w.Verdict, w.Why)
+		}
+		replays(t, x, w)
+	})
 }

@@ -208,6 +208,23 @@ func (r *run) wake(ctx context.Context, s *redisServer, key string) error {
 	return err
 }
 
+// wakeAll does so for every lock: also of one that is gone, whose waiters have
+// seen when it would have ended. It returns those that somebody waits for.
+func (r *run) wakeAll(ctx context.Context) (waited []string, _ error) {
+	for _, s := range r.x.servers {
+		for _, key := range s.keys.all() {
+			before := r.x.gates.pubsub.count()
+			if err := r.wake(ctx, s, key); err != nil {
+				return nil, err
+			}
+			if r.x.gates.pubsub.count() > before {
+				waited = append(waited, key)
+			}
+		}
+	}
+	return waited, nil
+}
+
 // changed notes a change that no buyer made.
 func (r *run) changed(s *redisServer) {
 	for _, b := range r.buyers {

@@ -79,12 +79,15 @@ func (x *Explorer) probe(ctx context.Context, v verdict.Verdict, why string) (ve
 		}
 	}
 	late := x.config.Strategy.New(x.deps(1))
-	if c, ok := late.(interface{ Close() error }); ok {
-		defer c.Close()
-	}
 	ctx, cancel := context.WithTimeoutCause(withBuyer(ctx, 1), probePatience, purchase.ErrBusy)
 	defer cancel()
 	_, err = late.Buy(ctx, purchase.Order{Product: x.config.Product, Purchaser: "late-buyer", Amount: 1})
+	if c, ok := late.(interface{ Close() error }); ok {
+		_ = c.Close()
+	}
+	if ended := x.awaitEnd(); ended != nil {
+		return "", "", ended
+	}
 	switch {
 	case err == nil:
 		return verdict.Holds, "what was left could be sold", nil

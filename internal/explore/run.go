@@ -53,6 +53,7 @@ type run struct {
 	owners   map[string]int // by server and key, see own
 	foreign  bool           // a buyer has freed another's lock
 	outcome  sync.WaitGroup // of the buyers' goroutines
+	woken    bool           // those who wait for a message have looked again by themselves
 	told     int            // messages, when the buyers inside were seen to wait
 	unblocks bool           // since then a command was sent that may end a wait in the database
 	owed     bool           // a named lock was freed, and somebody who waits will get it
@@ -330,6 +331,22 @@ func (r *run) look(ctx context.Context) error {
 	return nil
 }
 
+// state says of each buyer where it is, for an error.
+func (r *run) state() string {
+	var all []string
+	for _, b := range r.buyers {
+		where := fmt.Sprintf("buyer %d: %d at the gate, %d on the way", b.id, len(b.gate), len(b.flying))
+		if b.inside {
+			where += ", waits"
+		}
+		if b.over {
+			where += fmt.Sprintf(", done (%v)", b.err)
+		}
+		all = append(all, where)
+	}
+	return strings.Join(all, "; ")
+}
+
 func (r *run) whoMoves() string {
 	text := "nobody knows what these do: "
 	for _, b := range r.buyers {
@@ -420,13 +437,22 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 		}
 	}
 	if left || r.cut {
-		for deadline := time.Now().Add(patience); !strategiesEnded(&r.x.stacks); time.Sleep(50 * time.Microsecond) {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%w: a goroutine of the strategy does not end", ErrHarness)
-			}
+		if err := r.x.awaitEnd(); err != nil {
+			return err
 		}
 	}
 	r.x.gates.current.Store(nil)
+	return nil
+}
+
+// awaitEnd returns when no goroutine of a strategy is left: a command of one
+// would turn up in the next run.
+func (x *Explorer) awaitEnd() error {
+	for deadline := time.Now().Add(patience); !strategiesEnded(&x.stacks); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: a goroutine of the strategy does not end", ErrHarness)
+		}
+	}
 	return nil
 }
 

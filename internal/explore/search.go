@@ -68,7 +68,11 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	for {
 		ended, err := x.once(ctx, func(r *run, depth int, actions []action) (int, error) {
 			if depth < len(path) {
-				return path[depth].again(actions)
+				i, err := path[depth].again(actions)
+				if err != nil {
+					err = fmt.Errorf("%w; %s", err, r.state())
+				}
+				return i, err
 			}
 			n, ok := x.newNode(path, r, actions)
 			if !ok {
@@ -305,6 +309,10 @@ func (r *run) play(ctx context.Context, choose func(r *run, depth int, actions [
 				return e, false, nil
 			}
 			passed, err := r.expire(ctx) // time passes by itself
+			if err == nil && len(passed) == 0 && !r.woken {
+				r.woken = true // once: who still finds nothing then waits for ever
+				passed, err = r.wakeAll(ctx)
+			}
 			if err == nil && len(passed) > 0 {
 				watch.time(r, passed)
 				err = r.settle(ctx)

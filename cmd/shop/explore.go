@@ -81,7 +81,7 @@ or down; 3 when the budget is spent and nothing was found.`,
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
-	flags.StringVar(&o.format, "format", "text", "text, mermaid or json")
+	flags.StringVar(&o.format, "format", "text", "text, mermaid, json or html: one page that needs nothing else")
 	flags.BoolVar(&o.asJSON, "json", false, "the same as --format json")
 	flags.StringVar(&o.replay, "replay", "", "run exactly this order, and print each step")
 	o.engines.register(c)
@@ -155,8 +155,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--buyers is %d; %d to %d are allowed", o.buyers, explore.MinBuyers, explore.MaxBuyers)
 	case o.stock < 1 || o.stock > int64(explore.MaxBuyers):
 		return config, fmt.Errorf("--stock is %d; 1 to %d are allowed", o.stock, explore.MaxBuyers)
-	case !slices.Contains([]string{"text", "mermaid", "json"}, o.format):
-		return config, fmt.Errorf("--format is %q; there are text, mermaid and json", o.format)
+	case !slices.Contains([]string{"text", "mermaid", "json", "html"}, o.format):
+		return config, fmt.Errorf("--format is %q; there are text, mermaid, json and html", o.format)
 	case o.instances != "own" && o.instances != "shared":
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
 	case o.budget <= 0:
@@ -213,6 +213,8 @@ func (o *exploreOptions) printWitness(w io.Writer, witness *explore.Witness, buy
 		return witness.Mermaid(w, buyers)
 	case "json":
 		return printJSON(w, witness)
+	case "html":
+		return witness.HTML(w, "shop explore "+o.strategy, "One schedule, run again.", buyers)
 	}
 	return witness.Text(w, buyers)
 }
@@ -227,6 +229,9 @@ func (o *exploreOptions) print(w io.Writer, r explore.Report) error {
 			return err
 		}
 		return r.Witness.Mermaid(w, r.Buyers)
+	case "html":
+		return r.Witness.HTML(w, fmt.Sprintf("shop explore %s on %s%s", r.Strategy, r.Engine, withEvents(r.Events)),
+			fmt.Sprintf("%s, %d violations.", r.Extent(), r.Violations), r.Buyers)
 	}
 	_, err := fmt.Fprintf(w, "%s on %s, %d buyers, stock %d%s: %s in %.1f s (%.0f/s), %d violations\n",
 		r.Strategy, r.Engine, r.Buyers, r.Stock, withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, r.Violations)

@@ -48,7 +48,6 @@ type run struct {
 	mu      sync.Mutex
 	crashed map[int]bool
 
-	ends     int            // transactions that have ended
 	struck   map[string]int // events so far, by kind
 	owners   map[string]int // by server and key, see own
 	foreign  bool           // a buyer has freed another's lock

@@ -135,10 +135,3 @@ func (x *Explorer) kill(ctx context.Context, from *sqlConnector, buyer int) erro
 	}
 	return nil
 }
-
-// adminPool is a connection beside the buyers'.
-func adminPool(db *sql.DB) *sql.DB {
-	db.SetMaxOpenConns(2)
-	db.SetMaxIdleConns(2)
-	return db
-}

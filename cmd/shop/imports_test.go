@@ -21,6 +21,7 @@ var forbidden = map[string][]string{
 	"internal/purchase":     {"internal/lockstrategy", "internal/audit", "internal/engine", "internal/live"},
 	"internal/lockstrategy": {"internal/audit", "internal/engine", "internal/live", "loadtest"},
 	"internal/audit":        {"internal/lockstrategy", "internal/engine", "internal/live", "loadtest"},
+	"internal/explore":      {"internal/live", "loadtest"},
 	"internal/engine":       {"internal/product", "internal/purchase", "internal/lockstrategy", "loadtest"},
 	"internal/localserver":  {"internal/engine", "internal/product", "internal/purchase"},
 	"internal/failpoint":    {"internal/lockstrategy", "internal/engine", "internal/audit", "loadtest"},

@@ -62,7 +62,7 @@ lock strategies hold.
 		root.Version = build.Main.Version
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
-	root.AddCommand(serveCommand(), rushCommand(), verifyCommand(), strategiesCommand(), migrateCommand())
+	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), strategiesCommand(), migrateCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -55,10 +55,12 @@ func (e *Engine) openSQLite(u *url.URL) (err error) {
 	}
 	// WAL lets readers read beside a writer; a second writer waits up to
 	// busy_timeout in SQLite's own back-off.
-	file := func(wait time.Duration) gorm.Dialector {
-		return sqlite.Open("file:" + u.EscapedPath() + "?_pragma=busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) +
-			")&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)")
+	dsn := func(wait time.Duration, synchronous string) string {
+		return "file:" + u.EscapedPath() + "?_pragma=busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) +
+			")&_pragma=journal_mode(WAL)&_pragma=synchronous(" + synchronous + ")"
 	}
+	file := func(wait time.Duration) gorm.Dialector { return sqlite.Open(dsn(wait, "NORMAL")) }
+	e.connector = sqliteConnector{dsn(0, "OFF")}
 	e.URLs.Conns = sqliteConns
 	if e.Admin, err = e.open(file(time.Minute), adminConns); err != nil {
 		return err
@@ -93,6 +95,9 @@ func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
 	c.WriteTimeout = 10 * time.Second
 	// The buyer gives up first; this frees the server's side of the wait.
 	c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(e.URLs.Wait/time.Second) + 1)
+	if e.connector, err = mysqldriver.NewConnector(c.Clone()); err != nil {
+		return err
+	}
 	buyers, err := mysqlPool(c, e.URLs.WrapDB)
 	if err != nil {
 		return err

@@ -75,6 +75,8 @@ type Engine struct {
 	// Warnings are what works and is better otherwise, a line each.
 	Warnings []string
 
+	connector driver.Connector // of the buyers' pool, see OpenWrapped
+
 	absent  func() map[string]string // see Absent
 	closers []func() error           // run last first
 }

@@ -24,7 +24,7 @@ import (
 // NewGetSet needs the database and one Redis. Its clock is Deps.Now.
 func NewGetSet(d Deps) *Locked {
 	return newLocked(d, "getset", &polled{
-		strategy: "getset", redis: d.Redis, poller: newPoller(d.Settings),
+		strategy: "getset", redis: d.Redis, poller: newPoller(d),
 		take: d.takeOver,
 		free: deleteBlindly(d.Redis),
 	})

@@ -77,9 +77,12 @@ func (ls *lines) hint(product string) {
 type poller struct {
 	lines *lines
 	poll  time.Duration
+	pause func(ctx context.Context, d time.Duration) // Deps.Pause; may be nil
 }
 
-func newPoller(s Settings) poller { return poller{lines: newLines(1), poll: s.Poll} }
+func newPoller(d Deps) poller {
+	return poller{lines: newLines(1), poll: d.Settings.Poll, pause: d.Pause}
+}
 
 // obtain calls try until it reports true or an error, or ctx ends.
 func (p poller) obtain(ctx context.Context, product string, try func() (bool, error)) error {
@@ -101,7 +104,12 @@ func (p poller) obtain(ctx context.Context, product string, try func() (bool, er
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		timer.Reset(p.poll/2 + rand.N(p.poll+1))
+		nap := p.poll/2 + rand.N(p.poll+1)
+		if p.pause != nil {
+			p.pause(ctx, nap)
+			continue
+		}
+		timer.Reset(nap)
 		select {
 		case <-l.freed:
 		case <-timer.C:

@@ -13,7 +13,7 @@ import (
 // only the one at the front asks.
 func TestPollerOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPoller(Settings{Poll: 2 * time.Millisecond})
+		p := newPoller(Deps{Settings: Settings{Poll: 2 * time.Millisecond}})
 		free := false
 		asking := -1
 		var order []int
@@ -57,7 +57,7 @@ func TestPollerHandsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const poll = 2 * time.Millisecond
 		for _, here := range []bool{true, false} {
-			p := newPoller(Settings{Poll: poll})
+			p := newPoller(Deps{Settings: Settings{Poll: poll}})
 			var free atomic.Bool
 			got := make(chan time.Time, 1)
 			go func() {
@@ -83,7 +83,7 @@ func TestPollerHandsOn(t *testing.T) {
 // behind; and one that fails leaves the line to the next.
 func TestPollerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPoller(Settings{Poll: 2 * time.Millisecond})
+		p := newPoller(Deps{Settings: Settings{Poll: 2 * time.Millisecond}})
 		reason := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := make(chan error, 2)

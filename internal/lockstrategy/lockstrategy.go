@@ -41,6 +41,11 @@ type Deps struct {
 	Settings Settings
 	Now      func() time.Time
 	Observe  Observer // may be nil
+
+	// Pause stands in for the naps between two tries, for a scheduler that
+	// decides by itself when the next try is made; nil sleeps. It returns at
+	// once when ctx ends.
+	Pause func(ctx context.Context, d time.Duration)
 }
 
 // Settings are the waits and times of every strategy.
@@ -85,6 +90,18 @@ type Event struct {
 // An Observer is told of each lock event while the buyer waits; it must be
 // quick and may be called by many goroutines at once.
 type Observer func(ctx context.Context, e Event)
+
+// pause naps for d, or until ctx ends.
+func (d Deps) pause(ctx context.Context, nap time.Duration) {
+	if d.Pause != nil {
+		d.Pause(ctx, nap)
+		return
+	}
+	select {
+	case <-time.After(nap):
+	case <-ctx.Done():
+	}
+}
 
 // section is the naive section, recorded under a strategy's name.
 func (d Deps) section(strategy string) purchase.Section {

@@ -42,7 +42,7 @@ type redisLocker struct {
 }
 
 func newRedisLocker(d Deps, strategy string) *redisLocker {
-	return &redisLocker{strategy, d.Redis, redislock.New(d.Redis), d.Settings.LeaseTTL, newPoller(d.Settings)}
+	return &redisLocker{strategy, d.Redis, redislock.New(d.Redis), d.Settings.LeaseTTL, newPoller(d)}
 }
 
 func (r *redisLocker) key(product string) string {

@@ -61,7 +61,7 @@ func (s *RedisLua) move(product string) {
 		found, err := s.moveBatch(ctx, product)
 		cancel()
 		if err != nil || found == 0 {
-			time.Sleep(moverPause) // the entry is another process's at the moment, or lost, or its server is down
+			s.deps.pause(context.Background(), moverPause) // the entry is another process's at the moment, or lost, or its server is down
 		}
 	}
 }

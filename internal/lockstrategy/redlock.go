@@ -35,7 +35,7 @@ import (
 // NewRedlock needs the database and the Redlock nodes.
 func NewRedlock(d Deps) *Locked {
 	l := &redlockLocker{
-		nodes: d.Redlock, pools: newNodes(d.Redlock, d.Settings.LeaseTTL/2, d.Now), ttl: d.Settings.LeaseTTL, poller: newPoller(d.Settings),
+		nodes: d.Redlock, pools: newNodes(d.Redlock, d.Settings.LeaseTTL/2, d.Now), ttl: d.Settings.LeaseTTL, poller: newPoller(d),
 	}
 	return newLocked(d, "redlock", l)
 }

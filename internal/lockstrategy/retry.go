@@ -58,9 +58,8 @@ func (r retrier) retry(ctx context.Context, product string, round func(ctx conte
 		if !errors.Is(err, purchase.ErrBusy) || ctx.Err() != nil {
 			return err
 		}
-		select {
-		case <-time.After(rand.N(pause)):
-		case <-ctx.Done():
+		r.deps.pause(ctx, rand.N(pause))
+		if ctx.Err() != nil {
 			return fmt.Errorf("retry: %w", context.Cause(ctx))
 		}
 	}

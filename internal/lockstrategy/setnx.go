@@ -15,7 +15,7 @@ import "context"
 // NewSetNX needs the database and one Redis.
 func NewSetNX(d Deps) *Locked {
 	return newLocked(d, "setnx", &polled{
-		strategy: "setnx", redis: d.Redis, poller: newPoller(d.Settings),
+		strategy: "setnx", redis: d.Redis, poller: newPoller(d),
 		take: func(ctx context.Context, key string) (string, bool, error) {
 			taken, err := d.Redis.SetNX(ctx, key, "1", 0).Result()
 			return "", taken, err

@@ -17,7 +17,7 @@ import "context"
 // NewSetNXExpire needs the database and one Redis.
 func NewSetNXExpire(d Deps) *Locked {
 	return newLocked(d, "setnx-expire", &polled{
-		strategy: "setnx-expire", redis: d.Redis, poller: newPoller(d.Settings),
+		strategy: "setnx-expire", redis: d.Redis, poller: newPoller(d),
 		take: func(ctx context.Context, key string) (string, bool, error) {
 			taken, err := d.Redis.SetNX(ctx, key, "1", 0).Result()
 			if err != nil || !taken {

@@ -18,7 +18,7 @@ import "context"
 // NewSetNXTTL needs the database and one Redis.
 func NewSetNXTTL(d Deps) *Locked {
 	return newLocked(d, "setnx-ttl", &polled{
-		strategy: "setnx-ttl", redis: d.Redis, poller: newPoller(d.Settings),
+		strategy: "setnx-ttl", redis: d.Redis, poller: newPoller(d),
 		take: func(ctx context.Context, key string) (string, bool, error) {
 			taken, err := d.Redis.SetNX(ctx, key, "1", d.Settings.LeaseTTL).Result()
 			return "", taken, err

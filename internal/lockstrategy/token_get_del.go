@@ -23,7 +23,7 @@ import (
 // NewTokenGetDel needs the database and one Redis.
 func NewTokenGetDel(d Deps) *Locked {
 	return newLocked(d, "token-get-del", &polled{
-		strategy: "token-get-del", redis: d.Redis, poller: newPoller(d.Settings),
+		strategy: "token-get-del", redis: d.Redis, poller: newPoller(d),
 		take: func(ctx context.Context, key string) (string, bool, error) {
 			token := rand.Text()
 			taken, err := d.Redis.SetNX(ctx, key, token, d.Settings.LeaseTTL).Result()

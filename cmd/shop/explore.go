@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+)
+
+// exitBudget: the search ended before it was complete.
+const exitBudget = exitInconclusive
+
+type exploreOptions struct {
+	strategy  string
+	buyers    int
+	stock     int64
+	product   string
+	events    []string
+	bound     int
+	reduce    bool
+	instances string
+	budget    time.Duration
+	format    string
+	asJSON    bool
+	replay    string
+	first     bool
+
+	engines engineFlags
+}
+
+func exploreCommand() *cobra.Command {
+	var o exploreOptions
+	c := &cobra.Command{
+		Use:   "explore STRATEGY",
+		Short: "Run every order of a few buyers' commands; show the shortest that breaks",
+		Long: `Run a strategy's own code through every order in which the SQL and Redis
+commands of a few buyers can reach the servers, one command at a time, each
+order from the same restored state. The first to break is shown as a table, with
+a line that runs it again.
+
+Each buyer is a process of its own, unless --instances shared puts all into one.
+docs/explorer.md has the method, and what it cannot find.
+
+Exit code: 0 when no order breaks; 1 when one does; 2 when something is missing
+or down; 3 when the budget is spent and nothing was found.`,
+		Example: `  shop explore none
+  shop explore redis --events expire
+  shop explore setnx --events crash --format mermaid
+  shop explore transaction --engine local
+  shop explore redlock --events forget --bound 2
+  shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("give one strategy; there are %s", strings.Join(lockstrategy.Names(), ", "))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o.strategy = args[0]
+			return o.run(c)
+		},
+	}
+	flags := c.Flags()
+	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each")
+	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
+	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
+	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget; or all")
+	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for none, but 2 for 3 buyers and more")
+	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")
+	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
+	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
+	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
+	flags.StringVar(&o.format, "format", "text", "text, mermaid, json or html: one page that needs nothing else")
+	flags.BoolVar(&o.asJSON, "json", false, "the same as --format json")
+	flags.StringVar(&o.replay, "replay", "", "run exactly this order, and print each step")
+	o.engines.register(c)
+	return c
+}
+
+func (o *exploreOptions) run(c *cobra.Command) (err error) {
+	config, err := o.check(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Context()
+	settings := lockstrategy.DefaultSettings()
+	settings.Wait = time.Minute // of the database: a blocked buyer waits as long as the search wants
+	engines, err := o.engines.config(c, settings)
+	if err != nil {
+		return err
+	}
+	if config.Engine, err = engine.Open(ctx, engines); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, config.Engine.Close()) }()
+	progress := newProgress(c.ErrOrStderr())
+	config.Progress = func(explored, violations int) {
+		progress.show("%s: %d schedules, %d violations", o.strategy, explored, violations)
+	}
+	x, err := explore.New(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	if o.replay != "" {
+		return o.runAgain(ctx, c.OutOrStdout(), x)
+	}
+	result, err := x.Search(ctx)
+	progress.clear()
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	report := explore.NewReport(config, result)
+	if printErr := o.print(c.OutOrStdout(), report); printErr != nil {
+		return printErr
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // what there is was printed
+	case result.Violations > 0:
+		return &exitError{exitBroken, ""}
+	case !result.Complete:
+		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give --budget, --reduce or --bound", o.strategy)}
+	}
+	return nil
+}
+
+// check reads the flags before anything is opened.
+func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err error) {
+	name := lockstrategy.Resolve(o.strategy)
+	entry, ok := lockstrategy.ByName(name)
+	if !ok {
+		return config, fmt.Errorf("strategy %q is not known; there are %s", o.strategy, strings.Join(lockstrategy.Names(), ", "))
+	}
+	events, err := explore.ParseEvents(o.events)
+	if err != nil {
+		return config, fmt.Errorf("--events: %w", err)
+	}
+	if o.asJSON {
+		o.format = "json"
+	}
+	switch {
+	case o.buyers < explore.MinBuyers || o.buyers > explore.MaxBuyers:
+		return config, fmt.Errorf("--buyers is %d; %d to %d are allowed", o.buyers, explore.MinBuyers, explore.MaxBuyers)
+	case o.stock < 1 || o.stock > int64(explore.MaxBuyers):
+		return config, fmt.Errorf("--stock is %d; 1 to %d are allowed", o.stock, explore.MaxBuyers)
+	case !slices.Contains([]string{"text", "mermaid", "json", "html"}, o.format):
+		return config, fmt.Errorf("--format is %q; there are text, mermaid, json and html", o.format)
+	case o.instances != "own" && o.instances != "shared":
+		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
+	case o.budget <= 0:
+		return config, fmt.Errorf("--budget is %s; give some time", o.budget)
+	case o.bound < -1:
+		return config, fmt.Errorf("--bound is %d; give 0 or more, or -1 for none", o.bound)
+	}
+	if err := product.CheckName(o.product); err != nil {
+		return config, fmt.Errorf("--product %w", err)
+	}
+	if o.buyers > 2 && !c.Flags().Changed("bound") && !o.reduce {
+		o.bound = 2
+	}
+	config = explore.Config{
+		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Product: o.product, Events: events, Bound: o.bound,
+		Reduce: o.reduce, Shared: o.instances == "shared", Budget: o.budget, First: o.first,
+	}
+	if o.replay == "" {
+		return config, nil
+	}
+	s, err := explore.ParseSchedule(o.replay)
+	if err != nil {
+		return config, fmt.Errorf("--replay: %w", err)
+	}
+	if s.Strategy != name {
+		return config, fmt.Errorf("--replay is of the strategy %s, not of %s", s.Strategy, name)
+	}
+	// The line says the rest.
+	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events()
+	if s.Shared {
+		config.Events = []explore.Event{explore.Expire, explore.Forget}
+	}
+	return config, nil
+}
+
+// runAgain prints one schedule.
+func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.Explorer) error {
+	witness, err := x.Replay(ctx, o.replay)
+	if err != nil {
+		return err
+	}
+	if err := o.printWitness(w, witness, len(witness.Outcomes)); err != nil {
+		return err
+	}
+	if witness.Broken() {
+		return &exitError{exitBroken, ""}
+	}
+	return nil
+}
+
+func (o *exploreOptions) printWitness(w io.Writer, witness *explore.Witness, buyers int) error {
+	switch o.format {
+	case "mermaid":
+		return witness.Mermaid(w, buyers)
+	case "json":
+		return printJSON(w, witness)
+	case "html":
+		return witness.HTML(w, "shop explore "+o.strategy, "One schedule, run again.", buyers)
+	}
+	return witness.Text(w, buyers)
+}
+
+func (o *exploreOptions) print(w io.Writer, r explore.Report) error {
+	switch o.format {
+	case "json":
+		return printJSON(w, r)
+	case "mermaid":
+		if r.Witness == nil {
+			_, err := fmt.Fprintln(w, "%% "+r.Extent()+", none breaks")
+			return err
+		}
+		return r.Witness.Mermaid(w, r.Buyers)
+	case "html":
+		return r.Witness.HTML(w, fmt.Sprintf("shop explore %s on %s%s", r.Strategy, r.Engine, withEvents(r.Events)),
+			fmt.Sprintf("%s, %d violations.", r.Extent(), r.Violations), r.Buyers)
+	}
+	_, err := fmt.Fprintf(w, "%s on %s, %d buyers, stock %d%s: %s in %.1f s (%.0f/s), %d violations\n",
+		r.Strategy, r.Engine, r.Buyers, r.Stock, withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, r.Violations)
+	if err != nil {
+		return err
+	}
+	if err := o.printFound(w, r, r.Witness); err != nil || r.Foreign == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "\nin %d schedules a buyer deletes the lock of another\n", r.Foreign); err != nil {
+		return err
+	}
+	return o.printFound(w, r, r.ForeignWitness)
+}
+
+func (o *exploreOptions) printFound(w io.Writer, r explore.Report, found *explore.Witness) error {
+	if found == nil {
+		return nil
+	}
+	if err := found.Text(w, r.Buyers); err != nil {
+		return err
+	}
+	flag := ""
+	if r.Engine == engine.Local {
+		flag = " --engine local"
+	}
+	_, err := fmt.Fprintf(w, "again: shop explore %s%s --replay %s\n", r.Strategy, flag, found.Schedule)
+	return err
+}
+
+func withEvents(events []explore.Event) string {
+	if len(events) == 0 {
+		return ""
+	}
+	var names []string
+	for _, e := range events {
+		names = append(names, string(e))
+	}
+	return ", events " + strings.Join(names, ", ")
+}
+
+func printJSON(w io.Writer, v any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(v)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+)
+
+// exploreCLI runs the command as a user does.
+func exploreCLI(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(ctx, append([]string{"explore"}, args...), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestExploreExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says string // on stdout or stderr
+	}{
+		{"none", 1, "explored 92 of 92 schedules"},
+		{"conditional", 0, "explored 36 of 36 schedules"},
+		{"conditional --reduce", 0, "(reduced)"},
+		{"none --format html", 1, "<b>oversold</b>: 2 units sold of 1 stocked"},
+		{"conditional --format html", 0, "explored 36 of 36 schedules"},
+		{"conditional --format mermaid", 0, "none breaks"},
+		{"none --buyers 3 --first", 1, "oversold"},
+		{"setnx --buyers 3 --bound 1", 0, "(bound 1)"},
+		{"redis-lua --budget 50ms", 3, "not all was explored"},
+		{"setnx --events crash", 1, "stalled"},
+		{"none --replay v1:none:b2:s1:1*2.2*5.1*3", 1, "oversold: 2 units sold of 1 stocked"},
+		{"none --replay v1:none:b2:s1:1*5.2", 0, "buyer 1: sold, buyer 2: sold_out"},
+		{"", 2, "give one strategy"},
+		{"nope", 2, `strategy "nope" is not known`},
+		{"none --events flood", 2, `event "flood" is not known`},
+		{"none --buyers 1", 2, "--buyers is 1"},
+		{"none --buyers 9", 2, "--buyers is 9"},
+		{"none --stock 0", 2, "--stock is 0"},
+		{"none --format svg", 2, `--format is "svg"`},
+		{"none --budget 0s", 2, "--budget is 0s"},
+		{"none --reduce --bound 1", 2, "exclude each other"},
+		{"mutex --instances shared --events crash", 2, "no crash"},
+		{"named-lock", 2, "the database is not MySQL or MariaDB"},
+		{"zookeeper", 2, "not for zookeeper"},
+		{"none --replay v1:redis:b2:s1:1.2", 2, "of the strategy redis"},
+		{"none --replay v7:none:b2:s1:1.2", 2, "version v7"},
+		{"none --replay rubbish", 2, "no replay line"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, stdout, stderr := exploreCLI(t.Context(), strings.Fields(c.args)...)
+			if code != c.code || !strings.Contains(stdout+stderr, c.says) {
+				t.Errorf("exit %d, want %d; want something with %q:\n%s%s", code, c.code, c.says, stdout, stderr)
+			}
+			if code >= 2 && strings.Count(stderr, "\n") != 1 {
+				t.Errorf("not one line: %q", stderr)
+			}
+		})
+	}
+}
+
+func TestExploreInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if code, _, stderr := exploreCLI(ctx, "none"); code != exitInterrupted {
+		t.Errorf("exit %d, %q; want %d", code, stderr, exitInterrupted)
+	}
+}
+
+// TestExploreJSON: the members that docs/design.md fixes.
+func TestExploreJSON(t *testing.T) {
+	_, stdout, _ := exploreCLI(t.Context(), "none", "--json")
+	var report map[string]any
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range strings.Fields("strategy engine buyers stock events bound explored total complete violations seconds per_second witness") {
+		if _, ok := report[member]; !ok {
+			t.Errorf("no member %s", member)
+		}
+	}
+	witness, _ := report["witness"].(map[string]any)
+	steps, _ := witness["steps"].([]any)
+	if witness["schedule"] == "" || witness["verdict"] != "oversold" || len(steps) != 10 {
+		t.Errorf("witness %v", witness)
+	}
+	for _, member := range strings.Fields("buyer command result stock records") {
+		if _, ok := steps[0].(map[string]any)[member]; !ok {
+			t.Errorf("a step has no %s", member)
+		}
+	}
+}
+
+var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/witnesses")
+
+// TestWitnesses: docs/witnesses shows each exhibit's shortest violation, as the
+// code runs it today. The lines are those that a search found; see each file.
+//
+//	go test ./cmd/shop -run TestWitnesses -update-witnesses
+func TestWitnesses(t *testing.T) {
+	for _, w := range []struct{ file, found, line string }{
+		{"none", "none", "v1:none:b2:s1:1*2.2*5.1*3"},
+		{"early-unlock", "early-unlock --instances shared", "v1:early-unlock:b2:s1:shared:1*5.2*3.1.2*3"},
+		{"mutex", "mutex", "v1:mutex:b2:s1:1*2.2*5.1*3"},
+		{"setnx", "setnx --events crash", "v1:setnx:b2:s1:1.2.crash1"},
+		{"setnx-expire", "setnx-expire --events crash", "v1:setnx-expire:b2:s1:1.2.crash1"},
+		{"getset", "getset --events expire --bound 1", "v1:getset:b2:s1:1*3.2.expire.2*8.1*4"},
+		{"setnx-ttl", "setnx-ttl --events expire --bound 1", "v1:setnx-ttl:b2:s1:1*3.expire.2*7.1*4"},
+		{"token-get-del", "token-get-del --events expire", "v1:token-get-del:b2:s1:1*3.expire.2*8.1*4"},
+		{"token-get-del-foreign", "token-get-del --events expire", "v1:token-get-del:b2:s1:1*7.expire.2*2.1.2"},
+		{"redis", "redis --events expire --bound 1", "v1:redis:b2:s1:1*3.expire.2*7.1*4"},
+		{"watchdog", "watchdog --events expire --bound 1", "v1:watchdog:b2:s1:1*3.expire.2*7.1*4"},
+		{"redisson", "redisson --events expire --bound 1", "v1:redisson:b2:s1:1*3.expire.2*7.1*4"},
+		{"redlock", "redlock --events forget --bound 2 --first --budget 11m", "v1:redlock:b2:s1:1a.1b.2a.2b.2c.2a.2b.2c.forget-a.2a.2b.2c.2*4.1c.1*3.2.2a.2b.2c.1*3.1a.1b.1c"},
+		{"redis-decr", "redis-decr --events crash", "v1:redis-decr:b2:s1:1*4.2*3.crash1"},
+		{"redis-decr-forget", "redis-decr --events forget --bound 1", "v1:redis-decr:b2:s1:1*3.forget.1*2.2*3"},
+	} {
+		t.Run(w.file, func(t *testing.T) {
+			s, err := explore.ParseSchedule(w.line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, text, stderr := exploreCLI(t.Context(), s.Strategy, "--replay", w.line)
+			_, diagram, _ := exploreCLI(t.Context(), s.Strategy, "--replay", w.line, "--format", "mermaid")
+			if stderr != "" {
+				t.Fatal(stderr)
+			}
+			want := "<!-- written by go test ./cmd/shop -run TestWitnesses -update-witnesses -->\n# " + w.file + "\n\n" +
+				"Found by `shop explore " + w.found + "`; again by\n`shop explore " + s.Strategy + " --replay " + w.line + "`\n\n" +
+				"```\n" + text + "```\n\n```mermaid\n" + diagram + "```\n"
+			path := filepath.Join("../../docs/witnesses", w.file+".md")
+			if *updateWitnesses {
+				if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != want {
+				t.Errorf("%s is not what the code does now", path)
+			}
+		})
+	}
+}

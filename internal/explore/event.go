@@ -1,0 +1,285 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Event is something that happens to the buyers, as a step of the schedule.
+// Each happens at most once in a schedule.
+type Event string
+
+// The events.
+const (
+	Expire Event = "expire" // every lease runs out, unnoticed by its holder: a pause, a slow section
+	Crash  Event = "crash"  // a buyer is never heard of again, its connections end
+	Forget Event = "forget" // one Redis loses its keys
+)
+
+// Events in display order.
+func Events() []Event { return []Event{Expire, Crash, Forget} }
+
+// ParseEvents reads a list; "all" is every event.
+func ParseEvents(names []string) ([]Event, error) {
+	var events []Event
+	for _, name := range names {
+		if name == "all" {
+			return Events(), nil
+		}
+		if !slices.Contains(Events(), Event(name)) {
+			return nil, fmt.Errorf("event %q is not known; there are expire, crash, forget and all", name)
+		}
+		if !slices.Contains(events, Event(name)) {
+			events = append(events, Event(name))
+		}
+	}
+	return events, nil
+}
+
+// An action is what the scheduler can do next.
+type action struct {
+	token  string // in the replay line: "1", "1a" (node a), "expire", "crash1", "forget", "forget-a"
+	event  Event  // "" lets op go
+	buyer  int
+	op     *op
+	server *redisServer
+
+	name    string // the same in every run
+	touches string // server; "" for all
+	effect  effect
+}
+
+// actions are the choices that there are, the buyers in order and then the
+// events.
+func (r *run) actions(ctx context.Context) (all []action, err error) {
+	for _, b := range r.buyers {
+		var own []action
+		for _, o := range b.gate {
+			if b.runnable(o) {
+				own = append(own, action{token: r.token(o), buyer: b.id, op: o, name: o.name, touches: o.server, effect: o.effect})
+			}
+		}
+		slices.SortFunc(own, func(a, b action) int { return strings.Compare(a.token, b.token) })
+		for i := 1; i < len(own); i++ {
+			if own[i].token == own[i-1].token {
+				return nil, fmt.Errorf("%w: buyer %d sends two commands to one server at once: %s, %s", ErrHarness, b.id, own[i-1].name, own[i].name)
+			}
+		}
+		all = append(all, own...)
+	}
+	for _, e := range r.x.config.Events {
+		if r.struck[string(e)] > 0 {
+			continue
+		}
+		switch e {
+		case Expire:
+			leases, err := r.x.leases(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if len(leases) > 0 {
+				all = append(all, action{token: "expire", event: Expire, name: "expire", touches: oneServer(leases)})
+			}
+		case Crash:
+			for _, b := range r.buyers {
+				if !b.over && !b.crashed && b.steps > 0 {
+					all = append(all, action{token: fmt.Sprintf("crash%d", b.id), event: Crash, buyer: b.id, name: "crash"})
+				}
+			}
+		case Forget:
+			for _, s := range r.x.servers {
+				n, err := s.held(ctx)
+				if err != nil {
+					return nil, err
+				}
+				if n > 0 {
+					all = append(all, action{token: "forget" + suffix(s.name), event: Forget, server: s, name: "forget " + s.name, touches: s.name})
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// token names an op's buyer and, of a Redlock node, the node.
+func (r *run) token(o *op) string {
+	return strconv.Itoa(o.buyer) + strings.TrimPrefix(suffix(o.server), "-")
+}
+
+// suffix is "-a" for the first Redlock node.
+func suffix(server string) string {
+	n, err := strconv.Atoi(strings.TrimPrefix(server, "redlock-"))
+	if err != nil {
+		return ""
+	}
+	return "-" + string(rune('a'+n-1))
+}
+
+// held is how many of the known keys are there.
+func (s *redisServer) held(ctx context.Context) (int64, error) {
+	keys := s.keys.all()
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	n, err := s.admin.Exists(ctx, keys...).Result()
+	if err != nil {
+		return 0, fmt.Errorf("look at %s: %w", s.name, err)
+	}
+	return n, nil
+}
+
+// A lease is a key that will run out: by its TTL, or by a time in it that the
+// buyers' clock is compared with.
+type lease struct {
+	server *redisServer
+	key    string
+	clock  bool
+}
+
+// leases are those that have not run out.
+func (x *Explorer) leases(ctx context.Context) (found []lease, _ error) {
+	for _, s := range x.servers {
+		for _, key := range s.keys.all() {
+			ttl, err := s.admin.PTTL(ctx, key).Result()
+			if err != nil {
+				return nil, fmt.Errorf("look at %s: %w", s.name, err)
+			}
+			switch {
+			case ttl > 0:
+				found = append(found, lease{s, key, false})
+			case ttl == -1: // no TTL
+				value, _ := s.admin.Get(ctx, key).Int64() // an error: it is no number
+				if value > x.now().UnixMilli() {
+					found = append(found, lease{s, key, true})
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+func (x *Explorer) now() time.Time { return time.Now().Add(time.Duration(x.clock.Load())) }
+
+func oneServer(leases []lease) string {
+	for _, l := range leases {
+		if l.server != leases[0].server {
+			return ""
+		}
+	}
+	return leases[0].server.name
+}
+
+// expire lets every lease run out.
+func (r *run) expire(ctx context.Context) (names []string, _ error) {
+	leases, err := r.x.leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range leases {
+		names = append(names, l.key)
+		r.changed(l.server)
+		if l.clock {
+			r.x.clock.Add(int64(2 * forever))
+			continue
+		}
+		if err := l.server.admin.Del(ctx, l.key).Err(); err != nil {
+			return nil, err
+		}
+		// Who waits for a message looks by itself when the lease must be over.
+		if err := r.wake(ctx, l.server, l.key); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// wake stands for the timer of a waiter that knows when the lease would end.
+func (r *run) wake(ctx context.Context, s *redisServer, key string) error {
+	channel := "redisson_lock__channel:{" + key + "}"
+	if strings.Contains(key, "{") {
+		channel = "redisson_lock__channel:" + key
+	}
+	listeners, err := s.admin.Publish(ctx, channel, "0").Result()
+	r.x.gates.pubsub.tell(int(listeners))
+	return err
+}
+
+// wakeAll does so for every lock: also of one that is gone, whose waiters have
+// seen when it would have ended. It returns those that somebody waits for.
+func (r *run) wakeAll(ctx context.Context) (waited []string, _ error) {
+	for _, s := range r.x.servers {
+		for _, key := range s.keys.all() {
+			before := r.x.gates.pubsub.count()
+			if err := r.wake(ctx, s, key); err != nil {
+				return nil, err
+			}
+			if r.x.gates.pubsub.count() > before {
+				waited = append(waited, key)
+			}
+		}
+	}
+	return waited, nil
+}
+
+// changed notes a change that no buyer made.
+func (r *run) changed(s *redisServer) {
+	for _, b := range r.buyers {
+		b.changes[s.name]++
+	}
+}
+
+// do makes one step, and returns when everything stands still again.
+func (r *run) do(ctx context.Context, a action) error {
+	switch a.event {
+	case "":
+		if err := r.release(a.op); err != nil {
+			return err
+		}
+	case Expire:
+		if _, err := r.expire(ctx); err != nil {
+			return err
+		}
+	case Forget:
+		keys := a.server.keys.all()
+		if err := a.server.admin.Del(ctx, keys...).Err(); err != nil {
+			return err
+		}
+		r.changed(a.server)
+	case Crash:
+		if err := r.crash(ctx, r.buyers[a.buyer-1]); err != nil {
+			return err
+		}
+	}
+	if a.event != "" {
+		r.struck[string(a.event)]++
+	}
+	return r.settle(ctx)
+}
+
+// crash ends a buyer: no command of its reaches a server any more, and those
+// that it had open see its connections end.
+func (r *run) crash(ctx context.Context, b *buyer) error {
+	r.mu.Lock()
+	r.crashed[b.id] = true
+	r.mu.Unlock()
+	b.crashed = true
+	r.unblocks = true
+	b.cancel(errCrashed)
+	for _, o := range b.gate {
+		o.order <- die
+	}
+	b.gate = nil
+	r.freed(b)
+	if err := r.x.kill(ctx, r.x.connector(b.id), b.id); err != nil {
+		return err
+	}
+	for _, other := range r.buyers {
+		other.changes["sql"]++
+		other.ends++
+	}
+	return nil
+}

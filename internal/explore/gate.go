@@ -1,0 +1,107 @@
+package explore
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"sync/atomic"
+)
+
+// An effect is what a command can do to its server, as far as it is known
+// before it is sent.
+type effect int
+
+const (
+	writes effect = iota // or may take a lock
+	reads                // changes nothing, and waits for nobody
+	local                // the server's state is not touched: BEGIN
+)
+
+// An op is one command of one buyer, on its way to a server.
+type op struct {
+	buyer  int
+	server string // "sql", "redis", "redlock-1" ...
+	name   string // what it is without its values: the same in every run
+	text   string // with its values, for people
+	effect effect
+
+	// Set when it was run.
+	result  string
+	err     error
+	note    string
+	changed bool // it wrote something, or may have
+	ends    bool // it freed locks of the database
+
+	conn     *sqlConn   // of an SQL command
+	order    chan order // what the scheduler decides
+	blocked  bool       // SQLite: it was refused, and waits for the others
+	seenEnds int        // how many transactions of others had ended then
+}
+
+type order int
+
+const (
+	proceed order = iota
+	die           // its buyer has crashed
+)
+
+// errCrashed is what a crashed buyer's commands return.
+var errCrashed = errors.New("explore: this buyer has crashed")
+
+// errWouldBlock: SQLite refused a command that a busy time-out would have
+// waited with.
+var errWouldBlock = errors.New("explore: the database is locked by another buyer")
+
+// gates stops the commands of the run that is under way. Without one they
+// pass. It outlives runs, as the connections do.
+type gates struct {
+	current atomic.Pointer[run]
+	scripts *scripts
+	pubsub  *pubsub
+}
+
+type buyerKey struct{}
+
+// withBuyer says whose the commands under ctx are, where a connection does not.
+func withBuyer(ctx context.Context, id int) context.Context {
+	return context.WithValue(ctx, buyerKey{}, id)
+}
+
+// buyerOf returns owner, or where that is 0 the buyer that ctx names.
+func buyerOf(ctx context.Context, owner int) int {
+	if owner != 0 {
+		return owner
+	}
+	id, _ := ctx.Value(buyerKey{}).(int)
+	return id
+}
+
+// pass runs exec when the scheduler says so. exec fills in what o says of the
+// result.
+func (g *gates) pass(o *op, exec func() error) error {
+	r := g.current.Load()
+	if o.conn != nil && o.conn.dead.Load() {
+		return driver.ErrBadConn
+	}
+	if r == nil || r.free.Load() {
+		return exec()
+	}
+	if r.dead(o.buyer) {
+		return errCrashed
+	}
+	o.order = make(chan order, 1)
+	r.events <- event{arrived, o.buyer, o}
+	for {
+		if <-o.order == die {
+			return errCrashed
+		}
+		err := exec()
+		if errors.Is(err, errWouldBlock) && !r.free.Load() {
+			r.events <- event{refused, o.buyer, o}
+			continue
+		}
+		o.err = err
+		r.events <- event{finished, o.buyer, o}
+		return err
+	}
+}

@@ -1,0 +1,120 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// probePatience is how long a late buyer may take with nobody in its way.
+const probePatience = 2 * time.Second
+
+// judge says what a schedule proved, when its buyers are done. Holds is all
+// that is no violation.
+func (x *Explorer) judge(ctx context.Context, r *run, deadEnd bool) (verdict.Verdict, string, error) {
+	if err := x.drain(ctx, r); err != nil {
+		return "", "", err
+	}
+	b, err := x.read(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	e := audit.Evidence{Books: b.Report, Demand: int64(len(r.buyers)), MaxOverlap: 2}
+	recorded := map[int64]bool{}
+	ofBuyer := map[string]int64{}
+	for _, s := range b.sold {
+		recorded[s.id] = true
+		ofBuyer[s.purchaser]++
+	}
+	for _, buyer := range r.buyers {
+		outcome := purchase.OutcomeOf(buyer.err)
+		may := int64(1) // records that this buyer may have
+		switch {
+		case buyer.crashed, outcome == purchase.Unknown:
+			e.Unanswered++
+		case outcome == purchase.Sold:
+			if !recorded[buyer.receipt.ID] {
+				e.Lost++
+			}
+		case outcome == purchase.SoldOut:
+			e.SoldOut++
+			may = 0
+		case outcome == purchase.Busy:
+			e.Busy++
+			may = 0
+		case outcome == purchase.LockLost:
+			may = 0
+		default:
+			return "", "", fmt.Errorf("%w: buyer %d: %w", ErrHarness, buyer.id, buyer.err)
+		}
+		e.Untold += max(0, ofBuyer[buyerName(buyer.id)]-may)
+	}
+	v, why := audit.Judge(e)
+	switch {
+	case deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):
+		return verdict.Stalled, fmt.Sprintf("%d buyers wait for what nobody will do, and no lease is left that could run out", e.Busy), nil
+	case v == verdict.Leaked && b.Drift == 0 && e.Untold == 0:
+		return x.probe(ctx, v, why)
+	case v == verdict.Inconclusive || v == verdict.Stalled:
+		return verdict.Holds, why, nil // Stalled without a dead end: a buyer who gave up by itself
+	}
+	return v, why, nil
+}
+
+// probe lets a late buyer decide whether units that are left are for sale, or
+// have leaked: somebody was told sold out, which may have been true then.
+func (x *Explorer) probe(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
+	leases, err := x.leases(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	for _, l := range leases {
+		if err := l.server.admin.Del(ctx, l.key).Err(); err != nil {
+			return "", "", err
+		}
+	}
+	late := x.config.Strategy.New(x.deps(1))
+	ctx, cancel := context.WithTimeoutCause(withBuyer(ctx, 1), probePatience, purchase.ErrBusy)
+	defer cancel()
+	_, err = late.Buy(ctx, purchase.Order{Product: x.config.Product, Purchaser: "late-buyer", Amount: 1})
+	if c, ok := late.(interface{ Close() error }); ok {
+		_ = c.Close()
+	}
+	if ended := x.awaitEnd(); ended != nil {
+		return "", "", ended
+	}
+	switch {
+	case err == nil:
+		return verdict.Holds, "what was left could be sold", nil
+	case errors.Is(err, purchase.ErrSoldOut):
+		return v, why + "; so is every later one", nil
+	case errors.Is(err, purchase.ErrBusy):
+		return verdict.Stalled, why + "; a later one waits for ever", nil
+	}
+	return "", "", fmt.Errorf("%w: a late buyer: %w", ErrHarness, err)
+}
+
+// drain has the worker of a process that lives do what is left to do.
+func (x *Explorer) drain(ctx context.Context, r *run) error {
+	for _, b := range r.buyers {
+		worker, ok := b.strategy.(interface {
+			Drain(ctx context.Context, product string) error
+		})
+		if !ok {
+			return nil
+		}
+		if b.crashed || !r.cut {
+			continue
+		}
+		if err := worker.Drain(withBuyer(ctx, b.id), x.config.Product); err != nil {
+			return fmt.Errorf("%w: the worker: %w", ErrHarness, err)
+		}
+		return nil
+	}
+	return nil
+}

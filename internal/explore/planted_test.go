@@ -1,0 +1,184 @@
+package explore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// TestPlanted: copies of strategies with one mistake each. The explorer finds
+// it, and finds nothing in the same copy without the mistake.
+func TestPlanted(t *testing.T) {
+	redis := []lockstrategy.Need{lockstrategy.NeedsRedis}
+	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		for _, c := range []struct {
+			name   string
+			needs  []lockstrategy.Need
+			events []explore.Event
+			build  func(d lockstrategy.Deps, mistake bool) purchase.Strategy
+		}{
+			{"release before the commit", redis, nil, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+				return earlyRelease{d, lockstrategy.NewRedisLocker(d), mistake}
+			}},
+			{"no WHERE version", nil, nil, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+				return versioned{d, mistake}
+			}},
+			{"a fence compared with <=", redis, []explore.Event{forget}, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+				return counted{d, mistake}
+			}},
+		} {
+			for mistake, want := range map[bool]verdict.Verdict{true: verdict.Oversold, false: verdict.Holds} {
+				name := c.name
+				if !mistake {
+					name += ", put right"
+				}
+				t.Run(name, func(t *testing.T) {
+					entry := lockstrategy.Entry{Name: "planted", Needs: c.needs, New: func(d lockstrategy.Deps) purchase.Strategy {
+						return c.build(d, mistake)
+					}}
+					check(t, e, entry, expectation{"planted", c.events, want, bound(2)})
+				})
+			}
+		}
+	})
+}
+
+// earlyRelease frees a lock of Redis after the commit, or before it.
+type earlyRelease struct {
+	deps   lockstrategy.Deps
+	locker lockstrategy.Locker
+	early  bool
+}
+
+func (s earlyRelease) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	lease, err := s.locker.Lock(ctx, o.Product)
+	if err != nil {
+		return receipt, err
+	}
+	if !s.early {
+		defer lease.Release(context.WithoutCancel(ctx))
+	}
+	section := purchase.Section{DB: s.deps.DB, Strategy: "planted", Now: s.deps.Now}
+	p, err := product.ByName(s.deps.DB.WithContext(ctx), o.Product)
+	if err == nil {
+		err = purchase.Check(p, o)
+	}
+	if err != nil {
+		if s.early {
+			_ = lease.Release(ctx)
+		}
+		return receipt, err
+	}
+	err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) (err error) {
+		receipt, err = section.Write(ctx, tx, p, o, 0)
+		if s.early {
+			_ = lease.Release(ctx)
+		}
+		return err
+	})
+	return receipt, err
+}
+
+// versioned writes where the version is the one it read, or wherever.
+type versioned struct {
+	deps  lockstrategy.Deps
+	blind bool
+}
+
+func (s versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	for ctx.Err() == nil {
+		p, err := product.ByName(s.deps.DB.WithContext(ctx), o.Product)
+		if err == nil {
+			err = purchase.Check(p, o)
+		}
+		if err != nil {
+			return receipt, err
+		}
+		receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Left: p.Amount - 1, Strategy: "planted"}
+		wrote := false
+		err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+			update := tx.Where("id = ?", p.ID)
+			if !s.blind {
+				update = update.Where("version = ?", p.Version)
+			}
+			done := update.Model(&product.Product{}).Updates(map[string]any{"amount": receipt.Left, "version": p.Version + 1})
+			if wrote = done.RowsAffected == 1; !wrote || done.Error != nil {
+				return done.Error
+			}
+			return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+		})
+		if wrote || err != nil {
+			return receipt, err
+		}
+		s.deps.Pause(ctx, 0)
+	}
+	return receipt, purchase.ErrBusy
+}
+
+// counted draws its fencing token from a counter in Redis, which may be
+// forgotten: then two holders have the same one.
+type counted struct {
+	deps  lockstrategy.Deps
+	equal bool // lets a token pass that was seen before
+}
+
+func (s counted) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	for {
+		taken, err := s.deps.Redis.SetNX(ctx, "planted:lock", "1", time.Hour).Result()
+		if err != nil {
+			return receipt, err
+		}
+		if taken {
+			break
+		}
+		if s.deps.Pause(ctx, 0); ctx.Err() != nil {
+			return receipt, purchase.ErrBusy
+		}
+	}
+	defer s.deps.Redis.Del(context.WithoutCancel(ctx), "planted:lock")
+	token, err := s.deps.Redis.Incr(ctx, "planted:token").Result()
+	if err != nil {
+		return receipt, err
+	}
+	compare := "fence < ?"
+	if s.equal {
+		compare = "fence <= ?"
+	}
+	sealed := s.deps.DB.WithContext(ctx).Exec("UPDATE product SET fence = ? WHERE name = ? AND "+compare, token, o.Product, token)
+	if sealed.Error != nil {
+		return receipt, sealed.Error
+	}
+	if sealed.RowsAffected == 0 {
+		return receipt, purchase.ErrLockLost
+	}
+	p, err := product.ByName(s.deps.DB.WithContext(ctx), o.Product)
+	if err == nil {
+		err = purchase.Check(p, o)
+	}
+	if err != nil {
+		return receipt, err
+	}
+	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Left: p.Amount - 1, Strategy: "planted"}
+	err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		written, err := product.SetAmountFenced(tx, p.ID, receipt.Left, token)
+		if err == nil && !written {
+			err = purchase.ErrLockLost
+		}
+		if err != nil {
+			return err
+		}
+		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+	})
+	return receipt, err
+}

@@ -1,0 +1,76 @@
+package explore
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// columnWidth is of a buyer's column: two of them and the books fit a terminal
+// of 120.
+const columnWidth = 44
+
+// Text prints a witness: a column a buyer, one step a row, with the stock and
+// the records after it.
+func (w *Witness) Text(out io.Writer, buyers int) error {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.SeparateRows = false
+	t.SetStyle(style)
+	header := table.Row{"step"}
+	configs := []table.ColumnConfig{{Number: 1, Align: text.AlignRight}}
+	for i := range buyers {
+		header = append(header, fmt.Sprintf("buyer %d", i+1))
+		configs = append(configs, table.ColumnConfig{Number: i + 2, WidthMax: columnWidth, WidthMaxEnforcer: text.WrapSoft})
+	}
+	t.SetColumnConfigs(configs)
+	t.AppendHeader(append(header, "stock", "records"))
+	for i, s := range w.Steps {
+		row := table.Row{i + 1}
+		for b := range buyers {
+			cell := ""
+			if s.Buyer == b+1 || s.Buyer == 0 && b == 0 {
+				cell = s.line()
+			}
+			row = append(row, cell)
+		}
+		t.AppendRow(append(row, s.Stock, s.Records))
+	}
+	_, err := fmt.Fprintf(out, "%s\n%s: %s\n%s\n", t.Render(), w.Verdict, w.Why, w.told())
+	return err
+}
+
+// line is a step in one cell.
+func (s Step) line() string {
+	text := brief(s.Command)
+	if s.Server != "sql" && s.Server != "redis" && s.Server != "" {
+		text = s.Server + ": " + text
+	}
+	if s.Result != "" {
+		text += " -> " + s.Result
+	}
+	if s.Note != "" {
+		text += " (" + s.Note + ")"
+	}
+	return text
+}
+
+// brief leaves out of an INSERT the columns that say nothing here.
+func brief(command string) string {
+	if strings.HasPrefix(command, "INSERT INTO purchase_history") {
+		return "INSERT INTO purchase_history ..."
+	}
+	return command
+}
+
+func (w *Witness) told() string {
+	var all []string
+	for _, o := range w.Outcomes {
+		all = append(all, fmt.Sprintf("buyer %d: %s", o.Buyer, o.Told))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,484 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// ErrHarness: the exploration itself went wrong, and its result means nothing.
+var ErrHarness = errors.New("the explorer lost control of the run")
+
+// patience bounds the wait for what must come. It decides no step: when it is
+// over the run is a harness error.
+const patience = 30 * time.Second
+
+type eventKind int
+
+const (
+	arrived  eventKind = iota // an op stands at the gate
+	finished                  // it was run
+	refused                   // SQLite would have it wait
+	paused                    // a round of tries has ended
+	returned                  // Buy has
+)
+
+type event struct {
+	kind  eventKind
+	buyer int
+	op    *op
+}
+
+// A run is one schedule, from the first command to the last.
+type run struct {
+	x      *Explorer
+	events chan event // of more room than a run has events
+	buyers []*buyer   // buyer 1 is buyers[0]
+
+	free atomic.Bool // the schedule is over: let everything pass
+
+	mu      sync.Mutex
+	crashed map[int]bool
+
+	struck   map[string]int // events so far, by kind
+	owners   map[string]int // by server and key, see own
+	foreign  bool           // a buyer has freed another's lock
+	outcome  sync.WaitGroup // of the buyers' goroutines
+	woken    bool           // those who wait for a message have looked again by themselves
+	told     int            // messages, when the buyers inside were seen to wait
+	unblocks bool           // since then a command was sent that may end a wait in the database
+	owed     bool           // a named lock was freed, and somebody who waits will get it
+	cut      bool           // not all of its goroutines ended as they would have
+}
+
+// A buyer is one Buy.
+type buyer struct {
+	id       int
+	strategy purchase.Strategy
+	cancel   context.CancelCauseFunc
+
+	gate    []*op // stand there
+	flying  []*op // let go, and not answered
+	blocked bool  // flying waits for another buyer in the database
+	asked   int   // Redlock nodes, so far
+	alone   bool  // no more of them are asked along with those at the gate
+	inside  bool  // waits for another buyer in the process, or for a message
+
+	over    bool // Buy has returned
+	crashed bool
+	receipt purchase.Receipt
+	err     error
+
+	// Of polling: a round of tries that found nothing is not made again until
+	// somebody else has changed what it looked at.
+	changes map[string]int // by server: changes by others, so far
+	begun   map[string]int // the same when this round began
+	touched map[string]bool
+	resting bool
+	named   bool // holds a lock of GET_LOCK
+	steps   int  // so far
+	ends    int  // transactions of others that have ended
+}
+
+func (x *Explorer) start(ctx context.Context) *run {
+	r := &run{x: x, events: make(chan event, 4096), crashed: map[int]bool{}, struck: map[string]int{}, owners: map[string]int{}}
+	x.gates.pubsub.begin()
+	x.gates.current.Store(r)
+	strategies := x.build()
+	for i := range x.config.Buyers {
+		ctx, cancel := context.WithCancelCause(withBuyer(ctx, i+1))
+		b := &buyer{
+			id: i + 1, strategy: strategies[i], cancel: cancel,
+			changes: map[string]int{}, begun: map[string]int{}, touched: map[string]bool{},
+		}
+		r.buyers = append(r.buyers, b)
+		r.outcome.Add(1)
+		go r.buy(ctx, b) // and not outcome.Go: see quiet.go
+	}
+	return r
+}
+
+// buy runs in the buyer's goroutine. Its name marks the goroutine, see quiet.go.
+func (r *run) buy(ctx context.Context, b *buyer) {
+	defer r.outcome.Done()
+	defer b.cancel(nil)
+	if r.x.config.Shared {
+		// Who comes first to a lock in memory is a choice too.
+		o := &op{buyer: b.id, server: "process", name: "calls Buy", text: "calls Buy"}
+		b.err = r.x.gates.pass(o, func() error { o.changed = true; return ctx.Err() })
+	}
+	if b.err != nil {
+		r.events <- event{returned, b.id, nil}
+		return
+	}
+	b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.config.Product, Purchaser: buyerName(b.id), Amount: 1})
+	r.events <- event{returned, b.id, nil}
+}
+
+func buyerName(id int) string { return fmt.Sprintf("buyer-%d", id) }
+
+func (r *run) buyer(id int) (*buyer, error) {
+	if id < 1 || id > len(r.buyers) {
+		return nil, fmt.Errorf("%w: a command of no buyer: its context does not come from Buy; give each buyer an instance of its own", ErrHarness)
+	}
+	return r.buyers[id-1], nil
+}
+
+func (r *run) dead(id int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.crashed[id]
+}
+
+// pause is lockstrategy.Deps.Pause.
+func (r *run) pause(id int) {
+	if !r.free.Load() && !r.dead(id) {
+		r.events <- event{paused, id, nil}
+	}
+}
+
+// apply notes one event.
+func (r *run) apply(e event) error {
+	b, err := r.buyer(e.buyer)
+	if err != nil {
+		return err
+	}
+	switch e.kind {
+	case arrived:
+		b.gate = append(b.gate, e.op)
+		b.inside = false
+		if strings.HasPrefix(e.op.server, "redlock-") {
+			b.asked++
+		}
+	case refused:
+		e.op.blocked, e.op.seenEnds = true, b.ends
+		b.flying = without(b.flying, e.op)
+		b.gate = append(b.gate, e.op)
+	case finished:
+		if e.op.server != "sql" && r.x.gates.pubsub.count() != r.told { // who waits for the message is on its way
+			for _, other := range r.buyers {
+				other.inside = false
+			}
+		}
+		b.flying = without(b.flying, e.op)
+		r.namedLock(b, e.op)
+		r.own(e.op)
+		for _, other := range r.buyers {
+			if other == b {
+				continue
+			}
+			if e.op.changed || e.op.ends {
+				other.changes[e.op.server]++
+			}
+			if e.op.ends {
+				other.ends++
+			}
+		}
+	case paused:
+		b.resting = true
+	case returned:
+		b.over = true
+	}
+	return nil
+}
+
+// namedLock keeps account of GET_LOCK: the process list still shows who waits
+// for a while after the lock was granted.
+func (r *run) namedLock(b *buyer, o *op) {
+	switch {
+	case strings.Contains(o.name, "GET_LOCK("):
+		b.named = o.err == nil && strings.HasSuffix(o.result, "=1")
+		r.owed = r.owed && !b.named
+	case strings.Contains(o.name, "RELEASE_LOCK("):
+		r.freed(b)
+	}
+}
+
+func (r *run) freed(b *buyer) {
+	if !b.named {
+		return
+	}
+	b.named = false
+	for _, other := range r.buyers {
+		for _, o := range other.flying {
+			r.owed = r.owed || other != b && strings.Contains(o.name, "GET_LOCK(")
+		}
+	}
+}
+
+func without(ops []*op, o *op) []*op {
+	for i := range ops {
+		if ops[i] == o {
+			return append(ops[:i:i], ops[i+1:]...)
+		}
+	}
+	return ops
+}
+
+// settle returns when every buyer stands at its gate, waits, or is done.
+func (r *run) settle(ctx context.Context) error {
+	told := r.x.gates.pubsub.count()
+	for _, b := range r.buyers { // what may have ended is to be seen again
+		b.blocked = b.blocked && !r.unblocks
+		b.alone = false
+		b.inside = b.inside && r.told == told && !r.x.concurrent
+	}
+	r.unblocks, r.told = false, told
+	deadline := time.Now().Add(patience)
+	timer := r.x.timer
+	for tries := 0; ; tries++ {
+		if err := r.drain(); err != nil {
+			return err
+		}
+		if r.settled() && (!r.x.concurrent || r.still()) {
+			return nil
+		}
+		if tries > 0 { // nothing came at once: somebody may be waiting
+			if err := r.look(ctx); err != nil {
+				return err
+			}
+			if r.settled() && (!r.x.concurrent || r.still()) {
+				return nil
+			}
+		}
+		// The time is how long to sleep until the next look, no more.
+		timer.Reset(min(time.Duration(tries+1)*200*time.Microsecond, 2*time.Millisecond))
+		select {
+		case e := <-r.events:
+			timer.Stop()
+			if err := r.apply(e); err != nil {
+				return err
+			}
+			tries = -1
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: %s", ErrHarness, r.whoMoves())
+		}
+	}
+}
+
+func (r *run) drain() error {
+	for {
+		select {
+		case e := <-r.events:
+			if err := r.apply(e); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// settled: as far as the gates know.
+func (r *run) settled() bool {
+	for _, b := range r.buyers {
+		switch {
+		case len(b.flying) > 0 && !b.blocked:
+			return false
+		case !b.over && len(b.gate) > 0 && r.x.nodes > 0 && b.asked%r.x.nodes != 0 && !b.alone:
+			return false // the other nodes will be asked along with this one
+		case !b.over && len(b.gate) == 0 && len(b.flying) == 0 && !b.inside:
+			return false
+		}
+	}
+	return true
+}
+
+// still: no goroutine of a strategy can go on by itself, and nothing is on its
+// way to one.
+func (r *run) still() bool {
+	return standstill(&r.x.stacks) && r.x.gates.pubsub.quiet() && len(r.events) == 0
+}
+
+// look finds out of buyers that were not heard of whether they wait.
+func (r *run) look(ctx context.Context) error {
+	flying, silent := 0, false
+	for _, b := range r.buyers {
+		flying += len(b.flying)
+		silent = silent || !b.over && len(b.flying) == 0 && (len(b.gate) == 0 || r.x.nodes > 0)
+	}
+	if flying > 0 {
+		waiting, err := r.x.waiting(ctx)
+		if err != nil {
+			return err
+		}
+		if waiting == flying && !r.owed && len(r.events) == 0 {
+			for _, b := range r.buyers {
+				b.blocked = len(b.flying) > 0
+			}
+		}
+	}
+	if silent && r.still() {
+		for _, b := range r.buyers {
+			b.inside = !b.over && len(b.gate) == 0 && len(b.flying) == 0
+			b.alone = len(b.gate) > 0
+		}
+	}
+	return nil
+}
+
+// state says of each buyer where it is, for an error.
+func (r *run) state() string {
+	var all []string
+	for _, b := range r.buyers {
+		where := fmt.Sprintf("buyer %d: %d at the gate, %d on the way", b.id, len(b.gate), len(b.flying))
+		if b.inside {
+			where += ", waits"
+		}
+		if b.over {
+			where += fmt.Sprintf(", done (%v)", b.err)
+		}
+		all = append(all, where)
+	}
+	return strings.Join(all, "; ")
+}
+
+func (r *run) whoMoves() string {
+	text := "nobody knows what these do: "
+	for _, b := range r.buyers {
+		if len(b.flying) > 0 && !b.blocked {
+			text += fmt.Sprintf("buyer %d: %s; ", b.id, b.flying[0].text)
+		} else if !b.over && len(b.gate) == 0 && !b.blocked && !b.inside {
+			text += fmt.Sprintf("buyer %d, between two commands; ", b.id)
+		}
+	}
+	return text
+}
+
+// release lets one op go.
+func (r *run) release(o *op) error {
+	b, err := r.buyer(o.buyer)
+	if err != nil {
+		return err
+	}
+	if b.resting || len(b.touched) == 0 {
+		b.resting = false
+		b.begun, b.touched = maps.Clone(b.changes), map[string]bool{}
+	}
+	b.touched[o.server] = true
+	r.unblocks = r.unblocks || o.server == "sql" && o.effect == writes
+	b.steps++
+	b.gate = without(b.gate, o)
+	b.flying = append(b.flying, o)
+	o.blocked = false
+	o.order <- proceed
+	return nil
+}
+
+// runnable reports whether an op at the gate may be let go.
+func (b *buyer) runnable(o *op) bool {
+	if o.blocked && b.ends == o.seenEnds {
+		return false // the database would refuse it again
+	}
+	if !b.resting {
+		return true
+	}
+	for server := range b.touched {
+		if b.changes[server] != b.begun[server] {
+			return true
+		}
+	}
+	return false
+}
+
+// finish ends the run, however far it came, and waits for its goroutines.
+// deadEnd tells the buyers that their wait is over.
+func (r *run) finish(ctx context.Context, deadEnd bool) error {
+	r.free.Store(true)
+	for _, b := range r.buyers {
+		switch {
+		case deadEnd:
+			b.cancel(purchase.ErrBusy)
+		case !b.over:
+			b.cancel(errCut)
+		}
+		r.cut = r.cut || deadEnd || !b.over || b.crashed
+	}
+	for _, b := range r.buyers {
+		for _, o := range b.gate {
+			if b.crashed {
+				o.order <- die
+			} else {
+				o.order <- proceed
+			}
+		}
+		b.gate = nil
+		if len(b.flying) > 0 {
+			if err := r.x.kill(ctx, r.x.connector(b.id), b.id); err != nil {
+				return err
+			}
+		}
+	}
+	left := r.x.concurrent || r.x.gates.pubsub.used() // goroutines that outlive Buy
+	ended := make(chan struct{})
+	go func() { r.outcome.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		return fmt.Errorf("%w: a buyer does not come back", ErrHarness)
+	}
+	for i, b := range r.buyers {
+		if c, ok := b.strategy.(interface{ Close() error }); ok && (i == 0 || !r.x.config.Shared) {
+			_ = c.Close()
+		}
+	}
+	if left || r.cut {
+		if err := r.x.awaitEnd(); err != nil {
+			return err
+		}
+	}
+	r.x.gates.current.Store(nil)
+	return nil
+}
+
+// awaitEnd returns when no goroutine of a strategy is left: a command of one
+// would turn up in the next run.
+func (x *Explorer) awaitEnd() error {
+	for deadline := time.Now().Add(patience); !strategiesEnded(&x.stacks); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: a goroutine of the strategy does not end", ErrHarness)
+		}
+	}
+	return nil
+}
+
+// errCut ends buyers of a run that is not worth going on with.
+var errCut = errors.New("explore: the rest of this schedule is not needed")
+
+// deps are what the strategy of one buyer is built from; 0: of all buyers.
+func (x *Explorer) deps(id int) lockstrategy.Deps {
+	seat := x.seats[max(0, id-1)]
+	d := lockstrategy.Deps{
+		DB: seat.db, Now: func() time.Time { return time.Now().Add(time.Duration(x.clock.Load())) },
+		Settings: lockstrategy.Settings{Wait: forever, LeaseTTL: forever, Poll: 0},
+		Pause: func(ctx context.Context, _ time.Duration) {
+			if r := x.gates.current.Load(); r != nil {
+				r.pause(buyerOf(ctx, id))
+			}
+		},
+	}
+	if seat.redis != nil {
+		d.Redis = seat.redis
+	}
+	for _, node := range seat.redlock {
+		d.Redlock = append(d.Redlock, node)
+	}
+	return d
+}
+
+// forever is longer than any run: what runs out by the clock does so by an
+// event of the schedule.
+const forever = time.Hour

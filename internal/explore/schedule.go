@@ -1,0 +1,97 @@
+package explore
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// version is raised when an old replay line would mean something else.
+const version = 1
+
+// A Schedule is what a replay line says. It names no engine: where the
+// databases differ in what waits, a line of one may not fit the other.
+//
+//	v1:redis:b2:s1:1*3.2.expire.2*5.1
+type Schedule struct {
+	Strategy string
+	Buyers   int
+	Stock    int64
+	Shared   bool
+	Tokens   []string // one a step: "1", "1a" at the first Redlock node, "expire", "crash1", "forget", "forget-a"
+}
+
+func (s Schedule) head() string {
+	text := fmt.Sprintf("%s with %d buyers and stock %d", s.Strategy, s.Buyers, s.Stock)
+	if s.Shared {
+		text += " in one process"
+	}
+	return text
+}
+
+// String is the replay line.
+func (s Schedule) String() string {
+	var parts []string
+	for i := 0; i < len(s.Tokens); {
+		n := i
+		for n < len(s.Tokens) && s.Tokens[n] == s.Tokens[i] {
+			n++
+		}
+		part := s.Tokens[i]
+		if n-i > 1 {
+			part += "*" + strconv.Itoa(n-i)
+		}
+		parts = append(parts, part)
+		i = n
+	}
+	shared := ""
+	if s.Shared {
+		shared = ":shared"
+	}
+	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, shared, strings.Join(parts, "."))
+}
+
+var token = regexp.MustCompile(`^([1-9][a-z]?|expire|crash[1-9]|forget(-[a-z])?)(\*([1-9][0-9]{0,2}))?$`)
+
+// ParseSchedule reads a replay line.
+func ParseSchedule(line string) (s Schedule, err error) {
+	parts := strings.Split(strings.TrimSpace(line), ":")
+	if len(parts) < 2 || parts[0] != fmt.Sprintf("v%d", version) {
+		if len(parts) >= 5 && strings.HasPrefix(parts[0], "v") {
+			return s, fmt.Errorf("the replay line is of version %s; this is version v%d", parts[0], version)
+		}
+		return s, fmt.Errorf("%q is no replay line; one looks like v%d:none:b2:s1:1*2.2*5.1*3", line, version)
+	}
+	if len(parts) == 6 && parts[4] == "shared" {
+		s.Shared = true
+		parts = append(parts[:4:4], parts[5])
+	}
+	if len(parts) != 5 {
+		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(parts))
+	}
+	s.Strategy = parts[1]
+	buyers, ok1 := strings.CutPrefix(parts[2], "b")
+	stock, ok2 := strings.CutPrefix(parts[3], "s")
+	s.Buyers, err = strconv.Atoi(buyers)
+	if err == nil {
+		s.Stock, err = strconv.ParseInt(stock, 10, 64)
+	}
+	if err != nil || !ok1 || !ok2 {
+		return s, fmt.Errorf("%q is no replay line: it does not say b2 and s1", line)
+	}
+	for _, part := range strings.Split(parts[4], ".") {
+		m := token.FindStringSubmatch(part)
+		if m == nil {
+			return s, fmt.Errorf("%q is no replay line: %q is no step", line, part)
+		}
+		n := 1
+		if m[4] != "" {
+			n, _ = strconv.Atoi(m[4])
+		}
+		for range n {
+			s.Tokens = append(s.Tokens, m[1])
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,137 @@
+package explore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+)
+
+// books are what the database holds of the product.
+type books struct {
+	audit.Report
+	sold []sale
+}
+
+type sale struct {
+	id        int64
+	purchaser string
+}
+
+// restore puts the stock back and removes the records and every key that the
+// runs before have named.
+func (x *Explorer) restore(ctx context.Context) error {
+	if _, err := x.admin.ExecContext(ctx, "DELETE FROM purchase_history WHERE product_name = ?", x.config.Product); err != nil {
+		return fmt.Errorf("restore the records: %w", err)
+	}
+	_, err := x.admin.ExecContext(ctx, "UPDATE product SET amount = ?, stocked = ?, version = 0, fence = 0, last_entry = '0-0' WHERE name = ?",
+		x.config.Stock, x.config.Stock, x.config.Product)
+	if err != nil {
+		return fmt.Errorf("restore the stock: %w", err)
+	}
+	for _, s := range x.servers {
+		if err := s.clear(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear deletes what runs have named.
+func (s *redisServer) clear(ctx context.Context) error {
+	keys := s.keys.all()
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := s.admin.Del(ctx, keys...).Err(); err != nil {
+		return fmt.Errorf("restore %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// read takes the books in one statement, while nobody else moves.
+func (x *Explorer) read(ctx context.Context) (b books, err error) {
+	rows, err := x.admin.QueryContext(ctx, `SELECT p.amount, p.stocked, h.id, h.purchaser, h.amount
+		FROM product p LEFT JOIN purchase_history h ON h.product_name = p.name WHERE p.name = ? ORDER BY h.id`, x.config.Product)
+	if err != nil {
+		return b, fmt.Errorf("read the books: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, amount sql.NullInt64
+		var purchaser sql.NullString
+		if err := rows.Scan(&b.Leftover, &b.Stocked, &id, &purchaser, &amount); err != nil {
+			return b, fmt.Errorf("read the books: %w", err)
+		}
+		if id.Valid {
+			b.sold = append(b.sold, sale{id.Int64, purchaser.String})
+			b.Records++
+			b.UnitsSold += amount.Int64
+		}
+	}
+	b.Report = b.Sums()
+	return b, rows.Err()
+}
+
+// waiting is how many statements wait for a lock of the database.
+//
+// Two looks, the second of which is exact: the counter is cheap and tells when
+// to look, but a statement that was granted its lock is still counted until its
+// thread has woken. A transaction's own state is cleared by who grants.
+func (x *Explorer) waiting(ctx context.Context) (int, error) {
+	if !x.mysql {
+		return 0, nil // SQLite refuses, and the gate knows
+	}
+	var name string
+	var counted, named int
+	if err := x.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &counted); err != nil {
+		return 0, fmt.Errorf("see who waits: %w", err)
+	}
+	if x.named() {
+		err := x.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'").Scan(&named)
+		if err != nil {
+			return 0, fmt.Errorf("see who waits: %w", err)
+		}
+	}
+	if counted == 0 {
+		return named, nil
+	}
+	var kind, of, status string
+	if err := x.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
+		return 0, fmt.Errorf("see who waits: %w", err)
+	}
+	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION:")
+	return named + strings.Count(status, "\nLOCK WAIT "), nil
+}
+
+// kill ends a buyer's connections as the end of its process would, and returns
+// when the server has rolled back what they had open.
+func (x *Explorer) kill(ctx context.Context, from *sqlConnector, buyer int) error {
+	for _, c := range from.open(buyer) {
+		c.dead.Store(true)
+		if !x.mysql {
+			if err := c.Close(); err != nil {
+				return fmt.Errorf("crash: %w", err)
+			}
+			continue
+		}
+		_, _ = x.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.id)) // an error: it has gone already
+		for deadline := time.Now().Add(patience); ; {
+			var left int
+			err := x.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c.id).Scan(&left)
+			if err != nil {
+				return fmt.Errorf("crash: %w", err)
+			}
+			if left == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%w: the server does not end a connection", ErrHarness)
+			}
+		}
+	}
+	return nil
+}

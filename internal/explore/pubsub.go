@@ -20,6 +20,7 @@ type pubsub struct {
 	taps     map[*tap]struct{}
 	told     int // messages that Redis said it has sent, in this run
 	received int // of those, the ones that were read
+	moment   int // grows with each read, and each SUBSCRIBE
 }
 
 // tap is a connection that is looked at.
@@ -56,16 +57,16 @@ func (p *pubsub) begin() {
 }
 
 // quiet reports whether every message and every confirmation has reached who
-// waits for it.
-func (p *pubsub) quiet() bool {
+// waits for it. moment is another one whenever something has come since.
+func (p *pubsub) quiet() (quiet bool, moment int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for t := range p.taps {
 		if t.asked > 0 && (t.confirmed < t.asked || !t.reading) {
-			return false
+			return false, p.moment
 		}
 	}
-	return p.received >= p.told
+	return p.received >= p.told, p.moment
 }
 
 // count is how many messages were sent in this run.
@@ -124,6 +125,7 @@ func (t *tap) Write(b []byte) (int, error) {
 		_, _ = fmt.Sscanf(string(b), "*%d", &words)
 		t.all.mu.Lock()
 		t.asked += max(1, words-1)
+		t.all.moment++
 		t.all.mu.Unlock()
 	}
 	return t.Conn.Write(b)
@@ -139,6 +141,7 @@ func (t *tap) Read(b []byte) (int, error) {
 	defer t.all.mu.Unlock()
 	t.reading = false
 	if t.asked > 0 {
+		t.all.moment++
 		// A frame may come in two reads. The overlap is shorter than a frame, so
 		// none is counted twice.
 		seen := append(t.tail, b[:n]...)

@@ -298,9 +298,15 @@ func (r *run) settled() bool {
 }
 
 // still: no goroutine of a strategy can go on by itself, and nothing is on its
-// way to one.
+// way to one. Asked before and after the look at the goroutines: a message that is
+// through by the second time may have woken one that stood still in between.
 func (r *run) still() bool {
-	return standstill(&r.x.stacks) && r.x.gates.pubsub.quiet() && len(r.events) == 0
+	before, moment := r.x.gates.pubsub.quiet()
+	if !before || !standstill(&r.x.stacks) {
+		return false
+	}
+	after, later := r.x.gates.pubsub.quiet()
+	return after && later == moment && len(r.events) == 0
 }
 
 // look finds out of buyers that were not heard of whether they wait.

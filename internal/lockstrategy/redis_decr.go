@@ -10,7 +10,9 @@
 //              nobody can buy it (leaked). Redis forgets: step 1, A is admitted;
 //              step 2, the counter is gone; step 3, B copies the stock from the
 //              database, where A has not written yet, and is admitted too
-//              (oversold). A repeated Idempotency-Key whose first request is
+//              (oversold). Or the counter goes between SETNX and DECRBY, which
+//              then makes one below zero: sold out for ever (leaked;
+//              docs/witnesses/redis-decr-forget.md). A repeated Idempotency-Key whose first request is
 //              under way in another process may be told sold out.
 // Cost:        one round trip to Redis for a buyer who comes too late; an admitted
 //              one locks the row from its update to the commit.

@@ -34,7 +34,7 @@ func (m *MySQL) URL() string { return "mysql://shop:" + m.password + "@" + m.Add
 // as durable as it comes: a commit is on the disk when it returns.
 // ErrMissing when the machine has neither.
 func StartMySQL(g *Group) (*MySQL, error) {
-	path, err := program("apt-get install mariadb-server, or brew install mariadb", "mariadbd", "mysqld")
+	path, err := program(getMySQL, "mariadbd", "mysqld")
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +94,9 @@ func (m *MySQL) ping() error {
 	return db.PingContext(ctx)
 }
 
+// getMySQL is how to get what is missing.
+const getMySQL = "apt-get install mariadb-server, or brew install mariadb"
+
 // initialize makes dir's folders and an empty database in them. The installer
 // is a child like the server: it is a shell script that outlives a SIGKILL of
 // this process, and would make the folders again after the janitor.
@@ -102,11 +105,13 @@ func initialize(g *Group, server, dir string) error {
 		return err
 	}
 	args := append(commonArgs(dir), "--initialize-insecure") // MySQL 8.0 manual, 2.9.1
-	program := server
+	installer := server
 	if strings.HasSuffix(server, "mariadbd") {
-		program = filepath.Join(filepath.Dir(server), "mariadb-install-db")
-		if _, err := os.Stat(program); err != nil { // Debian: the server in sbin, this in bin
-			program = "mariadb-install-db"
+		installer = filepath.Join(filepath.Dir(server), "mariadb-install-db")
+		if _, err := os.Stat(installer); err != nil { // Debian: the server in sbin, this in bin
+			if installer, err = program(getMySQL, "mariadb-install-db"); err != nil {
+				return err
+			}
 		}
 		args = append(commonArgs(dir), "--auth-root-authentication-method=normal", "--skip-test-db")
 	}
@@ -115,15 +120,15 @@ func initialize(g *Group, server, dir string) error {
 		return err
 	}
 	defer log.Close() // the child has its own
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(installer, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	installer, err := g.Start(cmd)
+	child, err := g.Start(cmd)
 	if err != nil {
 		return err
 	}
-	<-installer.Done()
-	if installer.err != nil {
-		return fmt.Errorf("%s failed (%w); its last words: %s", installer.name, installer.err, lastWords(log.Name()))
+	<-child.Done()
+	if child.err != nil {
+		return fmt.Errorf("%s failed (%w); its last words: %s", child.name, child.err, lastWords(log.Name()))
 	}
 	return nil
 }

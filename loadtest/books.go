@@ -25,13 +25,7 @@ type Books interface {
 	Audit(ctx context.Context, product string) (audit.Report, error)
 	// Sales returns the product's records by their id. errNoHistory when the
 	// service does not show them.
-	Sales(ctx context.Context, product string) (map[int64]Sale, error)
-}
-
-// A Sale is what a rush looks at of a record.
-type Sale struct {
-	Purchaser string
-	Amount    int64
+	Sales(ctx context.Context, product string) (map[int64]audit.Sale, error)
 }
 
 // errNoHistory: the target has no purchase_history route. Lost sales can then
@@ -50,15 +44,15 @@ func (b DatabaseBooks) Audit(ctx context.Context, product string) (audit.Report,
 }
 
 // Sales is Books.Sales.
-func (b DatabaseBooks) Sales(ctx context.Context, product string) (map[int64]Sale, error) {
-	found := map[int64]Sale{}
+func (b DatabaseBooks) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
+	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {
 		records, err := purchase.Page(b.DB.WithContext(ctx), product, after, page)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range records {
-			found[r.ID] = Sale{r.Purchaser, r.Amount}
+			found[r.ID] = audit.Sale{Purchaser: r.Purchaser, Amount: r.Amount}
 			after = r.ID
 		}
 		if len(records) < page {
@@ -121,8 +115,8 @@ func (t Target) Audit(ctx context.Context, product string) (audit.Report, error)
 }
 
 // Sales is Books.Sales. It follows "next", however many records a page has.
-func (t Target) Sales(ctx context.Context, product string) (map[int64]Sale, error) {
-	found := map[int64]Sale{}
+func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
+	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {
 		path := fmt.Sprintf("/purchase_history?product=%s&after=%d&limit=%d", url.QueryEscape(product), after, page)
 		var answer struct {
@@ -141,7 +135,7 @@ func (t Target) Sales(ctx context.Context, product string) (map[int64]Sale, erro
 			return nil, err
 		}
 		for _, r := range answer.Records {
-			found[r.ID] = Sale{r.Purchaser, r.Amount}
+			found[r.ID] = audit.Sale{Purchaser: r.Purchaser, Amount: r.Amount}
 		}
 		if answer.Next == nil {
 			return found, nil

@@ -16,26 +16,19 @@ import (
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
+	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An answer is what one buyer got.
+// An answer is what one buyer got. Its times are the buyer's: from leaving the
+// gate to the last byte.
 type answer struct {
-	start, end time.Time    // as the buyer saw it: from leaving the gate to the last byte
-	inside     [2]time.Time // as the shop saw it, where it says so; else zero
-	outcome    purchase.Outcome
-	purchaser  string  // who asked, whatever the receipt says
-	receipt    receipt // of a sale
-	detail     string  // of anything that is no sale
+	audit.Answer
+	inside [2]time.Time // as the shop saw it, where it says so; else zero
+	detail string       // of anything that is no sale
 }
 
 func (a answer) saysWhen() bool { return !a.inside[0].IsZero() }
-
-type receipt struct {
-	ID        int64  `json:"id"`
-	Purchaser string `json:"purchaser"`
-	Amount    int64  `json:"amount"`
-}
 
 // crowd is a number of buyers that ask for one unit each.
 type crowd struct {
@@ -75,7 +68,7 @@ func (c crowd) rush(ctx context.Context, progress func(answered int)) []answer {
 			continue // never sent: the rush was interrupted at the start
 		}
 		a := readAnswer(r)
-		a.start = line.leftAt(a.purchaser) // the wait for the others is not the shop's
+		a.Start = line.leftAt(a.Purchaser) // the wait for the others is not the shop's
 		answers = append(answers, a)
 		progress(len(answers))
 	}
@@ -184,40 +177,50 @@ func (g *startGate) connect(baseURL string) {
 	_ = response.Body.Close()
 }
 
-// readAnswer maps a response to an outcome: by the problem's own word, or by
-// the status where the service has none. No response at all is Unknown: the
-// sale may have been made.
+// readAnswer maps a response to what the buyer was told. No response at all is
+// Unknown: the sale may have been made. r.URL says who asked, whatever the
+// receipt says.
 func readAnswer(r *vegeta.Result) answer {
-	a := answer{end: r.Timestamp.Add(r.Latency), inside: readSpan(r.Headers.Get(purchase.SpanHeader))}
+	a := answer{inside: readSpan(r.Headers.Get(purchase.SpanHeader))}
+	a.End = r.Timestamp.Add(r.Latency)
 	if u, err := url.Parse(r.URL); err == nil {
-		a.purchaser = u.Query().Get("purchaser")
+		a.Purchaser = u.Query().Get("purchaser")
+	}
+	if r.Code == 0 {
+		a.Outcome, a.detail = purchase.Unknown, r.Error
+		return a
+	}
+	a.Outcome, a.ID, a.detail = Told(int(r.Code), r.Body)
+	return a
+}
+
+// Told reads the answer to a buy of one unit: by the problem's own word, or by
+// the status where the service has none. id is that of a sale's record, detail
+// says what is not a sale.
+func Told(status int, body []byte) (outcome purchase.Outcome, id int64, detail string) {
+	if status == http.StatusOK {
+		var receipt struct {
+			ID     int64 `json:"id"`
+			Amount int64 `json:"amount"`
+		}
+		switch err := json.Unmarshal(body, &receipt); {
+		case err != nil:
+			return purchase.Failed, 0, "200 with a body that is no receipt: " + err.Error()
+		case receipt.ID <= 0:
+			return purchase.Failed, 0, "200 with a receipt that has no id"
+		case receipt.Amount > 1:
+			return purchase.Failed, 0, fmt.Sprintf("200 with a receipt for %d units, and 1 was asked for", receipt.Amount)
+		}
+		return purchase.Sold, receipt.ID, ""
 	}
 	var problem struct {
 		Outcome purchase.Outcome `json:"outcome"`
 		Detail  string           `json:"detail"`
 	}
-	switch {
-	case r.Code == 0:
-		a.outcome, a.detail = purchase.Unknown, r.Error
-		return a
-	case r.Code == http.StatusOK:
-		a.outcome = purchase.Sold
-		if err := json.Unmarshal(r.Body, &a.receipt); err != nil {
-			a.outcome, a.detail = purchase.Failed, "200 with a body that is no receipt: "+err.Error()
-		} else if a.receipt.ID <= 0 {
-			a.outcome, a.detail = purchase.Failed, "200 with a receipt that has no id"
-		} else if a.receipt.Amount > 1 {
-			a.outcome, a.detail = purchase.Failed, fmt.Sprintf("200 with a receipt for %d units, and 1 was asked for", a.receipt.Amount)
-		}
-		return a
+	if json.Unmarshal(body, &problem) != nil || !slices.Contains(purchase.Outcomes(), problem.Outcome) {
+		problem.Outcome = outcomeOfStatus(status)
 	}
-	if json.Unmarshal(r.Body, &problem) == nil && slices.Contains(purchase.Outcomes(), problem.Outcome) {
-		a.outcome = problem.Outcome
-	} else {
-		a.outcome = outcomeOfStatus(int(r.Code))
-	}
-	a.detail = fmt.Sprintf("%d %s", r.Code, cmp.Or(problem.Detail, http.StatusText(int(r.Code))))
-	return a
+	return problem.Outcome, 0, fmt.Sprintf("%d %s", status, cmp.Or(problem.Detail, http.StatusText(status)))
 }
 
 func outcomeOfStatus(code int) purchase.Outcome {
@@ -243,47 +246,35 @@ func readSpan(header string) (span [2]time.Time) {
 	return [2]time.Time{time.UnixMicro(called), time.UnixMicro(returned)}
 }
 
-// maxOverlap is the most buys that were under way at one moment of a sale: inside
-// the shop, if it says of each sale when it was there, else as the buyers saw it.
-// Buyers that crowd a shelf which is empty already prove nothing.
+// maxOverlap is audit.Overlap: inside the shop, if it says of each sale when it
+// was there, else as the buyers saw it.
 //
 // The buyers' sight flatters a crowd: whoever has sent and got no answer counts,
 // though the service may take one request at a time.
 func maxOverlap(answers []answer) int {
 	inside := slices.ContainsFunc(answers, answer.saysWhen) && !slices.ContainsFunc(answers, func(a answer) bool {
-		return a.outcome == purchase.Sold && !a.saysWhen()
+		return a.Outcome == purchase.Sold && !a.saysWhen()
 	})
-	type edge struct {
-		at    time.Time
-		delta int
-		sale  bool
+	if !inside {
+		return audit.Overlap(told(answers))
 	}
-	edges := make([]edge, 0, 2*len(answers))
+	var within []audit.Answer
 	for _, a := range answers {
-		start, end := a.start, a.end
-		if inside {
-			if !a.saysWhen() {
-				continue // refused at the door
-			}
-			start, end = a.inside[0], a.inside[1]
-		}
-		sale := a.outcome == purchase.Sold
-		edges = append(edges, edge{start, 1, sale}, edge{end, -1, sale})
-	}
-	slices.SortFunc(edges, func(a, b edge) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) // at a tie the end comes first
-	})
-	now, sales, most := 0, 0, 0
-	for _, e := range edges {
-		now += e.delta
-		if e.sale {
-			sales += e.delta
-		}
-		if sales > 0 {
-			most = max(most, now)
+		if a.saysWhen() { // else it was refused at the door
+			a.Start, a.End = a.inside[0], a.inside[1]
+			within = append(within, a.Answer)
 		}
 	}
-	return most
+	return audit.Overlap(within)
+}
+
+// told is the answers as the judge knows them.
+func told(answers []answer) []audit.Answer {
+	all := make([]audit.Answer, len(answers))
+	for i, a := range answers {
+		all[i] = a.Answer
+	}
+	return all
 }
 
 // percentile is the nearest-rank percentile of sorted latencies; 0 for none.

@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -62,6 +63,8 @@ type Result struct {
 	Verdict    verdict.Verdict `json:"verdict"`
 	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
 	Reason     string          `json:"reason"`  // of the verdict, in one sentence
+
+	Books audit.Report `json:"-"` // what it was judged by
 
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
@@ -113,13 +116,10 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	return result(c.Strategy, answers, books, lost, untold), nil
 }
 
-// compare holds answers against records. lost counts the receipts that have no
-// record of their own; untold the records whose buyer, of this rush, was told
-// something else than a sale, or has been given the receipt of another record.
-// Each asked for one unit: a record of more vouches for nothing.
-// An answer Unknown may have a record or not.
+// compare holds the answers against the records, or against their sums where
+// the service does not show them.
 func (c Config) compare(ctx context.Context, answers []answer, books audit.Report) (lost, untold int64, _ error) {
-	records, err := c.Books.Sales(ctx, c.Product)
+	sales, err := c.Books.Sales(ctx, c.Product)
 	if errors.Is(err, errNoHistory) {
 		lost, untold = inSum(answers, books)
 		return lost, untold, nil
@@ -127,28 +127,7 @@ func (c Config) compare(ctx context.Context, answers []answer, books audit.Repor
 	if err != nil {
 		return 0, 0, err
 	}
-	spare := map[string]int64{} // records that a buyer may have beside those of its receipts
-	for _, a := range answers {
-		switch a.outcome {
-		case purchase.Sold:
-			spare[a.purchaser] += 0
-			if records[a.receipt.ID] != (Sale{a.purchaser, 1}) {
-				lost++
-			}
-			delete(records, a.receipt.ID) // a record vouches for one receipt
-		case purchase.Unknown:
-			spare[a.purchaser]++
-		default:
-			spare[a.purchaser] += 0
-		}
-	}
-	for _, sale := range records {
-		if allowed, ours := spare[sale.Purchaser]; ours && allowed == 0 {
-			untold++
-		} else if ours {
-			spare[sale.Purchaser]--
-		}
-	}
+	lost, untold = audit.Compare(told(answers), sales)
 	return lost, untold, nil
 }
 
@@ -157,7 +136,7 @@ func (c Config) compare(ctx context.Context, answers []answer, books audit.Repor
 func inSum(answers []answer, books audit.Report) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {
-		switch a.outcome {
+		switch a.Outcome {
 		case purchase.Sold:
 			sold++
 		case purchase.Unknown:
@@ -170,7 +149,7 @@ func inSum(answers []answer, books audit.Report) (lost, untold int64) {
 // result turns answers and books into a row.
 func result(strategy string, answers []answer, books audit.Report, lost, untold int64) Result {
 	r := Result{
-		Strategy: strategy,
+		Strategy: strategy, Books: books,
 		Leftover: books.Leftover, Records: books.Records, UnitsSold: books.UnitsSold,
 		Oversold: books.Oversold, Drift: books.Drift, Duplicates: books.Duplicates, Lost: lost, Untold: untold,
 		MaxOverlap: maxOverlap(answers),
@@ -179,18 +158,18 @@ func result(strategy string, answers []answer, books audit.Report, lost, untold 
 	latencies := make([]time.Duration, 0, len(answers))
 	var start, end, lastSale time.Time
 	for _, a := range answers {
-		count[a.outcome]++
-		latencies = append(latencies, a.end.Sub(a.start))
-		if start.IsZero() || a.start.Before(start) {
-			start = a.start
+		count[a.Outcome]++
+		latencies = append(latencies, a.End.Sub(a.Start))
+		if start.IsZero() || a.Start.Before(start) {
+			start = a.Start
 		}
-		if a.end.After(end) {
-			end = a.end
+		if a.End.After(end) {
+			end = a.End
 		}
-		if a.outcome == purchase.Sold && a.end.After(lastSale) {
-			lastSale = a.end
+		if a.Outcome == purchase.Sold && a.End.After(lastSale) {
+			lastSale = a.End
 		}
-		if r.FirstError == "" && a.outcome != purchase.Sold && a.outcome != purchase.SoldOut {
+		if r.FirstError == "" && a.Outcome != purchase.Sold && a.Outcome != purchase.SoldOut {
 			r.FirstError = a.detail
 		}
 	}
@@ -200,12 +179,11 @@ func result(strategy string, answers []answer, books audit.Report, lost, untold 
 	r.P50MS, r.P99MS = milliseconds(percentile(latencies, 50)), milliseconds(percentile(latencies, 99))
 	r.DurationMS = milliseconds(end.Sub(start))
 	if took := lastSale.Sub(start).Seconds(); took > 0 {
-		r.PerSecond = milliseconds(time.Duration(float64(r.Sold) / took * float64(time.Millisecond)))
+		r.PerSecond = math.Round(float64(r.Sold)/took*1000) / 1000
 	}
-	r.Verdict, r.Reason = audit.Judge(audit.Evidence{
-		Books: books, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap,
-		Lost: lost, Untold: untold, SoldOut: r.SoldOut, Busy: r.Busy, Unanswered: r.Unknown + r.Failed,
-	})
+	e := audit.Evidence{Books: books, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold}
+	e.Count(told(answers))
+	r.Verdict, r.Reason = audit.Judge(e)
 	return r
 }
 

@@ -237,10 +237,7 @@ func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes
 			report.LeftOut = append(report.LeftOut, s.Name+" under "+string(f)+": "+why)
 			continue
 		}
-		result, err := loadtest.Run(c.Context(), loadtest.Config{
-			BaseURLs: stage.urls, Shelf: stage.target, Books: stage.books, Strategy: s.Name, Product: "verify", Stock: 100, Buyers: 200,
-			Timeout: rush.shops.settings.Wait + 30*time.Second, Progress: func(int) {},
-		})
+		result, err := loadtest.Run(c.Context(), verify.RushConfig(stage.urls, stage.target, stage.books, s.Name, rush.shops.settings.Wait))
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}

@@ -24,36 +24,20 @@ func (x *Explorer) judge(ctx context.Context, r *run, deadEnd bool) (verdict.Ver
 	if err != nil {
 		return "", "", err
 	}
-	e := audit.Evidence{Books: b.Report, Demand: int64(len(r.buyers)), MaxOverlap: 2}
-	recorded := map[int64]bool{}
-	ofBuyer := map[string]int64{}
-	for _, s := range b.sold {
-		recorded[s.id] = true
-		ofBuyer[s.purchaser]++
-	}
+	var answers []audit.Answer
 	for _, buyer := range r.buyers {
-		outcome := purchase.OutcomeOf(buyer.err)
-		may := int64(1) // records that this buyer may have
-		switch {
-		case buyer.crashed, outcome == purchase.Unknown:
-			e.Unanswered++
-		case outcome == purchase.Sold:
-			if !recorded[buyer.receipt.ID] {
-				e.Lost++
-			}
-		case outcome == purchase.SoldOut:
-			e.SoldOut++
-			may = 0
-		case outcome == purchase.Busy:
-			e.Busy++
-			may = 0
-		case outcome == purchase.LockLost:
-			may = 0
-		default:
+		a := audit.Answer{Purchaser: buyerName(buyer.id), Outcome: purchase.OutcomeOf(buyer.err), ID: buyer.receipt.ID}
+		if buyer.crashed { // whatever its code made of that
+			a.Outcome = purchase.Unknown
+		}
+		if a.Outcome == purchase.Failed {
 			return "", "", fmt.Errorf("%w: buyer %d: %w", ErrHarness, buyer.id, buyer.err)
 		}
-		e.Untold += max(0, ofBuyer[buyerName(buyer.id)]-may)
+		answers = append(answers, a)
 	}
+	e := audit.Evidence{Books: b.Report, Demand: int64(len(answers)), MaxOverlap: 2}
+	e.Lost, e.Untold = audit.Compare(answers, b.sales)
+	e.Count(answers)
 	v, why := audit.Judge(e)
 	switch {
 	case deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):

@@ -13,12 +13,7 @@ import (
 // books are what the database holds of the product.
 type books struct {
 	audit.Report
-	sold []sale
-}
-
-type sale struct {
-	id        int64
-	purchaser string
+	sales map[int64]audit.Sale
 }
 
 // restore puts the stock back and removes the records and every key that the
@@ -53,7 +48,8 @@ func (s *redisServer) clear(ctx context.Context) error {
 }
 
 // read takes the books in one statement, while nobody else moves.
-func (x *Explorer) read(ctx context.Context) (b books, err error) {
+func (x *Explorer) read(ctx context.Context) (books, error) {
+	b := books{sales: map[int64]audit.Sale{}}
 	rows, err := x.admin.QueryContext(ctx, `SELECT p.amount, p.stocked, h.id, h.purchaser, h.amount
 		FROM product p LEFT JOIN purchase_history h ON h.product_name = p.name WHERE p.name = ? ORDER BY h.id`, x.config.Product)
 	if err != nil {
@@ -67,7 +63,7 @@ func (x *Explorer) read(ctx context.Context) (b books, err error) {
 			return b, fmt.Errorf("read the books: %w", err)
 		}
 		if id.Valid {
-			b.sold = append(b.sold, sale{id.Int64, purchaser.String})
+			b.sales[id.Int64] = audit.Sale{Purchaser: purchaser.String, Amount: amount.Int64}
 			b.Records++
 			b.UnitsSold += amount.Int64
 		}

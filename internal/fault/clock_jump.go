@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,7 +37,7 @@ func clockJump() Fault {
 			}
 			s.struck("the lock server's clock jumps an hour ahead")
 			s.afterwards(func(context.Context) error { // what was written meanwhile would live for an hour
-				return join(node.clock.set(0), node.forget())
+				return errors.Join(node.clock.set(0), node.forget())
 			})
 			ahead, err := node.ahead(ctx)
 			if err != nil {

@@ -65,7 +65,7 @@ func (s *Scene) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	}
 	facts.Proof, err = f.Strike(ctx, s)
 	for _, undo := range slices.Backward(s.undo) {
-		err = join(err, undo(ctx))
+		err = errors.Join(err, undo(ctx))
 	}
 	s.undo = nil
 	var stalled *stalledError

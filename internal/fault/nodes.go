@@ -26,7 +26,7 @@ func (s *Scene) holdBarely(ctx context.Context) (how string, err error) {
 		for _, l := range spare {
 			errs = append(errs, l.mend())
 		}
-		return join(errs...)
+		return errors.Join(errs...)
 	}
 	err = s.hold(ctx, failpoint.Commit, s.Times.Wait/4)
 	if err := mend(); err != nil {

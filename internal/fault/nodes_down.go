@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,7 +25,7 @@ func nodesDown() Fault {
 				default: // it was not killed
 				}
 			}
-			return join(errs...)
+			return errors.Join(errs...)
 		})
 		for _, node := range few {
 			if err := node.Kill(); err != nil {

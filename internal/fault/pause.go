@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
@@ -26,7 +27,7 @@ func pause() Fault {
 			stopped = !s.A.alive(ctx, 100*time.Millisecond)
 		}
 		s.next(ctx, s.Times.reach())
-		if err := join(s.release(), s.A.thaw()); err != nil {
+		if err := errors.Join(s.release(), s.A.thaw()); err != nil {
 			return "", err
 		}
 		if !stopped {

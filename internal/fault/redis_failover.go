@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -66,7 +67,7 @@ func (s *Servers) replicate(ctx context.Context) (*link, error) {
 	primary := s.redis.client()
 	defer primary.Close()
 	// It would wait 5 s for other replicas to come.
-	if err := join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), c.ReplicaOf(ctx, host, port).Err()); err != nil {
+	if err := errors.Join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), c.ReplicaOf(ctx, host, port).Err()); err != nil {
 		return nil, err
 	}
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -106,7 +107,7 @@ func (r *redisNode) offset(ctx context.Context) (int64, error) {
 func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 	c := s.replica.client()
 	defer c.Close()
-	if err := join(s.redis.Kill(), c.ReplicaOf(ctx, "NO", "ONE").Err()); err != nil {
+	if err := errors.Join(s.redis.Kill(), c.ReplicaOf(ctx, "NO", "ONE").Err()); err != nil {
 		return err
 	}
 	for _, shop := range shops {

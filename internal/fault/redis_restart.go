@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -41,7 +42,7 @@ func redisRestart() Fault {
 }
 
 // forget kills the server and starts it again, empty.
-func (r *redisNode) forget() error { return join(r.Kill(), r.Start()) }
+func (r *redisNode) forget() error { return errors.Join(r.Kill(), r.Start()) }
 
 func (r *redisNode) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: r.Addr, DisableIdentity: true})

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -72,12 +71,17 @@ type Scene struct {
 
 // An Answer is what a buyer got.
 type Answer struct {
-	Purchaser string
-	Outcome   purchase.Outcome
-	ID        int64 // of the record, of a sale
-	Start     time.Time
-	End       time.Time
-	Detail    string
+	audit.Answer
+	Detail string // of anything that is no sale
+}
+
+// Told is the answers as the judge knows them.
+func Told(answers []Answer) []audit.Answer {
+	all := make([]audit.Answer, len(answers))
+	for i, a := range answers {
+		all[i] = a.Answer
+	}
+	return all
 }
 
 // holder is the buyer that a fault strikes.
@@ -91,8 +95,8 @@ func (s *Scene) open(ctx context.Context) error {
 	if err := shelf.Restock(ctx, s.Product, s.Stock); err != nil {
 		return fmt.Errorf("restock: %w", err)
 	}
-	for _, shop := range []*Shop{s.A, s.B} {
-		if a := s.buy(ctx, shop, "first-"+map[bool]string{true: "a", false: "b"}[shop == s.A]); a.Outcome != purchase.Sold {
+	for i, shop := range []*Shop{s.A, s.B} {
+		if a := s.buy(ctx, shop, fmt.Sprintf("first-%d", i)); a.Outcome != purchase.Sold {
 			return fmt.Errorf("before the fault a buyer was told %s: %s", a.Outcome, a.Detail)
 		}
 	}
@@ -103,7 +107,8 @@ func (s *Scene) open(ctx context.Context) error {
 func (s *Scene) buy(ctx context.Context, shop *Shop, purchaser string) Answer {
 	ctx, cancel := context.WithTimeout(ctx, s.Times.Wait+20*time.Second)
 	defer cancel()
-	a := Answer{Purchaser: purchaser, Start: time.Now()}
+	var a Answer
+	a.Purchaser, a.Start = purchaser, time.Now()
 	a.Outcome, a.ID, a.Detail = s.ask(ctx, shop, purchaser)
 	a.End = time.Now()
 	s.mu.Lock()
@@ -129,18 +134,7 @@ func (s *Scene) ask(ctx context.Context, shop *Shop, purchaser string) (purchase
 	if err != nil {
 		return purchase.Unknown, 0, err.Error()
 	}
-	var told struct {
-		ID      int64            `json:"id"`
-		Outcome purchase.Outcome `json:"outcome"`
-		Detail  string           `json:"detail"`
-	}
-	if err := json.Unmarshal(text, &told); err != nil {
-		return purchase.Failed, 0, fmt.Sprintf("%s with a body that is no JSON", response.Status)
-	}
-	if response.StatusCode == http.StatusOK {
-		return purchase.Sold, told.ID, ""
-	}
-	return told.Outcome, 0, fmt.Sprintf("%d %s", response.StatusCode, told.Detail)
+	return loadtest.Told(response.StatusCode, text)
 }
 
 // send is buy beside everything else.
@@ -265,5 +259,3 @@ func (s *Scene) restartA(ctx context.Context) error {
 	s.A = shop
 	return nil
 }
-
-func join(errs ...error) error { return errors.Join(errs...) }

@@ -51,12 +51,12 @@ type Overlap struct {
 	Second Holding `json:"second"`
 }
 
-// rushConfig is the crowd of `shop rush`.
-func rushConfig(urls []string, books loadtest.Books, strategy, product string, wait time.Duration) loadtest.Config {
+// RushConfig is the crowd of a rush: that of the tutorial, 200 buyers for 100
+// units.
+func RushConfig(urls []string, shelf loadtest.Target, books loadtest.Books, strategy string, wait time.Duration) loadtest.Config {
 	return loadtest.Config{
-		BaseURLs: urls, Shelf: loadtest.Target{BaseURL: urls[0], Client: httpClient()}, Books: books,
-		Strategy: strategy, Product: product, Stock: 100, Buyers: 200, Timeout: wait + 30*time.Second,
-		Progress: func(int) {},
+		BaseURLs: urls, Shelf: shelf, Books: books, Strategy: strategy, Product: "verify-" + strategy,
+		Stock: 100, Buyers: 200, Timeout: wait + 30*time.Second, Progress: func(int) {},
 	}
 }
 
@@ -81,29 +81,17 @@ func (c *Cell) settle() {
 func (c *Cell) rushed(r loadtest.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
 	c.Struck = fmt.Sprintf("%d buyers at once at %d processes, at most %d inside", r.Sold+r.SoldOut+r.Busy+r.LockLost+r.Unknown+r.Failed, processes, r.MaxOverlap)
-	c.Books = audit.Report{
-		Stocked: r.UnitsSold + r.Leftover - r.Drift, Leftover: r.Leftover, Records: r.Records,
-		UnitsSold: r.UnitsSold, Duplicates: r.Duplicates,
-	}.Sums()
+	c.Books = r.Books
 }
 
 // judge holds the answers against the records and the books. What happened
 // under the fault may have gone wrong for a buyer; what its buyers were told
 // must be true, and those who came when all was mended must be served.
-func (c *Cell) judge(f fault.Facts, sales map[int64]loadtest.Sale) {
+func (c *Cell) judge(f fault.Facts, sales map[int64]audit.Sale) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
-	lost, untold := compare(f.Answers, sales)
-	e := audit.Evidence{Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: overlap(f.Last), Lost: lost, Untold: untold}
-	for _, a := range f.Last {
-		switch a.Outcome {
-		case purchase.SoldOut:
-			e.SoldOut++
-		case purchase.Busy:
-			e.Busy++
-		case purchase.Unknown, purchase.Failed:
-			e.Unanswered++
-		}
-	}
+	e := audit.Evidence{Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(fault.Told(f.Answers))}
+	e.Lost, e.Untold = audit.Compare(fault.Told(f.Answers), sales)
+	e.Count(fault.Told(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)
 	sound := c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive
 	switch {
@@ -112,48 +100,6 @@ func (c *Cell) judge(f fault.Facts, sales map[int64]loadtest.Sale) {
 	case sound && f.Stalled != "":
 		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
 	}
-}
-
-// compare is how many receipts have no record of their own, and how many records
-// have a buyer who was told something else. Unknown may have a record or not.
-func compare(answers []fault.Answer, sales map[int64]loadtest.Sale) (lost, untold int64) {
-	left := map[string]int64{} // records by purchaser that no receipt has claimed
-	for _, sale := range sales {
-		left[sale.Purchaser] += sale.Amount
-	}
-	claimed := map[int64]bool{}
-	for _, a := range answers {
-		switch {
-		case a.Outcome == purchase.Sold && (claimed[a.ID] || sales[a.ID] != loadtest.Sale{Purchaser: a.Purchaser, Amount: 1}):
-			lost++
-		case a.Outcome == purchase.Sold, a.Outcome == purchase.Unknown && left[a.Purchaser] > 0:
-			claimed[a.ID] = true
-			left[a.Purchaser]--
-		}
-	}
-	for _, units := range left {
-		untold += max(0, units)
-	}
-	return lost, untold
-}
-
-// overlap is the most buys that were under way at once.
-func overlap(answers []fault.Answer) (most int) {
-	type edge struct {
-		at    time.Time
-		delta int
-	}
-	var edges []edge
-	for _, a := range answers {
-		edges = append(edges, edge{a.Start, 1}, edge{a.End, -1})
-	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), a.delta-b.delta) })
-	now := 0
-	for _, e := range edges {
-		now += e.delta
-		most = max(most, now)
-	}
-	return most
 }
 
 // look reads the history for what the books do not show: who held at once, and

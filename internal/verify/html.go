@@ -17,7 +17,7 @@ var page string
 // the evidence and who held the lock when.
 func (r Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"cell":   func(s string, f lockstrategy.Fault) *Cell { return r.find(s, f) },
+		"cell":   r.cell,
 		"class":  class,
 		"bars":   bars,
 		"height": func(b []bar) int { return 18 * len(b) },
@@ -34,13 +34,6 @@ func (r Report) HTML(w io.Writer) error {
 		Faults       []lockstrategy.Fault
 		Broken, Void int
 	}{r, strategies, faults, len(broken), len(void)})
-}
-
-func (r Report) find(strategy string, fault lockstrategy.Fault) *Cell {
-	if c, ok := r.cell(strategy, fault); ok {
-		return &c
-	}
-	return nil
 }
 
 // class is the colour of a cell.

@@ -50,8 +50,8 @@ func (r Report) JUnit(w io.Writer) error {
 	for _, s := range strategies {
 		suite := junitSuite{Name: s}
 		for _, f := range faults {
-			c, ok := r.cell(s, f)
-			if !ok {
+			c := r.cell(s, f)
+			if c == nil {
 				continue
 			}
 			one := junitCase{

@@ -32,7 +32,7 @@ func (r Report) Markdown(w io.Writer) error {
 		fmt.Fprintf(&b, "| `%s` |", s)
 		for _, f := range faults {
 			word := ""
-			if c, ok := r.cell(s, f); ok {
+			if c := r.cell(s, f); c != nil {
 				word = c.word()
 				if !c.OK {
 					word = "**" + word + "**"

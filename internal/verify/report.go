@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -13,8 +13,6 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/verdict"
 )
-
-func httpClient() *http.Client { return &http.Client{} }
 
 // A Report is what `shop verify --json` writes.
 type Report struct {
@@ -56,14 +54,13 @@ func (r Report) JSON(w io.Writer) error {
 	return out.Encode(r)
 }
 
-// cell finds one.
-func (r Report) cell(strategy string, fault lockstrategy.Fault) (Cell, bool) {
-	for _, c := range r.Cells {
-		if c.Strategy == strategy && c.Fault == fault {
-			return c, true
-		}
+// cell finds one; nil when there is none.
+func (r Report) cell(strategy string, fault lockstrategy.Fault) *Cell {
+	i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Strategy == strategy && c.Fault == fault })
+	if i < 0 {
+		return nil
 	}
-	return Cell{}, false
+	return &r.Cells[i]
 }
 
 // word is a cell in the matrix: its verdict, with a mark where it is not the one
@@ -97,8 +94,8 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		row := table.Row{s}
 		for _, f := range faults {
 			word := ""
-			if c, ok := r.cell(s, f); ok {
-				word = paint(c, colour)
+			if c := r.cell(s, f); c != nil {
+				word = paint(*c, colour)
 			}
 			row = append(row, word)
 		}

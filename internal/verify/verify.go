@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -224,7 +225,8 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	if j.name == lockstrategy.TwoProcesses {
 		urls = append(urls, l.pair.B.URL)
 	}
-	result, err := loadtest.Run(ctx, rushConfig(urls, l.servers.Books, j.strategy.Name, "verify-"+j.strategy.Name, l.times.Wait))
+	shelf := loadtest.Target{BaseURL: urls[0], Client: &http.Client{}}
+	result, err := loadtest.Run(ctx, RushConfig(urls, shelf, l.servers.Books, j.strategy.Name, l.times.Wait))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,101 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// An Answer is what one buyer, who asked for one unit, was told.
+type Answer struct {
+	Purchaser string
+	Outcome   purchase.Outcome
+	ID        int64     // of the record, of a sale
+	Start     time.Time // when the buy was under way, as far as it is known
+	End       time.Time
+}
+
+// A Sale is what a record says.
+type Sale struct {
+	Purchaser string
+	Amount    int64
+}
+
+// Compare holds answers against the records, by their ids. lost counts the
+// receipts that have no record of their own: a record vouches for one receipt,
+// of the buyer who asked, for one unit. untold counts the records whose buyer,
+// one of these, was told something else than a sale, or has been given the
+// receipt of another record. An answer Unknown may have a record or not.
+func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
+	claimed := map[int64]bool{}
+	spare := map[string]int64{} // records that a buyer may have beside those of its receipts
+	for _, a := range answers {
+		spare[a.Purchaser] += 0
+		switch a.Outcome {
+		case purchase.Sold:
+			if claimed[a.ID] || sales[a.ID] != (Sale{a.Purchaser, 1}) {
+				lost++
+			}
+			claimed[a.ID] = true
+		case purchase.Unknown:
+			spare[a.Purchaser]++
+		}
+	}
+	for id, sale := range sales {
+		allowed, asked := spare[sale.Purchaser]
+		switch {
+		case claimed[id] || !asked:
+		case allowed == 0:
+			untold++
+		default:
+			spare[sale.Purchaser]--
+		}
+	}
+	return lost, untold
+}
+
+// Overlap is the most buys that were under way at one moment of a sale, or of
+// what may have been one. Buyers that crowd a shelf which is empty already prove
+// nothing.
+func Overlap(answers []Answer) int {
+	type edge struct {
+		at    time.Time
+		delta int
+		sale  bool
+	}
+	edges := make([]edge, 0, 2*len(answers))
+	for _, a := range answers {
+		sale := a.Outcome == purchase.Sold || a.Outcome == purchase.Unknown
+		edges = append(edges, edge{a.Start, 1, sale}, edge{a.End, -1, sale})
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) // at a tie the end comes first
+	})
+	now, sales, most := 0, 0, 0
+	for _, e := range edges {
+		now += e.delta
+		if e.sale {
+			sales += e.delta
+		}
+		if sales > 0 {
+			most = max(most, now)
+		}
+	}
+	return most
+}
+
+// Count adds what buyers were told to the evidence.
+func (e *Evidence) Count(answers []Answer) {
+	for _, a := range answers {
+		switch a.Outcome {
+		case purchase.SoldOut:
+			e.SoldOut++
+		case purchase.Busy:
+			e.Busy++
+		case purchase.Unknown, purchase.Failed:
+			e.Unanswered++
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// TestCompare: a record vouches for one receipt, and for the buyer who asked;
+// and each record of a buyer of this crowd must have been told of.
+func TestCompare(t *testing.T) {
+	sold := func(asked string, id int64) Answer { return Answer{Purchaser: asked, Outcome: purchase.Sold, ID: id} }
+	told := func(asked string, outcome purchase.Outcome) Answer {
+		return Answer{Purchaser: asked, Outcome: outcome}
+	}
+	one := func(purchasers ...string) map[int64]Sale { // records 1, 2, ...
+		sales := map[int64]Sale{}
+		for i, who := range purchasers {
+			sales[int64(i+1)] = Sale{who, 1}
+		}
+		return sales
+	}
+	for _, test := range []struct {
+		name         string
+		sales        map[int64]Sale
+		answers      []Answer
+		lost, untold int64
+	}{
+		{"recorded", one("a"), []Answer{sold("a", 1)}, 0, 0},
+		{"one receipt for two", one("a"), []Answer{sold("a", 1), sold("a", 1)}, 1, 0},
+		{"another's receipt", one("a"), []Answer{sold("b", 1)}, 1, 0},
+		{"an id without record", one(), []Answer{sold("a", 2)}, 1, 0},
+		{"two units for one", map[int64]Sale{1: {"a", 2}}, []Answer{sold("a", 1)}, 1, 0},
+		{"sold twice, told once", one("a", "a"), []Answer{sold("a", 1)}, 0, 1},
+		{"told busy, and sold", one("a"), []Answer{told("a", purchase.Busy)}, 0, 1},
+		{"told sold out, and sold", one("a"), []Answer{told("a", purchase.SoldOut)}, 0, 1},
+		{"unknown, and sold", one("a"), []Answer{told("a", purchase.Unknown)}, 0, 0},
+		{"unknown, and sold twice", one("a", "a"), []Answer{told("a", purchase.Unknown)}, 0, 1},
+		{"unknown, and not sold", one(), []Answer{told("a", purchase.Unknown)}, 0, 0},
+		{"somebody else's record", one("z"), []Answer{told("a", purchase.SoldOut)}, 0, 0},
+	} {
+		if lost, untold := Compare(test.answers, test.sales); lost != test.lost || untold != test.untold {
+			t.Errorf("%s: lost %d, untold %d; want %d and %d", test.name, lost, untold, test.lost, test.untold)
+		}
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	buy := func(outcome purchase.Outcome, from, to int64) Answer {
+		return Answer{Outcome: outcome, Start: time.UnixMilli(from), End: time.UnixMilli(to)}
+	}
+	for _, c := range []struct {
+		name    string
+		answers []Answer
+		want    int
+	}{
+		{"none", nil, 0},
+		{"one", []Answer{buy(purchase.Sold, 0, 9)}, 1},
+		{"one after the other", []Answer{buy(purchase.Sold, 0, 5), buy(purchase.SoldOut, 5, 9)}, 1},
+		{"two at once", []Answer{buy(purchase.Sold, 0, 6), buy(purchase.SoldOut, 5, 9)}, 2},
+		{"never more than two", []Answer{buy(purchase.Sold, 0, 4), buy(purchase.Sold, 3, 7), buy(purchase.SoldOut, 6, 9)}, 2},
+		{"what may be a sale", []Answer{buy(purchase.Unknown, 0, 6), buy(purchase.SoldOut, 5, 9)}, 2},
+		{"a crowd before an empty shelf", []Answer{
+			buy(purchase.Sold, 0, 1), buy(purchase.SoldOut, 2, 9), buy(purchase.SoldOut, 2, 9),
+		}, 1},
+	} {
+		if got := Overlap(c.answers); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	var e Evidence
+	for _, outcome := range purchase.Outcomes() {
+		e.Count([]Answer{{Outcome: outcome}})
+	}
+	if e.SoldOut != 1 || e.Busy != 1 || e.Unanswered != 2 {
+		t.Errorf("%+v, want one sold out, one busy, two without an answer", e)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	sqlitedriver "github.com/glebarez/go-sqlite"
 	"github.com/glebarez/sqlite"
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/driver/mysql"
@@ -55,18 +56,26 @@ func (e *Engine) openSQLite(u *url.URL) (err error) {
 	}
 	// WAL lets readers read beside a writer; a second writer waits up to
 	// busy_timeout in SQLite's own back-off.
-	dsn := func(wait time.Duration, synchronous string) string {
-		return "file:" + u.EscapedPath() + "?_pragma=busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) +
-			")&_pragma=journal_mode(WAL)&_pragma=synchronous(" + synchronous + ")"
+	file := func(wait time.Duration, synchronous string) sqliteConnector {
+		return sqliteConnector{"file:" + u.EscapedPath() + "?_pragma=busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) +
+			")&_pragma=journal_mode(WAL)&_pragma=synchronous(" + synchronous + ")"}
 	}
-	file := func(wait time.Duration) gorm.Dialector { return sqlite.Open(dsn(wait, "NORMAL")) }
-	e.connector = sqliteConnector{dsn(0, "OFF")}
+	e.dialect = func(db *sql.DB) gorm.Dialector { return &sqlite.Dialector{Conn: db} }
+	e.stepwise = file(0, "OFF")
 	e.URLs.Conns = sqliteConns
-	if e.Admin, err = e.open(file(time.Minute), adminConns); err != nil {
+	if e.Admin, err = e.pool(file(time.Minute, "NORMAL"), adminConns); err != nil {
 		return err
 	}
-	e.DB, err = e.open(file(e.URLs.Wait), sqliteConns)
+	e.DB, err = e.pool(e.wrapped(file(e.URLs.Wait, "NORMAL")), sqliteConns)
 	return err
+}
+
+// wrapped is what the buyers' pool connects with.
+func (e *Engine) wrapped(c driver.Connector) driver.Connector {
+	if e.URLs.WrapDB == nil {
+		return c
+	}
+	return e.URLs.WrapDB(c)
 }
 
 func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
@@ -74,11 +83,14 @@ func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
 	if err != nil {
 		return err
 	}
-	admin, err := mysqlPool(c, nil)
+	e.dialect = func(db *sql.DB) gorm.Dialector {
+		return mysql.New(mysql.Config{Conn: db, SkipInitializeWithVersion: true})
+	}
+	admin, err := mysqldriver.NewConnector(c.Clone())
 	if err != nil {
 		return err
 	}
-	if e.Admin, err = e.open(admin, adminConns); err != nil {
+	if e.Admin, err = e.pool(admin, adminConns); err != nil {
 		return err
 	}
 	var setting struct{ Value string }
@@ -95,14 +107,12 @@ func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
 	c.WriteTimeout = 10 * time.Second
 	// The buyer gives up first; this frees the server's side of the wait.
 	c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(e.URLs.Wait/time.Second) + 1)
-	if e.connector, err = mysqldriver.NewConnector(c.Clone()); err != nil {
-		return err
-	}
-	buyers, err := mysqlPool(c, e.URLs.WrapDB)
+	buyers, err := mysqldriver.NewConnector(c)
 	if err != nil {
 		return err
 	}
-	e.DB, err = e.open(buyers, e.URLs.Conns)
+	e.stepwise = buyers
+	e.DB, err = e.pool(e.wrapped(buyers), e.URLs.Conns)
 	return err
 }
 
@@ -139,20 +149,22 @@ func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	return c, nil
 }
 
-func mysqlPool(c *mysqldriver.Config, wrap func(driver.Connector) driver.Connector) (gorm.Dialector, error) {
-	connector, err := mysqldriver.NewConnector(c.Clone())
-	if err != nil {
-		return nil, err
-	}
-	if wrap != nil {
-		connector = wrap(connector)
-	}
-	return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true}), nil
+// OpenWrapped opens one more pool for buyers, whose connections are made through
+// wrap. It is closed with the engine.
+//
+// On SQLite its connections do not wait for a lock: they get SQLITE_BUSY, and
+// wrap decides when to try again. Nor do they wait for the disk.
+func (e *Engine) OpenWrapped(wrap func(driver.Connector) driver.Connector, conns int) (*gorm.DB, error) {
+	return e.pool(wrap(e.stepwise), conns)
 }
 
-// open makes a pool that is closed with the engine.
-func (e *Engine) open(dialector gorm.Dialector, conns int) (*gorm.DB, error) {
-	db, err := gorm.Open(dialector, &gorm.Config{
+// pool opens a pool that is closed with the engine.
+func (e *Engine) pool(c driver.Connector, conns int) (*gorm.DB, error) {
+	pool := sql.OpenDB(c)
+	e.onClose(pool.Close)
+	pool.SetMaxOpenConns(conns)
+	pool.SetMaxIdleConns(conns) // a closed connection costs the next buyer a handshake
+	db, err := gorm.Open(e.dialect(pool), &gorm.Config{
 		SkipDefaultTransaction: true,           // a strategy opens its own, or means not to
 		Logger:                 logger.Discard, // every error is returned
 		DisableAutomaticPing:   true,           // ping is the first to ask
@@ -160,12 +172,11 @@ func (e *Engine) open(dialector gorm.Dialector, conns int) (*gorm.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the database does not answer: %w", err)
 	}
-	pool, err := db.DB()
-	if err != nil {
-		return nil, err
-	}
-	e.onClose(pool.Close)
-	pool.SetMaxOpenConns(conns)
-	pool.SetMaxIdleConns(conns) // a closed connection costs the next buyer a handshake
 	return db, nil
 }
+
+// sqliteConnector makes connections to one file.
+type sqliteConnector struct{ dsn string }
+
+func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) { return c.Driver().Open(c.dsn) }
+func (c sqliteConnector) Driver() driver.Driver                        { return &sqlitedriver.Driver{} }

@@ -55,7 +55,7 @@ type Config struct {
 	Wait  time.Duration // how long a buyer waits; the database gives up a row lock just after
 	Conns int           // connections to the database, at most
 
-	// WrapDB goes around the driver of the buyers' pool on MySQL; nil for none.
+	// WrapDB goes around the driver of the buyers' pool; nil for none.
 	WrapDB func(driver.Connector) driver.Connector
 }
 
@@ -75,7 +75,8 @@ type Engine struct {
 	// Warnings are what works and is better otherwise, a line each.
 	Warnings []string
 
-	connector driver.Connector // of the buyers' pool, see OpenWrapped
+	dialect  func(*sql.DB) gorm.Dialector // the database's
+	stepwise driver.Connector             // see OpenWrapped
 
 	absent  func() map[string]string // see Absent
 	closers []func() error           // run last first

@@ -3,11 +3,12 @@ package failpoint
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"strings"
 )
 
-// A connection is what this project's drivers offer. One that lacks a part of
-// it is a mistake in the wiring, seen at the first connection.
+// A connection is what MySQL's driver offers. SQLite's lacks a part of it; the
+// faults are for servers.
 type connection interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -33,7 +34,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return conn{inner.(connection), c.set}, nil
+	whole, ok := inner.(connection)
+	if !ok {
+		return nil, errors.Join(errors.New("failpoints are for MySQL and MariaDB"), inner.Close())
+	}
+	return conn{whole, c.set}, nil
 }
 
 // conn stops a buyer after its read of the product and before its record.

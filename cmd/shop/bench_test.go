@@ -24,6 +24,7 @@ import (
 	"github.com/bsm/redislock"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -313,7 +314,7 @@ func BenchmarkMemory(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			base := strings.TrimPrefix(strings.TrimSpace(line), listening)
+			base := strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 			hold := e.DB.Begin()
 			if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
 				b.Fatal(err)

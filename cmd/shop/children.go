@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -35,44 +30,12 @@ func (s *stage) serveChildren(ctx context.Context, e *engine.Engine, f shopFlags
 			"--poll", f.settings.Poll.String())
 		child.Env = append(os.Environ(), childEnvironment(e.URLs)...)
 		child.Stderr = os.Stderr
-		url, process, err := startShop(ctx, group, child)
+		shop, err := localserver.StartShop(ctx, group, child, nil)
 		if err != nil {
 			return err
 		}
-		s.closers = append(s.closers, func() error { return process.Stop(shutdownPatience + time.Second) })
-		s.at(url, "")
+		s.closers = append(s.closers, func() error { return shop.Stop(shutdownPatience + time.Second) })
+		s.at(shop.URL, "")
 	}
 	return nil
-}
-
-// startShop starts the child and waits for the line that says where it serves.
-func startShop(ctx context.Context, group *localserver.Group, child *exec.Cmd) (url string, _ *localserver.Process, _ error) {
-	out, in, err := os.Pipe()
-	if err != nil {
-		return "", nil, err
-	}
-	child.Stdout = in
-	process, err := group.Start(child)
-	if err := errors.Join(err, in.Close()); err != nil {
-		return "", nil, errors.Join(err, out.Close())
-	}
-	line := make(chan string, 1)
-	go func() {
-		defer out.Close()
-		first, _ := bufio.NewReader(out).ReadString('\n') // "" when the child ended without one
-		line <- first
-		_, _ = io.Copy(io.Discard, out)
-	}()
-	select {
-	case first := <-line:
-		url, ok := strings.CutPrefix(strings.TrimSpace(first), listening)
-		if !ok {
-			return "", nil, fmt.Errorf("a shop process did not start: %q", first)
-		}
-		return url, process, nil
-	case <-time.After(time.Minute):
-		return "", nil, errors.New("a shop process did not serve within a minute")
-	case <-ctx.Done():
-		return "", nil, ctx.Err()
-	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/localserver"
 )
 
 // shutdownPatience is how long running buys may take to finish.
@@ -22,10 +23,6 @@ const shutdownPatience = 10 * time.Second
 
 // errUnfinished: the shop has cut off buyers, which is no clean end.
 var errUnfinished = errors.New("some buys did not finish")
-
-// listening is the one line on stdout that says where the shop serves; `shop
-// rush --processes` reads it from its children.
-const listening = "listening on "
 
 func serveCommand() *cobra.Command {
 	var (
@@ -104,7 +101,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	defer s.work(context.WithoutCancel(ctx))() // until the last buy has ended
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
-	fmt.Fprintf(stdout, "%shttp://%s\n", listening, l.Addr())
+	fmt.Fprintf(stdout, "%shttp://%s\n", localserver.Listening, l.Addr())
 	if s.flags.failpoints != nil {
 		go s.flags.failpoints.Obey(os.Stdin)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -54,7 +55,7 @@ func TestGracefulShutdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := strings.TrimPrefix(strings.TrimSpace(line), listening)
+	base := strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 
 	bought, letGo := heldUpBuy(t, e, base)
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/localserver"
 )
 
 // patience bounds every step of a test that must come soon.
@@ -53,7 +54,7 @@ func startServe(t *testing.T, args ...string) (url string) {
 		t.Fatalf("shop serve said nothing: %s", log.String())
 	}
 	go io.Copy(io.Discard, out)
-	return strings.TrimPrefix(strings.TrimSpace(line), listening)
+	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 }
 
 // syncBuffer is a buffer that a server writes and a test reads.

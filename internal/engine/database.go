@@ -179,4 +179,5 @@ func (e *Engine) pool(c driver.Connector, conns int) (*gorm.DB, error) {
 type sqliteConnector struct{ dsn string }
 
 func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) { return c.Driver().Open(c.dsn) }
-func (c sqliteConnector) Driver() driver.Driver                        { return &sqlitedriver.Driver{} }
+
+func (c sqliteConnector) Driver() driver.Driver { return &sqlitedriver.Driver{} }

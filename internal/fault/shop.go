@@ -1,10 +1,8 @@
 package fault
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,11 +22,9 @@ import (
 )
 
 // A Launch makes the command of a shop that is told its servers by its
-// environment, has its failpoints on, and says on stdout where it serves.
+// environment, has its failpoints on, and tells on stdout where it serves and
+// then its history.
 type Launch func(Times) *exec.Cmd
-
-// Listening begins that line.
-const Listening = "listening on "
 
 // A Shop is one process behind a link of its own to each lock server.
 type Shop struct {
@@ -61,33 +57,15 @@ func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, nee
 	}
 	defer ordersOut.Close() // the child has its own
 	shop.orders = orders
-	out, in, err := os.Pipe()
+	cmd := launch(times)
+	cmd.Env = append(append(os.Environ(), cmd.Env...), env...)
+	cmd.Stdin = ordersOut
+	child, err := localserver.StartShop(ctx, s.group, cmd, shop.hear)
 	if err != nil {
 		return nil, err
 	}
-	cmd := launch(times)
-	cmd.Env = append(append(os.Environ(), cmd.Env...), env...)
-	cmd.Stdin, cmd.Stdout = ordersOut, in
-	shop.process, err = s.group.Start(cmd)
-	_ = in.Close() // the child has its own
-	if err != nil {
-		return nil, errors.Join(err, out.Close())
-	}
-	first := make(chan string, 1)
-	go shop.listen(out, first)
-	select {
-	case line := <-first:
-		address, ok := strings.CutPrefix(strings.TrimSpace(line), Listening)
-		if !ok {
-			return nil, fmt.Errorf("a shop process did not start: %q", line)
-		}
-		shop.URL = address
-		return shop, nil
-	case <-time.After(time.Minute):
-		return nil, errors.New("a shop process did not serve within a minute")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	shop.URL, shop.process = child.URL, child.Process
+	return shop, nil
 }
 
 // connect makes the links, and returns the environment that leads the shop to
@@ -138,23 +116,13 @@ func (h *Shop) links() []*link {
 	return all
 }
 
-// listen reads what the shop tells until it has ended.
-func (h *Shop) listen(out *os.File, first chan<- string) {
-	defer out.Close()
-	lines := bufio.NewReader(out)
-	line, _ := lines.ReadString('\n') // "" when the child ended without one
-	first <- line
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		var e history.Event
-		h.mu.Lock()
-		if json.Unmarshal(line, &e) == nil && h.log != nil {
-			h.log.Add(e)
-		}
-		h.mu.Unlock()
+// hear passes on what the shop tells.
+func (h *Shop) hear(line []byte) {
+	var e history.Event
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if json.Unmarshal(line, &e) == nil && h.log != nil {
+		h.log.Add(e)
 	}
 }
 

@@ -4,22 +4,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
 )
 
-// Etcd is a running etcd cluster of one member.
-type Etcd struct {
-	*Process
-	Addr string // host:port, the form that --etcd takes
-
-	group   *Group
-	command []string
-	logFile string
-}
+// Etcd is a running etcd cluster of one member. Its Addr is the form that --etcd
+// takes. Started again after it was killed, it has its data; its leases begin
+// their time anew.
+type Etcd struct{ Server }
 
 // URL is the other form that --etcd takes.
 func (e *Etcd) URL() string { return "http://" + e.Addr }
@@ -43,9 +36,8 @@ func StartEtcd(g *Group) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Etcd{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(dir, "etcd.log"),
-	}
+	e := &Etcd{newServer(g, "etcd", dir, port)}
+	e.probe = e.ping
 	peer := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(peerPort))
 	e.command = []string{
 		path, "--name", "shop", "--data-dir", filepath.Join(dir, "data"), "--log-level", "error",
@@ -54,22 +46,6 @@ func StartEtcd(g *Group) (*Etcd, error) {
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "shop=" + peer,
 	}
 	return e, e.Start()
-}
-
-// Start starts the server again after it was killed: with its data, on the
-// same port. Its leases begin their time anew.
-func (e *Etcd) Start() (err error) {
-	log, err := os.OpenFile(e.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close() // the child has its own
-	cmd := exec.Command(e.command[0], e.command[1:]...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if e.Process, err = e.group.Start(cmd); err != nil {
-		return err
-	}
-	return e.ready("etcd", e.logFile, time.Minute, e.ping)
 }
 
 // ping: /health is 200 once the member has a leader and can read.

@@ -19,7 +19,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -196,56 +195,6 @@ func (p *Process) Stop(patience time.Duration) error {
 	}
 }
 
-// ready polls probe until it succeeds, the process ends or patience is over.
-func (p *Process) ready(name, logFile string, patience time.Duration, probe func() error) error {
-	deadline := time.After(patience)
-	for {
-		err := probe()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-p.done:
-			words := lastWords(logFile)
-			err := fmt.Errorf("%s ended while starting (%v); its last words: %s", name, p.err, words)
-			if strings.Contains(strings.ToLower(words), "address already in use") {
-				err = fmt.Errorf("%w: %w", errPortTaken, err)
-			}
-			return err
-		case <-deadline:
-			return fmt.Errorf("%s did not answer within %s: %w; its last words: %s", name, patience, err, lastWords(logFile))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// lastWords returns why a log's writer ended, in one line: its last three
-// errors, or its last three lines when it does not call anything an error. It
-// does not name the log, which goes with the group.
-func lastWords(file string) string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "none"
-	}
-	said, _, _ := strings.Cut(string(text), "Examine the logs in") // mariadb-install-db's advice, 25 lines
-	var lines, failures []string
-	for line := range strings.Lines(said) {
-		line = strings.Join(strings.Fields(line), " ")
-		switch {
-		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // no reason
-		case strings.Contains(line, "ERROR"), strings.Contains(line, "Exception:"): // the latter is ZooKeeper's reason
-			failures = append(failures, line)
-		default:
-			lines = append(lines, line)
-		}
-	}
-	if len(failures) > 0 {
-		lines = failures
-	}
-	words := strings.Join(lines[max(0, len(lines)-3):], "; ")
-	return words[max(0, len(words)-600):]
-}
-
 // program finds the first of names in PATH or the folders where Debian keeps
 // servers. ErrMissing, with how to get it, when there is none.
 func program(install string, names ...string) (string, error) {
@@ -260,32 +209,4 @@ func program(install string, names ...string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s: %w; get it with: %s", strings.Join(names, " or "), ErrMissing, install)
-}
-
-// errPortTaken: another process was faster than the server.
-var errPortTaken = errors.New("the port that was free is taken")
-
-// onFreePort starts a server on a port that is free now. Another process may
-// take it before the server does, and then it is tried with another port.
-func onFreePort[Server any](start func(port int) (Server, error)) (Server, error) {
-	for tries := 1; ; tries++ {
-		port, err := freePort()
-		if err != nil {
-			var none Server
-			return none, err
-		}
-		server, err := start(port)
-		if tries == 3 || !errors.Is(err, errPortTaken) {
-			return server, err
-		}
-	}
-}
-
-// freePort asks the kernel for a loopback port.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

@@ -65,13 +65,11 @@ func TestStop(t *testing.T) {
 // TestFailedStart: a server that ends at once is an error with its last words.
 func TestFailedStart(t *testing.T) {
 	g := newGroup(t)
-	p, err := g.Start(exec.Command("sh", "-c", "exit 3"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = p.ready("thing", "/nonexistent", 10*time.Second, func() error { return errors.New("not yet") })
-	if err == nil || !strings.Contains(err.Error(), "thing ended while starting") {
-		t.Errorf("%v, want that it ended", err)
+	s := newServer(g, "thing", t.TempDir(), 0)
+	s.command = []string{"sh", "-c", "echo no more room; exit 3"}
+	s.probe = func() error { return errors.New("not yet") }
+	if err := s.Start(); err == nil || !strings.Contains(err.Error(), "thing ended while starting") || !strings.Contains(err.Error(), "no more room") {
+		t.Errorf("%v, want that it ended, and its words", err)
 	}
 }
 
@@ -92,8 +90,9 @@ func TestPortTaken(t *testing.T) {
 		if ports = append(ports, port); len(ports) == 1 {
 			port, _ = strconv.Atoi(taken)
 		}
-		r := &Redis{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(t.TempDir(), "log")}
-		r.command = []string{first.command[0], "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--logfile", r.logFile}
+		r := &Redis{newServer(g, "redis-server", t.TempDir(), port)}
+		r.probe = r.ping
+		r.command = []string{first.command[0], "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", ""}
 		return r, r.Start()
 	})
 	if err != nil || len(ports) != 2 || second.Addr == first.Addr {

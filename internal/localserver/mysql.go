@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,15 +15,11 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the probe speaks its protocol
 )
 
-// MySQL is a running mariadbd or mysqld with an empty database "shop".
+// MySQL is a running mariadbd or mysqld with an empty database "shop". Started
+// again after it was killed, it has its data.
 type MySQL struct {
-	*Process
-	Addr string // host:port
-
+	Server
 	password string
-	group    *Group
-	command  []string
-	logFile  string
 }
 
 // URL is the form that --db takes.
@@ -51,25 +46,14 @@ func StartMySQL(g *Group) (*MySQL, error) {
 		return nil, err
 	}
 	return onFreePort(func(port int) (*MySQL, error) {
-		m := &MySQL{
-			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), password: password,
-			group: g, logFile: filepath.Join(dir, "error.log"),
-		}
+		m := &MySQL{newServer(g, filepath.Base(path), dir, port), password}
+		m.probe = m.ping
 		m.command = append(append([]string{path}, commonArgs(dir)...),
 			"--port="+strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "sock"),
-			"--pid-file="+filepath.Join(dir, "pid"), "--log-error="+m.logFile, "--init-file="+setup,
+			"--pid-file="+filepath.Join(dir, "pid"), "--init-file="+setup,
 			"--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4", "--loose-mysqlx=OFF")
 		return m, m.Start()
 	})
-}
-
-// Start starts the server again after it was killed: with its data, on the
-// same port.
-func (m *MySQL) Start() (err error) {
-	if m.Process, err = m.group.Start(exec.Command(m.command[0], m.command[1:]...)); err != nil {
-		return err
-	}
-	return m.ready(filepath.Base(m.command[0]), m.logFile, time.Minute, m.ping)
 }
 
 // setupSQL runs at each start, before the first connection. Nobody else on this

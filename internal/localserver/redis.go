@@ -4,24 +4,14 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Redis is a running redis-server.
-type Redis struct {
-	*Process
-	Addr string // host:port
-
-	group   *Group
-	command []string
-	env     []string // beside this process's own
-	logFile string
-}
+// Redis is a running redis-server. Started again after it was killed, it is
+// empty, or has what its append-only file has.
+type Redis struct{ Server }
 
 // URL is the form that --redis takes.
 func (r *Redis) URL() string { return "redis://" + r.Addr }
@@ -51,28 +41,14 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 		return nil, err
 	}
 	return onFreePort(func(port int) (*Redis, error) {
-		r := &Redis{
-			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, env: env, logFile: filepath.Join(dir, "redis.log"),
-		}
+		r := &Redis{newServer(g, "redis-server", dir, port)}
+		r.env, r.patience, r.probe = env, 30*time.Second, r.ping
 		r.command = append([]string{
-			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--logfile", r.logFile,
+			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--daemonize", "no", "--databases", "1024",
 		}, persistence...)
 		return r, r.Start()
 	})
-}
-
-// Start starts the server again after it was killed, on the same port: empty, or
-// with what its append-only file has.
-func (r *Redis) Start() (err error) {
-	cmd := exec.Command(r.command[0], r.command[1:]...)
-	if r.env != nil {
-		cmd.Env = append(os.Environ(), r.env...)
-	}
-	if r.Process, err = r.group.Start(cmd); err != nil {
-		return err
-	}
-	return r.ready("redis-server", r.logFile, 30*time.Second, r.ping)
 }
 
 // ping asks for the process id, by inline commands, so that this room needs no

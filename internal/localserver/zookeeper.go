@@ -5,21 +5,14 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 )
 
-// Zookeeper is a running standalone ZooKeeper server.
-type Zookeeper struct {
-	*Process
-	Addr string // host:port, the form that --zookeeper takes
-
-	group   *Group
-	command []string
-	logFile string
-}
+// Zookeeper is a running standalone ZooKeeper server. Its Addr is the form that
+// --zookeeper takes. Started again after it was killed, it has its data, its
+// sessions included.
+type Zookeeper struct{ Server }
 
 const installZookeeper = "apt-get install zookeeper default-jre-headless, or brew install zookeeper"
 
@@ -67,9 +60,8 @@ func StartZookeeper(g *Group) (*Zookeeper, error) {
 	if err := os.WriteFile(config, fmt.Appendf(nil, zookeeperConfig, filepath.Join(dir, "data"), port), 0o600); err != nil {
 		return nil, err
 	}
-	z := &Zookeeper{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), group: g, logFile: filepath.Join(dir, "zookeeper.log"),
-	}
+	z := &Zookeeper{newServer(g, "zookeeper", dir, port)}
+	z.probe = z.ping
 	// The script of the package would start a daemon. A small heap and one
 	// compiler are up in half the time.
 	z.command = []string{
@@ -87,22 +79,6 @@ func zookeeperClassPath() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("zookeeper: %w; get it with: %s", ErrMissing, installZookeeper)
-}
-
-// Start starts the server again after it was killed: with its data, its
-// sessions included, on the same port.
-func (z *Zookeeper) Start() (err error) {
-	log, err := os.OpenFile(z.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close() // the child has its own
-	cmd := exec.Command(z.command[0], z.command[1:]...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if z.Process, err = z.group.Start(cmd); err != nil {
-		return err
-	}
-	return z.ready("zookeeper", z.logFile, time.Minute, z.ping)
 }
 
 // ping asks "srvr", which is answered with a version once clients are served;

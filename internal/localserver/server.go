@@ -1,0 +1,129 @@
+package localserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Server is a child that listens on one port, and can be started again after
+// it was killed: there, and with what is left in its folder.
+type Server struct {
+	*Process
+	Addr string // host:port
+
+	name     string // for messages
+	group    *Group
+	command  []string
+	env      []string      // beside this process's own
+	logFile  string        // what it prints
+	patience time.Duration // until it must answer
+	probe    func() error  // nil once it serves
+}
+
+func newServer(g *Group, name, dir string, port int) Server {
+	return Server{
+		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), name: name, group: g, logFile: filepath.Join(dir, "log"), patience: time.Minute,
+	}
+}
+
+// Start starts the server, for the first time or again, and returns when it
+// serves.
+func (s *Server) Start() error {
+	log, err := os.OpenFile(s.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(s.command[0], s.command[1:]...)
+	cmd.Env = append(os.Environ(), s.env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if s.Process, err = s.group.Start(cmd); err != nil {
+		return err
+	}
+	return s.ready()
+}
+
+// ready asks until the server serves, the process ends or patience is over.
+func (s *Server) ready() error {
+	deadline := time.After(s.patience)
+	for {
+		err := s.probe()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.done:
+			words := lastWords(s.logFile)
+			err := fmt.Errorf("%s ended while starting (%v); its last words: %s", s.name, s.err, words)
+			if strings.Contains(strings.ToLower(words), "address already in use") {
+				err = fmt.Errorf("%w: %w", errPortTaken, err)
+			}
+			return err
+		case <-deadline:
+			return fmt.Errorf("%s did not answer within %s: %w; its last words: %s", s.name, s.patience, err, lastWords(s.logFile))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// lastWords returns why a log's writer ended, in one line: its last three
+// errors, or its last three lines when it does not call anything an error. It
+// does not name the log, which goes with the group.
+func lastWords(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "none"
+	}
+	said, _, _ := strings.Cut(string(text), "Examine the logs in") // mariadb-install-db's advice, 25 lines
+	var lines, failures []string
+	for line := range strings.Lines(said) {
+		line = strings.Join(strings.Fields(line), " ")
+		switch {
+		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // no reason
+		case strings.Contains(line, "ERROR"), strings.Contains(line, "Exception:"): // the latter is ZooKeeper's reason
+			failures = append(failures, line)
+		default:
+			lines = append(lines, line)
+		}
+	}
+	if len(failures) > 0 {
+		lines = failures
+	}
+	words := strings.Join(lines[max(0, len(lines)-3):], "; ")
+	return words[max(0, len(words)-600):]
+}
+
+// errPortTaken: another process was faster than the server.
+var errPortTaken = errors.New("the port that was free is taken")
+
+// onFreePort starts a server on a port that is free now. Another process may
+// take it before the server does, and then it is tried with another port.
+func onFreePort[Server any](start func(port int) (Server, error)) (Server, error) {
+	for tries := 1; ; tries++ {
+		port, err := freePort()
+		if err != nil {
+			var none Server
+			return none, err
+		}
+		server, err := start(port)
+		if tries == 3 || !errors.Is(err, errPortTaken) {
+			return server, err
+		}
+	}
+}
+
+// freePort asks the kernel for a loopback port.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}

@@ -97,15 +97,7 @@ func TestFairDeadHead(t *testing.T) {
 	lock := b.client(t, observer).NewFairLock(name(t))
 	lease := mustLock(t, lock, ctx, LeaseTime(300*time.Millisecond))
 	queue(b, lock, "dead:1", time.Now().Add(600*time.Millisecond))
-	granted := make(chan *Lease, 1)
-	go func() {
-		next, err := lock.Lock(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		granted <- next
-	}()
-	await(t, seen, Waiting)
+	granted := lineUp(ctx, t, lock, seen)
 	_ = lease.Unlock(ctx) // in time or not
 	mustUnlock(t, receive(t, "granted", granted))
 }
@@ -119,15 +111,7 @@ func TestFairQuitter(t *testing.T) {
 		c := b.client(t, observer)
 		lock := c.NewFairLock(name(t))
 		queue(b, lock, c.id+":7", time.Now().Add(time.Hour))
-		granted := make(chan *Lease, 1)
-		go func() {
-			next, err := lock.Lock(ctx)
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- next
-		}()
-		await(t, seen, Waiting)
+		granted := lineUp(ctx, t, lock, seen)
 		quitter := &claim{lock: lock, slot: (&Holder{id: 7}).enter(c, lock.keys.lock), ctx: ctx}
 		quitter.quit()
 		mustUnlock(t, receive(t, "granted", granted))

@@ -128,46 +128,40 @@ func TestAbandonedAttempt(t *testing.T) {
 // TestRedisKilled: an error, and soon, for all who wait.
 func TestRedisKilled(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []struct {
-		name string
-		lock func(*Client, string) *Lock
-	}{{"plain", (*Client).NewLock}, {"fair", (*Client).NewFairLock}} {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			b, server := ownServer(t)
-			ctx := within(t)
-			observer, seen := events()
-			c := b.client(t, observer)
-			lock := kind.lock(c, name(t))
-			lease := mustLock(t, lock, ctx)
-			failed := make(chan error, 8)
-			for range cap(failed) {
-				go func() {
-					_, err := lock.Lock(ctx)
-					failed <- err
-				}()
+	eachKind(t, func(t *testing.T, newLock maker) {
+		b, server := ownServer(t)
+		ctx := within(t)
+		observer, seen := events()
+		c := b.client(t, observer)
+		lock := newLock(c, name(t))
+		lease := mustLock(t, lock, ctx)
+		failed := make(chan error, 8)
+		for range cap(failed) {
+			go func() {
+				_, err := lock.Lock(ctx)
+				failed <- err
+			}()
+		}
+		for range cap(failed) {
+			await(t, seen, Waiting)
+		}
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for range cap(failed) {
+			err := receive(t, "the wait ended", failed)
+			if err == nil || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want an error of the connection", err)
 			}
-			for range cap(failed) {
-				await(t, seen, Waiting)
-			}
-			if err := server.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			for range cap(failed) {
-				err := receive(t, "the wait ended", failed)
-				if err == nil || errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("got %v, want an error of the connection", err)
-				}
-			}
-			if err := server.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-				t.Logf("Unlock after the restart: %v", err) // a stale connection is an error too
-			}
-			mustUnlock(t, mustLock(t, lock, ctx))
-		})
-	}
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
+			t.Logf("Unlock after the restart: %v", err) // a stale connection is an error too
+		}
+		mustUnlock(t, mustLock(t, lock, ctx))
+	})
 }
 
 // TestMissedMessage: a lock that goes without a word is had when its TTL is over.
@@ -179,15 +173,7 @@ func TestMissedMessage(t *testing.T) {
 	lock := b.client(t, observer).NewLock(name(t))
 	b.rdb.HSet(ctx, lock.keys.lock, "java:1", 1)
 	b.rdb.PExpire(ctx, lock.keys.lock, time.Second)
-	granted := make(chan *Lease, 1)
-	go func() {
-		lease, err := lock.Lock(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		granted <- lease
-	}()
-	await(t, seen, Waiting)
+	granted := lineUp(ctx, t, lock, seen)
 	b.rdb.Del(ctx, lock.keys.lock) // nothing is published
 	mustUnlock(t, receive(t, "granted", granted))
 }
@@ -202,15 +188,7 @@ func TestResubscribed(t *testing.T) {
 		lock := b.client(t, observer).NewLock(name(t))
 		b.rdb.HSet(ctx, lock.keys.lock, "java:1", 1)
 		b.rdb.PExpire(ctx, lock.keys.lock, time.Hour)
-		granted := make(chan *Lease, 1)
-		go func() {
-			lease, err := lock.Lock(ctx)
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- lease
-		}()
-		await(t, seen, Waiting)
+		granted := lineUp(ctx, t, lock, seen)
 		hub := lock.client.hub
 		until(t, "subscribed", func() bool {
 			hub.mu.Lock()

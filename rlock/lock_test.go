@@ -13,48 +13,40 @@ import (
 
 func TestMutualExclusion(t *testing.T) {
 	t.Parallel()
-	for _, make := range []struct {
-		kind string
-		lock func(*Client, string) *Lock
-	}{
-		{"plain", (*Client).NewLock}, {"fair", (*Client).NewFairLock}, {"fenced", (*Client).NewFencedLock},
-	} {
-		t.Run(make.kind, func(t *testing.T) {
-			t.Parallel()
-			onBoth(t, func(t *testing.T, b *bench) {
-				ctx := within(t)
-				clients := []*Client{b.client(t), b.client(t), b.client(t)}
-				name := name(t)
-				var inside, overlaps atomic.Int32
-				unguarded := 0 // -race looks on
-				var group sync.WaitGroup
-				for i := range 12 {
-					lock := make.lock(clients[i%3], name)
-					group.Go(func() {
-						for range 20 {
-							lease, err := lock.Lock(ctx)
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							if inside.Add(1) != 1 {
-								overlaps.Add(1)
-							}
-							unguarded++
-							inside.Add(-1)
-							if err := lease.Unlock(ctx); err != nil {
-								t.Error(err)
-							}
+	eachKind(t, func(t *testing.T, newLock maker) {
+		onBoth(t, func(t *testing.T, b *bench) {
+			ctx := within(t)
+			clients := []*Client{b.client(t), b.client(t), b.client(t)}
+			name := name(t)
+			var inside, overlaps atomic.Int32
+			unguarded := 0 // -race looks on
+			var group sync.WaitGroup
+			for i := range 12 {
+				lock := newLock(clients[i%3], name)
+				group.Go(func() {
+					for range 20 {
+						lease, err := lock.Lock(ctx)
+						if err != nil {
+							t.Error(err)
+							return
 						}
-					})
-				}
-				group.Wait()
-				if unguarded != 12*20 || overlaps.Load() != 0 {
-					t.Errorf("%d sections, want %d; %d overlaps", unguarded, 12*20, overlaps.Load())
-				}
-			})
+						if inside.Add(1) != 1 {
+							overlaps.Add(1)
+						}
+						unguarded++
+						inside.Add(-1)
+						if err := lease.Unlock(ctx); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			group.Wait()
+			if unguarded != 12*20 || overlaps.Load() != 0 {
+				t.Errorf("%d sections, want %d; %d overlaps", unguarded, 12*20, overlaps.Load())
+			}
 		})
-	}
+	})
 }
 
 func TestTryLock(t *testing.T) {
@@ -85,42 +77,34 @@ func TestTryLock(t *testing.T) {
 
 func TestReentry(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []struct {
-		name string
-		lock func(*Client, string) *Lock
-	}{
-		{"plain", (*Client).NewLock}, {"fair", (*Client).NewFairLock}, {"fenced", (*Client).NewFencedLock},
-	} {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			onBoth(t, func(t *testing.T, b *bench) {
-				ctx := WithHolder(within(t), NewHolder())
-				lock := kind.lock(b.client(t), name(t))
-				first := mustLock(t, lock, ctx)
-				second := mustLock(t, lock, ctx)
-				third := mustLock(t, lock, second.Context())
-				if n, err := lock.HoldCount(ctx); n != 3 || err != nil || third.HoldCount() != 3 {
-					t.Errorf("HoldCount %d and %d (%v), want 3", n, third.HoldCount(), err)
+	eachKind(t, func(t *testing.T, newLock maker) {
+		onBoth(t, func(t *testing.T, b *bench) {
+			ctx := WithHolder(within(t), NewHolder())
+			lock := newLock(b.client(t), name(t))
+			first := mustLock(t, lock, ctx)
+			second := mustLock(t, lock, ctx)
+			third := mustLock(t, lock, second.Context())
+			if n, err := lock.HoldCount(ctx); n != 3 || err != nil || third.HoldCount() != 3 {
+				t.Errorf("HoldCount %d and %d (%v), want 3", n, third.HoldCount(), err)
+			}
+			if _, err := lock.TryLock(within(t)); !errors.Is(err, ErrNotObtained) {
+				t.Errorf("another holder: got %v, want ErrNotObtained", err)
+			}
+			// In any order; each lease is a hold.
+			for i, lease := range []*Lease{first, third, second} {
+				mustUnlock(t, lease)
+				if n, _ := lock.HoldCount(ctx); n != 2-i {
+					t.Errorf("HoldCount %d after %d unlocks", n, i+1)
 				}
-				if _, err := lock.TryLock(within(t)); !errors.Is(err, ErrNotObtained) {
-					t.Errorf("another holder: got %v, want ErrNotObtained", err)
+				if lease.Context().Err() == nil {
+					t.Error("the context of an unlocked lease is alive")
 				}
-				// In any order; each lease is a hold.
-				for i, lease := range []*Lease{first, third, second} {
-					mustUnlock(t, lease)
-					if n, _ := lock.HoldCount(ctx); n != 2-i {
-						t.Errorf("HoldCount %d after %d unlocks", n, i+1)
-					}
-					if lease.Context().Err() == nil {
-						t.Error("the context of an unlocked lease is alive")
-					}
-				}
-				if locked, err := lock.IsLocked(ctx); locked || err != nil {
-					t.Errorf("IsLocked %v (%v) in the end", locked, err)
-				}
-			})
+			}
+			if locked, err := lock.IsLocked(ctx); locked || err != nil {
+				t.Errorf("IsLocked %v (%v) in the end", locked, err)
+			}
 		})
-	}
+	})
 }
 
 func TestAnonymousHoldersExclude(t *testing.T) {
@@ -259,34 +243,28 @@ func TestCancelWhileWaiting(t *testing.T) {
 // a wake-up.
 func TestImpatient(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []struct {
-		name string
-		lock func(*Client, string) *Lock
-	}{{"plain", (*Client).NewLock}, {"fair", (*Client).NewFairLock}} {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			b := onServer(t)
-			clients := []*Client{b.client(t), b.client(t)}
-			name := name(t)
-			var group sync.WaitGroup
-			for i := range 16 {
-				lock := kind.lock(clients[i%2], name)
-				group.Go(func() {
-					for range 100 {
-						lease, err := lock.TryLock(context.Background(), Wait(time.Duration(1+rand.N(3000))*time.Microsecond))
-						if err == nil {
-							err = lease.Unlock(context.Background())
-						}
-						if err != nil && !errors.Is(err, ErrNotObtained) && !errors.Is(err, ErrNoAnswer) {
-							t.Error(err)
-						}
+	eachKind(t, func(t *testing.T, newLock maker) {
+		b := onServer(t)
+		clients := []*Client{b.client(t), b.client(t)}
+		name := name(t)
+		var group sync.WaitGroup
+		for i := range 16 {
+			lock := newLock(clients[i%2], name)
+			group.Go(func() {
+				for range 100 {
+					lease, err := lock.TryLock(context.Background(), Wait(time.Duration(1+rand.N(3000))*time.Microsecond))
+					if err == nil {
+						err = lease.Unlock(context.Background())
 					}
-				})
-			}
-			group.Wait()
-			mustUnlock(t, mustLock(t, kind.lock(clients[0], name), within(t)))
-		})
-	}
+					if err != nil && !errors.Is(err, ErrNotObtained) && !errors.Is(err, ErrNoAnswer) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		mustUnlock(t, mustLock(t, newLock(clients[0], name), within(t)))
+	})
 }
 
 func TestForceUnlock(t *testing.T) {
@@ -297,15 +275,7 @@ func TestForceUnlock(t *testing.T) {
 		for _, lock := range []*Lock{c.NewLock(name(t)), c.NewFairLock(name(t))} {
 			ctx := within(t)
 			lease := mustLock(t, lock, ctx)
-			granted := make(chan *Lease, 1)
-			go func() {
-				next, err := lock.Lock(ctx)
-				if err != nil {
-					t.Error(err)
-				}
-				granted <- next
-			}()
-			await(t, seen, Waiting)
+			granted := lineUp(ctx, t, lock, seen)
 			if freed, err := lock.ForceUnlock(ctx); !freed || err != nil {
 				t.Errorf("ForceUnlock: %v, %v", freed, err)
 			}

@@ -99,6 +99,21 @@ func onServer(t testing.TB) *bench {
 
 var names atomic.Int64
 
+// maker is a lock's constructor.
+type maker func(*Client, string) *Lock
+
+// eachKind runs a test on every kind of lock.
+func eachKind(t *testing.T, test func(t *testing.T, newLock maker)) {
+	for name, newLock := range map[string]maker{
+		"plain": (*Client).NewLock, "fair": (*Client).NewFairLock, "fenced": (*Client).NewFencedLock,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newLock)
+		})
+	}
+}
+
 // name is a lock's name that no other test has.
 func name(t testing.TB) string { return fmt.Sprintf("%s/%d", t.Name(), names.Add(1)) }
 
@@ -137,6 +152,21 @@ func mustLock(t testing.TB, l *Lock, ctx context.Context, options ...Option) *Le
 		t.Fatal(err)
 	}
 	return lease
+}
+
+// lineUp asks for a lock that is held, and returns when it stands in line.
+func lineUp(ctx context.Context, t testing.TB, l *Lock, seen <-chan Event) <-chan *Lease {
+	t.Helper()
+	granted := make(chan *Lease, 1)
+	go func() {
+		lease, err := l.Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	await(t, seen, Waiting)
+	return granted
 }
 
 func mustUnlock(t testing.TB, lease *Lease) {

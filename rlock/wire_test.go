@@ -103,15 +103,7 @@ func TestJavaHolder(t *testing.T) {
 		b.rdb.HSet(ctx, lock.keys.lock, "8743c9c0-0795-4907-87fd-6c719a6b4586:1", 1)
 		b.rdb.PExpire(ctx, lock.keys.lock, time.Hour)
 
-		granted := make(chan *Lease, 1)
-		go func() {
-			lease, err := lock.Lock(ctx)
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- lease
-		}()
-		await(t, seen, Waiting)
+		granted := lineUp(ctx, t, lock, seen)
 		until(t, "subscribed", func() bool {
 			return b.rdb.PubSubNumSub(ctx, lock.keys.channel).Val()[lock.keys.channel] == 1
 		})
@@ -173,15 +165,7 @@ func TestFairWire(t *testing.T) {
 		if got := b.rdb.HGetAll(ctx, lock.keys.lock).Val(); got["u:1"] != "1" {
 			t.Errorf("hash %v, want u:1 -> 1", got)
 		}
-		granted := make(chan *Lease, 1)
-		go func() {
-			lease, err := lock.Lock(WithHolder(ctx, &Holder{id: 2}))
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- lease
-		}()
-		await(t, seen, Waiting)
+		granted := lineUp(WithHolder(ctx, &Holder{id: 2}), t, lock, seen)
 		if got := b.rdb.LRange(ctx, lock.keys.queue, 0, -1).Val(); len(got) != 1 || got[0] != "u:2" {
 			t.Errorf("queue %q, want [u:2]", got)
 		}

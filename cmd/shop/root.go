@@ -42,11 +42,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:   "shop",
 		Short: "A flash-sale shop that you can break on purpose",
-		Long: `A flash-sale shop that you can break on purpose, and a rush that shows which
-lock strategies hold.
+		Long: `A flash-sale shop that you can break on purpose, and what shows which lock
+strategies hold: a crowd, every order of two buyers' commands, and real faults.
 
   shop rush                                 every strategy, nothing to install
   shop rush --strategy none,redis --buyers 1000
+  shop explore none                         the shortest way to sell a unit twice
   shop verify --engine local                every strategy under every fault
   shop serve                                then open http://127.0.0.1:8080/`,
 		SilenceUsage:  true,

@@ -21,7 +21,7 @@ func clockJump() Fault {
 			if s.Servers.noShim != "" {
 				return "", missed("%s", s.Servers.noShim)
 			}
-			node, how := s.Servers.redis, "on its Redis"
+			node, how := s.Servers.redis, "the lock is on its Redis"
 			var err error
 			if slices.Contains(s.Subject.Needs, lockstrategy.NeedsRedlock) {
 				node = s.Servers.nodes[0]

@@ -135,7 +135,11 @@ func Run(ctx context.Context, c Config) (Report, error) {
 
 // lane starts servers and two shops, and lets work play cells on them.
 func (c Config) lane(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
-	servers, err := fault.StartServers(ctx, c.Times.Wait)
+	var needs []lockstrategy.Need
+	for _, s := range c.Strategies {
+		needs = append(needs, s.Needs...)
+	}
+	servers, err := fault.StartServers(ctx, c.Times.Wait, needs)
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	if err != nil {
 		return err

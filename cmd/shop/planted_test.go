@@ -61,7 +61,7 @@ func TestPlantedBugs(t *testing.T) {
 			var stdout bytes.Buffer
 			var stderr syncBuffer // of two shops
 			o := verifyOptions{
-				strategies: []string{c.strategy}, faults: []string{string(c.fault)}, engine: engine.Local, lanes: 1, history: t.TempDir(),
+				strategies: []string{c.strategy}, faults: []string{string(c.fault)}, engine: engine.Local, lanes: 1, repeat: 1, history: t.TempDir(),
 				launch: func(fault.Times) *exec.Cmd {
 					cmd := exec.Command(os.Args[0])
 					cmd.Env = []string{plantedShop + "=1"}

@@ -58,30 +58,9 @@ func TestPlantedBugs(t *testing.T) {
 	} {
 		t.Run(c.strategy+" under "+string(c.fault), func(t *testing.T) {
 			t.Parallel()
-			var stdout bytes.Buffer
-			var stderr syncBuffer // of two shops
-			o := verifyOptions{
-				strategies: []string{c.strategy}, faults: []string{string(c.fault)}, engine: engine.Local, lanes: 1, repeat: 1, history: t.TempDir(),
-				launch: func(fault.Times) *exec.Cmd {
-					cmd := exec.Command(os.Args[0])
-					cmd.Env = []string{plantedShop + "=1"}
-					cmd.Stderr = &stderr
-					return cmd
-				},
-				extra: []verify.Strategy{{
-					Subject:  fault.Subject{Name: c.strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}},
-					Promised: func(lockstrategy.Fault) verdict.Verdict { return verdict.Holds },
-				}},
-				reports: []reportFile{{flag: "json", path: "-", write: verify.Report.JSON}},
-			}
-			command := verifyCommand()
-			command.SetContext(t.Context())
-			command.SetOut(&stdout)
-			command.SetErr(&stderr)
-			err := o.run(command)
-			var report verify.Report
-			if json.Unmarshal(stdout.Bytes(), &report) != nil || len(report.Cells) != 1 {
-				t.Fatalf("%v, %d cells; %s", err, len(report.Cells), stderr.String())
+			report, err := playPlanted(t, c.strategy, c.fault)
+			if len(report.Cells) != 1 {
+				t.Fatalf("%v, %d cells", err, len(report.Cells))
 			}
 			cell := report.Cells[0]
 			t.Logf("%s: %s", cell.Verdict, cell.Evidence)
@@ -94,6 +73,59 @@ func TestPlantedBugs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFaultsThatMiss: a cell where nobody was stopped while it held has shown
+// nothing, though its crowd bought all there was and its books are right.
+func TestFaultsThatMiss(t *testing.T) {
+	t.Parallel()
+	faults := []lockstrategy.Fault{
+		lockstrategy.Crash, lockstrategy.Pause, lockstrategy.SlowSection, lockstrategy.ClientGone, lockstrategy.RedisRestart,
+		lockstrategy.RedisFailover, lockstrategy.NodeRestart, lockstrategy.ClockJump, lockstrategy.Partition,
+	}
+	report, err := playPlanted(t, "unstoppable", faults...)
+	var exit *exitError
+	if len(report.Cells) != len(faults) || !errors.As(err, &exit) || exit.code != exitInconclusive {
+		t.Errorf("%v and %d cells, want exit %d and %d", err, len(report.Cells), exitInconclusive, len(faults))
+	}
+	for _, cell := range report.Cells {
+		if cell.Verdict != verdict.Inconclusive || cell.Books.Leftover != 0 || cell.Books.Drift != 0 {
+			t.Errorf("%s: %s, %+v, %s", cell.Fault, cell.Verdict, cell.Books, cell.Evidence)
+		}
+	}
+}
+
+// playPlanted runs `shop verify` with a planted strategy, which promises to hold.
+func playPlanted(t *testing.T, strategy string, faults ...lockstrategy.Fault) (report verify.Report, _ error) {
+	t.Helper()
+	var stdout bytes.Buffer
+	var stderr syncBuffer // of two shops
+	o := verifyOptions{
+		strategies: []string{strategy}, engine: engine.Local, lanes: 1, repeat: 1, history: t.TempDir(),
+		launch: func(fault.Times) *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = []string{plantedShop + "=1"}
+			cmd.Stderr = &stderr
+			return cmd
+		},
+		extra: []verify.Strategy{{
+			Subject:  fault.Subject{Name: strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}},
+			Promised: func(lockstrategy.Fault) verdict.Verdict { return verdict.Holds },
+		}},
+		reports: []reportFile{{flag: "json", path: "-", write: verify.Report.JSON}},
+	}
+	for _, f := range faults {
+		o.faults = append(o.faults, string(f))
+	}
+	command := verifyCommand()
+	command.SetContext(t.Context())
+	command.SetOut(&stdout)
+	command.SetErr(&stderr)
+	err := o.run(command)
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
+		t.Errorf("no report: %v; %s", err, stderr.String())
+	}
+	return report, err
 }
 
 // servePlanted is `shop serve --failpoints` with the planted strategies.
@@ -118,6 +150,8 @@ func servePlanted() int {
 	s := newShop(e, flags, slog.New(slog.DiscardHandler))
 	deps := strategyDeps(e)
 	deps.Settings, deps.Observe = flags.settings, s.lockEvent
+	unstopped := deps
+	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{
 		"leased":           &leased{Deps: deps, name: "leased", checkToken: true},
 		"no-token-check":   &leased{Deps: deps, name: "no-token-check"},
@@ -129,6 +163,7 @@ func servePlanted() int {
 		"answers":          &answering{Deps: deps, name: "answers"},
 		"early-answer":     &answering{Deps: deps, name: "early-answer", early: true},
 		"lazy-log":         &lazyLog{Strategy: lockstrategy.NewConditional(deps), db: e.Admin},
+		"unstoppable":      lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
 		"asks-again":       &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
 		"buys-twice":       &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
 	} {

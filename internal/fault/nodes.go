@@ -35,7 +35,7 @@ func (s *Scene) holdBarely(ctx context.Context) (how string, err error) {
 	}
 	if errors.Is(err, errNoHolder) {
 		// It is still trying, and now it can have them all.
-		if _, ok := s.seen(ctx, s.Times.Wait, holder, history.Holding); ok {
+		if e, _ := s.seen(ctx, s.Times.Wait, holder, history.Holding, history.Answered); e.Kind == history.Holding {
 			err = nil
 		}
 	}

@@ -124,9 +124,13 @@ func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 	return nil
 }
 
-// failBack changes the two servers' roles for the cells to come: the shops stay
-// where they are until the end of this one.
+// failBack changes the two servers' roles for the cells to come, where the
+// replica was promoted: the shops stay where they are until the end of this one.
 func (s *Scene) failBack(context.Context) error {
-	s.Servers.redis, s.Servers.replica = s.Servers.replica, s.Servers.redis
+	select {
+	case <-s.Servers.redis.Done():
+		s.Servers.redis, s.Servers.replica = s.Servers.replica, s.Servers.redis
+	default: // nobody held, and nothing was struck
+	}
 	return s.Servers.replica.forget()
 }

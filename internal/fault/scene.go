@@ -152,7 +152,7 @@ func (s *Scene) hold(ctx context.Context, at failpoint.Point, patience time.Dura
 		return err
 	}
 	s.send(ctx, s.A, holder)
-	if _, ok := s.seen(ctx, patience, holder, history.Holding); !ok {
+	if e, _ := s.seen(ctx, patience, holder, history.Holding, history.Answered); e.Kind != history.Holding {
 		return errNoHolder
 	}
 	return nil

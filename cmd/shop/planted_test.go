@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,37 +45,22 @@ func TestPlantedBugs(t *testing.T) {
 		{"no-token-check", lockstrategy.SlowSection, verdict.Oversold},
 		{"leased", lockstrategy.ClientGone, verdict.Holds},
 		{"watchdog-leak", lockstrategy.ClientGone, verdict.Stalled},
+		{"quorum", lockstrategy.NodesDown, verdict.Holds},
+		{"half-quorum", lockstrategy.NodesDown, verdict.Oversold},
 		{"versioned", lockstrategy.SlowSection, verdict.Holds},
 		{"no-rows-affected", lockstrategy.SlowSection, verdict.Oversold},
+		{"answers", lockstrategy.Crash, verdict.Holds},
 		{"early-answer", lockstrategy.Crash, verdict.Lost},
-		{"buys-twice", lockstrategy.DBKill, verdict.Leaked},
+		{"answers", lockstrategy.DBKill, verdict.Holds},
+		{"lazy-log", lockstrategy.DBKill, verdict.Lost},
+		{"asks-again", lockstrategy.SlowSection, verdict.Holds},
+		{"buys-twice", lockstrategy.SlowSection, verdict.Leaked},
 	} {
 		t.Run(c.strategy+" under "+string(c.fault), func(t *testing.T) {
 			t.Parallel()
-			var stdout bytes.Buffer
-			var stderr syncBuffer // of two shops
-			o := verifyOptions{
-				strategies: []string{c.strategy}, faults: []string{string(c.fault)}, engine: engine.Local, lanes: 1, history: t.TempDir(),
-				launch: func(fault.Times) *exec.Cmd {
-					cmd := exec.Command(os.Args[0])
-					cmd.Env = []string{plantedShop + "=1"}
-					cmd.Stderr = &stderr
-					return cmd
-				},
-				extra: []verify.Strategy{{
-					Subject:  fault.Subject{Name: c.strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}},
-					Promised: func(lockstrategy.Fault) verdict.Verdict { return verdict.Holds },
-				}},
-				reports: []reportFile{{flag: "json", path: "-", write: verify.Report.JSON}},
-			}
-			command := verifyCommand()
-			command.SetContext(t.Context())
-			command.SetOut(&stdout)
-			command.SetErr(&stderr)
-			err := o.run(command)
-			var report verify.Report
-			if json.Unmarshal(stdout.Bytes(), &report) != nil || len(report.Cells) != 1 {
-				t.Fatalf("%v, %d cells; %s", err, len(report.Cells), stderr.String())
+			report, err := playPlanted(t, c.strategy, c.fault)
+			if len(report.Cells) != 1 {
+				t.Fatalf("%v, %d cells", err, len(report.Cells))
 			}
 			cell := report.Cells[0]
 			t.Logf("%s: %s", cell.Verdict, cell.Evidence)
@@ -86,6 +73,59 @@ func TestPlantedBugs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFaultsThatMiss: a cell where nobody was stopped while it held has shown
+// nothing, though its crowd bought all there was and its books are right.
+func TestFaultsThatMiss(t *testing.T) {
+	t.Parallel()
+	faults := []lockstrategy.Fault{
+		lockstrategy.Crash, lockstrategy.Pause, lockstrategy.SlowSection, lockstrategy.ClientGone, lockstrategy.RedisRestart,
+		lockstrategy.RedisFailover, lockstrategy.NodeRestart, lockstrategy.ClockJump, lockstrategy.Partition,
+	}
+	report, err := playPlanted(t, "unstoppable", faults...)
+	var exit *exitError
+	if len(report.Cells) != len(faults) || !errors.As(err, &exit) || exit.code != exitInconclusive {
+		t.Errorf("%v and %d cells, want exit %d and %d", err, len(report.Cells), exitInconclusive, len(faults))
+	}
+	for _, cell := range report.Cells {
+		if cell.Verdict != verdict.Inconclusive || cell.Books.Leftover != 0 || cell.Books.Drift != 0 {
+			t.Errorf("%s: %s, %+v, %s", cell.Fault, cell.Verdict, cell.Books, cell.Evidence)
+		}
+	}
+}
+
+// playPlanted runs `shop verify` with a planted strategy, which promises to hold.
+func playPlanted(t *testing.T, strategy string, faults ...lockstrategy.Fault) (report verify.Report, _ error) {
+	t.Helper()
+	var stdout bytes.Buffer
+	var stderr syncBuffer // of two shops
+	o := verifyOptions{
+		strategies: []string{strategy}, engine: engine.Local, lanes: 1, repeat: 1, history: t.TempDir(),
+		launch: func(fault.Times) *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = []string{plantedShop + "=1"}
+			cmd.Stderr = &stderr
+			return cmd
+		},
+		extra: []verify.Strategy{{
+			Subject:  fault.Subject{Name: strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}},
+			Promised: func(lockstrategy.Fault) verdict.Verdict { return verdict.Holds },
+		}},
+		reports: []reportFile{{flag: "json", path: "-", write: verify.Report.JSON}},
+	}
+	for _, f := range faults {
+		o.faults = append(o.faults, string(f))
+	}
+	command := verifyCommand()
+	command.SetContext(t.Context())
+	command.SetOut(&stdout)
+	command.SetErr(&stderr)
+	err := o.run(command)
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
+		t.Errorf("no report: %v; %s", err, stderr.String())
+	}
+	return report, err
 }
 
 // servePlanted is `shop serve --failpoints` with the planted strategies.
@@ -110,14 +150,22 @@ func servePlanted() int {
 	s := newShop(e, flags, slog.New(slog.DiscardHandler))
 	deps := strategyDeps(e)
 	deps.Settings, deps.Observe = flags.settings, s.lockEvent
+	unstopped := deps
+	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{
 		"leased":           &leased{Deps: deps, name: "leased", checkToken: true},
 		"no-token-check":   &leased{Deps: deps, name: "no-token-check"},
 		"watchdog-leak":    &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
 		"versioned":        &versioned{Deps: deps, name: "versioned", checkRows: true},
 		"no-rows-affected": &versioned{Deps: deps, name: "no-rows-affected"},
-		"early-answer":     &earlyAnswer{deps},
-		"buys-twice":       &buysTwice{lockstrategy.NewConditional(deps)},
+		"quorum":           newQuorate(deps, "quorum", len(e.Redlock)/2+1),
+		"half-quorum":      newQuorate(deps, "half-quorum", len(e.Redlock)/2), // the bug
+		"answers":          &answering{Deps: deps, name: "answers"},
+		"early-answer":     &answering{Deps: deps, name: "early-answer", early: true},
+		"lazy-log":         &lazyLog{Strategy: lockstrategy.NewConditional(deps), db: e.Admin},
+		"unstoppable":      lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
+		"asks-again":       &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
+		"buys-twice":       &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
 	} {
 		s.add(name, strategy)
 	}
@@ -230,10 +278,93 @@ func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 	return purchase.Receipt{}, context.Cause(ctx)
 }
 
-// earlyAnswer tells its buyer before the COMMIT.
-type earlyAnswer struct{ lockstrategy.Deps }
+// quorate is one key on several nodes, held by whoever has a quorum of them.
+type quorate struct {
+	lockstrategy.Deps
+	name   string
+	quorum int
+	line   chan struct{} // one buyer of a process asks at a time
+}
 
-func (s *earlyAnswer) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+func newQuorate(d lockstrategy.Deps, name string, quorum int) *quorate {
+	return &quorate{d, name, quorum, make(chan struct{}, 1)}
+}
+
+func (s *quorate) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	key, token := "planted:"+s.name+":"+o.Product, rand.Text()
+	until, err := s.obtain(ctx, key, token)
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	event := lockstrategy.Event{Kind: lockstrategy.Acquired, At: time.Now(), Strategy: s.name, Product: o.Product, Purchaser: o.Purchaser, Token: token}
+	s.Observe(ctx, event)
+	section, end := context.WithDeadlineCause(ctx, until, purchase.ErrLockLost)
+	defer end()
+	defer func() {
+		event.Kind, event.At = lockstrategy.Released, time.Now()
+		s.Observe(ctx, event)
+		s.free(key, token)
+	}()
+	return purchase.Section{DB: s.DB, Strategy: s.name, Now: time.Now}.Sell(section, o, 0)
+}
+
+// obtain asks all nodes at once, again and again, until enough of them agree.
+func (s *quorate) obtain(ctx context.Context, key, token string) (until time.Time, _ error) {
+	select {
+	case s.line <- struct{}{}:
+		defer func() { <-s.line }()
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+	for ctx.Err() == nil {
+		until := time.Now().Add(s.Settings.LeaseTTL * 9 / 10)
+		got := s.ask(func(ctx context.Context, node redis.UniversalClient) bool {
+			return node.SetNX(ctx, key, token, s.Settings.LeaseTTL).Val()
+		})
+		if got >= s.quorum {
+			return until, nil
+		}
+		s.free(key, token)
+		time.Sleep(time.Duration(1+mathrand.IntN(10)) * time.Millisecond) // split votes are not split again
+	}
+	return time.Time{}, context.Cause(ctx)
+}
+
+func (s *quorate) free(key, token string) {
+	free := redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
+	s.ask(func(ctx context.Context, node redis.UniversalClient) bool {
+		return free.Run(ctx, node, []string{key}, token).Err() == nil
+	})
+}
+
+// ask counts the nodes that said yes.
+func (s *quorate) ask(question func(context.Context, redis.UniversalClient) bool) int {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // whoever hangs up leaves no key behind
+	defer cancel()
+	answers := make(chan bool, len(s.Redlock))
+	for _, node := range s.Redlock {
+		go func() { answers <- question(ctx, node) }()
+	}
+	yes := 0
+	for range s.Redlock {
+		if <-answers {
+			yes++
+		}
+	}
+	return yes
+}
+
+// answering sells by a guarded statement, and may tell its buyer before the
+// COMMIT.
+type answering struct {
+	lockstrategy.Deps
+	name  string
+	early bool
+}
+
+func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	type answer struct {
 		receipt purchase.Receipt
 		err     error
@@ -241,30 +372,72 @@ func (s *earlyAnswer) Buy(ctx context.Context, o purchase.Order) (purchase.Recei
 	told := make(chan answer, 2)
 	go func() {
 		ctx := context.WithoutCancel(ctx)
+		receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: s.name}
 		err := purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
 			took, err := product.TakeIfLeft(tx, o.Product, o.Amount)
-			if err != nil || !took {
-				return errors.Join(err, purchase.ErrSoldOut)
+			if err != nil {
+				return err
 			}
-			receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "early-answer"}
+			if !took {
+				return purchase.ErrSoldOut
+			}
 			err = purchase.Insert(ctx, tx, o.IdempotencyKey, time.Now(), &receipt)
-			told <- answer{receipt, err} // the bug
+			if s.early { // the bug
+				told <- answer{receipt, err}
+			}
 			return err
 		})
-		told <- answer{err: err}
+		told <- answer{receipt, err}
 	}()
 	a := <-told
 	return a.receipt, a.err
 }
 
-// buysTwice asks again when it does not know how the first try has ended, and
-// without an Idempotency-Key.
-type buysTwice struct{ purchase.Strategy }
+// lazyLog sells well on a database that acknowledges a COMMIT and writes it within
+// the second (MySQL 8.0 Reference Manual, 17.14, innodb_flush_log_at_trx_commit).
+// The product was put there before, and is not lost.
+type lazyLog struct {
+	purchase.Strategy
+	db    *gorm.DB
+	first sync.Once
+	err   error
+}
 
-func (s *buysTwice) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	receipt, err := s.Strategy.Buy(ctx, o)
-	if err == nil && o.Purchaser != "first-a" && o.Purchaser != "first-b" { // an answer that was lost, for one
-		return s.Strategy.Buy(ctx, o)
+func (s *lazyLog) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	s.first.Do(func() { s.err = s.db.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 0").Error }) // the bug
+	if s.err != nil {
+		return purchase.Receipt{}, s.err
 	}
-	return receipt, err
+	return s.Strategy.Buy(ctx, o)
+}
+
+// askingAgain does not wait long for an answer, and asks again: under a key that
+// makes both one sale, or without.
+type askingAgain struct {
+	*purchase.Idempotent
+	keyed bool
+}
+
+func (s *askingAgain) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	type answer struct {
+		receipt purchase.Receipt
+		err     error
+	}
+	if s.keyed { // without it: the bug
+		o.IdempotencyKey = rand.Text()
+	}
+	answers := make(chan answer, 2)
+	ask := func() {
+		receipt, err := s.Idempotent.Buy(context.WithoutCancel(ctx), o)
+		answers <- answer{receipt, err}
+	}
+	go ask()
+	select {
+	case a := <-answers:
+		return a.receipt, a.err
+	case <-time.After(200 * time.Millisecond):
+	}
+	go ask()
+	a := <-answers
+	return a.receipt, a.err
 }

@@ -28,6 +28,7 @@ type verifyOptions struct {
 	engine     string
 	history    string
 	lanes      int
+	repeat     int
 	reports    []reportFile
 	launch     fault.Launch      // the shops under test; tests have others
 	extra      []verify.Strategy // rows beside the catalogue's; of tests
@@ -62,6 +63,7 @@ is missing or down; 3 when a cell has shown nothing.`,
 		Example: `  shop verify --engine local
   shop verify --quick --junit verify.xml
   shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
+  shop verify --engine local --fault db-kill --repeat 50
   shop verify --engine local --html matrix.html --markdown matrix.md`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
@@ -73,6 +75,7 @@ is missing or down; 3 when a cell has shown nothing.`,
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the rushes only) or local (everything)")
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
+	flags.IntVar(&o.repeat, "repeat", 1, "play each cell so often (--engine local); it is as promised when every play is")
 	for i := range o.reports {
 		flags.StringVar(&o.reports[i].path, o.reports[i].flag, "", "a file for the report as "+o.reports[i].what+"; - is the terminal")
 	}
@@ -130,6 +133,12 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	}
 	if o.lanes < 1 || o.lanes > 16 {
 		return nil, nil, fmt.Errorf("--lanes is %d; 1 to 16 are allowed", o.lanes)
+	}
+	if o.repeat < 1 || o.repeat > 1000 {
+		return nil, nil, fmt.Errorf("--repeat is %d; 1 to 1000 are allowed", o.repeat)
+	}
+	if o.repeat > 1 && o.engine != engine.Local {
+		return nil, nil, errors.New("--repeat is for --engine local")
 	}
 	known := slices.Clone(o.extra)
 	for _, e := range lockstrategy.All() {
@@ -189,7 +198,7 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 		return verify.Report{}, fmt.Errorf("--history: %w", err)
 	}
 	report, err := verify.Run(c.Context(), verify.Config{
-		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes,
+		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat,
 		Progress: func(done, all int, last verify.Cell) {
 			p.show("%d of %d cells, %d left; last %s under %s: %s", done, all, all-done, last.Strategy, last.Fault, last.Verdict)
 		},

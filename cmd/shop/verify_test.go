@@ -49,6 +49,8 @@ func TestVerifyBadInput(t *testing.T) {
 		{[]string{"--quick", "--fault", "pause"}, "--quick"},
 		{[]string{"--fault", "pause"}, "--engine local"},
 		{[]string{"--lanes", "0"}, "--lanes"},
+		{[]string{"--engine", "local", "--repeat", "0"}, "--repeat"},
+		{[]string{"--repeat", "2"}, "--engine local"},
 		{[]string{"--quick", "--html", "/no/such/folder/x.html"}, "/no/such/folder"},
 		{[]string{"--engine", "local", "--history", "/dev/null/x", "--strategy", "queue"}, "/dev/null"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
@@ -25,7 +26,7 @@ func clientGone() Fault {
 			return "", err
 		}
 		hangUp()
-		answered, gone := s.seen(ctx, time.Second, holder, history.Answered)
+		answered, gone := s.seen(ctx, s.Times.Wait, holder, history.Answered)
 		s.struck("the holder's buyer hung up")
 		if err := s.release(); err != nil {
 			return "", err
@@ -36,15 +37,19 @@ func clientGone() Fault {
 		if _, ok := s.seen(ctx, s.Times.Wait, holder, history.Return); !ok {
 			return "", missed("the shop did not come back from the holder's buy")
 		}
+		var left atomic.Int64
 		for i := range impatient {
 			patience := time.Duration(1+rand.IntN(30)) * time.Millisecond
 			s.pending.Go(func() {
 				ctx, cancel := context.WithTimeout(ctx, patience)
 				defer cancel()
-				s.buy(ctx, []*Shop{s.A, s.B}[i%2], fmt.Sprintf("impatient-%02d", i))
+				a := s.buy(ctx, []*Shop{s.A, s.B}[i%2], fmt.Sprintf("impatient-%02d", i))
+				if ctx.Err() != nil && a.Outcome == purchase.Unknown {
+					left.Add(1)
+				}
 			})
 		}
 		s.pending.Wait()
-		return fmt.Sprintf("the holder's buyer hung up between its read and its write, and %d others within 30 ms", impatient), nil
+		return fmt.Sprintf("the holder's buyer hung up between its read and its write, and %d of %d others before they had their answer", left.Load(), impatient), nil
 	}}
 }

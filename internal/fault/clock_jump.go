@@ -21,7 +21,7 @@ func clockJump() Fault {
 			if s.Servers.noShim != "" {
 				return "", missed("%s", s.Servers.noShim)
 			}
-			node, how := s.Servers.redis, "on its Redis"
+			node, how := s.Servers.redis, "the lock is on its Redis"
 			var err error
 			if slices.Contains(s.Subject.Needs, lockstrategy.NeedsRedlock) {
 				node = s.Servers.nodes[0]
@@ -47,12 +47,18 @@ func clockJump() Fault {
 			if err := s.release(); err != nil {
 				return "", err
 			}
-			if ahead < 50*time.Minute {
-				return "", missed("the server's clock is %s ahead, and should be an hour", ahead)
-			}
-			return fmt.Sprintf("the holder reported that it holds, %s; the server's own TIME was %s ahead", how, ahead.Round(time.Second)), nil
+			proof, err := jumped(ahead)
+			return how + "; " + proof, err
 		},
 	}
+}
+
+// jumped is the proof that a server's clock was moved: by its own word.
+func jumped(ahead time.Duration) (proof string, _ error) {
+	if ahead < 50*time.Minute {
+		return "", missed("the server's clock is %s ahead, and should be an hour", ahead)
+	}
+	return fmt.Sprintf("the holder reported that it holds; the server's own TIME was %s ahead", ahead.Round(time.Second)), nil
 }
 
 // ahead is how far the server's clock is ahead of this process's.

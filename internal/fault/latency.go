@@ -31,18 +31,32 @@ func latency() Fault {
 			}
 		}
 		s.struck("%s before each answer of the lock servers", late)
-		quickest := time.Hour
-		for _, l := range links {
-			took, err := l.roundTrip(5 * time.Second)
-			if err != nil {
-				return "", err
-			}
-			quickest = min(quickest, took)
+		took, err := quickest(links)
+		if err != nil {
+			return "", err
 		}
 		s.crowd(ctx, "late", 16, s.A, s.B)
-		if quickest < late/2 {
-			return "", missed("a lock server answered within %s", quickest)
-		}
-		return fmt.Sprintf("no lock server answered within %s", quickest.Round(time.Millisecond)), nil
+		return held(took)
 	}}
+}
+
+// quickest is the shortest of the links' round trips.
+func quickest(links []*link) (time.Duration, error) {
+	least := time.Hour
+	for _, l := range links {
+		took, err := l.roundTrip(5 * time.Second)
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, took)
+	}
+	return least, nil
+}
+
+// held is the proof that answers were held back.
+func held(quickest time.Duration) (proof string, _ error) {
+	if quickest < late/2 {
+		return "", missed("a lock server answered within %s", quickest)
+	}
+	return fmt.Sprintf("no lock server answered within %s", quickest.Round(time.Millisecond)), nil
 }

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"syscall"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+
+	"github.com/oversell/oversell/internal/localserver"
 )
 
 // toxics makes links. It is Toxiproxy's server, which serves nothing here.
@@ -37,11 +40,18 @@ const (
 )
 
 func (t *toxics) link(server, probe string) (*link, error) {
-	p := toxiproxy.NewProxy(t.server, "link", "127.0.0.1:0", server)
-	if err := p.Start(); err != nil {
-		return nil, fmt.Errorf("a proxy before %s: %w", server, err)
+	for tries := 1; ; tries++ {
+		port, err := localserver.FreePort()
+		if err != nil {
+			return nil, err
+		}
+		p := toxiproxy.NewProxy(t.server, "link", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), server)
+		if err := p.Start(); err == nil {
+			return &link{p.Listen, p, probe}, nil
+		} else if tries == 3 || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("a proxy before %s: %w", server, err)
+		}
 	}
-	return &link{p.Listen, p, probe}, nil
 }
 
 // cut closes the connections, and refuses new ones.
@@ -50,8 +60,7 @@ func (l *link) cut() { l.proxy.Stop() }
 // mend undoes cut.
 func (l *link) mend() error {
 	err := l.proxy.Start()
-	// A client of somebody else's may have been given the port meanwhile; it has
-	// it for a moment.
+	// Somebody who looks for a free port may have it for a moment.
 	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && tries < 100; tries++ {
 		time.Sleep(50 * time.Millisecond)
 		err = l.proxy.Start()

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -16,7 +15,7 @@ func nodeRestart() Fault {
 			return "", err
 		}
 		node := s.Servers.nodes[0]
-		before, err := node.keys(ctx)
+		before, err := node.keysOf(ctx, s.Product)
 		if err != nil {
 			return "", err
 		}
@@ -24,7 +23,7 @@ func nodeRestart() Fault {
 			return "", err
 		}
 		s.struck("SIGKILL of one node, and back empty")
-		after, err := node.keys(ctx)
+		after, err := node.keysOf(ctx, s.Product)
 		if err != nil {
 			return "", err
 		}
@@ -32,9 +31,7 @@ func nodeRestart() Fault {
 		if err := s.release(); err != nil {
 			return "", err
 		}
-		if before == 0 || after >= before {
-			return "", missed("the node had %d keys before its restart and %d after it", before, after)
-		}
-		return fmt.Sprintf("the holder reported that it holds, %s; one of its nodes came back with %d of %d keys", how, after, before), nil
+		proof, err := forgot("one of its nodes", before, after)
+		return how + "; " + proof, err
 	}}
 }

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
@@ -32,14 +33,39 @@ func (s *Scene) holdBarely(ctx context.Context) (how string, err error) {
 	if err := mend(); err != nil {
 		return "", err
 	}
-	if !errors.Is(err, errNoHolder) {
-		return "on a bare majority", err
+	if errors.Is(err, errNoHolder) {
+		// It is still trying, and now it can have them all.
+		if e, _ := s.seen(ctx, s.Times.Wait, holder, history.Holding, history.Answered); e.Kind == history.Holding {
+			err = nil
+		}
 	}
-	// It is still trying, and now it can have them all.
-	if _, ok := s.seen(ctx, s.Times.Wait, holder, history.Holding); !ok {
-		return "", errNoHolder
+	if err != nil {
+		return "", err
 	}
-	return "on all nodes, as it needs them", nil
+	return s.heldOn(ctx)
+}
+
+// heldOn counts the nodes that know of the holder: more than a bare majority and
+// fewer than all would be neither of the two locks that the faults are for.
+func (s *Scene) heldOn(ctx context.Context) (how string, _ error) {
+	var n int
+	for _, node := range s.Servers.nodes {
+		keys, err := node.keysOf(ctx, s.Product)
+		if err != nil {
+			return "", err
+		}
+		if len(keys) > 0 {
+			n++
+		}
+	}
+	switch all := len(s.Servers.nodes); n {
+	case all - s.Servers.minority():
+		return fmt.Sprintf("the lock is on %d of %d nodes, a bare majority", n, all), nil
+	case all:
+		return fmt.Sprintf("the lock is on all %d nodes, as it needs them", n), nil
+	default:
+		return "", missed("the lock is on %d of %d nodes", n, all)
+	}
 }
 
 // settle lets a client that left silent nodes out ask them again.

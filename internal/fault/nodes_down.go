@@ -4,58 +4,91 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
 // nodesDown kills a minority of the nodes, under which buyers must get on, and
-// then a majority, under which nobody may be sold anything by half of a lock.
+// then a majority, under which nobody may be granted half of a lock: who is, is
+// stopped before its COMMIT while the nodes come back, empty, and they are
+// enough for somebody else.
 func nodesDown() Fault {
 	return Fault{Name: lockstrategy.NodesDown, Stock: 2 * stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
-		few := s.Servers.nodes[:s.Servers.minority()]
-		most := s.Servers.nodes[:s.Servers.minority()+1]
-		s.afterwards(func(context.Context) error {
-			var errs []error
-			for _, node := range most {
-				select {
-				case <-node.Done():
-					errs = append(errs, node.Start())
-				default: // it was not killed
-				}
-			}
-			return errors.Join(errs...)
-		})
-		for _, node := range few {
-			if err := node.Kill(); err != nil {
-				return "", err
-			}
-		}
-		s.struck("SIGKILL of %d of %d nodes", len(few), len(s.Servers.nodes))
-		under := s.crowd(ctx, "minority", 8, s.A, s.B)
-		if _, err := s.A.nodes[0].roundTrip(200 * time.Millisecond); err == nil {
-			return "", missed("a node answers after its SIGKILL")
-		}
-		if err := most[len(most)-1].Kill(); err != nil {
+		all := len(s.Servers.nodes)
+		few, most := s.Servers.nodes[:s.Servers.minority()], s.Servers.nodes[:s.Servers.minority()+1]
+		s.afterwards(func(context.Context) error { return startAgain(most) })
+		if err := kill(few); err != nil {
 			return "", err
 		}
-		s.struck("SIGKILL of %d of %d nodes", len(most), len(s.Servers.nodes))
-		without := s.crowd(ctx, "majority", 4, s.A, s.B)
-		proof := fmt.Sprintf("%d of 8 buyers were sold a unit with %d of %d nodes killed, and %d of 4 with %d killed",
-			count(under, purchase.Sold), len(few), len(s.Servers.nodes), count(without, purchase.Sold), len(most))
-		if count(under, purchase.Sold) == 0 {
-			return proof, &stalledError{fmt.Sprintf("nobody could buy while %d of %d nodes were down", len(few), len(s.Servers.nodes))}
+		s.struck("SIGKILL of %d of %d nodes", len(few), all)
+		under := count(s.crowd(ctx, "minority", 8, s.A, s.B), purchase.Sold)
+		if err := kill(most); err != nil {
+			return "", err
+		}
+		s.struck("SIGKILL of %d of %d nodes", len(most), all)
+		granted, err := s.withoutMajority(ctx, most)
+		if err != nil {
+			return "", err
+		}
+		proof := fmt.Sprintf("%d of 8 buyers were sold a unit with %d of %d nodes killed; with %d killed %s", under, len(few), all, len(most), granted)
+		if under == 0 {
+			return proof, &stalledError{fmt.Sprintf("nobody could buy while %d of %d nodes were down", len(few), all)}
 		}
 		return proof, nil
 	}}
 }
 
-func count(answers []Answer, outcome purchase.Outcome) (n int) {
-	for _, a := range answers {
-		if a.Outcome == outcome {
-			n++
+// withoutMajority sends buyers while most nodes are down, and says what they got.
+func (s *Scene) withoutMajority(ctx context.Context, most []*redisNode) (granted string, _ error) {
+	for _, node := range most {
+		select {
+		case <-node.Done():
+		default:
+			return "", missed("a node runs after its SIGKILL")
 		}
 	}
-	return n
+	if err := s.arm(ctx, failpoint.Commit); err != nil {
+		return "", err
+	}
+	s.send(ctx, s.A, holder)
+	for i := range 3 {
+		s.send(ctx, []*Shop{s.A, s.B}[i%2], fmt.Sprintf("majority-%d", i))
+	}
+	// Refused at once or when its patience is over, or granted what is no majority.
+	e, _ := s.seen(ctx, s.Times.Wait+answerPatience, holder, history.Holding, history.Answered)
+	if e.Kind != history.Holding {
+		s.pending.Wait()
+		sold := count(s.Answers(), purchase.Sold, "majority-0", "majority-1", "majority-2")
+		return fmt.Sprintf("the holder was told %s, and %d of 3 others were sold a unit", e.Outcome, sold), nil
+	}
+	if err := startAgain(most); err != nil {
+		return "", err
+	}
+	s.struck("%d nodes are back, empty, while somebody holds the others", len(most))
+	s.next(ctx, s.Times.within())
+	return "somebody was granted the lock", s.release()
+}
+
+func kill(nodes []*redisNode) error {
+	var errs []error
+	for _, node := range nodes {
+		errs = append(errs, node.Kill())
+	}
+	return errors.Join(errs...)
+}
+
+// startAgain starts those of the nodes that were killed.
+func startAgain(nodes []*redisNode) error {
+	var errs []error
+	for _, node := range nodes {
+		select {
+		case <-node.Done():
+			errs = append(errs, node.Start())
+		default:
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -2,6 +2,9 @@ package fault
 
 import (
 	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
@@ -24,20 +27,38 @@ func partition() Fault {
 			s.settle(ctx)
 			return nil
 		})
+		before := answering(parted, 5*time.Second)
 		for _, l := range parted {
 			if err := l.silence(); err != nil {
 				return "", err
 			}
 		}
 		s.struck("nothing passes between the holder's shop and its lock servers")
-		for _, l := range parted {
-			if _, err := l.roundTrip(50 * time.Millisecond); err == nil {
-				return "", missed("a lock server answers through the partition")
-			}
+		after := answering(parted, s.Times.Lease/4)
+		if before < len(parted) || after > 0 {
+			return "", missed("%d of %d lock servers answered before the partition and %d through it", before, len(parted), after)
 		}
 		s.next(ctx, s.Times.reach())
 		err := s.release()
 		s.pending.Wait() // the holder's release has failed, too
-		return "the holder reported that it has read; no lock server answered its shop until it had ended", err
+		return fmt.Sprintf("the holder reported that it has read; its way to %d lock servers let no question through from then on, and had before", len(parted)), err
 	}}
+}
+
+// answering counts the links through which a server answers within patience;
+// they are all asked at once.
+func answering(links []*link, patience time.Duration) int {
+	var (
+		all sync.WaitGroup
+		n   atomic.Int64
+	)
+	for _, l := range links {
+		all.Go(func() {
+			if _, err := l.roundTrip(patience); err == nil {
+				n.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(n.Load())
 }

@@ -22,20 +22,35 @@ func pause() Fault {
 			return "", err
 		}
 		s.struck("SIGSTOP of the holder's process")
-		stopped := false
-		for deadline := time.Now().Add(2 * time.Second); !stopped && time.Now().Before(deadline); { // a signal takes a moment
-			stopped = !s.A.alive(ctx, 100*time.Millisecond)
-		}
+		answer, silent := s.unanswered(ctx)
 		s.next(ctx, s.Times.reach())
+		silent = silent && len(answer) == 0
 		if err := errors.Join(s.release(), s.A.thaw()); err != nil {
 			return "", err
 		}
-		if !stopped {
-			return "", missed("the holder's process answers after its SIGSTOP")
+		answered := <-answer
+		switch {
+		case !silent:
+			return "", missed("the holder's process answered between its SIGSTOP and its SIGCONT")
+		case !answered:
+			return "", missed("the holder's process did not answer after its SIGCONT")
 		}
-		if !s.A.alive(ctx, 5*time.Second) {
-			return "", missed("the holder's process does not answer after its SIGCONT")
-		}
-		return "the holder reported that it holds; its process did not answer while stopped, and did again", nil
+		return "the holder reported that it holds; its process answered a question that was asked while it was stopped only when it ran on", nil
 	}}
+}
+
+// unanswered puts a question to the holder's process, which a stopped one answers
+// when it runs on and not before. A signal takes a moment to arrive: a question
+// that is answered is followed by another, for two seconds.
+func (s *Scene) unanswered(ctx context.Context) (answer <-chan bool, silent bool) {
+	patience := 2*s.Times.reach() + s.Times.Wait
+	for deadline := time.Now().Add(2 * time.Second); !silent && time.Now().Before(deadline); {
+		question := make(chan bool, 1)
+		go func() { question <- s.A.alive(ctx, patience) }()
+		for asked := time.Now(); len(question) == 0 && !silent; time.Sleep(time.Millisecond) {
+			silent = time.Since(asked) > s.Times.Lease/8
+		}
+		answer = question
+	}
+	return answer, silent
 }

@@ -28,11 +28,7 @@ func redisFailover() Fault {
 		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
 			return "", err
 		}
-		written, err := s.Servers.redis.offset(ctx)
-		if err != nil {
-			return "", err
-		}
-		copied, err := s.Servers.replica.offset(ctx)
+		written, err := s.Servers.redis.keysOf(ctx, s.Product)
 		if err != nil {
 			return "", err
 		}
@@ -40,15 +36,25 @@ func redisFailover() Fault {
 			return "", err
 		}
 		s.struck("SIGKILL of the primary; its replica promoted")
+		copied, err := s.Servers.replica.keysOf(ctx, s.Product)
+		if err != nil {
+			return "", err
+		}
 		s.next(ctx, s.Times.within())
 		if err := s.release(); err != nil {
 			return "", err
 		}
-		if copied >= written {
-			return "", missed("the replica had all of the primary's %d bytes", written)
-		}
-		return fmt.Sprintf("the holder reported that it holds; the promoted replica lacked %d bytes of the primary's", written-copied), nil
+		return lacked(written, copied)
 	}}
+}
+
+// lacked is the proof that the replica had not been told what the holder wrote.
+func lacked(written, copied map[string]string) (proof string, _ error) {
+	n := lacking(written, copied)
+	if n == 0 {
+		return "", missed("the promoted replica had all of the product's %d keys as the primary had them", len(written))
+	}
+	return fmt.Sprintf("the holder reported that it holds; the promoted replica lacked %d of the product's %d keys, or had them from before", n, len(written)), nil
 }
 
 // replicate makes the replica follow the primary through a link, and waits until
@@ -118,9 +124,13 @@ func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 	return nil
 }
 
-// failBack changes the two servers' roles for the cells to come: the shops stay
-// where they are until the end of this one.
+// failBack changes the two servers' roles for the cells to come, where the
+// replica was promoted: the shops stay where they are until the end of this one.
 func (s *Scene) failBack(context.Context) error {
-	s.Servers.redis, s.Servers.replica = s.Servers.replica, s.Servers.redis
+	select {
+	case <-s.Servers.redis.Done():
+		s.Servers.redis, s.Servers.replica = s.Servers.replica, s.Servers.redis
+	default: // nobody held, and nothing was struck
+	}
 	return s.Servers.replica.forget()
 }

@@ -18,7 +18,7 @@ func redisRestart() Fault {
 		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
 			return "", err
 		}
-		before, err := s.Servers.redis.keys(ctx)
+		before, err := s.Servers.redis.keysOf(ctx, s.Product)
 		if err != nil {
 			return "", err
 		}
@@ -26,7 +26,7 @@ func redisRestart() Fault {
 			return "", err
 		}
 		s.struck("SIGKILL of Redis, and back empty")
-		after, err := s.Servers.redis.keys(ctx)
+		after, err := s.Servers.redis.keysOf(ctx, s.Product)
 		if err != nil {
 			return "", err
 		}
@@ -34,11 +34,28 @@ func redisRestart() Fault {
 		if err := s.release(); err != nil {
 			return "", err
 		}
-		if before == 0 || after >= before {
-			return "", missed("Redis had %d keys before its restart and %d after it", before, after)
-		}
-		return fmt.Sprintf("the holder reported that it holds; Redis was killed and came back with %d of %d keys", after, before), nil
+		return forgot("Redis", before, after)
 	}}
+}
+
+// forgot is the proof that a server has forgotten what it knew of the product.
+// What was there before must be gone: a server that came back with its file, or
+// one on which the holder had nothing, has shown nothing.
+func forgot(server string, before, after map[string]string) (proof string, _ error) {
+	if left := len(before) - lacking(before, after); len(before) == 0 || left > 0 {
+		return "", missed("%s had %d keys of the product before its restart and %d of them after it", server, len(before), left)
+	}
+	return fmt.Sprintf("the holder reported that it holds; %s was killed and came back without the product's %d keys", server, len(before)), nil
+}
+
+// lacking counts the keys that the other lacks or has with another value.
+func lacking(keys, other map[string]string) (n int) {
+	for key, value := range keys {
+		if there, ok := other[key]; !ok || there != value {
+			n++
+		}
+	}
+	return n
 }
 
 // forget kills the server and starts it again, empty.
@@ -48,8 +65,23 @@ func (r *redisNode) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: r.Addr, DisableIdentity: true})
 }
 
-func (r *redisNode) keys(ctx context.Context) (int64, error) {
+// keysOf is what the server knows of a product: every strategy puts its name
+// into the keys. The values are as DUMP gives them.
+func (r *redisNode) keysOf(ctx context.Context, product string) (map[string]string, error) {
 	c := r.client()
 	defer c.Close()
-	return c.DBSize(ctx).Result()
+	keys := map[string]string{}
+	for all := c.Scan(ctx, 0, "*"+product+"*", 1000).Iterator(); ; {
+		if !all.Next(ctx) {
+			return keys, all.Err()
+		}
+		value, err := c.Dump(ctx, all.Val()).Result()
+		if errors.Is(err, redis.Nil) { // it has just run out
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		keys[all.Val()] = value
+	}
 }

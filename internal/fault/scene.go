@@ -103,9 +103,12 @@ func (s *Scene) open(ctx context.Context) error {
 	return nil
 }
 
+// answerPatience is how much longer than its wait a buyer waits for an answer.
+const answerPatience = 20 * time.Second
+
 // buy sends one buyer and notes the answer.
 func (s *Scene) buy(ctx context.Context, shop *Shop, purchaser string) Answer {
-	ctx, cancel := context.WithTimeout(ctx, s.Times.Wait+20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, s.Times.Wait+answerPatience)
 	defer cancel()
 	var a Answer
 	a.Purchaser, a.Start = purchaser, time.Now()
@@ -145,14 +148,24 @@ func (s *Scene) send(ctx context.Context, shop *Shop, purchaser string) {
 // hold sends the holder to A and waits until it is stopped at the point. The
 // error, if any, says that it was not: there is nothing to strike.
 func (s *Scene) hold(ctx context.Context, at failpoint.Point, patience time.Duration) error {
+	if err := s.arm(ctx, at); err != nil {
+		return err
+	}
+	s.send(ctx, s.A, holder)
+	if e, _ := s.seen(ctx, patience, holder, history.Holding, history.Answered); e.Kind != history.Holding {
+		return errNoHolder
+	}
+	return nil
+}
+
+// arm makes the holder stop at the point, once it gets there. Whatever comes of
+// the fault, it goes on when the fault is over.
+func (s *Scene) arm(ctx context.Context, at failpoint.Point) error {
+	s.afterwards(func(context.Context) error { return s.release() })
 	if err := s.A.arm(holder, at); err != nil {
 		return err
 	}
-	if _, ok := s.seen(ctx, time.Second, holder, history.Armed); !ok {
-		return errNoHolder
-	}
-	s.send(ctx, s.A, holder)
-	if _, ok := s.seen(ctx, patience, holder, history.Holding); !ok {
+	if _, ok := s.seen(ctx, s.Times.Wait, holder, history.Armed); !ok {
 		return errNoHolder
 	}
 	return nil
@@ -230,6 +243,16 @@ func (s *Scene) crowd(ctx context.Context, name string, buyers int, shops ...*Sh
 	}
 	all.Wait()
 	return answers
+}
+
+// count counts the answers with an outcome, of these purchasers or of all.
+func count(answers []Answer, outcome purchase.Outcome, purchasers ...string) (n int) {
+	for _, a := range answers {
+		if a.Outcome == outcome && (len(purchasers) == 0 || slices.Contains(purchasers, a.Purchaser)) {
+			n++
+		}
+	}
+	return n
 }
 
 // Answers waits for all buyers and returns what they got.

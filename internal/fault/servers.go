@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,8 +42,8 @@ type redisNode struct {
 }
 
 // StartServers starts MariaDB or MySQL, two Redis, five Redlock nodes and, where
-// installed, ZooKeeper and etcd. Close must follow, also after an error.
-func StartServers(ctx context.Context, wait time.Duration) (*Servers, error) {
+// needed and installed, ZooKeeper and etcd. Close must follow, also after an error.
+func StartServers(ctx context.Context, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{Absent: map[string]string{}, toxic: newToxics()}
 	var err error
 	if s.group, err = localserver.NewGroup(); err != nil {
@@ -66,11 +67,15 @@ func StartServers(ctx context.Context, wait time.Duration) (*Servers, error) {
 			return err
 		})
 	}
-	starts.Go(func() (err error) {
-		s.zookeeper, err = localserver.StartZookeeper(s.group)
-		return orAbsent(&absent[0], err)
-	})
-	starts.Go(func() (err error) { s.etcd, err = localserver.StartEtcd(s.group); return orAbsent(&absent[1], err) })
+	if slices.Contains(needs, lockstrategy.NeedsZookeeper) {
+		starts.Go(func() (err error) {
+			s.zookeeper, err = localserver.StartZookeeper(s.group)
+			return orAbsent(&absent[0], err)
+		})
+	}
+	if slices.Contains(needs, lockstrategy.NeedsEtcd) {
+		starts.Go(func() (err error) { s.etcd, err = localserver.StartEtcd(s.group); return orAbsent(&absent[1], err) })
+	}
 	if err := starts.Wait(); err != nil {
 		return s, err
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
@@ -148,8 +147,8 @@ func (h *Shop) release(purchaser string) error {
 func (h *Shop) kill() error { return h.process.Kill() }
 
 // freeze stops the whole process, thaw lets it run on.
-func (h *Shop) freeze() error { return h.process.Signal(syscall.SIGSTOP) }
-func (h *Shop) thaw() error   { return h.process.Signal(syscall.SIGCONT) }
+func (h *Shop) freeze() error { return h.process.Signal(sigStop) }
+func (h *Shop) thaw() error   { return h.process.Signal(sigCont) }
 
 // alive asks whether the shop answers at all.
 func (h *Shop) alive(ctx context.Context, patience time.Duration) bool {

@@ -1,13 +1,16 @@
 package localserver
 
 import (
+	"errors"
+	"net"
 	"os"
 	"strings"
 	"testing"
 )
 
 // TestZookeeperAndEtcd: each starts, which it has only when it answers, and
-// again after a kill, on the same port.
+// again after a kill, on the same port; a port that is taken is told from other
+// reasons not to start, and another is tried then.
 func TestZookeeperAndEtcd(t *testing.T) {
 	type server interface {
 		Kill() error
@@ -16,15 +19,21 @@ func TestZookeeperAndEtcd(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		start func(g *Group) (server, error)
+		start func(g *Group) (_ server, addr func() string, _ error)
 	}{
-		{"zookeeper", func(g *Group) (server, error) { return StartZookeeper(g) }},
-		{"etcd", func(g *Group) (server, error) { return StartEtcd(g) }},
+		{"zookeeper", func(g *Group) (server, func() string, error) {
+			s, err := StartZookeeper(g)
+			return s, func() string { return s.Addr }, err
+		}},
+		{"etcd", func(g *Group) (server, func() string, error) {
+			s, err := StartEtcd(g)
+			return s, func() string { return s.Addr }, err
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGroup(t) // its clean-up checks that nothing is left
-			s, err := c.start(g)
+			s, addr, err := c.start(g)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -33,6 +42,16 @@ func TestZookeeperAndEtcd(t *testing.T) {
 			}
 			if err := s.ping(); err == nil {
 				t.Error("it answered after it was killed")
+			}
+			other, err := net.Listen("tcp", addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Start(); !errors.Is(err, errPortTaken) {
+				t.Errorf("%v, want %v", err, errPortTaken)
+			}
+			if err := other.Close(); err != nil {
+				t.Fatal(err)
 			}
 			if err := s.Start(); err != nil {
 				t.Fatalf("again: %v", err)

@@ -28,24 +28,23 @@ func StartEtcd(g *Group) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	peerPort, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	e := &Etcd{newServer(g, "etcd", dir, port)}
-	e.probe = e.ping
-	peer := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(peerPort))
-	e.command = []string{
-		path, "--name", "shop", "--data-dir", filepath.Join(dir, "data"), "--log-level", "error",
-		"--logger", "zap", "--log-outputs", "stderr",
-		"--listen-client-urls", e.URL(), "--advertise-client-urls", e.URL(),
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "shop=" + peer,
-	}
-	return e, e.Start()
+	return onFreePort(func(port int) (*Etcd, error) {
+		peerPort, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		e := &Etcd{newServer(g, "etcd", dir, port)}
+		e.probe = e.ping
+		// A member that did not start may have written its peer address already.
+		data, peer := filepath.Join(dir, "data-"+strconv.Itoa(port)), "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(peerPort))
+		e.command = []string{
+			path, "--name", "shop", "--data-dir", data, "--log-level", "error",
+			"--logger", "zap", "--log-outputs", "stderr",
+			"--listen-client-urls", e.URL(), "--advertise-client-urls", e.URL(),
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "shop=" + peer,
+		}
+		return e, e.Start()
+	})
 }
 
 // ping: /health is 200 once the member has a leader and can read.

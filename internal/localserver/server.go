@@ -3,6 +3,7 @@ package localserver
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -107,7 +108,7 @@ var errPortTaken = errors.New("the port that was free is taken")
 // take it before the server does, and then it is tried with another port.
 func onFreePort[Server any](start func(port int) (Server, error)) (Server, error) {
 	for tries := 1; ; tries++ {
-		port, err := freePort()
+		port, err := FreePort()
 		if err != nil {
 			var none Server
 			return none, err
@@ -119,11 +120,21 @@ func onFreePort[Server any](start func(port int) (Server, error)) (Server, error
 	}
 }
 
-// freePort asks the kernel for a loopback port.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// FreePort finds a loopback port that is free now, below those that the kernel
+// gives to clients: from 32768 on Linux (ip(7), ip_local_port_range), from 49152
+// elsewhere (RFC 6335). A client may take one of those while its server is
+// killed and is to come back on it. It may even be the server's own client: who
+// connects to a port of that range where nobody listens can be given that very
+// port, and is connected to itself.
+func FreePort() (int, error) {
+	for tries := 1; ; tries++ {
+		port := 15_000 + rand.IntN(17_000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
+		if tries == 100 {
+			return 0, err
+		}
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

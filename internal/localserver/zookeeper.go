@@ -52,24 +52,22 @@ func StartZookeeper(g *Group) (*Zookeeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	config := filepath.Join(dir, "zoo.cfg")
-	if err := os.WriteFile(config, fmt.Appendf(nil, zookeeperConfig, filepath.Join(dir, "data"), port), 0o600); err != nil {
-		return nil, err
-	}
-	z := &Zookeeper{newServer(g, "zookeeper", dir, port)}
-	z.probe = z.ping
-	// The script of the package would start a daemon. A small heap and one
-	// compiler are up in half the time.
-	z.command = []string{
-		java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + dir, "-XX:-UsePerfData", // no files elsewhere
-		"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config,
-	}
-	return z, z.Start()
+	return onFreePort(func(port int) (*Zookeeper, error) {
+		config := filepath.Join(dir, "zoo.cfg")
+		if err := os.WriteFile(config, fmt.Appendf(nil, zookeeperConfig, filepath.Join(dir, "data"), port), 0o600); err != nil {
+			return nil, err
+		}
+		z := &Zookeeper{newServer(g, "zookeeper", dir, port)}
+		z.probe = z.ping
+		// The script of the package would start a daemon. A small heap and one
+		// compiler are up in half the time.
+		z.command = []string{
+			java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + dir, "-XX:-UsePerfData", // no files elsewhere
+			"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config,
+		}
+		return z, z.Start()
+	})
 }
 
 func zookeeperClassPath() (string, error) {

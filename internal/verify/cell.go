@@ -26,6 +26,10 @@ type Cell struct {
 	Replay     string             `json:"replay"`
 	DurationMS int64              `json:"duration_ms"`
 
+	Acknowledged int64                   `json:"acknowledged"`       // sales that buyers were told of under the fault and after it
+	Lost         int64                   `json:"lost"`               // those of them that have no record
+	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"` // how often each was seen, where the cell was played more than once
+
 	Reason     string       `json:"reason"`                // of the verdict, in one sentence
 	Struck     string       `json:"struck"`                // how it is known that the fault struck
 	Books      audit.Report `json:"books"`                 // when all was over
@@ -93,6 +97,7 @@ func (c *Cell) judge(f fault.Facts, sales map[int64]audit.Sale) {
 	e.Lost, e.Untold = audit.Compare(fault.Told(f.Answers), sales)
 	e.Count(fault.Told(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)
+	c.Lost = e.Lost
 	sound := c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive
 	switch {
 	case sound && f.Missed != "": // a break that was seen is a break, struck or not
@@ -117,6 +122,11 @@ func (c *Cell) look(events []history.Event) {
 	if struck.IsZero() {
 		c.Evidence = c.evidence()
 		return
+	}
+	for _, e := range events {
+		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) {
+			c.Acknowledged++
+		}
 	}
 	for _, e := range events {
 		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) && e.Purchaser != "holder" && e.At.After(struck) {

@@ -48,6 +48,7 @@ type Config struct {
 	Times      fault.Times
 	History    string // the folder of the cells' histories; "" for none
 	Lanes      int    // cells side by side, each lane on servers of its own
+	Repeat     int    // each cell is played so often, one whole run after the other; 0 is 1
 	Progress   func(done, all int, last Cell)
 }
 
@@ -56,6 +57,8 @@ type job struct {
 	strategy Strategy
 	name     lockstrategy.Fault
 	fault    fault.Fault // zero for a rush
+
+	play, plays int // which of how many; both 0 when there is one
 }
 
 // jobs are the cells in the order of the matrix; a fault that a strategy has no
@@ -68,7 +71,7 @@ func (c Config) jobs() (all []job) {
 	for _, s := range c.Strategies {
 		for _, name := range c.Faults {
 			if name.Strikes(s.Needs) {
-				all = append(all, job{s, name, faults[name]})
+				all = append(all, job{strategy: s, name: name, fault: faults[name]})
 			}
 		}
 	}
@@ -79,7 +82,7 @@ func (c Config) jobs() (all []job) {
 // cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
 	report := Report{Engine: "local", Started: time.Now()}
-	jobs := c.jobs()
+	jobs := repeated(c.jobs(), c.Repeat)
 	cells := make([]*Cell, len(jobs))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -124,18 +127,18 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	}
 	close(next)
 	lanes.Wait()
-	for _, cell := range cells {
-		if cell != nil {
-			report.Cells = append(report.Cells, *cell)
-		}
-	}
+	report.Cells = merge(cells)
 	report.Finish()
 	return report, errors.Join(errs...)
 }
 
 // lane starts servers and two shops, and lets work play cells on them.
 func (c Config) lane(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
-	servers, err := fault.StartServers(ctx, c.Times.Wait)
+	var needs []lockstrategy.Need
+	for _, s := range c.Strategies {
+		needs = append(needs, s.Needs...)
+	}
+	servers, err := fault.StartServers(ctx, c.Times.Wait, needs)
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	if err != nil {
 		return err
@@ -162,6 +165,9 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name),
 		Replay: fmt.Sprintf("shop verify --engine local --strategy %s --fault %s", j.strategy.Name, j.name),
 	}
+	if j.plays > 0 {
+		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
+	}
 	times := fault.RushTimes()
 	if j.fault.Strike != nil {
 		times = l.Times
@@ -176,7 +182,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		return cell, nil
 	}
 	if l.History != "" {
-		cell.History = filepath.Join(l.History, j.strategy.Name, string(j.name)+".ndjson")
+		cell.History = filepath.Join(l.History, j.strategy.Name, j.file())
 	}
 	log, err := history.NewLog(cell.History)
 	if err != nil {
@@ -196,6 +202,14 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	cell.settle()
 	cell.DurationMS = time.Since(start).Milliseconds()
 	return cell, nil
+}
+
+// file is the name of the cell's history.
+func (j job) file() string {
+	if j.plays == 0 {
+		return string(j.name) + ".ndjson"
+	}
+	return fmt.Sprintf("%s-%03d.ndjson", j.name, j.play+1)
 }
 
 // restart starts another pair of shops. A shop asks its servers once when it
@@ -231,6 +245,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 		return err
 	}
 	cell.rushed(result, len(urls))
+	cell.Acknowledged, cell.Lost = result.Sold, result.Lost
 	return nil
 }
 

@@ -1,0 +1,326 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+)
+
+// Each proof has a strike that it accepts, and the nearest thing that is none:
+// a cell is inconclusive then.
+
+// answerer makes this test program a process that answers as a shop does.
+const answerer = "FAULT_TEST_ANSWERER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(answerer) == "" {
+		os.Exit(m.Run())
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("http://" + l.Addr().String())
+	panic(http.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+}
+
+// proven fails the test unless err says that the fault missed exactly when it did.
+func proven(t *testing.T, name, proof string, err error, struck bool) {
+	t.Helper()
+	switch {
+	case struck && (err != nil || proof == ""):
+		t.Errorf("%s: %q, %v; want a proof", name, proof, err)
+	case !struck && !errors.Is(err, ErrMissed):
+		t.Errorf("%s: %q, %v; want that it missed", name, proof, err)
+	}
+}
+
+// TestForgot: a Redis that comes back with its file has forgotten nothing, and
+// one that had nothing of the product neither.
+func TestForgot(t *testing.T) {
+	ctx := t.Context()
+	g := localservertest.Group(t)
+	for _, c := range []struct {
+		name   string
+		start  func(*localserver.Group) (*localserver.Redis, error)
+		key    string
+		struck bool
+	}{
+		{"empty", localserver.StartRedis, "lock:apple", true},
+		{"with its file", localserver.StartDurableRedis, "lock:apple", false},
+		{"it had another product's", localserver.StartRedis, "lock:pear", false},
+	} {
+		r, err := c.start(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := &redisNode{r, nil}
+		client := node.client()
+		if err := client.Set(ctx, c.key, "token", time.Hour).Err(); err != nil {
+			t.Fatal(err)
+		}
+		before, err1 := node.keysOf(ctx, "apple")
+		err2 := node.forget()
+		after, err3 := node.keysOf(ctx, "apple")
+		if err := errors.Join(err1, err2, err3, client.Close()); err != nil {
+			t.Fatal(err)
+		}
+		proof, err := forgot("Redis", before, after)
+		proven(t, c.name, proof, err, c.struck)
+	}
+}
+
+// TestLacked: a replica that was not cut off has what the primary has.
+func TestLacked(t *testing.T) {
+	ctx := t.Context()
+	g := localservertest.Group(t)
+	s := &Servers{toxic: newToxics(), redis: startNode(t, g, ""), replica: startNode(t, g, "")}
+	cord, err := s.replicate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := s.redis.client()
+	defer client.Close()
+	for _, c := range []struct {
+		name   string
+		cut    bool
+		struck bool
+	}{{"not cut off", false, false}, {"cut off", true, true}} {
+		if c.cut {
+			cord.cut()
+		}
+		if err := client.Incr(ctx, "stock:apple").Err(); err != nil {
+			t.Fatal(err)
+		}
+		written, err1 := s.redis.keysOf(ctx, "apple")
+		copied, err2 := s.replica.keysOf(ctx, "apple")
+		for deadline := time.Now().Add(10 * time.Second); !c.cut && lacking(written, copied) > 0 && time.Now().Before(deadline); {
+			copied, err2 = s.replica.keysOf(ctx, "apple")
+		}
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		proof, err := lacked(written, copied)
+		proven(t, c.name, proof, err, c.struck)
+	}
+}
+
+func startNode(t *testing.T, g *localserver.Group, shim string) *redisNode {
+	t.Helper()
+	node, err := (&Servers{group: g}).startRedis(shim, t.TempDir()+"/offset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// TestHeldOn: a bare majority, or all of them.
+func TestHeldOn(t *testing.T) {
+	ctx := t.Context()
+	g := localservertest.Group(t)
+	s := &Scene{Servers: &Servers{}, Product: "apple"}
+	for range 5 {
+		s.Servers.nodes = append(s.Servers.nodes, startNode(t, g, ""))
+	}
+	for held, struck := range []bool{0: false, 1: false, 2: false, 3: true, 4: false, 5: true} {
+		if held > 0 {
+			client := s.Servers.nodes[held-1].client()
+			if err := errors.Join(client.Set(ctx, "lock:apple", "token", time.Hour).Err(), client.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		how, err := s.heldOn(ctx)
+		proven(t, fmt.Sprintf("on %d of 5", held), how, err, struck)
+	}
+	if _, err := s.withoutMajority(ctx, s.Servers.nodes[:3]); !errors.Is(err, ErrMissed) {
+		t.Errorf("no node was killed: %v", err)
+	}
+}
+
+// TestJumped: a clock that was not moved, or cannot be, has not jumped.
+func TestJumped(t *testing.T) {
+	shim, err := buildShim(t.TempDir())
+	if err != nil {
+		t.Fatal(err) // apt-get install gcc
+	}
+	g := localservertest.Group(t)
+	for _, c := range []struct {
+		name   string
+		shim   string
+		offset time.Duration
+		struck bool
+	}{{"an hour", shim, time.Hour, true}, {"not at all", shim, 0, false}, {"no shim", "", time.Hour, false}} {
+		node := startNode(t, g, c.shim)
+		if node.clock != nil {
+			if err := node.clock.set(c.offset); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ahead, err := node.ahead(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof, err := jumped(ahead)
+		proven(t, c.name, proof, err, c.struck)
+	}
+	if _, err := clockJump().Strike(t.Context(), &Scene{Servers: &Servers{noShim: "no compiler"}}); !errors.Is(err, ErrMissed) {
+		t.Errorf("no shim: %v, want that it missed", err)
+	}
+	t.Setenv("PATH", "")
+	if _, err := buildShim(t.TempDir()); err == nil || !strings.Contains(err.Error(), "apt-get install gcc") {
+		t.Errorf("no compiler: %v", err)
+	}
+}
+
+// TestUnanswered: only a process that is stopped leaves the question until it
+// runs on; one that was killed never answers.
+func TestUnanswered(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), answerer+"=1")
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = in
+	process, err := localservertest.Group(t).Start(cmd)
+	if err := errors.Join(err, in.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s := &Scene{A: &Shop{process: process}, Times: DefaultTimes()}
+	if _, err := fmt.Fscanln(out, &s.A.URL); err != nil {
+		t.Fatal(err)
+	}
+	if _, silent := s.unanswered(t.Context()); silent {
+		t.Error("a process that runs is taken for stopped")
+	}
+	if err := s.A.freeze(); err != nil {
+		t.Fatal(err)
+	}
+	answer, silent := s.unanswered(t.Context())
+	if !silent || len(answer) > 0 {
+		t.Error("a process that is stopped is taken for running")
+	}
+	if err := s.A.thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if !<-answer {
+		t.Error("it did not answer when it ran on")
+	}
+	if err := errors.Join(s.A.kill(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if s.A.alive(t.Context(), time.Second) {
+		t.Error("it answers after it was killed")
+	}
+}
+
+// TestUnderLoad: a database that was not killed while it sold has lost nothing
+// that it could have lost.
+func TestUnderLoad(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before int64
+		gone   bool
+		cut    int
+		struck bool
+	}{
+		{"while it sold", enough, true, 1, true},
+		{"no load", 0, true, 0, false},
+		{"a load too small", enough - 1, true, 1, false},
+		{"it was there", enough, false, 1, false},
+		{"nobody was under way", enough, true, 0, false},
+	} {
+		proof, err := underLoad(c.before, c.gone, c.cut, 0)
+		proven(t, c.name, proof, err, c.struck)
+	}
+	at := time.Now()
+	answer := func(start, end time.Duration) Answer {
+		return Answer{Answer: audit.Answer{Start: at.Add(start), End: at.Add(end)}}
+	}
+	if n := underWay([]Answer{answer(-2, -1), answer(-1, 1), answer(1, 2)}, at); n != 1 {
+		t.Errorf("%d under way, want the one who had asked and had no answer", n)
+	}
+	db := localservertest.MySQL(t)
+	s := &Servers{db: db}
+	if s.databaseGone() {
+		t.Error("a database that answers is taken for gone")
+	}
+	if err := db.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if !s.databaseGone() {
+		t.Error("a database that was killed is taken for there")
+	}
+}
+
+// TestLinks: what is done to a link is felt through it, and undone, before each
+// kind of server.
+func TestLinks(t *testing.T) {
+	g := localservertest.Group(t)
+	z, err := localserver.StartZookeeper(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := localserver.StartEtcd(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	toxic := newToxics()
+	var links []*link
+	for _, server := range []struct{ addr, probe string }{{startNode(t, g, "").Addr, probeRedis}, {z.Addr, probeZookeeper}, {e.Addr, probeEtcd}} {
+		l, err := toxic.link(server.addr, server.probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.cut()
+		links = append(links, l)
+	}
+	each := func(do func(*link) error) {
+		t.Helper()
+		for _, l := range links {
+			if err := do(l); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	heal := func(l *link) error { l.heal(context.Background()); return nil }
+	answers := func(when string, want int) {
+		t.Helper()
+		patience := 30 * time.Second
+		if want == 0 {
+			patience = 300 * time.Millisecond
+		}
+		if n := answering(links, patience); n != want {
+			t.Errorf("%s: %d answer, want %d", when, n, want)
+		}
+	}
+	answers("at first", 3)
+	each((*link).silence)
+	answers("parted", 0)
+	each(heal)
+	answers("healed", 3)
+	each(func(l *link) error { l.cut(); return nil })
+	answers("cut", 0)
+	each((*link).mend)
+	answers("mended", 3)
+	each(func(l *link) error { return l.delay(late, late/3) })
+	took, err := quickest(links)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := held(took)
+	proven(t, "late", proof, err, true)
+	proof, err = held(late / 3)
+	proven(t, "not late", proof, err, false)
+}

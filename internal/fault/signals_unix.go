@@ -1,0 +1,11 @@
+//go:build unix
+
+package fault
+
+import "syscall"
+
+// A process cannot ignore SIGSTOP.
+const (
+	sigStop = syscall.SIGSTOP
+	sigCont = syscall.SIGCONT
+)

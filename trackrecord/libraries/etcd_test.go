@@ -1,6 +1,8 @@
 package libraries
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -13,12 +15,92 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 )
 
+// TestEtcd11456: as TestEtcd16221, and with the mutex: it was so up to etcd 3.4,
+// whose client trackrecord/etcd34 has. This one looks whether its key is there.
+// https://github.com/etcd-io/etcd/issues/11456
+func TestEtcd11456(t *testing.T) {
+	_, client := etcd(t)
+	ctx := t.Context()
+	var locks []*concurrency.Mutex
+	var sessions []*concurrency.Session
+	for range 2 {
+		s, err := concurrency.NewSession(client)
+		must(t, err)
+		sessions = append(sessions, s)
+		locks = append(locks, concurrency.NewMutex(s, "apple"))
+	}
+	must(t, locks[0].Lock(ctx))
+	answer := make(chan error, 1)
+	go func() { answer <- locks[1].Lock(ctx) }()
+	inLine(t, client, "apple", 2)
+	_, err := client.Revoke(ctx, sessions[1].Lease())
+	must(t, err)
+	must(t, locks[0].Unlock(ctx))
+	err = <-answer
+	bug{concurrency.NewMutex, "v3.5.0"}.judge(t, err == nil, fmt.Sprintf(
+		"the lease ended while its owner waited; Lock said: %v", err))
+}
+
+// TestEtcd22082: an Unlock is done and its answer lost. Called again it deletes
+// the key by its name, which a later Lock of the same session has made anew.
+// https://github.com/etcd-io/etcd/issues/22082
+func TestEtcd22082(t *testing.T) {
+	if first, second := unlockAgain(t, false); !first || second {
+		t.Errorf("no second Unlock: the session has the lock %t, another one %t; want true, false", first, second)
+	}
+	first, second := unlockAgain(t, true)
+	bug{concurrency.NewMutex, ""}.judge(t, first && second, fmt.Sprintf(
+		"the Unlock before was called again; the session has the lock: %t; so has another one: %t", first, second))
+}
+
+// unlockAgain loses the answer to an Unlock, locks again in the same session,
+// calls the old Unlock again with again, and lets another session try. It says
+// who was told to have the lock.
+func unlockAgain(t *testing.T, again bool) (first, second bool) {
+	t.Helper()
+	ctx := t.Context()
+	server, other := etcd(t)
+	way := newProxy(t, server.Addr)
+	client := etcdClient(t, way.addr)
+	session, err := concurrency.NewSession(client)
+	must(t, err)
+	old := concurrency.NewMutex(session, "apple")
+	must(t, old.Lock(ctx))
+	way.lose(0)
+	unlocking, giveUp := context.WithCancel(ctx)
+	answer := make(chan error, 1)
+	go func() { answer <- old.Unlock(unlocking) }()
+	inLine(t, other, "apple", 0) // it is done
+	giveUp()
+	if err := <-answer; err == nil {
+		t.Fatal("the Unlock was answered: the test shows nothing")
+	}
+	way.cut()
+
+	current := concurrency.NewMutex(session, "apple")
+	for deadline := time.Now().Add(20 * time.Second); !first && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		first = current.Lock(ctx) == nil // not before the client has connected again
+	}
+	if again {
+		must(t, old.Unlock(ctx))
+	}
+	s, err := concurrency.NewSession(other)
+	must(t, err)
+	switch err := concurrency.NewMutex(s, "apple").TryLock(ctx); {
+	case err == nil:
+		second = true
+	case !errors.Is(err, concurrency.ErrLocked):
+		t.Fatal(err)
+	}
+	return first, second
+}
+
 // TestEtcd16221: a writer's lease ends while it waits in line, and with it its
 // key. Nobody looks: when its turn would have come RWMutex.Lock returns nil, and
 // so does the Lock of the next writer.
 // https://github.com/etcd-io/etcd/issues/16221
 func TestEtcd16221(t *testing.T) {
-	client := etcd(t)
+	_, client := etcd(t)
 	if second, third := expiresInLine(t, client, false); second && third {
 		t.Error("two writers at once, and no lease had ended")
 	}
@@ -27,11 +109,16 @@ func TestEtcd16221(t *testing.T) {
 		"the second writer's lease ended while it waited; it has the write lock: %t; so has the third: %t", second, third))
 }
 
-func etcd(t *testing.T) *clientv3.Client {
+func etcd(t *testing.T) (*localserver.Etcd, *clientv3.Client) {
 	t.Helper()
 	server, err := localserver.StartEtcd(servers(t))
 	must(t, err)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr}, Logger: zap.NewNop()})
+	return server, etcdClient(t, server.Addr)
+}
+
+func etcdClient(t *testing.T, addr string) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 	must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client

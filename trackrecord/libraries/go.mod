@@ -6,8 +6,10 @@ go 1.26
 require (
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.17.0
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/oversell/oversell v0.0.0
 	github.com/redis/go-redis/v9 v9.21.0
+	github.com/redis/rueidis v1.0.76
 	go.etcd.io/etcd/client/v3 v3.6.5
 	go.uber.org/zap v1.27.0
 	golang.org/x/mod v0.37.0
@@ -38,4 +40,5 @@ require (
 replace (
 	github.com/bsm/redislock => github.com/bsm/redislock v0.9.0
 	github.com/oversell/oversell => ../..
+	github.com/redis/rueidis => github.com/redis/rueidis v1.0.43
 )

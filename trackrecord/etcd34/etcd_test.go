@@ -17,6 +17,7 @@ import (
 // which it is gone.
 // https://github.com/etcd-io/etcd/issues/11456
 func TestEtcd11456(t *testing.T) {
+	t.Parallel()
 	client := etcd(t)
 	if second, third := expiresInLine(t, client, "no lease ends", false); !second || third {
 		t.Errorf("no lease ended: the second has the lock %t, the third %t; want true, false", second, third)

@@ -19,6 +19,7 @@ import (
 // whose client trackrecord/etcd34 has. This one looks whether its key is there.
 // https://github.com/etcd-io/etcd/issues/11456
 func TestEtcd11456(t *testing.T) {
+	t.Parallel()
 	_, client := etcd(t)
 	ctx := t.Context()
 	var locks []*concurrency.Mutex
@@ -45,6 +46,7 @@ func TestEtcd11456(t *testing.T) {
 // the key by its name, which a later Lock of the same session has made anew.
 // https://github.com/etcd-io/etcd/issues/22082
 func TestEtcd22082(t *testing.T) {
+	t.Parallel()
 	if first, second := unlockAgain(t, false); !first || second {
 		t.Errorf("no second Unlock: the session has the lock %t, another one %t; want true, false", first, second)
 	}
@@ -100,6 +102,7 @@ func unlockAgain(t *testing.T, again bool) (first, second bool) {
 // so does the Lock of the next writer.
 // https://github.com/etcd-io/etcd/issues/16221
 func TestEtcd16221(t *testing.T) {
+	t.Parallel()
 	_, client := etcd(t)
 	if second, third := expiresInLine(t, client, false); second && third {
 		t.Error("two writers at once, and no lease had ended")

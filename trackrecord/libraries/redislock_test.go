@@ -23,6 +23,7 @@ func (r retry) NextBackoff() time.Duration { return r() }
 // away for a moment, and the holder of a lock that is still there gives up.
 // https://github.com/bsm/redislock/pull/83
 func TestRedislock83(t *testing.T) {
+	t.Parallel()
 	server, err := localserver.StartDurableRedis(servers(t))
 	must(t, err)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1})
@@ -51,6 +52,7 @@ func TestRedislock83(t *testing.T) {
 // that an exponential back-off does not back off.
 // https://github.com/bsm/redislock/pull/58
 func TestRedislock58(t *testing.T) {
+	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: startRedis(t).Addr})
 	t.Cleanup(func() { _ = rdb.Close() })
 	locks := redislock.New(rdb)

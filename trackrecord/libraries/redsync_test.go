@@ -17,6 +17,7 @@ import (
 // of them restarts without its key, and another client has a majority beside it.
 // https://github.com/go-redsync/redsync/issues/186
 func TestRedsync186(t *testing.T) {
+	t.Parallel()
 	if a, b := twoOfFive(t, true, false); !a || b {
 		t.Errorf("nobody forgot: the first has it %t, the second %t; want true, false", a, b)
 	}
@@ -75,6 +76,7 @@ func mutex(t *testing.T, nodes []*localserver.Redis, options ...redsync.Option) 
 // it anew, and is told that it was extended. Another one has held it meanwhile.
 // https://github.com/go-redsync/redsync/pull/149
 func TestRedsync149(t *testing.T) {
+	t.Parallel()
 	if extended := extendAfterOther(t); extended {
 		t.Error("without the option: the lock was extended after somebody else had it")
 	}

@@ -25,6 +25,7 @@ import (
 // and again, without a pause.
 // https://github.com/redis/rueidis/issues/602
 func TestRueidis602(t *testing.T) {
+	t.Parallel()
 	server := startRedis(t)
 	option := rueidislock.LockerOption{KeyMajority: 1, KeyValidity: time.Minute}
 	_, unlock, err := locker(t, server, option).WithContext(t.Context(), "apple")
@@ -55,6 +56,7 @@ func TestRueidis602(t *testing.T) {
 // until there is nothing left of it.
 // https://github.com/redis/rueidis/pull/924 for issue 923
 func TestRueidis923(t *testing.T) {
+	t.Parallel()
 	const validity, interval = 4 * time.Second, 2 * time.Second
 	server := startRedis(t)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -102,6 +104,7 @@ func renewed(t *testing.T, rdb *redis.Client, before time.Duration) time.Duratio
 // and stores nothing, and everybody who asks has the lock. FallbackSETPX sends a
 // duration instead. No public thread about it was found.
 func TestRueidislockClock(t *testing.T) {
+	t.Parallel()
 	server := redisAhead(t, 10*time.Second)
 	if first, second := bothTry(t, server, true); !first || second {
 		t.Errorf("with a duration: the first has it %t, the second %t; want true, false", first, second)

@@ -18,6 +18,7 @@ import (
 // it, the client itself included.
 // https://github.com/samuel/go-zookeeper/issues/229, whose successor is go-zookeeper/zk.
 func TestGoZookeeper229(t *testing.T) {
+	t.Parallel()
 	server, err := localserver.StartZookeeper(servers(t))
 	must(t, err)
 	way := newProxy(t, server.Addr)

@@ -1,0 +1,80 @@
+// Package copies reproduces bugs of locks that are not written in Go: each is
+// the order of commands of the buggy version, as a strategy of the shop, and the
+// explorer runs every order in which two buyers' commands can meet at MariaDB
+// and Redis. The same strategy with the bug put right is the control.
+// docs/track-record.md has the table.
+package copies
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// These tests do not run side by side: the explorer looks at every goroutine of
+// the process.
+
+// open is an explorer of a strategy, for two buyers of the last unit.
+func open(t *testing.T, name string, config explore.Config, build func(d lockstrategy.Deps) purchase.Strategy) *explore.Explorer {
+	t.Helper()
+	config.Strategy = lockstrategy.Entry{Name: name, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}, New: build}
+	config.Engine, config.Buyers, config.Stock, config.Product = enginetest.Local(t), 2, 1, "apple"
+	config.Budget = 5 * time.Minute
+	x, err := explore.New(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+// search runs all schedules there are.
+func search(t *testing.T, name string, config explore.Config, build func(d lockstrategy.Deps) purchase.Strategy) explore.Result {
+	t.Helper()
+	result, err := open(t, name, config, build).Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Complete || result.Explored < 2 {
+		t.Fatalf("%s: explored %d, complete %v: proves nothing", name, result.Explored, result.Complete)
+	}
+	t.Logf("%s: explored all %d schedules: %d oversell, in %d a buyer frees another's lock",
+		name, result.Explored, result.Verdicts[verdict.Oversold], result.Foreign)
+	return result
+}
+
+// show logs a witness.
+func show(t *testing.T, w *explore.Witness) {
+	t.Helper()
+	var text strings.Builder
+	if err := w.Text(&text, 2); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s\n%s", w.Schedule, &text)
+}
+
+// section reads the stock, checks it, takes a unit and records the sale, all in tx.
+func section(ctx context.Context, d lockstrategy.Deps, tx *gorm.DB, o purchase.Order) (receipt purchase.Receipt, err error) {
+	p, err := product.ByName(tx, o.Product)
+	if err == nil {
+		err = purchase.Check(p, o)
+	}
+	if err != nil {
+		return receipt, err
+	}
+	return purchase.Section{DB: d.DB, Strategy: "copy", Now: d.Now}.Write(ctx, tx, p, o, 0)
+}

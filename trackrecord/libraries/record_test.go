@@ -1,0 +1,92 @@
+// Package libraries reproduces bugs of Go lock libraries with the libraries
+// themselves, on real servers. go.mod pins versions that have the bugs;
+// fixed.mod has the ones in which they are gone, where there are any:
+//
+//	go test -v -run TestRedislock83 .
+//	go test -v -run TestRedislock83 -modfile=fixed.mod .
+//
+// Both commands pass: a test says what it saw, and holds it against what is
+// known of the version that it ran with. docs/track-record.md has the table.
+package libraries
+
+import (
+	"context"
+	"os"
+	"reflect"
+	"regexp"
+	"runtime"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/mod/semver"
+
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{}) // it tells of every server that is away, and here servers are
+	os.Exit(m.Run())
+}
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// A bug is one row of the track record.
+type bug struct {
+	in    any    // a function of the module that has it
+	fixed string // the first version without it; "" when there is none
+}
+
+// judge compares what a reproduction saw with what is known of the version that
+// it ran with. So it fails when an open bug is gone, too: the table is old then.
+func (b bug) judge(t *testing.T, present bool, saw string) {
+	t.Helper()
+	module, version := b.version(t)
+	want := b.fixed == "" || semver.Compare(version, b.fixed) < 0
+	told := map[bool]string{true: "the bug is there", false: "the bug is gone"}
+	if present != want {
+		t.Fatalf("%s %s: %s; want that %s\n%s", module, version, told[present], told[want], saw)
+	}
+	t.Logf("%s %s: %s\n%s", module, version, told[present], saw)
+}
+
+// version is read off the source file that the function was compiled from: a
+// test binary has no list of its modules.
+func (b bug) version(t *testing.T) (module, version string) {
+	t.Helper()
+	f := runtime.FuncForPC(reflect.ValueOf(b.in).Pointer())
+	file, _ := f.FileLine(f.Entry())
+	parts := regexp.MustCompile(`^(?:.*/pkg/mod/)?([^@]+)@(v[^/]+)/`).FindStringSubmatch(file)
+	if parts == nil {
+		t.Fatalf("%s was compiled from %s, which names no version", f.Name(), file)
+	}
+	return parts[1], parts[2]
+}
+
+// servers is a group that ends with the test.
+func servers(t *testing.T) *localserver.Group {
+	t.Helper()
+	group, err := localserver.NewGroup()
+	must(t, err)
+	t.Cleanup(func() {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return group
+}
+
+func startRedis(t *testing.T) *localserver.Redis {
+	t.Helper()
+	r, err := localserver.StartRedis(servers(t))
+	must(t, err)
+	return r
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
 	"github.com/oversell/oversell/loadtest"
@@ -26,6 +27,8 @@ type verifyOptions struct {
 	faults     []string
 	quick      bool
 	engine     string
+	target     string
+	product    string
 	history    string
 	lanes      int
 	reports    []reportFile
@@ -71,6 +74,8 @@ is missing or down; 3 when a cell has shown nothing.`,
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all")
 	flags.BoolVar(&o.quick, "quick", false, "the rush alone, on the embedded engine")
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the rushes only) or local (everything)")
+	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
+	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
 	for i := range o.reports {
@@ -92,7 +97,13 @@ func ownShop(times fault.Times) *exec.Cmd {
 }
 
 func (o *verifyOptions) run(c *cobra.Command) (err error) {
-	strategies, faults, err := o.check(c)
+	var strategies []verify.Strategy
+	var faults []lockstrategy.Fault
+	if o.target == "" {
+		strategies, faults, err = o.check(c)
+	} else {
+		faults, err = o.checkTarget(c)
+	}
 	if err != nil {
 		return err
 	}
@@ -102,9 +113,12 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	defer func() { err = errors.Join(err, o.closeReports()) }()
 	progress := newProgress(c.ErrOrStderr())
 	var report verify.Report
-	if o.engine == engine.Local {
+	switch {
+	case o.target != "":
+		report, err = o.atTarget(c, faults, progress)
+	case o.engine == engine.Local:
 		report, err = o.local(c, strategies, faults, progress)
-	} else {
+	default:
 		report, err = o.embedded(c, strategies, faults, progress)
 	}
 	progress.clear()
@@ -119,6 +133,9 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 
 // check returns the rows and the columns that are asked for.
 func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []lockstrategy.Fault, _ error) {
+	if c.Flags().Changed("product") {
+		return nil, nil, errors.New("--product is for a --target; else verify sells on servers of its own")
+	}
 	if o.quick {
 		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
 			return nil, nil, errors.New("--quick is the rush on the embedded engine: it takes no --engine and no --fault")
@@ -139,10 +156,6 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	for _, s := range known {
 		names = append(names, s.Name)
 	}
-	var faults []string
-	for _, f := range lockstrategy.Faults() {
-		faults = append(faults, string(f))
-	}
 	chosen, err := choose("--strategy", o.strategies, names)
 	if err != nil {
 		return nil, nil, err
@@ -152,13 +165,21 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 			rows = append(rows, s)
 		}
 	}
-	if chosen, err = choose("--fault", o.faults, faults); err != nil {
-		return nil, nil, err
+	columns, err = chooseFaults(o.faults, lockstrategy.Faults())
+	return rows, columns, err
+}
+
+// chooseFaults picks faults in the order of known.
+func chooseFaults(asked []string, known []lockstrategy.Fault) (chosen []lockstrategy.Fault, _ error) {
+	var names []string
+	for _, f := range known {
+		names = append(names, string(f))
 	}
-	for _, f := range chosen {
-		columns = append(columns, lockstrategy.Fault(f))
+	names, err := choose("--fault", asked, names)
+	for _, name := range names {
+		chosen = append(chosen, lockstrategy.Fault(name))
 	}
-	return rows, columns, nil
+	return chosen, err
 }
 
 // choose picks names in the order of known.

@@ -44,7 +44,8 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cell := Cell{Books: c.books.Sums()}
-			cell.judge(c.facts, c.sales)
+			lost, untold := audit.Compare(fault.Told(c.facts.Answers), c.sales)
+			cell.judge(c.facts, lost, untold)
 			if cell.Verdict != c.want || cell.Reason == "" {
 				t.Errorf("%s (%s), want %s", cell.Verdict, cell.Reason, c.want)
 			}

@@ -16,7 +16,8 @@ import (
 
 // A Report is what `shop verify --json` writes.
 type Report struct {
-	Engine     string    `json:"engine"`
+	Engine     string    `json:"engine"`           // "target" for a service that runs already
+	Target     string    `json:"target,omitempty"` // where it is
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`

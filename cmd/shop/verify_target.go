@@ -80,7 +80,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []lockstrategy.Fault, 
 	if slices.Contains(o.strategies, "all") {
 		for _, served := range stage.served {
 			if why := stage.missing[served.Name]; why != "" {
-				report.LeftOut = append(report.LeftOut, served.Name+": "+why)
+				report.LeaveOut(served.Name + ": " + why)
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -54,22 +56,24 @@ func TestVerifyTarget(t *testing.T) {
 func TestVerifyTargetService(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		service service
+		service *service
 		fault   lockstrategy.Fault
 		want    verdict.Verdict
 		code    int
 	}{
-		{"sound", service{}, "", verdict.Holds, 0},
-		{"units vanish with the first sale", service{forgets: 5}, lockstrategy.Rush, verdict.Leaked, exitBroken},
-		{"it ignores the Idempotency-Key", service{ignoresKey: true}, lockstrategy.Duplicates, verdict.Duplicated, exitBroken},
-		{"a repeated request is told sold out", service{refusesKey: true}, lockstrategy.Duplicates, verdict.Leaked, exitBroken},
-		{"no record when the buyer has gone", service{dropsGone: true}, lockstrategy.ClientGone, verdict.Leaked, exitBroken},
-		{"it acknowledges what it does not record", service{loses: true}, lockstrategy.Latency, verdict.Lost, exitBroken},
-		{"it has no POST", service{getOnly: true}, lockstrategy.Duplicates, verdict.Inconclusive, exitInconclusive},
-		{"it begins each answer before it sells", service{hasty: true}, lockstrategy.ClientGone, verdict.Inconclusive, exitInconclusive},
+		{"sound", &service{}, "", verdict.Holds, 0},
+		{"units vanish with the first sale", &service{forgets: 5}, lockstrategy.Rush, verdict.Leaked, exitBroken},
+		{"it ignores the Idempotency-Key", &service{ignoresKey: true}, lockstrategy.Duplicates, verdict.Duplicated, exitBroken},
+		{"a repeated request is told sold out", &service{refusesKey: true}, lockstrategy.Duplicates, verdict.Leaked, exitBroken},
+		{"no record when the buyer has gone", &service{dropsGone: true}, lockstrategy.ClientGone, verdict.Leaked, exitBroken},
+		{"it acknowledges what it does not record", &service{loses: true}, lockstrategy.Latency, verdict.Lost, exitBroken},
+		{"it has no POST", &service{getOnly: true}, lockstrategy.Duplicates, verdict.Inconclusive, exitInconclusive},
+		{"it begins each answer before it sells", &service{hasty: true}, lockstrategy.ClientGone, verdict.Inconclusive, exitInconclusive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			server := httptest.NewServer(&c.service)
+			server := httptest.NewUnstartedServer(c.service)
+			server.Config.ErrorLog = log.New(io.Discard, "", 0) // of an answer that was begun too early
+			server.Start()
 			defer server.Close()
 			args := []string{"--strategy", "my-lock"}
 			if c.fault != "" {

@@ -30,15 +30,16 @@ func Explorations() []Fault { return []Fault{Explore, ExploreExpire, ExploreCras
 // Columns are all in display order.
 func Columns() []Fault { return append(append(Explorations(), Faults()...), Duplicates) }
 
-// Explored is the verdict that an exploration must come to on a database, and
-// whether there is one to make. What breaks by order alone is not asked about
-// events. "" where the catalogue makes no promise.
+// Explored is the verdict that an exploration of two buyers and one unit must
+// come to on a database, and whether there is one to make. What breaks by order
+// alone is not asked about events. "" where the catalogue makes no promise.
 //
 // It follows from the promises under faults that do the same to a strategy: two
 // processes, a pause beyond the lease, the holder's crash, a Redis that comes
-// back empty. The exception is setnx-expire, whose crash is deadly only between
-// its two commands: the fault strikes the holder in its section, the explorer
-// also there.
+// back empty. Two differ, since an event comes at any step and the fault only
+// while the holder is in its section: between the two commands of setnx-expire a
+// crash locks for ever, and between the first two of redis-decr a counter that is
+// forgotten refuses everybody.
 func (e Entry) Explored(f Fault, database string) (promise verdict.Verdict, possible bool) {
 	if slices.Contains(e.Needs, NeedsZookeeper) || slices.Contains(e.Needs, NeedsEtcd) {
 		return "", false // the explorer has gates for SQL and Redis
@@ -52,6 +53,8 @@ func (e Entry) Explored(f Fault, database string) (promise verdict.Verdict, poss
 	switch {
 	case f == ExploreCrash && e.Name == "setnx-expire":
 		return verdict.Stalled, true
+	case f == ExploreForget && e.Name == "redis-decr":
+		return verdict.Leaked, true
 	case f == ExploreCrash:
 		return e.Promised(Crash, database), true
 	case f == ExploreExpire && e.leased():
@@ -66,5 +69,5 @@ func (e Entry) Explored(f Fault, database string) (promise verdict.Verdict, poss
 
 // leased: what it locks with runs out by itself.
 func (e Entry) leased() bool {
-	return e.Promise[Pause] == verdict.Oversold || e.Name == "fenced" // the late holder is refused
+	return len(e.Needs) > 0 && e.Promise[Pause] == verdict.Oversold || e.Name == "fenced" // the late holder is refused
 }

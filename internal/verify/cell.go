@@ -33,6 +33,7 @@ type Cell struct {
 	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first of them
 	Timeline   []Holding    `json:"timeline,omitempty"`    // up to some moments after the fault
 	History    string       `json:"history,omitempty"`     // the file
+	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a break
 }
 
 // A Holding is the time in which a buyer believed to hold the lock, in

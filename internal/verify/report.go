@@ -34,6 +34,13 @@ func (r *Report) Finish() {
 	}
 }
 
+// LeaveOut notes what could not run here, once.
+func (r *Report) LeaveOut(text string) {
+	if !slices.Contains(r.LeftOut, text) {
+		r.LeftOut = append(r.LeftOut, text)
+	}
+}
+
 // Broken are the cells whose verdict is not the one promised; void those that
 // have shown nothing.
 func (r Report) Broken() (broken, void []Cell) {
@@ -111,6 +118,11 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	for _, c := range append(broken, void...) {
 		if _, err := fmt.Fprintf(w, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.Verdict, c.Evidence, c.Replay); err != nil {
 			return err
+		}
+		if c.Witness != nil {
+			if _, err := io.WriteString(w, c.Witness.Text); err != nil {
+				return err
+			}
 		}
 	}
 	for _, left := range r.LeftOut {

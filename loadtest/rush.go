@@ -109,17 +109,17 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	if books.Stocked != c.Stock {
 		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, books.Stocked)
 	}
-	lost, untold, err := c.compare(ctx, answers, books)
+	lost, untold, err := Compare(ctx, c.Books, c.Product, told(answers), books)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
 	return result(c.Strategy, answers, books, lost, untold), nil
 }
 
-// compare holds the answers against the records, or against their sums where
-// the service does not show them.
-func (c Config) compare(ctx context.Context, answers []answer, books audit.Report) (lost, untold int64, _ error) {
-	sales, err := c.Books.Sales(ctx, c.Product)
+// Compare holds answers against the product's records, or against their sums
+// where the service does not show them.
+func Compare(ctx context.Context, b Books, product string, answers []audit.Answer, books audit.Report) (lost, untold int64, _ error) {
+	sales, err := b.Sales(ctx, product)
 	if errors.Is(err, errNoHistory) {
 		lost, untold = inSum(answers, books)
 		return lost, untold, nil
@@ -127,13 +127,13 @@ func (c Config) compare(ctx context.Context, answers []answer, books audit.Repor
 	if err != nil {
 		return 0, 0, err
 	}
-	lost, untold = audit.Compare(told(answers), sales)
+	lost, untold = audit.Compare(answers, sales)
 	return lost, untold, nil
 }
 
 // inSum is what the sums alone prove: at least so many receipts have no record,
 // at least so many records no receipt.
-func inSum(answers []answer, books audit.Report) (lost, untold int64) {
+func inSum(answers []audit.Answer, books audit.Report) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {
 		switch a.Outcome {

@@ -21,6 +21,9 @@ import (
 // exitBudget: the search ended before it was complete.
 const exitBudget = exitInconclusive
 
+// exploreWait is the database's: a blocked buyer waits as long as the search wants.
+const exploreWait = time.Minute
+
 type exploreOptions struct {
 	strategy  string
 	buyers    int
@@ -95,7 +98,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	}
 	ctx := c.Context()
 	settings := lockstrategy.DefaultSettings()
-	settings.Wait = time.Minute // of the database: a blocked buyer waits as long as the search wants
+	settings.Wait = exploreWait
 	engines, err := o.engines.config(c, settings)
 	if err != nil {
 		return err

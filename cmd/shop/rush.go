@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -170,12 +169,9 @@ func (o *rushOptions) check(c *cobra.Command) error {
 			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
 		}
 	}
-	u, err := url.Parse(o.target)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("--target is %q; give http://host:port", o.target)
-	}
-	o.target = strings.TrimSuffix(o.target, "/")
-	return nil
+	var err error
+	o.target, err = targetURL(o.target)
+	return err
 }
 
 // A stage is where the rush takes place: the shop's processes and their books.
@@ -328,12 +324,13 @@ func (s *stage) serves(name string) error {
 // strategy that neither knows it is expected that it holds. "" where the
 // catalogue says that a run may show it or not.
 func (o *rushOptions) promise(s *stage, name string) verdict.Verdict {
+	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	for _, served := range s.served {
-		if promised := served.Promise[string(lockstrategy.Rush)]; served.Name == lockstrategy.Resolve(name) && promised != "" {
-			return promised
+		promised := served.Promise[string(lockstrategy.Rush)]
+		if served.Name == lockstrategy.Resolve(name) && (promised != "" || ok && len(served.Promise) > 0) {
+			return promised // of ours, nothing is a word too: on its database a run may show it or not
 		}
 	}
-	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	if !ok {
 		return verdict.Holds
 	}

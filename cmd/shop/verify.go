@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
 	"github.com/oversell/oversell/loadtest"
@@ -26,6 +27,8 @@ type verifyOptions struct {
 	faults     []string
 	quick      bool
 	engine     string
+	target     string
+	product    string
 	history    string
 	lanes      int
 	repeat     int
@@ -55,8 +58,13 @@ func verifyCommand() *cobra.Command {
 of it with what the catalogue promises.
 
 The faults need servers that can be killed: --engine local starts them. On the
-embedded engine only the two rushes run. --quick is the rush alone, embedded,
-for every push.
+embedded engine the explorer runs instead, with and without events, and the two
+rushes; --quick is the explorer and one rush, for every push.
+
+--target verifies a service that runs already, in whatever language, by what its
+buyers do: they rush, hang up, come over a slow way, and send a request twice.
+loadtest/README.md has the routes. A strategy that makes no promise is expected
+to hold.
 
 Exit code: 0 all as promised; 1 a cell contradicts its promise; 2 when something
 is missing or down; 3 when a cell has shown nothing.`,
@@ -64,15 +72,18 @@ is missing or down; 3 when a cell has shown nothing.`,
   shop verify --quick --junit verify.xml
   shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
   shop verify --engine local --fault db-kill --repeat 50
-  shop verify --engine local --html matrix.html --markdown matrix.md`,
+  shop verify --engine local --html matrix.html --markdown matrix.md
+  shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all")
-	flags.BoolVar(&o.quick, "quick", false, "the rush alone, on the embedded engine")
-	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the rushes only) or local (everything)")
+	flags.BoolVar(&o.quick, "quick", false, "the explorer and the rush, on the embedded engine")
+	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the rushes) or local (every fault)")
+	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
+	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
 	flags.IntVar(&o.repeat, "repeat", 1, "play each cell so often (--engine local); it is as promised when every play is")
@@ -95,7 +106,13 @@ func ownShop(times fault.Times) *exec.Cmd {
 }
 
 func (o *verifyOptions) run(c *cobra.Command) (err error) {
-	strategies, faults, err := o.check(c)
+	var strategies []verify.Strategy
+	var faults []lockstrategy.Fault
+	if o.target == "" {
+		strategies, faults, err = o.check(c)
+	} else {
+		faults, err = o.checkTarget(c)
+	}
 	if err != nil {
 		return err
 	}
@@ -105,9 +122,12 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	defer func() { err = errors.Join(err, o.closeReports()) }()
 	progress := newProgress(c.ErrOrStderr())
 	var report verify.Report
-	if o.engine == engine.Local {
+	switch {
+	case o.target != "":
+		report, err = o.atTarget(c, faults, progress)
+	case o.engine == engine.Local:
 		report, err = o.local(c, strategies, faults, progress)
-	} else {
+	default:
 		report, err = o.embedded(c, strategies, faults, progress)
 	}
 	progress.clear()
@@ -122,11 +142,17 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 
 // check returns the rows and the columns that are asked for.
 func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []lockstrategy.Fault, _ error) {
+	if c.Flags().Changed("product") {
+		return nil, nil, errors.New("--product is for a --target; else verify sells on servers of its own")
+	}
 	if o.quick {
 		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
-			return nil, nil, errors.New("--quick is the rush on the embedded engine: it takes no --engine and no --fault")
+			return nil, nil, errors.New("--quick is the explorer and the rush on the embedded engine: it takes no --engine and no --fault")
 		}
-		o.engine, o.faults = engine.Embedded, []string{string(lockstrategy.Rush)}
+		o.engine, o.faults = engine.Embedded, nil
+		for _, f := range append(lockstrategy.Explorations(), lockstrategy.Rush) {
+			o.faults = append(o.faults, string(f))
+		}
 	}
 	if o.engine != engine.Embedded && o.engine != engine.Local {
 		return nil, nil, fmt.Errorf("--engine is %q; there are %s and %s", o.engine, engine.Embedded, engine.Local)
@@ -148,10 +174,6 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	for _, s := range known {
 		names = append(names, s.Name)
 	}
-	var faults []string
-	for _, f := range lockstrategy.Faults() {
-		faults = append(faults, string(f))
-	}
 	chosen, err := choose("--strategy", o.strategies, names)
 	if err != nil {
 		return nil, nil, err
@@ -161,13 +183,25 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 			rows = append(rows, s)
 		}
 	}
-	if chosen, err = choose("--fault", o.faults, faults); err != nil {
-		return nil, nil, err
+	faults := lockstrategy.Faults()
+	if o.engine == engine.Embedded {
+		faults = append(lockstrategy.Explorations(), faults...)
 	}
-	for _, f := range chosen {
-		columns = append(columns, lockstrategy.Fault(f))
+	columns, err = chooseFaults(o.faults, faults)
+	return rows, columns, err
+}
+
+// chooseFaults picks faults in the order of known.
+func chooseFaults(asked []string, known []lockstrategy.Fault) (chosen []lockstrategy.Fault, _ error) {
+	var names []string
+	for _, f := range known {
+		names = append(names, string(f))
 	}
-	return rows, columns, nil
+	names, err := choose("--fault", asked, names)
+	for _, name := range names {
+		chosen = append(chosen, lockstrategy.Fault(name))
+	}
+	return chosen, err
 }
 
 // choose picks names in the order of known.
@@ -212,24 +246,64 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 	return report, err
 }
 
-// embedded runs the two rushes on the embedded engine, where there is nothing to kill.
+// embedded runs the explorer and the two rushes on the embedded engine, where
+// there is nothing to kill.
 func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
 	report := verify.Report{Engine: engine.Embedded, Started: time.Now()}
+	err := o.explorations(c, strategies, faults, &report, p)
 	for _, f := range faults {
 		processes := map[lockstrategy.Fault]int{lockstrategy.Rush: 1, lockstrategy.TwoProcesses: 2}[f]
-		if processes == 0 {
-			report.LeftOut = append(report.LeftOut, string(f)+": it needs servers that can be killed, --engine local")
-			continue
-		}
-		if err := o.rushes(c, f, processes, strategies, &report, p); err != nil {
-			return report, err
+		switch {
+		case err != nil || slices.Contains(lockstrategy.Explorations(), f):
+		case processes == 0:
+			report.LeaveOut(string(f) + ": it needs servers that can be killed, --engine local")
+		default:
+			err = o.rushes(c, f, processes, strategies, &report, p)
 		}
 	}
-	if len(report.Cells) == 0 {
-		return report, errors.New("nothing of this can run on the embedded engine; use --engine local")
+	if err == nil && len(report.Cells) == 0 {
+		err = errors.New("nothing of this can run on the embedded engine; use --engine local")
 	}
 	report.Finish()
-	return report, nil
+	return report, err
+}
+
+// explorations plays the explorer's cells, one after the other: it looks at every
+// goroutine of the process.
+func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strategy, faults []lockstrategy.Fault, report *verify.Report, p *progress) (err error) {
+	faults = slices.DeleteFunc(slices.Clone(faults), func(f lockstrategy.Fault) bool { return !slices.Contains(lockstrategy.Explorations(), f) })
+	if len(faults) == 0 {
+		return nil
+	}
+	e, err := engine.Open(c.Context(), engine.Config{Name: engine.Embedded, Wait: exploreWait, Conns: defaultConns})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	for _, s := range strategies {
+		entry, ok := lockstrategy.ByName(s.Name)
+		if why := entry.Missing(strategyDeps(e)); !ok || why != "" {
+			report.LeaveOut(s.Name + ": " + why)
+			continue
+		}
+		for _, f := range faults {
+			promise, possible := entry.Explored(f, e.DB.Name())
+			switch {
+			case !possible:
+				continue
+			case s.Name == "redlock" && f == lockstrategy.ExploreForget:
+				report.LeaveOut("redlock under " + string(f) + ": it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2")
+				continue
+			}
+			cell, err := verify.Explore(c.Context(), e, entry, f, promise)
+			if err != nil {
+				return fmt.Errorf("%s under %s: %w", s.Name, f, err)
+			}
+			report.Cells = append(report.Cells, cell)
+			p.show("%d cells; last %s under %s: %s", len(report.Cells), s.Name, f, cell.Verdict)
+		}
+	}
+	return nil
 }
 
 func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes int, strategies []verify.Strategy, report *verify.Report, p *progress) (err error) {
@@ -243,7 +317,7 @@ func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes
 	defer func() { err = errors.Join(err, stage.close()) }()
 	for _, s := range strategies {
 		if why := stage.missing[s.Name]; why != "" {
-			report.LeftOut = append(report.LeftOut, s.Name+" under "+string(f)+": "+why)
+			report.LeaveOut(s.Name + ": " + why)
 			continue
 		}
 		result, err := loadtest.Run(c.Context(), verify.RushConfig(stage.urls, stage.target, stage.books, s.Name, rush.shops.settings.Wait))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,27 +13,58 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
 )
 
-// TestVerifyQuick: what every push runs. Each strategy that the embedded engine
-// has is a cell, and all are as promised.
+// TestVerifyQuick: what every push runs, as a CI job does: built without the race
+// detector. Each strategy that the embedded engine has is explored and stormed,
+// all cells are as promised, and each break has its witness in every report.
 func TestVerifyQuick(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	dir := t.TempDir()
-	junit := filepath.Join(dir, "verify.xml")
-	if code := run(t.Context(), []string{"verify", "--quick", "--json", "-", "--junit", junit}, &stdout, &stderr); code != 0 {
-		t.Fatalf("exit %d: %s", code, stderr.String())
+	shop := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build the shop: %v: %s", err, out)
+	}
+	files := map[string]string{}
+	args := []string{"verify", "--quick"}
+	for _, form := range []string{"json", "junit", "markdown", "html"} {
+		files[form] = filepath.Join(t.TempDir(), form)
+		args = append(args, "--"+form, files[form])
+	}
+	if out, err := exec.CommandContext(t.Context(), shop, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	read := func(form string) string {
+		text, err := os.ReadFile(files[form])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
 	var report verify.Report
-	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(read("json")), &report); err != nil || !report.OK {
+		t.Fatalf("%v, ok %t", err, report.OK)
 	}
-	if all := len(report.Cells) + len(report.LeftOut); all != len(lockstrategy.Names()) || !report.OK {
-		t.Errorf("%d strategies, ok %t; want all %d", all, report.OK, len(lockstrategy.Names()))
+	seen := map[string]bool{}
+	for _, c := range report.Cells {
+		seen[c.Strategy+" "+string(c.Fault)] = true
+		explored := slices.Contains(lockstrategy.Explorations(), c.Fault)
+		if explored && (c.Verdict == verdict.Holds) == (c.Witness != nil) || explored && !strings.HasPrefix(c.Replay, "shop explore "+c.Strategy) {
+			t.Errorf("%s under %s: %s, witness %v, %s", c.Strategy, c.Fault, c.Verdict, c.Witness, c.Replay)
+		}
+		if c.Witness == nil {
+			continue
+		}
+		for form, want := range map[string]string{"junit": c.Witness.Schedule, "markdown": c.Witness.Mermaid, "html": c.Witness.Schedule} {
+			if !strings.Contains(read(form), want) {
+				t.Errorf("%s under %s: the %s lacks its witness", c.Strategy, c.Fault, form)
+			}
+		}
 	}
-	if text, err := os.ReadFile(junit); err != nil || !bytes.Contains(text, []byte("<testcase")) {
-		t.Errorf("JUnit: %v, %d bytes", err, len(text))
+	for _, name := range lockstrategy.Names() {
+		if here := onEmbedded(name); seen[name+" explore"] != here || seen[name+" rush"] != here {
+			t.Errorf("%s: on the embedded engine %t, explored %t, rush %t", name, here, seen[name+" explore"], seen[name+" rush"])
+		}
 	}
 }
 
@@ -48,6 +80,7 @@ func TestVerifyBadInput(t *testing.T) {
 		{[]string{"--quick", "--engine", "local"}, "--quick"},
 		{[]string{"--quick", "--fault", "pause"}, "--quick"},
 		{[]string{"--fault", "pause"}, "--engine local"},
+		{[]string{"--engine", "local", "--fault", "explore"}, "explore"},
 		{[]string{"--lanes", "0"}, "--lanes"},
 		{[]string{"--engine", "local", "--repeat", "0"}, "--repeat"},
 		{[]string{"--repeat", "2"}, "--engine local"},

@@ -37,6 +37,7 @@ type Cell struct {
 	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first of them
 	Timeline   []Holding    `json:"timeline,omitempty"`    // up to some moments after the fault
 	History    string       `json:"history,omitempty"`     // the file
+	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a break
 }
 
 // A Holding is the time in which a buyer believed to hold the lock, in
@@ -81,20 +82,27 @@ func (c *Cell) settle() {
 	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" || c.Promise.Keeps(c.Verdict))
 }
 
-// rushed takes a rush's own verdict.
+// rushed takes a rush's own verdict. processes is 0 at a target, which does not
+// say.
 func (c *Cell) rushed(r loadtest.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
-	c.Struck = fmt.Sprintf("%d buyers at once at %d processes, at most %d inside", r.Sold+r.SoldOut+r.Busy+r.LockLost+r.Unknown+r.Failed, processes, r.MaxOverlap)
+	at := ""
+	if processes > 0 {
+		at = fmt.Sprintf(" at %d processes", processes)
+	}
+	c.Struck = fmt.Sprintf("%d buyers at once%s, at most %d inside", r.Sold+r.SoldOut+r.Busy+r.LockLost+r.Unknown+r.Failed, at, r.MaxOverlap)
 	c.Books = r.Books
 }
 
-// judge holds the answers against the records and the books. What happened
-// under the fault may have gone wrong for a buyer; what its buyers were told
-// must be true, and those who came when all was mended must be served.
-func (c *Cell) judge(f fault.Facts, sales map[int64]audit.Sale) {
+// judge holds the answers against the books; lost and untold are what came of
+// holding them against the records. What happened under the fault may have gone
+// wrong for a buyer; what its buyers were told must be true, and those who came
+// when all was mended must be served.
+func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
-	e := audit.Evidence{Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(fault.Told(f.Answers))}
-	e.Lost, e.Untold = audit.Compare(fault.Told(f.Answers), sales)
+	e := audit.Evidence{
+		Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(fault.Told(f.Answers)), Lost: lost, Untold: untold,
+	}
 	e.Count(fault.Told(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)
 	c.Lost = e.Lost

@@ -3,7 +3,6 @@ package verify
 import (
 	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +43,8 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cell := Cell{Books: c.books.Sums()}
-			cell.judge(c.facts, c.sales)
+			lost, untold := audit.Compare(fault.Told(c.facts.Answers), c.sales)
+			cell.judge(c.facts, lost, untold)
 			if cell.Verdict != c.want || cell.Reason == "" {
 				t.Errorf("%s (%s), want %s", cell.Verdict, cell.Reason, c.want)
 			}
@@ -129,13 +129,38 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestMarkdownBound: a step's summary takes 1 MiB.
+// TestMarkdownBound: a step's summary takes 1 MiB. Diagrams go first, then cells,
+// and what is wrong stands before what is promised to break.
 func TestMarkdownBound(t *testing.T) {
-	r := report()
-	r.Cells[0].Evidence = strings.Repeat("x", maxMarkdown)
-	r.Cells[0].OK = false
-	var b strings.Builder
-	if err := errors.Join(r.Markdown(&b)); err != nil || b.Len() > maxMarkdown || !strings.Contains(b.String(), "left away") {
-		t.Errorf("%v, %d bytes", err, b.Len())
+	witness := func(n int) *Witness { return &Witness{Mermaid: strings.Repeat("x", n)} }
+	for _, c := range []struct {
+		name  string
+		spoil func(r *Report)
+		want  []string
+	}{
+		{"a long diagram", func(r *Report) { r.Cells[0].Witness = witness(maxMarkdown) }, []string{"diagram is left away", "### redis under pause", "### fenced under pause"}},
+		{"many diagrams", func(r *Report) {
+			for i := range r.Cells {
+				r.Cells[i].Witness = witness(maxMarkdown / 2)
+			}
+		}, []string{"```mermaid", "diagram is left away", "### redis under pause"}},
+		{"long evidence", func(r *Report) { r.Cells[0].Evidence = strings.Repeat("x", maxMarkdown) }, []string{"rest is left away", "### fenced under rush"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := report()
+			c.spoil(&r)
+			var b strings.Builder
+			if err := r.Markdown(&b); err != nil || b.Len() > maxMarkdown {
+				t.Errorf("%v, %d bytes", err, b.Len())
+			}
+			for _, want := range c.want {
+				if !strings.Contains(b.String(), want) {
+					t.Errorf("it lacks %q", want)
+				}
+			}
+			if strings.Index(b.String(), "### fenced under rush") > strings.Index(b.String()+"### redis under pause", "### redis under pause") {
+				t.Error("what is promised to break stands before a contradiction")
+			}
+		})
 	}
 }

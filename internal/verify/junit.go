@@ -58,6 +58,9 @@ func (r Report) JUnit(w io.Writer) error {
 				Name: string(f), Class: "verify." + s, Time: seconds(c.DurationMS),
 				Out: fmt.Sprintf("%s: promised %s\n%s\n%s", c.Verdict, orNothing(c.Promise), c.Evidence, c.Replay),
 			}
+			if c.Witness != nil {
+				one.Out += "\n\n" + c.Witness.Text + "\n" + c.Witness.Mermaid
+			}
 			problem := &junitProblem{fmt.Sprintf("promised %s, seen %s", orNothing(c.Promise), c.Verdict), c.Evidence + "\n" + c.Replay}
 			switch {
 			case c.Verdict == verdict.Inconclusive:

@@ -13,8 +13,9 @@ import (
 // (docs.github.com, Workflow commands, "Step isolation and limits").
 const maxMarkdown = 1 << 20
 
-// Markdown writes the matrix and the evidence of each cell that does not hold;
-// what would go beyond maxMarkdown is left away, and said to be.
+// Markdown writes the matrix and the evidence of each cell that does not hold,
+// contradictions first. Diagrams go first and then whole cells where it would go
+// beyond maxMarkdown, and it says so.
 func (r Report) Markdown(w io.Writer) error {
 	var b strings.Builder
 	broken, void := r.Broken()
@@ -47,19 +48,41 @@ func (r Report) Markdown(w io.Writer) error {
 		fmt.Fprintf(&b, "\nLeft out: %s.\n", left)
 	}
 	b.WriteString("\n## Evidence\n")
-	for _, c := range r.Cells {
-		if c.OK && c.Verdict == verdict.Holds {
-			continue
-		}
-		text := fmt.Sprintf("\n### %s under %s: %s\n\nPromised %s. %s.\n\n    %s\n", c.Strategy, c.Fault, c.Verdict, orNothing(c.Promise), escape(c.Evidence), c.Replay)
-		if b.Len()+len(text) > maxMarkdown-100 {
-			b.WriteString("\nThe rest is left away: a step's summary takes 1 MiB.\n")
-			break
-		}
-		b.WriteString(text)
-	}
+	r.evidence(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// evidence writes each cell that does not hold or is not as promised.
+func (r Report) evidence(b *strings.Builder) {
+	const (
+		noDiagram = "\nIts diagram is left away: a step's summary takes 1 MiB.\n"
+		noMore    = "\nThe rest is left away: a step's summary takes 1 MiB.\n"
+		room      = maxMarkdown - len(noDiagram) - len(noMore)
+	)
+	broken, void := r.Broken()
+	cells := append(broken, void...)
+	for _, c := range r.Cells {
+		if c.OK && c.Verdict != verdict.Holds {
+			cells = append(cells, c)
+		}
+	}
+	for _, c := range cells {
+		text := fmt.Sprintf("\n### %s under %s: %s\n\nPromised %s. %s.\n\n    %s\n", c.Strategy, c.Fault, c.Verdict, orNothing(c.Promise), escape(c.Evidence), c.Replay)
+		if b.Len()+len(text) > room {
+			b.WriteString(noMore)
+			return
+		}
+		b.WriteString(text)
+		if c.Witness == nil {
+			continue
+		}
+		diagram := "\n```mermaid\n" + c.Witness.Mermaid + "```\n" // GitHub and GitLab draw it
+		if b.Len()+len(diagram) > room {
+			diagram = noDiagram
+		}
+		b.WriteString(diagram)
+	}
 }
 
 // escape keeps a text of errors from being Markdown.

@@ -16,7 +16,8 @@ import (
 
 // A Report is what `shop verify --json` writes.
 type Report struct {
-	Engine     string    `json:"engine"`
+	Engine     string    `json:"engine"`           // "target" for a service that runs already
+	Target     string    `json:"target,omitempty"` // where it is
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`
@@ -30,6 +31,13 @@ func (r *Report) Finish() {
 	r.OK = len(r.Cells) > 0
 	for _, c := range r.Cells {
 		r.OK = r.OK && c.OK
+	}
+}
+
+// LeaveOut notes what could not run here, once.
+func (r *Report) LeaveOut(text string) {
+	if !slices.Contains(r.LeftOut, text) {
+		r.LeftOut = append(r.LeftOut, text)
 	}
 }
 
@@ -110,6 +118,11 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	for _, c := range append(broken, void...) {
 		if _, err := fmt.Fprintf(w, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.Verdict, c.Evidence, c.Replay); err != nil {
 			return err
+		}
+		if c.Witness != nil {
+			if _, err := io.WriteString(w, c.Witness.Text); err != nil {
+				return err
+			}
 		}
 	}
 	for _, left := range r.LeftOut {

@@ -264,12 +264,12 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 	if err != nil {
 		return err
 	}
-	sales, err := l.servers.Books.Sales(ctx, scene.Product)
+	lost, untold, err := loadtest.Compare(ctx, l.servers.Books, scene.Product, fault.Told(facts.Answers), books)
 	if err != nil {
 		return err
 	}
 	cell.Books = books
-	cell.judge(facts, sales)
+	cell.judge(facts, lost, untold)
 	return nil
 }
 
@@ -283,7 +283,7 @@ func order(cells []Cell) (strategies []string, faults []lockstrategy.Fault) {
 			faults = append(faults, c.Fault)
 		}
 	}
-	all := lockstrategy.Faults()
+	all := lockstrategy.Columns()
 	slices.SortFunc(faults, func(a, b lockstrategy.Fault) int { return cmp.Compare(slices.Index(all, a), slices.Index(all, b)) })
 	return strategies, faults
 }

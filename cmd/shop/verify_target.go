@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/loadtest"
+)
+
+// targetTimeout of one request, as in a rush.
+const targetTimeout = 35 * time.Second
+
+// checkTarget reads the flags of a run at a service that runs already.
+func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []lockstrategy.Fault, err error) {
+	for _, flag := range []string{"engine", "quick", "history", "lanes"} {
+		if c.Flags().Changed(flag) {
+			return nil, fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
+		}
+	}
+	if o.target, err = targetURL(o.target); err != nil {
+		return nil, err
+	}
+	if err := product.CheckName(o.product); err != nil {
+		return nil, fmt.Errorf("--product %w", err)
+	}
+	if len(o.strategies) == 0 || slices.Contains(o.strategies, "") || slices.Contains(o.strategies, "all") && len(o.strategies) > 1 {
+		return nil, errors.New("--strategy has an empty name, or all and more; give a,b,... or all")
+	}
+	return chooseFaults(o.faults, lockstrategy.TargetFaults())
+}
+
+// targetURL is an address without a slash at its end.
+func targetURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("--target is %q; give http://host:port", text)
+	}
+	return strings.TrimSuffix(text, "/"), nil
+}
+
+// atTarget plays all cells at a service that runs already, one after the other.
+func (o *verifyOptions) atTarget(c *cobra.Command, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
+	report := verify.Report{Engine: "target", Target: o.target, Started: time.Now()}
+	rush := rushOptions{strategies: o.strategies, target: o.target, processes: 1}
+	stage, err := rush.stage(c)
+	if err != nil {
+		return report, err
+	}
+	names, err := rush.names(stage)
+	if err != nil {
+		return report, err
+	}
+	target := &verify.Target{
+		Target:  loadtest.Target{BaseURL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Client: &http.Client{}},
+		Product: o.product, Timeout: targetTimeout,
+	}
+	for _, name := range names {
+		for _, f := range faults {
+			cell, err := target.Play(c.Context(), name, f, rush.targetPromise(stage, name, f))
+			if err != nil {
+				report.Finish()
+				return report, fmt.Errorf("%s under %s: %w", name, f, err)
+			}
+			report.Cells = append(report.Cells, cell)
+			p.show("%d of %d cells; last %s under %s: %s", len(report.Cells), len(names)*len(faults), name, f, cell.Verdict)
+		}
+	}
+	if slices.Contains(o.strategies, "all") {
+		for _, served := range stage.served {
+			if why := stage.missing[served.Name]; why != "" {
+				report.LeaveOut(served.Name + ": " + why)
+			}
+		}
+	}
+	report.Finish()
+	return report, nil
+}
+
+// targetPromise: the target's own word goes first. The catalogue's strategies
+// are promised under the other faults what they are in a rush, since it is one,
+// and the catalogue's own cells have two processes; what breaks in a rush may
+// break there or not. Of a strategy that neither knows it is expected that it
+// holds.
+func (o *rushOptions) targetPromise(s *stage, name string, f lockstrategy.Fault) verdict.Verdict {
+	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
+		for _, served := range s.served {
+			if promised := served.Promise[string(f)]; served.Name == name && promised != "" {
+				return promised
+			}
+		}
+	}
+	promise := o.promise(s, name)
+	if f != lockstrategy.Rush && promise != verdict.Holds {
+		return ""
+	}
+	return promise
+}

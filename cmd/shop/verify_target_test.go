@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/verify"
+)
+
+// verifyAt runs `shop verify --target`.
+func verifyAt(t *testing.T, url string, args ...string) (code int, report verify.Report, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), append([]string{"verify", "--target", url, "--json", "-"}, args...), &out, &errs)
+	if out.Len() > 0 {
+		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return code, report, errs.String()
+}
+
+// TestVerifyTarget: the shop itself, from outside. What breaks in a rush breaks,
+// what holds holds under all four.
+func TestVerifyTarget(t *testing.T) {
+	code, report, stderr := verifyAt(t, startServe(t), "--strategy", "none,conditional,redis")
+	if code != 0 || len(report.Cells) != 3*len(lockstrategy.TargetFaults()) {
+		t.Fatalf("exit %d, %d cells: %s", code, len(report.Cells), stderr)
+	}
+	for _, c := range report.Cells {
+		if want := c.Strategy == "none"; (c.Verdict == verdict.Oversold) != want && c.Fault == lockstrategy.Rush {
+			t.Errorf("%s under %s: %s (%s)", c.Strategy, c.Fault, c.Verdict, c.Evidence)
+		}
+		if c.Strategy != "none" && (c.Promise != verdict.Holds || c.Verdict != verdict.Holds) {
+			t.Errorf("%s under %s: promised %q, seen %s (%s)", c.Strategy, c.Fault, c.Promise, c.Verdict, c.Evidence)
+		}
+		if c.Struck == "" || !strings.Contains(c.Replay, "--target") {
+			t.Errorf("%s under %s: %+v", c.Strategy, c.Fault, c)
+		}
+	}
+}
+
+// TestVerifyTargetService: a service that shares no code with the shop, sound and
+// with one fault each. Each fault of it is caught in its column, and the others
+// hold.
+func TestVerifyTargetService(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		service *service
+		fault   lockstrategy.Fault
+		want    verdict.Verdict
+		code    int
+	}{
+		{"sound", &service{}, "", verdict.Holds, 0},
+		{"units vanish with the first sale", &service{forgets: 5}, lockstrategy.Rush, verdict.Leaked, exitBroken},
+		{"it ignores the Idempotency-Key", &service{ignoresKey: true}, lockstrategy.Duplicates, verdict.Duplicated, exitBroken},
+		{"a repeated request is told sold out", &service{refusesKey: true}, lockstrategy.Duplicates, verdict.Leaked, exitBroken},
+		{"no record when the buyer has gone", &service{dropsGone: true}, lockstrategy.ClientGone, verdict.Leaked, exitBroken},
+		{"it acknowledges what it does not record", &service{loses: true}, lockstrategy.Latency, verdict.Lost, exitBroken},
+		{"it has no POST", &service{getOnly: true}, lockstrategy.Duplicates, verdict.Inconclusive, exitInconclusive},
+		{"it begins each answer before it sells", &service{hasty: true}, lockstrategy.ClientGone, verdict.Inconclusive, exitInconclusive},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(c.service)
+			server.Config.ErrorLog = log.New(io.Discard, "", 0) // of an answer that was begun too early
+			server.Start()
+			defer server.Close()
+			args := []string{"--strategy", "my-lock"}
+			if c.fault != "" {
+				args = append(args, "--fault", string(c.fault))
+			}
+			code, report, stderr := verifyAt(t, server.URL, args...)
+			if code != c.code || len(report.Cells) == 0 {
+				t.Fatalf("exit %d, want %d; %d cells: %s", code, c.code, len(report.Cells), stderr)
+			}
+			for _, cell := range report.Cells {
+				t.Logf("%s: %s: %s", cell.Fault, cell.Verdict, cell.Evidence)
+				if cell.Verdict != c.want || cell.Promise != verdict.Holds {
+					t.Errorf("%s: promised %s, %s; want %s", cell.Fault, cell.Promise, cell.Verdict, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestVerifyTargetBadInput: one line, exit 2.
+func TestVerifyTargetBadInput(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--target", closed.URL, "--strategy", "mine"}, "nobody answers"},
+		{[]string{"--target", other.URL, "--strategy", "mine"}, "PUT /product/apple"},
+		{[]string{"--target", other.URL}, "--strategy"},
+		{[]string{"--target", "127.0.0.1:80"}, "http://host:port"},
+		{[]string{"--target", other.URL, "--fault", "pause"}, "pause"},
+		{[]string{"--target", other.URL, "--quick"}, "--quick"},
+		{[]string{"--target", other.URL, "--engine", "local"}, "--engine"},
+		{[]string{"--target", other.URL, "--strategy", "all,mine"}, "--strategy"},
+		{[]string{"--target", other.URL, "--product", " apple"}, "--product"},
+		{[]string{"--product", "pear"}, "--product"},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"verify"}, c.args...), &stdout, &stderr)
+		said := strings.TrimSpace(stderr.String())
+		if code != exitHarness || strings.Count(said, "\n") != 0 || !strings.Contains(said, c.want) {
+			t.Errorf("%v: exit %d, %q; want 2 and one line with %q", c.args, code, said, c.want)
+		}
+	}
+}
+
+// service is a shop in a map, with the routes that loadtest/README.md asks for.
+// Each flag is a fault of its own.
+type service struct {
+	forgets    int64 // units that vanish with the first sale
+	ignoresKey bool
+	refusesKey bool // a key that has bought gets 409
+	dropsGone  bool // a buyer who has gone gets no record, and the unit is taken
+	loses      bool // the last sale is acknowledged and not recorded
+	getOnly    bool
+	hasty      bool // the answer's first bytes are out before anything is known
+
+	mu            sync.Mutex
+	stocked, left int64
+	sales         []sale
+	byKey         map[string]sale
+}
+
+type sale struct {
+	ID        int64  `json:"id"`
+	Purchaser string `json:"purchaser"`
+	Amount    int64  `json:"amount"`
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodPut:
+		var body struct{ Amount int64 }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stocked, s.left, s.sales, s.byKey = body.Amount, body.Amount, nil, map[string]sale{}
+	case r.URL.Path == "/product/buy" && (r.Method == http.MethodGet || !s.getOnly):
+		s.buy(w, r)
+	case r.URL.Path == "/audit":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		answer(w, http.StatusOK, map[string]int64{
+			"stocked": s.stocked, "leftover": s.left, "records": int64(len(s.sales)), "units_sold": int64(len(s.sales)),
+		})
+	case r.URL.Path == "/purchase_history":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		answer(w, http.StatusOK, map[string]any{"records": s.sales, "next": nil})
+	default:
+		w.WriteHeader(http.StatusNotImplemented)
+	}
+}
+
+func (s *service) buy(w http.ResponseWriter, r *http.Request) {
+	if s.hasty {
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := r.Header.Get("Idempotency-Key")
+	if earlier, ok := s.byKey[key]; ok && key != "" && !s.ignoresKey {
+		if s.refusesKey {
+			answer(w, http.StatusConflict, map[string]string{"outcome": "sold_out"})
+		} else {
+			answer(w, http.StatusOK, earlier)
+		}
+		return
+	}
+	time.Sleep(time.Millisecond) // its work, under the lock
+	if s.left == 0 {
+		answer(w, http.StatusConflict, map[string]string{"outcome": "sold_out"})
+		return
+	}
+	s.left--
+	if len(s.sales) == 0 {
+		s.left -= s.forgets
+	}
+	if s.dropsGone && r.Context().Err() != nil {
+		return
+	}
+	sold := sale{int64(len(s.sales) + 1), r.URL.Query().Get("purchaser"), 1}
+	if !s.loses || s.left > 0 {
+		s.sales = append(s.sales, sold)
+	}
+	s.byKey[key] = sold
+	answer(w, http.StatusOK, sold)
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}

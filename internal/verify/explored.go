@@ -1,0 +1,199 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// A Witness is the simplest schedule that an exploration saw break, as it is and
+// drawn.
+type Witness struct {
+	explore.Witness
+	Text    string `json:"text"`    // a table, one step a row
+	Mermaid string `json:"mermaid"` // a sequence diagram
+}
+
+// eventOf is the one event of an exploration's column.
+var eventOf = map[lockstrategy.Fault]explore.Event{
+	lockstrategy.ExploreExpire: explore.Expire,
+	lockstrategy.ExploreCrash:  explore.Crash,
+	lockstrategy.ExploreForget: explore.Forget,
+}
+
+// Of an exploration.
+const (
+	exploredBuyers  = 2
+	exploredProduct = "explored"
+
+	// searchBudget is of one search; one that is not complete by then has shown
+	// nothing. Those here take some seconds at most.
+	searchBudget = 2 * time.Minute
+
+	// few is a number of schedules at two preemptions from which on all of them
+	// are run.
+	few = 100
+)
+
+// Explore plays a cell of the explorer: it raises the number of preemptions until
+// an order breaks, so that the witness is a simple one, and says how far it went.
+// How far is a matter of the strategy and not of time.
+func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f lockstrategy.Fault, promise verdict.Verdict) (Cell, error) {
+	start := time.Now()
+	c := Cell{Strategy: entry.Name, Fault: f, Promise: promise}
+	x := exploration{Config: explore.Config{
+		Engine: e, Strategy: entry, Buyers: exploredBuyers, Stock: 1, Product: exploredProduct, Budget: searchBudget,
+	}}
+	if event, ok := eventOf[f]; ok {
+		x.Events = []explore.Event{event}
+	}
+	if err := x.run(ctx, promise); err != nil {
+		return c, err
+	}
+	c.Verdict, c.Reason = x.verdict()
+	c.Struck = x.extent()
+	c.Replay = x.replay()
+	if w := x.result.Witness; w != nil {
+		if err := c.witnessed(w); err != nil {
+			return c, err
+		}
+	}
+	c.Evidence = c.evidence()
+	if n := x.result.Foreign; n > 0 {
+		c.Evidence += fmt.Sprintf("; in %d schedules a buyer deletes the lock of another", n)
+	}
+	c.settle()
+	c.DurationMS = time.Since(start).Milliseconds()
+	return c, nil
+}
+
+// exploration is the searches of one cell, and what the last of them found.
+type exploration struct {
+	explore.Config
+	result explore.Result
+	never  bool // the event never came
+}
+
+// run searches with no preemption, one, and for order alone two, then all where
+// they are few. Where a buyer has several commands on the way, to the nodes of a
+// lock or by a worker of its own, the orders are too many and it goes one less
+// far; a break that is promised there is looked for with one preemption, until it
+// is found.
+func (x *exploration) run(ctx context.Context, promise verdict.Verdict) error {
+	deepest := 2
+	if len(x.Events) > 0 {
+		deepest = 1
+	}
+	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.Name == "redis-lua"
+	if wide {
+		deepest--
+	}
+	if promise != verdict.Holds {
+		deepest = max(deepest, 1)
+	}
+	for x.Bound = 0; x.Bound <= deepest; x.Bound++ {
+		x.First = wide && x.Bound == 1 && promise != verdict.Holds
+		if err := x.search(ctx); err != nil || x.result.Violations > 0 || !x.result.Complete {
+			return err
+		}
+		if x.Bound == 0 && len(x.Events) > 0 {
+			if err := x.came(ctx); err != nil || x.never {
+				return err
+			}
+		}
+	}
+	x.Bound = deepest // what was searched
+	if deepest == 2 && x.result.Explored < few {
+		x.Bound = -1
+		return x.search(ctx)
+	}
+	return nil
+}
+
+func (x *exploration) search(ctx context.Context) (err error) {
+	explorer, err := explore.New(ctx, x.Config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, explorer.Close()) }()
+	x.result, err = explorer.Search(ctx)
+	return err
+}
+
+// came proves that the event struck: with it there are more orders than without.
+func (x *exploration) came(ctx context.Context) error {
+	without := exploration{Config: x.Config}
+	without.Events = nil
+	if err := without.search(ctx); err != nil {
+		return err
+	}
+	x.never = x.result.Explored <= without.result.Explored
+	return nil
+}
+
+// verdict: that no order breaks takes all of them, and more than one.
+func (x *exploration) verdict() (verdict.Verdict, string) {
+	switch {
+	case x.result.Witness != nil:
+		return x.result.Witness.Verdict, x.result.Witness.Why
+	case x.never:
+		return verdict.Inconclusive, fmt.Sprintf("the event %s never came", x.Events[0])
+	case !x.result.Complete:
+		return verdict.Inconclusive, fmt.Sprintf("the search did not end within %s", searchBudget)
+	case x.result.Explored < 2:
+		return verdict.Inconclusive, "there was one order only"
+	}
+	return verdict.Holds, "no order breaks"
+}
+
+// extent is how far it went, in words that claim no more.
+func (x *exploration) extent() string {
+	of := fmt.Sprintf("of at most %d preemptions", x.Bound)
+	switch {
+	case x.result.Violations == 0:
+		return explore.NewReport(x.Config, x.result).Extent()
+	case x.First:
+		return fmt.Sprintf("seen in schedule %d %s", x.result.Explored, of)
+	case x.Bound < 0:
+		of = "in all"
+	}
+	return fmt.Sprintf("%d of the %d schedules %s break", x.result.Violations, x.result.Explored, of)
+}
+
+// replay is the line that shows the witness again, or searches as far again.
+func (x *exploration) replay() string {
+	line := "shop explore " + x.Strategy.Name
+	if x.result.Witness != nil {
+		return line + " --replay " + x.result.Witness.Schedule
+	}
+	if len(x.Events) > 0 {
+		line += " --events " + string(x.Events[0])
+	}
+	if x.Bound >= 0 {
+		line += fmt.Sprintf(" --bound %d", x.Bound)
+	}
+	return line
+}
+
+// witnessed draws the witness, and takes the books from its last step.
+func (c *Cell) witnessed(w *explore.Witness) error {
+	var text, mermaid strings.Builder
+	if err := errors.Join(w.Text(&text, exploredBuyers), w.Mermaid(&mermaid, exploredBuyers)); err != nil {
+		return err
+	}
+	c.Witness = &Witness{Witness: *w, Text: text.String(), Mermaid: mermaid.String()}
+	if n := len(w.Steps); n > 0 {
+		last := w.Steps[n-1]
+		c.Books = audit.Report{Stocked: 1, Leftover: last.Stock, Records: last.Records, UnitsSold: last.Records}.Sums()
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+package verify
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/loadtest"
+)
+
+// A Target is a service that runs already, in whatever language. Nothing of it
+// is touched but its routes: what strikes is how its buyers behave.
+type Target struct {
+	loadtest.Target
+	Product string        // its records are cleared
+	Timeout time.Duration // of one request
+	run     string        // makes the purchasers of this run its own
+}
+
+// Crowds of a target's cells. Each is well above what is on sale.
+const (
+	targetStock  = 100
+	targetBuyers = 200
+	pairs        = 40 // of one request sent twice
+)
+
+// way is what each direction of a slow connection holds back, more or less.
+const (
+	way       = 40 * time.Millisecond
+	wayJitter = 25 * time.Millisecond
+)
+
+// finishPatience is how long a service may take, once it has served a whole crowd
+// after them, to finish what buyers who hung up have left behind.
+const finishPatience = 10 * time.Second
+
+// Play plays one cell. An error is one of the harness, or of a service that does
+// not speak the routes.
+func (t *Target) Play(ctx context.Context, strategy string, f lockstrategy.Fault, promise verdict.Verdict) (Cell, error) {
+	start := time.Now()
+	t.run = "verify-" + strings.ToLower(rand.Text()[:8])
+	c := Cell{
+		Strategy: strategy, Fault: f, Promise: promise,
+		Replay: fmt.Sprintf("shop verify --target %s --strategy %s --fault %s", t.BaseURL, strategy, f),
+	}
+	if t.Product != purchase.DefaultProduct {
+		c.Replay += " --product " + t.Product
+	}
+	var err error
+	switch f {
+	case lockstrategy.Rush:
+		err = t.rush(ctx, &c)
+	case lockstrategy.ClientGone:
+		err = t.clientGone(ctx, &c)
+	case lockstrategy.Latency:
+		err = t.latency(ctx, &c)
+	case lockstrategy.Duplicates:
+		err = t.duplicates(ctx, &c)
+	default:
+		err = fmt.Errorf("the fault %s needs more of a target than its routes", f)
+	}
+	if err != nil {
+		return c, err
+	}
+	c.Evidence = c.evidence()
+	c.settle()
+	c.DurationMS = time.Since(start).Milliseconds()
+	return c, nil
+}
+
+func (t *Target) rush(ctx context.Context, c *Cell) error {
+	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, 0)
+	config.Product, config.Timeout = t.Product, t.Timeout
+	result, err := loadtest.Run(ctx, config)
+	if err != nil {
+		return err
+	}
+	c.rushed(result, 0)
+	return nil
+}
+
+// clientGone lets a third of a crowd hang up, each at a moment of its own within
+// the time in which a buy is usually answered.
+func (t *Target) clientGone(ctx context.Context, c *Cell) error {
+	if err := t.restock(ctx, targetStock); err != nil {
+		return err
+	}
+	first := t.visits(ctx, c.Strategy, t.visitors("first", 10), direct)
+	var took []time.Duration
+	for _, v := range first {
+		took = append(took, v.End.Sub(v.Start))
+	}
+	slices.Sort(took)
+	usual := took[len(took)/2]
+	crowd := t.visitors("crowd", targetStock)
+	for i := range crowd {
+		if i%3 == 0 {
+			crowd[i].patience = 1 + time.Duration(mathrand.Int64N(int64(usual)))
+		}
+	}
+	came := t.visits(ctx, c.Strategy, crowd, direct)
+	books, err := t.Audit(ctx, t.Product)
+	if err != nil {
+		return fmt.Errorf("audit after the hang-ups: %w", err)
+	}
+	last := t.visits(ctx, c.Strategy, t.visitors("last", int(max(2*books.Leftover, 20))), direct)
+
+	gone := 0
+	for _, v := range came {
+		if v.gone {
+			gone++
+		}
+	}
+	facts := fault.Facts{
+		Answers: answers(first, came, last), Last: answers(last),
+		Proof: fmt.Sprintf("%d of %d buyers hung up when their request was out and not answered", gone, len(crowd)),
+	}
+	if gone == 0 {
+		facts.Missed = "every buyer was answered before it could hang up"
+	}
+	// What they had begun may end after all others were served: the books have to
+	// agree in the end. What was sold twice stays so.
+	for deadline := time.Now().Add(finishPatience); ; time.Sleep(100 * time.Millisecond) {
+		if err := t.judge(ctx, c, facts, targetStock); err != nil {
+			return err
+		}
+		unfinished := c.Verdict == verdict.Leaked || c.Verdict == verdict.Drifted || c.Verdict == verdict.Stalled
+		if !unfinished || time.Now().After(deadline) {
+			return nil
+		}
+	}
+}
+
+// latency is a crowd behind a connection that holds back requests and answers.
+func (t *Target) latency(ctx context.Context, c *Cell) error {
+	slow, err := fault.NewSlowWay(t.BaseURL, way, wayJitter)
+	if err != nil {
+		return fmt.Errorf("--target: %w", err)
+	}
+	defer slow.Close()
+	if err := t.restock(ctx, targetStock); err != nil {
+		return err
+	}
+	came := t.visits(ctx, c.Strategy, t.visitors("late", targetBuyers), slow.Dial)
+	const least = 2 * (way - wayJitter)
+	quickest := time.Duration(-1)
+	for _, v := range came {
+		if took := v.begun.Sub(v.Start); !v.begun.IsZero() && (quickest < 0 || took < quickest) {
+			quickest = took
+		}
+	}
+	facts := fault.Facts{
+		Answers: answers(came), Last: answers(came),
+		Proof: fmt.Sprintf("no buyer was answered within %s", quickest.Round(time.Millisecond)),
+	}
+	if quickest < least {
+		facts.Missed = fmt.Sprintf("a buyer was answered within %s: the slow way did not hold it back", quickest)
+	}
+	return t.judge(ctx, c, facts, targetStock)
+}
+
+// duplicates sends each order twice at once under one key, and once more when
+// all is over.
+func (t *Target) duplicates(ctx context.Context, c *Cell) error {
+	const stock = pairs / 2
+	if err := t.restock(ctx, stock); err != nil {
+		return err
+	}
+	orders := t.visitors("order", pairs)
+	for i := range orders {
+		orders[i].key = orders[i].name
+	}
+	var twice []visitor
+	for _, o := range orders {
+		twice = append(twice, o, o)
+	}
+	came := t.visits(ctx, c.Strategy, twice, direct)
+	again := t.visits(ctx, c.Strategy, orders, direct)
+
+	var told []fault.Answer
+	var both, repeated, changed int
+	for i := range orders {
+		one, other, later := came[2*i], came[2*i+1], again[i]
+		told = append(told, oneOf(one, other, later))
+		sales := map[int64]bool{}
+		for _, v := range []visit{one, other, later} {
+			if v.Outcome == purchase.Sold {
+				sales[v.ID] = true
+			}
+		}
+		switch {
+		case len(sales) > 1:
+			repeated++
+		case (one.Outcome == purchase.Sold || other.Outcome == purchase.Sold) && later.Outcome != purchase.Sold:
+			changed++
+		}
+		if len(sales) > 0 && atOnce(one, other) {
+			both++
+		}
+	}
+	facts := fault.Facts{
+		Answers: told, Last: told,
+		Proof: fmt.Sprintf("of %d orders that were sold under a key, the second request was out before the first was answered; all were sent a third time", both),
+	}
+	if both == 0 {
+		facts.Missed = "no order was sold whose two requests were under way at once"
+		if status := came[0].status; status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
+			facts.Missed = fmt.Sprintf("POST /product/buy with an Idempotency-Key is answered %d: without keys, give --fault rush,client-gone,latency", status)
+		}
+	}
+	if err := t.judge(ctx, c, facts, stock); err != nil {
+		return err
+	}
+	switch {
+	case c.Verdict == verdict.Lost: // worse
+	case repeated > 0:
+		c.Verdict, c.Reason = verdict.Duplicated, fmt.Sprintf("%d orders were sold more than once under one Idempotency-Key; %s", repeated, c.Reason)
+	case changed > 0 && (c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive):
+		c.Verdict, c.Reason = verdict.Leaked, fmt.Sprintf("%d buyers who have bought were told no when they sent the same request again", changed)
+	}
+	return nil
+}
+
+// oneOf is what the buyer of an order knows after all three answers.
+func oneOf(visits ...visit) fault.Answer {
+	known := visits[len(visits)-1].Answer
+	for _, outcome := range []purchase.Outcome{purchase.Unknown, purchase.Sold} {
+		for _, v := range visits {
+			if v.Outcome == outcome {
+				known = v.Answer
+			}
+		}
+	}
+	known.Start, known.End = visits[0].Start, visits[0].End
+	return known
+}
+
+// atOnce: both requests were out before either was answered.
+func atOnce(a, b visit) bool {
+	if a.out.IsZero() || b.out.IsZero() || a.begun.IsZero() || b.begun.IsZero() {
+		return false
+	}
+	return a.out.Before(b.begun) && b.out.Before(a.begun)
+}
+
+// restock puts units on sale.
+func (t *Target) restock(ctx context.Context, stock int64) error {
+	if err := t.Restock(ctx, t.Product, stock); err != nil {
+		return fmt.Errorf("restock: %w", err)
+	}
+	return nil
+}
+
+// judge reads the books and holds the answers against them.
+func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock int64) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.Books, err = t.Audit(ctx, t.Product); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if c.Books.Stocked != stock {
+		return fmt.Errorf("%d units were put on sale, and the audit says %d: somebody else has restocked, or the service does not do what PUT asks", stock, c.Books.Stocked)
+	}
+	lost, untold, err := loadtest.Compare(ctx, t.Target, t.Product, fault.Told(facts.Answers), c.Books)
+	if err != nil {
+		return fmt.Errorf("read the records: %w", err)
+	}
+	c.judge(facts, lost, untold)
+	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // why, in the service's own words
+		i := slices.IndexFunc(facts.Answers, func(a fault.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
+		if i >= 0 {
+			c.Reason += "; first error: " + facts.Answers[i].Detail
+		}
+	}
+	return nil
+}
+
+// visitors are n buyers who stay.
+func (t *Target) visitors(name string, n int) []visitor {
+	all := make([]visitor, n)
+	for i := range all {
+		all[i].name = fmt.Sprintf("%s-%s-%03d", t.run, name, i)
+	}
+	return all
+}
+
+func answers(crowds ...[]visit) (all []fault.Answer) {
+	for _, crowd := range crowds {
+		for _, v := range crowd {
+			all = append(all, v.Answer)
+		}
+	}
+	return all
+}
+
+func direct(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, network, address)
+}

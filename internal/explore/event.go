@@ -199,13 +199,17 @@ func (r *run) expire(ctx context.Context) (names []string, _ error) {
 
 // wake stands for the timer of a waiter that knows when the lease would end.
 func (r *run) wake(ctx context.Context, s *redisServer, key string) error {
-	channel := "redisson_lock__channel:{" + key + "}"
-	if strings.Contains(key, "{") {
-		channel = "redisson_lock__channel:" + key
-	}
-	listeners, err := s.admin.Publish(ctx, channel, "0").Result()
+	listeners, err := s.admin.Publish(ctx, channel(key), "0").Result()
 	r.x.gates.pubsub.tell(int(listeners))
 	return err
+}
+
+// channel is where the release of a lock is announced.
+func channel(key string) string {
+	if strings.Contains(key, "{") {
+		return "redisson_lock__channel:" + key
+	}
+	return "redisson_lock__channel:{" + key + "}"
 }
 
 // wakeAll does so for every lock: also of one that is gone, whose waiters have

@@ -27,7 +27,7 @@ const Nodes = 3
 // Bounds of Config.
 const (
 	MinBuyers = 2
-	MaxBuyers = 4
+	MaxBuyers = 8
 )
 
 // Config says what is explored.

@@ -428,7 +428,8 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 			}
 		}
 	}
-	left := r.x.concurrent || r.x.gates.pubsub.used() // goroutines that outlive Buy
+	heard := r.x.gates.pubsub.used()
+	left := r.x.concurrent || heard // goroutines that outlive Buy
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
 	select {
@@ -443,6 +444,11 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	}
 	if left || r.cut {
 		if err := r.x.awaitEnd(); err != nil {
+			return err
+		}
+	}
+	if heard {
+		if err := r.x.unheard(ctx); err != nil {
 			return err
 		}
 	}

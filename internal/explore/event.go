@@ -46,6 +46,7 @@ type action struct {
 	event  Event  // "" lets op go
 	buyer  int
 	op     *op
+	with   *op // let go together with op, see overlap.go
 	server *redisServer
 
 	name    string // the same in every run
@@ -240,7 +241,11 @@ func (r *run) changed(s *redisServer) {
 func (r *run) do(ctx context.Context, a action) error {
 	switch a.event {
 	case "":
-		if err := r.release(a.op); err != nil {
+		if err := r.release(a.op, proceed); err != nil {
+			return err
+		}
+	case together:
+		if err := r.overlap(ctx, a); err != nil {
 			return err
 		}
 	case Expire:

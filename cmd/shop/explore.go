@@ -32,6 +32,7 @@ type exploreOptions struct {
 	events    []string
 	bound     int
 	reduce    bool
+	overlap   bool
 	instances string
 	budget    time.Duration
 	format    string
@@ -81,6 +82,7 @@ or down; 3 when the budget is spent and nothing was found.`,
 	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget; or all")
 	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for none, but 2 for 3 buyers and more")
 	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")
+	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
@@ -175,8 +177,10 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	config = explore.Config{
 		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Product: o.product, Events: events, Bound: o.bound,
-		Reduce: o.reduce, Shared: o.instances == "shared", Budget: o.budget, First: o.first,
+		Reduce: o.reduce, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, First: o.first,
 	}
+	// Not where it says "N of N", nor where a server's own choices count.
+	config.Alike = o.buyers > 2 && (o.bound >= 0 || o.reduce) && !o.overlap
 	if o.replay == "" {
 		return config, nil
 	}

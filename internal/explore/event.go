@@ -46,6 +46,7 @@ type action struct {
 	event  Event  // "" lets op go
 	buyer  int
 	op     *op
+	with   *op // let go together with op, see overlap.go
 	server *redisServer
 
 	name    string // the same in every run
@@ -199,13 +200,17 @@ func (r *run) expire(ctx context.Context) (names []string, _ error) {
 
 // wake stands for the timer of a waiter that knows when the lease would end.
 func (r *run) wake(ctx context.Context, s *redisServer, key string) error {
-	channel := "redisson_lock__channel:{" + key + "}"
-	if strings.Contains(key, "{") {
-		channel = "redisson_lock__channel:" + key
-	}
-	listeners, err := s.admin.Publish(ctx, channel, "0").Result()
+	listeners, err := s.admin.Publish(ctx, channel(key), "0").Result()
 	r.x.gates.pubsub.tell(int(listeners))
 	return err
+}
+
+// channel is where the release of a lock is announced.
+func channel(key string) string {
+	if strings.Contains(key, "{") {
+		return "redisson_lock__channel:" + key
+	}
+	return "redisson_lock__channel:{" + key + "}"
 }
 
 // wakeAll does so for every lock: also of one that is gone, whose waiters have
@@ -236,7 +241,11 @@ func (r *run) changed(s *redisServer) {
 func (r *run) do(ctx context.Context, a action) error {
 	switch a.event {
 	case "":
-		if err := r.release(a.op); err != nil {
+		if err := r.release(a.op, proceed); err != nil {
+			return err
+		}
+	case together:
+		if err := r.overlap(ctx, a); err != nil {
 			return err
 		}
 	case Expire:

@@ -27,7 +27,7 @@ const Nodes = 3
 // Bounds of Config.
 const (
 	MinBuyers = 2
-	MaxBuyers = 4
+	MaxBuyers = 8
 )
 
 // Config says what is explored.
@@ -40,6 +40,8 @@ type Config struct {
 	Events   []Event
 	Bound    int           // preemptions in one schedule, at most; negative: no bound
 	Reduce   bool          // one schedule of each class that no server can tell apart
+	Alike    bool          // of buyers who have not begun the first begins: who of them it is makes no difference but in name
+	Overlap  bool          // two buyers' commands may go to one server at once
 	Shared   bool          // all buyers in one process
 	Budget   time.Duration // for the search
 	First    bool          // end at the first violation; it need not be the shortest
@@ -155,6 +157,8 @@ func (c Config) check() error {
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
 	case c.Bound >= 0 && c.Reduce:
 		return errors.New("--bound and --reduce exclude each other: a schedule that the reduction leaves out may be the one within the bound")
+	case c.Overlap && c.Reduce:
+		return errors.New("--overlap and --reduce exclude each other: what the reduction leaves out may overlap in another way")
 	case c.Shared && slices.Contains(c.Events, Crash):
 		return errors.New("--instances shared has no crash: the one process would take all buyers with it")
 	}

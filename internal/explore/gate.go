@@ -34,15 +34,17 @@ type op struct {
 
 	conn     *sqlConn   // of an SQL command
 	order    chan order // what the scheduler decides
+	beside   *op        // was let go together with it, see overlap.go
 	blocked  bool       // SQLite: it was refused, and waits for the others
-	seenEnds int        // how many transactions of others had ended then
+	seenEnds int        // how many transactions of others had ended when it was let go
 }
 
 type order int
 
 const (
-	proceed order = iota
-	die           // its buyer has crashed
+	proceed      order = iota
+	die                // its buyer has crashed
+	proceedAloud       // and say when it is on its way
 )
 
 // errCrashed is what a crashed buyer's commands return.
@@ -92,8 +94,11 @@ func (g *gates) pass(o *op, exec func() error) error {
 	o.order = make(chan order, 1)
 	r.events <- event{arrived, o.buyer, o}
 	for {
-		if <-o.order == die {
+		switch <-o.order {
+		case die:
 			return errCrashed
+		case proceedAloud:
+			r.sent <- struct{}{}
 		}
 		err := exec()
 		if errors.Is(err, errWouldBlock) && !r.free.Load() {

@@ -22,7 +22,11 @@ func (r *run) own(o *op) {
 		r.owners[key] = o.buyer
 		return
 	}
-	if owner := r.owners[key]; owner != 0 && owner != o.buyer {
+	owner := r.owners[key]
+	if o.beside != nil && o.beside.buyer == owner {
+		return // which of the two came first only the server knows
+	}
+	if owner != 0 && owner != o.buyer {
 		o.note = fmt.Sprintf("it has deleted the lock of buyer %d", owner)
 		r.foreign = true
 	}

@@ -57,6 +57,8 @@ type run struct {
 	unblocks bool           // since then a command was sent that may end a wait in the database
 	owed     bool           // a named lock was freed, and somebody who waits will get it
 	cut      bool           // not all of its goroutines ended as they would have
+	sent     chan struct{}  // an op of proceedAloud is on its way
+	seen     string         // what the last step came to, where a server decided it, see overlap.go
 }
 
 // A buyer is one Buy.
@@ -89,7 +91,7 @@ type buyer struct {
 }
 
 func (x *Explorer) start(ctx context.Context) *run {
-	r := &run{x: x, events: make(chan event, 4096), crashed: map[int]bool{}, struck: map[string]int{}, owners: map[string]int{}}
+	r := &run{x: x, events: make(chan event, 4096), sent: make(chan struct{}, 1), crashed: map[int]bool{}, struck: map[string]int{}, owners: map[string]int{}}
 	x.gates.pubsub.begin()
 	x.gates.current.Store(r)
 	strategies := x.build()
@@ -159,7 +161,7 @@ func (r *run) apply(e event) error {
 			b.asked++
 		}
 	case refused:
-		e.op.blocked, e.op.seenEnds = true, b.ends
+		e.op.blocked = true
 		b.flying = without(b.flying, e.op)
 		b.gate = append(b.gate, e.op)
 	case finished:
@@ -365,7 +367,7 @@ func (r *run) whoMoves() string {
 }
 
 // release lets one op go.
-func (r *run) release(o *op) error {
+func (r *run) release(o *op, how order) error {
 	b, err := r.buyer(o.buyer)
 	if err != nil {
 		return err
@@ -379,8 +381,8 @@ func (r *run) release(o *op) error {
 	b.steps++
 	b.gate = without(b.gate, o)
 	b.flying = append(b.flying, o)
-	o.blocked = false
-	o.order <- proceed
+	o.blocked, o.seenEnds = false, b.ends
+	o.order <- how
 	return nil
 }
 
@@ -428,7 +430,8 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 			}
 		}
 	}
-	left := r.x.concurrent || r.x.gates.pubsub.used() // goroutines that outlive Buy
+	heard := r.x.gates.pubsub.used()
+	left := r.x.concurrent || heard // goroutines that outlive Buy
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
 	select {
@@ -443,6 +446,11 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	}
 	if left || r.cut {
 		if err := r.x.awaitEnd(); err != nil {
+			return err
+		}
+	}
+	if heard {
+		if err := r.x.unheard(ctx); err != nil {
 			return err
 		}
 	}

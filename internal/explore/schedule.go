@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,7 +20,7 @@ type Schedule struct {
 	Buyers   int
 	Stock    int64
 	Shared   bool
-	Tokens   []string // one a step: "1", "1a" at the first Redlock node, "expire", "crash1", "forget", "forget-a"
+	Tokens   []string // one a step: "1", "1a" at the first Redlock node, "1+2" both at once, "expire", "crash1", "forget", "forget-a"
 }
 
 func (s Schedule) head() string {
@@ -28,6 +29,11 @@ func (s Schedule) head() string {
 		text += " in one process"
 	}
 	return text
+}
+
+// overlaps: some commands go to a server at once, which then decides.
+func (s Schedule) overlaps() bool {
+	return slices.ContainsFunc(s.Tokens, func(token string) bool { return strings.Contains(token, "+") })
 }
 
 // String is the replay line.
@@ -52,7 +58,7 @@ func (s Schedule) String() string {
 	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, shared, strings.Join(parts, "."))
 }
 
-var token = regexp.MustCompile(`^([1-9][a-z]?|expire|crash[1-9]|forget(-[a-z])?)(\*([1-9][0-9]{0,2}))?$`)
+var token = regexp.MustCompile(`^([1-9][a-z]?(?:\+[1-9][a-z]?)?|expire|crash[1-9]|forget(-[a-z])?)(\*([1-9][0-9]{0,2}))?$`)
 
 // ParseSchedule reads a replay line.
 func ParseSchedule(line string) (s Schedule, err error) {

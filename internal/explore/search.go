@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +16,17 @@ const maxSteps = 400
 
 // A Result is what a search found.
 type Result struct {
-	Explored   int  // complete schedules
-	Complete   bool // there are no others, within Reduced or the bound
-	Reduced    bool // one of each class only
-	Cut        int  // schedules given up at maxSteps: no proof
+	Explored int  // complete schedules
+	Complete bool // there are no others, within Reduced or the bound
+
+	Within         int // all schedules of so many preemptions were explored; -1: not even those of none
+	ExploredWithin int // how many those are
+
+	Reduced    bool           // one of each class only
+	Cut        int            // schedules given up at maxSteps: no proof
+	Overlapped int            // of those explored, the ones with commands let go together
+	Missed     int            // branches below an overlapped step that did not come up again
+	Courses    map[string]int // what overlapped steps came to
 	Violations int
 	Verdicts   map[verdict.Verdict]int
 	Seconds    float64
@@ -29,233 +37,225 @@ type Result struct {
 	ForeignWitness *Witness // of those
 }
 
-// node is one point of the schedule under way.
-type node struct {
-	actions []action // only their names are used again: the ops are of a run that has ended
-	chosen  int
-	sleep   []action // explored before, and still the same: need not begin here
-	done    []action // explored here
-	last    int      // buyer of the step before
-	switchs int      // cost so far
+// A search is one run of Search.
+type search struct {
+	x        *Explorer
+	choices  map[choice]*choice // one of each
+	frontier frontier
+	result   Result
+	begun    time.Time
+
+	best, foreign *candidate
 }
 
-// Search explores depth first until all schedules were run, the budget is
-// spent, or ctx ends; then the result is what was explored so far, and in the
-// last case the error is the context's cause.
+// Search explores until all schedules were run, the budget is spent, or ctx
+// ends; then the result is what was explored so far, and in the last case the
+// error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
-	result := Result{Verdicts: map[verdict.Verdict]int{}, Reduced: x.config.Reduce}
-	begun := time.Now()
-	var path []*node
-	var best, foreign *candidate
-	finish := func(err error) (Result, error) {
-		result.Seconds = time.Since(begun).Seconds()
-		if errors.Is(err, ErrHarness) {
-			return result, err
-		}
-		ctx := context.WithoutCancel(ctx)
-		if best != nil {
-			var failed error
-			result.Witness, failed = x.follow(ctx, best.tokens)
-			err = errors.Join(err, failed)
-		}
-		if foreign != nil {
-			var failed error
-			result.ForeignWitness, failed = x.follow(ctx, foreign.tokens)
-			err = errors.Join(err, failed)
-		}
-		return result, err
+	s := &search{
+		x: x, choices: map[choice]*choice{}, frontier: frontier{limit: x.config.Bound}, begun: time.Now(),
+		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Reduced: x.config.Reduce, Within: -1},
 	}
-	for {
-		ended, err := x.once(ctx, func(r *run, depth int, actions []action) (int, error) {
-			if depth < len(path) {
-				i, err := path[depth].again(actions)
-				if err != nil {
-					err = fmt.Errorf("%w; %s", err, r.state())
-				}
-				return i, err
-			}
-			n, ok := x.newNode(path, r, actions)
-			if !ok {
-				return -1, nil
-			}
-			path = append(path, n)
-			return n.chosen, nil
-		}, false)
-		switch {
-		case ctx.Err() != nil:
-			return finish(context.Cause(ctx))
-		case err != nil:
-			return finish(fmt.Errorf("%w; schedule %s", err, tokens(path)))
-		case ended.pruned:
-		case ended.cut:
-			result.Cut++
-		default:
-			result.Explored++
-			result.Verdicts[ended.verdict]++
-			if ended.verdict != verdict.Holds {
-				if result.Violations++; result.Violations == 1 {
-					result.First = time.Since(begun).Seconds()
-				}
-				best = best.better(ended)
-			}
-			if ended.foreign {
-				result.Foreign++
-				foreign = foreign.better(ended)
-			}
+	err := s.all(ctx)
+	s.result.Seconds = time.Since(s.begun).Seconds()
+	if errors.Is(err, ErrHarness) {
+		return s.result, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	var failed [2]error
+	s.result.Witness, failed[0] = s.best.witness(ctx, x)
+	s.result.ForeignWitness, failed[1] = s.foreign.witness(ctx, x)
+	return s.result, errors.Join(err, failed[0], failed[1])
+}
+
+// all runs one branch after the other.
+func (s *search) all(ctx context.Context) error {
+	c, result := s.x.config, &s.result
+	for b, cost, more := (branch{}), 0, true; more; b, cost, more = s.frontier.pop() {
+		if cost > result.Within+1 && result.Cut == 0 && !c.Reduce && !c.Overlap {
+			result.Within, result.ExploredWithin = cost-1, result.Explored
 		}
-		if x.config.Progress != nil {
-			x.config.Progress(result.Explored, result.Violations)
+		if result.Explored > 0 && c.Budget > 0 && time.Since(s.begun) > c.Budget {
+			return nil
 		}
-		if x.config.First && result.Violations > 0 {
-			return finish(nil)
+		if err := s.run(ctx, b, cost); err != nil {
+			return err
 		}
-		if path = x.next(path); len(path) == 0 {
-			result.Complete = result.Cut == 0
-			return finish(nil)
+		if c.Progress != nil {
+			c.Progress(result.Explored, result.Violations)
 		}
-		if x.config.Budget > 0 && time.Since(begun) > x.config.Budget {
-			return finish(nil)
+		if c.First && result.Violations > 0 {
+			return nil
 		}
+	}
+	result.Complete = result.Cut == 0
+	return nil
+}
+
+// run runs one branch, and notes how it ended.
+func (s *search) run(ctx context.Context, b branch, cost int) error {
+	w := &walk{search: s, branch: b, path: b.at.path()}
+	e, err := s.x.once(ctx, w.choose, s.x.config.Overlap)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("%w; schedule %s", err, strings.Join(e.tokens, "."))
+	}
+	if w.strayed {
+		s.again(b, cost)
+	}
+	s.note(e)
+	return nil
+}
+
+// note counts a schedule.
+func (s *search) note(e ended) {
+	r := &s.result
+	if e.pruned {
+		return
+	}
+	if e.cut {
+		r.Cut++
+		return
+	}
+	r.Explored++
+	r.Verdicts[e.verdict]++
+	if e.overlapped {
+		r.Overlapped++
+	}
+	if e.verdict != verdict.Holds {
+		if r.Violations++; r.Violations == 1 {
+			r.First = time.Since(s.begun).Seconds()
+		}
+		s.best = s.best.better(e)
+	}
+	if e.foreign {
+		r.Foreign++
+		s.foreign = s.foreign.better(e)
 	}
 }
 
-// again finds the choice of this node among the actions of another run.
-func (n *node) again(actions []action) (int, error) {
-	if len(actions) == len(n.actions) {
-		same := true
-		for i := range actions {
-			same = same && actions[i].token == n.actions[i].token && actions[i].name == n.actions[i].name
-		}
-		if same {
-			return n.chosen, nil
-		}
-	}
-	return 0, fmt.Errorf("%w: the same schedule did not run the same way again: %s, and before %s", ErrHarness, list(actions), list(n.actions))
+// A walk makes the choices of one branch: those of its path again, then the
+// branch's, then the first ones that there are.
+type walk struct {
+	*search
+	branch
+	path       []*node
+	now        *node // where it is
+	by         *choice
+	overlapped bool // an overlapped step is behind it
+	strayed    bool // the server took another course than before
 }
 
-func list(actions []action) string {
+func (w *walk) choose(r *run, depth int, actions []action) (string, error) {
+	n := below(w.now, w.by)
+	n.seen = r.seen
+	if w.by != nil && w.by.event == together {
+		w.overlapped = true
+		w.result.Courses[n.seen]++
+	}
+	n.choices = w.options(r, n.last, actions)
+	switch {
+	case w.strayed || depth >= len(w.path):
+		w.now, w.by = n, w.open(n)
+	case !n.same(w.path[depth]):
+		if !w.overlapped {
+			return "", fmt.Errorf("%w: the same schedule did not run the same way again: %s, and before %s; %s", ErrHarness, list(n.choices), list(w.path[depth].choices), r.state())
+		}
+		w.strayed = true
+		if slices.ContainsFunc(w.now.kids, n.same) {
+			return "", nil // what follows there is explored on its own
+		}
+		w.now, w.by = n, w.open(n)
+	case depth == len(w.path)-1:
+		w.now, w.by = w.path[depth], w.choice
+	default:
+		w.now, w.by = w.path[depth], w.path[depth+1].by
+	}
+	if w.by == nil {
+		return "", nil
+	}
+	return w.by.token, nil
+}
+
+// same: nothing tells the two apart.
+func (n *node) same(other *node) bool {
+	return n.by == other.by && n.seen == other.seen && slices.Equal(n.choices, other.choices)
+}
+
+func list(choices []*choice) string {
 	var names []string
-	for _, a := range actions {
-		names = append(names, a.token+" "+a.name)
+	for _, c := range choices {
+		names = append(names, c.token+" "+c.name)
 	}
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// newNode is the next point of the schedule; false when nothing new can come of
-// it. It goes on with the buyer of the step before, where that is possible.
-func (x *Explorer) newNode(path []*node, r *run, actions []action) (*node, bool) {
-	n := &node{actions: actions}
-	if len(path) > 0 {
-		before := path[len(path)-1]
-		a := before.actions[before.chosen]
-		n.last, n.switchs = before.last, before.switchs
-		if a.event == "" {
-			n.last = a.buyer
-		}
-		n.switchs += before.cost(before.chosen)
-		if x.config.Reduce {
-			for _, asleep := range append(before.sleep[:len(before.sleep):len(before.sleep)], before.done...) {
-				if independent(asleep, a) {
-					n.sleep = append(n.sleep, asleep)
-				}
+// options are the choices that actions are: those of the buyer of the step
+// before go first, so that a schedule goes on with it where it can.
+func (w *walk) options(r *run, last int, actions []action) []*choice {
+	var first, others []*choice
+	newcomer := 0 // with Alike: of those who have not begun, the one who may
+	for _, a := range actions {
+		c := w.one(choice{a.token, a.name, a.touches, a.event, a.buyer, a.effect})
+		if w.x.config.Alike && a.event == "" && r.buyers[a.buyer-1].steps == 0 {
+			if newcomer == 0 {
+				newcomer = a.buyer
+			}
+			if a.buyer != newcomer {
+				continue
 			}
 		}
-	}
-	n.chosen = -1
-	for i, a := range actions {
-		if a.event == "" && a.buyer == n.last && x.allowed(n, i) {
-			n.chosen = i
-			return n, true
+		if a.event == "" && a.buyer == last {
+			first = append(first, c)
+		} else {
+			others = append(others, c)
 		}
 	}
-	return n, x.choose(n, -1)
+	all := append(first, others...)
+	if w.x.config.Overlap && !w.overlapped {
+		all = append(all, w.pairs(all)...)
+	}
+	return all
 }
 
-// choose takes the first action that is allowed and was not explored here.
-func (x *Explorer) choose(n *node, _ int) bool {
-	for i, a := range n.actions {
-		if x.allowed(n, i) && !has(n.done, a) {
-			n.chosen = i
-			return true
+// one returns the one choice that is like c.
+func (s *search) one(c choice) *choice {
+	known := s.choices[c]
+	if known == nil {
+		known = &c
+		s.choices[c] = known
+	}
+	return known
+}
+
+// open adds a new node: its first choice is made now, the others are branches.
+// It is nil where nothing new can come of any.
+func (w *walk) open(n *node) (first *choice) {
+	if w.overlapped {
+		n.parent.kids = append(n.parent.kids, n)
+	}
+	if w.x.config.Reduce {
+		n.inherit()
+	}
+	for _, c := range n.choices {
+		if !slices.Contains(n.sleep, c) {
+			first = c
+			break
 		}
 	}
-	return false
-}
-
-func (x *Explorer) allowed(n *node, i int) bool {
-	if has(n.sleep, n.actions[i]) {
-		return false
-	}
-	return x.config.Bound < 0 || n.switchs+n.cost(i) <= x.config.Bound
-}
-
-// cost is what an action takes from the bound: 1 for a preemption, where the
-// buyer of the step before could have gone on; 1 for a buyer's command that
-// overtakes another of its own, at a Redlock node that comes first.
-func (n *node) cost(i int) (cost int) {
-	a := n.actions[i]
-	if a.event != "" {
-		return 0
-	}
-	for j, other := range n.actions {
-		if other.event == "" && other.buyer == n.last && a.buyer != n.last {
-			cost = 1
+	for _, c := range slices.Backward(n.choices) {
+		if c == first || slices.Contains(n.sleep, c) {
+			continue
 		}
-		if other.event == "" && other.buyer == a.buyer && j < i {
-			return cost + 1
+		cost := n.cost + n.price(c)
+		if w.x.config.Reduce {
+			cost = 0 // plain depth first
 		}
+		w.frontier.push(cost, branch{at: n, choice: c})
 	}
-	return cost
-}
-
-func has(actions []action, a action) bool {
-	for _, other := range actions {
-		if other.token == a.token {
-			return true
-		}
-	}
-	return false
-}
-
-// independent: the two steps may change places, and no server, nor any buyer,
-// can tell.
-func independent(a, b action) bool {
-	switch {
-	case a.event == Crash || b.event == Crash:
-		return false
-	case a.event == "" && b.event == "" && a.buyer == b.buyer:
-		return a.touches != b.touches // both on their way at once: two Redlock nodes
-	case a.event != "" && b.event != "":
-		return false
-	case a.effect == local || b.effect == local:
-		return true
-	case a.touches == "" || b.touches == "":
-		return a.touches == "sql" || b.touches == "sql"
-	case a.touches != b.touches:
-		return true
-	}
-	return a.effect == reads && b.effect == reads
-}
-
-// next turns the path to the next schedule in depth-first order.
-func (x *Explorer) next(path []*node) []*node {
-	for len(path) > 0 {
-		n := path[len(path)-1]
-		n.done = append(n.done, n.actions[n.chosen])
-		if x.choose(n, n.chosen) {
-			return path
-		}
-		path = path[:len(path)-1]
-	}
-	return nil
-}
-
-func tokens(path []*node) string {
-	var all []string
-	for _, n := range path {
-		all = append(all, n.actions[n.chosen].token)
-	}
-	return strings.Join(all, ".")
+	return first
 }
 
 // ended is how one schedule ended.
@@ -268,11 +268,16 @@ type ended struct {
 	foreign  bool // a buyer has freed another's lock
 	pruned   bool // nothing new could come of it
 	cut      bool // it went round in circles
+
+	overlapped bool // commands were let go together
 }
 
-// once runs one schedule from the restored state. choose picks an action, or a
-// negative number where the schedule need not be gone on with.
-func (x *Explorer) once(ctx context.Context, choose func(r *run, depth int, actions []action) (int, error), observe bool) (e ended, err error) {
+// A chooser picks an action by its token, or "" where the schedule need not be
+// gone on with.
+type chooser func(r *run, depth int, actions []action) (token string, err error)
+
+// once runs one schedule from the restored state.
+func (x *Explorer) once(ctx context.Context, choose chooser, observe bool) (e ended, err error) {
 	x.clock.Store(0)
 	if err := x.restore(ctx); err != nil {
 		return e, err
@@ -295,7 +300,7 @@ func (x *Explorer) once(ctx context.Context, choose func(r *run, depth int, acti
 }
 
 // play makes the steps. deadEnd: somebody is left that nothing can wake.
-func (r *run) play(ctx context.Context, choose func(r *run, depth int, actions []action) (int, error), watch *watcher) (e ended, deadEnd bool, err error) {
+func (r *run) play(ctx context.Context, choose chooser, watch *watcher) (e ended, deadEnd bool, err error) {
 	if err := r.settle(ctx); err != nil {
 		return e, false, err
 	}
@@ -326,19 +331,24 @@ func (r *run) play(ctx context.Context, choose func(r *run, depth int, actions [
 			e.cut = true
 			return e, false, nil
 		}
-		i, err := choose(r, depth, actions)
+		token, err := choose(r, depth, actions)
 		if err != nil {
 			return e, false, err
 		}
-		if i < 0 {
+		if token == "" {
 			e.pruned = true
 			return e, false, nil
 		}
-		a := actions[i]
+		a, ok := pick(actions, token)
+		if !ok {
+			return e, false, fmt.Errorf("%w: step %d of the schedule is %s, and there are %s", errMisfit, depth+1, token, known(actions))
+		}
 		if err := r.do(ctx, a); err != nil {
 			return e, false, fmt.Errorf("%s %s: %w", a.token, a.name, err)
 		}
+		r.seen = r.cameTo(a)
 		e.tokens = append(e.tokens, a.token)
+		e.overlapped = e.overlapped || a.event == together
 		if err := watch.after(ctx, r, a); err != nil {
 			return e, false, err
 		}

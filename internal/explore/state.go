@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +45,34 @@ func (s *redisServer) clear(ctx context.Context) error {
 	}
 	if err := s.admin.Del(ctx, keys...).Err(); err != nil {
 		return fmt.Errorf("restore %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// unheard returns when no server has a listener of a run that has ended: a
+// server may see the end of a connection late, and would count it among those
+// that it tells in the next run.
+func (x *Explorer) unheard(ctx context.Context) error {
+	for _, s := range x.servers {
+		var channels []string
+		for _, key := range s.keys.all() {
+			channels = append(channels, channel(key))
+		}
+		if len(channels) == 0 {
+			continue
+		}
+		for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Microsecond) {
+			listeners, err := s.admin.PubSubNumSub(ctx, channels...).Result()
+			if err != nil {
+				return fmt.Errorf("look at the listeners of %s: %w", s.name, err)
+			}
+			if slices.Max(slices.Collect(maps.Values(listeners))) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%w: %s does not see that a listener has gone", ErrHarness, s.name)
+			}
+		}
 	}
 	return nil
 }

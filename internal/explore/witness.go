@@ -1,9 +1,13 @@
 package explore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +35,7 @@ type Witness struct {
 
 	Why      string    `json:"why"`
 	Outcomes []Outcome `json:"outcomes"`
+	Again    string    `json:"again,omitempty"` // where commands overlapped: how often it ends this way
 }
 
 // An Outcome is what one buyer was told.
@@ -41,10 +46,11 @@ type Outcome struct {
 }
 
 // candidate is the best violation so far: the shortest, then the one with the
-// fewest switches between buyers, then the one with the fewest events.
+// fewest switches between buyers, then the one with the fewest events, then the
+// one in which the first buyer goes first.
 type candidate struct {
-	tokens []string
-	cost   [3]int
+	ended
+	cost [3]int
 }
 
 func (c *candidate) better(e ended) *candidate {
@@ -60,14 +66,42 @@ func (c *candidate) better(e ended) *candidate {
 		}
 		last = token[:1]
 	}
-	if c == nil || cost[0] < c.cost[0] || cost[0] == c.cost[0] && (cost[1] < c.cost[1] || cost[1] == c.cost[1] && cost[2] < c.cost[2]) {
-		return &candidate{e.tokens, cost}
+	if c != nil && cmp.Or(slices.Compare(cost[:], c.cost[:]), slices.Compare(e.tokens, c.tokens)) >= 0 {
+		return c
 	}
-	return c
+	return &candidate{e, cost}
+}
+
+// witness runs the schedule once more and writes its steps down. Where commands
+// overlapped the steps are those that were seen, and what the further runs are
+// for is to say how often it goes that way.
+func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) {
+	if c == nil {
+		return nil, nil
+	}
+	s := x.schedule(c.tokens)
+	if !s.overlaps() {
+		return x.follow(ctx, c.tokens)
+	}
+	w := &Witness{Schedule: s.String(), Steps: c.steps, Verdict: c.verdict, Why: c.why, Outcomes: c.outcomes}
+	same := 0
+	for range courses {
+		again, err := x.follow(ctx, c.tokens)
+		switch {
+		case errors.Is(err, errMisfit):
+		case err != nil:
+			return nil, err
+		case again.Verdict == w.Verdict:
+			same++
+		}
+	}
+	w.Again = fmt.Sprintf("run again %d times, it ended this way %d times", courses, same)
+	return w, nil
 }
 
 // Replay runs exactly the schedule of a replay line, which must be of this
-// strategy, these buyers and this stock.
+// strategy, these buyers and this stock. One with overlapped steps is run until
+// the server takes a course that fits the line.
 func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	s, err := ParseSchedule(line)
 	if err != nil {
@@ -76,30 +110,36 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	if s.Strategy != x.config.Strategy.Name || s.Buyers != x.config.Buyers || s.Stock != x.config.Stock || s.Shared != x.config.Shared {
 		return nil, fmt.Errorf("the replay line is of %s, not of %s", s.head(), x.schedule(nil).head())
 	}
-	return x.follow(ctx, s.Tokens)
+	w, err := x.follow(ctx, s.Tokens)
+	for tries := 1; s.overlaps() && errors.Is(err, errMisfit) && tries < courses; tries++ {
+		w, err = x.follow(ctx, s.Tokens)
+	}
+	return w, err
 }
 
 func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error) {
-	var outcomes []Outcome
-	e, err := x.once(ctx, func(r *run, depth int, actions []action) (int, error) {
+	e, err := x.once(ctx, func(_ *run, depth int, actions []action) (string, error) {
 		if depth == len(tokens) {
-			return -1, fmt.Errorf("%w: the schedule ends before the buyers do; next would be %s", ErrHarness, list(actions))
+			return "", fmt.Errorf("%w: the schedule ends before the buyers do; next would be %s", errMisfit, known(actions))
 		}
-		for i, a := range actions {
-			if a.token == tokens[depth] {
-				return i, nil
-			}
-		}
-		return -1, fmt.Errorf("%w: step %d of the schedule is %s, and there are %s", ErrHarness, depth+1, tokens[depth], list(actions))
+		return tokens[depth], nil
 	}, true)
 	if err != nil {
 		return nil, err
 	}
 	if len(e.tokens) != len(tokens) {
-		return nil, fmt.Errorf("%w: the buyers are done after %d of %d steps", ErrHarness, len(e.tokens), len(tokens))
+		return nil, fmt.Errorf("%w: the buyers are done after %d of %d steps", errMisfit, len(e.tokens), len(tokens))
 	}
-	outcomes = e.outcomes
-	return &Witness{x.schedule(tokens).String(), e.steps, e.verdict, e.why, outcomes}, nil
+	return &Witness{Schedule: x.schedule(tokens).String(), Steps: e.steps, Verdict: e.verdict, Why: e.why, Outcomes: e.outcomes}, nil
+}
+
+// known lists actions for an error.
+func known(actions []action) string {
+	var names []string
+	for _, a := range actions {
+		names = append(names, a.token+" "+a.name)
+	}
+	return "[" + strings.Join(names, ", ") + "]"
 }
 
 func (x *Explorer) schedule(tokens []string) Schedule {
@@ -144,36 +184,54 @@ func (w *watcher) after(ctx context.Context, r *run, a action) error {
 	if err != nil {
 		return err
 	}
-	s := Step{Buyer: a.buyer, Stock: books.Leftover, Records: books.Records, Server: a.touches}
+	now := Step{Buyer: a.buyer, Stock: books.Leftover, Records: books.Records, Server: a.touches}
 	switch a.event {
 	case "":
-		s.Server = a.op.server
-		s.Command, s.Result = w.readable(a.op.buyer, a.op.text), w.readable(a.op.buyer, a.op.result)
-		if a.op.blocked || r.flies(a.op) {
-			s.Result = "waits for another buyer's transaction"
-		}
-		s.Note = a.op.note
+		w.sent(r, a.op, now, "")
+	case together:
+		w.sent(r, a.op, now, "at once with the next")
+		w.sent(r, a.with, now, "sent before the other was answered")
 	case Expire:
-		s.Command, s.Result = "(every lease runs out, and its holder does not notice)", ""
+		w.happened(now, "every lease runs out, and its holder does not notice")
 	case Crash:
-		s.Command, s.Result = "(crashes: its connections end, it is never heard of again)", ""
+		w.happened(now, "crashes: its connections end, it is never heard of again")
 	case Forget:
-		s.Command, s.Result = "("+a.server.name+" forgets its keys)", ""
+		w.happened(now, a.server.name+" forgets its keys")
 	}
-	w.steps = append(w.steps, s)
-	for o, step := range w.flying {
-		if !r.flies(o) {
-			w.steps = append(w.steps, Step{
-				Buyer: o.buyer, Command: "(let through) " + w.steps[step].Command, Result: w.readable(o.buyer, o.result),
-				Stock: books.Leftover, Records: books.Records, Server: o.server,
-			})
-			delete(w.flying, o)
-		}
-	}
-	if a.event == "" && r.flies(a.op) {
-		w.flying[a.op] = len(w.steps) - 1
-	}
+	w.letThrough(r, now)
 	return nil
+}
+
+func (w *watcher) happened(s Step, what string) {
+	s.Command = "(" + what + ")"
+	w.steps = append(w.steps, s)
+}
+
+// sent notes a command that was let go.
+func (w *watcher) sent(r *run, o *op, s Step, note string) {
+	s.Buyer, s.Server, s.Command, s.Result = o.buyer, o.server, w.readable(o.buyer, o.text), w.readable(o.buyer, o.result)
+	if o.blocked || r.flies(o) {
+		s.Result = "waits for another buyer's transaction"
+	}
+	s.Note = strings.Trim(note+"; "+o.note, "; ")
+	w.steps = append(w.steps, s)
+	if r.flies(o) {
+		w.flying[o] = len(w.steps) - 1
+	}
+}
+
+// letThrough notes the commands that the step has ended the wait of.
+func (w *watcher) letThrough(r *run, now Step) {
+	for _, o := range slices.SortedFunc(maps.Keys(w.flying), func(a, b *op) int { return w.flying[a] - w.flying[b] }) {
+		if r.flies(o) {
+			continue
+		}
+		s := now
+		s.Buyer, s.Server = o.buyer, o.server
+		s.Command, s.Result = "(let through) "+w.steps[w.flying[o]].Command, w.readable(o.buyer, o.result)
+		w.steps = append(w.steps, s)
+		delete(w.flying, o)
+	}
 }
 
 func (w *watcher) time(_ *run, keys []string) {

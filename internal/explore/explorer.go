@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -136,7 +137,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 			return nil, errors.Join(err, x.Close())
 		}
 	}
-	if c, ok := probe.(interface{ Close() error }); ok {
+	if c, ok := probe.(io.Closer); ok {
 		_ = c.Close()
 	}
 	x.concurrent = worker || c.Shared
@@ -176,7 +177,7 @@ func (x *Explorer) needs(n lockstrategy.Need) bool {
 
 // open makes one seat.
 func (x *Explorer) open(owner int) error {
-	s := seat{connector: &sqlConnector{gates: x.gates, owner: owner, mysql: x.mysql, conns: map[*sqlConn]struct{}{}}}
+	s := seat{connector: &sqlConnector{gates: x.gates, owner: owner, mysql: x.mysql, conns: map[*sqlConn]struct{}{}, end: x.end}}
 	var err error
 	s.db, err = x.config.Engine.OpenWrapped(func(inner driver.Connector) driver.Connector {
 		s.connector.Connector = inner

@@ -9,7 +9,7 @@ import (
 // says who started it.
 var ours = [][]byte{
 	[]byte("/internal/lockstrategy."), []byte("/oversell/rlock."), []byte("go-redsync"), []byte("explore.(*run).buy"),
-	[]byte("explore.(*Explorer).start"),
+	[]byte("explore.(*run).renew"), []byte("explore.(*Explorer).start"),
 }
 
 // parked are the states in which a goroutine can be woken by another goroutine
@@ -26,6 +26,9 @@ var parked = [][]byte{
 // listener is the one goroutine that waits for the network without a command of
 // its own on the way; what is on its way to it is counted by pubsub.
 var listener = []byte("rlock.(*hub).listen")
+
+// sent is a command that was let go: of those the scheduler keeps account.
+var sent = []byte("explore.(*gates).pass")
 
 // listens: it is connected, and reads.
 func listens(stack []byte) bool {
@@ -61,6 +64,9 @@ func standstill(buf *[]byte) bool {
 			continue
 		}
 		if !contains(stack, ours) {
+			continue
+		}
+		if bytes.Contains(stack, sent) && bytes.HasPrefix(state, []byte("IO wait")) {
 			continue
 		}
 		if bytes.Contains(stack, listener) {

@@ -223,8 +223,12 @@ func independent(a, b action) bool {
 	switch {
 	case a.event == Crash || b.event == Crash:
 		return false
+	case a.buyer == b.buyer && (a.event == Renew || b.event == Renew || a.aside || b.aside):
+		return false // a renewal may end the buyer's section, and the buyer the renewals
 	case a.event == "" && b.event == "" && a.buyer == b.buyer:
 		return a.touches != b.touches // both on their way at once: two Redlock nodes
+	case a.event == "" && b.event == Renew, a.event == Renew && b.event == "":
+		return true // a timer fires in the buyer's process alone
 	case a.event != "" && b.event != "":
 		return false
 	case a.effect == local || b.effect == local:
@@ -308,16 +312,12 @@ func (r *run) play(ctx context.Context, choose func(r *run, depth int, actions [
 			if r.allOver() {
 				return e, false, nil
 			}
-			passed, err := r.expire(ctx) // time passes by itself
-			if err == nil && len(passed) == 0 && !r.woken {
-				r.woken = true // once: who still finds nothing then waits for ever
-				passed, err = r.wakeAll(ctx)
-			}
-			if err == nil && len(passed) > 0 {
-				watch.time(r, passed)
+			told, passed, err := r.passTime(ctx)
+			if err == nil && passed {
+				watch.time(told)
 				err = r.settle(ctx)
 			}
-			if err != nil || len(passed) == 0 {
+			if err != nil || !passed {
 				return e, err == nil, err
 			}
 			continue

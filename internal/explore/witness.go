@@ -157,6 +157,8 @@ func (w *watcher) after(ctx context.Context, r *run, a action) error {
 		s.Command, s.Result = "(every lease runs out, and its holder does not notice)", ""
 	case Crash:
 		s.Command, s.Result = "(crashes: its connections end, it is never heard of again)", ""
+	case Renew:
+		s.Command, s.Result = "(its watchdog is due)", ""
 	case Forget:
 		s.Command, s.Result = "("+a.server.name+" forgets its keys)", ""
 	}
@@ -176,9 +178,10 @@ func (w *watcher) after(ctx context.Context, r *run, a action) error {
 	return nil
 }
 
-func (w *watcher) time(_ *run, keys []string) {
+// time notes what happened by itself.
+func (w *watcher) time(told string) {
 	if w.observe {
-		s := Step{Command: "(time passes until the leases run out: " + strings.Join(keys, ", ") + ")"}
+		s := Step{Command: "(" + told + ")"}
 		if n := len(w.steps); n > 0 {
 			s.Stock, s.Records = w.steps[n-1].Stock, w.steps[n-1].Records
 		}

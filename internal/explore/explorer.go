@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -64,6 +65,7 @@ type Explorer struct {
 	clock  atomic.Int64 // added to the buyers' clock, in ns
 	timer  *time.Timer
 	stacks []byte
+	idle   []metrics.Sample
 }
 
 // A seat is one buyer's connections.
@@ -87,7 +89,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 		return nil, err
 	}
 	x := &Explorer{
-		config: c, mysql: c.Engine.DB.Name() == "mysql", timer: time.NewTimer(time.Hour), stacks: make([]byte, 1<<18),
+		config: c, mysql: c.Engine.DB.Name() == "mysql", timer: time.NewTimer(time.Hour), stacks: make([]byte, 1<<18), idle: idleCounters(),
 		gates: &gates{
 			scripts: &scripts{names: map[string]string{}, sent: map[[2]string]bool{}},
 			pubsub:  &pubsub{taps: map[*tap]struct{}{}},

@@ -35,9 +35,9 @@ type op struct {
 
 	ctx      context.Context // of an SQL command: it is given up when it ends
 	conn     *sqlConn        // of an SQL command
-	order    chan order // what the scheduler decides
-	blocked  bool       // SQLite: it was refused, and waits for the others
-	seenEnds int        // how many transactions of others had ended then
+	order    chan order      // what the scheduler decides
+	blocked  bool            // SQLite: it was refused, and waits for the others
+	seenEnds int             // how many transactions of others had ended then
 }
 
 type order int

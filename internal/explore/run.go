@@ -51,7 +51,7 @@ type run struct {
 	crashed map[int]bool
 	timers  []*timer
 
-	concurrent bool  // a buyer may have several commands on the way
+	concurrent bool  // a buyer may have several commands on the way now
 	phase      phase // of the time that passes, see passTime
 	renewed    bool  // the leases have aged, and who lives has renewed
 
@@ -295,7 +295,29 @@ func (r *run) drain() error {
 // standing: nobody moves. Where a buyer may have several commands on the way the
 // goroutines say so; what they did until then may show at the gates.
 func (r *run) standing() bool {
-	return r.settled() && (!r.concurrent || r.still() && r.settled())
+	switch {
+	case !r.settled():
+		return false
+	case !r.concurrent:
+		return true
+	case !r.still() || !r.settled():
+		return false
+	}
+	r.concurrent = r.x.concurrent || r.beside()
+	return true
+}
+
+// beside: a buyer still has more than one thing under way: a renewal, or the end
+// of a transaction whose context has ended.
+func (r *run) beside() bool {
+	for _, b := range r.buyers {
+		for _, o := range append(b.gate[:len(b.gate):len(b.gate)], b.flying...) {
+			if o.aside || o.givenUp() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // settled: as far as the gates know.
@@ -317,6 +339,7 @@ func (r *run) settled() bool {
 // way to one. Asked before and after the look at the goroutines: a message that is
 // through by the second time may have woken one that stood still in between.
 func (r *run) still() bool {
+	awaitIdle(r.x.idle)
 	before, moment := r.x.gates.pubsub.quiet()
 	if !before || !standstill(&r.x.stacks) {
 		return false
@@ -460,7 +483,7 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 			}
 		}
 	}
-	left := r.concurrent || r.x.gates.pubsub.used() // goroutines that outlive Buy
+	left := r.x.concurrent || len(r.timers) > 0 || r.x.gates.pubsub.used() // goroutines that outlive Buy
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
 	select {

@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -65,6 +67,7 @@ type Explorer struct {
 	clock  atomic.Int64 // added to the buyers' clock, in ns
 	timer  *time.Timer
 	stacks []byte
+	idle   []metrics.Sample
 }
 
 // A seat is one buyer's connections.
@@ -88,7 +91,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 		return nil, err
 	}
 	x := &Explorer{
-		config: c, mysql: c.Engine.DB.Name() == "mysql", timer: time.NewTimer(time.Hour), stacks: make([]byte, 1<<18),
+		config: c, mysql: c.Engine.DB.Name() == "mysql", timer: time.NewTimer(time.Hour), stacks: make([]byte, 1<<18), idle: idleCounters(),
 		gates: &gates{
 			scripts: &scripts{names: map[string]string{}, sent: map[[2]string]bool{}},
 			pubsub:  &pubsub{taps: map[*tap]struct{}{}},
@@ -138,7 +141,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 			return nil, errors.Join(err, x.Close())
 		}
 	}
-	if c, ok := probe.(interface{ Close() error }); ok {
+	if c, ok := probe.(io.Closer); ok {
 		_ = c.Close()
 	}
 	x.concurrent = worker || c.Shared
@@ -180,7 +183,7 @@ func (x *Explorer) needs(n lockstrategy.Need) bool {
 
 // open makes one seat.
 func (x *Explorer) open(owner int) error {
-	s := seat{connector: &sqlConnector{gates: x.gates, owner: owner, mysql: x.mysql, conns: map[*sqlConn]struct{}{}}}
+	s := seat{connector: &sqlConnector{gates: x.gates, owner: owner, mysql: x.mysql, conns: map[*sqlConn]struct{}{}, end: x.end}}
 	var err error
 	s.db, err = x.config.Engine.OpenWrapped(func(inner driver.Connector) driver.Connector {
 		s.connector.Connector = inner

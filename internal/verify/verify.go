@@ -198,6 +198,9 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if err := errors.Join(err, log.Close()); err != nil {
 		return cell, err
 	}
+	if j.fault.Strike != nil {
+		cell.bound(log.Events(), l.Times.Allowed(j.strategy.Needs))
+	}
 	cell.look(log.Events())
 	cell.settle()
 	cell.DurationMS = time.Since(start).Milliseconds()

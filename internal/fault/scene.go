@@ -164,7 +164,17 @@ func (s *Scene) hold(ctx context.Context, at failpoint.Point, patience time.Dura
 		return err
 	}
 	s.send(ctx, s.A, holder)
-	if e, _ := s.seen(ctx, patience, holder, history.Holding, history.Answered); e.Kind != history.Holding {
+	return s.held(ctx, patience)
+}
+
+// held waits until the holder is stopped. One that has its answer will hardly be;
+// but an answer may come too soon, before the COMMIT, and is waited beyond.
+func (s *Scene) held(ctx context.Context, patience time.Duration) error {
+	e, _ := s.seen(ctx, patience, holder, history.Holding, history.Answered)
+	if e.Kind == history.Answered {
+		e, _ = s.seen(ctx, min(patience, s.Times.Lease), holder, history.Holding)
+	}
+	if e.Kind != history.Holding {
 		return errNoHolder
 	}
 	return nil

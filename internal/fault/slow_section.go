@@ -29,6 +29,7 @@ func slowSection() Fault {
 		if err := s.B.arm(second, failpoint.Read); err != nil {
 			return "", err
 		}
+		s.seen(ctx, s.Times.Wait, second, history.Armed)
 		s.send(ctx, s.B, second)
 		patience := s.Times.reach()
 		if !s.locks() {

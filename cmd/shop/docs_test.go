@@ -118,6 +118,9 @@ say; a strategy without that line passes all of them. The tests run on the embed
 			fmt.Fprintf(&b, "- **Needs**: %s\n", join(e.Needs))
 		}
 		fmt.Fprintf(&b, "- **In a rush**: %s; two processes: %s\n", promised(e, lockstrategy.Rush), promised(e, lockstrategy.TwoProcesses))
+		for _, f := range slices.Sorted(maps.Keys(e.NoPromise)) {
+			fmt.Fprintf(&b, "- **No promise under %s**: %s\n", f, e.NoPromise[f])
+		}
 		caught := lockstrategytest.Expected(e.Name)
 		for i, test := range slices.Sorted(maps.Keys(caught)) {
 			if i == 0 {

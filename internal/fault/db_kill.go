@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -22,7 +23,8 @@ const (
 )
 
 // dbKill kills the database with SIGKILL while buyers of both shops buy, and
-// starts it again with its data: what was acknowledged must be there.
+// starts it again with its data: what was acknowledged must be there. Then once
+// more, while a buyer is inside its COMMIT: nobody can tell it what came of that.
 //
 // A SIGKILL takes what the process had in its own memory, and not what it had
 // written: that is the kernel's, synced to the disk or not. It finds a sale that
@@ -39,22 +41,61 @@ func dbKill() Fault {
 		}
 		before, killed := l.sold.Load(), time.Now()
 		l.refused.Store(0)
-		if err := s.Servers.db.Kill(); err != nil {
+		gone, err := s.withoutDatabase(func() error {
+			// Buyers meet a database that is gone; a strategy may let them wait for it.
+			for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		})
+		if err != nil {
 			return "", err
 		}
-		s.struck("SIGKILL of the database")
-		// Buyers meet a database that is gone; a strategy may let them wait for it.
-		for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
-		}
-		gone := s.Servers.databaseGone()
-		if err := s.Servers.db.Start(); err != nil {
-			return "", err
-		}
-		s.struck("the database is back with its data")
 		l.stop()
-		return underLoad(before, gone, underWay(s.Answers(), killed), l.refused.Load())
+		proof, err := underLoad(before, gone, underWay(s.Answers(), killed), l.refused.Load())
+		if err != nil {
+			return "", err
+		}
+		s.warm(ctx)
+		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
+			return "", err
+		}
+		if gone, err = s.withoutDatabase(s.release); err != nil {
+			return "", err
+		}
+		if !gone {
+			return "", missed("the database was there after its second SIGKILL")
+		}
+		return proof + "; it was killed again while the holder was inside its COMMIT", nil
 	}}
+}
+
+// withoutDatabase kills the database, calls meanwhile, and starts it again. gone
+// tells whether it had gone.
+func (s *Scene) withoutDatabase(meanwhile func() error) (gone bool, _ error) {
+	if err := s.Servers.db.Kill(); err != nil {
+		return false, err
+	}
+	s.struck("SIGKILL of the database")
+	if err := meanwhile(); err != nil {
+		return false, err
+	}
+	gone = s.Servers.databaseGone()
+	if err := s.Servers.db.Start(); err != nil {
+		return false, err
+	}
+	s.struck("the database is back with its data")
+	return gone, nil
+}
+
+// warm sends buyers to A until one is sold a unit: a connection that broke may
+// cost the first of them an error.
+func (s *Scene) warm(ctx context.Context) {
+	for i := range 10 {
+		if s.buy(ctx, s.A, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
+			return
+		}
+	}
 }
 
 // underLoad is the proof that the database was killed while it sold.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/history"
 )
 
 // minority is how many of the nodes may fail.
@@ -35,9 +34,7 @@ func (s *Scene) holdBarely(ctx context.Context) (how string, err error) {
 	}
 	if errors.Is(err, errNoHolder) {
 		// It is still trying, and now it can have them all.
-		if e, _ := s.seen(ctx, s.Times.Wait, holder, history.Holding, history.Answered); e.Kind == history.Holding {
-			err = nil
-		}
+		err = s.held(ctx, s.Times.Wait)
 	}
 	if err != nil {
 		return "", err

@@ -46,6 +46,18 @@ func RushTimes() Times {
 // its lease and the time in which the slowest server sees that it has run out.
 func (t Times) reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
 
+// Allowed is how soon somebody else must get on once the holder is gone, or runs
+// on and ends: when its connection ends, under a lock of the database's, and
+// when its lease has run out under one that is kept elsewhere; and two seconds
+// for a server to notice and for a machine that is busy.
+func (t Times) Allowed(needs []lockstrategy.Need) time.Duration {
+	const notice = 2 * time.Second
+	if len(slices.DeleteFunc(slices.Clone(needs), func(n lockstrategy.Need) bool { return n == lockstrategy.NeedsMySQL })) == 0 {
+		return notice
+	}
+	return t.Lease + notice
+}
+
 // within is as long as the holder's lease certainly lives: who gets in during it
 // has been let in by the fault, and not by the clock.
 func (t Times) within() time.Duration { return t.Lease / 2 }
@@ -152,7 +164,17 @@ func (s *Scene) hold(ctx context.Context, at failpoint.Point, patience time.Dura
 		return err
 	}
 	s.send(ctx, s.A, holder)
-	if e, _ := s.seen(ctx, patience, holder, history.Holding, history.Answered); e.Kind != history.Holding {
+	return s.held(ctx, patience)
+}
+
+// held waits until the holder is stopped. One that has its answer will hardly be;
+// but an answer may come too soon, before the COMMIT, and is waited beyond.
+func (s *Scene) held(ctx context.Context, patience time.Duration) error {
+	e, _ := s.seen(ctx, patience, holder, history.Holding, history.Answered)
+	if e.Kind == history.Answered {
+		e, _ = s.seen(ctx, min(patience, s.Times.Lease), holder, history.Holding)
+	}
+	if e.Kind != history.Holding {
 		return errNoHolder
 	}
 	return nil

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
@@ -23,16 +24,19 @@ func slowSection() Fault {
 			return "", err
 		}
 		s.struck("the holder's section takes longer than its lease")
+		start := time.Now()
 		const second = "second"
 		if err := s.B.arm(second, failpoint.Read); err != nil {
 			return "", err
 		}
+		s.seen(ctx, s.Times.Wait, second, history.Armed)
 		s.send(ctx, s.B, second)
 		patience := s.Times.reach()
 		if !s.locks() {
 			patience = time.Second
 		}
 		s.seen(ctx, patience, second, history.Holding) // or not: the lock held
+		took := time.Since(start)
 		if err := s.release(); err != nil {
 			return "", err
 		}
@@ -41,6 +45,7 @@ func slowSection() Fault {
 		waiting, cancel := context.WithTimeout(ctx, s.Times.Lease/4)
 		defer cancel()
 		s.Log.Wait(waiting, func(e history.Event) bool { return e.Purchaser == "third" && e.Outcome == string(purchase.Sold) })
-		return "the holder reported that it has read and not written", s.B.release(second)
+		proof := fmt.Sprintf("the holder reported that it has read and not written, and stood there for %.1f s", took.Seconds())
+		return proof, s.B.release(second)
 	}}
 }

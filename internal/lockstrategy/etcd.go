@@ -6,8 +6,11 @@
 //              frees the lock when its lease runs out. The lease's context ends
 //              when the client has given the lease up.
 // Breaks when: a pause outlives the lease between the last look at the context
-//              and the commit. Cut off from etcd the client gives up half a
-//              second after the lease has run out, since it looks only so often.
+//              and the commit. Cut off from etcd the client is late: it takes a
+//              lease for one of five seconds until its first keep-alive is
+//              answered, half a second after the grant, and then looks once a
+//              second whether it has run out (clientv3/lease.go, v3.6.5, defaultTTL
+//              and deadlineLoop). The next holder is let in before that.
 // Cost:        three writes to etcd's log a buy: the lease, the key, and their
 //              end; up to 100 ms to hear that the lock is free for who has just
 //              come, see etcdWidth. A lease lives two whole seconds at least.

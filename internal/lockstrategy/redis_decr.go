@@ -7,7 +7,9 @@
 //              Redis remembers and nobody else sells.
 // Breaks when: a buyer crashes after its DECRBY: step 1, A takes the last unit
 //              from the counter; step 2, A dies; the unit is in the database and
-//              nobody can buy it (leaked). Redis forgets: step 1, A is admitted;
+//              nobody can buy it (leaked). The database dies under A's COMMIT: what
+//              became of it nobody can say, and the unit is not put back (leaked).
+//              Redis forgets: step 1, A is admitted;
 //              step 2, the counter is gone; step 3, B copies the stock from the
 //              database, where A has not written yet, and is admitted too
 //              (oversold). Or the counter goes between SETNX and DECRBY, which

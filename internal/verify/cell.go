@@ -26,9 +26,11 @@ type Cell struct {
 	Replay     string             `json:"replay"`
 	DurationMS int64              `json:"duration_ms"`
 
-	Acknowledged int64                   `json:"acknowledged"`       // sales that buyers were told of under the fault and after it
-	Lost         int64                   `json:"lost"`               // those of them that have no record
-	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"` // how often each was seen, where the cell was played more than once
+	Acknowledged int64                   `json:"acknowledged"`         // sales that buyers were told of under the fault and after it
+	Lost         int64                   `json:"lost"`                 // those of them that have no record
+	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each was seen, where the cell was played more than once
+	NoPromise    string                  `json:"no_promise,omitempty"` // why there is none
+	BoundMS      int64                   `json:"next_sale_bound_ms"`   // what next_sale_ms should not be above; 0 where nothing was struck
 
 	Reason     string       `json:"reason"`                // of the verdict, in one sentence
 	Struck     string       `json:"struck"`                // how it is known that the fault struck
@@ -155,6 +157,9 @@ func (c *Cell) evidence() string {
 	}
 	if c.Struck != "" && c.Struck != c.Reason {
 		text += "; " + c.Struck
+	}
+	if live := c.liveness(); live != "" {
+		text += "; " + live
 	}
 	return text
 }

@@ -44,6 +44,11 @@ func (r Report) Markdown(w io.Writer) error {
 		b.WriteString("\n")
 	}
 	b.WriteString("\nAn empty cell: the strategy has no such server. `!` contradicts its promise, `?` has shown nothing.\n")
+	for _, c := range r.Cells {
+		if c.NoPromise != "" {
+			fmt.Fprintf(&b, "\nNo promise is made for `%s` under %s: %s.\n", c.Strategy, c.Fault, escape(c.NoPromise))
+		}
+	}
 	for _, left := range r.LeftOut {
 		fmt.Fprintf(&b, "\nLeft out: %s.\n", left)
 	}

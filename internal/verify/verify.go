@@ -30,13 +30,16 @@ type Strategy struct {
 	fault.Subject
 	// Promised is the catalogue's word, "" where it has none.
 	Promised func(lockstrategy.Fault) verdict.Verdict
+	// NoPromise says why it has none.
+	NoPromise map[lockstrategy.Fault]string
 }
 
 // FromCatalogue makes a row of an entry, on MySQL.
 func FromCatalogue(e lockstrategy.Entry) Strategy {
 	return Strategy{
-		Subject:  fault.Subject{Name: e.Name, Needs: e.Needs},
-		Promised: func(f lockstrategy.Fault) verdict.Verdict { return e.Promised(f, "mysql") },
+		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
+		Promised:  func(f lockstrategy.Fault) verdict.Verdict { return e.Promised(f, "mysql") },
+		NoPromise: e.NoPromise,
 	}
 }
 
@@ -162,7 +165,7 @@ type lane struct {
 func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
-		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name),
+		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.NoPromise[j.name],
 		Replay: fmt.Sprintf("shop verify --engine local --strategy %s --fault %s", j.strategy.Name, j.name),
 	}
 	if j.plays > 0 {
@@ -197,6 +200,9 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	l.pair.Tell(nil)
 	if err := errors.Join(err, log.Close()); err != nil {
 		return cell, err
+	}
+	if j.fault.Strike != nil {
+		cell.bound(log.Events(), l.Times.Allowed(j.strategy.Needs))
 	}
 	cell.look(log.Events())
 	cell.settle()

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// leased is a lock with a TTL whose section ends with the lease, and with two
+// bugs to choose from.
+type leased struct {
+	lockstrategy.Deps
+	name       string
+	checkToken bool // false: the release frees whoever's lock is there
+	leak       bool // the release gives up with the buyer, and the renewal does not
+}
+
+func (s *leased) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	key, token := "planted:"+s.name+":"+o.Product, rand.Text()
+	for {
+		got, err := s.Redis.SetNX(context.WithoutCancel(ctx), key, token, s.Settings.LeaseTTL).Result()
+		if err != nil {
+			return purchase.Receipt{}, err
+		}
+		if got {
+			break
+		}
+		select {
+		case <-time.After(s.Settings.Poll):
+		case <-ctx.Done():
+			return purchase.Receipt{}, context.Cause(ctx)
+		}
+	}
+	event := lockstrategy.Event{Kind: lockstrategy.Acquired, At: time.Now(), Strategy: s.name, Product: o.Product, Purchaser: o.Purchaser, Token: token}
+	s.Observe(ctx, event)
+	section, end := context.WithTimeoutCause(ctx, s.Settings.LeaseTTL*9/10, purchase.ErrLockLost)
+	defer end()
+	released := make(chan struct{})
+	if s.leak {
+		go s.renew(key, token, released)
+	}
+	defer func() {
+		event.Kind, event.At = lockstrategy.Released, time.Now()
+		s.Observe(ctx, event)
+		if s.leak && ctx.Err() != nil {
+			return // the bug: who hangs up leaves the lock and its renewal behind
+		}
+		close(released)
+		if !s.checkToken { // the bug
+			s.Redis.Del(context.WithoutCancel(ctx), key)
+			return
+		}
+		free := redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
+		free.Run(context.WithoutCancel(ctx), s.Redis, []string{key}, token)
+	}()
+	return purchase.Section{DB: s.DB, Strategy: s.name, Now: time.Now}.Sell(section, o, 0)
+}
+
+func (s *leased) renew(key, token string, released <-chan struct{}) {
+	for {
+		select {
+		case <-released:
+			return
+		case <-time.After(s.Settings.LeaseTTL / 3):
+			if s.Redis.Get(context.Background(), key).Val() == token {
+				s.Redis.PExpire(context.Background(), key, s.Settings.LeaseTTL)
+			}
+		}
+	}
+}
+
+// versioned is optimistic, and may not look whether its update has hit a row.
+type versioned struct {
+	lockstrategy.Deps
+	name      string
+	checkRows bool
+}
+
+func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	for ctx.Err() == nil {
+		p, err := product.ByName(s.DB.WithContext(ctx), o.Product)
+		if err != nil {
+			return purchase.Receipt{}, err
+		}
+		if err := purchase.Check(p, o); err != nil {
+			return purchase.Receipt{}, err
+		}
+		stale := errors.New("somebody was faster")
+		err = purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
+			wrote, err := product.SetAmountAt(tx, p.ID, p.Amount-o.Amount, p.Version)
+			if err != nil {
+				return err
+			}
+			if !wrote && s.checkRows {
+				return stale
+			}
+			receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: p.Amount - o.Amount, Strategy: s.name}
+			return purchase.Insert(ctx, tx, o.IdempotencyKey, time.Now(), &receipt)
+		})
+		if !errors.Is(err, stale) {
+			return receipt, err
+		}
+	}
+	return purchase.Receipt{}, context.Cause(ctx)
+}
+
+// quorate is one key on several nodes, held by whoever has a quorum of them.
+type quorate struct {
+	lockstrategy.Deps
+	name   string
+	quorum int
+	line   chan struct{} // one buyer of a process asks at a time
+}
+
+func newQuorate(d lockstrategy.Deps, name string, quorum int) *quorate {
+	return &quorate{d, name, quorum, make(chan struct{}, 1)}
+}
+
+func (s *quorate) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	key, token := "planted:"+s.name+":"+o.Product, rand.Text()
+	until, err := s.obtain(ctx, key, token)
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	event := lockstrategy.Event{Kind: lockstrategy.Acquired, At: time.Now(), Strategy: s.name, Product: o.Product, Purchaser: o.Purchaser, Token: token}
+	s.Observe(ctx, event)
+	section, end := context.WithDeadlineCause(ctx, until, purchase.ErrLockLost)
+	defer end()
+	defer func() {
+		event.Kind, event.At = lockstrategy.Released, time.Now()
+		s.Observe(ctx, event)
+		s.free(key, token)
+	}()
+	return purchase.Section{DB: s.DB, Strategy: s.name, Now: time.Now}.Sell(section, o, 0)
+}
+
+// obtain asks all nodes at once, again and again, until enough of them agree.
+func (s *quorate) obtain(ctx context.Context, key, token string) (until time.Time, _ error) {
+	select {
+	case s.line <- struct{}{}:
+		defer func() { <-s.line }()
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+	for ctx.Err() == nil {
+		until := time.Now().Add(s.Settings.LeaseTTL * 9 / 10)
+		got := s.ask(func(ctx context.Context, node redis.UniversalClient) bool {
+			return node.SetNX(ctx, key, token, s.Settings.LeaseTTL).Val()
+		})
+		if got >= s.quorum {
+			return until, nil
+		}
+		s.free(key, token)
+		time.Sleep(time.Duration(1+mathrand.IntN(10)) * time.Millisecond) // split votes are not split again
+	}
+	return time.Time{}, context.Cause(ctx)
+}
+
+func (s *quorate) free(key, token string) {
+	free := redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
+	s.ask(func(ctx context.Context, node redis.UniversalClient) bool {
+		return free.Run(ctx, node, []string{key}, token).Err() == nil
+	})
+}
+
+// ask counts the nodes that said yes.
+func (s *quorate) ask(question func(context.Context, redis.UniversalClient) bool) int {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // whoever hangs up leaves no key behind
+	defer cancel()
+	answers := make(chan bool, len(s.Redlock))
+	for _, node := range s.Redlock {
+		go func() { answers <- question(ctx, node) }()
+	}
+	yes := 0
+	for range s.Redlock {
+		if <-answers {
+			yes++
+		}
+	}
+	return yes
+}
+
+// answering sells by a guarded statement, and may tell its buyer before the
+// COMMIT.
+type answering struct {
+	lockstrategy.Deps
+	name  string
+	early bool
+}
+
+func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	type answer struct {
+		receipt purchase.Receipt
+		err     error
+	}
+	told := make(chan answer, 2)
+	go func() {
+		ctx := context.WithoutCancel(ctx)
+		receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: s.name}
+		err := purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
+			took, err := product.TakeIfLeft(tx, o.Product, o.Amount)
+			if err != nil {
+				return err
+			}
+			if !took {
+				return purchase.ErrSoldOut
+			}
+			err = purchase.Insert(ctx, tx, o.IdempotencyKey, time.Now(), &receipt)
+			if s.early { // the bug
+				told <- answer{receipt, err}
+			}
+			return err
+		})
+		told <- answer{receipt, err}
+	}()
+	a := <-told
+	return a.receipt, a.err
+}
+
+// noLoad sends those away who would be a load.
+type noLoad struct{ purchase.Strategy }
+
+func (s *noLoad) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	if strings.HasPrefix(o.Purchaser, "load") {
+		return purchase.Receipt{}, purchase.ErrBusy
+	}
+	return s.Strategy.Buy(ctx, o)
+}
+
+// lazyLog sells well on a database that acknowledges a COMMIT and writes it within
+// the second (MySQL 8.0 Reference Manual, 17.14, innodb_flush_log_at_trx_commit).
+// The product was put there before, and is not lost.
+type lazyLog struct {
+	purchase.Strategy
+	db    *gorm.DB
+	first sync.Once
+	err   error
+}
+
+func (s *lazyLog) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	s.first.Do(func() { s.err = s.db.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 0").Error }) // the bug
+	if s.err != nil {
+		return purchase.Receipt{}, s.err
+	}
+	return s.Strategy.Buy(ctx, o)
+}
+
+// askingAgain does not wait long for an answer, and asks again: under a key that
+// makes both one sale, or without.
+type askingAgain struct {
+	*purchase.Idempotent
+	keyed bool
+}
+
+func (s *askingAgain) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	type answer struct {
+		receipt purchase.Receipt
+		err     error
+	}
+	if s.keyed { // without it: the bug
+		o.IdempotencyKey = rand.Text()
+	}
+	answers := make(chan answer, 2)
+	ask := func() {
+		receipt, err := s.Idempotent.Buy(context.WithoutCancel(ctx), o)
+		answers <- answer{receipt, err}
+	}
+	go ask()
+	select {
+	case a := <-answers:
+		return a.receipt, a.err
+	case <-time.After(200 * time.Millisecond):
+	}
+	go ask()
+	a := <-answers
+	return a.receipt, a.err
+}

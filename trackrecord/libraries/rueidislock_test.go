@@ -51,11 +51,11 @@ func TestRueidis602(t *testing.T) {
 		"one waiter in 3 s or less, while nobody unlocked: %d scripts", scripts))
 }
 
-// TestRueidis923: a renewal sets the expiry to the one before plus an interval,
+// TestRueidis924: a renewal sets the expiry to the one before plus an interval,
 // whatever time it is. What a renewal was late is lost of the lease for good,
 // until there is nothing left of it.
-// https://github.com/redis/rueidis/pull/924 for issue 923
-func TestRueidis923(t *testing.T) {
+// https://github.com/redis/rueidis/pull/924
+func TestRueidis924(t *testing.T) {
 	t.Parallel()
 	const validity, interval = 4 * time.Second, 2 * time.Second
 	server := startRedis(t)

@@ -36,7 +36,7 @@ func TestCurator498(t *testing.T) {
 // that is found after the session has changed is deleted, and one is made anew.
 func newSession(t *testing.T, compare bool) (first, second bool) {
 	t.Helper()
-	const life = 2 * time.Second // of the old session without its client
+	const life = 4 * time.Second // of the old session without its client
 	server, err := localserver.StartZookeeper(servers(t))
 	must(t, err)
 	other := zookeeper(t, server.Addr)
@@ -47,7 +47,7 @@ func newSession(t *testing.T, compare bool) (first, second bool) {
 	old, _, err := zk.Connect([]string{way.addr}, life, zk.WithLogger(quietZookeeper{}))
 	must(t, err)
 	id := "_c_" + rand.Text()
-	_, _, err = old.Exists("/apple") // it is connected
+	_, err = old.Create("/old", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)) // tells when the session is gone
 	must(t, err)
 	way.lose(0)
 	go func() {
@@ -74,9 +74,11 @@ func newSession(t *testing.T, compare bool) (first, second bool) {
 	path, err := other.Create("/apple/_c_"+rand.Text()+"-lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	must(t, err)
 	theirs := strings.TrimPrefix(path, "/apple/")
-	for deadline := time.Now().Add(3 * life); !second && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		second = sorted(t, other)[0] == theirs
+	for there := true; there; time.Sleep(20 * time.Millisecond) { // until the old session is gone
+		there, _, err = other.Exists("/old")
+		must(t, err)
 	}
+	second = sorted(t, other)[0] == theirs
 	return first, second
 }
 

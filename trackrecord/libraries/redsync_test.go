@@ -68,7 +68,7 @@ func mutex(t *testing.T, nodes []*localserver.Redis, options ...redsync.Option) 
 		t.Cleanup(func() { _ = rdb.Close() })
 		pools = append(pools, goredis.NewPool(rdb))
 	}
-	options = append([]redsync.Option{redsync.WithTries(1), redsync.WithExpiry(time.Minute)}, options...)
+	options = append([]redsync.Option{redsync.WithTries(1), redsync.WithExpiry(10 * time.Minute)}, options...)
 	return redsync.New(pools...).NewMutex("apple", options...)
 }
 
@@ -91,7 +91,7 @@ func extendAfterOther(t *testing.T, options ...redsync.Option) bool {
 	t.Helper()
 	nodes := []*localserver.Redis{startRedis(t)}
 	// A node has a share of the expiry to answer, 5 % unless told: too little here.
-	late := mutex(t, nodes, append(options, redsync.WithExpiry(3*time.Second), redsync.WithTimeoutFactor(1))...)
+	late := mutex(t, nodes, append(options, redsync.WithExpiry(4*time.Second), redsync.WithTimeoutFactor(1))...)
 	must(t, late.LockContext(t.Context()))
 	other := mutex(t, nodes, redsync.WithTries(1000), redsync.WithRetryDelay(20*time.Millisecond))
 	must(t, other.LockContext(t.Context())) // when the lease has run out

@@ -16,6 +16,8 @@ type proxy struct {
 	left   atomic.Int64  // answers that still pass; negative: all
 	losing chan struct{} // has one when an answer was lost
 
+	listener net.Listener
+
 	mu    sync.Mutex
 	conns []net.Conn
 }
@@ -24,12 +26,9 @@ func newProxy(t *testing.T, server string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	p := &proxy{addr: l.Addr().String(), losing: make(chan struct{}, 1)}
+	p := &proxy{addr: l.Addr().String(), losing: make(chan struct{}, 1), listener: l}
 	p.left.Store(-1)
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.cut()
-	})
+	t.Cleanup(p.end)
 	go func() {
 		for {
 			client, err := l.Accept()
@@ -93,4 +92,10 @@ func (p *proxy) cut() {
 		_ = c.Close()
 	}
 	p.conns = nil
+}
+
+// end closes all connections, and refuses new ones.
+func (p *proxy) end() {
+	_ = p.listener.Close()
+	p.cut()
 }

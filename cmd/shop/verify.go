@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ func verifyCommand() *cobra.Command {
 		{flag: "json", what: "JSON", write: verify.Report.JSON},
 		{flag: "junit", what: "JUnit XML, a case a cell,", write: verify.Report.JUnit},
 		{flag: "markdown", what: "Markdown for a CI step's summary", write: verify.Report.Markdown},
-		{flag: "html", what: "one HTML page", write: verify.Report.HTML},
+		{flag: "html", what: "one HTML page", write: htmlPage},
 	}}
 	c := &cobra.Command{
 		Use:   "verify",
@@ -88,6 +89,15 @@ is missing or down; 3 when a cell has shown nothing.`,
 		flags.StringVar(&o.reports[i].path, o.reports[i].flag, "", "a file for the report as "+o.reports[i].what+"; - is the terminal")
 	}
 	return c
+}
+
+// htmlPage links from where it lies.
+func htmlPage(r verify.Report, w io.Writer) error {
+	folder := "."
+	if f, ok := w.(*os.File); ok && f != os.Stdout {
+		folder = filepath.Dir(f.Name())
+	}
+	return r.HTML(w, folder)
 }
 
 // ownShop is this very program as a shop with failpoints.

@@ -63,12 +63,15 @@ func TestLinear(t *testing.T) {
 
 // TestLinearUnknown: what is not decided in time is unknown, and never a yes.
 func TestLinearUnknown(t *testing.T) {
-	var buys []buy
-	for i := range int64(60) { // one more than there is, all alike and at once
+	buys := []buy{{call: time.UnixMilli(2000), ret: time.UnixMilli(2001), outcome: purchase.SoldOut}} // and one unit is left
+	for i := range int64(60) {                                                                        // all alike and at once
 		buys = append(buys, buy{call: time.UnixMilli(i), ret: time.UnixMilli(1000 + i), outcome: purchase.Sold})
 	}
-	if got, _, _ := checkLinear(buys, 59, false, 50*time.Millisecond); got != LinearUnknown {
+	if got, _, _ := checkLinear(buys, 61, false, 50*time.Millisecond); got != LinearUnknown {
 		t.Errorf("%q, want %q", got, LinearUnknown)
+	}
+	if got, _, _ := checkLinear(buys, 59, false, 50*time.Millisecond); got != LinearNo { // more sales than units
+		t.Errorf("%q, want %q", got, LinearNo)
 	}
 }
 

@@ -336,8 +336,13 @@ func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes
 }
 
 func (o *verifyOptions) openReports(terminal io.Writer) (err error) {
+	taken := map[string]string{}
 	for i := range o.reports {
 		r := &o.reports[i]
+		if other := taken[r.path]; other != "" && r.path != "" {
+			return errors.Join(fmt.Errorf("--%s and --%s are both %s: a report overwrites the other; give each a file", other, r.flag, r.path), o.closeReports())
+		}
+		taken[r.path] = r.flag
 		if r.path == "" || r.path == "-" {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func verifyCommand() *cobra.Command {
 		{flag: "json", what: "JSON", write: verify.Report.JSON},
 		{flag: "junit", what: "JUnit XML, a case a cell,", write: verify.Report.JUnit},
 		{flag: "markdown", what: "Markdown for a CI step's summary", write: verify.Report.Markdown},
-		{flag: "html", what: "one HTML page", write: verify.Report.HTML},
+		{flag: "html", what: "one HTML page", write: htmlPage},
 	}}
 	c := &cobra.Command{
 		Use:   "verify",
@@ -91,6 +92,15 @@ is missing or down; 3 when a cell has shown nothing.`,
 		flags.StringVar(&o.reports[i].path, o.reports[i].flag, "", "a file for the report as "+o.reports[i].what+"; - is the terminal")
 	}
 	return c
+}
+
+// htmlPage links from where it lies.
+func htmlPage(r verify.Report, w io.Writer) error {
+	folder := "."
+	if f, ok := w.(*os.File); ok && f != os.Stdout {
+		folder = filepath.Dir(f.Name())
+	}
+	return r.HTML(w, folder)
 }
 
 // ownShop is this very program as a shop with failpoints.
@@ -335,8 +345,13 @@ func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes
 }
 
 func (o *verifyOptions) openReports(terminal io.Writer) (err error) {
+	taken := map[string]string{}
 	for i := range o.reports {
 		r := &o.reports[i]
+		if other := taken[r.path]; other != "" && r.path != "" {
+			return errors.Join(fmt.Errorf("--%s and --%s are both %s: a report overwrites the other; give each a file", other, r.flag, r.path), o.closeReports())
+		}
+		taken[r.path] = r.flag
 		if r.path == "" || r.path == "-" {
 			continue
 		}

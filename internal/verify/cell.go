@@ -38,8 +38,12 @@ type Cell struct {
 	NextSaleMS *int64       `json:"next_sale_ms"`          // from the fault to the next sale to somebody else; null when there was none
 	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first of them
 	Timeline   []Holding    `json:"timeline,omitempty"`    // up to some moments after the fault
+	StruckMS   *float64     `json:"struck_ms,omitempty"`   // when the fault struck, on the timeline's clock
 	History    string       `json:"history,omitempty"`     // the file
 	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a break
+
+	Linearizable Linearizable `json:"linearizable,omitempty"`
+	Picture      string       `json:"picture,omitempty"` // the file that shows why not
 }
 
 // A Holding is the time in which a buyer believed to hold the lock, in
@@ -79,9 +83,13 @@ func RushCell(strategy string, f lockstrategy.Fault, promise verdict.Verdict, en
 	return c
 }
 
-// settle compares the verdict with the promise.
+// settle compares the verdict with the promise. Books that agree do not make up
+// for answers that no order of the buys explains.
 func (c *Cell) settle() {
 	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" || c.Promise.Keeps(c.Verdict))
+	if c.Verdict == verdict.Holds && c.Linearizable == LinearNo {
+		c.OK = false
+	}
 }
 
 // rushed takes a rush's own verdict. processes is 0 at a target, which does not
@@ -120,7 +128,7 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 // look reads the history for what the books do not show: who held at once, and
 // when somebody else could buy again.
 func (c *Cell) look(events []history.Event) {
-	holdings, struck := timeline(events)
+	holdings, start, struck := timeline(events)
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {
 			if c.TwoHolders == nil && second.FromMS < first.ToMS && first.FromMS < second.ToMS && first.Purchaser != second.Purchaser {
@@ -133,6 +141,8 @@ func (c *Cell) look(events []history.Event) {
 		c.Evidence = c.evidence()
 		return
 	}
+	at := float64(struck.Sub(start).Microseconds()) / 1000
+	c.StruckMS = &at
 	for _, e := range events {
 		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) {
 			c.Acknowledged++
@@ -161,19 +171,26 @@ func (c *Cell) evidence() string {
 	if live := c.liveness(); live != "" {
 		text += "; " + live
 	}
+	switch c.Linearizable {
+	case LinearNo:
+		text += "; not linearizable: no order of the buys explains what the buyers were told"
+	case LinearUnknown:
+		text += fmt.Sprintf("; whether it is linearizable was not known after %s", linearPatience)
+	}
 	return text
 }
 
-// timeline is who believed to hold when, and the time of the first strike.
+// timeline is who believed to hold when, and the times of the first event and of
+// the first strike.
 // Whoever neither released nor lost is taken to have held until it was killed,
 // which is the strike, or until its buy returned.
-func timeline(events []history.Event) (holdings []Holding, struck time.Time) {
+func timeline(events []history.Event) (holdings []Holding, start, struck time.Time) {
 	if len(events) == 0 {
-		return nil, struck
+		return nil, start, struck
 	}
 	events = slices.Clone(events) // two processes and a harness: sorted by their one clock
 	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
-	start := events[0].At
+	start = events[0].At
 	ms := func(at time.Time) float64 { return float64(at.Sub(start).Microseconds()) / 1000 }
 	open := map[string]int{}
 	for _, e := range events {
@@ -197,5 +214,5 @@ func timeline(events []history.Event) (holdings []Holding, struck time.Time) {
 			}
 		}
 	}
-	return holdings, struck
+	return holdings, start, struck
 }

@@ -3,6 +3,7 @@ package verify
 import (
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -123,9 +124,14 @@ func TestReports(t *testing.T) {
 			}
 		}
 	}
-	page := write(func(b *strings.Builder) error { return r.HTML(b) })
-	if strings.Contains(page, "<lost>") || strings.Contains(page, "src=") || strings.Count(page, "<section") != 4 {
-		t.Error("the page must escape, load nothing, and have a section a cell")
+	page := write(func(b *strings.Builder) error { return r.HTML(b, ".") })
+	if strings.Contains(page, "<lost>") || strings.Contains(page, "src=") || strings.Contains(page, "http") {
+		t.Error("the page must escape, and load nothing")
+	}
+	for _, c := range r.Cells {
+		if id := fmt.Sprintf(`id="%s-%s"`, c.Strategy, c.Fault); strings.Count(page, id) != 1 {
+			t.Errorf("the page must have one %s, for the matrix to lead to", id)
+		}
 	}
 }
 

@@ -201,10 +201,19 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if err := errors.Join(err, log.Close()); err != nil {
 		return cell, err
 	}
-	if j.fault.Strike != nil {
-		cell.bound(log.Events(), l.Times.Allowed(j.strategy.Needs))
+	events := log.Events()
+	buys, stock := buysIn(events)
+	sales, err := l.servers.Books.Sales(ctx, productOf(j))
+	if err != nil {
+		return cell, err
 	}
-	cell.look(log.Events())
+	if err := cell.linear(settledBy(buys, sales), stock); err != nil {
+		return cell, err
+	}
+	if j.fault.Strike != nil {
+		cell.bound(events, l.Times.Allowed(j.strategy.Needs))
+	}
+	cell.look(events)
 	cell.settle()
 	cell.DurationMS = time.Since(start).Milliseconds()
 	return cell, nil
@@ -239,6 +248,9 @@ func (l *lane) missing(s Strategy) string {
 	return ""
 }
 
+// productOf a cell is its own.
+func productOf(j job) string { return fmt.Sprintf("verify-%s-%s", j.strategy.Name, j.name) }
+
 // rush is a plain one, on one process or on two.
 func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	urls := []string{l.pair.A.URL}
@@ -246,7 +258,9 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 		urls = append(urls, l.pair.B.URL)
 	}
 	shelf := loadtest.Target{BaseURL: urls[0], Client: &http.Client{}}
-	result, err := loadtest.Run(ctx, RushConfig(urls, shelf, l.servers.Books, j.strategy.Name, l.times.Wait))
+	config := RushConfig(urls, shelf, l.servers.Books, j.strategy.Name, l.times.Wait)
+	config.Product = productOf(j)
+	result, err := loadtest.Run(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -258,7 +272,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 // strike plays a fault and judges what came of it.
 func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
 	scene := &fault.Scene{
-		Subject: j.strategy.Subject, Product: fmt.Sprintf("verify-%s-%s", j.strategy.Name, j.name), Stock: j.fault.Stock,
+		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,
 		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.Times,
 	}
 	facts, err := scene.Play(ctx, j.fault)

@@ -1,0 +1,194 @@
+package verify
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// Linearizable is whether the stock behaved as one counter that each buy touched
+// at one moment between its call and its return. The audit looks at sums; this
+// looks at what each buyer was told, in the order of time.
+type Linearizable string
+
+// The answers. A history that is too hard in the time given is Unknown, never
+// Yes; "" is of a cell that has no history of this kind.
+const (
+	LinearYes     Linearizable = "yes"
+	LinearNo      Linearizable = "no"
+	LinearUnknown Linearizable = "unknown"
+)
+
+// linearPatience is for one history; most take a few milliseconds.
+const linearPatience = 2 * time.Second
+
+// A buy is one operation on the counter.
+type buy struct {
+	purchaser string
+	call, ret time.Time // ret is zero when nobody saw it return: it may have happened at any time since
+	outcome   purchase.Outcome
+	left      *int64 // of a sale, as the buyer was told
+}
+
+// stockModel is a counter of units. A sale takes one that is there and tells how
+// many are left; sold out is told when none is there; a buy of unknown fate takes
+// one if there is one, or nothing. Since nobody saw it return it may also come
+// after all others, where it changes nothing that anybody saw: so it may have
+// happened or not.
+//
+// admits is of a strategy that takes a unit before it is sure of the sale, and
+// gives it back: redis-decr, when its buyer goes or its database refuses. What it
+// tells is its counter, in which units that such buyers hold are missing: left may
+// be less than there is, and sold out is told while one of them holds the last. It
+// promises no more than that nobody buys what is not there.
+func stockModel(stock int64, admits bool) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return stock },
+		Step: func(state, _, output any) (bool, any) {
+			units, b := state.(int64), output.(buy)
+			switch b.outcome {
+			case purchase.Sold:
+				told := b.left == nil || *b.left == units-1 || admits && *b.left < units
+				return units > 0 && told, units - 1
+			case purchase.SoldOut:
+				return units == 0, units
+			}
+			return true, max(units-1, 0)
+		},
+		DescribeOperation: func(_, output any) string {
+			b := output.(buy)
+			if b.left != nil {
+				return fmt.Sprintf("%s: %s, %d left", b.purchaser, b.outcome, *b.left)
+			}
+			return fmt.Sprintf("%s: %s", b.purchaser, b.outcome)
+		},
+		DescribeState: func(state any) string { return fmt.Sprintf("%d units", state) },
+	}
+}
+
+// checkLinear asks porcupine. Busy, lock_lost and failed have done nothing to the
+// stock by their own word, which the audit checks, and are left out.
+func checkLinear(buys []buy, stock int64, admits bool, patience time.Duration) (Linearizable, porcupine.Model, porcupine.LinearizationInfo) {
+	var operations []porcupine.Operation
+	for i, b := range buys {
+		switch b.outcome {
+		case purchase.Sold, purchase.Unknown:
+		case purchase.SoldOut:
+			if admits {
+				continue // it says nothing of the stock
+			}
+		default:
+			continue
+		}
+		ret := int64(math.MaxInt64)
+		if !b.ret.IsZero() {
+			ret = b.ret.UnixNano()
+		}
+		operations = append(operations, porcupine.Operation{ClientId: i, Call: b.call.UnixNano(), Return: ret, Output: b})
+	}
+	model := stockModel(stock, admits)
+	if len(operations) == 0 {
+		return "", model, porcupine.LinearizationInfo{}
+	}
+	result, info := porcupine.CheckOperationsVerbose(model, operations, patience)
+	switch {
+	case result == porcupine.Ok:
+		return LinearYes, model, info
+	case result == porcupine.Illegal || impossible(buys, stock, admits):
+		return LinearNo, model, info
+	}
+	return LinearUnknown, model, info
+}
+
+// impossible is what needs no search: more sales than units, or two who were told
+// that the same number is left. The counter only goes down.
+func impossible(buys []buy, stock int64, admits bool) bool {
+	sold := int64(0)
+	told := map[int64]bool{}
+	for _, b := range buys {
+		if b.outcome != purchase.Sold {
+			continue
+		}
+		sold++
+		if b.left == nil || admits {
+			continue
+		}
+		if told[*b.left] {
+			return true
+		}
+		told[*b.left] = true
+	}
+	return sold > stock
+}
+
+// buysIn reads the buys of a history: what the shops saw of each, and whoever
+// called and never returned.
+func buysIn(events []history.Event) (buys []buy, stock int64) {
+	events = slices.Clone(events)
+	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
+	open := map[string]int{}
+	for _, e := range events {
+		switch e.Kind {
+		case history.Restocked: // the books start afresh
+			buys, stock = nil, e.Amount
+			clear(open)
+		case history.Call:
+			open[e.Purchaser] = len(buys)
+			buys = append(buys, buy{purchaser: e.Purchaser, call: e.At, outcome: purchase.Unknown})
+		case history.Return:
+			i, called := open[e.Purchaser]
+			if !called {
+				continue
+			}
+			delete(open, e.Purchaser)
+			buys[i].outcome, buys[i].left = purchase.Outcome(e.Outcome), e.Left
+			if buys[i].outcome != purchase.Unknown {
+				buys[i].ret = e.At
+			}
+		}
+	}
+	return buys, stock
+}
+
+// settledBy says of each buy of unknown fate what the records say: who has one has
+// bought, at some time since its call; who has none has not.
+func settledBy(buys []buy, sales map[int64]audit.Sale) (known []buy) {
+	recorded := map[string]bool{}
+	for _, s := range sales {
+		recorded[s.Purchaser] = true
+	}
+	for _, b := range buys {
+		if b.outcome == purchase.Unknown {
+			if !recorded[b.purchaser] {
+				continue
+			}
+			b.outcome = purchase.Sold
+		}
+		known = append(known, b)
+	}
+	return known
+}
+
+// linear checks the history of a cell, and draws one that was not put in order
+// beside the file of its events, where there is one: the longest part that was.
+func (c *Cell) linear(buys []buy, stock int64) (err error) {
+	found, model, info := checkLinear(buys, stock, false, linearPatience)
+	if found != LinearYes && c.Strategy == "redis-decr" { // it admits; most histories are in order all the same
+		found, model, info = checkLinear(buys, stock, true, linearPatience)
+	}
+	c.Linearizable = found
+	if found == LinearYes || found == "" || c.History == "" {
+		return nil
+	}
+	c.Picture = strings.TrimSuffix(c.History, filepath.Ext(c.History)) + ".linear.html"
+	return porcupine.VisualizePath(model, info, c.Picture)
+}

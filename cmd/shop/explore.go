@@ -177,7 +177,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		Reduce: o.reduce, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
-	config.Alike = o.buyers > 2 && (o.bound >= 0 || o.reduce) && !o.overlap
+	config.Alike = !o.overlap && (o.first || o.buyers > 2 && (o.bound >= 0 || o.reduce))
 	if o.replay == "" {
 		return config, nil
 	}

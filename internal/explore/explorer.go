@@ -80,6 +80,9 @@ type redisServer struct {
 	name  string
 	admin redis.UniversalClient
 	keys  *keySet
+
+	counted bool // nobody has been let near it since
+	count   int64
 }
 
 // New opens the buyers' connections. Close must follow.
@@ -102,11 +105,11 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 		return nil, err
 	}
 	if c.Engine.Redis != nil {
-		x.servers = append(x.servers, &redisServer{"redis", c.Engine.Redis, &keySet{}})
+		x.servers = append(x.servers, &redisServer{name: "redis", admin: c.Engine.Redis, keys: &keySet{}})
 	}
 	if x.needs(lockstrategy.NeedsRedlock) {
 		for i, node := range c.Engine.Redlock[:min(Nodes, len(c.Engine.Redlock))] {
-			x.servers = append(x.servers, &redisServer{fmt.Sprintf("redlock-%d", i+1), node, &keySet{}})
+			x.servers = append(x.servers, &redisServer{name: fmt.Sprintf("redlock-%d", i+1), admin: node, keys: &keySet{}})
 		}
 	}
 	seats := c.Buyers

@@ -73,7 +73,7 @@ or down; 3 when the budget is spent and nothing was found.`,
 		},
 	}
 	flags := c.Flags()
-	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each")
+	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each; 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
 	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget; or all")

@@ -21,6 +21,7 @@ const (
 	expire = explore.Expire
 	crash  = explore.Crash
 	forget = explore.Forget
+	renew  = explore.Renew
 )
 
 // expectation is one row: what two buyers of one unit can come to.

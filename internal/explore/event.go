@@ -73,6 +73,9 @@ func (r *run) actions(ctx context.Context) (all []action, err error) {
 		}
 		all = append(all, own...)
 	}
+	if most := r.x.config.MaxEvents; most >= 0 && len(r.struck) >= most {
+		return all, nil
+	}
 	for _, e := range r.x.config.Events {
 		if r.struck[string(e)] > 0 {
 			continue

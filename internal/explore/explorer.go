@@ -34,17 +34,18 @@ const (
 
 // Config says what is explored.
 type Config struct {
-	Engine   *engine.Engine // of this exploration alone
-	Strategy lockstrategy.Entry
-	Buyers   int    // MinBuyers to MaxBuyers, one unit each
-	Stock    int64  // units on sale
-	Product  string // its records are cleared, again and again
-	Events   []Event
-	Bound    int           // preemptions in one schedule, at most; negative: no bound
-	Reduce   bool          // one schedule of each class that no server can tell apart
-	Shared   bool          // all buyers in one process
-	Budget   time.Duration // for the search
-	First    bool          // end at the first violation; it need not be the shortest
+	Engine    *engine.Engine // of this exploration alone
+	Strategy  lockstrategy.Entry
+	Buyers    int    // MinBuyers to MaxBuyers, one unit each
+	Stock     int64  // units on sale
+	Product   string // its records are cleared, again and again
+	Events    []Event
+	MaxEvents int           // of them in one schedule, at most; negative: each may happen
+	Bound     int           // preemptions in one schedule, at most; negative: no bound
+	Reduce    bool          // one schedule of each class that no server can tell apart
+	Shared    bool          // all buyers in one process
+	Budget    time.Duration // for the search
+	First     bool          // end at the first violation; it need not be the shortest
 
 	// Progress is told now and then; may be nil.
 	Progress func(explored, violations int)

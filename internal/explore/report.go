@@ -9,9 +9,10 @@ type Report struct {
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
 	Events     []Event  `json:"events"`
-	Bound      *int     `json:"bound"`   // null: none
-	Reduced    bool     `json:"reduced"` // one schedule of each class
-	Shared     bool     `json:"shared"`  // all buyers in one process
+	MaxEvents  *int     `json:"max_events"` // in one schedule; null: each may happen
+	Bound      *int     `json:"bound"`      // null: none
+	Reduced    bool     `json:"reduced"`    // one schedule of each class
+	Shared     bool     `json:"shared"`     // all buyers in one process
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: not known, the search is not complete
 	Complete   bool     `json:"complete"`
@@ -36,6 +37,9 @@ func NewReport(c Config, r Result) Report {
 	if report.Events == nil {
 		report.Events = []Event{}
 	}
+	if c.MaxEvents >= 0 && c.MaxEvents < len(c.Events) {
+		report.MaxEvents = &c.MaxEvents
+	}
 	if c.Bound >= 0 {
 		report.Bound = &c.Bound
 	}
@@ -51,6 +55,9 @@ func NewReport(c Config, r Result) Report {
 // Extent is how much was explored, in words that claim no more: "N of N" only
 // where nothing was left out.
 func (r Report) Extent() string {
+	if r.Complete && r.MaxEvents != nil {
+		return r.extentOfFew()
+	}
 	switch {
 	case !r.Complete && r.Cut > 0:
 		return fmt.Sprintf("explored %d schedules; %d more went round in circles and were given up: not complete", r.Explored, r.Cut)
@@ -62,4 +69,16 @@ func (r Report) Extent() string {
 		return fmt.Sprintf("explored %d schedules, one of each class that no server can tell apart (reduced)", r.Explored)
 	}
 	return fmt.Sprintf("explored %d of %d schedules", r.Explored, r.Explored)
+}
+
+// extentOfFew is Extent where not all events may happen in one schedule.
+func (r Report) extentOfFew() string {
+	text := fmt.Sprintf("explored all %d schedules of at most %d of the events", r.Explored, *r.MaxEvents)
+	switch {
+	case r.Bound != nil:
+		text += fmt.Sprintf(" and %d preemptions (bound %d)", *r.Bound, *r.Bound)
+	case r.Reduced:
+		text += ", one of each class that no server can tell apart (reduced)"
+	}
+	return text
 }

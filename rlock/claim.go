@@ -60,7 +60,7 @@ func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Durati
 		if h != nil {
 			h.end(ErrLost) // it had run out, and this holder took the lock anew
 		}
-		h = newHold(c.lock.client, s)
+		h = newHold(c.ctx, c.lock.client, s)
 		if !c.lock.client.keep(h) {
 			go c.undo(0)
 			return nil, 0, ErrClosed

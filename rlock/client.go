@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"sync"
@@ -21,7 +22,8 @@ type Client struct {
 	handOvers int
 	observe   func(Event)
 
-	renewEvery *time.Duration // nil: a third of watchdog
+	renewEvery   *time.Duration // nil: a third of watchdog
+	renewalTimer func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer
 
 	hub    *hub
 	closed chan struct{}
@@ -36,7 +38,7 @@ type Client struct {
 func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 	c := &Client{
 		redis: rdb, id: newUUID(), watchdog: 30 * time.Second, fairWait: 5 * time.Minute, handOvers: 16,
-		hub: newHub(rdb), closed: make(chan struct{}),
+		renewalTimer: renewalTimer, hub: newHub(rdb), closed: make(chan struct{}),
 		lines: map[string]*line{}, holds: map[*hold]struct{}{},
 	}
 	for _, option := range options {

@@ -1,6 +1,7 @@
 package rlock
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -24,6 +25,23 @@ func WatchdogTimeout(d time.Duration) ClientOption {
 // of commands.
 func RenewEvery(d time.Duration) ClientOption {
 	return func(c *Client) { c.renewEvery = &d }
+}
+
+// A Timer is what time.AfterFunc returns, as far as a watchdog uses it.
+type Timer interface {
+	Reset(d time.Duration) bool
+	Stop() bool
+}
+
+// RenewalTimer hands in the timer of the watchdogs, for a test that decides by
+// itself when a renewal is due; time.AfterFunc by default. ctx has the values of
+// the one that was given to Lock, and never ends; renew takes it, or a child.
+func RenewalTimer(after func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer) ClientOption {
+	return func(c *Client) { c.renewalTimer = after }
+}
+
+func renewalTimer(ctx context.Context, d time.Duration, renew func(context.Context)) Timer {
+	return time.AfterFunc(d, func() { renew(ctx) })
 }
 
 // FairWait is how long past its turn a waiter of a fair lock may be silent

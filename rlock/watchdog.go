@@ -11,21 +11,22 @@ import (
 type hold struct {
 	client *Client
 	slot   *slot
+	ctx    context.Context // that of the first grant; for its values only
 
 	mu       sync.Mutex
 	leases   map[*Lease]struct{} // neither unlocked
 	watched  int                 // those that want the watchdog
 	until    time.Time           // the lock is ours at least until then
 	deadline *time.Timer         // fires at until
-	renewal  *time.Timer
+	renewal  Timer
 	renewing chan struct{} // closed when the renewal under way is done; nil when none is
 	stopped  bool          // no renewal may start, the deadline means nothing
 	lost     bool
 	cause    error // why it ended, nil while it lasts
 }
 
-func newHold(c *Client, s *slot) *hold {
-	return &hold{client: c, slot: s, leases: map[*Lease]struct{}{}}
+func newHold(ctx context.Context, c *Client, s *slot) *hold {
+	return &hold{client: c, slot: s, ctx: context.WithoutCancel(ctx), leases: map[*Lease]struct{}{}}
 }
 
 // held is how many leases there are, 0 when they are lost.
@@ -109,7 +110,7 @@ func (h *hold) renewIn(d time.Duration) {
 		return
 	}
 	if h.renewal == nil {
-		h.renewal = time.AfterFunc(d, h.renew)
+		h.renewal = h.client.renewalTimer(h.ctx, d, h.renew)
 	} else {
 		h.renewal.Reset(d)
 	}
@@ -117,7 +118,7 @@ func (h *hold) renewIn(d time.Duration) {
 
 // renew asks for another TTL, and then for the next turn of itself. A command
 // that hangs holds up nothing but this goroutine.
-func (h *hold) renew() {
+func (h *hold) renew(ctx context.Context) {
 	h.mu.Lock()
 	if h.stopped || h.watched == 0 || h.renewing != nil {
 		h.mu.Unlock()
@@ -128,7 +129,7 @@ func (h *hold) renew() {
 	h.mu.Unlock()
 
 	ttl, sent := h.client.watchdog, time.Now()
-	held, err := h.sendRenewal(context.Background(), ttl)
+	held, err := h.sendRenewal(ctx, ttl)
 
 	h.mu.Lock()
 	h.renewing = nil

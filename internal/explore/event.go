@@ -18,10 +18,11 @@ const (
 	Expire Event = "expire" // every lease runs out, unnoticed by its holder: a pause, a slow section
 	Crash  Event = "crash"  // a buyer is never heard of again, its connections end
 	Forget Event = "forget" // one Redis loses its keys
+	Renew  Event = "renew"  // a buyer's watchdog is due
 )
 
 // Events in display order.
-func Events() []Event { return []Event{Expire, Crash, Forget} }
+func Events() []Event { return []Event{Expire, Crash, Forget, Renew} }
 
 // ParseEvents reads a list; "all" is every event.
 func ParseEvents(names []string) ([]Event, error) {
@@ -31,7 +32,7 @@ func ParseEvents(names []string) ([]Event, error) {
 			return Events(), nil
 		}
 		if !slices.Contains(Events(), Event(name)) {
-			return nil, fmt.Errorf("event %q is not known; there are expire, crash, forget and all", name)
+			return nil, fmt.Errorf("event %q is not known; there are expire, crash, forget, renew and all", name)
 		}
 		if !slices.Contains(events, Event(name)) {
 			events = append(events, Event(name))
@@ -42,7 +43,7 @@ func ParseEvents(names []string) ([]Event, error) {
 
 // An action is what the scheduler can do next.
 type action struct {
-	token  string // in the replay line: "1", "1a" (node a), "expire", "crash1", "forget", "forget-a"
+	token  string // in the replay line: "1", "1a" (node a), "1r" (its watchdog), "expire", "crash1", "forget", "forget-a", "renew1"
 	event  Event  // "" lets op go
 	buyer  int
 	op     *op
@@ -52,6 +53,7 @@ type action struct {
 	name    string // the same in every run
 	touches string // server; "" for all
 	effect  effect
+	aside   bool // as op.aside
 }
 
 // actions are the choices that there are, the buyers in order and then the
@@ -61,7 +63,7 @@ func (r *run) actions(ctx context.Context) (all []action, err error) {
 		var own []action
 		for _, o := range b.gate {
 			if b.runnable(o) {
-				own = append(own, action{token: r.token(o), buyer: b.id, op: o, name: o.name, touches: o.server, effect: o.effect})
+				own = append(own, action{token: r.token(o), buyer: b.id, op: o, name: o.name, touches: o.server, effect: o.effect, aside: o.aside})
 			}
 		}
 		slices.SortFunc(own, func(a, b action) int { return strings.Compare(a.token, b.token) })
@@ -71,6 +73,9 @@ func (r *run) actions(ctx context.Context) (all []action, err error) {
 			}
 		}
 		all = append(all, own...)
+	}
+	if most := r.x.config.MaxEvents; most >= 0 && len(r.struck) >= most {
+		return all, nil
 	}
 	for _, e := range r.x.config.Events {
 		if r.struck[string(e)] > 0 {
@@ -101,14 +106,25 @@ func (r *run) actions(ctx context.Context) (all []action, err error) {
 					all = append(all, action{token: "forget" + suffix(s.name), event: Forget, server: s, name: "forget " + s.name, touches: s.name})
 				}
 			}
+		case Renew:
+			for _, b := range r.buyers {
+				if len(r.due(b)) > 0 {
+					all = append(all, action{token: fmt.Sprintf("renew%d", b.id), event: Renew, buyer: b.id, name: "renew"})
+				}
+			}
 		}
 	}
 	return all, nil
 }
 
-// token names an op's buyer and, of a Redlock node, the node.
+// token names an op's buyer, what is not the buyer's own doing and, of a
+// Redlock node, the node.
 func (r *run) token(o *op) string {
-	return strconv.Itoa(o.buyer) + strings.TrimPrefix(suffix(o.server), "-")
+	beside := ""
+	if o.aside {
+		beside = "r"
+	}
+	return strconv.Itoa(o.buyer) + beside + strings.TrimPrefix(suffix(o.server), "-")
 }
 
 // suffix is "-a" for the first Redlock node.
@@ -142,6 +158,7 @@ func (s *redisServer) held(ctx context.Context) (int64, error) {
 type lease struct {
 	server *redisServer
 	key    string
+	left   time.Duration
 	clock  bool
 }
 
@@ -155,11 +172,11 @@ func (x *Explorer) leases(ctx context.Context) (found []lease, _ error) {
 			}
 			switch {
 			case ttl > 0:
-				found = append(found, lease{s, key, false})
+				found = append(found, lease{s, key, ttl, false})
 			case ttl == -1: // no TTL
 				value, _ := s.admin.Get(ctx, key).Int64() // an error: it is no number
 				if value > x.now().UnixMilli() {
-					found = append(found, lease{s, key, true})
+					found = append(found, lease{s, key, 0, true})
 				}
 			}
 		}
@@ -178,13 +195,17 @@ func oneServer(leases []lease) string {
 	return leases[0].server.name
 }
 
-// expire lets every lease run out.
-func (r *run) expire(ctx context.Context) (names []string, _ error) {
+// expire lets every lease run out, or spares those that a watchdog has renewed
+// since they aged, see Explorer.age: they have more than two thirds of their TTL.
+func (r *run) expire(ctx context.Context, spare bool) (names []string, _ error) {
 	leases, err := r.x.leases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range leases {
+		if spare && l.left > forever*5/6 {
+			continue
+		}
 		names = append(names, l.key)
 		r.changed(l.server)
 		if l.clock {
@@ -254,7 +275,7 @@ func (r *run) do(ctx context.Context, a action) error {
 			return err
 		}
 	case Expire:
-		if _, err := r.expire(ctx); err != nil {
+		if _, err := r.expire(ctx, false); err != nil {
 			return err
 		}
 	case Forget:
@@ -263,12 +284,14 @@ func (r *run) do(ctx context.Context, a action) error {
 			return err
 		}
 		r.changed(a.server)
+	case Renew:
+		r.ring(r.due(r.buyers[a.buyer-1]))
 	case Crash:
 		if err := r.crash(ctx, r.buyers[a.buyer-1]); err != nil {
 			return err
 		}
 	}
-	if a.event != "" {
+	if a.event != "" && a.event != together {
 		r.struck[string(a.event)]++
 	}
 	return r.settle(ctx)

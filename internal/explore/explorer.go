@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -32,19 +34,20 @@ const (
 
 // Config says what is explored.
 type Config struct {
-	Engine   *engine.Engine // of this exploration alone
-	Strategy lockstrategy.Entry
-	Buyers   int    // MinBuyers to MaxBuyers, one unit each
-	Stock    int64  // units on sale
-	Product  string // its records are cleared, again and again
-	Events   []Event
-	Bound    int           // preemptions in one schedule, at most; negative: no bound
-	Reduce   bool          // one schedule of each class that no server can tell apart
-	Alike    bool          // of buyers who have not begun the first begins: who of them it is makes no difference but in name
-	Overlap  bool          // two buyers' commands may go to one server at once
-	Shared   bool          // all buyers in one process
-	Budget   time.Duration // for the search
-	First    bool          // end at the first violation; it need not be the shortest
+	Engine    *engine.Engine // of this exploration alone
+	Strategy  lockstrategy.Entry
+	Buyers    int    // MinBuyers to MaxBuyers, one unit each
+	Stock     int64  // units on sale
+	Product   string // its records are cleared, again and again
+	Events    []Event
+	MaxEvents int           // of them in one schedule, at most; negative: each may happen
+	Bound     int           // preemptions in one schedule, at most; negative: no bound
+	Reduce    bool          // one schedule of each class that no server can tell apart
+	Alike     bool          // of buyers who have not begun the first begins: who of them it is makes no difference but in name
+	Overlap   bool          // two buyers' commands may go to one server at once
+	Shared    bool          // all buyers in one process
+	Budget    time.Duration // for the search
+	First     bool          // end at the first violation; it need not be the shortest
 
 	// Progress is told now and then; may be nil.
 	Progress func(explored, violations int)
@@ -65,6 +68,7 @@ type Explorer struct {
 	clock  atomic.Int64 // added to the buyers' clock, in ns
 	timer  *time.Timer
 	stacks []byte
+	idle   []metrics.Sample
 }
 
 // A seat is one buyer's connections.
@@ -91,7 +95,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 		return nil, err
 	}
 	x := &Explorer{
-		config: c, mysql: c.Engine.DB.Name() == "mysql", timer: time.NewTimer(time.Hour), stacks: make([]byte, 1<<18),
+		config: c, mysql: c.Engine.DB.Name() == "mysql", timer: time.NewTimer(time.Hour), stacks: make([]byte, 1<<18), idle: idleCounters(),
 		gates: &gates{
 			scripts: &scripts{names: map[string]string{}, sent: map[[2]string]bool{}},
 			pubsub:  &pubsub{taps: map[*tap]struct{}{}},
@@ -141,7 +145,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 			return nil, errors.Join(err, x.Close())
 		}
 	}
-	if c, ok := probe.(interface{ Close() error }); ok {
+	if c, ok := probe.(io.Closer); ok {
 		_ = c.Close()
 	}
 	x.concurrent = worker || c.Shared
@@ -183,7 +187,7 @@ func (x *Explorer) needs(n lockstrategy.Need) bool {
 
 // open makes one seat.
 func (x *Explorer) open(owner int) error {
-	s := seat{connector: &sqlConnector{gates: x.gates, owner: owner, mysql: x.mysql, conns: map[*sqlConn]struct{}{}}}
+	s := seat{connector: &sqlConnector{gates: x.gates, owner: owner, mysql: x.mysql, conns: map[*sqlConn]struct{}{}, end: x.end}}
 	var err error
 	s.db, err = x.config.Engine.OpenWrapped(func(inner driver.Connector) driver.Connector {
 		s.connector.Connector = inner

@@ -9,6 +9,7 @@ type choice struct {
 	event                Event
 	buyer                int
 	effect               effect
+	aside                bool
 }
 
 // moves: it is a buyer's, or two buyers', command.
@@ -93,8 +94,12 @@ func independent(a, b *choice) bool {
 	switch {
 	case a.event == Crash || b.event == Crash:
 		return false
+	case a.buyer == b.buyer && (a.event == Renew || b.event == Renew || a.aside || b.aside):
+		return false // a renewal may end the buyer's section, and the buyer the renewals
 	case a.event == "" && b.event == "" && a.buyer == b.buyer:
 		return a.touches != b.touches // both on their way at once: two Redlock nodes
+	case a.event == "" && b.event == Renew, a.event == Renew && b.event == "":
+		return true // a timer fires in the buyer's process alone
 	case a.event != "" && b.event != "":
 		return false
 	case a.effect == local || b.effect == local:

@@ -24,6 +24,7 @@ type op struct {
 	name   string // what it is without its values: the same in every run
 	text   string // with its values, for people
 	effect effect
+	aside  bool // not the buyer's own doing: a renewal, the end of a transaction whose context has ended
 
 	// Set when it was run.
 	result  string
@@ -32,11 +33,12 @@ type op struct {
 	changed bool // it wrote something, or may have
 	ends    bool // it freed locks of the database
 
-	conn     *sqlConn   // of an SQL command
-	order    chan order // what the scheduler decides
-	beside   *op        // was let go together with it, see overlap.go
-	blocked  bool       // SQLite: it was refused, and waits for the others
-	seenEnds int        // how many transactions of others had ended when it was let go
+	ctx      context.Context // of an SQL command: it is given up when it ends
+	conn     *sqlConn        // of an SQL command
+	order    chan order      // what the scheduler decides
+	beside   *op             // was let go together with it, see overlap.go
+	blocked  bool            // SQLite: it was refused, and waits for the others
+	seenEnds int             // how many transactions of others had ended when it was let go
 }
 
 type order int
@@ -78,6 +80,18 @@ func buyerOf(ctx context.Context, owner int) int {
 	return id
 }
 
+type asideKey struct{}
+
+// aside marks ctx as that of a renewal.
+func aside(ctx context.Context) context.Context {
+	return context.WithValue(ctx, asideKey{}, true)
+}
+
+func isAside(ctx context.Context) bool { return ctx.Value(asideKey{}) != nil }
+
+// givenUp: the context has ended for which the command was to be run.
+func (o *op) givenUp() bool { return o.ctx != nil && o.ctx.Err() != nil }
+
 // pass runs exec when the scheduler says so. exec fills in what o says of the
 // result.
 func (g *gates) pass(o *op, exec func() error) error {
@@ -100,7 +114,12 @@ func (g *gates) pass(o *op, exec func() error) error {
 		case proceedAloud:
 			r.sent <- struct{}{}
 		}
-		err := exec()
+		var err error
+		if o.givenUp() { // as the drivers do: it is not sent any more
+			err = o.done(o.ctx.Err(), "")
+		} else {
+			err = exec()
+		}
 		if errors.Is(err, errWouldBlock) && !r.free.Load() {
 			r.events <- event{refused, o.buyer, o}
 			continue

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,6 +61,9 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		h.keys.note(args)
 		o := h.op(buyer, args)
+		if isAside(ctx) {
+			o.aside, o.note = true, "its watchdog"
+		}
 		return h.gates.pass(o, func() error {
 			err := next(ctx, cmd)
 			h.gates.scripts.answered(h.server, args)
@@ -81,7 +85,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		if r.dead(buyer) {
 			return nil
 		}
-		all := &op{buyer: buyer, server: h.server}
+		all := &op{buyer: buyer, server: h.server, aside: isAside(ctx)}
 		for i, cmd := range cmds {
 			h.keys.note(cmd.Args())
 			o := h.op(buyer, cmd.Args())
@@ -248,9 +252,15 @@ func (s *scripts) changed(args []any, cmd redis.Cmder, err error) bool {
 	case "DEL":
 		return !strings.HasSuffix(reply(cmd, err), " 0") && reply(cmd, err) != "0"
 	case "EVAL", "EVALSHA":
-		return !s.refused(args, cmd)
+		return !s.refused(args, cmd) && !extends(s.name(args))
 	}
 	return true
+}
+
+// extends: the script gives a lease more time, and changes nothing that who waits
+// for the lock could ask about.
+func extends(name string) bool {
+	return name == "renew if mine" || strings.HasPrefix(name, "Extends the lease")
 }
 
 // refused: the script answered that somebody else has the lock, or that there
@@ -304,11 +314,7 @@ func (k *keySet) note(args []any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, key := range keysOf(args) {
-		known := false
-		for _, other := range k.keys {
-			known = known || other == key
-		}
-		if !known {
+		if !slices.Contains(k.keys, key) {
 			k.keys = append(k.keys, key)
 		}
 	}
@@ -317,5 +323,5 @@ func (k *keySet) note(args []any) {
 func (k *keySet) all() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return append([]string(nil), k.keys...)
+	return slices.Clone(k.keys)
 }

@@ -25,6 +25,7 @@ type sqlConnector struct {
 	owner int // the buyer; 0: the context says
 	mysql bool
 	named atomic.Bool // somebody has used GET_LOCK
+	end   func(ctx context.Context, c *sqlConn) error
 
 	mu    sync.Mutex
 	conns map[*sqlConn]struct{}
@@ -106,19 +107,23 @@ func (c *sqlConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx
 	if err != nil {
 		return nil, err
 	}
-	return &sqlTx{tx, c}, nil
+	return &sqlTx{tx, c, ctx}, nil
 }
 
 type sqlTx struct {
 	tx   driver.Tx
 	conn *sqlConn
+	ctx  context.Context // when it ends, database/sql rolls back, beside the buyer
 }
 
 func (t *sqlTx) Commit() error   { return t.end("COMMIT", t.tx.Commit) }
 func (t *sqlTx) Rollback() error { return t.end("ROLLBACK", t.tx.Rollback) }
 
 func (t *sqlTx) end(name string, end func() error) error {
-	o := t.conn.op(context.Background(), name, nil)
+	o := t.conn.op(context.WithoutCancel(t.ctx), name, nil)
+	if name == "ROLLBACK" && t.ctx.Err() != nil {
+		o.aside, o.note = true, "its context has ended"
+	}
 	return t.conn.from.gates.pass(o, func() error {
 		wrote := t.conn.touched
 		err := end()
@@ -134,7 +139,7 @@ func (c *sqlConn) ExecContext(ctx context.Context, query string, args []driver.N
 	var result driver.Result
 	err := c.from.gates.pass(o, func() error {
 		got, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
-		if err = c.blocked(err); err != nil {
+		if err = c.refused(ctx, err); err != nil {
 			return o.done(err, "")
 		}
 		n, _ := got.RowsAffected()
@@ -155,7 +160,7 @@ func (c *sqlConn) QueryContext(ctx context.Context, query string, args []driver.
 		if err == nil {
 			kept, err = keep(got)
 		}
-		if err = c.blocked(err); err != nil {
+		if err = c.refused(ctx, err); err != nil {
 			return o.done(err, "")
 		}
 		c.after(o, true)
@@ -182,6 +187,17 @@ func (c *sqlConn) after(o *op, rows bool) {
 	o.changed = o.effect == writes && rows
 }
 
+// refused sees to a statement that failed.
+func (c *sqlConn) refused(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && c.from.mysql {
+		// The driver has hung up on a statement that waited. The server sees that
+		// only when the wait is over, rolls back then, and would do it at a time
+		// of its own; nobody else can tell whether it does it now.
+		return errors.Join(err, c.from.end(context.WithoutCancel(ctx), c))
+	}
+	return c.blocked(err)
+}
+
 // blocked turns a refusal that SQLite's busy time-out would have waited with
 // into errWouldBlock. It does not wait for a lock where the transaction has
 // read already (sqlite3BtreeBeginTrans asks the busy handler only when
@@ -203,7 +219,7 @@ func (c *sqlConn) op(ctx context.Context, query string, args []driver.NamedValue
 		}
 	}
 	query = strings.Join(strings.Fields(strings.ReplaceAll(query, "`", "")), " ")
-	o := &op{buyer: c.buyer, server: "sql", name: query, text: withValues(query, slices.Clone(args)), conn: c}
+	o := &op{buyer: c.buyer, server: "sql", name: query, text: withValues(query, slices.Clone(args)), ctx: ctx, conn: c}
 	upper := strings.ToUpper(query)
 	if strings.Contains(upper, "GET_LOCK(") {
 		c.from.named.Store(true)

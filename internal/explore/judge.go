@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/oversell/oversell/internal/audit"
@@ -66,7 +67,7 @@ func (x *Explorer) probe(ctx context.Context, v verdict.Verdict, why string) (ve
 	ctx, cancel := context.WithTimeoutCause(withBuyer(ctx, 1), probePatience, purchase.ErrBusy)
 	defer cancel()
 	_, err = late.Buy(ctx, purchase.Order{Product: x.config.Product, Purchaser: "late-buyer", Amount: 1})
-	if c, ok := late.(interface{ Close() error }); ok {
+	if c, ok := late.(io.Closer); ok {
 		_ = c.Close()
 	}
 	if ended := x.awaitEnd(); ended != nil {

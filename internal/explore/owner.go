@@ -17,6 +17,9 @@ func (r *run) own(o *op) {
 		i := strings.LastIndex(rest, `" `)
 		key, _, _ = strings.Cut(rest[i+2:], " ")
 	}
+	if command == "EXPIRE" || command == "PEXPIRE" {
+		return // whose it is stays as it was
+	}
 	key = o.server + " " + key
 	if command != "DEL" && !strings.Contains(o.name, "delete if mine") && !strings.Contains(o.name, "Gives back one hold") {
 		r.owners[key] = o.buyer

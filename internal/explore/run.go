@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,6 +49,11 @@ type run struct {
 
 	mu      sync.Mutex
 	crashed map[int]bool
+	timers  []*timer
+
+	concurrent bool  // a buyer may have several commands on the way now
+	phase      phase // of the time that passes, see passTime
+	renewed    bool  // the leases have aged, and who lives has renewed
 
 	struck   map[string]int // events so far, by kind
 	owners   map[string]int // by server and key, see own
@@ -91,7 +98,10 @@ type buyer struct {
 }
 
 func (x *Explorer) start(ctx context.Context) *run {
-	r := &run{x: x, events: make(chan event, 4096), sent: make(chan struct{}, 1), crashed: map[int]bool{}, struck: map[string]int{}, owners: map[string]int{}}
+	r := &run{
+		x: x, events: make(chan event, 4096), sent: make(chan struct{}, 1), concurrent: x.concurrent,
+		crashed: map[int]bool{}, struck: map[string]int{}, owners: map[string]int{},
+	}
 	x.gates.pubsub.begin()
 	x.gates.current.Store(r)
 	strategies := x.build()
@@ -157,7 +167,7 @@ func (r *run) apply(e event) error {
 	case arrived:
 		b.gate = append(b.gate, e.op)
 		b.inside = false
-		if strings.HasPrefix(e.op.server, "redlock-") {
+		if strings.HasPrefix(e.op.server, "redlock-") && !e.op.aside {
 			b.asked++
 		}
 	case refused:
@@ -171,6 +181,9 @@ func (r *run) apply(e event) error {
 			}
 		}
 		b.flying = without(b.flying, e.op)
+		if !e.op.aside && (e.op.changed || e.op.ends) { // so it was worth while
+			r.phase = renewals
+		}
 		r.namedLock(b, e.op)
 		r.own(e.op)
 		for _, other := range r.buyers {
@@ -231,7 +244,7 @@ func (r *run) settle(ctx context.Context) error {
 	for _, b := range r.buyers { // what may have ended is to be seen again
 		b.blocked = b.blocked && !r.unblocks
 		b.alone = false
-		b.inside = b.inside && r.told == told && !r.x.concurrent
+		b.inside = b.inside && r.told == told && !r.concurrent
 	}
 	r.unblocks, r.told = false, told
 	deadline := time.Now().Add(patience)
@@ -240,14 +253,14 @@ func (r *run) settle(ctx context.Context) error {
 		if err := r.drain(); err != nil {
 			return err
 		}
-		if r.settled() && (!r.x.concurrent || r.still()) {
+		if r.standing() {
 			return nil
 		}
 		if tries > 0 { // nothing came at once: somebody may be waiting
 			if err := r.look(ctx); err != nil {
 				return err
 			}
-			if r.settled() && (!r.x.concurrent || r.still()) {
+			if r.standing() {
 				return nil
 			}
 		}
@@ -284,11 +297,39 @@ func (r *run) drain() error {
 	}
 }
 
+// standing: nobody moves. Where a buyer may have several commands on the way the
+// goroutines say so; what they did until then may show at the gates.
+func (r *run) standing() bool {
+	switch {
+	case !r.settled():
+		return false
+	case !r.concurrent:
+		return true
+	case !r.still() || !r.settled():
+		return false
+	}
+	r.concurrent = r.x.concurrent || r.beside()
+	return true
+}
+
+// beside: a buyer still has more than one thing under way: a renewal, or the end
+// of a transaction whose context has ended.
+func (r *run) beside() bool {
+	for _, b := range r.buyers {
+		for _, o := range append(b.gate[:len(b.gate):len(b.gate)], b.flying...) {
+			if o.aside || o.givenUp() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // settled: as far as the gates know.
 func (r *run) settled() bool {
 	for _, b := range r.buyers {
 		switch {
-		case len(b.flying) > 0 && !b.blocked:
+		case len(b.flying) > 0 && !b.blocked, slices.ContainsFunc(b.flying, (*op).givenUp):
 			return false
 		case !b.over && len(b.gate) > 0 && r.x.nodes > 0 && b.asked%r.x.nodes != 0 && !b.alone:
 			return false // the other nodes will be asked along with this one
@@ -303,6 +344,7 @@ func (r *run) settled() bool {
 // way to one. Asked before and after the look at the goroutines: a message that is
 // through by the second time may have woken one that stood still in between.
 func (r *run) still() bool {
+	awaitIdle(r.x.idle)
 	before, moment := r.x.gates.pubsub.quiet()
 	if !before || !standstill(&r.x.stacks) {
 		return false
@@ -313,21 +355,17 @@ func (r *run) still() bool {
 
 // look finds out of buyers that were not heard of whether they wait.
 func (r *run) look(ctx context.Context) error {
-	flying, silent := 0, false
+	flying, silent := false, false
 	for _, b := range r.buyers {
-		flying += len(b.flying)
+		flying = flying || len(b.flying) > 0
 		silent = silent || !b.over && len(b.flying) == 0 && (len(b.gate) == 0 || r.x.nodes > 0)
 	}
-	if flying > 0 {
+	if flying {
 		waiting, err := r.x.waiting(ctx)
 		if err != nil {
 			return err
 		}
-		if waiting == flying && !r.owed && len(r.events) == 0 {
-			for _, b := range r.buyers {
-				b.blocked = len(b.flying) > 0
-			}
-		}
+		r.block(waiting)
 	}
 	if silent && r.still() {
 		for _, b := range r.buyers {
@@ -336,6 +374,24 @@ func (r *run) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// block notes who waits in the database: all whose commands are on the way, or
+// nobody, since one that still runs may be about to let another through.
+func (r *run) block(waiting map[int64]bool) {
+	if r.owed || len(r.events) > 0 {
+		return
+	}
+	for _, b := range r.buyers {
+		for _, o := range b.flying {
+			if o.conn == nil || !waiting[o.conn.id] {
+				return
+			}
+		}
+	}
+	for _, b := range r.buyers {
+		b.blocked = len(b.flying) > 0
+	}
 }
 
 // state says of each buyer where it is, for an error.
@@ -372,11 +428,13 @@ func (r *run) release(o *op, how order) error {
 	if err != nil {
 		return err
 	}
-	if b.resting || len(b.touched) == 0 {
-		b.resting = false
-		b.begun, b.touched = maps.Clone(b.changes), map[string]bool{}
+	if !o.aside {
+		if b.resting || len(b.touched) == 0 {
+			b.resting = false
+			b.begun, b.touched = maps.Clone(b.changes), map[string]bool{}
+		}
+		b.touched[o.server] = true
 	}
-	b.touched[o.server] = true
 	for _, s := range r.x.servers {
 		s.counted = s.counted && s.name != o.server
 	}
@@ -391,10 +449,10 @@ func (r *run) release(o *op, how order) error {
 
 // runnable reports whether an op at the gate may be let go.
 func (b *buyer) runnable(o *op) bool {
-	if o.blocked && b.ends == o.seenEnds {
+	if o.blocked && b.ends == o.seenEnds && !o.givenUp() {
 		return false // the database would refuse it again
 	}
-	if !b.resting {
+	if !b.resting || o.aside {
 		return true
 	}
 	for server := range b.touched {
@@ -434,7 +492,7 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 		}
 	}
 	heard := r.x.gates.pubsub.used()
-	left := r.x.concurrent || heard // goroutines that outlive Buy
+	left := r.x.concurrent || len(r.timers) > 0 || heard // goroutines that outlive Buy
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
 	select {
@@ -443,7 +501,7 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 		return fmt.Errorf("%w: a buyer does not come back", ErrHarness)
 	}
 	for i, b := range r.buyers {
-		if c, ok := b.strategy.(interface{ Close() error }); ok && (i == 0 || !r.x.config.Shared) {
+		if c, ok := b.strategy.(io.Closer); ok && (i == 0 || !r.x.config.Shared) {
 			_ = c.Close()
 		}
 	}
@@ -487,6 +545,7 @@ func (x *Explorer) deps(id int) lockstrategy.Deps {
 			}
 		},
 	}
+	d.Renewal = x.renewal(id)
 	if seat.redis != nil {
 		d.Redis = seat.redis
 	}

@@ -198,7 +198,7 @@ func (w *walk) options(r *run, last int, actions []action) []*choice {
 	var first, others []*choice
 	newcomer := 0 // with Alike: of those who have not begun, the one who may
 	for _, a := range actions {
-		c := w.one(choice{a.token, a.name, a.touches, a.event, a.buyer, a.effect})
+		c := w.one(choice{a.token, a.name, a.touches, a.event, a.buyer, a.effect, a.aside})
 		if w.x.config.Alike && a.event == "" && r.buyers[a.buyer-1].steps == 0 {
 			if newcomer == 0 {
 				newcomer = a.buyer
@@ -313,16 +313,12 @@ func (r *run) play(ctx context.Context, choose chooser, watch *watcher) (e ended
 			if r.allOver() {
 				return e, false, nil
 			}
-			passed, err := r.expire(ctx) // time passes by itself
-			if err == nil && len(passed) == 0 && !r.woken {
-				r.woken = true // once: who still finds nothing then waits for ever
-				passed, err = r.wakeAll(ctx)
-			}
-			if err == nil && len(passed) > 0 {
-				watch.time(r, passed)
+			told, passed, err := r.passTime(ctx)
+			if err == nil && passed {
+				watch.time(told)
 				err = r.settle(ctx)
 			}
-			if err != nil || len(passed) == 0 {
+			if err != nil || !passed {
 				return e, err == nil, err
 			}
 			continue

@@ -195,6 +195,8 @@ func (w *watcher) after(ctx context.Context, r *run, a action) error {
 		w.happened(now, "every lease runs out, and its holder does not notice")
 	case Crash:
 		w.happened(now, "crashes: its connections end, it is never heard of again")
+	case Renew:
+		w.happened(now, "its watchdog is due")
 	case Forget:
 		w.happened(now, a.server.name+" forgets its keys")
 	}
@@ -234,9 +236,10 @@ func (w *watcher) letThrough(r *run, now Step) {
 	}
 }
 
-func (w *watcher) time(_ *run, keys []string) {
+// time notes what happened by itself.
+func (w *watcher) time(told string) {
 	if w.observe {
-		s := Step{Command: "(time passes until the leases run out: " + strings.Join(keys, ", ") + ")"}
+		s := Step{Command: "(" + told + ")"}
 		if n := len(w.steps); n > 0 {
 			s.Stock, s.Records = w.steps[n-1].Stock, w.steps[n-1].Records
 		}

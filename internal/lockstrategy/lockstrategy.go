@@ -23,6 +23,7 @@ import (
 
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/zookeeper"
+	"github.com/oversell/oversell/rlock"
 )
 
 // Deps is what a strategy may be built from. A nil connection means that the
@@ -46,6 +47,11 @@ type Deps struct {
 	// decides by itself when the next try is made; nil sleeps. It returns at
 	// once when ctx ends.
 	Pause func(ctx context.Context, d time.Duration)
+
+	// Renewal stands in for the timer of a watchdog, for a scheduler that decides
+	// by itself when a renewal is due; nil takes time.AfterFunc. ctx is the
+	// buyer's, for its values: the one that renew is called with does not end.
+	Renewal func(ctx context.Context, d time.Duration, renew func(context.Context)) rlock.Timer
 }
 
 // Settings are the waits and times of every strategy.
@@ -101,6 +107,14 @@ func (d Deps) pause(ctx context.Context, nap time.Duration) {
 	case <-time.After(nap):
 	case <-ctx.Done():
 	}
+}
+
+// renewal calls renew after d, and again d after each Reset.
+func (d Deps) renewal(ctx context.Context, after time.Duration, renew func(context.Context)) rlock.Timer {
+	if d.Renewal != nil {
+		return d.Renewal(ctx, after, renew)
+	}
+	return time.AfterFunc(after, func() { renew(context.WithoutCancel(ctx)) })
 }
 
 // section is the naive section, recorded under a strategy's name.

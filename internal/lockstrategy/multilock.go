@@ -24,7 +24,7 @@ import (
 func NewMultilock(d Deps) *Locked {
 	m := &multilockLocker{}
 	for _, node := range d.Redlock {
-		m.clients = append(m.clients, rlock.New(node, rlock.WatchdogTimeout(d.Settings.LeaseTTL)))
+		m.clients = append(m.clients, newRlock(d, node))
 	}
 	return newLocked(d, "multilock", m)
 }

@@ -21,6 +21,8 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
@@ -39,7 +41,11 @@ type rlockLocker struct {
 }
 
 func newRlockLocker(d Deps, strategy string, kind func(*rlock.Client, string) *rlock.Lock) *rlockLocker {
-	return &rlockLocker{strategy, rlock.New(d.Redis, rlock.WatchdogTimeout(d.Settings.LeaseTTL)), kind}
+	return &rlockLocker{strategy, newRlock(d, d.Redis), kind}
+}
+
+func newRlock(d Deps, server redis.UniversalClient) *rlock.Client {
+	return rlock.New(server, rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.renewal))
 }
 
 // rlockName is the lock's key, of at most the 512 bytes that rlock takes.

@@ -18,16 +18,18 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
+
+	"github.com/oversell/oversell/rlock"
 )
 
 // NewWatchdog needs the database and one Redis.
 func NewWatchdog(d Deps) *Locked {
-	return newLocked(d, "watchdog", &watchdogLocker{newRedisLocker(d, "watchdog"), d.Settings.LeaseTTL})
+	return newLocked(d, "watchdog", &watchdogLocker{newRedisLocker(d, "watchdog"), d})
 }
 
 type watchdogLocker struct {
 	*redisLocker
-	ttl time.Duration
+	deps Deps
 }
 
 func (w *watchdogLocker) Lock(ctx context.Context, product string) (Lease, error) {
@@ -36,7 +38,9 @@ func (w *watchdogLocker) Lock(ctx context.Context, product string) (Lease, error
 		return nil, err
 	}
 	l := &watchdogLease{redisLease: lease.(*redisLease), ttl: w.ttl, stop: make(chan struct{}), stopped: make(chan struct{}), lost: make(chan struct{})}
-	go l.renew(l.asked)
+	due := make(chan context.Context, 1)
+	timer := w.deps.renewal(ctx, w.ttl/3, func(ctx context.Context) { due <- ctx })
+	go l.renew(l.asked, due, timer)
 	return l, nil
 }
 
@@ -52,26 +56,24 @@ type watchdogLease struct {
 // asked for: the lease ends no earlier than one TTL from then. It is given up a
 // tenth before that, by this process's own timer, whether the renewal under way
 // comes back or not: a Redis that hangs must not keep the section going.
-func (l *watchdogLease) renew(held time.Time) {
+func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer rlock.Timer) {
 	defer close(l.stopped)
-	renewal := time.NewTicker(l.ttl / 3)
-	defer renewal.Stop()
+	defer timer.Stop()
 	end := time.NewTimer(time.Until(held.Add(l.ttl * 9 / 10)))
 	defer end.Stop()
 	answers := make(chan refreshed, 1)
-	for due := renewal.C; ; {
+	for {
 		select {
 		case <-l.stop:
 			return
 		case <-end.C:
 			close(l.lost)
 			return
-		case <-due:
-			due = nil // one at a time
+		case ctx := <-due:
 			asked := time.Now()
-			go func() { answers <- refreshed{asked, l.lock.Refresh(context.Background(), l.ttl, nil)} }()
+			go func() { answers <- refreshed{asked, l.lock.Refresh(ctx, l.ttl, nil)} }()
 		case a := <-answers:
-			due = renewal.C
+			timer.Reset(max(0, l.ttl/3-time.Since(a.asked))) // one at a time
 			switch {
 			case a.err == nil:
 				end.Reset(time.Until(a.asked.Add(l.ttl * 9 / 10)))

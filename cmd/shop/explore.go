@@ -30,6 +30,7 @@ type exploreOptions struct {
 	stock     int64
 	product   string
 	events    []string
+	maxEvents int
 	bound     int
 	reduce    bool
 	overlap   bool
@@ -76,10 +77,11 @@ or down; 3 when the budget is spent and nothing was found.`,
 		},
 	}
 	flags := c.Flags()
-	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each")
+	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each; 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
-	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget; or all")
+	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget, renew; or all")
+	flags.IntVar(&o.maxEvents, "max-events", -1, "at most so many of the events in one order; -1 for all of them")
 	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for none, but 2 for 3 buyers and more")
 	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")
 	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
@@ -166,6 +168,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
 	case o.budget <= 0:
 		return config, fmt.Errorf("--budget is %s; give some time", o.budget)
+	case o.maxEvents < -1:
+		return config, fmt.Errorf("--max-events is %d; give 0 or more, or -1 for all", o.maxEvents)
 	case o.bound < -1:
 		return config, fmt.Errorf("--bound is %d; give 0 or more, or -1 for none", o.bound)
 	}
@@ -176,11 +180,11 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		o.bound = 2
 	}
 	config = explore.Config{
-		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Product: o.product, Events: events, Bound: o.bound,
+		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
 		Reduce: o.reduce, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
-	config.Alike = o.buyers > 2 && (o.bound >= 0 || o.reduce) && !o.overlap
+	config.Alike = !o.overlap && (o.first || o.buyers > 2 && (o.bound >= 0 || o.reduce))
 	if o.replay == "" {
 		return config, nil
 	}
@@ -193,8 +197,9 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	// The line says the rest.
 	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events()
+	config.MaxEvents = -1
 	if s.Shared {
-		config.Events = []explore.Event{explore.Expire, explore.Forget}
+		config.Events = []explore.Event{explore.Expire, explore.Forget, explore.Renew}
 	}
 	return config, nil
 }

@@ -74,6 +74,9 @@ func (r *run) actions(ctx context.Context) (all []action, err error) {
 		}
 		all = append(all, own...)
 	}
+	if most := r.x.config.MaxEvents; most >= 0 && len(r.struck) >= most {
+		return all, nil
+	}
 	for _, e := range r.x.config.Events {
 		if r.struck[string(e)] > 0 {
 			continue
@@ -139,10 +142,14 @@ func (s *redisServer) held(ctx context.Context) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil
 	}
+	if s.counted {
+		return s.count, nil
+	}
 	n, err := s.admin.Exists(ctx, keys...).Result()
 	if err != nil {
 		return 0, fmt.Errorf("look at %s: %w", s.name, err)
 	}
+	s.counted, s.count = true, n
 	return n, nil
 }
 
@@ -250,6 +257,7 @@ func (r *run) wakeAll(ctx context.Context) (waited []string, _ error) {
 
 // changed notes a change that no buyer made.
 func (r *run) changed(s *redisServer) {
+	s.counted = false
 	for _, b := range r.buyers {
 		b.changes[s.name]++
 	}
@@ -283,7 +291,7 @@ func (r *run) do(ctx context.Context, a action) error {
 			return err
 		}
 	}
-	if a.event != "" {
+	if a.event != "" && a.event != together {
 		r.struck[string(a.event)]++
 	}
 	return r.settle(ctx)

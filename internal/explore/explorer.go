@@ -34,19 +34,20 @@ const (
 
 // Config says what is explored.
 type Config struct {
-	Engine   *engine.Engine // of this exploration alone
-	Strategy lockstrategy.Entry
-	Buyers   int    // MinBuyers to MaxBuyers, one unit each
-	Stock    int64  // units on sale
-	Product  string // its records are cleared, again and again
-	Events   []Event
-	Bound    int           // preemptions in one schedule, at most; negative: no bound
-	Reduce   bool          // one schedule of each class that no server can tell apart
-	Alike    bool          // of buyers who have not begun the first begins: who of them it is makes no difference but in name
-	Overlap  bool          // two buyers' commands may go to one server at once
-	Shared   bool          // all buyers in one process
-	Budget   time.Duration // for the search
-	First    bool          // end at the first violation; it need not be the shortest
+	Engine    *engine.Engine // of this exploration alone
+	Strategy  lockstrategy.Entry
+	Buyers    int    // MinBuyers to MaxBuyers, one unit each
+	Stock     int64  // units on sale
+	Product   string // its records are cleared, again and again
+	Events    []Event
+	MaxEvents int           // of them in one schedule, at most; negative: each may happen
+	Bound     int           // preemptions in one schedule, at most; negative: no bound
+	Reduce    bool          // one schedule of each class that no server can tell apart
+	Alike     bool          // of buyers who have not begun the first begins: who of them it is makes no difference but in name
+	Overlap   bool          // two buyers' commands may go to one server at once
+	Shared    bool          // all buyers in one process
+	Budget    time.Duration // for the search
+	First     bool          // end at the first violation; it need not be the shortest
 
 	// Progress is told now and then; may be nil.
 	Progress func(explored, violations int)
@@ -83,6 +84,9 @@ type redisServer struct {
 	name  string
 	admin redis.UniversalClient
 	keys  *keySet
+
+	counted bool // nobody has been let near it since
+	count   int64
 }
 
 // New opens the buyers' connections. Close must follow.
@@ -105,11 +109,11 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 		return nil, err
 	}
 	if c.Engine.Redis != nil {
-		x.servers = append(x.servers, &redisServer{"redis", c.Engine.Redis, &keySet{}})
+		x.servers = append(x.servers, &redisServer{name: "redis", admin: c.Engine.Redis, keys: &keySet{}})
 	}
 	if x.needs(lockstrategy.NeedsRedlock) {
 		for i, node := range c.Engine.Redlock[:min(Nodes, len(c.Engine.Redlock))] {
-			x.servers = append(x.servers, &redisServer{fmt.Sprintf("redlock-%d", i+1), node, &keySet{}})
+			x.servers = append(x.servers, &redisServer{name: fmt.Sprintf("redlock-%d", i+1), admin: node, keys: &keySet{}})
 		}
 	}
 	seats := c.Buyers

@@ -1,7 +1,10 @@
 package explore_test
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/rlock"
 )
 
 // TestPlanted: copies of strategies with one mistake each. The explorer finds
@@ -26,19 +30,23 @@ func TestPlanted(t *testing.T) {
 			name   string
 			needs  []lockstrategy.Need
 			events []explore.Event
+			want   verdict.Verdict // of the mistake
 			build  func(d lockstrategy.Deps, mistake bool) purchase.Strategy
 		}{
-			{"release before the commit", redis, nil, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+			{"release before the commit", redis, nil, verdict.Oversold, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return earlyRelease{d, lockstrategy.NewRedisLocker(d), mistake}
 			}},
-			{"no WHERE version", nil, nil, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+			{"no WHERE version", nil, nil, verdict.Oversold, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return versioned{d, mistake}
 			}},
-			{"a fence compared with <=", redis, []explore.Event{forget}, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+			{"a fence compared with <=", redis, []explore.Event{forget}, verdict.Oversold, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return counted{d, mistake}
 			}},
+			{"a watchdog that goes on after unlock", redis, []explore.Event{renew}, verdict.Stalled, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+				return watched{d, mistake}
+			}},
 		} {
-			for mistake, want := range map[bool]verdict.Verdict{true: verdict.Oversold, false: verdict.Holds} {
+			for mistake, want := range map[bool]verdict.Verdict{true: c.want, false: verdict.Holds} {
 				name := c.name
 				if !mistake {
 					name += ", put right"
@@ -181,4 +189,66 @@ func (s counted) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Re
 		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
 	})
 	return receipt, err
+}
+
+// watched renews its lock by writing it anew, so as to survive a Redis that has
+// forgotten it. That needs a watchdog that has stopped, and whose last renewal is
+// done, before the unlock; one that goes on takes the lock again, for nobody and
+// for ever. In the field: redisson/redisson#2714 and #7272, renewal after unlock.
+type watched struct {
+	deps lockstrategy.Deps
+	leak bool // the watchdog is not told of the unlock
+}
+
+const (
+	watchedKey = "planted:watched"
+	watchedTTL = time.Hour
+)
+
+func (s watched) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	token := rand.Text()
+	for {
+		taken, err := s.deps.Redis.SetNX(ctx, watchedKey, token, watchedTTL).Result()
+		if err != nil {
+			return receipt, cmp.Or(context.Cause(ctx), err)
+		}
+		if taken {
+			break
+		}
+		if s.deps.Pause(ctx, 0); ctx.Err() != nil {
+			return receipt, purchase.ErrBusy
+		}
+	}
+	stop := s.watch(ctx, token)
+	defer func() {
+		if !s.leak {
+			stop()
+		}
+		s.deps.Redis.Del(context.WithoutCancel(ctx), watchedKey)
+	}()
+	section := purchase.Section{DB: s.deps.DB, Strategy: "planted", Now: s.deps.Now}
+	return section.Sell(ctx, o, 0)
+}
+
+// watch renews the lock until stop, which returns when no renewal can follow.
+func (s watched) watch(ctx context.Context, token string) (stop func()) {
+	var mu sync.Mutex // held while a renewal is under way
+	var timer rlock.Timer
+	stopped := false
+	mu.Lock()
+	defer mu.Unlock()
+	timer = s.deps.Renewal(ctx, watchedTTL/3, func(ctx context.Context) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			s.deps.Redis.Set(ctx, watchedKey, token, watchedTTL)
+			timer.Reset(watchedTTL / 3)
+		}
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+	}
 }

@@ -26,7 +26,7 @@ func (t *timer) Stop() bool { return t.armed.Swap(false) }
 // renewal is lockstrategy.Deps.Renewal of one buyer; 0: of all.
 func (x *Explorer) renewal(id int) func(context.Context, time.Duration, func(context.Context)) rlock.Timer {
 	return func(ctx context.Context, _ time.Duration, renew func(context.Context)) rlock.Timer {
-		t := &timer{buyer: buyerOf(ctx, id), renew: func() { renew(aside(ctx)) }}
+		t := &timer{buyer: buyerOf(ctx, id), renew: func() { renew(aside(context.WithoutCancel(ctx))) }}
 		t.armed.Store(true)
 		if r := x.gates.current.Load(); r != nil {
 			r.mu.Lock()

@@ -1,6 +1,9 @@
 package explore
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Report is a search's result as `shop explore --json` prints it.
 type Report struct {
@@ -9,9 +12,10 @@ type Report struct {
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
 	Events     []Event  `json:"events"`
-	Bound      *int     `json:"bound"`   // null: none
-	Reduced    bool     `json:"reduced"` // one schedule of each class
-	Shared     bool     `json:"shared"`  // all buyers in one process
+	MaxEvents  *int     `json:"max_events"` // in one schedule; null: each may happen
+	Bound      *int     `json:"bound"`      // null: none
+	Reduced    bool     `json:"reduced"`    // one schedule of each class
+	Shared     bool     `json:"shared"`     // all buyers in one process
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: not known, the search is not complete
 	Complete   bool     `json:"complete"`
@@ -44,6 +48,9 @@ func NewReport(c Config, r Result) Report {
 	if report.Events == nil {
 		report.Events = []Event{}
 	}
+	if c.MaxEvents >= 0 && c.MaxEvents < len(c.Events) {
+		report.MaxEvents = &c.MaxEvents
+	}
 	if c.Bound >= 0 {
 		report.Bound = &c.Bound
 	}
@@ -62,27 +69,53 @@ func NewReport(c Config, r Result) Report {
 // Extent is how much was explored, in words that claim no more: "N of N" only
 // where nothing was left out.
 func (r Report) Extent() string {
-	schedules := fmt.Sprintf("%d schedules", r.Explored)
+	text := fmt.Sprintf("%d schedules", r.Explored)
 	if r.Alike {
-		schedules += " (buyers alike)"
+		text += " (buyers alike)"
 	}
-	var text string
+	whole := !r.Alike && !r.Reduced && r.MaxEvents == nil && r.Bound == nil
 	switch {
 	case r.Overlap:
-		text = fmt.Sprintf("explored %s, %d of them with commands let go together, whose order the server decides: not all that can happen", schedules, r.Overlapped)
+		text = fmt.Sprintf("explored %s, %d of them with commands let go together, whose order the server decides: not all that can happen", text, r.Overlapped)
 	case !r.Complete:
-		text = "explored " + schedules
-	case r.Bound != nil:
-		text = fmt.Sprintf("explored all %s of at most %s (bound %d)", schedules, preemptions(*r.Bound), *r.Bound)
-	case r.Reduced:
-		text = "explored " + schedules + ", one of each class that no server can tell apart (reduced)"
-	case r.Alike:
-		text = "explored all " + schedules
+		text = "explored " + text
+	case whole:
+		text = fmt.Sprintf("explored %d of %s", r.Explored, text)
 	default:
-		text = fmt.Sprintf("explored %d of %s", r.Explored, schedules)
+		text = "explored all " + text + r.limits(r.Bound)
 	}
+	if r.Complete && r.Bound != nil {
+		text += fmt.Sprintf(" (bound %d)", *r.Bound)
+	}
+	if r.Reduced {
+		text += ", one of each class that no server can tell apart (reduced)"
+	}
+	return text + r.gaps()
+}
+
+// limits says what was left out on purpose.
+func (r Report) limits(bound *int) string {
+	var limits []string
+	if r.MaxEvents != nil {
+		limits = append(limits, fmt.Sprintf("%d of the events", *r.MaxEvents))
+	}
+	if bound != nil {
+		plural := "s"
+		if *bound == 1 {
+			plural = ""
+		}
+		limits = append(limits, fmt.Sprintf("%d preemption%s", *bound, plural))
+	}
+	if limits == nil {
+		return ""
+	}
+	return " of at most " + strings.Join(limits, " and ")
+}
+
+// gaps says what is missing, and how far the search got.
+func (r Report) gaps() (text string) {
 	if !r.Complete && r.Within != nil {
-		text += fmt.Sprintf(", among them all of at most %s (%d)", preemptions(*r.Within), r.exploredWithin)
+		text += fmt.Sprintf(", among them all%s (%d)", r.limits(r.Within), r.exploredWithin)
 	}
 	if r.Missed > 0 {
 		text += fmt.Sprintf("; %d times it did not go again as it had gone once", r.Missed)
@@ -94,11 +127,4 @@ func (r Report) Extent() string {
 		text += "; there are more: not complete"
 	}
 	return text
-}
-
-func preemptions(n int) string {
-	if n == 1 {
-		return "1 preemption"
-	}
-	return fmt.Sprintf("%d preemptions", n)
 }

@@ -435,6 +435,9 @@ func (r *run) release(o *op, how order) error {
 		}
 		b.touched[o.server] = true
 	}
+	for _, s := range r.x.servers {
+		s.counted = s.counted && s.name != o.server
+	}
 	r.unblocks = r.unblocks || o.server == "sql" && o.effect == writes
 	b.steps++
 	b.gate = without(b.gate, o)

@@ -41,6 +41,7 @@ func (x *Explorer) restore(ctx context.Context) error {
 
 // clear deletes what runs have named.
 func (s *redisServer) clear(ctx context.Context) error {
+	s.counted = false
 	keys := s.keys.all()
 	if len(keys) == 0 {
 		return nil

@@ -50,7 +50,7 @@ type Deps struct {
 
 	// Renewal stands in for the timer of a watchdog, for a scheduler that decides
 	// by itself when a renewal is due; nil takes time.AfterFunc. ctx is the
-	// buyer's, but does not end; renew takes it, or a child.
+	// buyer's, for its values: the one that renew is called with does not end.
 	Renewal func(ctx context.Context, d time.Duration, renew func(context.Context)) rlock.Timer
 }
 
@@ -111,11 +111,10 @@ func (d Deps) pause(ctx context.Context, nap time.Duration) {
 
 // renewal calls renew after d, and again d after each Reset.
 func (d Deps) renewal(ctx context.Context, after time.Duration, renew func(context.Context)) rlock.Timer {
-	ctx = context.WithoutCancel(ctx)
 	if d.Renewal != nil {
 		return d.Renewal(ctx, after, renew)
 	}
-	return time.AfterFunc(after, func() { renew(ctx) })
+	return time.AfterFunc(after, func() { renew(context.WithoutCancel(ctx)) })
 }
 
 // section is the naive section, recorded under a strategy's name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +81,6 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 }
 
 func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error) {
-	var outcomes []Outcome
 	e, err := x.once(ctx, func(r *run, depth int, actions []action) (int, error) {
 		if depth == len(tokens) {
 			return -1, fmt.Errorf("%w: the schedule ends before the buyers do; next would be %s", ErrHarness, list(actions))
@@ -98,8 +98,7 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error
 	if len(e.tokens) != len(tokens) {
 		return nil, fmt.Errorf("%w: the buyers are done after %d of %d steps", ErrHarness, len(e.tokens), len(tokens))
 	}
-	outcomes = e.outcomes
-	return &Witness{x.schedule(tokens).String(), e.steps, e.verdict, e.why, outcomes}, nil
+	return &Witness{x.schedule(tokens).String(), e.steps, e.verdict, e.why, e.outcomes}, nil
 }
 
 func (x *Explorer) schedule(tokens []string) Schedule {
@@ -191,14 +190,7 @@ func (w *watcher) time(told string) {
 
 // flies: the op was let go and has no answer.
 func (r *run) flies(o *op) bool {
-	for _, b := range r.buyers {
-		for _, other := range b.flying {
-			if other == o {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.buyers, func(b *buyer) bool { return slices.Contains(b.flying, o) })
 }
 
 // secret is what strategies draw at random: rand.Text, a UUID with a number,

@@ -43,6 +43,11 @@ func whole(n int) func(c *explore.Config) {
 
 func shared(c *explore.Config) { c.Shared = true }
 
+// few allows so many events in a schedule, and so many preemptions.
+func few(events, preemptions int) func(c *explore.Config) {
+	return func(c *explore.Config) { c.MaxEvents, c.Bound = events, preemptions }
+}
+
 // everywhere holds on SQLite as on MariaDB.
 func everywhere() []expectation {
 	return []expectation{
@@ -53,13 +58,17 @@ func everywhere() []expectation {
 		{"mutex", nil, verdict.Holds, shared},
 		{"queue", nil, verdict.Holds, nil},
 		{"queue", nil, verdict.Holds, shared},
+		{"queue", explore.Events(), verdict.Holds, nil},
 		{"for-update", nil, verdict.Holds, nil},
 		{"for-update", explore.Events(), verdict.Holds, nil},
 		{"optimistic", nil, verdict.Holds, nil},
-		{"optimistic", []explore.Event{crash}, verdict.Holds, bound(2)},
+		{"optimistic", explore.Events(), verdict.Holds, nil},
+		{"conditional", nil, verdict.Holds, nil},
 		{"conditional", explore.Events(), verdict.Holds, nil},
+		{"check-after", nil, verdict.Holds, nil},
 		{"check-after", explore.Events(), verdict.Holds, nil},
 		{"serializable", nil, verdict.Holds, nil},
+		{"serializable", explore.Events(), verdict.Holds, bound(2)},
 		{"setnx", nil, verdict.Holds, nil},
 		{"setnx", []explore.Event{crash}, verdict.Stalled, nil},
 		{"setnx-expire", nil, verdict.Holds, nil},
@@ -76,16 +85,21 @@ func everywhere() []expectation {
 		{"redis", []explore.Event{forget}, verdict.Oversold, nil},
 		{"watchdog", nil, verdict.Holds, nil},
 		{"watchdog", []explore.Event{expire}, verdict.Oversold, nil},
+		{"watchdog", []explore.Event{renew}, verdict.Holds, bound(1)},
+		{"watchdog", []explore.Event{expire, renew}, verdict.Oversold, nil},
 		{"redisson", nil, verdict.Holds, nil},
 		{"redisson", []explore.Event{expire}, verdict.Oversold, nil},
+		{"redisson", []explore.Event{renew}, verdict.Holds, bound(1)},
+		{"redisson", []explore.Event{renew}, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 0 }},
 		{"fenced", nil, verdict.Holds, nil},
-		{"fenced", []explore.Event{expire}, verdict.Holds, bound(1)},
-		{"fenced", []explore.Event{forget}, verdict.Holds, bound(1)},
+		{"fenced", explore.Events(), verdict.Holds, few(1, 1)},
 		{"redis-decr", []explore.Event{crash}, verdict.Leaked, nil},
 		{"redis-decr", []explore.Event{forget}, verdict.Oversold, whole(1)}, // the first to break leaks
 		{"redis-lua", nil, verdict.Holds, bound(1)},
+		{"redis-lua", explore.Events(), verdict.Holds, few(1, 0)},
 		{"redlock", nil, verdict.Holds, bound(0)},
 		{"multilock", nil, verdict.Holds, bound(0)},
+		{"multilock", []explore.Event{renew}, verdict.Holds, bound(0)},
 	}
 }
 
@@ -99,7 +113,7 @@ func TestStrategies(t *testing.T) {
 				table,
 				expectation{"transaction", nil, verdict.Oversold, nil},
 				expectation{"named-lock", nil, verdict.Holds, nil},
-				expectation{"named-lock", []explore.Event{crash}, verdict.Holds, nil},
+				expectation{"named-lock", explore.Events(), verdict.Holds, nil},
 			)
 		} else {
 			table = append(

@@ -44,12 +44,7 @@ func (view) Number(i int) int { return i + 1 }
 // In: an event of nobody's stands in the first column.
 func (view) In(s Step, buyer int) bool { return s.Buyer == buyer || s.Buyer == 0 && buyer == 1 }
 
-func (view) Brief(s Step) string {
-	if s.Server == "sql" || s.Server == "redis" || s.Server == "" {
-		return brief(s.Command)
-	}
-	return s.Server + ": " + brief(s.Command)
-}
+func (view) Brief(s Step) string { return s.brief() }
 
 // HTML prints a witness, which may be nil, as one page that needs nothing else.
 // extent says how much was explored.

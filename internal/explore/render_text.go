@@ -46,10 +46,7 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 
 // line is a step in one cell.
 func (s Step) line() string {
-	text := brief(s.Command)
-	if s.Server != "sql" && s.Server != "redis" && s.Server != "" {
-		text = s.Server + ": " + text
-	}
+	text := s.brief()
 	if s.Result != "" {
 		text += " -> " + s.Result
 	}
@@ -57,6 +54,14 @@ func (s Step) line() string {
 		text += " (" + s.Note + ")"
 	}
 	return text
+}
+
+// brief is the command, and where there are several servers of a kind which one.
+func (s Step) brief() string {
+	if s.Server == "sql" || s.Server == "redis" || s.Server == "" {
+		return brief(s.Command)
+	}
+	return s.Server + ": " + brief(s.Command)
 }
 
 // brief leaves out of an INSERT the columns that say nothing here.

@@ -230,12 +230,7 @@ func (r *run) freed(b *buyer) {
 }
 
 func without(ops []*op, o *op) []*op {
-	for i := range ops {
-		if ops[i] == o {
-			return append(ops[:i:i], ops[i+1:]...)
-		}
-	}
-	return ops
+	return slices.DeleteFunc(slices.Clone(ops), func(other *op) bool { return other == o })
 }
 
 // settle returns when every buyer stands at its gate, waits, or is done.

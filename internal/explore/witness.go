@@ -249,14 +249,7 @@ func (w *watcher) time(told string) {
 
 // flies: the op was let go and has no answer.
 func (r *run) flies(o *op) bool {
-	for _, b := range r.buyers {
-		for _, other := range b.flying {
-			if other == o {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.buyers, func(b *buyer) bool { return slices.Contains(b.flying, o) })
 }
 
 // secret is what strategies draw at random: rand.Text, a UUID with a number,

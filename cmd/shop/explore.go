@@ -80,7 +80,7 @@ or down; 3 when the budget is spent and nothing was found.`,
 	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each; 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
-	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget, renew; or all")
+	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget, renew, timeout; or all")
 	flags.IntVar(&o.maxEvents, "max-events", -1, "at most so many of the events in one order; -1 for all of them")
 	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for none, but 2 for 3 buyers and more")
 	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")

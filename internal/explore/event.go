@@ -76,7 +76,7 @@ func (r *run) actions(ctx context.Context) (all []action, err error) {
 		}
 		all = append(all, own...)
 	}
-	if most := r.x.config.MaxEvents; most >= 0 && len(r.struck) >= most {
+	if most := r.x.config.MaxEvents; most > 0 && len(r.struck) >= most {
 		return all, nil
 	}
 	for _, e := range r.x.config.Events {

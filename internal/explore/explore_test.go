@@ -173,7 +173,7 @@ func check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want expect
 }
 
 func config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
-	return explore.Config{Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", MaxEvents: -1, Bound: -1, Budget: 5 * time.Minute}
+	return explore.Config{Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Bound: -1, Budget: 5 * time.Minute}
 }
 
 func open(t *testing.T, c explore.Config) *explore.Explorer {

@@ -40,7 +40,7 @@ type Config struct {
 	Stock     int64  // units on sale
 	Product   string // its records are cleared, again and again
 	Events    []Event
-	MaxEvents int           // of them in one schedule, at most; negative: each may happen
+	MaxEvents int           // of them in one schedule, at most; 0: each may happen
 	Bound     int           // preemptions in one schedule, at most; negative: no bound
 	Reduce    bool          // one schedule of each class that no server can tell apart
 	Alike     bool          // of buyers who have not begun the first begins: who of them it is makes no difference but in name

@@ -211,7 +211,11 @@ func (c *sqlConn) Close() error {
 	if closed {
 		return nil
 	}
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	if c.dead.Load() { // there is nobody to say goodbye to
+		return nil
+	}
+	return err
 }
 
 // CheckNamedValue is driver.NamedValueChecker.

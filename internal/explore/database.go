@@ -10,13 +10,14 @@ import (
 // same in all of them. One for Postgres would ask pg_blocking_pids, and end by
 // pg_terminate_backend and pg_cancel_backend.
 //
-// It is used from the scheduler's goroutine, but for id and answer.
+// It is used from the scheduler's goroutine, but for connected and answer.
 type database interface {
 	// prepare is called once; private: nobody else's data is in it.
 	prepare(ctx context.Context, private bool) error
 
-	// id names a new connection; 0 where waiting, end and interrupt need none.
-	id(ctx context.Context, conn driver.Conn) (int64, error)
+	// connected prepares a new connection, whose waits are not to run out by
+	// themselves, and names it; 0 where waiting, end and interrupt need no name.
+	connected(ctx context.Context, conn driver.Conn) (id int64, err error)
 
 	// waiting are the connections whose statement waits for a lock. flying are
 	// the statements on their way.

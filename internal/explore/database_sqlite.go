@@ -14,10 +14,11 @@ import (
 // nobody waits inside.
 type sqliteDatabase struct{}
 
-func (sqliteDatabase) prepare(context.Context, bool) error            { return nil }
-func (sqliteDatabase) id(context.Context, driver.Conn) (int64, error) { return 0, nil }
-func (sqliteDatabase) end(_ context.Context, c *sqlConn) error        { return c.Close() }
-func (sqliteDatabase) interrupt(context.Context, *sqlConn) error      { return nil }
+func (sqliteDatabase) prepare(context.Context, bool) error                   { return nil }
+func (sqliteDatabase) connected(context.Context, driver.Conn) (int64, error) { return 0, nil }
+func (sqliteDatabase) end(_ context.Context, c *sqlConn) error               { return c.Close() }
+func (sqliteDatabase) interrupt(context.Context, *sqlConn) error             { return nil }
+
 func (sqliteDatabase) waiting(context.Context, []*op) (map[int64]bool, error) {
 	return nil, nil
 }

@@ -27,18 +27,30 @@ type sqlConnector struct {
 }
 
 func (c *sqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	inner, err := c.Connector.Connect(ctx)
+	inner, err := c.patiently(ctx)
 	if err != nil {
 		return nil, err
 	}
 	conn := &sqlConn{Conn: inner, from: c, buyer: c.owner}
-	if conn.id, err = c.database.id(ctx, inner); err != nil {
+	if conn.id, err = c.database.connected(ctx, inner); err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conns[conn] = struct{}{}
 	return conn, nil
+}
+
+// patiently connects. That is no step, so a busy machine that takes longer than
+// the driver waits must not be part of the schedule.
+func (c *sqlConnector) patiently(ctx context.Context) (conn driver.Conn, err error) {
+	for deadline := time.Now().Add(patience); ; {
+		conn, err = c.Connector.Connect(ctx)
+		var timeout interface{ Timeout() bool }
+		if !errors.As(err, &timeout) || !timeout.Timeout() || ctx.Err() != nil || time.Now().After(deadline) {
+			return conn, err
+		}
+	}
 }
 
 // open returns the connections there are, of one buyer.

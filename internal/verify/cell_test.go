@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,60 @@ func TestTwoHolders(t *testing.T) {
 		cell.look(c.events)
 		if got := cell.TwoHolders != nil; got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestTimeline: whose buyer hangs up holds on until the shop has released, and was
+// not killed; who was killed never tells.
+func TestTimeline(t *testing.T) {
+	at := func(ms int, who string, kind history.Kind) history.Event {
+		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}
+	}
+	for name, c := range map[string]struct {
+		events []history.Event
+		want   Holding
+	}{
+		"released":    {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Released), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "released"}},
+		"hung up":     {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Answered), at(9, "a", history.Released)}, Holding{"a", "", 0, 9, "released"}},
+		"was killed":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Answered), at(9, "b", history.Call)}, Holding{"a", "", 0, 3, "killed"}},
+		"no release":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Return), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "return"}},
+		"still there": {[]history.Event{at(0, "a", history.Acquired), at(9, "b", history.Call)}, Holding{"a", "", 0, 9, "never"}},
+	} {
+		if holdings, _, _ := timeline(c.events); len(holdings) != 1 || holdings[0] != c.want {
+			t.Errorf("%s: %+v, want %+v", name, holdings, c.want)
+		}
+	}
+}
+
+// TestTimelineShows: two holders are in the picture, however late they held.
+func TestTimelineShows(t *testing.T) {
+	var events []history.Event
+	add := func(ms int, who string, kind history.Kind) {
+		events = append(events, history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who})
+	}
+	add(0, "long", history.Acquired)
+	for i := range 40 {
+		if i == 30 {
+			add(10*i-1, "long", history.Released)
+		}
+		who := fmt.Sprintf("buyer-%02d", i)
+		if i < 29 {
+			continue
+		}
+		add(10*i, who, history.Acquired)
+		add(10*i+5, who, history.Released)
+	}
+	for i := range 40 {
+		who := fmt.Sprintf("later-%02d", i)
+		add(1000+10*i, who, history.Acquired)
+		add(1015+10*i-5*(i%2), who, history.Released)
+	}
+	for _, from := range []int{0, 1} { // the first pair is long and buyer-29; without long, two of the later ones
+		var cell Cell
+		cell.look(slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return from == 1 && e.Purchaser == "long" }))
+		if o := cell.TwoHolders; o == nil || len(cell.Timeline) > 12 || !slices.Contains(cell.Timeline, o.First) || !slices.Contains(cell.Timeline, o.Second) {
+			t.Errorf("%+v are not in %+v", o, cell.Timeline)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func ExampleLock_TryLock() {
 
 	lease, err := lock.TryLock(ctx, rlock.LeaseTime(time.Minute))
 	fmt.Println("first:", err)
-	_, err = lock.TryLock(ctx, rlock.Wait(10*time.Millisecond))
+	_, err = lock.TryLock(ctx, rlock.Wait(time.Second))
 	fmt.Println("second:", errors.Is(err, rlock.ErrNotObtained))
 	fmt.Println("unlock:", lease.Unlock(ctx))
 	fmt.Println("unlock twice:", errors.Is(lease.Unlock(ctx), rlock.ErrNotHeld))

@@ -61,10 +61,10 @@ func TestTryLock(t *testing.T) {
 		if _, err := lock.TryLock(ctx); !errors.Is(err, ErrNotObtained) {
 			t.Errorf("got %v, want ErrNotObtained", err)
 		}
-		if _, err := lock.TryLock(ctx, Wait(20*time.Millisecond)); !errors.Is(err, ErrNotObtained) {
+		if _, err := lock.TryLock(ctx, Wait(time.Second)); !errors.Is(err, ErrNotObtained) {
 			t.Errorf("after a wait: got %v, want ErrNotObtained", err)
 		}
-		if _, err := lock.Lock(ctx, Wait(20*time.Millisecond)); !errors.Is(err, ErrNotObtained) {
+		if _, err := lock.Lock(ctx, Wait(time.Second)); !errors.Is(err, ErrNotObtained) {
 			t.Errorf("Lock with Wait: got %v, want ErrNotObtained", err)
 		}
 		mustUnlock(t, lease)

@@ -69,9 +69,9 @@ func TestMultiAllOrNone(t *testing.T) {
 		wait []Option
 	}{
 		{"taken", func(m *miniredis.Miniredis) { m.HSet("stock", "java:1", "1") }, nil},
-		{"taken, with a wait", func(m *miniredis.Miniredis) { m.HSet("stock", "java:1", "1") }, []Option{Wait(50 * time.Millisecond)}},
+		{"taken, with a wait", func(m *miniredis.Miniredis) { m.HSet("stock", "java:1", "1") }, []Option{Wait(time.Second)}},
 		{"down", func(m *miniredis.Miniredis) { m.Close() }, nil},
-		{"down, with a wait", func(m *miniredis.Miniredis) { m.Close() }, []Option{Wait(50 * time.Millisecond)}},
+		{"down, with a wait", func(m *miniredis.Miniredis) { m.Close() }, []Option{Wait(time.Second)}},
 		{"down, fixed lease", func(m *miniredis.Miniredis) { m.Close() }, []Option{LeaseTime(time.Minute)}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -82,9 +82,8 @@ func TestMultiAllOrNone(t *testing.T) {
 			if !errors.Is(err, ErrNotObtained) {
 				t.Fatalf("got %v, %v, want ErrNotObtained", lease, err)
 			}
-			for i, server := range servers[:2] {
+			for _, server := range servers[:2] {
 				until(t, "given back", func() bool { return !server.Exists("stock") })
-				_ = i
 			}
 		})
 	}

@@ -80,8 +80,8 @@ or down; 3 when the budget is spent and nothing was found.`,
 	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each; 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
-	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget, renew; or all")
-	flags.IntVar(&o.maxEvents, "max-events", -1, "at most so many of the events in one order; -1 for all of them")
+	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget, renew, timeout; or all")
+	flags.IntVar(&o.maxEvents, "max-events", 0, "at most so many of the events in one order; 0 for all of them")
 	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for none, but 2 for 3 buyers and more")
 	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")
 	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
@@ -168,8 +168,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
 	case o.budget <= 0:
 		return config, fmt.Errorf("--budget is %s; give some time", o.budget)
-	case o.maxEvents < -1:
-		return config, fmt.Errorf("--max-events is %d; give 0 or more, or -1 for all", o.maxEvents)
+	case o.maxEvents < 0:
+		return config, fmt.Errorf("--max-events is %d; give 1 or more, or 0 for all", o.maxEvents)
 	case o.bound < -1:
 		return config, fmt.Errorf("--bound is %d; give 0 or more, or -1 for none", o.bound)
 	}
@@ -197,7 +197,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	// The line says the rest.
 	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events()
-	config.MaxEvents = -1
+	config.MaxEvents = 0
 	if s.Shared {
 		config.Events = []explore.Event{explore.Expire, explore.Forget, explore.Renew}
 	}

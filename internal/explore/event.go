@@ -19,10 +19,12 @@ const (
 	Crash  Event = "crash"  // a buyer is never heard of again, its connections end
 	Forget Event = "forget" // one Redis loses its keys
 	Renew  Event = "renew"  // a buyer's watchdog is due
+
+	Timeout Event = "timeout" // a buyer has waited in the database for long enough
 )
 
 // Events in display order.
-func Events() []Event { return []Event{Expire, Crash, Forget, Renew} }
+func Events() []Event { return []Event{Expire, Crash, Forget, Renew, Timeout} }
 
 // ParseEvents reads a list; "all" is every event.
 func ParseEvents(names []string) ([]Event, error) {
@@ -32,7 +34,7 @@ func ParseEvents(names []string) ([]Event, error) {
 			return Events(), nil
 		}
 		if !slices.Contains(Events(), Event(name)) {
-			return nil, fmt.Errorf("event %q is not known; there are expire, crash, forget, renew and all", name)
+			return nil, fmt.Errorf("event %q is not known; there are expire, crash, forget, renew, timeout and all", name)
 		}
 		if !slices.Contains(events, Event(name)) {
 			events = append(events, Event(name))
@@ -43,7 +45,7 @@ func ParseEvents(names []string) ([]Event, error) {
 
 // An action is what the scheduler can do next.
 type action struct {
-	token  string // in the replay line: "1", "1a" (node a), "1r" (its watchdog), "expire", "crash1", "forget", "forget-a", "renew1"
+	token  string // in the replay line: "1", "1a" (node a), "1r" (its watchdog), "expire", "crash1", "forget", "forget-a", "renew1", "timeout1"
 	event  Event  // "" lets op go
 	buyer  int
 	op     *op
@@ -74,7 +76,7 @@ func (r *run) actions(ctx context.Context) (all []action, err error) {
 		}
 		all = append(all, own...)
 	}
-	if most := r.x.config.MaxEvents; most >= 0 && len(r.struck) >= most {
+	if most := r.x.config.MaxEvents; most > 0 && len(r.struck) >= most {
 		return all, nil
 	}
 	for _, e := range r.x.config.Events {
@@ -110,6 +112,12 @@ func (r *run) actions(ctx context.Context) (all []action, err error) {
 			for _, b := range r.buyers {
 				if len(r.due(b)) > 0 {
 					all = append(all, action{token: fmt.Sprintf("renew%d", b.id), event: Renew, buyer: b.id, name: "renew"})
+				}
+			}
+		case Timeout:
+			for _, b := range r.buyers {
+				if o := b.waits(); o != nil {
+					all = append(all, action{token: fmt.Sprintf("timeout%d", b.id), event: Timeout, buyer: b.id, op: o, name: "timeout", touches: "sql"})
 				}
 			}
 		}
@@ -290,11 +298,39 @@ func (r *run) do(ctx context.Context, a action) error {
 		if err := r.crash(ctx, r.buyers[a.buyer-1]); err != nil {
 			return err
 		}
+	case Timeout:
+		if err := r.timeOut(ctx, a.op); err != nil {
+			return err
+		}
 	}
 	if a.event != "" && a.event != together {
 		r.struck[string(a.event)]++
 	}
 	return r.settle(ctx)
+}
+
+// waits is the buyer's statement that waits for another's transaction; nil:
+// none does. One that was refused and could be tried again does not wait.
+func (b *buyer) waits() *op {
+	if b.blocked {
+		return b.flying[0]
+	}
+	for _, o := range b.gate {
+		if o.blocked && !b.runnable(o) {
+			return o
+		}
+	}
+	return nil
+}
+
+// timeOut ends the wait of a statement, in the database or at the gate.
+func (r *run) timeOut(ctx context.Context, o *op) error {
+	o.timedOut.Store(true)
+	if !r.flies(o) {
+		return r.release(o, timeOut)
+	}
+	r.unblocks = true
+	return r.x.database.interrupt(ctx, o.conn)
 }
 
 // crash ends a buyer: no command of its reaches a server any more, and those

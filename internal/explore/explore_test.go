@@ -22,6 +22,8 @@ const (
 	crash  = explore.Crash
 	forget = explore.Forget
 	renew  = explore.Renew
+
+	timeout = explore.Timeout
 )
 
 // expectation is one row: what two buyers of one unit can come to.
@@ -171,7 +173,7 @@ func check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want expect
 }
 
 func config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
-	return explore.Config{Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", MaxEvents: -1, Bound: -1, Budget: 5 * time.Minute}
+	return explore.Config{Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Bound: -1, Budget: 5 * time.Minute}
 }
 
 func open(t *testing.T, c explore.Config) *explore.Explorer {
@@ -282,11 +284,10 @@ func TestForeignUnlock(t *testing.T) {
 // TestReduced: the reduction leaves out no verdict that the whole search finds.
 func TestReduced(t *testing.T) {
 	e := enginetest.Embedded(t)
-	for _, name := range []string{"none", "transaction", "setnx", "optimistic"} {
-		for _, events := range [][]explore.Event{nil, {crash}} {
-			if name != "setnx" && events != nil {
-				continue
-			}
+	for name, all := range map[string][][]explore.Event{
+		"none": {nil}, "transaction": {nil}, "setnx": {nil, {crash}}, "optimistic": {nil}, "early-unlock": {nil, {timeout}}, "conditional": {{timeout}},
+	} {
+		for _, events := range all {
 			t.Run(strings.Join(append([]string{name}, names(events)...), "+"), func(t *testing.T) {
 				entry, _ := lockstrategy.ByName(name)
 				c := config(e, entry)

@@ -40,7 +40,7 @@ type Config struct {
 	Stock     int64  // units on sale
 	Product   string // its records are cleared, again and again
 	Events    []Event
-	MaxEvents int           // of them in one schedule, at most; negative: each may happen
+	MaxEvents int           // of them in one schedule, at most; 0: each may happen
 	Bound     int           // preemptions in one schedule, at most; negative: no bound
 	Reduce    bool          // one schedule of each class that no server can tell apart
 	Alike     bool          // of buyers who have not begun the first begins: who of them it is makes no difference but in name
@@ -55,12 +55,12 @@ type Config struct {
 
 // An Explorer runs schedules of one strategy. It is for one goroutine.
 type Explorer struct {
-	config  Config
-	gates   *gates
-	seats   []seat // one a buyer; one for all with Config.Shared
-	servers []*redisServer
-	admin   *sql.DB
-	mysql   bool
+	config   Config
+	gates    *gates
+	seats    []seat // one a buyer; one for all with Config.Shared
+	servers  []*redisServer
+	admin    *sql.DB
+	database database
 
 	concurrent bool // a buyer may have several commands on the way
 	nodes      int  // of Redlock, all of which a buyer may ask at once; 0: none
@@ -95,7 +95,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 		return nil, err
 	}
 	x := &Explorer{
-		config: c, mysql: c.Engine.DB.Name() == "mysql", timer: time.NewTimer(time.Hour), stacks: make([]byte, 1<<18), idle: idleCounters(),
+		config: c, timer: time.NewTimer(time.Hour), stacks: make([]byte, 1<<18), idle: idleCounters(),
 		gates: &gates{
 			scripts: &scripts{names: map[string]string{}, sent: map[[2]string]bool{}},
 			pubsub:  &pubsub{taps: map[*tap]struct{}{}},
@@ -107,6 +107,10 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	}
 	if x.admin, err = pool.DB(); err != nil {
 		return nil, err
+	}
+	x.database = sqliteDatabase{}
+	if c.Engine.DB.Name() == "mysql" {
+		x.database = mysqlDatabase{x.admin}
 	}
 	if c.Engine.Redis != nil {
 		x.servers = append(x.servers, &redisServer{name: "redis", admin: c.Engine.Redis, keys: &keySet{}})
@@ -132,11 +136,8 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	if err := product.Put(c.Engine.Admin.WithContext(ctx), c.Product, c.Stock); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	if x.mysql && c.Engine.Name == engine.Local {
-		// A private server that is thrown away: a commit need not reach the disk.
-		if _, err := x.admin.ExecContext(ctx, "SET GLOBAL innodb_flush_log_at_trx_commit = 0"); err != nil {
-			return nil, errors.Join(err, x.Close())
-		}
+	if err := x.database.prepare(ctx, c.Engine.Name == engine.Local); err != nil {
+		return nil, errors.Join(err, x.Close())
 	}
 	probe := c.Strategy.New(x.deps(0))
 	_, worker := probe.(purchase.Worker)
@@ -187,7 +188,7 @@ func (x *Explorer) needs(n lockstrategy.Need) bool {
 
 // open makes one seat.
 func (x *Explorer) open(owner int) error {
-	s := seat{connector: &sqlConnector{gates: x.gates, owner: owner, mysql: x.mysql, conns: map[*sqlConn]struct{}{}, end: x.end}}
+	s := seat{connector: &sqlConnector{gates: x.gates, database: x.database, owner: owner, conns: map[*sqlConn]struct{}{}}}
 	var err error
 	s.db, err = x.config.Engine.OpenWrapped(func(inner driver.Connector) driver.Connector {
 		s.connector.Connector = inner
@@ -216,11 +217,6 @@ func (x *Explorer) connector(buyer int) *sqlConnector {
 		return x.seats[0].connector
 	}
 	return x.seats[buyer-1].connector
-}
-
-// named: somebody uses named locks of the server.
-func (x *Explorer) named() bool {
-	return slices.ContainsFunc(x.seats, func(s seat) bool { return s.connector.named.Load() })
 }
 
 // build makes the strategies of one run, one a buyer.

@@ -96,6 +96,8 @@ func independent(a, b *choice) bool {
 		return false
 	case a.buyer == b.buyer && (a.event == Renew || b.event == Renew || a.aside || b.aside):
 		return false // a renewal may end the buyer's section, and the buyer the renewals
+	case a.buyer == b.buyer && (a.event == Timeout || b.event == Timeout):
+		return false // what it sends next is for its section's answer to the error
 	case a.event == "" && b.event == "" && a.buyer == b.buyer:
 		return a.touches != b.touches // both on their way at once: two Redlock nodes
 	case a.event == "" && b.event == Renew, a.event == Renew && b.event == "":

@@ -36,8 +36,9 @@ type op struct {
 	ctx      context.Context // of an SQL command: it is given up when it ends
 	conn     *sqlConn        // of an SQL command
 	order    chan order      // what the scheduler decides
+	timedOut atomic.Bool     // the schedule has ended its wait, see Timeout
 	beside   *op             // was let go together with it, see overlap.go
-	blocked  bool            // SQLite: it was refused, and waits for the others
+	blocked  bool            // it was refused, see wouldBlock, and waits for the others
 	seenEnds int             // how many transactions of others had ended when it was let go
 }
 
@@ -47,14 +48,11 @@ const (
 	proceed      order = iota
 	die                // its buyer has crashed
 	proceedAloud       // and say when it is on its way
+	timeOut            // it has waited at the gate for long enough
 )
 
 // errCrashed is what a crashed buyer's commands return.
 var errCrashed = errors.New("explore: this buyer has crashed")
-
-// errWouldBlock: SQLite refused a command that a busy time-out would have
-// waited with.
-var errWouldBlock = errors.New("explore: the database is locked by another buyer")
 
 // gates stops the commands of the run that is under way. Without one they
 // pass. It outlives runs, as the connections do.
@@ -107,20 +105,25 @@ func (g *gates) pass(o *op, exec func() error) error {
 	}
 	o.order = make(chan order, 1)
 	r.events <- event{arrived, o.buyer, o}
+	var waits wouldBlock // what it was refused with
 	for {
-		switch <-o.order {
+		order := <-o.order
+		switch order {
 		case die:
 			return errCrashed
 		case proceedAloud:
 			r.sent <- struct{}{}
 		}
 		var err error
-		if o.givenUp() { // as the drivers do: it is not sent any more
+		switch {
+		case o.givenUp(): // as the drivers do: it is not sent any more
 			err = o.done(o.ctx.Err(), "")
-		} else {
+		case order == timeOut:
+			err = o.done(waits.error, "")
+		default:
 			err = exec()
 		}
-		if errors.Is(err, errWouldBlock) && !r.free.Load() {
+		if errors.As(err, &waits) && !r.free.Load() {
 			r.events <- event{refused, o.buyer, o}
 			continue
 		}

@@ -12,20 +12,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	sqlite "github.com/glebarez/go-sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // sqlConnector makes connections whose commands stop at the gate. The state
 // that a strategy meets is the driver's; only when it goes on is decided here.
 type sqlConnector struct {
 	driver.Connector
-	gates *gates
-	owner int // the buyer; 0: the context says
-	mysql bool
-	named atomic.Bool // somebody has used GET_LOCK
-	end   func(ctx context.Context, c *sqlConn) error
+	gates    *gates
+	database database
+	owner    int // the buyer; 0: the context says
 
 	mu    sync.Mutex
 	conns map[*sqlConn]struct{}
@@ -37,10 +32,8 @@ func (c *sqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	conn := &sqlConn{Conn: inner, from: c, buyer: c.owner}
-	if c.mysql {
-		if conn.id, err = connectionID(ctx, inner); err != nil {
-			return nil, errors.Join(err, inner.Close())
-		}
+	if conn.id, err = c.database.id(ctx, inner); err != nil {
+		return nil, errors.Join(err, inner.Close())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,26 +53,12 @@ func (c *sqlConnector) open(buyer int) (conns []*sqlConn) {
 	return conns
 }
 
-func connectionID(ctx context.Context, conn driver.Conn) (int64, error) {
-	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
-	if err != nil {
-		return 0, err
-	}
-	kept, err := keep(rows)
-	if err != nil || len(kept.values) != 1 {
-		return 0, fmt.Errorf("ask for the connection's id: %w", err)
-	}
-	var id sql.NullInt64
-	err = id.Scan(kept.values[0][0])
-	return id.Int64, err
-}
-
 // sqlConn is one connection. Like every driver.Conn it is used by one
 // goroutine at a time.
 type sqlConn struct {
 	driver.Conn
 	from  *sqlConnector
-	id    int64 // the server's, on MySQL
+	id    int64 // the database's name for it
 	buyer int   // who uses it
 
 	inTx, touched bool // a transaction is open, and has read or written
@@ -139,12 +118,15 @@ func (c *sqlConn) ExecContext(ctx context.Context, query string, args []driver.N
 	var result driver.Result
 	err := c.from.gates.pass(o, func() error {
 		got, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
-		if err = c.refused(ctx, err); err != nil {
+		if _, err = c.from.database.answer(ctx, o, nil, err); err != nil {
 			return o.done(err, "")
 		}
 		n, _ := got.RowsAffected()
 		result = got
 		c.after(o, n > 0)
+		if o.controls() { // SQLite says how many the statement before has changed
+			return o.done(nil, "")
+		}
 		return o.done(nil, rowCount(n))
 	})
 	return result, err
@@ -160,7 +142,7 @@ func (c *sqlConn) QueryContext(ctx context.Context, query string, args []driver.
 		if err == nil {
 			kept, err = keep(got)
 		}
-		if err = c.refused(ctx, err); err != nil {
+		if kept, err = c.from.database.answer(ctx, o, kept, err); err != nil {
 			return o.done(err, "")
 		}
 		c.after(o, true)
@@ -187,28 +169,9 @@ func (c *sqlConn) after(o *op, rows bool) {
 	o.changed = o.effect == writes && rows
 }
 
-// refused sees to a statement that failed.
-func (c *sqlConn) refused(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && c.from.mysql {
-		// The driver has hung up on a statement that waited. The server sees that
-		// only when the wait is over, rolls back then, and would do it at a time
-		// of its own; nobody else can tell whether it does it now.
-		return errors.Join(err, c.from.end(context.WithoutCancel(ctx), c))
-	}
-	return c.blocked(err)
-}
-
-// blocked turns a refusal that SQLite's busy time-out would have waited with
-// into errWouldBlock. It does not wait for a lock where the transaction has
-// read already (sqlite3BtreeBeginTrans asks the busy handler only when
-// inTransaction is TRANS_NONE), nor where its snapshot is stale: both are the
-// strategy's to see.
-func (c *sqlConn) blocked(err error) error {
-	var lite *sqlite.Error
-	if errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_BUSY && !(c.inTx && c.touched) {
-		return fmt.Errorf("%w: %w", errWouldBlock, err)
-	}
-	return err
+// controls: it begins or ends a transaction.
+func (o *op) controls() bool {
+	return o.name == "BEGIN IMMEDIATE" || o.name == "COMMIT" || o.name == "ROLLBACK"
 }
 
 // op describes a statement.
@@ -221,14 +184,14 @@ func (c *sqlConn) op(ctx context.Context, query string, args []driver.NamedValue
 	query = strings.Join(strings.Fields(strings.ReplaceAll(query, "`", "")), " ")
 	o := &op{buyer: c.buyer, server: "sql", name: query, text: withValues(query, slices.Clone(args)), ctx: ctx, conn: c}
 	upper := strings.ToUpper(query)
-	if strings.Contains(upper, "GET_LOCK(") {
-		c.from.named.Store(true)
-	}
 	if strings.HasPrefix(upper, "SELECT") && !c.serializable && !strings.Contains(upper, " FOR ") && !strings.Contains(upper, "_LOCK(") {
 		o.effect = reads
 	}
 	return o
 }
+
+// namedLock: it asks for a lock of GET_LOCK.
+func (o *op) namedLock() bool { return strings.Contains(o.name, "GET_LOCK(") }
 
 func (o *op) done(err error, result string) error {
 	o.result = result
@@ -248,7 +211,11 @@ func (c *sqlConn) Close() error {
 	if closed {
 		return nil
 	}
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	if c.dead.Load() { // there is nobody to say goodbye to
+		return nil
+	}
+	return err
 }
 
 // CheckNamedValue is driver.NamedValueChecker.

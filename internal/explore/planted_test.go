@@ -45,6 +45,9 @@ func TestPlanted(t *testing.T) {
 			{"a watchdog that goes on after unlock", redis, []explore.Event{renew}, verdict.Stalled, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return watched{d, mistake}
 			}},
+			{"a lock-wait time-out taken for success", nil, []explore.Event{timeout}, verdict.Oversold, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+				return unheeded{d, mistake}
+			}},
 		} {
 			for mistake, want := range map[bool]verdict.Verdict{true: c.want, false: verdict.Holds} {
 				name := c.name
@@ -251,4 +254,27 @@ func (s watched) watch(ctx context.Context, token string) (stop func()) {
 		defer mu.Unlock()
 		stopped = true
 	}
+}
+
+// unheeded looks at the rows that its UPDATE changed, and at its error, or not.
+// After a time-out InnoDB has undone that statement alone, so the record is
+// written without the stock.
+type unheeded struct {
+	deps lockstrategy.Deps
+	deaf bool
+}
+
+func (s unheeded) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		done := tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ? AND amount >= 1", o.Product)
+		switch {
+		case done.Error != nil && !s.deaf:
+			return purchase.DatabaseError(ctx, "take one", done.Error)
+		case done.Error == nil && done.RowsAffected == 0:
+			return purchase.ErrSoldOut
+		}
+		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+	})
+	return receipt, err
 }

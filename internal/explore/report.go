@@ -48,7 +48,7 @@ func NewReport(c Config, r Result) Report {
 	if report.Events == nil {
 		report.Events = []Event{}
 	}
-	if c.MaxEvents >= 0 && c.MaxEvents < len(c.Events) {
+	if c.MaxEvents > 0 && c.MaxEvents < len(c.Events) {
 		report.MaxEvents = &c.MaxEvents
 	}
 	if c.Bound >= 0 {

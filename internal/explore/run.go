@@ -28,7 +28,7 @@ type eventKind int
 const (
 	arrived  eventKind = iota // an op stands at the gate
 	finished                  // it was run
-	refused                   // SQLite would have it wait
+	refused                   // it would block, and is to stand there again
 	paused                    // a round of tries has ended
 	returned                  // Buy has
 )
@@ -209,7 +209,7 @@ func (r *run) apply(e event) error {
 // for a while after the lock was granted.
 func (r *run) namedLock(b *buyer, o *op) {
 	switch {
-	case strings.Contains(o.name, "GET_LOCK("):
+	case o.namedLock():
 		b.named = o.err == nil && strings.HasSuffix(o.result, "=1")
 		r.owed = r.owed && !b.named
 	case strings.Contains(o.name, "RELEASE_LOCK("):
@@ -224,7 +224,7 @@ func (r *run) freed(b *buyer) {
 	b.named = false
 	for _, other := range r.buyers {
 		for _, o := range other.flying {
-			r.owed = r.owed || other != b && strings.Contains(o.name, "GET_LOCK(")
+			r.owed = r.owed || other != b && o.namedLock()
 		}
 	}
 }
@@ -350,13 +350,14 @@ func (r *run) still() bool {
 
 // look finds out of buyers that were not heard of whether they wait.
 func (r *run) look(ctx context.Context) error {
-	flying, silent := false, false
+	silent := false
+	var flying []*op
 	for _, b := range r.buyers {
-		flying = flying || len(b.flying) > 0
+		flying = append(flying, b.flying...)
 		silent = silent || !b.over && len(b.flying) == 0 && (len(b.gate) == 0 || r.x.nodes > 0)
 	}
-	if flying {
-		waiting, err := r.x.waiting(ctx)
+	if len(flying) > 0 {
+		waiting, err := r.x.database.waiting(ctx, flying)
 		if err != nil {
 			return err
 		}
@@ -379,7 +380,7 @@ func (r *run) block(waiting map[int64]bool) {
 	}
 	for _, b := range r.buyers {
 		for _, o := range b.flying {
-			if o.conn == nil || !waiting[o.conn.id] {
+			if o.conn == nil || !waiting[o.conn.id] || o.timedOut.Load() {
 				return
 			}
 		}

@@ -21,7 +21,7 @@ type Schedule struct {
 	Stock    int64
 	Shared   bool
 	// One a step: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both
-	// at once, "expire", "crash1", "forget", "forget-a", "renew1".
+	// at once, "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
 	Tokens []string
 }
 
@@ -60,7 +60,7 @@ func (s Schedule) String() string {
 	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, shared, strings.Join(parts, "."))
 }
 
-var token = regexp.MustCompile(`^([1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?|expire|crash[1-9]|forget(-[a-z])?|renew[1-9])(\*([1-9][0-9]{0,2}))?$`)
+var token = regexp.MustCompile(`^([1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?|expire|crash[1-9]|forget(-[a-z])?|renew[1-9]|timeout[1-9])(\*([1-9][0-9]{0,2}))?$`)
 
 // ParseSchedule reads a replay line.
 func ParseSchedule(line string) (s Schedule, err error) {

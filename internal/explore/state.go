@@ -5,10 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/audit"
@@ -105,97 +102,14 @@ func (x *Explorer) read(ctx context.Context) (books, error) {
 	return b, rows.Err()
 }
 
-// waiting are the connections whose statement waits for a lock of the database.
-//
-// Two looks, the second of which is exact: the counter is cheap and tells when
-// to look, but a statement that was granted its lock is still counted until its
-// thread has woken. A transaction's own state is cleared by who grants.
-func (x *Explorer) waiting(ctx context.Context) (map[int64]bool, error) {
-	waiting := map[int64]bool{}
-	if !x.mysql {
-		return waiting, nil // SQLite refuses, and the gate knows
-	}
-	if x.named() {
-		if err := x.waitingByName(ctx, waiting); err != nil {
-			return nil, fmt.Errorf("see who waits: %w", err)
-		}
-	}
-	var name string
-	var counted int
-	if err := x.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &counted); err != nil {
-		return nil, fmt.Errorf("see who waits: %w", err)
-	}
-	if counted == 0 {
-		return waiting, nil
-	}
-	var kind, of, status string
-	if err := x.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
-		return nil, fmt.Errorf("see who waits: %w", err)
-	}
-	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION:")
-	for transaction := range strings.SplitSeq(status, "\n---TRANSACTION ") {
-		// A thread of the server's own may wait too, and has no id of ours.
-		id := thread.FindStringSubmatch(transaction)
-		if id != nil && strings.Contains(transaction, "\nLOCK WAIT ") {
-			n, err := strconv.ParseInt(id[1], 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("see who waits: %w", err)
-			}
-			waiting[n] = true
-		}
-	}
-	return waiting, nil
-}
-
-// thread is in the line of a transaction that says whose it is.
-var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
-
-// waitingByName adds those that wait in GET_LOCK.
-func (x *Explorer) waitingByName(ctx context.Context, waiting map[int64]bool) error {
-	rows, err := x.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		waiting[id] = true
-	}
-	return rows.Err()
-}
-
 // kill ends a buyer's connections as the end of its process would, and returns
 // when the server has rolled back what they had open.
 func (x *Explorer) kill(ctx context.Context, from *sqlConnector, buyer int) error {
 	for _, c := range from.open(buyer) {
-		if err := x.end(ctx, c); err != nil {
+		c.dead.Store(true)
+		if err := x.database.end(ctx, c); err != nil {
 			return fmt.Errorf("crash: %w", err)
 		}
 	}
 	return nil
-}
-
-// end is kill for one connection.
-func (x *Explorer) end(ctx context.Context, c *sqlConn) error {
-	c.dead.Store(true)
-	if !x.mysql {
-		return c.Close()
-	}
-	_, _ = x.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.id)) // an error: it has gone already
-	for deadline := time.Now().Add(patience); ; {
-		var left int
-		err := x.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c.id).Scan(&left)
-		if err != nil {
-			return err
-		}
-		if left == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: the server does not end a connection", ErrHarness)
-		}
-	}
 }

@@ -199,6 +199,11 @@ func (w *watcher) after(ctx context.Context, r *run, a action) error {
 		w.happened(now, "its watchdog is due")
 	case Forget:
 		w.happened(now, a.server.name+" forgets its keys")
+	case Timeout:
+		w.happened(now, "its wait for the other's transaction times out")
+		if _, noted := w.flying[a.op]; !noted {
+			w.sent(r, a.op, now, "")
+		}
 	}
 	w.letThrough(r, now)
 	return nil
@@ -230,7 +235,11 @@ func (w *watcher) letThrough(r *run, now Step) {
 		}
 		s := now
 		s.Buyer, s.Server = o.buyer, o.server
-		s.Command, s.Result = "(let through) "+w.steps[w.flying[o]].Command, w.readable(o.buyer, o.result)
+		how := "(let through) "
+		if o.timedOut.Load() {
+			how = "(timed out) "
+		}
+		s.Command, s.Result = how+w.steps[w.flying[o]].Command, w.readable(o.buyer, o.result)
 		w.steps = append(w.steps, s)
 		delete(w.flying, o)
 	}

@@ -1,0 +1,166 @@
+package explore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// mysqlDatabase is MariaDB or MySQL, asked over a connection of its own.
+type mysqlDatabase struct{ admin *sql.DB }
+
+// prepare: a private server is thrown away, so a commit need not reach the disk.
+func (d mysqlDatabase) prepare(ctx context.Context, private bool) error {
+	if !private {
+		return nil
+	}
+	_, err := d.admin.ExecContext(ctx, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	return err
+}
+
+func (d mysqlDatabase) id(ctx context.Context, conn driver.Conn) (int64, error) {
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
+	if err != nil {
+		return 0, err
+	}
+	kept, err := keep(rows)
+	if err != nil || len(kept.values) != 1 {
+		return 0, fmt.Errorf("ask for the connection's id: %w", err)
+	}
+	var id sql.NullInt64
+	err = id.Scan(kept.values[0][0])
+	return id.Int64, err
+}
+
+// waiting takes two looks, the second of which is exact: the counter is cheap
+// and tells when to look, but a statement that was granted its lock is still
+// counted until its thread has woken. A transaction's own state is cleared by
+// who grants.
+func (d mysqlDatabase) waiting(ctx context.Context, flying []*op) (map[int64]bool, error) {
+	waiting := map[int64]bool{}
+	for _, o := range flying {
+		if o.namedLock() {
+			if err := d.waitingByName(ctx, waiting); err != nil {
+				return nil, fmt.Errorf("see who waits: %w", err)
+			}
+			break
+		}
+	}
+	var name string
+	var counted int
+	if err := d.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &counted); err != nil {
+		return nil, fmt.Errorf("see who waits: %w", err)
+	}
+	if counted == 0 {
+		return waiting, nil
+	}
+	var kind, of, status string
+	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
+		return nil, fmt.Errorf("see who waits: %w", err)
+	}
+	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION:")
+	for transaction := range strings.SplitSeq(status, "\n---TRANSACTION ") {
+		// A thread of the server's own may wait too, and has no id of ours.
+		id := thread.FindStringSubmatch(transaction)
+		if id != nil && strings.Contains(transaction, "\nLOCK WAIT ") {
+			n, err := strconv.ParseInt(id[1], 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("see who waits: %w", err)
+			}
+			waiting[n] = true
+		}
+	}
+	return waiting, nil
+}
+
+// thread is in the line of a transaction that says whose it is.
+var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
+
+// waitingByName adds those that wait in GET_LOCK.
+func (d mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool) error {
+	rows, err := d.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		waiting[id] = true
+	}
+	return rows.Err()
+}
+
+func (d mysqlDatabase) end(ctx context.Context, c *sqlConn) error {
+	_, _ = d.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.id)) // an error: it has gone already
+	for deadline := time.Now().Add(patience); ; {
+		var left int
+		err := d.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c.id).Scan(&left)
+		if err != nil {
+			return err
+		}
+		if left == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: the server does not end a connection", ErrHarness)
+		}
+	}
+}
+
+// interrupt ends the statement alone, as a time-out does where
+// innodb_rollback_on_timeout is off, the default: the transaction stays open,
+// with its writes and locks (TestTimeoutIsReal). What differs is the error, see
+// answer. To let the real time-out pass would take its shortest, 1 s, in each
+// schedule; and it cannot be made to begin later than the wait.
+func (d mysqlDatabase) interrupt(ctx context.Context, c *sqlConn) error {
+	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.id))
+	return err
+}
+
+// Errors of the server that are told apart here.
+const (
+	errLockWaitTimeout  = 1205 // ER_LOCK_WAIT_TIMEOUT
+	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
+)
+
+// timedOut is GET_LOCK's answer. One that was killed says NULL in MariaDB, and in
+// MySQL ends with an error.
+var timedOut = &rows{columns: []string{"GET_LOCK()"}, values: [][]driver.Value{{int64(0)}}}
+
+func (d mysqlDatabase) answer(ctx context.Context, o *op, got *rows, err error) (*rows, error) {
+	switch {
+	case !o.timedOut.Load():
+	case o.namedLock() && (err == nil || isMySQL(err, errQueryInterrupted)):
+		again := *timedOut
+		return &again, nil
+	case isMySQL(err, errQueryInterrupted):
+		return nil, &mysql.MySQLError{
+			Number: errLockWaitTimeout, SQLState: [5]byte([]byte("HY000")),
+			Message: "Lock wait timeout exceeded; try restarting transaction",
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		// The driver has hung up on a statement that waited. The server sees that
+		// only when the wait is over, rolls back then, and would do it at a time
+		// of its own; nobody else can tell whether it does it now.
+		o.conn.dead.Store(true)
+		return nil, errors.Join(err, d.end(context.WithoutCancel(ctx), o.conn))
+	}
+	return got, err
+}
+
+func isMySQL(err error, number uint16) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == number
+}

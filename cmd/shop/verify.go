@@ -123,6 +123,12 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		report, err = o.embedded(c, strategies, faults, progress)
 	}
 	progress.clear()
+	switch {
+	case c.Context().Err() != nil:
+		report.Unfinish("it was interrupted")
+	case err != nil:
+		report.Unfinish(oneLine(err))
+	}
 	if len(report.Cells) > 0 { // what there is, also after an error
 		err = errors.Join(err, o.print(c, report))
 	}

@@ -142,6 +142,36 @@ func report() Report {
 	return r
 }
 
+// TestUnfinished: cells that are all as promised are no green report when others
+// were not played, in any form.
+func TestUnfinished(t *testing.T) {
+	r := report()
+	r.Cells = r.Cells[:2]
+	if r.Finish(); !r.OK {
+		t.Fatal("two cells as promised are not ok")
+	}
+	r.Unfinish("the <shop> was not ready")
+	for name, form := range map[string]func(*strings.Builder) error{
+		"JSON":     func(b *strings.Builder) error { return r.JSON(b) },
+		"JUnit":    func(b *strings.Builder) error { return r.JUnit(b) },
+		"table":    func(b *strings.Builder) error { return r.Table(b, false) },
+		"Markdown": func(b *strings.Builder) error { return r.Markdown(b) },
+		"HTML":     func(b *strings.Builder) error { return r.HTML(b, ".") },
+	} {
+		var b strings.Builder
+		if err := form(&b); err != nil || !strings.Contains(b.String(), "unfinished") || !strings.Contains(b.String(), "was not ready") {
+			t.Errorf("%s: %v, %s", name, err, b.String())
+		}
+		var suites junitSuites
+		if name == "JUnit" && (xml.Unmarshal([]byte(b.String()), &suites) != nil || suites.Errors != 1 || suites.Tests != 3) {
+			t.Errorf("%+v, want 3 tests, 1 error", suites)
+		}
+	}
+	if r.OK {
+		t.Error("an unfinished report is ok")
+	}
+}
+
 // TestReports: each form says the same: two as promised, one contradicts, one
 // has shown nothing.
 func TestReports(t *testing.T) {

@@ -23,6 +23,9 @@ func (r Report) Markdown(w io.Writer) error {
 	fmt.Fprintf(&b, "%d cells on the %s engine, %s: **%d as promised, %d contradict, %d inconclusive**. Run on %s.\n\n",
 		len(r.Cells), r.Engine, (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
 		len(r.Cells)-len(broken)-len(void), len(broken), len(void), r.Started.UTC().Format("2006-01-02"))
+	if r.Unfinished != "" {
+		fmt.Fprintf(&b, "**The run is unfinished, and cells are missing: %s.**\n\n", escape(r.Unfinished))
+	}
 	strategies, faults := order(r.Cells)
 	b.WriteString("| strategy |")
 	for _, f := range faults {

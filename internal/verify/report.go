@@ -21,9 +21,13 @@ type Report struct {
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`
-	LeftOut    []string  `json:"left_out,omitempty"` // what could not run here, and why
+	LeftOut    []string  `json:"left_out,omitempty"`   // what could not run here, and why
+	Unfinished string    `json:"unfinished,omitempty"` // why there are no more cells, "" when all were played
 	OK         bool      `json:"ok"`
 }
+
+// Unfinish notes that cells are missing: those that are there prove nothing of them.
+func (r *Report) Unfinish(why string) { r.Unfinished, r.OK = why, false }
 
 // Finish sets what follows from the cells.
 func (r *Report) Finish() {
@@ -129,6 +133,10 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		if _, err := fmt.Fprintln(w, "left out: "+left); err != nil {
 			return err
 		}
+	}
+	if r.Unfinished != "" {
+		_, err := fmt.Fprintln(w, "unfinished: "+r.Unfinished)
+		return err
 	}
 	return nil
 }

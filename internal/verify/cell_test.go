@@ -199,6 +199,10 @@ func TestReports(t *testing.T) {
 	if err := json.Unmarshal([]byte(write(func(b *strings.Builder) error { return r.JSON(b) })), &back); err != nil || len(back.Cells) != 4 {
 		t.Errorf("JSON: %v, %d cells", err, len(back.Cells))
 	}
+	table, _, _ := strings.Cut(write(func(b *strings.Builder) error { return r.Table(b, false) }), "\n\n")
+	if strings.Contains(table+"\n", " \n") {
+		t.Errorf("blanks at the end of a line: %q", table)
+	}
 	for name, text := range map[string]string{
 		"table":    write(func(b *strings.Builder) error { return r.Table(b, false) }),
 		"markdown": write(func(b *strings.Builder) error { return r.Markdown(b) }),

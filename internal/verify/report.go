@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/loadtest"
 )
 
 // A Report is what `shop verify --json` writes.
@@ -91,11 +92,6 @@ func (c Cell) word() string {
 // promised.
 func (r Report) Table(w io.Writer, colour bool) error {
 	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.SeparateColumns = false
-	style.Options.DrawBorder = false
-	t.SetStyle(style)
 	strategies, faults := order(r.Cells)
 	header := table.Row{"strategy"}
 	for _, f := range faults {
@@ -115,7 +111,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	}
 	broken, void := r.Broken()
 	if _, err := fmt.Fprintf(w, "%s\n\n%d cells in %s: %d as promised, %d contradict, %d inconclusive\n",
-		t.Render(), len(r.Cells), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
+		loadtest.Draw(t), len(r.Cells), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
 		len(r.Cells)-len(broken)-len(void), len(broken), len(void)); err != nil {
 		return err
 	}

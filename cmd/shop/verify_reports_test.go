@@ -112,3 +112,29 @@ func TestReportThatFails(t *testing.T) {
 		t.Errorf("%v, %q, %q", err, text, stdout.String())
 	}
 }
+
+// TestReportUnfinished: what was played before Ctrl-C is shown, and is no green
+// report.
+func TestReportUnfinished(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	shop := &service{}
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("lock") == "second" {
+			interrupt()
+		}
+		shop.ServeHTTP(w, r)
+	}))
+	defer target.Close()
+	var stdout, stderr bytes.Buffer
+	args := []string{"verify", "--target", target.URL, "--strategy", "first,second", "--fault", "rush", "--json", "-"}
+	if code := run(ctx, args, &stdout, &stderr); code != exitInterrupted || strings.TrimSpace(stderr.String()) != "shop: interrupted" {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+	var report verify.Report
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || len(report.Cells) != 1 || !report.Cells[0].OK {
+		t.Fatalf("%v, %s", err, stdout.String())
+	}
+	if report.OK || report.Unfinished == "" {
+		t.Errorf("ok %t, unfinished %q", report.OK, report.Unfinished)
+	}
+}

@@ -131,7 +131,7 @@ func TestTimelineShows(t *testing.T) {
 func report() Report {
 	r := Report{Engine: "local", Started: time.Unix(0, 0), Cells: []Cell{
 		{Strategy: "redis", Fault: "pause", Promise: verdict.Oversold, Verdict: verdict.Drifted, Evidence: "1 update <lost>", Replay: "shop verify"},
-		{Strategy: "redis", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Holds, Replay: "shop verify"},
+		{Strategy: "redis", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Holds, Evidence: "1 of 1 | struck", Replay: "shop verify"},
 		{Strategy: "fenced", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Oversold, Evidence: "2 of 1", Replay: "shop verify"},
 		{Strategy: "fenced", Fault: "pause", Promise: verdict.Holds, Verdict: verdict.Inconclusive, Replay: "shop verify"},
 	}}
@@ -203,6 +203,9 @@ func TestReports(t *testing.T) {
 	if strings.Contains(table+"\n", " \n") {
 		t.Errorf("blanks at the end of a line: %q", table)
 	}
+	if text := write(func(b *strings.Builder) error { return r.Markdown(b) }); !strings.Contains(text, "| `redis` | rush | 1 of 1 \\| struck |\n") {
+		t.Errorf("the Markdown lacks what was seen where a lock holds: %s", text)
+	}
 	for name, text := range map[string]string{
 		"table":    write(func(b *strings.Builder) error { return r.Table(b, false) }),
 		"markdown": write(func(b *strings.Builder) error { return r.Markdown(b) }),
@@ -240,6 +243,7 @@ func TestMarkdownBound(t *testing.T) {
 			}
 		}, []string{"```mermaid", "diagram is left away", "### redis under pause"}},
 		{"long evidence", func(r *Report) { r.Cells[0].Evidence = strings.Repeat("x", maxMarkdown) }, []string{"rest is left away", "### fenced under rush"}},
+		{"long evidence of what holds", func(r *Report) { r.Cells[1].Evidence = strings.Repeat("x", maxMarkdown) }, []string{"rest is left away", "### redis under pause"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := report()

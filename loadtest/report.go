@@ -26,14 +26,19 @@ type Report struct {
 // trailing is what the table's writer pads the last column with.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// Table writes the report for a person, in colour or plain.
-func (r Report) Table(w io.Writer, colour bool) error {
-	t := table.NewWriter()
+// Draw is a table as the terminal shows it: one line, below the header.
+func Draw(t table.Writer) string {
 	style := table.StyleLight
 	style.Format.Header = text.FormatDefault
 	style.Options.SeparateColumns = false
 	style.Options.DrawBorder = false
 	t.SetStyle(style)
+	return trailing.ReplaceAllString(t.Render(), "")
+}
+
+// Table writes the report for a person, in colour or plain.
+func (r Report) Table(w io.Writer, colour bool) error {
+	t := table.NewWriter()
 	header := table.Row{"strategy"}
 	var columns []table.ColumnConfig
 	for i, name := range []string{
@@ -51,7 +56,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		})
 	}
 	if _, err := fmt.Fprintf(w, "%d on sale, %d buyers at once, %s\n\n%s\n\n",
-		r.Stock, r.Buyers, r.where(), trailing.ReplaceAllString(t.Render(), "")); err != nil {
+		r.Stock, r.Buyers, r.where(), Draw(t)); err != nil {
 		return err
 	}
 	for _, x := range r.Results {

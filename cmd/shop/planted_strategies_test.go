@@ -222,6 +222,11 @@ func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 			if !took {
 				return purchase.ErrSoldOut
 			}
+			p, err := product.ByName(tx, o.Product) // the row is locked until the commit
+			if err != nil {
+				return err
+			}
+			receipt.Left = p.Amount
 			err = purchase.Insert(ctx, tx, o.IdempotencyKey, time.Now(), &receipt)
 			if s.early { // the bug
 				told <- answer{receipt, err}

@@ -3,10 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -36,13 +35,6 @@ type verifyOptions struct {
 	reports    []reportFile
 	launch     fault.Launch      // the shops under test; tests have others
 	extra      []verify.Strategy // rows beside the catalogue's; of tests
-}
-
-// A reportFile is a report that is asked for by a path.
-type reportFile struct {
-	flag, what, path string
-	write            func(verify.Report, io.Writer) error
-	file             *os.File
 }
 
 func verifyCommand() *cobra.Command {
@@ -94,15 +86,6 @@ is missing or down; 3 when a cell has shown nothing.`,
 	return c
 }
 
-// htmlPage links from where it lies.
-func htmlPage(r verify.Report, w io.Writer) error {
-	folder := "."
-	if f, ok := w.(*os.File); ok && f != os.Stdout {
-		folder = filepath.Dir(f.Name())
-	}
-	return r.HTML(w, folder)
-}
-
 // ownShop is this very program as a shop with failpoints.
 func ownShop(times fault.Times) *exec.Cmd {
 	self, err := os.Executable()
@@ -126,10 +109,9 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.openReports(c.OutOrStdout()); err != nil { // before a quarter of an hour is spent
+	if err := o.checkReports(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, o.closeReports()) }()
 	progress := newProgress(c.ErrOrStderr())
 	var report verify.Report
 	switch {
@@ -141,6 +123,12 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		report, err = o.embedded(c, strategies, faults, progress)
 	}
 	progress.clear()
+	switch {
+	case c.Context().Err() != nil:
+		report.Unfinish("it was interrupted")
+	case err != nil:
+		report.Unfinish(oneLine(err))
+	}
 	if len(report.Cells) > 0 { // what there is, also after an error
 		err = errors.Join(err, o.print(c, report))
 	}
@@ -173,8 +161,10 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if o.repeat < 1 || o.repeat > 1000 {
 		return nil, nil, fmt.Errorf("--repeat is %d; 1 to 1000 are allowed", o.repeat)
 	}
-	if o.repeat > 1 && o.engine != engine.Local {
-		return nil, nil, errors.New("--repeat is for --engine local")
+	for _, flag := range []string{"repeat", "history", "lanes"} {
+		if c.Flags().Changed(flag) && o.engine != engine.Local {
+			return nil, nil, fmt.Errorf("--%s is for --engine local", flag)
+		}
 	}
 	known := slices.Clone(o.extra)
 	for _, e := range lockstrategy.All() {
@@ -232,14 +222,9 @@ func choose(flag string, asked, known []string) (chosen []string, _ error) {
 
 // local plays all cells on servers of this command's own.
 func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
-	kept := o.history
-	if kept == "" {
-		var err error
-		if kept, err = os.MkdirTemp("", "shop-verify-"); err != nil {
-			return verify.Report{}, err
-		}
-	} else if err := os.MkdirAll(kept, 0o755); err != nil { // before a server is started
-		return verify.Report{}, fmt.Errorf("--history: %w", err)
+	kept, made, err := o.folder() // before a server is started
+	if err != nil {
+		return verify.Report{}, err
 	}
 	report, err := verify.Run(c.Context(), verify.Config{
 		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat,
@@ -250,10 +235,28 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 	switch {
 	case len(report.Cells) > 0:
 		fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
-	case o.history == "":
+	case made: // what is in it is of cells that were begun
 		err = errors.Join(err, os.RemoveAll(kept))
 	}
 	return report, err
+}
+
+// folder is where the histories go. made tells whether it was not there before.
+func (o *verifyOptions) folder() (path string, made bool, err error) {
+	if o.history == "" {
+		path, err = os.MkdirTemp("", "shop-verify-")
+		return path, true, err
+	}
+	_, err = os.Stat(o.history)
+	made = errors.Is(err, fs.ErrNotExist)
+	if err := os.MkdirAll(o.history, 0o755); err != nil {
+		return "", false, fmt.Errorf("--history: %w", err)
+	}
+	f, err := os.CreateTemp(o.history, ".verify-")
+	if err != nil {
+		return "", false, fmt.Errorf("--history %s: no file can be made there: %w", o.history, errors.Unwrap(err))
+	}
+	return o.history, made, errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // embedded runs the explorer and the two rushes on the embedded engine, where
@@ -342,58 +345,6 @@ func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes
 		p.show("%d of %d strategies; last %s under %s: %s", len(report.Cells), len(strategies), s.Name, f, result.Verdict)
 	}
 	return nil
-}
-
-func (o *verifyOptions) openReports(terminal io.Writer) (err error) {
-	taken := map[string]string{}
-	for i := range o.reports {
-		r := &o.reports[i]
-		if other := taken[r.path]; other != "" && r.path != "" {
-			return errors.Join(fmt.Errorf("--%s and --%s are both %s: a report overwrites the other; give each a file", other, r.flag, r.path), o.closeReports())
-		}
-		taken[r.path] = r.flag
-		if r.path == "" || r.path == "-" {
-			continue
-		}
-		if r.file, err = os.Create(r.path); err != nil {
-			return errors.Join(fmt.Errorf("--%s: %w", r.flag, err), o.closeReports())
-		}
-	}
-	return nil
-}
-
-func (o *verifyOptions) closeReports() error {
-	var errs []error
-	for i := range o.reports {
-		if r := &o.reports[i]; r.file != nil {
-			errs = append(errs, r.file.Close())
-			r.file = nil
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// print writes the reports that are asked for, and the table unless one of them
-// goes to the terminal.
-func (o *verifyOptions) print(c *cobra.Command, report verify.Report) error {
-	table := true
-	for _, r := range o.reports {
-		var w io.Writer = r.file
-		switch r.path {
-		case "":
-			continue
-		case "-":
-			w, table = c.OutOrStdout(), false
-		}
-		if err := r.write(report, w); err != nil {
-			return fmt.Errorf("--%s: %w", r.flag, err)
-		}
-	}
-	if !table {
-		return nil
-	}
-	out := c.OutOrStdout()
-	return report.Table(out, isTerminal(out) && os.Getenv("NO_COLOR") == "")
 }
 
 // exitOf is the exit code: a contradiction first, then a cell that shows nothing.

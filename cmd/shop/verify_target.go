@@ -24,7 +24,7 @@ const targetTimeout = 35 * time.Second
 
 // checkTarget reads the flags of a run at a service that runs already.
 func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []lockstrategy.Fault, err error) {
-	for _, flag := range []string{"engine", "quick", "history", "lanes"} {
+	for _, flag := range []string{"engine", "quick", "history", "lanes", "repeat"} {
 		if c.Flags().Changed(flag) {
 			return nil, fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
 		}
@@ -37,6 +37,11 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []lockstrategy.Fau
 	}
 	if len(o.strategies) == 0 || slices.Contains(o.strategies, "") || slices.Contains(o.strategies, "all") && len(o.strategies) > 1 {
 		return nil, errors.New("--strategy has an empty name, or all and more; give a,b,... or all")
+	}
+	for i, name := range o.strategies {
+		if slices.Contains(o.strategies[:i], name) { // one row would hide the other
+			return nil, fmt.Errorf("--strategy has %s twice", name)
+		}
 	}
 	return chooseFaults(o.faults, lockstrategy.TargetFaults())
 }
@@ -65,6 +70,9 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []lockstrategy.Fault, 
 	target := &verify.Target{
 		Target:  loadtest.Target{BaseURL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Client: &http.Client{}},
 		Product: o.product, Timeout: targetTimeout,
+	}
+	if err := target.Check(c.Context()); err != nil {
+		return report, err
 	}
 	for _, name := range names {
 		for _, f := range faults {

@@ -99,13 +99,26 @@ func TestVerifyTargetBadInput(t *testing.T) {
 	closed.Close()
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path == "/product/buy" {
+			t.Errorf("%s %s: it is no shop", r.Method, r.URL)
+		}
+		_, _ = io.WriteString(w, "<!doctype html><title>Welcome</title>")
+	}))
+	defer page.Close()
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"--target", closed.URL, "--strategy", "mine"}, "nobody answers"},
 		{[]string{"--target", other.URL, "--strategy", "mine"}, "PUT /product/apple"},
+		{[]string{"--target", page.URL, "--strategy", "mine"}, "GET /audit"},
+		{[]string{"--target", silent.URL, "--strategy", "mine"}, "nobody answers"},
 		{[]string{"--target", other.URL}, "--strategy"},
+		{[]string{"--target", other.URL, "--strategy", "mine,yours,mine"}, "mine twice"},
+		{[]string{"--target", other.URL, "--repeat", "2"}, "--repeat"},
 		{[]string{"--target", "127.0.0.1:80"}, "http://host:port"},
 		{[]string{"--target", other.URL, "--fault", "pause"}, "pause"},
 		{[]string{"--target", other.URL, "--quick"}, "--quick"},

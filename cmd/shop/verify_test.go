@@ -88,11 +88,17 @@ func TestVerifyBadInput(t *testing.T) {
 		{[]string{"--lanes", "0"}, "--lanes"},
 		{[]string{"--engine", "local", "--repeat", "0"}, "--repeat"},
 		{[]string{"--repeat", "2"}, "--engine local"},
-		{[]string{"--quick", "--html", "/no/such/folder/x.html"}, "/no/such/folder"},
+		{[]string{"--engine", "local", "--strategy", "none,queue", "--fault", "redis-restart,latency"}, "redis-restart, latency"},
+		{[]string{"--quick", "--history", t.TempDir()}, "--history"},
+		{[]string{"--quick", "--lanes", "3"}, "--lanes"},
+		{[]string{"--quick", "--html", "/no/such/folder/x.html"}, "/no/such/folder/x.html"},
 		{[]string{"--quick", "--junit", t.TempDir()}, "is a directory"},
 		{[]string{"--quick", "--json", "-", "--markdown", "-"}, "--json and --markdown"},
+		{[]string{"--quick", "--json", "/tmp/x", "--markdown", "/tmp/../tmp/x"}, "--json and --markdown"},
 		{[]string{"--strategy", "none", "--fault", "explore", "--markdown", "/dev/full"}, "/dev/full"}, // when all is over
 		{[]string{"--engine", "local", "--history", "/dev/null/x", "--strategy", "queue"}, "/dev/null"},
+		{[]string{"--engine", "local", "--history", "/proc", "--strategy", "queue"}, "/proc"},
+		{[]string{"--engine", "local", "--history", "/tmp/x", "--json", "/tmp/./x"}, "--history and --json"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"verify"}, c.args...), &stdout, &stderr)

@@ -53,7 +53,7 @@ type Holding struct {
 	Token     string  `json:"token,omitempty"`
 	FromMS    float64 `json:"from_ms"`
 	ToMS      float64 `json:"to_ms"`
-	Ended     string  `json:"ended"` // released, lost, or killed
+	Ended     string  `json:"ended"` // released, return, killed, or never
 }
 
 // An Overlap is two holders at once.
@@ -136,7 +136,7 @@ func (c *Cell) look(events []history.Event) {
 			}
 		}
 	}
-	c.Timeline = holdings[:min(len(holdings), 12)]
+	c.Timeline = excerpt(holdings, c.TwoHolders)
 	if struck.IsZero() {
 		c.Evidence = c.evidence()
 		return
@@ -156,6 +156,21 @@ func (c *Cell) look(events []history.Event) {
 		}
 	}
 	c.Evidence = c.evidence()
+}
+
+// excerpt is what a picture has room for: the first holdings, or those up to the
+// second of two at once.
+func excerpt(holdings []Holding, two *Overlap) []Holding {
+	const room = 12
+	last := min(room, len(holdings))
+	if two != nil {
+		last = max(last, 1+slices.Index(holdings, two.Second))
+	}
+	shown := holdings[max(0, last-room):last]
+	if two != nil && !slices.Contains(shown, two.First) {
+		shown = append([]Holding{two.First}, shown[1:]...)
+	}
+	return shown
 }
 
 // evidence is the cell in a few sentences.
@@ -182,8 +197,9 @@ func (c *Cell) evidence() string {
 
 // timeline is who believed to hold when, and the times of the first event and of
 // the first strike.
-// Whoever neither released nor lost is taken to have held until it was killed,
-// which is the strike, or until its buy returned.
+// Whoever did not release held until its buy returned, or until its buyer's
+// connection broke where the shop never told of either: it was killed. A shop whose
+// buyer has hung up goes on, and tells later.
 func timeline(events []history.Event) (holdings []Holding, start, struck time.Time) {
 	if len(events) == 0 {
 		return nil, start, struck
@@ -207,11 +223,12 @@ func timeline(events []history.Event) (holdings []Holding, start, struck time.Ti
 			if !holds {
 				continue
 			}
-			delete(open, e.Purchaser)
 			holdings[i].ToMS, holdings[i].Ended = ms(e.At), string(e.Kind)
-			if e.Kind == history.Answered { // the process was gone before it could tell
+			if e.Kind == history.Answered {
 				holdings[i].Ended = "killed"
+				continue
 			}
+			delete(open, e.Purchaser)
 		}
 	}
 	return holdings, start, struck

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,11 +73,65 @@ func TestTwoHolders(t *testing.T) {
 	}
 }
 
+// TestTimeline: whose buyer hangs up holds on until the shop has released, and was
+// not killed; who was killed never tells.
+func TestTimeline(t *testing.T) {
+	at := func(ms int, who string, kind history.Kind) history.Event {
+		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}
+	}
+	for name, c := range map[string]struct {
+		events []history.Event
+		want   Holding
+	}{
+		"released":    {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Released), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "released"}},
+		"hung up":     {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Answered), at(9, "a", history.Released)}, Holding{"a", "", 0, 9, "released"}},
+		"was killed":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Answered), at(9, "b", history.Call)}, Holding{"a", "", 0, 3, "killed"}},
+		"no release":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Return), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "return"}},
+		"still there": {[]history.Event{at(0, "a", history.Acquired), at(9, "b", history.Call)}, Holding{"a", "", 0, 9, "never"}},
+	} {
+		if holdings, _, _ := timeline(c.events); len(holdings) != 1 || holdings[0] != c.want {
+			t.Errorf("%s: %+v, want %+v", name, holdings, c.want)
+		}
+	}
+}
+
+// TestTimelineShows: two holders are in the picture, however late they held.
+func TestTimelineShows(t *testing.T) {
+	var events []history.Event
+	add := func(ms int, who string, kind history.Kind) {
+		events = append(events, history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who})
+	}
+	add(0, "long", history.Acquired)
+	for i := range 40 {
+		if i == 30 {
+			add(10*i-1, "long", history.Released)
+		}
+		who := fmt.Sprintf("buyer-%02d", i)
+		if i < 29 {
+			continue
+		}
+		add(10*i, who, history.Acquired)
+		add(10*i+5, who, history.Released)
+	}
+	for i := range 40 {
+		who := fmt.Sprintf("later-%02d", i)
+		add(1000+10*i, who, history.Acquired)
+		add(1015+10*i-5*(i%2), who, history.Released)
+	}
+	for _, from := range []int{0, 1} { // the first pair is long and buyer-29; without long, two of the later ones
+		var cell Cell
+		cell.look(slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return from == 1 && e.Purchaser == "long" }))
+		if o := cell.TwoHolders; o == nil || len(cell.Timeline) > 12 || !slices.Contains(cell.Timeline, o.First) || !slices.Contains(cell.Timeline, o.Second) {
+			t.Errorf("%+v are not in %+v", o, cell.Timeline)
+		}
+	}
+}
+
 // report has a cell of each kind.
 func report() Report {
 	r := Report{Engine: "local", Started: time.Unix(0, 0), Cells: []Cell{
 		{Strategy: "redis", Fault: "pause", Promise: verdict.Oversold, Verdict: verdict.Drifted, Evidence: "1 update <lost>", Replay: "shop verify"},
-		{Strategy: "redis", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Holds, Replay: "shop verify"},
+		{Strategy: "redis", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Holds, Evidence: "1 of 1 | struck", Replay: "shop verify"},
 		{Strategy: "fenced", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Oversold, Evidence: "2 of 1", Replay: "shop verify"},
 		{Strategy: "fenced", Fault: "pause", Promise: verdict.Holds, Verdict: verdict.Inconclusive, Replay: "shop verify"},
 	}}
@@ -85,6 +140,36 @@ func report() Report {
 	}
 	r.Finish()
 	return r
+}
+
+// TestUnfinished: cells that are all as promised are no green report when others
+// were not played, in any form.
+func TestUnfinished(t *testing.T) {
+	r := report()
+	r.Cells = r.Cells[:2]
+	if r.Finish(); !r.OK {
+		t.Fatal("two cells as promised are not ok")
+	}
+	r.Unfinish("the <shop> was not ready")
+	for name, form := range map[string]func(*strings.Builder) error{
+		"JSON":     func(b *strings.Builder) error { return r.JSON(b) },
+		"JUnit":    func(b *strings.Builder) error { return r.JUnit(b) },
+		"table":    func(b *strings.Builder) error { return r.Table(b, false) },
+		"Markdown": func(b *strings.Builder) error { return r.Markdown(b) },
+		"HTML":     func(b *strings.Builder) error { return r.HTML(b, ".") },
+	} {
+		var b strings.Builder
+		if err := form(&b); err != nil || !strings.Contains(b.String(), "unfinished") || !strings.Contains(b.String(), "was not ready") {
+			t.Errorf("%s: %v, %s", name, err, b.String())
+		}
+		var suites junitSuites
+		if name == "JUnit" && (xml.Unmarshal([]byte(b.String()), &suites) != nil || suites.Errors != 1 || suites.Tests != 3) {
+			t.Errorf("%+v, want 3 tests, 1 error", suites)
+		}
+	}
+	if r.OK {
+		t.Error("an unfinished report is ok")
+	}
 }
 
 // TestReports: each form says the same: two as promised, one contradicts, one
@@ -113,6 +198,13 @@ func TestReports(t *testing.T) {
 	var back Report
 	if err := json.Unmarshal([]byte(write(func(b *strings.Builder) error { return r.JSON(b) })), &back); err != nil || len(back.Cells) != 4 {
 		t.Errorf("JSON: %v, %d cells", err, len(back.Cells))
+	}
+	table, _, _ := strings.Cut(write(func(b *strings.Builder) error { return r.Table(b, false) }), "\n\n")
+	if strings.Contains(table+"\n", " \n") {
+		t.Errorf("blanks at the end of a line: %q", table)
+	}
+	if text := write(func(b *strings.Builder) error { return r.Markdown(b) }); !strings.Contains(text, "| `redis` | rush | 1 of 1 \\| struck |\n") {
+		t.Errorf("the Markdown lacks what was seen where a lock holds: %s", text)
 	}
 	for name, text := range map[string]string{
 		"table":    write(func(b *strings.Builder) error { return r.Table(b, false) }),
@@ -151,6 +243,7 @@ func TestMarkdownBound(t *testing.T) {
 			}
 		}, []string{"```mermaid", "diagram is left away", "### redis under pause"}},
 		{"long evidence", func(r *Report) { r.Cells[0].Evidence = strings.Repeat("x", maxMarkdown) }, []string{"rest is left away", "### fenced under rush"}},
+		{"long evidence of what holds", func(r *Report) { r.Cells[1].Evidence = strings.Repeat("x", maxMarkdown) }, []string{"rest is left away", "### redis under pause"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := report()

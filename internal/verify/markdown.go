@@ -13,8 +13,8 @@ import (
 // (docs.github.com, Workflow commands, "Step isolation and limits").
 const maxMarkdown = 1 << 20
 
-// Markdown writes the matrix and the evidence of each cell that does not hold,
-// contradictions first. Diagrams go first and then whole cells where it would go
+// Markdown writes the matrix and the evidence of each cell: contradictions first,
+// then what breaks, and what holds in a line each. Diagrams go first and then whole cells where it would go
 // beyond maxMarkdown, and it says so.
 func (r Report) Markdown(w io.Writer) error {
 	var b strings.Builder
@@ -23,6 +23,9 @@ func (r Report) Markdown(w io.Writer) error {
 	fmt.Fprintf(&b, "%d cells on the %s engine, %s: **%d as promised, %d contradict, %d inconclusive**. Run on %s.\n\n",
 		len(r.Cells), r.Engine, (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
 		len(r.Cells)-len(broken)-len(void), len(broken), len(void), r.Started.UTC().Format("2006-01-02"))
+	if r.Unfinished != "" {
+		fmt.Fprintf(&b, "**The run is unfinished, and cells are missing: %s.**\n\n", escape(r.Unfinished))
+	}
 	strategies, faults := order(r.Cells)
 	b.WriteString("| strategy |")
 	for _, f := range faults {
@@ -58,7 +61,7 @@ func (r Report) Markdown(w io.Writer) error {
 	return err
 }
 
-// evidence writes each cell that does not hold or is not as promised.
+// evidence writes each cell, as far as there is room.
 func (r Report) evidence(b *strings.Builder) {
 	const (
 		noDiagram = "\nIts diagram is left away: a step's summary takes 1 MiB.\n"
@@ -87,6 +90,19 @@ func (r Report) evidence(b *strings.Builder) {
 			diagram = noDiagram
 		}
 		b.WriteString(diagram)
+	}
+	held := "\n## Holds, as promised or without a promise\n\n| strategy | under | what was seen |\n|---|---|---|\n"
+	for _, c := range r.Cells {
+		if !c.OK || c.Verdict != verdict.Holds {
+			continue
+		}
+		held += fmt.Sprintf("| `%s` | %s | %s |\n", c.Strategy, c.Fault, escape(c.Evidence))
+		if b.Len()+len(held) > room {
+			b.WriteString(noMore)
+			return
+		}
+		b.WriteString(held)
+		held = ""
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/loadtest"
 )
 
 // A Report is what `shop verify --json` writes.
@@ -21,9 +22,13 @@ type Report struct {
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`
-	LeftOut    []string  `json:"left_out,omitempty"` // what could not run here, and why
+	LeftOut    []string  `json:"left_out,omitempty"`   // what could not run here, and why
+	Unfinished string    `json:"unfinished,omitempty"` // why there are no more cells, "" when all were played
 	OK         bool      `json:"ok"`
 }
+
+// Unfinish notes that cells are missing: those that are there prove nothing of them.
+func (r *Report) Unfinish(why string) { r.Unfinished, r.OK = why, false }
 
 // Finish sets what follows from the cells.
 func (r *Report) Finish() {
@@ -87,11 +92,6 @@ func (c Cell) word() string {
 // promised.
 func (r Report) Table(w io.Writer, colour bool) error {
 	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.SeparateColumns = false
-	style.Options.DrawBorder = false
-	t.SetStyle(style)
 	strategies, faults := order(r.Cells)
 	header := table.Row{"strategy"}
 	for _, f := range faults {
@@ -111,7 +111,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	}
 	broken, void := r.Broken()
 	if _, err := fmt.Fprintf(w, "%s\n\n%d cells in %s: %d as promised, %d contradict, %d inconclusive\n",
-		t.Render(), len(r.Cells), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
+		loadtest.Draw(t), len(r.Cells), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
 		len(r.Cells)-len(broken)-len(void), len(broken), len(void)); err != nil {
 		return err
 	}
@@ -129,6 +129,10 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		if _, err := fmt.Fprintln(w, "left out: "+left); err != nil {
 			return err
 		}
+	}
+	if r.Unfinished != "" {
+		_, err := fmt.Fprintln(w, "unfinished: "+r.Unfinished)
+		return err
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package verify
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"net"
@@ -43,6 +45,17 @@ const (
 // finishPatience is how long a service may take, once it has served a whole crowd
 // after them, to finish what buyers who hung up have left behind.
 const finishPatience = 10 * time.Second
+
+// Check asks for the books, which changes nothing. An error when what comes is no
+// JSON: a page for people is no shop, and gets no crowd. A shop may not know the
+// product yet.
+func (t *Target) Check(ctx context.Context) error {
+	_, err := t.Audit(ctx, t.Product)
+	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("--target is no shop: %w", err)
+	}
+	return ctx.Err()
+}
 
 // Play plays one cell. An error is one of the harness, or of a service that does
 // not speak the routes.

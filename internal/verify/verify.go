@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +87,9 @@ func (c Config) jobs() (all []job) {
 func Run(ctx context.Context, c Config) (Report, error) {
 	report := Report{Engine: "local", Started: time.Now()}
 	jobs := repeated(c.jobs(), c.Repeat)
+	if len(jobs) == 0 { // a gate that has looked at nothing must not be green
+		return report, fmt.Errorf("none of these strategies uses anything that %s strikes", list(c.Faults))
+	}
 	cells := make([]*Cell, len(jobs))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -135,6 +139,14 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
+func list(faults []lockstrategy.Fault) string {
+	var names []string
+	for _, f := range faults {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}
+
 // lane starts servers and two shops, and lets work play cells on them.
 func (c Config) lane(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
 	var needs []lockstrategy.Need
@@ -181,7 +193,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		}
 	}
 	if missing := l.missing(j.strategy); missing != "" {
-		cell.Verdict, cell.Reason = verdict.Inconclusive, missing
+		cell.Verdict, cell.Reason, cell.Evidence = verdict.Inconclusive, missing, missing
 		return cell, nil
 	}
 	if l.History != "" {

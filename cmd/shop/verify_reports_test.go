@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/oversell/oversell/internal/verify"
+)
+
+// TestReportSurvives: a run that has no cell to show, whatever the reason, leaves
+// a report of an earlier run as it was, and nothing beside it.
+func TestReportSurvives(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	interrupted, stop := context.WithCancel(t.Context())
+	stop()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		args []string
+		code int
+	}{
+		"bad history":   {t.Context(), []string{"--engine", "local", "--strategy", "queue", "--history", "/dev/null/x"}, exitHarness},
+		"nobody there":  {t.Context(), []string{"--target", closed.URL, "--strategy", "mine"}, exitHarness},
+		"other report":  {t.Context(), []string{"--quick", "--html", "/no/such/folder/x.html"}, exitHarness},
+		"nothing to do": {t.Context(), []string{"--engine", "local", "--strategy", "none", "--fault", "redis-restart"}, exitHarness},
+		"interrupted":   {interrupted, []string{"--quick"}, exitInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, fresh := filepath.Join(t.TempDir(), "matrix.md"), filepath.Join(t.TempDir(), "matrix.json")
+			if err := os.WriteFile(old, []byte("of last week"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var stdout, stderr bytes.Buffer
+			if code := run(c.ctx, append([]string{"verify", "--markdown", old, "--json", fresh}, c.args...), &stdout, &stderr); code != c.code {
+				t.Errorf("exit %d, want %d: %s", code, c.code, stderr.String())
+			}
+			if said := strings.TrimSpace(stderr.String()); said == "" || strings.Contains(said, "\n") {
+				t.Errorf("%q, want one line", said)
+			}
+			if text, err := os.ReadFile(old); err != nil || string(text) != "of last week" {
+				t.Errorf("%v, the report is %q", err, text)
+			}
+			for _, folder := range []string{filepath.Dir(old), filepath.Dir(fresh)} {
+				if files, err := filepath.Glob(filepath.Join(folder, "*")); err != nil || len(files) > 1 || len(files) == 1 && files[0] != old {
+					t.Errorf("left behind: %v %v", files, err)
+				}
+			}
+		})
+	}
+}
+
+// TestReportReplaces: a report takes the place of an older one whole, with its
+// mode and behind its link; what is no file is written to as it is.
+func TestReportReplaces(t *testing.T) {
+	folder := t.TempDir()
+	file, link, pipe := filepath.Join(folder, "old.json"), filepath.Join(folder, "link.json"), filepath.Join(folder, "pipe")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("old "), 1<<20), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan []byte)
+	go func() {
+		text, _ := os.ReadFile(pipe)
+		read <- text
+	}()
+	var stdout, stderr bytes.Buffer
+	args := []string{"verify", "--strategy", "conditional", "--fault", "rush", "--json", link, "--markdown", pipe, "--html", "/dev/null"}
+	if code := run(t.Context(), args, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	if text := <-read; !bytes.Contains(text, []byte("conditional")) {
+		t.Errorf("the pipe got %q", text)
+	}
+	var report verify.Report
+	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &report) != nil || len(report.Cells) != 1 {
+		t.Errorf("%v, %d bytes, %d cells", err, len(text), len(report.Cells))
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("%v %v, want mode 0640", info.Mode(), err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != file {
+		t.Errorf("the link leads to %q: %v", to, err)
+	}
+	if files, err := filepath.Glob(filepath.Join(folder, "*")); err != nil || len(files) != 3 {
+		t.Errorf("left behind: %v %v", files, err)
+	}
+}
+
+// TestReportThatFails: what the other reports and the table have to show is not
+// lost with it.
+func TestReportThatFails(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	file := filepath.Join(t.TempDir(), "report.md")
+	args := []string{"verify", "--strategy", "conditional", "--fault", "rush", "--json", "/dev/full", "--markdown", file}
+	if code := run(t.Context(), args, &stdout, &stderr); code != exitHarness || !strings.Contains(stderr.String(), "/dev/full") {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+	if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte("conditional")) || !strings.Contains(stdout.String(), "conditional") {
+		t.Errorf("%v, %q, %q", err, text, stdout.String())
+	}
+}
+
+// TestReportUnfinished: what was played before Ctrl-C is shown, and is no green
+// report.
+func TestReportUnfinished(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	shop := &service{}
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("lock") == "second" {
+			interrupt()
+		}
+		shop.ServeHTTP(w, r)
+	}))
+	defer target.Close()
+	var stdout, stderr bytes.Buffer
+	args := []string{"verify", "--target", target.URL, "--strategy", "first,second", "--fault", "rush", "--json", "-"}
+	if code := run(ctx, args, &stdout, &stderr); code != exitInterrupted || strings.TrimSpace(stderr.String()) != "shop: interrupted" {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+	var report verify.Report
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || len(report.Cells) != 1 || !report.Cells[0].OK {
+		t.Fatalf("%v, %s", err, stdout.String())
+	}
+	if report.OK || report.Unfinished == "" {
+		t.Errorf("ok %t, unfinished %q", report.OK, report.Unfinished)
+	}
+}

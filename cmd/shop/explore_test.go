@@ -42,12 +42,17 @@ func TestExploreExitCodes(t *testing.T) {
 		{"none --replay v1:none:b2:s1:1*2.2+1.1*2.2*4", 1, "buyer 1: sold, buyer 2: sold"},
 		{"setnx --buyers 3 --bound 1", 0, "(bound 1)"},
 		{"redis-lua --budget 50ms", 3, "not all was explored"},
+		{"redis-lua --budget 50ms --reduce", 3, "not complete"},
+		{"redis-lua --budget 50ms --bound 3", 3, "not complete"},
+		{"redisson --budget 50ms --overlap", 3, "not complete"},
+		{"serializable --budget 50ms --buyers 8 --first", 3, "not complete"},
 		{"setnx --events crash", 1, "stalled"},
 		{"none --replay v1:none:b2:s1:1*2.2*5.1*3", 1, "oversold: 2 units sold of 1 stocked"},
 		{"none --replay v1:none:b2:s1:1*5.2", 0, "buyer 1: sold, buyer 2: sold_out"},
 		{"", 2, "give one strategy"},
 		{"nope", 2, `strategy "nope" is not known`},
 		{"none --events flood", 2, `event "flood" is not known`},
+		{"none --events crash,", 2, `event "" is not known`},
 		{"none --buyers 1", 2, "--buyers is 1"},
 		{"none --buyers 9", 2, "--buyers is 9"},
 		{"none --stock 0", 2, "--stock is 0"},
@@ -61,6 +66,14 @@ func TestExploreExitCodes(t *testing.T) {
 		{"none --replay v1:redis:b2:s1:1.2", 2, "of the strategy redis"},
 		{"none --replay v7:none:b2:s1:1.2", 2, "version v7"},
 		{"none --replay rubbish", 2, "no replay line"},
+		{"none --replay v1:none:b9:s1:1", 2, "--buyers is 9"},
+		{"none --replay v1:none:b2:s0:1", 2, "--stock is 0"},
+		{"none --replay v1:none:b2:s1:1*5", 2, "ends before the buyers do"},
+		{"none --replay v1:none:b2:s1:1*1000", 2, "is no step"},
+		{"none --replay v1:none:b2:s1:", 2, "is no step"},
+		{"setnx --replay v1:setnx:b2:s1:1.crash2", 2, "step 2 of the schedule is crash2"},
+		{"etcd", 2, "not for etcd"},
+		{"redis --db sqlite:///absent/shop.db", 2, "no folder /absent"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, stdout, stderr := exploreCLI(t.Context(), strings.Fields(c.args)...)
@@ -109,7 +122,7 @@ func TestExploreJSON(t *testing.T) {
 var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/witnesses")
 
 // TestWitnesses: docs/witnesses shows each exhibit's shortest violation, as the
-// code runs it today. The lines are those that a search found; see each file.
+// code runs it today, and the search that the file names finds it.
 //
 //	go test ./cmd/shop -run TestWitnesses -update-witnesses
 func TestWitnesses(t *testing.T) {
@@ -117,20 +130,20 @@ func TestWitnesses(t *testing.T) {
 	for _, w := range []struct{ file, found, line string }{
 		{"none", "none", "v1:none:b2:s1:1*2.2*5.1*3"},
 		{"transaction", "transaction --engine local", "v1:transaction:b2:s1:1*2.2*5.1*3"}, // SQLite refuses a stale snapshot
-		{"early-unlock", "early-unlock --instances shared", "v1:early-unlock:b2:s1:shared:1*5.2*3.1.2*3"},
+		{"early-unlock", "early-unlock --instances shared", "v1:early-unlock:b2:s1:shared:1*5.2*2.1.2*4"},
 		{"mutex", "mutex", "v1:mutex:b2:s1:1*2.2*5.1*3"},
 		{"setnx", "setnx --events crash", "v1:setnx:b2:s1:1.2.crash1"},
 		{"setnx-expire", "setnx-expire --events crash", "v1:setnx-expire:b2:s1:1.2.crash1"},
 		{"getset", "getset --events expire --bound 1", "v1:getset:b2:s1:1*3.2.expire.2*8.1*4"},
 		{"setnx-ttl", "setnx-ttl --events expire --bound 1", "v1:setnx-ttl:b2:s1:1*3.expire.2*7.1*4"},
-		{"token-get-del", "token-get-del --events expire", "v1:token-get-del:b2:s1:1*3.expire.2*8.1*4"},
-		{"token-get-del-foreign", "token-get-del --events expire", "v1:token-get-del:b2:s1:1*7.expire.2*2.1.2"},
+		{"token-get-del", "token-get-del --events expire --bound 1", "v1:token-get-del:b2:s1:1*3.expire.2*8.1*4"},
+		{"token-get-del-foreign", "token-get-del --events expire --bound 2", "v1:token-get-del:b2:s1:1*7.expire.2.1.2*2"},
 		{"redis", "redis --events expire --bound 1", "v1:redis:b2:s1:1*3.expire.2*7.1*4"},
 		{"watchdog", "watchdog --events expire --bound 1", "v1:watchdog:b2:s1:1*3.expire.2*7.1*4"},
 		{"redisson", "redisson --events expire --bound 1", "v1:redisson:b2:s1:1*3.expire.2*7.1*4"},
 		{"multilock", "multilock --events expire --bound 1", "v1:multilock:b2:s1:1a.1b.1c.1*2.expire.2a.2b.2c.2*5.2c.2b.2a.1*3.1c.1b.1a"},
 		{"redlock", "redlock --events forget --first", "v1:redlock:b2:s1:1a.2a.2b.forget-b.2c.2*4.1b.1c.1*3.2.2a.2b.2c.1*3.1a.1b.1c"},
-		{"redis-decr", "redis-decr --events crash", "v1:redis-decr:b2:s1:1*4.2*3.crash1"},
+		{"redis-decr", "redis-decr --events crash --bound 1", "v1:redis-decr:b2:s1:1*4.2*3.crash1"},
 		{"redis-decr-forget", "redis-decr --events forget --bound 1", "v1:redis-decr:b2:s1:1*3.forget.1*2.2*3"},
 	} {
 		t.Run(w.file, func(t *testing.T) {
@@ -139,6 +152,11 @@ func TestWitnesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			shown[s.Strategy] = true
+			if !strings.Contains(w.found, "--first") { // which ends at one that need not be the shortest
+				if _, found, stderr := exploreCLI(t.Context(), append(strings.Fields(w.found), "--budget", "10m")...); !strings.Contains(found, "--replay "+w.line+"\n") {
+					t.Errorf("shop explore %s finds another:\n%s%s", w.found, found, stderr)
+				}
+			}
 			replay := []string{s.Strategy, "--replay", w.line}
 			if strings.Contains(w.found, "--engine local") {
 				replay = []string{s.Strategy, "--engine", "local", "--replay", w.line}

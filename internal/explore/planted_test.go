@@ -58,7 +58,7 @@ func TestPlanted(t *testing.T) {
 					entry := lockstrategy.Entry{Name: "planted", Needs: c.needs, New: func(d lockstrategy.Deps) purchase.Strategy {
 						return c.build(d, mistake)
 					}}
-					check(t, e, entry, expectation{"planted", c.events, want, bound(2)})
+					check(t, e, entry, expectation{"planted", c.events, want, bound(2), ""})
 				})
 			}
 		}

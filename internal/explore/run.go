@@ -474,14 +474,10 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	}
 	for _, b := range r.buyers {
 		for _, o := range b.gate {
-			if b.crashed {
-				o.order <- die
-			} else {
-				o.order <- proceed
-			}
+			r.letGo(o)
 		}
 		b.gate = nil
-		if len(b.flying) > 0 {
+		if len(b.flying) > 0 && r.x.mysql { // SQLite keeps nobody waiting, and a connection that is in use must not be closed
 			if err := r.x.kill(ctx, r.x.connector(b.id), b.id); err != nil {
 				return err
 			}
@@ -491,10 +487,18 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	left := r.x.concurrent || len(r.timers) > 0 || heard // goroutines that outlive Buy
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		return fmt.Errorf("%w: a buyer does not come back", ErrHarness)
+	for late := time.After(patience); ; {
+		select {
+		case <-ended:
+		case e := <-r.events: // of a run that was interrupted: somebody was on the way to its gate
+			if e.kind == arrived || e.kind == refused {
+				r.letGo(e.op)
+			}
+			continue
+		case <-late:
+			return fmt.Errorf("%w: a buyer does not come back", ErrHarness)
+		}
+		break
 	}
 	for i, b := range r.buyers {
 		if c, ok := b.strategy.(io.Closer); ok && (i == 0 || !r.x.config.Shared) {
@@ -513,6 +517,15 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	}
 	r.x.gates.current.Store(nil)
 	return nil
+}
+
+// letGo sends an op on, when the schedule is over.
+func (r *run) letGo(o *op) {
+	if r.dead(o.buyer) {
+		o.order <- die
+	} else {
+		o.order <- proceed
+	}
 }
 
 // awaitEnd returns when no goroutine of a strategy is left: a command of one

@@ -19,6 +19,10 @@ type database interface {
 	// themselves, and names it; 0 where waiting, end and interrupt need no name.
 	connected(ctx context.Context, conn driver.Conn) (id int64, err error)
 
+	// blocks: a statement may wait inside. Where none does, a connection must not
+	// be ended while one runs.
+	blocks() bool
+
 	// waiting are the connections whose statement waits for a lock. flying are
 	// the statements on their way.
 	waiting(ctx context.Context, flying []*op) (map[int64]bool, error)

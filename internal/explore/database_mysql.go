@@ -44,6 +44,8 @@ func (d mysqlDatabase) connected(ctx context.Context, conn driver.Conn) (int64, 
 	return id.Int64, err
 }
 
+func (d mysqlDatabase) blocks() bool { return true }
+
 // waiting takes two looks, which are exact together. The counter is cheap and
 // tells when to look; but a statement that was granted its lock is still counted
 // until its thread has woken, so a transaction's own state is asked, which is

@@ -18,6 +18,7 @@ func (sqliteDatabase) prepare(context.Context, bool) error                   { r
 func (sqliteDatabase) connected(context.Context, driver.Conn) (int64, error) { return 0, nil }
 func (sqliteDatabase) end(_ context.Context, c *sqlConn) error               { return c.Close() }
 func (sqliteDatabase) interrupt(context.Context, *sqlConn) error             { return nil }
+func (sqliteDatabase) blocks() bool                                          { return false }
 
 func (sqliteDatabase) waiting(context.Context, []*op) (map[int64]bool, error) {
 	return nil, nil

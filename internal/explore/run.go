@@ -477,7 +477,7 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 			r.letGo(o)
 		}
 		b.gate = nil
-		if len(b.flying) > 0 && r.x.mysql { // SQLite keeps nobody waiting, and a connection that is in use must not be closed
+		if len(b.flying) > 0 && r.x.database.blocks() {
 			if err := r.x.kill(ctx, r.x.connector(b.id), b.id); err != nil {
 				return err
 			}

@@ -120,7 +120,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	if o.replay != "" {
+	if c.Flags().Changed("replay") {
 		return o.runAgain(ctx, c.OutOrStdout(), x)
 	}
 	result, err := x.Search(ctx)
@@ -147,7 +147,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err error) {
 	name := lockstrategy.Resolve(o.strategy)
 	entry, ok := lockstrategy.ByName(name)
-	if !ok {
+	if !ok || o.strategy == "" { // "" is none in a URL, and here a slip
 		return config, fmt.Errorf("strategy %q is not known; there are %s", o.strategy, strings.Join(lockstrategy.Names(), ", "))
 	}
 	events, err := explore.ParseEvents(o.events)
@@ -158,10 +158,6 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		o.format = "json"
 	}
 	switch {
-	case o.buyers < explore.MinBuyers || o.buyers > explore.MaxBuyers:
-		return config, fmt.Errorf("--buyers is %d; %d to %d are allowed", o.buyers, explore.MinBuyers, explore.MaxBuyers)
-	case o.stock < 1 || o.stock > int64(explore.MaxBuyers):
-		return config, fmt.Errorf("--stock is %d; 1 to %d are allowed", o.stock, explore.MaxBuyers)
 	case !slices.Contains([]string{"text", "mermaid", "json", "html"}, o.format):
 		return config, fmt.Errorf("--format is %q; there are text, mermaid, json and html", o.format)
 	case o.instances != "own" && o.instances != "shared":
@@ -185,23 +181,23 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
 	config.Alike = !o.overlap && (o.first || o.buyers > 2 && (o.bound >= 0 || o.reduce))
-	if o.replay == "" {
-		return config, nil
+	if !c.Flags().Changed("replay") {
+		return config, config.Check()
 	}
 	s, err := explore.ParseSchedule(o.replay)
 	if err != nil {
 		return config, fmt.Errorf("--replay: %w", err)
 	}
 	if s.Strategy != name {
-		return config, fmt.Errorf("--replay is of the strategy %s, not of %s", s.Strategy, name)
+		return config, fmt.Errorf("--replay is of the strategy %q, not of %s", s.Strategy, name)
 	}
 	// The line says the rest.
 	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events()
 	config.MaxEvents = 0
 	if s.Shared {
-		config.Events = []explore.Event{explore.Expire, explore.Forget, explore.Renew}
+		config.Events = slices.DeleteFunc(config.Events, func(e explore.Event) bool { return e == explore.Crash })
 	}
-	return config, nil
+	return config, config.Check()
 }
 
 // runAgain prints one schedule.

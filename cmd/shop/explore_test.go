@@ -142,7 +142,7 @@ func TestWitnesses(t *testing.T) {
 		{"watchdog", "watchdog --events expire --bound 1", "v1:watchdog:b2:s1:1*3.expire.2*7.1*4"},
 		{"redisson", "redisson --events expire --bound 1", "v1:redisson:b2:s1:1*3.expire.2*7.1*4"},
 		{"multilock", "multilock --events expire --bound 1", "v1:multilock:b2:s1:1a.1b.1c.1*2.expire.2a.2b.2c.2*5.2c.2b.2a.1*3.1c.1b.1a"},
-		{"redlock", "redlock --events forget --first", "v1:redlock:b2:s1:1a.2a.2b.forget-b.2c.2*4.1b.1c.1*3.2.2a.2b.2c.1*3.1a.1b.1c"},
+		{"redlock", "redlock --events forget --first", "v1:redlock:b2:s1:1a.2a.2b.forget-b.2c.2.1b.1c.1*5.1a.1b.1c.2*4.2a.2b.2c"},
 		{"redis-decr", "redis-decr --events crash --bound 1", "v1:redis-decr:b2:s1:1*4.2*3.crash1"},
 		{"redis-decr-forget", "redis-decr --events forget --bound 1", "v1:redis-decr:b2:s1:1*3.forget.1*2.2*3"},
 	} {

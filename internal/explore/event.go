@@ -30,17 +30,16 @@ func Events() []Event { return []Event{Expire, Crash, Forget, Renew, Timeout} }
 func ParseEvents(names []string) ([]Event, error) {
 	var events []Event
 	for _, name := range names {
-		if name == "all" {
-			return Events(), nil
-		}
-		if !slices.Contains(Events(), Event(name)) {
+		switch {
+		case name == "all":
+			events = append(events, Events()...)
+		case slices.Contains(Events(), Event(name)):
+			events = append(events, Event(name))
+		default:
 			return nil, fmt.Errorf("event %q is not known; there are expire, crash, forget, renew, timeout and all", name)
 		}
-		if !slices.Contains(events, Event(name)) {
-			events = append(events, Event(name))
-		}
 	}
-	return events, nil
+	return slices.DeleteFunc(Events(), func(e Event) bool { return !slices.Contains(events, e) }), nil
 }
 
 // An action is what the scheduler can do next.

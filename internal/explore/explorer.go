@@ -156,8 +156,9 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	return x, nil
 }
 
-// check says what is wrong with the configuration, in one line.
-func (c Config) check() error {
+// Check says what is wrong with the configuration, in one line, before there is
+// an engine.
+func (c Config) Check() error {
 	switch {
 	case c.Buyers < MinBuyers || c.Buyers > MaxBuyers:
 		return fmt.Errorf("--buyers is %d; %d to %d are allowed", c.Buyers, MinBuyers, MaxBuyers)
@@ -170,12 +171,20 @@ func (c Config) check() error {
 	case c.Shared && slices.Contains(c.Events, Crash):
 		return errors.New("--instances shared has no crash: the one process would take all buyers with it")
 	}
-	deps := lockstrategy.Deps{DB: c.Engine.DB, Redis: c.Engine.Redis, Redlock: c.Engine.Redlock, Zookeeper: c.Engine.Zookeeper, Etcd: c.Engine.Etcd, Absent: c.Engine.Absent}
 	for _, need := range c.Strategy.Needs {
 		if need == lockstrategy.NeedsZookeeper || need == lockstrategy.NeedsEtcd {
 			return fmt.Errorf("strategy %s: the explorer has gates for SQL and Redis, not for %s", c.Strategy.Name, need)
 		}
 	}
+	return nil
+}
+
+// check is Check, and whether the engine has what the strategy needs.
+func (c Config) check() error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	deps := lockstrategy.Deps{DB: c.Engine.DB, Redis: c.Engine.Redis, Redlock: c.Engine.Redlock, Zookeeper: c.Engine.Zookeeper, Etcd: c.Engine.Etcd, Absent: c.Engine.Absent}
 	if why := c.Strategy.Missing(deps); why != "" {
 		return fmt.Errorf("strategy %s: %s", c.Strategy.Name, why)
 	}

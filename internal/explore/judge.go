@@ -42,7 +42,13 @@ func (x *Explorer) judge(ctx context.Context, r *run, deadEnd bool) (verdict.Ver
 	v, why := audit.Judge(e)
 	switch {
 	case deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):
-		return verdict.Stalled, fmt.Sprintf("%d buyers wait for what nobody will do, and no lease is left that could run out", e.Busy), nil
+		who := "1 buyer waits"
+		if e.Busy > 1 {
+			who = fmt.Sprintf("%d buyers wait", e.Busy)
+		}
+		return verdict.Stalled, who + " for what nobody will do, and no lease is left that could run out", nil
+	case v == verdict.Duplicated:
+		return v, fmt.Sprintf("%d records are of a purchase that has one already", b.Duplicates), nil
 	case v == verdict.Leaked && b.Drift == 0 && e.Untold == 0:
 		return x.probe(ctx, v, why)
 	case v == verdict.Inconclusive || v == verdict.Stalled:

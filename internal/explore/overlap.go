@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -21,9 +22,9 @@ const together Event = "together"
 // takes the same course again.
 const courses = 10
 
-// errMisfit: the schedule is not one of this strategy, or the server took
-// another course.
-var errMisfit = fmt.Errorf("%w: the schedule does not fit", ErrHarness)
+// errMisfit: the schedule is not one of this strategy or database, or the server
+// took another course.
+var errMisfit = errors.New("the schedule does not fit")
 
 // pairs are the choices of two commands at once, in both orders.
 func (s *search) pairs(choices []*choice) (pairs []*choice) {

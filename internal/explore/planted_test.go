@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,9 @@ func TestPlanted(t *testing.T) {
 			{"a lock-wait time-out taken for success", nil, []explore.Event{timeout}, verdict.Oversold, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return unheeded{d, mistake}
 			}},
+			{"a retry of what is done already", nil, []explore.Event{timeout}, verdict.Duplicated, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+				return repeated{d, mistake}
+			}},
 		} {
 			for mistake, want := range map[bool]verdict.Verdict{true: c.want, false: verdict.Holds} {
 				name := c.name
@@ -58,7 +62,7 @@ func TestPlanted(t *testing.T) {
 					entry := lockstrategy.Entry{Name: "planted", Needs: c.needs, New: func(d lockstrategy.Deps) purchase.Strategy {
 						return c.build(d, mistake)
 					}}
-					check(t, e, entry, expectation{"planted", c.events, want, bound(2), ""})
+					check(t, e, entry, expectation{"planted", c.events, want, two(c.want), ""})
 				})
 			}
 		}
@@ -276,5 +280,51 @@ func (s unheeded) Buy(ctx context.Context, o purchase.Order) (receipt purchase.R
 		}
 		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
 	})
+	return receipt, err
+}
+
+// two preemptions; and where one purchase too many is looked for, a unit for each
+// buyer, so that nobody is refused.
+func two(want verdict.Verdict) func(c *explore.Config) {
+	return func(c *explore.Config) {
+		if c.Bound = 2; want == verdict.Duplicated {
+			c.Stock = 2
+		}
+	}
+}
+
+// repeated tries again after a time-out: the whole purchase, in one transaction,
+// or in two, of which the first has been committed.
+type repeated struct {
+	deps  lockstrategy.Deps
+	split bool
+}
+
+func (s repeated) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	record := func(tx *gorm.DB) error {
+		receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+	}
+	take := func(tx *gorm.DB) error {
+		return purchase.DatabaseError(ctx, "take one", tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error)
+	}
+	for ctx.Err() == nil {
+		if s.split {
+			if err = purchase.InTx(ctx, s.deps.DB, record); err == nil {
+				err = purchase.InTx(ctx, s.deps.DB, take)
+			}
+		} else {
+			err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+				if err := record(tx); err != nil {
+					return err
+				}
+				return take(tx)
+			})
+		}
+		if !errors.Is(err, purchase.ErrBusy) {
+			break
+		}
+		s.deps.Pause(ctx, 0)
+	}
 	return receipt, err
 }

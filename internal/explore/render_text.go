@@ -58,7 +58,7 @@ func (s Step) line() string {
 
 // brief is the command, and where there are several servers of a kind which one.
 func (s Step) brief() string {
-	if s.Server == "sql" || s.Server == "redis" || s.Server == "" {
+	if s.Server == "sql" || s.Server == "redis" || s.Server == "" || strings.HasPrefix(s.Command, "(") && s.Result == "" {
 		return brief(s.Command)
 	}
 	return s.Server + ": " + brief(s.Command)

@@ -50,6 +50,7 @@ type run struct {
 	mu      sync.Mutex
 	crashed map[int]bool
 	timers  []*timer
+	locks   []lockEvent // since the step before
 
 	concurrent bool  // a buyer may have several commands on the way now
 	phase      phase // of the time that passes, see passTime
@@ -157,6 +158,32 @@ func (r *run) pause(id int) {
 	}
 }
 
+// A lockEvent is a lock that a buyer has taken or freed.
+type lockEvent struct {
+	buyer int
+	kind  lockstrategy.EventKind
+}
+
+// observe is lockstrategy.Deps.Observe.
+func (r *run) observe(id int, kind lockstrategy.EventKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, shown := lockWords[kind]; shown && !r.crashed[id] {
+		r.locks = append(r.locks, lockEvent{id, kind})
+	}
+}
+
+// lockEvents are those since it was called last, the buyers in order: which of
+// them was first is not the schedule's.
+func (r *run) lockEvents() []lockEvent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := r.locks
+	r.locks = nil
+	slices.SortStableFunc(events, func(a, b lockEvent) int { return a.buyer - b.buyer })
+	return events
+}
+
 // apply notes one event.
 func (r *run) apply(e event) error {
 	b, err := r.buyer(e.buyer)
@@ -172,7 +199,7 @@ func (r *run) apply(e event) error {
 		}
 	case refused:
 		e.op.blocked = true
-		b.flying = without(b.flying, e.op)
+		b.flying = withoutOp(b.flying, e.op)
 		b.gate = append(b.gate, e.op)
 	case finished:
 		if e.op.server != "sql" && r.x.gates.pubsub.count() != r.told { // who waits for the message is on its way
@@ -180,7 +207,7 @@ func (r *run) apply(e event) error {
 				other.inside = false
 			}
 		}
-		b.flying = without(b.flying, e.op)
+		b.flying = withoutOp(b.flying, e.op)
 		if !e.op.aside && (e.op.changed || e.op.ends) { // so it was worth while
 			r.phase = renewals
 		}
@@ -229,7 +256,7 @@ func (r *run) freed(b *buyer) {
 	}
 }
 
-func without(ops []*op, o *op) []*op {
+func withoutOp(ops []*op, o *op) []*op {
 	return slices.DeleteFunc(slices.Clone(ops), func(other *op) bool { return other == o })
 }
 
@@ -436,7 +463,7 @@ func (r *run) release(o *op, how order) error {
 	}
 	r.unblocks = r.unblocks || o.server == "sql" && o.effect == writes
 	b.steps++
-	b.gate = without(b.gate, o)
+	b.gate = withoutOp(b.gate, o)
 	b.flying = append(b.flying, o)
 	o.blocked, o.seenEnds = false, b.ends
 	o.order <- how
@@ -555,6 +582,13 @@ func (x *Explorer) deps(id int) lockstrategy.Deps {
 		},
 	}
 	d.Renewal = x.renewal(id)
+	if len(x.config.Strategy.Needs) == 0 { // else its commands show it
+		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
+			if r := x.gates.current.Load(); r != nil {
+				r.observe(buyerOf(ctx, id), e.Kind)
+			}
+		}
+	}
 	if seat.redis != nil {
 		d.Redis = seat.redis
 	}

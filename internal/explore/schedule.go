@@ -62,6 +62,9 @@ func (s Schedule) String() string {
 
 var token = regexp.MustCompile(`^([1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?|expire|crash[1-9]|forget(-[a-z])?|renew[1-9]|timeout[1-9])(\*([1-9][0-9]{0,2}))?$`)
 
+// crowd is how many buyers there are, and what is on sale.
+var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
+
 // ParseSchedule reads a replay line.
 func ParseSchedule(line string) (s Schedule, err error) {
 	parts := strings.Split(strings.TrimSpace(line), ":")
@@ -79,15 +82,12 @@ func ParseSchedule(line string) (s Schedule, err error) {
 		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(parts))
 	}
 	s.Strategy = parts[1]
-	buyers, ok1 := strings.CutPrefix(parts[2], "b")
-	stock, ok2 := strings.CutPrefix(parts[3], "s")
-	s.Buyers, err = strconv.Atoi(buyers)
-	if err == nil {
-		s.Stock, err = strconv.ParseInt(stock, 10, 64)
-	}
-	if err != nil || !ok1 || !ok2 {
+	size := crowd.FindStringSubmatch(parts[2] + ":" + parts[3])
+	if size == nil {
 		return s, fmt.Errorf("%q is no replay line: it does not say b2 and s1", line)
 	}
+	s.Buyers, _ = strconv.Atoi(size[1])
+	s.Stock, _ = strconv.ParseInt(size[2], 10, 64)
 	for _, part := range strings.Split(parts[4], ".") {
 		m := token.FindStringSubmatch(part)
 		if m == nil {
@@ -100,6 +100,9 @@ func ParseSchedule(line string) (s Schedule, err error) {
 		for range n {
 			s.Tokens = append(s.Tokens, m[1])
 		}
+	}
+	if len(s.Tokens) > maxSteps {
+		return s, fmt.Errorf("the replay line has %d steps; %d are the most that a schedule has", len(s.Tokens), maxSteps)
 	}
 	return s, nil
 }

@@ -63,6 +63,12 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	var failed [2]error
+	if s.result.Violations > 0 && !s.result.Complete {
+		var shrunk error
+		if s.best, shrunk = s.best.shrink(ctx, x); shrunk != nil {
+			return s.result, errors.Join(err, shrunk)
+		}
+	}
 	s.result.Witness, failed[0] = s.best.witness(ctx, x)
 	s.result.ForeignWitness, failed[1] = s.foreign.witness(ctx, x)
 	return s.result, errors.Join(err, failed[0], failed[1])
@@ -304,6 +310,7 @@ func (r *run) play(ctx context.Context, choose chooser, watch *watcher) (e ended
 	if err := r.settle(ctx); err != nil {
 		return e, false, err
 	}
+	watch.locks(r, Step{Stock: r.x.config.Stock})
 	for depth := 0; ; {
 		actions, err := r.actions(ctx)
 		if err != nil {

@@ -93,6 +93,12 @@ func (x *Explorer) read(ctx context.Context) (books, error) {
 			return b, fmt.Errorf("read the books: %w", err)
 		}
 		if id.Valid {
+			for _, sale := range b.sales { // a buyer makes one purchase: its name is the key
+				if sale.Purchaser == purchaser.String {
+					b.Duplicates++
+					break
+				}
+			}
 			b.sales[id.Int64] = audit.Sale{Purchaser: purchaser.String, Amount: amount.Int64}
 			b.Records++
 			b.UnitsSold += amount.Int64

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -81,7 +82,11 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 	}
 	s := x.schedule(c.tokens)
 	if !s.overlaps() {
-		return x.follow(ctx, c.tokens)
+		w, err := x.follow(ctx, c.tokens)
+		if errors.Is(err, errMisfit) {
+			err = fmt.Errorf("%w: a schedule did not run the same way again: %w", ErrHarness, err)
+		}
+		return w, err
 	}
 	w := &Witness{Schedule: s.String(), Steps: c.steps, Verdict: c.verdict, Why: c.why, Outcomes: c.outcomes}
 	same := 0
@@ -126,6 +131,9 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error
 	}, true)
 	if err != nil {
 		return nil, err
+	}
+	if e.cut {
+		return nil, fmt.Errorf("%w: it goes round in circles", errMisfit)
 	}
 	if len(e.tokens) != len(tokens) {
 		return nil, fmt.Errorf("%w: the buyers are done after %d of %d steps", errMisfit, len(e.tokens), len(tokens))
@@ -206,8 +214,23 @@ func (w *watcher) after(ctx context.Context, r *run, a action) error {
 		}
 	}
 	w.letThrough(r, now)
+	w.locks(r, now)
 	return nil
 }
+
+// locks notes what no command shows: a lock in memory that was taken or freed.
+func (w *watcher) locks(r *run, now Step) {
+	if !w.observe {
+		return
+	}
+	now.Server = ""
+	for _, l := range r.lockEvents() {
+		now.Buyer = l.buyer
+		w.happened(now, lockWords[l.kind])
+	}
+}
+
+var lockWords = map[lockstrategy.EventKind]string{lockstrategy.Acquired: "takes the lock, in memory", lockstrategy.Released: "frees the lock"}
 
 func (w *watcher) happened(s Step, what string) {
 	s.Command = "(" + what + ")"

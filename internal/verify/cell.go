@@ -97,7 +97,10 @@ func (c *Cell) settle() {
 func (c *Cell) rushed(r loadtest.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
 	at := ""
-	if processes > 0 {
+	switch {
+	case processes == 1:
+		at = " at 1 process"
+	case processes > 1:
 		at = fmt.Sprintf(" at %d processes", processes)
 	}
 	c.Struck = fmt.Sprintf("%d buyers at once%s, at most %d inside", r.Sold+r.SoldOut+r.Busy+r.LockLost+r.Unknown+r.Failed, at, r.MaxOverlap)

@@ -167,7 +167,7 @@ func check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want expect
 		if !result.Complete || result.Explored < 2 {
 			t.Fatalf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)
 		}
-		whole := c.Bound < 0 && c.MaxEvents < 0
+		whole := c.Bound < 0 && c.MaxEvents == 0
 		said := explore.NewReport(c, result).Extent()
 		if whole != strings.Contains(said, fmt.Sprintf("%d of %[1]d schedules", result.Explored)) || whole == strings.Contains(said, "at most") {
 			t.Errorf("says %q; every order: %v", said, whole)

@@ -84,7 +84,7 @@ func ParseSchedule(line string) (s Schedule, err error) {
 	s.Strategy = parts[1]
 	size := crowd.FindStringSubmatch(parts[2] + ":" + parts[3])
 	if size == nil {
-		return s, fmt.Errorf("%q is no replay line: it does not say b2 and s1", line)
+		return s, fmt.Errorf("%q is no replay line: it does not say b2 and s1, both of 8 at most", line)
 	}
 	s.Buyers, _ = strconv.Atoi(size[1])
 	s.Stock, _ = strconv.ParseInt(size[2], 10, 64)

@@ -307,6 +307,47 @@ func TestRedisLuaDatabaseKilled(t *testing.T) {
 	told.check(t, e, 0)
 }
 
+// TestRedisLuaNotOnDisk: InnoDB shows a commit to others before it has flushed
+// it. A buyer whose order another process has written is told of it only when
+// the record outlives the database.
+func TestRedisLuaNotOnDisk(t *testing.T) {
+	server := localservertest.MySQL(t)
+	e := openOn(t, server.URL(), enginetest.Local(t).URLs.Redis)
+	restock(t, e, "apple", 10)
+	// A mover whose COMMIT takes as long as one likes: nothing is flushed.
+	for _, set := range []string{"innodb_flush_log_at_timeout = 2700", "innodb_flush_log_at_trx_commit = 0"} {
+		if err := e.DB.Exec("SET GLOBAL " + set).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	here, elsewhere := newRedisLua(e, patient), newRedisLua(e, patient)
+	o := apple("late", 1)
+	o.IdempotencyKey = "late"
+	entry, err := here.enter(t.Context(), o, time.Now())
+	if err == nil {
+		err = elsewhere.Drain(t.Context(), "apple")
+	}
+	if err == nil {
+		err = e.DB.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1").Error
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := <-here.await(o, entry).answer; a.err != nil {
+		t.Fatal(a.err)
+	}
+	if err := errors.Join(server.Kill(), server.Start()); err != nil {
+		t.Fatal(err)
+	}
+	var records int64
+	eventually(t, "the database is back", func() bool {
+		return e.DB.Model(&purchase.Record{}).Where("idempotency_key = ?", "late").Count(&records).Error == nil
+	})
+	if records != 1 {
+		t.Errorf("the buyer was told that it is sold, and there are %d records", records)
+	}
+}
+
 // TestRedisLuaForgets: Redis forgets all, five times in the rush. Orders under way
 // may be lost, and their buyers are told unknown; what is left can be bought.
 func TestRedisLuaForgets(t *testing.T) {

@@ -187,7 +187,11 @@ func (s *RedisLua) write(ctx context.Context, name string, orders []admitted) (d
 		if err != nil {
 			return d, purchase.DatabaseError(ctx, "read the stock", err)
 		}
-		return stateOf(p)
+		if d, err = stateOf(p); err != nil || len(s.decided(name, d.last)) == 0 {
+			return d, err
+		}
+		// It has, for buyers of this one. What they are told must outlive the
+		// database, so it is read again in a transaction that writes.
 	}
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, name)
@@ -235,21 +239,17 @@ func (s *RedisLua) write(ctx context.Context, name string, orders []admitted) (d
 }
 
 // tell answers the buyers of this process whose entry the database has decided
-// on, in this batch or in one of another process.
+// on, in this batch or in one of another process. d was read in a transaction that
+// has written and is committed: what another process wrote before is on the disk
+// then, too.
 func (s *RedisLua) tell(ctx context.Context, product string, d state) error {
-	var decided []*waiter
+	decided := s.decided(product, d.last)
 	var elsewhere []string
-	s.mu.Lock()
-	for w := range s.waiting[product] {
-		if id, err := parseEntryID(w.entry); err != nil || id.after(d.last) {
-			continue // still on its way
-		}
-		decided = append(decided, w)
+	for _, w := range decided {
 		if _, here := d.sold[w.order.IdempotencyKey]; !here {
 			elsewhere = append(elsewhere, w.order.IdempotencyKey)
 		}
 	}
-	s.mu.Unlock()
 	sold, err := purchase.SoldUnder(s.deps.DB.WithContext(ctx), elsewhere)
 	if err != nil {
 		return purchase.DatabaseError(ctx, "look up the sales of other processes", err)
@@ -264,6 +264,19 @@ func (s *RedisLua) tell(ctx context.Context, product string, d state) error {
 		}
 	}
 	return nil
+}
+
+// decided are the buyers of this process who wait for an entry that is last, or
+// came before it.
+func (s *RedisLua) decided(product string, last entryID) (decided []*waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.waiting[product] {
+		if id, err := parseEntryID(w.entry); err == nil && !id.after(last) {
+			decided = append(decided, w)
+		}
+	}
+	return decided
 }
 
 // answer is what to tell a buyer on whose entry the database has decided. That

@@ -113,8 +113,14 @@ func SetAmountAt(tx *gorm.DB, id, amount, version int64) (bool, error) {
 // SetAmountAfter writes amount and the last entry of a stream that it accounts
 // for, in one row and so at one moment: whoever reads both knows which entries
 // the stock has not seen yet. The caller must hold the row, see ForUpdate.
+//
+// It writes even where both are as they were, by raising the version, so that
+// its COMMIT is on the disk, and with it all that the transaction has read.
+// InnoDB shows a commit to others before it has flushed it (trx0trx.cc: the locks
+// are released in trx_commit_in_memory, and trx_flush_log_if_needed follows), and
+// an UPDATE that changes nothing writes no log.
 func SetAmountAfter(tx *gorm.DB, id, amount int64, lastEntry string) error {
-	return mustHit(tx.Exec("UPDATE product SET amount = ?, last_entry = ? WHERE id = ?", amount, lastEntry, id))
+	return mustHit(tx.Exec("UPDATE product SET amount = ?, last_entry = ?, version = version + 1 WHERE id = ?", amount, lastEntry, id))
 }
 
 // Seal makes token the product's highest fencing token, if it is higher than

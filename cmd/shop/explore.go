@@ -58,7 +58,7 @@ Each buyer is a process of its own, unless --instances shared puts all into one.
 docs/explorer.md has the method, and what it cannot find.
 
 Exit code: 0 when no order breaks; 1 when one does; 2 when something is missing
-or down; 3 when the budget is spent and nothing was found.`,
+or down; 3 when the budget is spent and nothing was found; 130 after Ctrl-C.`,
 		Example: `  shop explore none
   shop explore redis --events expire
   shop explore setnx --events crash --format mermaid
@@ -82,7 +82,7 @@ or down; 3 when the budget is spent and nothing was found.`,
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
 	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget, renew, timeout; or all")
 	flags.IntVar(&o.maxEvents, "max-events", 0, "at most so many of the events in one order; 0 for all of them")
-	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for none, but 2 for 3 buyers and more")
+	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for any number (default -1, and 2 for 3 buyers and more)")
 	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")
 	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
@@ -166,6 +166,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--budget is %s; give some time", o.budget)
 	case o.maxEvents < 0:
 		return config, fmt.Errorf("--max-events is %d; give 1 or more, or 0 for all", o.maxEvents)
+	case o.maxEvents > 0 && len(events) == 0:
+		return config, errors.New("--max-events is for --events, and there are none")
 	case o.bound < -1:
 		return config, fmt.Errorf("--bound is %d; give 0 or more, or -1 for none", o.bound)
 	}
@@ -222,7 +224,7 @@ func (o *exploreOptions) printWitness(w io.Writer, witness *explore.Witness, buy
 	case "json":
 		return printJSON(w, witness)
 	case "html":
-		return witness.HTML(w, "shop explore "+o.strategy, "One schedule, run again.", buyers)
+		return witness.HTML(w, "shop explore "+o.strategy, "One schedule, run again.", again(o.strategy, o.engines.name, witness.Schedule), buyers)
 	}
 	return witness.Text(w, buyers)
 }
@@ -238,11 +240,15 @@ func (o *exploreOptions) print(w io.Writer, r explore.Report) error {
 		}
 		return r.Witness.Mermaid(w, r.Buyers)
 	case "html":
+		line := ""
+		if r.Witness != nil {
+			line = again(r.Strategy, r.Engine, r.Witness.Schedule)
+		}
 		return r.Witness.HTML(w, fmt.Sprintf("shop explore %s on %s%s", r.Strategy, r.Engine, withEvents(r.Events)),
-			fmt.Sprintf("%s, %d violations.", r.Extent(), r.Violations), r.Buyers)
+			fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")), line, r.Buyers)
 	}
-	_, err := fmt.Fprintf(w, "%s on %s, %d buyers, stock %d%s: %s in %.1f s (%.0f/s), %d violations\n",
-		r.Strategy, r.Engine, r.Buyers, r.Stock, withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, r.Violations)
+	_, err := fmt.Fprintf(w, "%s on %s, %d buyers, stock %d%s: %s in %.1f s (%.0f/s), %s\n",
+		r.Strategy, r.Engine, r.Buyers, r.Stock, withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation"))
 	if err != nil {
 		return err
 	}
@@ -262,12 +268,17 @@ func (o *exploreOptions) printFound(w io.Writer, r explore.Report, found *explor
 	if err := found.Text(w, r.Buyers); err != nil {
 		return err
 	}
+	_, err := fmt.Fprintln(w, "again: "+again(r.Strategy, r.Engine, found.Schedule))
+	return err
+}
+
+// again is the command that replays a schedule.
+func again(strategy, on, schedule string) string {
 	flag := ""
-	if r.Engine == engine.Local {
+	if on == engine.Local {
 		flag = " --engine local"
 	}
-	_, err := fmt.Fprintf(w, "again: shop explore %s%s --replay %s\n", r.Strategy, flag, found.Schedule)
-	return err
+	return fmt.Sprintf("shop explore %s%s --replay %s", strategy, flag, schedule)
 }
 
 func withEvents(events []explore.Event) string {

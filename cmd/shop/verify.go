@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
@@ -40,7 +41,7 @@ type verifyOptions struct {
 func verifyCommand() *cobra.Command {
 	o := verifyOptions{launch: ownShop, reports: []reportFile{
 		{flag: "json", what: "JSON", write: verify.Report.JSON},
-		{flag: "junit", what: "JUnit XML, a case a cell,", write: verify.Report.JUnit},
+		{flag: "junit", what: "JUnit XML with a case a cell", write: verify.Report.JUnit},
 		{flag: "markdown", what: "Markdown for a CI step's summary", write: verify.Report.Markdown},
 		{flag: "html", what: "one HTML page", write: htmlPage},
 	}}
@@ -351,10 +352,10 @@ func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes
 func exitOf(r verify.Report) error {
 	broken, void := r.Broken()
 	if len(broken) > 0 {
-		return &exitError{exitBroken, fmt.Sprintf("%d cells contradict their promise", len(broken))}
+		return &exitError{exitBroken, explore.Count(len(broken), "cell") + " not as promised"}
 	}
 	if len(void) > 0 {
-		return &exitError{exitInconclusive, fmt.Sprintf("%d cells are inconclusive", len(void))}
+		return &exitError{exitInconclusive, explore.Count(len(void), "cell") + " inconclusive"}
 	}
 	return nil
 }

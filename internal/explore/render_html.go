@@ -28,15 +28,15 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 <td class="n">{{.Stock}}</td><td class="n">{{.Records}}</td></tr>
 {{end}}</tbody></table>
 <ul>{{range .Outcomes}}<li>buyer {{.Buyer}}: {{.Told}}</li>{{end}}</ul>
-<p>Again: <code>--replay {{.Schedule}}</code></p>{{end}}
+<p>Again: <code>{{$.Again}}</code></p>{{end}}
 </body></html>
 `))
 
 // view is what the page shows.
 type view struct {
-	Title, Extent string
-	Witness       *Witness
-	Buyers        []int
+	Title, Extent, Again string
+	Witness              *Witness
+	Buyers               []int
 }
 
 func (view) Number(i int) int { return i + 1 }
@@ -47,9 +47,9 @@ func (view) In(s Step, buyer int) bool { return s.Buyer == buyer || s.Buyer == 0
 func (view) Brief(s Step) string { return s.brief() }
 
 // HTML prints a witness, which may be nil, as one page that needs nothing else.
-// extent says how much was explored.
-func (w *Witness) HTML(out io.Writer, title, extent string, buyers int) error {
-	v := view{Title: title, Extent: extent, Witness: w}
+// extent says how much was explored, again is the command that runs it again.
+func (w *Witness) HTML(out io.Writer, title, extent, again string, buyers int) error {
+	v := view{Title: title, Extent: extent, Again: again, Witness: w}
 	for i := range buyers {
 		v.Buyers = append(v.Buyers, i+1)
 	}

@@ -34,6 +34,7 @@ type Report struct {
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
 
 	exploredWithin int
+	first          bool // it ended at the first violation
 }
 
 // NewReport says what c was and r is.
@@ -43,7 +44,7 @@ func NewReport(c Config, r Result) Report {
 		Reduced: r.Reduced, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Alike, Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness,
+		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
 	}
 	if report.Events == nil {
 		report.Events = []Event{}
@@ -69,7 +70,7 @@ func NewReport(c Config, r Result) Report {
 // Extent is how much was explored, in words that claim no more: "N of N" only
 // where nothing was left out.
 func (r Report) Extent() string {
-	text := fmt.Sprintf("%d schedules", r.Explored)
+	text := Count(r.Explored, "schedule")
 	if r.Alike {
 		text += " (buyers alike)"
 	}
@@ -77,6 +78,8 @@ func (r Report) Extent() string {
 	switch {
 	case r.Overlap:
 		text = fmt.Sprintf("explored %s, %d of them with commands let go together, whose order the server decides: not all that can happen", text, r.Overlapped)
+	case r.first && r.Violations > 0:
+		return "explored " + text + ", up to the first that breaks"
 	case !r.Complete:
 		text = "explored " + text
 	case whole:
@@ -93,6 +96,14 @@ func (r Report) Extent() string {
 	return text + r.gaps()
 }
 
+// Count is a number of things in words: "1 schedule", "2 schedules".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // limits says what was left out on purpose.
 func (r Report) limits(bound *int) string {
 	var limits []string
@@ -100,11 +111,7 @@ func (r Report) limits(bound *int) string {
 		limits = append(limits, fmt.Sprintf("%d of the events", *r.MaxEvents))
 	}
 	if bound != nil {
-		plural := "s"
-		if *bound == 1 {
-			plural = ""
-		}
-		limits = append(limits, fmt.Sprintf("%d preemption%s", *bound, plural))
+		limits = append(limits, Count(*bound, "preemption"))
 	}
 	if limits == nil {
 		return ""

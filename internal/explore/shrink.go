@@ -2,7 +2,9 @@ package explore
 
 import (
 	"context"
+	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -34,8 +36,33 @@ func (c *candidate) shrink(ctx context.Context, x *Explorer) (*candidate, error)
 			}
 		}
 	}
-	return c, nil
+	if !x.config.Alike {
+		return c, nil
+	}
+	return c.renamed(ctx, x)
 }
+
+// renamed has the buyers begin in order again, which are alike until they do.
+func (c *candidate) renamed(ctx context.Context, x *Explorer) (*candidate, error) {
+	names := map[string]string{}
+	var tokens []string
+	for _, token := range c.tokens {
+		tokens = append(tokens, number.ReplaceAllStringFunc(token, func(old string) string {
+			if names[old] == "" {
+				names[old] = strconv.Itoa(len(names) + 1)
+			}
+			return names[old]
+		}))
+	}
+	e, err := x.once(ctx, without(tokens, 0, 0), false)
+	if err != nil || e.verdict != c.verdict || !slices.Equal(e.tokens, tokens) {
+		return c, err
+	}
+	return &candidate{ended: e, cost: c.cost}, nil
+}
+
+// number is a buyer in a token.
+var number = regexp.MustCompile(`[1-9]`)
 
 // without follows tokens but for the n from i on. One that there is not is left
 // out too, and where they end whoever can goes on.

@@ -479,8 +479,12 @@ func ByName(name string) (Entry, bool) {
 }
 
 // Promised is the verdict promised under a fault on a database, "mysql" or
-// "sqlite"; "" where the catalogue makes no promise.
+// "sqlite"; "" where the catalogue makes no promise. An entry without any, such
+// as one that was just added, is expected to hold.
 func (e Entry) Promised(fault Fault, database string) verdict.Verdict {
+	if e.Promise == nil {
+		return verdict.Holds
+	}
 	if v, ok := e.PromiseSQLite[fault]; ok && database == "sqlite" {
 		return v
 	}

@@ -157,7 +157,7 @@ func (x *exploration) verdict() (verdict.Verdict, string) {
 
 // extent is how far it went, in words that claim no more.
 func (x *exploration) extent() string {
-	of := fmt.Sprintf("of at most %d preemptions", x.Bound)
+	of := "of at most " + explore.Count(x.Bound, "preemption")
 	switch {
 	case x.result.Violations == 0:
 		return explore.NewReport(x.Config, x.result).Extent()

@@ -27,7 +27,7 @@ func TestExplore(t *testing.T) {
 		{"conditional", lockstrategy.Explore, verdict.Holds, verdict.Holds, true, "of", "shop explore conditional"},
 		{"conditional", lockstrategy.ExploreCrash, verdict.Holds, verdict.Holds, true, "bound 1", "--events crash --bound 1"},
 		{"conditional", lockstrategy.ExploreCrash, verdict.Oversold, verdict.Holds, false, "no order breaks", "--events crash"},
-		{"redis", lockstrategy.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "at most 1 preemptions", ".expire."},
+		{"redis", lockstrategy.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "at most 1 preemption break", ".expire."},
 		{"redlock", lockstrategy.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "seen in schedule", ".expire."},
 		{"setnx", lockstrategy.ExploreExpire, verdict.Holds, verdict.Inconclusive, false, "never came", "--events expire"},
 	} {

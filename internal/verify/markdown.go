@@ -46,7 +46,7 @@ func (r Report) Markdown(w io.Writer) error {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nAn empty cell: the strategy has no such server. `!` contradicts its promise, `?` has shown nothing.\n")
+	b.WriteString("\nAn empty cell was not played: nothing of the strategy is struck by the fault, it sells too much without it (explorer), or it is left out, as said below. `!` contradicts its promise, `?` has shown nothing. A fault strikes a holder that is in its section, and the explorer's events come at any step: so `setnx-expire` under a crash and `redis-decr` under a Redis that forgets come to something else in the explorer's columns.\n")
 	for _, c := range r.Cells {
 		if c.NoPromise != "" {
 			fmt.Fprintf(&b, "\nNo promise is made for `%s` under %s: %s.\n", c.Strategy, c.Fault, escape(c.NoPromise))

@@ -136,7 +136,7 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	}
 	facts := fault.Facts{
 		Answers: answers(first, came, last), Last: answers(last),
-		Proof: fmt.Sprintf("%d of %d buyers hung up when their request was out and not answered", gone, len(crowd)),
+		Proof: fmt.Sprintf("%d of the first %d buyers hung up when their request was out and not answered", gone, len(crowd)),
 	}
 	if gone == 0 {
 		facts.Missed = "every buyer was answered before it could hang up"
@@ -174,7 +174,7 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 	}
 	facts := fault.Facts{
 		Answers: answers(came), Last: answers(came),
-		Proof: fmt.Sprintf("no buyer was answered within %s", quickest.Round(time.Millisecond)),
+		Proof: fmt.Sprintf("the slow way held every buyer back for at least %s", quickest.Round(time.Millisecond)),
 	}
 	if quickest < least {
 		facts.Missed = fmt.Sprintf("a buyer was answered within %s: the slow way did not hold it back", quickest)

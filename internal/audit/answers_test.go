@@ -32,6 +32,7 @@ func TestCompare(t *testing.T) {
 		{"another's receipt", one("a"), []Answer{sold("b", 1)}, 1, 0},
 		{"an id without record", one(), []Answer{sold("a", 2)}, 1, 0},
 		{"two units for one", map[int64]Sale{1: {"a", 2}}, []Answer{sold("a", 1)}, 1, 0},
+		{"an id lost, and given to another", one("b"), []Answer{sold("a", 1), sold("b", 1)}, 1, 0},
 		{"sold twice, told once", one("a", "a"), []Answer{sold("a", 1)}, 0, 1},
 		{"told busy, and sold", one("a"), []Answer{told("a", purchase.Busy)}, 0, 1},
 		{"told sold out, and sold", one("a"), []Answer{told("a", purchase.SoldOut)}, 0, 1},

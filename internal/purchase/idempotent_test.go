@@ -1,0 +1,66 @@
+package purchase_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// never sells: what is asked again is answered without it.
+type never struct{}
+
+func (never) Buy(context.Context, purchase.Order) (purchase.Receipt, error) {
+	return purchase.Receipt{}, purchase.ErrSoldOut
+}
+
+// TestReplayOnDisk: who asks again is told of a sale, which another process may
+// be about to commit, only when it outlives the database.
+func TestReplayOnDisk(t *testing.T) {
+	server := localservertest.MySQL(t)
+	e, err := engine.Open(t.Context(), engine.Config{DB: server.URL(), Wait: enginetest.Wait, Conns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	o := purchase.Order{Product: "apple", Purchaser: "late", Amount: 1, IdempotencyKey: "late"}
+	// A sale whose COMMIT takes as long as one likes: nothing is flushed.
+	err = errors.Join(
+		product.Put(e.DB, "apple", 10),
+		e.DB.Exec("SET GLOBAL innodb_flush_log_at_timeout = 2700").Error,
+		e.DB.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 0").Error,
+	)
+	if err == nil {
+		section := purchase.Section{DB: e.DB, Strategy: "none", Now: time.Now}
+		_, err = section.Sell(t.Context(), o, 0)
+	}
+	if err = errors.Join(err, e.DB.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1").Error); err != nil {
+		t.Fatal(err)
+	}
+	before, err := purchase.ByKey(e.DB, "late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := purchase.NewIdempotent(never{}, e.DB).Buy(t.Context(), o)
+	if err != nil || receipt.ID != before.ID || !receipt.Replayed {
+		t.Fatalf("%+v, %v", receipt, err)
+	}
+	if err := errors.Join(server.Kill(), server.Start()); err != nil {
+		t.Fatal(err)
+	}
+	var after *purchase.Record
+	for deadline := time.Now().Add(enginetest.Wait); ; time.Sleep(time.Millisecond) {
+		if after, err = purchase.ByKey(e.DB, "late"); err == nil || time.Now().After(deadline) {
+			break // a connection of before the kill costs an error
+		}
+	}
+	if err != nil || after == nil || after.WaitedMS != before.WaitedMS || after.LeftAfter != before.LeftAfter {
+		t.Errorf("the buyer was told that it is sold; the record was %+v and is %+v, %v", before, after, err)
+	}
+}

@@ -39,6 +39,11 @@ func dbKill() Fault {
 		case <-time.After(10 * time.Second):
 		case <-ctx.Done():
 		}
+		// Buyers who are told together come back together: a kill in between would
+		// strike nobody.
+		for deadline := time.Now().Add(time.Second); l.inside.Load() < loaders/2 && time.Now().Before(deadline); {
+			time.Sleep(50 * time.Microsecond)
+		}
 		before, killed := l.sold.Load(), time.Now()
 		l.refused.Store(0)
 		gone, err := s.withoutDatabase(func() error {
@@ -120,6 +125,7 @@ func underWay(answers []Answer, at time.Time) (n int) {
 // load is buyers of both shops, one sale after the other.
 type load struct {
 	sold, refused atomic.Int64
+	inside        atomic.Int64  // buyers who have asked and have no answer
 	enough        chan struct{} // closed when so many are sold
 	stop          func()        // and wait
 }
@@ -131,7 +137,10 @@ func startLoad(ctx context.Context, s *Scene) *load {
 	for i := range loaders {
 		buyers.Go(func() {
 			for n := 0; goOn.Err() == nil; n++ {
-				switch s.buy(ctx, []*Shop{s.A, s.B}[i%2], fmt.Sprintf("load%d-%04d", i, n)).Outcome {
+				l.inside.Add(1)
+				answer := s.buy(ctx, []*Shop{s.A, s.B}[i%2], fmt.Sprintf("load%d-%04d", i, n))
+				l.inside.Add(-1)
+				switch answer.Outcome {
 				case purchase.Sold:
 					if l.sold.Add(1) == enough {
 						close(l.enough)

@@ -106,10 +106,10 @@ func promises() []expectation {
 		{"redisson", []explore.Event{renew}, verdict.Holds, bound(1), ""},
 		{"redisson", []explore.Event{renew}, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 0 }, ""},
 		{"fenced", nil, verdict.Holds, nil, ""},
-		{"fenced", explore.Events(), verdict.Holds, few(1, 1), ""},
+		{"fenced", explore.Events(), verdict.Holds, few(1, 1), "mysql"},
 		{"redis-decr", []explore.Event{crash}, verdict.Leaked, nil, ""},
 		{"redis-decr", []explore.Event{forget}, verdict.Oversold, whole(1), ""}, // the first to break leaks
-		{"redis-decr", nil, verdict.Holds, nil, "sqlite"},
+		{"redis-decr", nil, verdict.Holds, bound(3), "sqlite"},
 		{"redis-lua", nil, verdict.Holds, bound(1), ""},
 		{"redis-lua", explore.Events(), verdict.Holds, few(1, 0), ""},
 		{"redlock", nil, verdict.Holds, bound(0), ""},

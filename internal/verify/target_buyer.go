@@ -69,16 +69,17 @@ func (t *Target) connect(ctx context.Context, client *http.Client) {
 }
 
 // visit asks for one unit.
-func (t *Target) visit(ctx context.Context, client *http.Client, strategy string, who visitor) (v visit) {
+func (t *Target) visit(ctx context.Context, client *http.Client, strategy string, who visitor) visit {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	var mu sync.Mutex // the connection's goroutines report when they like
+	var mu sync.Mutex // the connection's goroutines report when they like, also after the answer
+	var out, begun time.Time
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			mu.Lock()
 			defer mu.Unlock()
-			if info.Err == nil && v.out.IsZero() {
-				v.out = time.Now()
+			if info.Err == nil && out.IsZero() {
+				out = time.Now()
 				if who.patience > 0 {
 					time.AfterFunc(who.patience, hangUp)
 				}
@@ -87,14 +88,15 @@ func (t *Target) visit(ctx context.Context, client *http.Client, strategy string
 		GotFirstResponseByte: func() {
 			mu.Lock()
 			defer mu.Unlock()
-			v.begun = time.Now()
+			begun = time.Now()
 		},
 	})
 	start := time.Now()
 	status, text, err := t.ask(ctx, client, strategy, who)
 	mu.Lock()
-	defer mu.Unlock()
-	v.Purchaser, v.Start, v.End, v.status = who.name, start, time.Now(), status
+	v := visit{out: out, begun: begun, status: status}
+	mu.Unlock()
+	v.Purchaser, v.Start, v.End = who.name, start, time.Now()
 	if err != nil {
 		v.Outcome, v.Detail = purchase.Unknown, err.Error() // the sale may have been made
 		v.gone = who.patience > 0 && ctx.Err() != nil && !v.out.IsZero() && v.begun.IsZero()

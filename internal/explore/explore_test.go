@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -240,8 +241,10 @@ func TestShortest(t *testing.T) {
 	}
 }
 
-// BenchmarkExplore is the schedules a second of docs/benchmarks.md.
+// BenchmarkExplore is the schedules a second of docs/benchmarks.md, on one
+// processor as shop explore runs them.
 func BenchmarkExplore(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, c := range []struct{ engine, strategy string }{
 		{engine.Embedded, "none"}, {engine.Local, "none"}, {engine.Local, "for-update"},
 	} {

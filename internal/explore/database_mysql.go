@@ -150,16 +150,13 @@ const (
 	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
 )
 
-// timedOut is GET_LOCK's answer. One that was killed says NULL in MariaDB, and in
-// MySQL ends with an error.
-var timedOut = &rows{columns: []string{"GET_LOCK()"}, values: [][]driver.Value{{int64(0)}}}
-
 func (d mysqlDatabase) answer(ctx context.Context, o *op, got *rows, err error) (*rows, error) {
 	switch {
 	case !o.timedOut.Load():
-	case o.namedLock() && (err == nil || isMySQL(err, errQueryInterrupted)):
-		again := *timedOut
-		return &again, nil
+	case o.namedLock() && (err == nil && got.values[0][0] == nil || isMySQL(err, errQueryInterrupted)):
+		// GET_LOCK that was killed says NULL in MariaDB, and is an error in MySQL; one
+		// that timed out says 0.
+		return &rows{columns: []string{"GET_LOCK()"}, values: [][]driver.Value{{int64(0)}}}, nil
 	case isMySQL(err, errQueryInterrupted):
 		return nil, &mysql.MySQLError{
 			Number: errLockWaitTimeout, SQLState: [5]byte([]byte("HY000")),

@@ -199,7 +199,7 @@ func (r *run) apply(e event) error {
 		}
 	case refused:
 		e.op.blocked = true
-		b.flying = withoutOp(b.flying, e.op)
+		b.flying = without(b.flying, e.op)
 		b.gate = append(b.gate, e.op)
 	case finished:
 		if e.op.server != "sql" && r.x.gates.pubsub.count() != r.told { // who waits for the message is on its way
@@ -207,7 +207,7 @@ func (r *run) apply(e event) error {
 				other.inside = false
 			}
 		}
-		b.flying = withoutOp(b.flying, e.op)
+		b.flying = without(b.flying, e.op)
 		if !e.op.aside && (e.op.changed || e.op.ends) { // so it was worth while
 			r.phase = renewals
 		}
@@ -256,7 +256,7 @@ func (r *run) freed(b *buyer) {
 	}
 }
 
-func withoutOp(ops []*op, o *op) []*op {
+func without(ops []*op, o *op) []*op {
 	return slices.DeleteFunc(slices.Clone(ops), func(other *op) bool { return other == o })
 }
 
@@ -463,7 +463,7 @@ func (r *run) release(o *op, how order) error {
 	}
 	r.unblocks = r.unblocks || o.server == "sql" && o.effect == writes
 	b.steps++
-	b.gate = withoutOp(b.gate, o)
+	b.gate = without(b.gate, o)
 	b.flying = append(b.flying, o)
 	o.blocked, o.seenEnds = false, b.ends
 	o.order <- how

@@ -23,7 +23,7 @@ func (c *candidate) shrink(ctx context.Context, x *Explorer) (*candidate, error)
 		again = false
 		for n := longestCut; n > 0 && !again; n-- {
 			for i := 0; i+n <= len(c.tokens) && !again; i++ {
-				e, err := x.once(ctx, without(c.tokens, i, n), false)
+				e, err := x.once(ctx, leavingOut(c.tokens, i, n), false)
 				if err != nil {
 					return c, err
 				}
@@ -54,7 +54,7 @@ func (c *candidate) renamed(ctx context.Context, x *Explorer) (*candidate, error
 			return names[old]
 		}))
 	}
-	e, err := x.once(ctx, without(tokens, 0, 0), false)
+	e, err := x.once(ctx, leavingOut(tokens, 0, 0), false)
 	if err != nil || e.verdict != c.verdict || !slices.Equal(e.tokens, tokens) {
 		return c, err
 	}
@@ -64,9 +64,9 @@ func (c *candidate) renamed(ctx context.Context, x *Explorer) (*candidate, error
 // number is a buyer in a token.
 var number = regexp.MustCompile(`[1-9]`)
 
-// without follows tokens but for the n from i on. One that there is not is left
+// leavingOut follows tokens but for the n from i on. One that there is not is left
 // out too, and where they end whoever can goes on.
-func without(tokens []string, i, n int) chooser {
+func leavingOut(tokens []string, i, n int) chooser {
 	rest := slices.Delete(slices.Clone(tokens), i, i+n)
 	return func(_ *run, _ int, actions []action) (string, error) {
 		for len(rest) > 0 {

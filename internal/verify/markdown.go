@@ -14,8 +14,8 @@ import (
 const maxMarkdown = 1 << 20
 
 // Markdown writes the matrix and the evidence of each cell: contradictions first,
-// then what breaks, and what holds in a line each. Diagrams go first and then whole cells where it would go
-// beyond maxMarkdown, and it says so.
+// then what breaks, and what holds in a line each. Where it would go beyond
+// maxMarkdown it leaves out diagrams first, then whole cells, and says so.
 func (r Report) Markdown(w io.Writer) error {
 	var b strings.Builder
 	broken, void := r.Broken()

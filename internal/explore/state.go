@@ -81,7 +81,7 @@ func (x *Explorer) unheard(ctx context.Context) error {
 func (x *Explorer) read(ctx context.Context) (books, error) {
 	b := books{sales: map[int64]audit.Sale{}}
 	rows, err := x.admin.QueryContext(ctx, `SELECT p.amount, p.stocked, h.id, h.purchaser, h.amount
-		FROM product p LEFT JOIN purchase_history h ON h.product_name = p.name WHERE p.name = ? ORDER BY h.id`, x.config.Product)
+		FROM product p LEFT JOIN purchase_history h ON h.product_name = p.name WHERE p.name = ?`, x.config.Product)
 	if err != nil {
 		return b, fmt.Errorf("read the books: %w", err)
 	}

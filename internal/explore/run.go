@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,10 @@ import (
 
 // ErrHarness: the exploration itself went wrong, and its result means nothing.
 var ErrHarness = errors.New("the explorer lost control of the run")
+
+// eventRoom is what buyers may tell while the scheduler asks a server something.
+// Who finds it full waits, so it decides nothing.
+const eventRoom = 64
 
 // patience bounds the wait for what must come. It decides no step: when it is
 // over the run is a harness error.
@@ -42,8 +47,8 @@ type event struct {
 // A run is one schedule, from the first command to the last.
 type run struct {
 	x      *Explorer
-	events chan event // of more room than a run has events
-	buyers []*buyer   // buyer 1 is buyers[0]
+	events chan event
+	buyers []*buyer // buyer 1 is buyers[0]
 
 	free atomic.Bool // the schedule is over: let everything pass
 
@@ -94,13 +99,14 @@ type buyer struct {
 	touched map[string]bool
 	resting bool
 	named   bool // holds a lock of GET_LOCK
+	locks   bool // may hold others of the database
 	steps   int  // so far
 	ends    int  // transactions of others that have ended
 }
 
 func (x *Explorer) start(ctx context.Context) *run {
 	r := &run{
-		x: x, events: make(chan event, 4096), sent: make(chan struct{}, 1),
+		x: x, events: make(chan event, eventRoom), sent: make(chan struct{}, 1),
 		crashed: map[int]bool{}, struck: map[string]int{}, owners: map[string]int{}, concurrent: x.concurrent,
 	}
 	x.gates.pubsub.begin()
@@ -213,6 +219,9 @@ func (r *run) apply(e event) error {
 		}
 		r.namedLock(b, e.op)
 		r.own(e.op)
+		if e.op.server == "sql" && (e.op.effect == writes || e.op.ends) {
+			b.locks = !e.op.ends
+		}
 		for _, other := range r.buyers {
 			if other == b {
 				continue
@@ -230,6 +239,22 @@ func (r *run) apply(e event) error {
 		b.over = true
 	}
 	return nil
+}
+
+// mayWait is a guess, by which a look comes at once: each command on its way is
+// one that may take a lock, and another buyer has some.
+func (r *run) mayWait() bool {
+	flying := 0
+	for _, b := range r.buyers {
+		held := slices.ContainsFunc(r.buyers, func(other *buyer) bool { return other != b && (other.locks || other.named) })
+		for _, o := range b.flying {
+			flying++
+			if !held || o.server != "sql" || o.effect != writes || o.controls() {
+				return false
+			}
+		}
+	}
+	return flying > 0 && r.x.database.blocks()
 }
 
 // namedLock keeps account of GET_LOCK: the process list still shows who waits
@@ -260,6 +285,11 @@ func without(ops []*op, o *op) []*op {
 	return slices.DeleteFunc(slices.Clone(ops), func(other *op) bool { return other == o })
 }
 
+// looksAtOnce is how often settle looks without a pause at what is likely to
+// wait: a look takes the server about as long as it takes a statement to get
+// there.
+const looksAtOnce = 3
+
 // settle returns when every buyer stands at its gate, waits, or is done.
 func (r *run) settle(ctx context.Context) error {
 	told := r.x.gates.pubsub.count()
@@ -278,15 +308,23 @@ func (r *run) settle(ctx context.Context) error {
 		if r.standing() {
 			return nil
 		}
-		if tries > 0 { // nothing came at once: somebody may be waiting
+		likely := r.mayWait()
+		if likely {
+			runtime.Gosched() // so that it is sent
+		}
+		if likely || tries > 0 { // nothing came at once: somebody may be waiting
 			if err := r.look(ctx); err != nil {
 				return err
 			}
 			if r.standing() {
 				return nil
 			}
+			if likely && tries < looksAtOnce {
+				continue
+			}
 		}
-		// The time is how long to sleep until the next look, no more.
+		// The time is how long to sleep until the next look, no more. The runtime makes
+		// a millisecond of it when it has nothing else to do.
 		timer.Reset(min(time.Duration(tries+1)*200*time.Microsecond, 2*time.Millisecond))
 		select {
 		case e := <-r.events:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -101,15 +100,15 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	// One command goes at a time: on one processor the next goroutine is not woken
-	// on another, which is a third faster (BenchmarkExplore).
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	ctx := c.Context()
 	settings := lockstrategy.DefaultSettings()
 	settings.Wait = exploreWait
 	engines, err := o.engines.config(c, settings)
 	if err != nil {
 		return err
+	}
+	if !o.overlap {
+		defer explore.OneProcessor(engines.Name != engine.Embedded)()
 	}
 	if config.Engine, err = engine.Open(ctx, engines); err != nil {
 		return err

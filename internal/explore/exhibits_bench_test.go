@@ -12,6 +12,7 @@ import (
 // BenchmarkExhibits is how long the first violation takes of every strategy that
 // SQLite and Redis can show to break, one after the other: docs/benchmarks.md.
 func BenchmarkExhibits(b *testing.B) {
+	defer explore.OneProcessor(false)() // as the command does
 	e, err := engine.Open(b.Context(), engine.Config{Name: engine.Embedded, Wait: enginetest.Wait, Conns: 4})
 	if err != nil {
 		b.Fatal(err)

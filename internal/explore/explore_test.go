@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -244,11 +243,11 @@ func TestShortest(t *testing.T) {
 // BenchmarkExplore is the schedules a second of docs/benchmarks.md, on one
 // processor as shop explore runs them.
 func BenchmarkExplore(b *testing.B) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, c := range []struct{ engine, strategy string }{
 		{engine.Embedded, "none"}, {engine.Local, "none"}, {engine.Local, "for-update"},
 	} {
 		b.Run(c.engine+"/"+c.strategy, func(b *testing.B) {
+			defer explore.OneProcessor(c.engine != engine.Embedded)() // as the command does
 			e, err := engine.Open(b.Context(), engine.Config{Name: c.engine, Wait: enginetest.Wait, Conns: 4})
 			if err != nil {
 				b.Fatal(err)

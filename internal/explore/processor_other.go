@@ -1,0 +1,5 @@
+//go:build !linux
+
+package explore
+
+func bind() (unbind func()) { return func() {} }

@@ -80,29 +80,32 @@ func (x *Explorer) unheard(ctx context.Context) error {
 // read takes the books in one statement, while nobody else moves.
 func (x *Explorer) read(ctx context.Context) (books, error) {
 	b := books{sales: map[int64]audit.Sale{}}
-	rows, err := x.admin.QueryContext(ctx, `SELECT p.amount, p.stocked, h.id, h.purchaser, h.amount
-		FROM product p LEFT JOIN purchase_history h ON h.product_name = p.name WHERE p.name = ?`, x.config.Product)
+	// It costs half of a join. The sales are the rows with a purchaser.
+	rows, err := x.admin.QueryContext(ctx, `SELECT amount, stocked, NULL FROM product WHERE name = ?
+		UNION ALL SELECT amount, id, purchaser FROM purchase_history WHERE product_name = ?`, x.config.Product, x.config.Product)
 	if err != nil {
 		return b, fmt.Errorf("read the books: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var id, amount sql.NullInt64
+		var amount, other int64
 		var purchaser sql.NullString
-		if err := rows.Scan(&b.Leftover, &b.Stocked, &id, &purchaser, &amount); err != nil {
+		if err := rows.Scan(&amount, &other, &purchaser); err != nil {
 			return b, fmt.Errorf("read the books: %w", err)
 		}
-		if id.Valid {
-			for _, sale := range b.sales { // a buyer makes one purchase: its name is the key
-				if sale.Purchaser == purchaser.String {
-					b.Duplicates++
-					break
-				}
-			}
-			b.sales[id.Int64] = audit.Sale{Purchaser: purchaser.String, Amount: amount.Int64}
-			b.Records++
-			b.UnitsSold += amount.Int64
+		if !purchaser.Valid {
+			b.Leftover, b.Stocked = amount, other
+			continue
 		}
+		for _, sale := range b.sales { // a buyer makes one purchase: its name is the key
+			if sale.Purchaser == purchaser.String {
+				b.Duplicates++
+				break
+			}
+		}
+		b.sales[other] = audit.Sale{Purchaser: purchaser.String, Amount: amount}
+		b.Records++
+		b.UnitsSold += amount
 	}
 	b.Report = b.Sums()
 	return b, rows.Err()

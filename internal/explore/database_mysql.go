@@ -46,11 +46,11 @@ func (d mysqlDatabase) connected(ctx context.Context, conn driver.Conn) (int64, 
 
 func (d mysqlDatabase) blocks() bool { return true }
 
-// waiting takes two looks, which are exact together. The counter is cheap and
-// tells when to look; but a statement that was granted its lock is still counted
-// until its thread has woken, so a transaction's own state is asked, which is
-// cleared by who grants. That in turn says LOCK WAIT before the server has looked
-// for a deadlock, and the counter counts a wait only when there was none
+// waiting takes two looks, which are exact together, in this order: a deadlock's
+// victim is still counted until its thread has woken. So is a statement that was
+// granted its lock; so a transaction's own state is asked, which is cleared by who
+// grants, or chooses the victim. That in turn says LOCK WAIT before the server has
+// looked for a deadlock, and the counter counts a wait only when there was none
 // (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). So as
 // long as more wait than are counted, one of them may be a victim.
 func (d mysqlDatabase) waiting(ctx context.Context, flying []*op) (map[int64]bool, error) {

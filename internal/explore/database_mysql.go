@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,13 +47,13 @@ func (d mysqlDatabase) connected(ctx context.Context, conn driver.Conn) (int64, 
 
 func (d mysqlDatabase) blocks() bool { return true }
 
-// waiting takes two looks, which are exact together, in this order: a deadlock's
-// victim is still counted until its thread has woken. So is a statement that was
-// granted its lock; so a transaction's own state is asked, which is cleared by who
-// grants, or chooses the victim. That in turn says LOCK WAIT before the server has
-// looked for a deadlock, and the counter counts a wait only when there was none
-// (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). So as
-// long as more wait than are counted, one of them may be a victim.
+// waiting looks three times, which together are exact. A transaction's own state
+// says LOCK WAIT before the server has looked for a deadlock, whose victim may be
+// this one. The counter counts a wait only when there was none (MariaDB,
+// lock0lock.cc, lock_wait: check_and_resolve, then wait_start), but still counts
+// who was granted the lock, or chosen as a victim, and has not woken. So there
+// must be as many as wait; and that none of them is a late one shows by the same
+// waits being there before and after.
 func (d mysqlDatabase) waiting(ctx context.Context, flying []*op) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	for _, o := range flying {
@@ -63,38 +64,57 @@ func (d mysqlDatabase) waiting(ctx context.Context, flying []*op) (map[int64]boo
 			break
 		}
 	}
+	before, err := d.lockWaits(ctx)
+	if err != nil || len(before) == 0 {
+		return waiting, err
+	}
 	var name string
 	var counted int
 	if err := d.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &counted); err != nil {
 		return nil, fmt.Errorf("see who waits: %w", err)
 	}
-	if counted == 0 {
-		return waiting, nil
+	if counted < len(before) {
+		return nil, nil
 	}
-	listed := 0
+	after, err := d.lockWaits(ctx)
+	if err != nil || !slices.Equal(before, after) {
+		return nil, err
+	}
+	for _, wait := range after {
+		waiting[wait.thread] = true
+	}
+	return waiting, nil
+}
+
+// A lockWait is a transaction that waits. Another wait of it has other locks.
+type lockWait struct {
+	thread int64 // 0: one of the server's own
+	locks  string
+}
+
+// lockWaits are those of the whole server. information_schema.innodb_trx, which
+// has them too, is a copy that may be old.
+func (d mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err error) {
 	var kind, of, status string
 	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
 		return nil, fmt.Errorf("see who waits: %w", err)
 	}
 	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION:")
 	for transaction := range strings.SplitSeq(status, "\n---TRANSACTION ") {
-		if !strings.Contains(transaction, "\nLOCK WAIT ") {
+		_, rest, found := strings.Cut(transaction, "\nLOCK WAIT ")
+		if !found {
 			continue
 		}
-		listed++
-		// A thread of the server's own may wait too, and has no id of ours.
+		var wait lockWait
+		wait.locks, _, _ = strings.Cut(rest, "\n")
 		if id := thread.FindStringSubmatch(transaction); id != nil {
-			n, err := strconv.ParseInt(id[1], 10, 64)
-			if err != nil {
+			if wait.thread, err = strconv.ParseInt(id[1], 10, 64); err != nil {
 				return nil, fmt.Errorf("see who waits: %w", err)
 			}
-			waiting[n] = true
 		}
+		waits = append(waits, wait)
 	}
-	if listed > counted {
-		return nil, nil
-	}
-	return waiting, nil
+	return waits, nil
 }
 
 // thread is in the line of a transaction that says whose it is.

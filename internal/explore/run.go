@@ -319,7 +319,7 @@ func (r *run) settle(ctx context.Context) error {
 			if r.standing() {
 				return nil
 			}
-			if likely && tries < looksAtOnce {
+			if likely && tries+1 < looksAtOnce {
 				continue
 			}
 		}

@@ -22,22 +22,23 @@ func bind() (unbind func()) {
 	return func() { bindThreads(before) }
 }
 
-// bindThreads looks until it finds no thread that is not bound so: one that was
-// not may have started another meanwhile.
+// bindThreads looks until it finds no thread that it has not seen: one that was
+// not bound yet may have started another meanwhile.
 func bindThreads(to unix.CPUSet) {
-	for changed := true; changed; {
-		changed = false
+	seen := map[int]bool{}
+	for more := true; more; {
+		more = false
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			return
 		}
 		for _, t := range threads {
 			id, err := strconv.Atoi(t.Name())
-			var now unix.CPUSet
-			if err != nil || unix.SchedGetaffinity(id, &now) != nil || now == to { // or it has ended
+			if err != nil || seen[id] {
 				continue
 			}
-			changed = unix.SchedSetaffinity(id, &to) == nil || changed
+			seen[id], more = true, true
+			_ = unix.SchedSetaffinity(id, &to) // an error: it has ended
 		}
 	}
 }

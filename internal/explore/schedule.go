@@ -33,8 +33,9 @@ func (s Schedule) head() string {
 	return text
 }
 
-// overlaps: some commands go to a server at once, which then decides.
-func (s Schedule) overlaps() bool {
+// Overlaps reports whether some commands go to a server at once, which then
+// decides.
+func (s Schedule) Overlaps() bool {
 	return slices.ContainsFunc(s.Tokens, func(token string) bool { return strings.Contains(token, "+") })
 }
 

@@ -16,7 +16,7 @@ const longestCut = 6
 // out steps of this one (delta debugging, Zeller and Hildebrandt, TSE 2002, in
 // its simplest form). A search of all schedules has no need of it.
 func (c *candidate) shrink(ctx context.Context, x *Explorer) (*candidate, error) {
-	if c == nil || x.schedule(c.tokens).overlaps() {
+	if c == nil || x.schedule(c.tokens).Overlaps() {
 		return c, nil
 	}
 	for again := true; again; {

@@ -81,7 +81,7 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 		return nil, nil
 	}
 	s := x.schedule(c.tokens)
-	if !s.overlaps() {
+	if !s.Overlaps() {
 		w, err := x.follow(ctx, c.tokens)
 		if errors.Is(err, errMisfit) {
 			err = fmt.Errorf("%w: a schedule did not run the same way again: %w", ErrHarness, err)
@@ -116,7 +116,7 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 		return nil, fmt.Errorf("the replay line is of %s, not of %s", s.head(), x.schedule(nil).head())
 	}
 	w, err := x.follow(ctx, s.Tokens)
-	for tries := 1; s.overlaps() && errors.Is(err, errMisfit) && tries < courses; tries++ {
+	for tries := 1; s.Overlaps() && errors.Is(err, errMisfit) && tries < courses; tries++ {
 		w, err = x.follow(ctx, s.Tokens)
 	}
 	return w, err

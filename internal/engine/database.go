@@ -57,21 +57,20 @@ func (e *Engine) openSQLite(u *url.URL) (err error) {
 	// WAL lets readers read beside a writer; a second writer waits up to
 	// busy_timeout in SQLite's own back-off. A sale changes a few rows: with small
 	// pages, of a file that is made now, it copies and writes less.
-	file := func(wait time.Duration, more string) sqliteConnector {
+	file := func(wait time.Duration, pragmas ...string) sqliteConnector {
 		return sqliteConnector{"file:" + u.EscapedPath() + "?_pragma=page_size(1024)&_pragma=busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) +
-			")&_pragma=journal_mode(WAL)" + more}
+			")&_pragma=journal_mode(WAL)&_pragma=" + strings.Join(pragmas, "&_pragma=")}
 	}
-	const synchronous = "&_pragma=synchronous(NORMAL)"
 	e.dialect = func(db *sql.DB) gorm.Dialector { return &sqlite.Dialector{Conn: db} }
 	// temp_store: the journal of one statement, which INSERT ... RETURNING keeps, is
 	// else given its 64 KiB afresh each time, by mmap and munmap (memjournal.c,
 	// sqlite3JournalOpen). Not for who sorts or counts much: that is in memory too.
-	e.stepwise = file(0, "&_pragma=synchronous(OFF)&_pragma=temp_store(MEMORY)")
+	e.stepwise = file(0, "synchronous(OFF)", "temp_store(MEMORY)")
 	e.URLs.Conns = sqliteConns
-	if e.Admin, err = e.pool(file(time.Minute, synchronous), adminConns); err != nil {
+	if e.Admin, err = e.pool(file(time.Minute, "synchronous(NORMAL)"), adminConns); err != nil {
 		return err
 	}
-	e.DB, err = e.pool(e.wrapped(file(e.URLs.Wait, synchronous)), sqliteConns)
+	e.DB, err = e.pool(e.wrapped(file(e.URLs.Wait, "synchronous(NORMAL)")), sqliteConns)
 	return err
 }
 

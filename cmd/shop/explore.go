@@ -107,8 +107,8 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if !o.overlap {
-		defer explore.OneProcessor(engines.Name != engine.Embedded)()
+	if !config.Overlap {
+		defer explore.OneProcessor(engines.Name == engine.Local)()
 	}
 	if config.Engine, err = engine.Open(ctx, engines); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	// The line says the rest.
 	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events()
-	config.MaxEvents, o.overlap = 0, s.Overlaps()
+	config.MaxEvents, config.Overlap = 0, s.Overlaps()
 	if s.Shared {
 		config.Events = slices.DeleteFunc(config.Events, func(e explore.Event) bool { return e == explore.Crash })
 	}

@@ -247,7 +247,7 @@ func BenchmarkExplore(b *testing.B) {
 		{engine.Embedded, "none"}, {engine.Local, "none"}, {engine.Local, "for-update"},
 	} {
 		b.Run(c.engine+"/"+c.strategy, func(b *testing.B) {
-			defer explore.OneProcessor(c.engine != engine.Embedded)() // as the command does
+			defer explore.OneProcessor(c.engine == engine.Local)() // as the command does
 			e, err := engine.Open(b.Context(), engine.Config{Name: c.engine, Wait: enginetest.Wait, Conns: 4})
 			if err != nil {
 				b.Fatal(err)

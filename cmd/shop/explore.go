@@ -198,7 +198,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	// The line says the rest.
 	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events()
-	config.MaxEvents, config.Overlap = 0, s.Overlaps()
+	config.MaxEvents, config.Reduce, config.Overlap = 0, false, s.Overlaps()
 	if s.Shared {
 		config.Events = slices.DeleteFunc(config.Events, func(e explore.Event) bool { return e == explore.Crash })
 	}

@@ -28,7 +28,8 @@ test: servers lint ## install the servers where it can, then lint and test every
 servers: ## install MariaDB, Redis, ZooKeeper and etcd, or print how to
 	@tools/install-servers.sh
 
-lint: ## go vet, staticcheck, gofumpt
+lint: ## go vet, staticcheck, gofumpt; no tracked file above 1 MB
+	@tools/check-sizes.sh
 	go vet ./...
 	$(TOOL) staticcheck ./...
 	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }

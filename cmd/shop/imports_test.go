@@ -19,22 +19,22 @@ const module = "github.com/oversell/oversell/"
 var forbidden = map[string][]string{
 	"internal/product":      {"internal/purchase", "internal/lockstrategy", "internal/audit"},
 	"internal/purchase":     {"internal/lockstrategy", "internal/audit", "internal/engine", "internal/live"},
-	"internal/lockstrategy": {"internal/audit", "internal/engine", "internal/live", "loadtest"},
-	"internal/audit":        {"internal/lockstrategy", "internal/engine", "internal/live", "loadtest"},
-	"internal/explore":      {"internal/live", "loadtest"},
-	"internal/engine":       {"internal/product", "internal/purchase", "internal/lockstrategy", "loadtest"},
+	"internal/lockstrategy": {"internal/audit", "internal/engine", "internal/live", "internal/rush"},
+	"internal/audit":        {"internal/lockstrategy", "internal/engine", "internal/live", "internal/rush"},
+	"internal/explore":      {"internal/live", "internal/rush"},
+	"internal/engine":       {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/rush"},
 	"internal/localserver":  {"internal/engine", "internal/product", "internal/purchase"},
-	"internal/failpoint":    {"internal/lockstrategy", "internal/engine", "internal/audit", "loadtest"},
+	"internal/failpoint":    {"internal/lockstrategy", "internal/engine", "internal/audit", "internal/rush"},
 	"internal/fault":        {"internal/verify", "internal/live"},
 	"internal/verify":       {"internal/live"},
-	"internal/live":         {"internal/product", "internal/purchase", "internal/lockstrategy", "loadtest"},
+	"internal/live":         {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/rush"},
 	"internal/history":      {"internal/"},
 	"internal/zookeeper":    {"internal/"},
 	"internal/verdict":      {"internal/"},
 	"internal/sqlerror":     {"internal/"},
 	"rlock":                 {"internal/"}, // other programs import these two
 	"locktest":              {"internal/"},
-	"loadtest":              {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live"},
+	"internal/rush":         {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live"},
 }
 
 type goPackage struct {

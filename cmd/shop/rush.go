@@ -22,8 +22,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/loadtest"
 )
 
 // maxBuyers is what one machine's loopback ports and files still carry.
@@ -97,7 +97,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	progress := newProgress(c.ErrOrStderr())
-	report := loadtest.Report{
+	report := rush.Report{
 		Engine: stage.engine, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes,
 	}
 	for _, name := range slices.Sorted(maps.Keys(stage.missing)) {
@@ -106,8 +106,8 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		}
 	}
 	for _, name := range names {
-		result, err := loadtest.Run(ctx, loadtest.Config{
-			BaseURLs: stage.urls, Shelf: stage.target, Books: stage.books,
+		result, err := rush.Run(ctx, rush.Config{
+			BaseURLs: stage.urls, Shelf: stage.target, Auditor: stage.books,
 			Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Duration: o.duration,
 			Timeout:  o.shops.settings.Wait + 30*time.Second,
 			Progress: func(answered int) { progress.show("%s: %d answered", name, answered) },
@@ -179,10 +179,10 @@ type stage struct {
 	engine   string
 	database string   // "mysql", "sqlite"; "" at a target
 	urls     []string // one a process
-	target   loadtest.Target
-	books    loadtest.Books
-	missing  map[string]string         // strategies that cannot run here, and why
-	served   []loadtest.TargetStrategy // what a target says of its own
+	target   rush.Target
+	books    rush.Auditor
+	missing  map[string]string     // strategies that cannot run here, and why
+	served   []rush.TargetStrategy // what a target says of its own
 	closers  []func() error
 }
 
@@ -220,7 +220,7 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 	for _, warning := range e.Warnings {
 		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
 	}
-	s.engine, s.database, s.books = e.Name, e.DB.Name(), loadtest.DatabaseBooks{DB: e.DB}
+	s.engine, s.database, s.books = e.Name, e.DB.Name(), rush.Database{DB: e.DB}
 	s.missing = lockstrategy.AllMissing(strategyDeps(e))
 	shops := o.shops
 	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
@@ -238,7 +238,7 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 // at adds one process's address.
 func (s *stage) at(base, token string) {
 	s.urls = append(s.urls, base)
-	s.target = loadtest.Target{BaseURL: s.urls[0], Token: token, Client: &http.Client{}}
+	s.target = rush.Target{BaseURL: s.urls[0], Token: token, Client: &http.Client{}}
 }
 
 // serveHere serves in this process, on a real listener.
@@ -340,7 +340,7 @@ func (o *rushOptions) promise(s *stage, name string) verdict.Verdict {
 	return entry.Promised(lockstrategy.Rush, s.database)
 }
 
-func (o *rushOptions) print(w io.Writer, r loadtest.Report) error {
+func (o *rushOptions) print(w io.Writer, r rush.Report) error {
 	if o.asJSON {
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
@@ -351,7 +351,7 @@ func (o *rushOptions) print(w io.Writer, r loadtest.Report) error {
 
 // exit is the command's exit code: a broken promise first, then a proof that
 // was none.
-func (o *rushOptions) exit(r loadtest.Report) error {
+func (o *rushOptions) exit(r rush.Report) error {
 	var broken, void []string
 	for _, result := range r.Results {
 		switch {

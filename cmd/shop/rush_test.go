@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/loadtest"
 )
 
 // exitCode runs the built program and returns what it printed.
@@ -49,7 +49,7 @@ func TestRush(t *testing.T) {
 				if code != 0 {
 					t.Fatalf("exit %d: %s %s", code, stderr, stdout)
 				}
-				var report loadtest.Report
+				var report rush.Report
 				if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func onEmbedded(strategy string) bool {
 	})
 }
 
-func checkResult(t *testing.T, r loadtest.Result) {
+func checkResult(t *testing.T, r rush.Result) {
 	t.Helper()
 	if r.MaxOverlap < 2 || r.MaxOverlap > 200 {
 		t.Errorf("%s: %d buyers inside at once", r.Strategy, r.MaxOverlap)
@@ -205,7 +205,7 @@ func TestRushLost(t *testing.T) {
 		}))
 		code, stdout, stderr := exitCode(t, "rush", "--target", forger.URL, "--strategy", "conditional", "--expect", "--json")
 		forger.Close()
-		var report loadtest.Report
+		var report rush.Report
 		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 			t.Fatalf("%v: %s%s", err, stdout, stderr)
 		}

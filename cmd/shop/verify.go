@@ -17,9 +17,9 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
-	"github.com/oversell/oversell/loadtest"
 )
 
 // verifyOptions are the flags of verify.
@@ -321,10 +321,10 @@ func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strat
 }
 
 func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes int, strategies []verify.Strategy, report *verify.Report, p *progress) (err error) {
-	rush := rushOptions{processes: processes, buyers: 200}
-	rush.engines.name, rush.engines.conns = engine.Embedded, defaultConns
-	rush.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
-	stage, err := rush.stage(c)
+	crowd := rushOptions{processes: processes, buyers: 200}
+	crowd.engines.name, crowd.engines.conns = engine.Embedded, defaultConns
+	crowd.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
+	stage, err := crowd.stage(c)
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes
 			report.LeaveOut(s.Name + ": " + why)
 			continue
 		}
-		result, err := loadtest.Run(c.Context(), verify.RushConfig(stage.urls, stage.target, stage.books, s.Name, rush.shops.settings.Wait))
+		result, err := rush.Run(c.Context(), verify.RushConfig(stage.urls, stage.target, stage.books, s.Name, crowd.shops.settings.Wait))
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
-	"github.com/oversell/oversell/loadtest"
 )
 
 // targetTimeout of one request, as in a rush.
@@ -58,17 +58,17 @@ func targetURL(text string) (string, error) {
 // atTarget plays all cells at a service that runs already, one after the other.
 func (o *verifyOptions) atTarget(c *cobra.Command, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
 	report := verify.Report{Engine: "target", Target: o.target, Started: time.Now()}
-	rush := rushOptions{strategies: o.strategies, target: o.target, processes: 1}
-	stage, err := rush.stage(c)
+	crowd := rushOptions{strategies: o.strategies, target: o.target, processes: 1}
+	stage, err := crowd.stage(c)
 	if err != nil {
 		return report, err
 	}
-	names, err := rush.names(stage)
+	names, err := crowd.names(stage)
 	if err != nil {
 		return report, err
 	}
 	target := &verify.Target{
-		Target:  loadtest.Target{BaseURL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Client: &http.Client{}},
+		Target:  rush.Target{BaseURL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Client: &http.Client{}},
 		Product: o.product, Timeout: targetTimeout,
 	}
 	if err := target.Check(c.Context()); err != nil {
@@ -76,7 +76,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []lockstrategy.Fault, 
 	}
 	for _, name := range names {
 		for _, f := range faults {
-			cell, err := target.Play(c.Context(), name, f, rush.targetPromise(stage, name, f))
+			cell, err := target.Play(c.Context(), name, f, crowd.targetPromise(stage, name, f))
 			if err != nil {
 				report.Finish()
 				return report, fmt.Errorf("%s under %s: %w", name, f, err)

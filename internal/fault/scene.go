@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/loadtest"
+	"github.com/oversell/oversell/internal/rush"
 )
 
 // A Subject is a strategy under test.
@@ -103,7 +103,7 @@ const holder = "holder"
 // filled and counters copied before anything is stopped.
 func (s *Scene) open(ctx context.Context) error {
 	s.client.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
-	shelf := loadtest.Target{BaseURL: s.A.URL, Client: &http.Client{}}
+	shelf := rush.Target{BaseURL: s.A.URL, Client: &http.Client{}}
 	if err := shelf.Restock(ctx, s.Product, s.Stock); err != nil {
 		return fmt.Errorf("restock: %w", err)
 	}
@@ -149,7 +149,7 @@ func (s *Scene) ask(ctx context.Context, shop *Shop, purchaser string) (purchase
 	if err != nil {
 		return purchase.Unknown, 0, err.Error()
 	}
-	return loadtest.Told(response.StatusCode, text)
+	return rush.ReadAnswer(response.StatusCode, text)
 }
 
 // send is buy beside everything else.

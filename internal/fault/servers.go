@@ -14,13 +14,13 @@ import (
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/loadtest"
+	"github.com/oversell/oversell/internal/rush"
 )
 
 // Servers are real ones that the faults may kill, restart and mislead. Cells
 // that run side by side have servers of their own.
 type Servers struct {
-	Books  loadtest.DatabaseBooks
+	Books  rush.Database
 	Absent map[string]string // a server that is not installed, and how to get it
 
 	group     *localserver.Group
@@ -87,7 +87,7 @@ func StartServers(ctx context.Context, wait time.Duration, needs []lockstrategy.
 	s.redis, s.replica, s.nodes = nodes[0], nodes[1], nodes[2:]
 	s.engine, err = engine.Open(ctx, engine.Config{DB: s.db.URL(), Wait: wait, Conns: 4})
 	if err == nil {
-		s.Books = loadtest.DatabaseBooks{DB: s.engine.Admin}
+		s.Books = rush.Database{DB: s.engine.Admin}
 	}
 	return s, err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/loadtest"
 )
 
 // A Cell is one strategy under one fault.
@@ -64,15 +64,15 @@ type Overlap struct {
 
 // RushConfig is the crowd of a rush: that of the tutorial, 200 buyers for 100
 // units.
-func RushConfig(urls []string, shelf loadtest.Target, books loadtest.Books, strategy string, wait time.Duration) loadtest.Config {
-	return loadtest.Config{
-		BaseURLs: urls, Shelf: shelf, Books: books, Strategy: strategy, Product: "verify-" + strategy,
+func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, wait time.Duration) rush.Config {
+	return rush.Config{
+		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
 		Stock: 100, Buyers: 200, Timeout: wait + 30*time.Second, Progress: func(int) {},
 	}
 }
 
 // RushCell is the cell of a rush that was run elsewhere.
-func RushCell(strategy string, f lockstrategy.Fault, promise verdict.Verdict, engine string, r loadtest.Result, processes int) Cell {
+func RushCell(strategy string, f lockstrategy.Fault, promise verdict.Verdict, engine string, r rush.Result, processes int) Cell {
 	c := Cell{
 		Strategy: strategy, Fault: f, Promise: promise, DurationMS: int64(r.DurationMS),
 		Replay: fmt.Sprintf("shop verify --engine %s --strategy %s --fault %s", engine, strategy, f),
@@ -94,7 +94,7 @@ func (c *Cell) settle() {
 
 // rushed takes a rush's own verdict. processes is 0 at a target, which does not
 // say.
-func (c *Cell) rushed(r loadtest.Result, processes int) {
+func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
 	at := ""
 	switch {
@@ -104,7 +104,7 @@ func (c *Cell) rushed(r loadtest.Result, processes int) {
 		at = fmt.Sprintf(" at %d processes", processes)
 	}
 	c.Struck = fmt.Sprintf("%d buyers at once%s, at most %d inside", r.Sold+r.SoldOut+r.Busy+r.LockLost+r.Unknown+r.Failed, at, r.MaxOverlap)
-	c.Books = r.Books
+	c.Books = r.Audited
 }
 
 // judge holds the answers against the books; lost and untold are what came of

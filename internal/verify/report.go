@@ -11,8 +11,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/loadtest"
 )
 
 // A Report is what `shop verify --json` writes.
@@ -111,7 +111,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	}
 	broken, void := r.Broken()
 	if _, err := fmt.Fprintf(w, "%s\n\n%d cells in %s: %d as promised, %d contradict, %d inconclusive\n",
-		loadtest.Draw(t), len(r.Cells), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
+		rush.Draw(t), len(r.Cells), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
 		len(r.Cells)-len(broken)-len(void), len(broken), len(void)); err != nil {
 		return err
 	}

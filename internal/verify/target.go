@@ -16,14 +16,14 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/loadtest"
 )
 
 // A Target is a service that runs already, in whatever language. Nothing of it
 // is touched but its routes: what strikes is how its buyers behave.
 type Target struct {
-	loadtest.Target
+	rush.Target
 	Product string        // its records are cleared
 	Timeout time.Duration // of one request
 	run     string        // makes the purchasers of this run its own
@@ -94,7 +94,7 @@ func (t *Target) Play(ctx context.Context, strategy string, f lockstrategy.Fault
 func (t *Target) rush(ctx context.Context, c *Cell) error {
 	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, 0)
 	config.Product, config.Timeout = t.Product, t.Timeout
-	result, err := loadtest.Run(ctx, config)
+	result, err := rush.Run(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -285,7 +285,7 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	if c.Books.Stocked != stock {
 		return fmt.Errorf("%d units were put on sale, and the audit says %d: somebody else has restocked, or the service does not do what PUT asks", stock, c.Books.Stocked)
 	}
-	lost, untold, err := loadtest.Compare(ctx, t.Target, t.Product, fault.Told(facts.Answers), c.Books)
+	lost, untold, err := rush.Compare(ctx, t.Target, t.Product, fault.Told(facts.Answers), c.Books)
 	if err != nil {
 		return fmt.Errorf("read the records: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/loadtest"
+	"github.com/oversell/oversell/internal/rush"
 )
 
 // A visitor is one request for one unit.
@@ -102,7 +102,7 @@ func (t *Target) visit(ctx context.Context, client *http.Client, strategy string
 		v.gone = who.patience > 0 && ctx.Err() != nil && !v.out.IsZero() && v.begun.IsZero()
 		return v
 	}
-	v.Outcome, v.ID, v.Detail = loadtest.Told(status, text)
+	v.Outcome, v.ID, v.Detail = rush.ReadAnswer(status, text)
 	return v
 }
 

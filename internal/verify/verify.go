@@ -22,8 +22,8 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/loadtest"
 )
 
 // A Strategy is a row of the matrix.
@@ -269,10 +269,10 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	if j.name == lockstrategy.TwoProcesses {
 		urls = append(urls, l.pair.B.URL)
 	}
-	shelf := loadtest.Target{BaseURL: urls[0], Client: &http.Client{}}
+	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
 	config := RushConfig(urls, shelf, l.servers.Books, j.strategy.Name, l.times.Wait)
 	config.Product = productOf(j)
-	result, err := loadtest.Run(ctx, config)
+	result, err := rush.Run(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 	if err != nil {
 		return err
 	}
-	lost, untold, err := loadtest.Compare(ctx, l.servers.Books, scene.Product, fault.Told(facts.Answers), books)
+	lost, untold, err := rush.Compare(ctx, l.servers.Books, scene.Product, fault.Told(facts.Answers), books)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package loadtest
+package rush
 
 import (
 	"fmt"

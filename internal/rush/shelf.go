@@ -1,4 +1,4 @@
-package loadtest
+package rush
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// Books are where the rush reads what really happened.
-type Books interface {
-	// Audit reads the state of the product's books.
+// An Auditor reads what really happened.
+type Auditor interface {
+	// Audit reads the product's stock and records.
 	Audit(ctx context.Context, product string) (audit.Report, error)
 	// Sales returns the product's records by their id. errNoHistory when the
 	// service does not show them.
@@ -35,16 +35,16 @@ var errNoHistory = errors.New("the service shows no purchase history")
 // page is how many records are asked for at once.
 const page = purchase.MaxPage
 
-// DatabaseBooks reads the shop's own database.
-type DatabaseBooks struct{ DB *gorm.DB }
+// Database reads the shop's own database.
+type Database struct{ DB *gorm.DB }
 
-// Audit is Books.Audit.
-func (b DatabaseBooks) Audit(ctx context.Context, product string) (audit.Report, error) {
+// Audit is Auditor.Audit.
+func (b Database) Audit(ctx context.Context, product string) (audit.Report, error) {
 	return audit.Read(ctx, b.DB, product)
 }
 
-// Sales is Books.Sales.
-func (b DatabaseBooks) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
+// Sales is Auditor.Sales.
+func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
 	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {
 		records, err := purchase.Page(b.DB.WithContext(ctx), product, after, page)
@@ -62,7 +62,7 @@ func (b DatabaseBooks) Sales(ctx context.Context, product string) (map[int64]aud
 }
 
 // Target is a service that speaks the shop's buy, product and audit routes,
-// in whatever language. It is Books, too.
+// in whatever language. It is an Auditor, too.
 type Target struct {
 	BaseURL string
 	Token   string       // for the admin route; "" for none
@@ -87,7 +87,7 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	return err
 }
 
-// Audit is Books.Audit. It takes the service's four counts and does the sums
+// Audit is Auditor.Audit. It takes the service's four counts and does the sums
 // itself: a service that adds up wrongly is one that has something to hide.
 func (t Target) Audit(ctx context.Context, product string) (audit.Report, error) {
 	path := "/audit?product=" + url.QueryEscape(product)
@@ -114,7 +114,7 @@ func (t Target) Audit(ctx context.Context, product string) (audit.Report, error)
 	}.Sums(), nil
 }
 
-// Sales is Books.Sales. It follows "next", however many records a page has.
+// Sales is Auditor.Sales. It follows "next", however many records a page has.
 func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
 	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {

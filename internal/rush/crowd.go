@@ -1,4 +1,4 @@
-package loadtest
+package rush
 
 import (
 	"cmp"
@@ -67,7 +67,7 @@ func (c crowd) rush(ctx context.Context, progress func(answered int)) []answer {
 		if r.Error == vegeta.ErrNoTargets.Error() {
 			continue // never sent: the rush was interrupted at the start
 		}
-		a := readAnswer(r)
+		a := answerOf(r)
 		a.Start = line.leftAt(a.Purchaser) // the wait for the others is not the shop's
 		answers = append(answers, a)
 		progress(len(answers))
@@ -177,10 +177,10 @@ func (g *startGate) connect(baseURL string) {
 	_ = response.Body.Close()
 }
 
-// readAnswer maps a response to what the buyer was told. No response at all is
+// answerOf maps a response to what the buyer was told. No response at all is
 // Unknown: the sale may have been made. r.URL says who asked, whatever the
 // receipt says.
-func readAnswer(r *vegeta.Result) answer {
+func answerOf(r *vegeta.Result) answer {
 	a := answer{inside: readSpan(r.Headers.Get(purchase.SpanHeader))}
 	a.End = r.Timestamp.Add(r.Latency)
 	if u, err := url.Parse(r.URL); err == nil {
@@ -190,14 +190,14 @@ func readAnswer(r *vegeta.Result) answer {
 		a.Outcome, a.detail = purchase.Unknown, r.Error
 		return a
 	}
-	a.Outcome, a.ID, a.detail = Told(int(r.Code), r.Body)
+	a.Outcome, a.ID, a.detail = ReadAnswer(int(r.Code), r.Body)
 	return a
 }
 
-// Told reads the answer to a buy of one unit: by the problem's own word, or by
+// ReadAnswer reads the answer to a buy of one unit: by the problem's own word, or by
 // the status where the service has none. id is that of a sale's record, detail
 // says what is not a sale.
-func Told(status int, body []byte) (outcome purchase.Outcome, id int64, detail string) {
+func ReadAnswer(status int, body []byte) (outcome purchase.Outcome, id int64, detail string) {
 	if status == http.StatusOK {
 		var receipt struct {
 			ID     int64 `json:"id"`
@@ -256,7 +256,7 @@ func maxOverlap(answers []answer) int {
 		return a.Outcome == purchase.Sold && !a.saysWhen()
 	})
 	if !inside {
-		return audit.Overlap(told(answers))
+		return audit.Overlap(plain(answers))
 	}
 	var within []audit.Answer
 	for _, a := range answers {
@@ -268,8 +268,8 @@ func maxOverlap(answers []answer) int {
 	return audit.Overlap(within)
 }
 
-// told is the answers as the judge knows them.
-func told(answers []answer) []audit.Answer {
+// plain is the answers as the judge knows them.
+func plain(answers []answer) []audit.Answer {
 	all := make([]audit.Answer, len(answers))
 	for i, a := range answers {
 		all[i] = a.Answer

@@ -1,4 +1,4 @@
-package loadtest
+package rush
 
 import (
 	"testing"
@@ -85,7 +85,7 @@ func TestReadAnswer(t *testing.T) {
 		{"bad request", vegeta.Result{Code: 400}, purchase.Failed},
 		{"no answer", vegeta.Result{Error: "broken pipe"}, purchase.Unknown},
 	} {
-		if got := readAnswer(&c.result); got.Outcome != c.want {
+		if got := answerOf(&c.result); got.Outcome != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got.Outcome, c.want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestInSum(t *testing.T) {
 		answers = append(answers, answer{Answer: audit.Answer{Outcome: outcome}})
 	}
 	for records, want := range map[int64][2]int64{1: {1, 0}, 2: {0, 0}, 3: {0, 0}, 5: {0, 2}} {
-		lost, untold := inSum(told(answers), audit.Report{Records: records})
+		lost, untold := inSum(plain(answers), audit.Report{Records: records})
 		if lost != want[0] || untold != want[1] {
 			t.Errorf("%d records: lost %d, untold %d; want %v", records, lost, untold, want)
 		}

@@ -1,12 +1,13 @@
-// Package loadtest is the rush: a crowd of buyers over real HTTP, and the
-// comparison of what they were told with what the books say.
+// Package rush sends a crowd of buyers over real HTTP and compares the answers
+// that they got with the stock and records afterwards.
 //
 //	restock -> crowd -> every answer is in -> audit -> verdict
 //
 // The crowd is sent by vegeta. The package starts no servers and knows no
-// strategy by name: it is told where the shop is. Its k6 twin is in k6/, and
-// targets for the vegeta program are in vegeta/.
-package loadtest
+// strategy by name: its caller says where the shop is. loadtest/ has the same
+// rush as a k6 script, targets for the vegeta program, and the routes that a
+// service must have.
+package rush
 
 import (
 	"context"
@@ -28,7 +29,7 @@ import (
 type Config struct {
 	BaseURLs []string // one a process, without a slash at the end; buyers are spread over them
 	Shelf    Target   // where the restock goes
-	Books    Books
+	Auditor  Auditor
 	Strategy string
 	Product  string
 	Stock    int64         // units put on sale first
@@ -64,7 +65,7 @@ type Result struct {
 	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
 	Reason     string          `json:"reason"`  // of the verdict, in one sentence
 
-	Books audit.Report `json:"-"` // what it was judged by
+	Audited audit.Report `json:"-"` // what it was judged by
 
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
@@ -102,26 +103,26 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	books, err := c.Books.Audit(ctx, c.Product)
+	audited, err := c.Auditor.Audit(ctx, c.Product)
 	if err != nil {
 		return Result{}, fmt.Errorf("audit after the rush: %w", err)
 	}
-	if books.Stocked != c.Stock {
-		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, books.Stocked)
+	if audited.Stocked != c.Stock {
+		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, audited.Stocked)
 	}
-	lost, untold, err := Compare(ctx, c.Books, c.Product, told(answers), books)
+	lost, untold, err := Compare(ctx, c.Auditor, c.Product, plain(answers), audited)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
-	return result(c.Strategy, answers, books, lost, untold), nil
+	return result(c.Strategy, answers, audited, lost, untold), nil
 }
 
 // Compare holds answers against the product's records, or against their sums
 // where the service does not show them.
-func Compare(ctx context.Context, b Books, product string, answers []audit.Answer, books audit.Report) (lost, untold int64, _ error) {
-	sales, err := b.Sales(ctx, product)
+func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Report) (lost, untold int64, _ error) {
+	sales, err := a.Sales(ctx, product)
 	if errors.Is(err, errNoHistory) {
-		lost, untold = inSum(answers, books)
+		lost, untold = inSum(answers, audited)
 		return lost, untold, nil
 	}
 	if err != nil {
@@ -133,7 +134,7 @@ func Compare(ctx context.Context, b Books, product string, answers []audit.Answe
 
 // inSum is what the sums alone prove: at least so many receipts have no record,
 // at least so many records no receipt.
-func inSum(answers []audit.Answer, books audit.Report) (lost, untold int64) {
+func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {
 		switch a.Outcome {
@@ -143,15 +144,15 @@ func inSum(answers []audit.Answer, books audit.Report) (lost, untold int64) {
 			unknown++
 		}
 	}
-	return max(0, sold-books.Records), max(0, books.Records-sold-unknown)
+	return max(0, sold-audited.Records), max(0, audited.Records-sold-unknown)
 }
 
 // result turns answers and books into a row.
-func result(strategy string, answers []answer, books audit.Report, lost, untold int64) Result {
+func result(strategy string, answers []answer, audited audit.Report, lost, untold int64) Result {
 	r := Result{
-		Strategy: strategy, Books: books,
-		Leftover: books.Leftover, Records: books.Records, UnitsSold: books.UnitsSold,
-		Oversold: books.Oversold, Drift: books.Drift, Duplicates: books.Duplicates, Lost: lost, Untold: untold,
+		Strategy: strategy, Audited: audited,
+		Leftover: audited.Leftover, Records: audited.Records, UnitsSold: audited.UnitsSold,
+		Oversold: audited.Oversold, Drift: audited.Drift, Duplicates: audited.Duplicates, Lost: lost, Untold: untold,
 		MaxOverlap: maxOverlap(answers),
 	}
 	count := map[purchase.Outcome]int64{}
@@ -181,8 +182,8 @@ func result(strategy string, answers []answer, books audit.Report, lost, untold 
 	if took := lastSale.Sub(start).Seconds(); took > 0 {
 		r.PerSecond = math.Round(float64(r.Sold)/took*1000) / 1000
 	}
-	e := audit.Evidence{Books: books, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold}
-	e.Count(told(answers))
+	e := audit.Evidence{Books: audited, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold}
+	e.Count(plain(answers))
 	r.Verdict, r.Reason = audit.Judge(e)
 	return r
 }

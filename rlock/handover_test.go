@@ -68,7 +68,7 @@ func TestRush(t *testing.T) {
 	sent := &counter{}
 	var clients []*Client
 	for range 8 {
-		rdb := dial(t, servers.redis.Addr)
+		rdb := dial(t, onServer(t).addr)
 		rdb.AddHook(sent)
 		c := New(rdb)
 		t.Cleanup(func() { _ = c.Close() })
@@ -102,7 +102,7 @@ func BenchmarkHandOver(b *testing.B) {
 			sent := &counter{}
 			var clients []*Client
 			for range shape.clients {
-				rdb := dial(b, servers.redis.Addr)
+				rdb := dial(b, onServer(b).addr)
 				rdb.AddHook(sent)
 				c := New(rdb, shape.options...)
 				defer c.Close()

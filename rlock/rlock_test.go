@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // patience is how long a test waits for what must come: a starved machine may
@@ -32,8 +34,9 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(quiet{})
+	flag.Parse() // for testing.Short
 	group, err := localserver.NewGroup()
-	if err == nil {
+	if err == nil && !testing.Short() {
 		servers.group = group
 		servers.redis, err = localserver.StartRedis(group)
 	}
@@ -94,6 +97,7 @@ func onBoth(t *testing.T, test func(t *testing.T, b *bench)) {
 
 func onServer(t testing.TB) *bench {
 	t.Helper()
+	localservertest.SkipShort(t)
 	return &bench{servers.redis.Addr, dial(t, servers.redis.Addr), nil}
 }
 

@@ -19,6 +19,9 @@ func TestKilledStarting(t *testing.T) {
 	if os.Getenv("STARTER") != "" {
 		startMany()
 	}
+	if testing.Short() {
+		t.Skip("kills 20 processes while they start servers: run make test")
+	}
 	for range 20 {
 		tmp := t.TempDir()
 		read, write, err := os.Pipe()

@@ -22,6 +22,9 @@ func TestMissingProgram(t *testing.T) {
 
 func newGroup(t *testing.T) *Group {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs servers, and -short starts none: run make test")
+	}
 	g, err := NewGroup()
 	if err != nil {
 		t.Fatal(err)

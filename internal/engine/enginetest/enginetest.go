@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // Wait is the wait bound of the engines for tests: the row lock time-out of
@@ -45,9 +46,10 @@ var local = sync.OnceValues(func() (*engine.Engine, error) {
 var redisNumber atomic.Int64
 
 // Local opens real servers. Where a program is missing the test fails with
-// the line that installs it; it is never skipped.
+// the line that installs it. Only under -short is it skipped.
 func Local(t *testing.T) *engine.Engine {
 	t.Helper()
+	localservertest.SkipShort(t)
 	servers, err := local()
 	if err != nil {
 		t.Fatalf("local servers: %v", err)

@@ -1,5 +1,5 @@
 // Package localservertest starts servers that one test has for itself, to kill
-// and to stop as it likes.
+// and to stop at will. Under -short each test that asks for one is skipped.
 package localservertest
 
 import (
@@ -8,9 +8,19 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 )
 
-// Group is a group of servers that ends with the test.
+// SkipShort skips a test that needs servers under -short.
+func SkipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs servers, and -short starts none: run make test")
+	}
+}
+
+// Group is a group of servers that ends with the test. Under -short it skips the
+// test.
 func Group(t testing.TB) *localserver.Group {
 	t.Helper()
+	SkipShort(t)
 	group, err := localserver.NewGroup()
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -142,7 +143,7 @@ func testRestockUnderLoad(t *testing.T, base, strategy string) {
 	close(done)
 	all.Wait()
 	entry, _ := lockstrategy.ByName(strategy)
-	if got := books(t, base, name); entry.Promise[lockstrategy.Rush] == verdict.Holds && (got.Drift != 0 || got.Oversold != 0) {
+	if got := books(t, base, name); entry.Promise[promise.Rush] == verdict.Holds && (got.Drift != 0 || got.Oversold != 0) {
 		t.Errorf("books %+v, want no drift", got)
 	}
 }

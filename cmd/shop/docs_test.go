@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -81,13 +82,13 @@ func TestMatrixPage(t *testing.T) {
 			continue
 		}
 		cells := strings.Split(rows[i], "|")
-		for _, f := range lockstrategy.Faults() {
+		for _, f := range promise.Played() {
 			at := slices.IndexFunc(columns, func(c string) bool { return strings.TrimSpace(c) == string(f) })
 			if at < 0 || at >= len(cells) {
 				t.Fatalf("docs/matrix.md has no column for %s: run make verify", f)
 			}
 			shown := verdict.Verdict(strings.TrimSpace(cells[at]))
-			if promised := e.Promised(f, "mysql"); promised != "" && !promised.Keeps(shown) || f.Strikes(e.Needs) == (shown == "") {
+			if promised := e.Promised(f, "mysql"); promised != "" && !promised.Keeps(shown) || lockstrategy.Strikes(f, e.Needs) == (shown == "") {
 				t.Errorf("%s under %s: promised %q, docs/matrix.md has %q: run make verify", e.Name, f, promised, shown)
 			}
 		}
@@ -117,7 +118,7 @@ say; a strategy without that line passes all of them. The tests run on the embed
 		if len(e.Needs) > 0 {
 			fmt.Fprintf(&b, "- **Needs**: %s\n", join(e.Needs))
 		}
-		fmt.Fprintf(&b, "- **In a rush**: %s; two processes: %s\n", promised(e, lockstrategy.Rush), promised(e, lockstrategy.TwoProcesses))
+		fmt.Fprintf(&b, "- **In a rush**: %s; two processes: %s\n", promised(e, promise.Rush), promised(e, promise.TwoProcesses))
 		for _, f := range slices.Sorted(maps.Keys(e.NoPromise)) {
 			fmt.Fprintf(&b, "- **No promise under %s**: %s\n", f, e.NoPromise[f])
 		}
@@ -157,7 +158,7 @@ func strategyTable() string {
 		}
 		family = e.Family
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", shown, e.Name, cell(e.Summary), cell(e.BreaksWhen),
-			promised(e, lockstrategy.Rush), promised(e, lockstrategy.TwoProcesses))
+			promised(e, promise.Rush), promised(e, promise.TwoProcesses))
 	}
 	return b.String() + "\n"
 }
@@ -165,7 +166,7 @@ func strategyTable() string {
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 // promised shows a break in bold, and what differs on SQLite.
-func promised(e lockstrategy.Entry, f lockstrategy.Fault) string {
+func promised(e lockstrategy.Entry, f promise.Condition) string {
 	show := func(v verdict.Verdict) string {
 		switch v {
 		case verdict.Holds:

@@ -31,6 +31,7 @@ var forbidden = map[string][]string{
 	"internal/history":      {"internal/"},
 	"internal/zookeeper":    {"internal/"},
 	"internal/verdict":      {"internal/"},
+	"internal/promise":      {"internal/lockstrategy", "internal/fault", "internal/verify", "internal/engine"},
 	"internal/sqlerror":     {"internal/"},
 	"rlock":                 {"internal/"}, // other programs import these two
 	"locktest":              {"internal/"},

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
@@ -31,23 +32,23 @@ const plantedShop = "SHOP_TEST_PLANTED"
 func TestPlantedBugs(t *testing.T) {
 	for _, c := range []struct {
 		strategy string
-		fault    lockstrategy.Fault
+		fault    promise.Condition
 		want     verdict.Verdict // where holds is promised
 	}{
-		{"leased", lockstrategy.SlowSection, verdict.Holds},
-		{"no-token-check", lockstrategy.SlowSection, verdict.Oversold},
-		{"leased", lockstrategy.ClientGone, verdict.Holds},
-		{"watchdog-leak", lockstrategy.ClientGone, verdict.Stalled},
-		{"quorum", lockstrategy.NodesDown, verdict.Holds},
-		{"half-quorum", lockstrategy.NodesDown, verdict.Oversold},
-		{"versioned", lockstrategy.SlowSection, verdict.Holds},
-		{"no-rows-affected", lockstrategy.SlowSection, verdict.Oversold},
-		{"answers", lockstrategy.Crash, verdict.Holds},
-		{"early-answer", lockstrategy.Crash, verdict.Lost},
-		{"answers", lockstrategy.DBKill, verdict.Holds},
-		{"lazy-log", lockstrategy.DBKill, verdict.Lost},
-		{"asks-again", lockstrategy.SlowSection, verdict.Holds},
-		{"buys-twice", lockstrategy.SlowSection, verdict.Leaked},
+		{"leased", promise.SlowSection, verdict.Holds},
+		{"no-token-check", promise.SlowSection, verdict.Oversold},
+		{"leased", promise.ClientGone, verdict.Holds},
+		{"watchdog-leak", promise.ClientGone, verdict.Stalled},
+		{"quorum", promise.NodesDown, verdict.Holds},
+		{"half-quorum", promise.NodesDown, verdict.Oversold},
+		{"versioned", promise.SlowSection, verdict.Holds},
+		{"no-rows-affected", promise.SlowSection, verdict.Oversold},
+		{"answers", promise.Crash, verdict.Holds},
+		{"early-answer", promise.Crash, verdict.Lost},
+		{"answers", promise.DBKill, verdict.Holds},
+		{"lazy-log", promise.DBKill, verdict.Lost},
+		{"asks-again", promise.SlowSection, verdict.Holds},
+		{"buys-twice", promise.SlowSection, verdict.Leaked},
 	} {
 		t.Run(c.strategy+" under "+string(c.fault), func(t *testing.T) {
 			t.Parallel()
@@ -72,12 +73,12 @@ func TestPlantedBugs(t *testing.T) {
 // nothing was sold before the kill, has shown nothing, though its crowd bought all
 // there was and its books are right.
 func TestFaultsThatMiss(t *testing.T) {
-	for strategy, faults := range map[string][]lockstrategy.Fault{
+	for strategy, faults := range map[string][]promise.Condition{
 		"unstoppable": {
-			lockstrategy.Crash, lockstrategy.Pause, lockstrategy.SlowSection, lockstrategy.ClientGone, lockstrategy.RedisRestart,
-			lockstrategy.RedisFailover, lockstrategy.NodeRestart, lockstrategy.ClockJump, lockstrategy.Partition,
+			promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone, promise.RedisRestart,
+			promise.RedisFailover, promise.NodeRestart, promise.ClockJump, promise.Partition,
 		},
-		"no-load": {lockstrategy.DBKill},
+		"no-load": {promise.DBKill},
 	} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +97,7 @@ func TestFaultsThatMiss(t *testing.T) {
 }
 
 // playPlanted runs `shop verify` with a planted strategy, which promises to hold.
-func playPlanted(t *testing.T, strategy string, faults ...lockstrategy.Fault) (report verify.Report, _ error) {
+func playPlanted(t *testing.T, strategy string, faults ...promise.Condition) (report verify.Report, _ error) {
 	t.Helper()
 	var stdout bytes.Buffer
 	var stderr syncBuffer // of two shops
@@ -110,7 +111,7 @@ func playPlanted(t *testing.T, strategy string, faults ...lockstrategy.Fault) (r
 		},
 		extra: []verify.Strategy{{
 			Subject:  fault.Subject{Name: strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}},
-			Promised: func(lockstrategy.Fault) verdict.Verdict { return verdict.Holds },
+			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
 		}},
 		reports: []reportFile{{flag: "json", path: "-", write: verify.Report.JSON}},
 	}

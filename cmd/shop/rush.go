@@ -21,6 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
@@ -326,7 +327,7 @@ func (s *stage) serves(name string) error {
 func (o *rushOptions) promise(s *stage, name string) verdict.Verdict {
 	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	for _, served := range s.served {
-		promised := served.Promise[string(lockstrategy.Rush)]
+		promised := served.Promise[string(promise.Rush)]
 		if served.Name == lockstrategy.Resolve(name) && (promised != "" || ok && len(served.Promise) > 0) {
 			return promised // of ours, nothing is a word too: on its database a run may show it or not
 		}
@@ -335,9 +336,9 @@ func (o *rushOptions) promise(s *stage, name string) verdict.Verdict {
 		return verdict.Holds
 	}
 	if o.processes > 1 {
-		return entry.Promised(lockstrategy.TwoProcesses, s.database)
+		return entry.Promised(promise.TwoProcesses, s.database)
 	}
-	return entry.Promised(lockstrategy.Rush, s.database)
+	return entry.Promised(promise.Rush, s.database)
 }
 
 func (o *rushOptions) print(w io.Writer, r rush.Report) error {

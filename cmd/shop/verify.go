@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
@@ -101,7 +102,7 @@ func ownShop(times fault.Times) *exec.Cmd {
 
 func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	var strategies []verify.Strategy
-	var faults []lockstrategy.Fault
+	var faults []promise.Condition
 	if o.target == "" {
 		strategies, faults, err = o.check(c)
 	} else {
@@ -140,7 +141,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 }
 
 // check returns the rows and the columns that are asked for.
-func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []lockstrategy.Fault, _ error) {
+func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []promise.Condition, _ error) {
 	if c.Flags().Changed("product") {
 		return nil, nil, errors.New("--product is for a --target; else verify sells on servers of its own")
 	}
@@ -149,7 +150,7 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 			return nil, nil, errors.New("--quick is the explorer and the rush on the embedded engine: it takes no --engine and no --fault")
 		}
 		o.engine, o.faults = engine.Embedded, nil
-		for _, f := range append(lockstrategy.Explorations(), lockstrategy.Rush) {
+		for _, f := range append(promise.Explorations(), promise.Rush) {
 			o.faults = append(o.faults, string(f))
 		}
 	}
@@ -184,23 +185,23 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 			rows = append(rows, s)
 		}
 	}
-	faults := lockstrategy.Faults()
+	faults := promise.Played()
 	if o.engine == engine.Embedded {
-		faults = append(lockstrategy.Explorations(), faults...)
+		faults = append(promise.Explorations(), faults...)
 	}
 	columns, err = chooseFaults(o.faults, faults)
 	return rows, columns, err
 }
 
 // chooseFaults picks faults in the order of known.
-func chooseFaults(asked []string, known []lockstrategy.Fault) (chosen []lockstrategy.Fault, _ error) {
+func chooseFaults(asked []string, known []promise.Condition) (chosen []promise.Condition, _ error) {
 	var names []string
 	for _, f := range known {
 		names = append(names, string(f))
 	}
 	names, err := choose("--fault", asked, names)
 	for _, name := range names {
-		chosen = append(chosen, lockstrategy.Fault(name))
+		chosen = append(chosen, promise.Condition(name))
 	}
 	return chosen, err
 }
@@ -222,7 +223,7 @@ func choose(flag string, asked, known []string) (chosen []string, _ error) {
 }
 
 // local plays all cells on servers of this command's own.
-func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
+func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (verify.Report, error) {
 	kept, made, err := o.folder() // before a server is started
 	if err != nil {
 		return verify.Report{}, err
@@ -262,13 +263,13 @@ func (o *verifyOptions) folder() (path string, made bool, err error) {
 
 // embedded runs the explorer and the two rushes on the embedded engine, where
 // there is nothing to kill.
-func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
+func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (verify.Report, error) {
 	report := verify.Report{Engine: engine.Embedded, Started: time.Now()}
 	err := o.explorations(c, strategies, faults, &report, p)
 	for _, f := range faults {
-		processes := map[lockstrategy.Fault]int{lockstrategy.Rush: 1, lockstrategy.TwoProcesses: 2}[f]
+		processes := map[promise.Condition]int{promise.Rush: 1, promise.TwoProcesses: 2}[f]
 		switch {
-		case err != nil || slices.Contains(lockstrategy.Explorations(), f):
+		case err != nil || slices.Contains(promise.Explorations(), f):
 		case processes == 0:
 			report.LeaveOut(string(f) + ": it needs servers that can be killed, --engine local")
 		default:
@@ -284,8 +285,8 @@ func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy,
 
 // explorations plays the explorer's cells, one after the other: it looks at every
 // goroutine of the process.
-func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strategy, faults []lockstrategy.Fault, report *verify.Report, p *progress) (err error) {
-	faults = slices.DeleteFunc(slices.Clone(faults), func(f lockstrategy.Fault) bool { return !slices.Contains(lockstrategy.Explorations(), f) })
+func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, report *verify.Report, p *progress) (err error) {
+	faults = slices.DeleteFunc(slices.Clone(faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
 	if len(faults) == 0 {
 		return nil
 	}
@@ -301,15 +302,15 @@ func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strat
 			continue
 		}
 		for _, f := range faults {
-			promise, possible := entry.Explored(f, e.DB.Name())
+			promised, possible := entry.Explored(f, e.DB.Name())
 			switch {
 			case !possible:
 				continue
-			case s.Name == "redlock" && f == lockstrategy.ExploreForget:
+			case s.Name == "redlock" && f == promise.ExploreForget:
 				report.LeaveOut("redlock under " + string(f) + ": it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2")
 				continue
 			}
-			cell, err := verify.Explore(c.Context(), e, entry, f, promise)
+			cell, err := verify.Explore(c.Context(), e, entry, f, promised)
 			if err != nil {
 				return fmt.Errorf("%s under %s: %w", s.Name, f, err)
 			}
@@ -320,7 +321,7 @@ func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strat
 	return nil
 }
 
-func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes int, strategies []verify.Strategy, report *verify.Report, p *progress) (err error) {
+func (o *verifyOptions) rushes(c *cobra.Command, f promise.Condition, processes int, strategies []verify.Strategy, report *verify.Report, p *progress) (err error) {
 	crowd := rushOptions{processes: processes, buyers: 200}
 	crowd.engines.name, crowd.engines.conns = engine.Embedded, defaultConns
 	crowd.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
@@ -338,11 +339,11 @@ func (o *verifyOptions) rushes(c *cobra.Command, f lockstrategy.Fault, processes
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		var promise verdict.Verdict
+		var promised verdict.Verdict
 		if entry, ok := lockstrategy.ByName(s.Name); ok {
-			promise = entry.Promised(f, stage.database)
+			promised = entry.Promised(f, stage.database)
 		}
-		report.Cells = append(report.Cells, verify.RushCell(s.Name, f, promise, engine.Embedded, result, processes))
+		report.Cells = append(report.Cells, verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes))
 		p.show("%d of %d strategies; last %s under %s: %s", len(report.Cells), len(strategies), s.Name, f, result.Verdict)
 	}
 	return nil

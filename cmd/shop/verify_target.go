@@ -14,6 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
@@ -23,7 +24,7 @@ import (
 const targetTimeout = 35 * time.Second
 
 // checkTarget reads the flags of a run at a service that runs already.
-func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []lockstrategy.Fault, err error) {
+func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Condition, err error) {
 	for _, flag := range []string{"engine", "quick", "history", "lanes", "repeat"} {
 		if c.Flags().Changed(flag) {
 			return nil, fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
@@ -43,7 +44,7 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []lockstrategy.Fau
 			return nil, fmt.Errorf("--strategy has %s twice", name)
 		}
 	}
-	return chooseFaults(o.faults, lockstrategy.TargetFaults())
+	return chooseFaults(o.faults, promise.OfTarget())
 }
 
 // targetURL is an address without a slash at its end.
@@ -56,7 +57,7 @@ func targetURL(text string) (string, error) {
 }
 
 // atTarget plays all cells at a service that runs already, one after the other.
-func (o *verifyOptions) atTarget(c *cobra.Command, faults []lockstrategy.Fault, p *progress) (verify.Report, error) {
+func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p *progress) (verify.Report, error) {
 	report := verify.Report{Engine: "target", Target: o.target, Started: time.Now()}
 	crowd := rushOptions{strategies: o.strategies, target: o.target, processes: 1}
 	stage, err := crowd.stage(c)
@@ -101,7 +102,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []lockstrategy.Fault, 
 // and the catalogue's own cells have two processes; what breaks in a rush may
 // break there or not. Of a strategy that neither knows it is expected that it
 // holds.
-func (o *rushOptions) targetPromise(s *stage, name string, f lockstrategy.Fault) verdict.Verdict {
+func (o *rushOptions) targetPromise(s *stage, name string, f promise.Condition) verdict.Verdict {
 	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
 		for _, served := range s.served {
 			if promised := served.Promise[string(f)]; served.Name == name && promised != "" {
@@ -109,9 +110,9 @@ func (o *rushOptions) targetPromise(s *stage, name string, f lockstrategy.Fault)
 			}
 		}
 	}
-	promise := o.promise(s, name)
-	if f != lockstrategy.Rush && promise != verdict.Holds {
+	promised := o.promise(s, name)
+	if f != promise.Rush && promised != verdict.Holds {
 		return ""
 	}
-	return promise
+	return promised
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
 )
@@ -34,11 +34,11 @@ func verifyAt(t *testing.T, url string, args ...string) (code int, report verify
 // what holds holds under all four.
 func TestVerifyTarget(t *testing.T) {
 	code, report, stderr := verifyAt(t, startServe(t), "--strategy", "none,conditional,redis")
-	if code != 0 || len(report.Cells) != 3*len(lockstrategy.TargetFaults()) {
+	if code != 0 || len(report.Cells) != 3*len(promise.OfTarget()) {
 		t.Fatalf("exit %d, %d cells: %s", code, len(report.Cells), stderr)
 	}
 	for _, c := range report.Cells {
-		if want := c.Strategy == "none"; (c.Verdict == verdict.Oversold) != want && c.Fault == lockstrategy.Rush {
+		if want := c.Strategy == "none"; (c.Verdict == verdict.Oversold) != want && c.Fault == promise.Rush {
 			t.Errorf("%s under %s: %s (%s)", c.Strategy, c.Fault, c.Verdict, c.Evidence)
 		}
 		if c.Strategy != "none" && (c.Promise != verdict.Holds || c.Verdict != verdict.Holds) {
@@ -57,18 +57,18 @@ func TestVerifyTargetService(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		service *service
-		fault   lockstrategy.Fault
+		fault   promise.Condition
 		want    verdict.Verdict
 		code    int
 	}{
 		{"sound", &service{}, "", verdict.Holds, 0},
-		{"units vanish with the first sale", &service{forgets: 5}, lockstrategy.Rush, verdict.Leaked, exitBroken},
-		{"it ignores the Idempotency-Key", &service{ignoresKey: true}, lockstrategy.Duplicates, verdict.Duplicated, exitBroken},
-		{"a repeated request is told sold out", &service{refusesKey: true}, lockstrategy.Duplicates, verdict.Leaked, exitBroken},
-		{"no record when the buyer has gone", &service{dropsGone: true}, lockstrategy.ClientGone, verdict.Leaked, exitBroken},
-		{"it acknowledges what it does not record", &service{loses: true}, lockstrategy.Latency, verdict.Lost, exitBroken},
-		{"it has no POST", &service{getOnly: true}, lockstrategy.Duplicates, verdict.Inconclusive, exitInconclusive},
-		{"it begins each answer before it sells", &service{hasty: true}, lockstrategy.ClientGone, verdict.Inconclusive, exitInconclusive},
+		{"units vanish with the first sale", &service{forgets: 5}, promise.Rush, verdict.Leaked, exitBroken},
+		{"it ignores the Idempotency-Key", &service{ignoresKey: true}, promise.Duplicates, verdict.Duplicated, exitBroken},
+		{"a repeated request is told sold out", &service{refusesKey: true}, promise.Duplicates, verdict.Leaked, exitBroken},
+		{"no record when the buyer has gone", &service{dropsGone: true}, promise.ClientGone, verdict.Leaked, exitBroken},
+		{"it acknowledges what it does not record", &service{loses: true}, promise.Latency, verdict.Lost, exitBroken},
+		{"it has no POST", &service{getOnly: true}, promise.Duplicates, verdict.Inconclusive, exitInconclusive},
+		{"it begins each answer before it sells", &service{hasty: true}, promise.ClientGone, verdict.Inconclusive, exitInconclusive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(c.service)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
 )
@@ -52,7 +53,7 @@ func TestVerifyQuick(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range report.Cells {
 		seen[c.Strategy+" "+string(c.Fault)] = true
-		explored := slices.Contains(lockstrategy.Explorations(), c.Fault)
+		explored := slices.Contains(promise.Explorations(), c.Fault)
 		if explored && (c.Verdict == verdict.Holds) == (c.Witness != nil) || explored && !strings.HasPrefix(c.Replay, "shop explore "+c.Strategy) {
 			t.Errorf("%s under %s: %s, witness %v, %s", c.Strategy, c.Fault, c.Verdict, c.Witness, c.Replay)
 		}

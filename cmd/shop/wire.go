@@ -25,6 +25,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -197,13 +198,13 @@ func (s *shop) strategies(c *gin.Context) {
 	var list []availableStrategy
 	for _, e := range lockstrategy.All() {
 		why := s.counter.Missing[e.Name]
-		promise := lockstrategy.Promise{}
+		promised := promise.Promise{}
 		for fault := range e.Promise {
 			if v := e.Promised(fault, s.engine.DB.Name()); v != "" {
-				promise[fault] = v
+				promised[fault] = v
 			}
 		}
-		e.Promise, e.PromiseSQLite = promise, nil // what holds here
+		e.Promise, e.PromiseSQLite = promised, nil // what holds here
 		list = append(list, availableStrategy{e, why == "", why})
 	}
 	c.JSON(http.StatusOK, list)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -19,7 +19,7 @@ const impatient = 30
 // clientGone lets buyers hang up in the middle of their buys: one that certainly
 // holds, and others wherever they happen to be.
 func clientGone() Fault {
-	return Fault{Name: lockstrategy.ClientGone, Stock: 2 * stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.ClientGone, Stock: 2 * stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		buyer, hangUp := context.WithCancel(ctx)
 		defer hangUp()
 		if err := s.hold(buyer, failpoint.Read, s.Times.Wait); err != nil {

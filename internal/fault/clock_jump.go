@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 )
 
 // clockJump sets the wall clock of the lock server an hour ahead while the holder
@@ -16,7 +17,7 @@ import (
 // it is one, of a bare majority.
 func clockJump() Fault {
 	return Fault{
-		Name: lockstrategy.ClockJump, Stock: stock,
+		Name: promise.ClockJump, Stock: stock,
 		Strike: func(ctx context.Context, s *Scene) (string, error) {
 			if s.Servers.noShim != "" {
 				return "", missed("%s", s.Servers.noShim)

@@ -6,13 +6,13 @@ import (
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 )
 
 // crash kills the holder's process with SIGKILL when its COMMIT is due: its lock
 // is taken, its transaction open. What has no TTL is locked for ever.
 func crash() Fault {
-	return Fault{Name: lockstrategy.Crash, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.Crash, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
 			return "", err
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -31,7 +31,7 @@ const (
 // was acknowledged before its COMMIT was written (TestPlantedBugs, lazy-log), and
 // does not stand for a power failure.
 func dbKill() Fault {
-	return Fault{Name: lockstrategy.DBKill, Stock: 160, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.DBKill, Stock: 160, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		l := startLoad(ctx, s)
 		defer l.stop()
 		select {

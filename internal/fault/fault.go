@@ -17,7 +17,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -30,7 +30,7 @@ func missed(format string, args ...any) error {
 
 // A Fault is one way to strike.
 type Fault struct {
-	Name lockstrategy.Fault
+	Name promise.Condition
 	// Stock is what is on sale.
 	Stock int64
 	// Strike does it and says how it is known that it was done.

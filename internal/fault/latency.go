@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 )
 
 // late is how long each answer of a lock server is held back; a section has
@@ -14,7 +14,7 @@ const late = 30 * time.Millisecond
 
 // latency puts 30 ms, more or less, before each answer of the lock servers.
 func latency() Fault {
-	return Fault{Name: lockstrategy.Latency, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.Latency, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		var links []*link
 		for _, shop := range []*Shop{s.A, s.B} {
 			links = append(links, shop.links()...)

@@ -3,13 +3,13 @@ package fault
 import (
 	"context"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 )
 
 // nodeRestart lets one node of the holder's bare majority come back empty: with
 // the nodes that were cut off that is a majority for somebody else.
 func nodeRestart() Fault {
-	return Fault{Name: lockstrategy.NodeRestart, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.NodeRestart, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		how, err := s.holdBarely(ctx)
 		if err != nil {
 			return "", err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -16,7 +16,7 @@ import (
 // stopped before its COMMIT while the nodes come back, empty, and they are
 // enough for somebody else.
 func nodesDown() Fault {
-	return Fault{Name: lockstrategy.NodesDown, Stock: 2 * stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.NodesDown, Stock: 2 * stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		all := len(s.Servers.nodes)
 		few, most := s.Servers.nodes[:s.Servers.minority()], s.Servers.nodes[:s.Servers.minority()+1]
 		s.afterwards(func(context.Context) error { return startAgain(most) })

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 )
 
 // partition parts the holder's shop from its lock servers, and not from the
 // database, while the holder is between its read and its write: its lease runs
 // out where it cannot see it.
 func partition() Fault {
-	return Fault{Name: lockstrategy.Partition, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.Partition, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Read, s.Times.Wait); err != nil {
 			return "", err
 		}

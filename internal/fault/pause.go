@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 )
 
 // pause stops the holder's whole process, its watchdog with it, for longer than
@@ -14,7 +14,7 @@ import (
 // at a lease between there and the database, however short the way. A process
 // that is stopped earlier may notice first; one that is stopped here cannot.
 func pause() Fault {
-	return Fault{Name: lockstrategy.Pause, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.Pause, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
 			return "", err
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 )
 
 // redisFailover kills the primary and promotes a replica whose link was cut
@@ -18,7 +18,7 @@ import (
 // any failover may do (Redis documentation, "Distributed Locks with Redis", "Why
 // Failover-based Implementations Are Not Enough").
 func redisFailover() Fault {
-	return Fault{Name: lockstrategy.RedisFailover, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.RedisFailover, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		cord, err := s.Servers.replicate(ctx)
 		if err != nil {
 			return "", err

@@ -8,13 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 )
 
 // redisRestart kills Redis and starts it again without its data, while the
 // holder stands inside its COMMIT.
 func redisRestart() Fault {
-	return Fault{Name: lockstrategy.RedisRestart, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.RedisRestart, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
 			return "", err
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -19,7 +19,7 @@ import (
 // has released and a third has tried: a release that does not look whose lock it
 // frees lets the third one in.
 func slowSection() Fault {
-	return Fault{Name: lockstrategy.SlowSection, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
+	return Fault{Name: promise.SlowSection, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
 		if err := s.hold(ctx, failpoint.Read, s.Times.Wait); err != nil {
 			return "", err
 		}

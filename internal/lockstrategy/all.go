@@ -3,6 +3,7 @@ package lockstrategy
 import (
 	"slices"
 
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -20,59 +21,25 @@ const (
 	NeedsEtcd      Need = "etcd"
 )
 
-// A Fault is a way to strike a shop; each is a column of the matrix.
-type Fault string
-
-// The faults that the promises speak of.
-const (
-	Rush         Fault = "rush"          // many buyers at one process
-	TwoProcesses Fault = "two-processes" // the same, spread over two processes
-
-	// Those below strike one of two processes, or the servers of both.
-	Crash         Fault = "crash"          // SIGKILL of the holder between acquire and write
-	Pause         Fault = "pause"          // SIGSTOP of the holder for longer than its lease, then SIGCONT
-	SlowSection   Fault = "slow-section"   // the section outlives the lease, and the process runs on
-	ClientGone    Fault = "client-gone"    // the buyer hangs up in the middle of its buy
-	RedisRestart  Fault = "redis-restart"  // killed, and back empty
-	RedisFailover Fault = "redis-failover" // to a replica that lacks what was written last
-	NodeRestart   Fault = "node-restart"   // one Redlock node of a bare majority comes back empty
-	NodesDown     Fault = "nodes-down"     // a minority of the Redlock nodes, then a majority
-	ClockJump     Fault = "clock-jump"     // a lock server's clock
-	Latency       Fault = "latency"        // between the shops and their lock servers
-	Partition     Fault = "partition"      // between the holder's shop and its lock servers
-	DBKill        Fault = "db-kill"        // SIGKILL of the database under load, then back with its data
-)
-
-// Faults returns all of them in display order.
-func Faults() []Fault {
-	return []Fault{
-		Rush, TwoProcesses, Crash, Pause, SlowSection, ClientGone, RedisRestart, RedisFailover,
-		NodeRestart, NodesDown, ClockJump, Latency, Partition, DBKill,
-	}
-}
-
-// A Promise is the verdict expected under each fault.
-type Promise map[Fault]verdict.Verdict
-
 // An Entry is one strategy of the catalogue.
 type Entry struct {
-	Name       string  `json:"name"` // = URL name = file name = table row
-	Family     string  `json:"family"`
-	Summary    string  `json:"summary"`
-	Guarantees string  `json:"guarantees"`
-	BreaksWhen string  `json:"breaks_when"`
-	Cost       string  `json:"cost"`
-	Source     string  `json:"source"`
-	Needs      []Need  `json:"needs"` // none is an empty list
-	Promise    Promise `json:"promise"`
+	Name       string          `json:"name"` // = URL name = file name = table row
+	Family     string          `json:"family"`
+	Summary    string          `json:"summary"`
+	Guarantees string          `json:"guarantees"`
+	BreaksWhen string          `json:"breaks_when"`
+	Cost       string          `json:"cost"`
+	Source     string          `json:"source"`
+	Needs      []Need          `json:"needs"` // none is an empty list
+	Promise    promise.Promise `json:"promise"`
 
 	// NoPromise says why there is none under a fault that strikes the strategy: a
 	// run may show a break or not.
-	NoPromise map[Fault]string `json:"no_promise,omitempty"`
+	NoPromise map[promise.Condition]string `json:"no_promise,omitempty"`
 
 	// PromiseSQLite is what differs on SQLite, fault by fault; "" where a run
 	// there may show it or not.
-	PromiseSQLite Promise `json:"promise_sqlite,omitempty"`
+	PromiseSQLite promise.Promise `json:"promise_sqlite,omitempty"`
 
 	New func(Deps) purchase.Strategy `json:"-"`
 }
@@ -85,13 +52,13 @@ func All() []Entry {
 		stalled  = verdict.Stalled
 	)
 	// always is a break that no fault is needed for; apart needs a second process.
-	always, apart := breaksWith(Rush), breaksWith(TwoProcesses)
+	always, apart := promise.BreaksFrom(promise.Rush), promise.BreaksFrom(promise.TwoProcesses)
 	// lease runs out under a holder that does not know; watched is renewed while
 	// its process runs. Both forget with their Redis.
-	lease := Promise{
-		Pause: oversold, SlowSection: oversold, RedisRestart: oversold, RedisFailover: oversold, ClockJump: oversold, Partition: oversold,
+	lease := promise.Promise{
+		promise.Pause: oversold, promise.SlowSection: oversold, promise.RedisRestart: oversold, promise.RedisFailover: oversold, promise.ClockJump: oversold, promise.Partition: oversold,
 	}
-	watched := Promise{Pause: oversold, RedisRestart: oversold, RedisFailover: oversold, ClockJump: oversold}
+	watched := promise.Promise{promise.Pause: oversold, promise.RedisRestart: oversold, promise.RedisFailover: oversold, promise.ClockJump: oversold}
 	return []Entry{
 		{
 			Name: "none", Family: "no control",
@@ -101,7 +68,7 @@ func All() []Entry {
 			Cost:       "a read and one transaction, no waiting",
 			Source:     "Berenson et al., A Critique of ANSI SQL Isolation Levels, SIGMOD 1995, 4.1 (P4, lost update)",
 			Needs:      []Need{},
-			Promise:    promise([]Need{}, always),
+			Promise:    holdsBut([]Need{}, always),
 			New:        func(d Deps) purchase.Strategy { return NewNone(d) },
 		},
 		{
@@ -112,8 +79,8 @@ func All() []Entry {
 			Cost:          "as none",
 			Source:        "Berenson et al., SIGMOD 1995, 4.2; MySQL 8.0 Reference Manual, 17.7.2.3",
 			Needs:         []Need{},
-			Promise:       promise([]Need{}, always),
-			PromiseSQLite: promise([]Need{}, nil), // it refuses the second writer
+			Promise:       holdsBut([]Need{}, always),
+			PromiseSQLite: holdsBut([]Need{}, nil), // it refuses the second writer
 			New:           func(d Deps) purchase.Strategy { return NewTransaction(d) },
 		},
 		{
@@ -124,8 +91,8 @@ func All() []Entry {
 			Cost:          "that of the lock",
 			Source:        "spring-framework issue 23549; Redisson issue 2183",
 			Needs:         []Need{},
-			Promise:       promise([]Need{}, always),
-			PromiseSQLite: Promise{Rush: ""}, // its gap is some 50 us there: one rush in twenty gets by
+			Promise:       holdsBut([]Need{}, always),
+			PromiseSQLite: promise.Promise{promise.Rush: ""}, // its gap is some 50 us there: one rush in twenty gets by
 			New:           func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		},
 		{
@@ -136,7 +103,7 @@ func All() []Entry {
 			Cost:       "next to nothing",
 			Source:     "The Go Memory Model, Locks",
 			Needs:      []Need{},
-			Promise:    promise([]Need{}, apart),
+			Promise:    holdsBut([]Need{}, apart),
 			New:        func(d Deps) purchase.Strategy { return NewMutex(d) },
 		},
 		{
@@ -147,7 +114,7 @@ func All() []Entry {
 			Cost:       "one sale at a time a product and process",
 			Source:     "Thompson, Single Writer Principle, Mechanical Sympathy, 2011",
 			Needs:      []Need{},
-			Promise:    promise([]Need{}, nil),
+			Promise:    holdsBut([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
 		},
 		{
@@ -158,7 +125,7 @@ func All() []Entry {
 			Cost:       "buyers stand in line in the database, each on a connection",
 			Source:     "MySQL 8.0 Reference Manual, 17.7.2.4, Locking Reads",
 			Needs:      []Need{},
-			Promise:    promise([]Need{}, nil),
+			Promise:    holdsBut([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewForUpdate(d) },
 		},
 		{
@@ -169,7 +136,7 @@ func All() []Entry {
 			Cost:       "a lost round for each write that came first",
 			Source:     "Kung and Robinson, On Optimistic Methods for Concurrency Control, ACM TODS 6(2), 1981",
 			Needs:      []Need{},
-			Promise:    promise([]Need{}, nil),
+			Promise:    holdsBut([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewOptimistic(d) },
 		},
 		{
@@ -180,7 +147,7 @@ func All() []Entry {
 			Cost:       "the row is locked from the update to the commit",
 			Source:     "MySQL 8.0 Reference Manual, 17.7.3, Locks Set by Different SQL Statements in InnoDB",
 			Needs:      []Need{},
-			Promise:    promise([]Need{}, nil),
+			Promise:    holdsBut([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewConditional(d) },
 		},
 		{
@@ -191,7 +158,7 @@ func All() []Entry {
 			Cost:       "as conditional; late buyers write and roll back",
 			Source:     "MySQL 8.0 Reference Manual, 17.7.3, Locks Set by Different SQL Statements in InnoDB",
 			Needs:      []Need{},
-			Promise:    promise([]Need{}, nil),
+			Promise:    holdsBut([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
 		},
 		{
@@ -202,7 +169,7 @@ func All() []Entry {
 			Cost:       "deadlock victims: the most rounds lost of all",
 			Source:     "MySQL 8.0 Reference Manual, 17.7.2.1 and 17.7.5.3",
 			Needs:      []Need{},
-			Promise:    promise([]Need{}, nil),
+			Promise:    holdsBut([]Need{}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewSerializable(d) },
 		},
 		{
@@ -213,7 +180,7 @@ func All() []Entry {
 			Cost:       "a waiting buyer keeps a connection; two round trips",
 			Source:     "MySQL 8.0 Reference Manual, 14.14, Locking Functions",
 			Needs:      []Need{NeedsMySQL},
-			Promise:    promise([]Need{NeedsMySQL}, nil),
+			Promise:    holdsBut([]Need{NeedsMySQL}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewNamedLock(d) },
 		},
 		{
@@ -224,7 +191,7 @@ func All() []Entry {
 			Cost:       "two round trips to Redis",
 			Source:     "Redis documentation, SETNX, Locking with SETNX",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, Promise{Crash: stalled, Partition: stalled, RedisRestart: oversold, RedisFailover: oversold}), // a partition keeps the holder from its DEL
+			Promise:    holdsBut([]Need{NeedsRedis}, promise.Promise{promise.Crash: stalled, promise.Partition: stalled, promise.RedisRestart: oversold, promise.RedisFailover: oversold}), // a partition keeps the holder from its DEL
 			New:        func(d Deps) purchase.Strategy { return NewSetNX(d) },
 		},
 		{
@@ -235,7 +202,7 @@ func All() []Entry {
 			Cost:       "three round trips to Redis",
 			Source:     "Redis documentation, SETNX, Handling deadlocks",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, lease),
+			Promise:    holdsBut([]Need{NeedsRedis}, lease),
 			New:        func(d Deps) purchase.Strategy { return NewSetNXExpire(d) },
 		},
 		{
@@ -246,7 +213,7 @@ func All() []Entry {
 			Cost:       "two to four round trips to Redis",
 			Source:     "Redis documentation, SETNX, Handling deadlocks",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, Promise{Pause: oversold, SlowSection: oversold, RedisRestart: oversold, RedisFailover: oversold, Partition: oversold}), // the lock server's clock has no say
+			Promise:    holdsBut([]Need{NeedsRedis}, promise.Promise{promise.Pause: oversold, promise.SlowSection: oversold, promise.RedisRestart: oversold, promise.RedisFailover: oversold, promise.Partition: oversold}), // the lock server's clock has no say
 			New:        func(d Deps) purchase.Strategy { return NewGetSet(d) },
 		},
 		{
@@ -257,7 +224,7 @@ func All() []Entry {
 			Cost:       "two round trips to Redis",
 			Source:     "Redis documentation, SET, Patterns",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, lease),
+			Promise:    holdsBut([]Need{NeedsRedis}, lease),
 			New:        func(d Deps) purchase.Strategy { return NewSetNXTTL(d) },
 		},
 		{
@@ -268,7 +235,7 @@ func All() []Entry {
 			Cost:       "three round trips to Redis",
 			Source:     "Redis documentation, Distributed Locks with Redis, single instance",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, lease),
+			Promise:    holdsBut([]Need{NeedsRedis}, lease),
 			New:        func(d Deps) purchase.Strategy { return NewTokenGetDel(d) },
 		},
 		{
@@ -279,7 +246,7 @@ func All() []Entry {
 			Cost:       "two round trips to Redis; a crash blocks for the rest of the TTL",
 			Source:     "Redis documentation, Distributed Locks with Redis, single instance",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, lease),
+			Promise:    holdsBut([]Need{NeedsRedis}, lease),
 			New:        func(d Deps) purchase.Strategy { return NewRedis(d) },
 		},
 		{
@@ -290,7 +257,7 @@ func All() []Entry {
 			Cost:       "as redis, and a goroutine a holder",
 			Source:     "Redisson documentation, Lock, lockWatchdogTimeout",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, watched),
+			Promise:    holdsBut([]Need{NeedsRedis}, watched),
 			New:        func(d Deps) purchase.Strategy { return NewWatchdog(d) },
 		},
 		{
@@ -301,7 +268,7 @@ func All() []Entry {
 			Cost:       "one to two round trips to Redis, and a connection that listens",
 			Source:     "Redisson documentation, Lock; org.redisson.RedissonLock",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, watched),
+			Promise:    holdsBut([]Need{NeedsRedis}, watched),
 			New:        func(d Deps) purchase.Strategy { return NewRedisson(d) },
 		},
 		{
@@ -312,7 +279,7 @@ func All() []Entry {
 			Cost:       "the nodes one after the other, twice a buy",
 			Source:     "Redisson documentation, MultiLock; org.redisson.RedissonMultiLock",
 			Needs:      []Need{NeedsRedlock},
-			Promise:    promise([]Need{NeedsRedlock}, Promise{Pause: oversold, NodesDown: stalled}),
+			Promise:    holdsBut([]Need{NeedsRedlock}, promise.Promise{promise.Pause: oversold, promise.NodesDown: stalled}),
 			New:        func(d Deps) purchase.Strategy { return NewMultilock(d) },
 		},
 		{
@@ -323,7 +290,7 @@ func All() []Entry {
 			Cost:       "two round trips to all nodes; split votes are tried again",
 			Source:     "Redis documentation, Distributed Locks with Redis, The Redlock Algorithm; Kleppmann 2016; antirez 2016",
 			Needs:      []Need{NeedsRedlock},
-			Promise:    promise([]Need{NeedsRedlock}, Promise{Pause: oversold, NodeRestart: oversold, ClockJump: oversold}),
+			Promise:    holdsBut([]Need{NeedsRedlock}, promise.Promise{promise.Pause: oversold, promise.NodeRestart: oversold, promise.ClockJump: oversold}),
 			New:        func(d Deps) purchase.Strategy { return NewRedlock(d) },
 		},
 		{
@@ -334,7 +301,7 @@ func All() []Entry {
 			Cost:       "as redisson, and one more update",
 			Source:     "Kleppmann, How to do distributed locking, 2016, Making the lock safe with fencing; org.redisson.RedissonFencedLock",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, nil),
+			Promise:    holdsBut([]Need{NeedsRedis}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewFenced(d) },
 		},
 		{
@@ -345,7 +312,7 @@ func All() []Entry {
 			Cost:       "one round trip to Redis for who comes too late",
 			Source:     "Redis documentation, INCR, Pattern: Counter; flash sale tutorials",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, Promise{Crash: leaked, RedisRestart: oversold, RedisFailover: oversold, DBKill: leaked}), // what a COMMIT of unknown fate took is not put back
+			Promise:    holdsBut([]Need{NeedsRedis}, promise.Promise{promise.Crash: leaked, promise.RedisRestart: oversold, promise.RedisFailover: oversold, promise.DBKill: leaked}), // what a COMMIT of unknown fate took is not put back
 			New:        func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
 		},
 		{
@@ -356,7 +323,7 @@ func All() []Entry {
 			Cost:       "two round trips to Redis and six statements a batch",
 			Source:     "Alibaba Cloud, Tair documentation, Build a business system that can handle flash sales; Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11",
 			Needs:      []Need{NeedsRedis},
-			Promise:    promise([]Need{NeedsRedis}, nil),
+			Promise:    holdsBut([]Need{NeedsRedis}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		},
 		{
@@ -367,7 +334,7 @@ func All() []Entry {
 			Cost:       "two writes to ZooKeeper's log a buy; all leases of a process share its session",
 			Source:     "ZooKeeper Recipes and Solutions, Locks; Hunt et al., USENIX ATC 2010, 2.4",
 			Needs:      []Need{NeedsZookeeper},
-			Promise:    promise([]Need{NeedsZookeeper}, Promise{Pause: oversold}),
+			Promise:    holdsBut([]Need{NeedsZookeeper}, promise.Promise{promise.Pause: oversold}),
 			New:        func(d Deps) purchase.Strategy { return NewZookeeper(d) },
 		},
 		{
@@ -378,8 +345,8 @@ func All() []Entry {
 			Cost:       "three writes to etcd's log a buy: lease, key, and their end",
 			Source:     "etcd documentation, v3.6, Lock; go.etcd.io/etcd/client/v3/concurrency",
 			Needs:      []Need{NeedsEtcd},
-			Promise:    promise([]Need{NeedsEtcd}, Promise{Pause: oversold, Partition: ""}),
-			NoPromise:  map[Fault]string{Partition: "oversold in 43 of 43 plays, and yet by a race: cut off before its first keep-alive is answered, which it sends within half a second, the client takes any lease for one of five seconds; cut off later, it looks once a second whether the lease has run out, and may do so before etcd, which looks twice"},
+			Promise:    holdsBut([]Need{NeedsEtcd}, promise.Promise{promise.Pause: oversold, promise.Partition: ""}),
+			NoPromise:  map[promise.Condition]string{promise.Partition: "oversold in 43 of 43 plays, and yet by a race: cut off before its first keep-alive is answered, which it sends within half a second, the client takes any lease for one of five seconds; cut off later, it looks once a second whether the lease has run out, and may do so before etcd, which looks twice"},
 			New:        func(d Deps) purchase.Strategy { return NewEtcd(d) },
 		},
 		{
@@ -390,60 +357,10 @@ func All() []Entry {
 			Cost:       "as etcd, and one more update",
 			Source:     "Kleppmann, How to do distributed locking, 2016, Making the lock safe with fencing",
 			Needs:      []Need{NeedsEtcd},
-			Promise:    promise([]Need{NeedsEtcd}, nil),
+			Promise:    holdsBut([]Need{NeedsEtcd}, nil),
 			New:        func(d Deps) purchase.Strategy { return NewEtcdFenced(d) },
 		},
 	}
-}
-
-// promise is that of an entry: it holds under each fault that strikes what it
-// uses, but for those in breaks. "" in there is no promise.
-//
-// None of it is guessed: shop verify --engine local shows each, and docs/matrix.md
-// is what it has shown.
-func promise(needs []Need, breaks Promise) Promise {
-	p := Promise{}
-	for _, f := range Faults() {
-		if !f.Strikes(needs) {
-			continue
-		}
-		p[f] = verdict.Holds
-		if v, ok := breaks[f]; ok {
-			p[f] = v
-		}
-		if p[f] == "" {
-			delete(p, f)
-		}
-	}
-	return p
-}
-
-// Strikes tells whether the fault strikes what a strategy with these needs uses.
-func (f Fault) Strikes(needs []Need) bool {
-	has := func(servers ...Need) bool {
-		return slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(servers, n) })
-	}
-	switch f {
-	case RedisRestart, RedisFailover:
-		return has(NeedsRedis)
-	case NodeRestart, NodesDown:
-		return has(NeedsRedlock)
-	case ClockJump:
-		return has(NeedsRedis, NeedsRedlock)
-	case Latency, Partition:
-		return has(NeedsRedis, NeedsRedlock, NeedsZookeeper, NeedsEtcd)
-	}
-	return true
-}
-
-// breaksWith is for a strategy that is broken by the first fault already, and so
-// by all after it.
-func breaksWith(first Fault) Promise {
-	p := Promise{}
-	for _, f := range Faults()[slices.Index(Faults(), first):] {
-		p[f] = verdict.Oversold
-	}
-	return p
 }
 
 // Resolve turns what stands in ?lock= into a strategy's name: Y is redis, N
@@ -476,19 +393,6 @@ func ByName(name string) (Entry, bool) {
 		return Entry{}, false
 	}
 	return all[i], true
-}
-
-// Promised is the verdict promised under a fault on a database, "mysql" or
-// "sqlite"; "" where the catalogue makes no promise. An entry without any, such
-// as one that was just added, is expected to hold.
-func (e Entry) Promised(fault Fault, database string) verdict.Verdict {
-	if e.Promise == nil {
-		return verdict.Holds
-	}
-	if v, ok := e.PromiseSQLite[fault]; ok && database == "sqlite" {
-		return v
-	}
-	return e.Promise[fault]
 }
 
 // Missing says which server the entry needs and d has not, or "".

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
@@ -17,14 +17,14 @@ import (
 
 // A Cell is one strategy under one fault.
 type Cell struct {
-	Strategy   string             `json:"strategy"`
-	Fault      lockstrategy.Fault `json:"fault"`
-	Promise    verdict.Verdict    `json:"promise"`
-	Verdict    verdict.Verdict    `json:"verdict"`
-	OK         bool               `json:"ok"`
-	Evidence   string             `json:"evidence"`
-	Replay     string             `json:"replay"`
-	DurationMS int64              `json:"duration_ms"`
+	Strategy   string            `json:"strategy"`
+	Fault      promise.Condition `json:"fault"`
+	Promise    verdict.Verdict   `json:"promise"`
+	Verdict    verdict.Verdict   `json:"verdict"`
+	OK         bool              `json:"ok"`
+	Evidence   string            `json:"evidence"`
+	Replay     string            `json:"replay"`
+	DurationMS int64             `json:"duration_ms"`
 
 	Acknowledged int64                   `json:"acknowledged"`         // sales that buyers were told of under the fault and after it
 	Lost         int64                   `json:"lost"`                 // those of them that have no record
@@ -72,9 +72,9 @@ func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy
 }
 
 // RushCell is the cell of a rush that was run elsewhere.
-func RushCell(strategy string, f lockstrategy.Fault, promise verdict.Verdict, engine string, r rush.Result, processes int) Cell {
+func RushCell(strategy string, f promise.Condition, promised verdict.Verdict, engine string, r rush.Result, processes int) Cell {
 	c := Cell{
-		Strategy: strategy, Fault: f, Promise: promise, DurationMS: int64(r.DurationMS),
+		Strategy: strategy, Fault: f, Promise: promised, DurationMS: int64(r.DurationMS),
 		Replay: fmt.Sprintf("shop verify --engine %s --strategy %s --fault %s", engine, strategy, f),
 	}
 	c.rushed(r, processes)

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -24,10 +25,10 @@ type Witness struct {
 }
 
 // eventOf is the one event of an exploration's column.
-var eventOf = map[lockstrategy.Fault]explore.Event{
-	lockstrategy.ExploreExpire: explore.Expire,
-	lockstrategy.ExploreCrash:  explore.Crash,
-	lockstrategy.ExploreForget: explore.Forget,
+var eventOf = map[promise.Condition]explore.Event{
+	promise.ExploreExpire: explore.Expire,
+	promise.ExploreCrash:  explore.Crash,
+	promise.ExploreForget: explore.Forget,
 }
 
 // Of an exploration.
@@ -47,16 +48,16 @@ const (
 // Explore plays a cell of the explorer: it raises the number of preemptions until
 // an order breaks, so that the witness is a simple one, and says how far it went.
 // How far is a matter of the strategy and not of time.
-func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f lockstrategy.Fault, promise verdict.Verdict) (Cell, error) {
+func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
-	c := Cell{Strategy: entry.Name, Fault: f, Promise: promise}
+	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised}
 	x := exploration{Config: explore.Config{
 		Engine: e, Strategy: entry, Buyers: exploredBuyers, Stock: 1, Product: exploredProduct, Budget: searchBudget,
 	}}
 	if event, ok := eventOf[f]; ok {
 		x.Events = []explore.Event{event}
 	}
-	if err := x.run(ctx, promise); err != nil {
+	if err := x.run(ctx, promised); err != nil {
 		return c, err
 	}
 	c.Verdict, c.Reason = x.verdict()
@@ -88,7 +89,7 @@ type exploration struct {
 // lock or by a worker of its own, the orders are too many and it goes one less
 // far; a break that is promised there is looked for with one preemption, until it
 // is found.
-func (x *exploration) run(ctx context.Context, promise verdict.Verdict) error {
+func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	deepest := 2
 	if len(x.Events) > 0 {
 		deepest = 1
@@ -97,11 +98,11 @@ func (x *exploration) run(ctx context.Context, promise verdict.Verdict) error {
 	if wide {
 		deepest--
 	}
-	if promise != verdict.Holds {
+	if promised != verdict.Holds {
 		deepest = max(deepest, 1)
 	}
 	for x.Bound = 0; x.Bound <= deepest; x.Bound++ {
-		x.First = wide && x.Bound == 1 && promise != verdict.Holds
+		x.First = wide && x.Bound == 1 && promised != verdict.Holds
 		if err := x.search(ctx); err != nil || x.result.Violations > 0 || !x.result.Complete {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -15,21 +16,21 @@ func TestExplore(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
 		strategy string
-		fault    lockstrategy.Fault
+		fault    promise.Condition
 		promise  verdict.Verdict
 		want     verdict.Verdict
 		ok       bool
 		says     string
 		replay   string
 	}{
-		{"none", lockstrategy.Explore, verdict.Oversold, verdict.Oversold, true, "2 units sold of 1 stocked", "shop explore none --replay v1:"},
-		{"none", lockstrategy.Explore, verdict.Holds, verdict.Oversold, false, "break", "--replay"},
-		{"conditional", lockstrategy.Explore, verdict.Holds, verdict.Holds, true, "of", "shop explore conditional"},
-		{"conditional", lockstrategy.ExploreCrash, verdict.Holds, verdict.Holds, true, "bound 1", "--events crash --bound 1"},
-		{"conditional", lockstrategy.ExploreCrash, verdict.Oversold, verdict.Holds, false, "no order breaks", "--events crash"},
-		{"redis", lockstrategy.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "at most 1 preemption break", ".expire."},
-		{"redlock", lockstrategy.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "seen in schedule", ".expire."},
-		{"setnx", lockstrategy.ExploreExpire, verdict.Holds, verdict.Inconclusive, false, "never came", "--events expire"},
+		{"none", promise.Explore, verdict.Oversold, verdict.Oversold, true, "2 units sold of 1 stocked", "shop explore none --replay v1:"},
+		{"none", promise.Explore, verdict.Holds, verdict.Oversold, false, "break", "--replay"},
+		{"conditional", promise.Explore, verdict.Holds, verdict.Holds, true, "of", "shop explore conditional"},
+		{"conditional", promise.ExploreCrash, verdict.Holds, verdict.Holds, true, "bound 1", "--events crash --bound 1"},
+		{"conditional", promise.ExploreCrash, verdict.Oversold, verdict.Holds, false, "no order breaks", "--events crash"},
+		{"redis", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "at most 1 preemption break", ".expire."},
+		{"redlock", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "seen in schedule", ".expire."},
+		{"setnx", promise.ExploreExpire, verdict.Holds, verdict.Inconclusive, false, "never came", "--events expire"},
 	} {
 		entry, _ := lockstrategy.ByName(c.strategy)
 		cell, err := Explore(t.Context(), e, entry, c.fault, c.promise)
@@ -52,9 +53,9 @@ func TestExplore(t *testing.T) {
 // explored, and an event is asked about wherever order alone is promised to hold
 // and what it strikes is there.
 func TestExplored(t *testing.T) {
-	cells := map[lockstrategy.Fault]int{}
+	cells := map[promise.Condition]int{}
 	for _, entry := range lockstrategy.All() {
-		for _, f := range lockstrategy.Explorations() {
+		for _, f := range promise.Explorations() {
 			promise, possible := entry.Explored(f, "sqlite")
 			if !possible {
 				continue
@@ -65,8 +66,8 @@ func TestExplored(t *testing.T) {
 			}
 		}
 	}
-	want := map[lockstrategy.Fault]int{
-		lockstrategy.Explore: 24, lockstrategy.ExploreExpire: 10, lockstrategy.ExploreCrash: 21, lockstrategy.ExploreForget: 13,
+	want := map[promise.Condition]int{
+		promise.Explore: 24, promise.ExploreExpire: 10, promise.ExploreCrash: 21, promise.ExploreForget: 13,
 	}
 	for f, n := range want {
 		if cells[f] != n {

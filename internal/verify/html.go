@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -21,7 +21,7 @@ var page string
 type view struct {
 	Report
 	Strategies          []string
-	Faults              []lockstrategy.Fault
+	Faults              []promise.Condition
 	Wrong, Breaks, Hold []Cell
 }
 

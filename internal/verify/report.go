@@ -10,7 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -68,7 +68,7 @@ func (r Report) JSON(w io.Writer) error {
 }
 
 // cell finds one; nil when there is none.
-func (r Report) cell(strategy string, fault lockstrategy.Fault) *Cell {
+func (r Report) cell(strategy string, fault promise.Condition) *Cell {
 	i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Strategy == strategy && c.Fault == fault })
 	if i < 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
@@ -59,11 +59,11 @@ func (t *Target) Check(ctx context.Context) error {
 
 // Play plays one cell. An error is one of the harness, or of a service that does
 // not speak the routes.
-func (t *Target) Play(ctx context.Context, strategy string, f lockstrategy.Fault, promise verdict.Verdict) (Cell, error) {
+func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
 	t.run = "verify-" + strings.ToLower(rand.Text()[:8])
 	c := Cell{
-		Strategy: strategy, Fault: f, Promise: promise,
+		Strategy: strategy, Fault: f, Promise: promised,
 		Replay: fmt.Sprintf("shop verify --target %s --strategy %s --fault %s", t.BaseURL, strategy, f),
 	}
 	if t.Product != purchase.DefaultProduct {
@@ -71,13 +71,13 @@ func (t *Target) Play(ctx context.Context, strategy string, f lockstrategy.Fault
 	}
 	var err error
 	switch f {
-	case lockstrategy.Rush:
+	case promise.Rush:
 		err = t.rush(ctx, &c)
-	case lockstrategy.ClientGone:
+	case promise.ClientGone:
 		err = t.clientGone(ctx, &c)
-	case lockstrategy.Latency:
+	case promise.Latency:
 		err = t.latency(ctx, &c)
-	case lockstrategy.Duplicates:
+	case promise.Duplicates:
 		err = t.duplicates(ctx, &c)
 	default:
 		err = fmt.Errorf("the fault %s needs more of a target than its routes", f)

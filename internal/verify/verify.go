@@ -22,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -30,16 +31,16 @@ import (
 type Strategy struct {
 	fault.Subject
 	// Promised is the catalogue's word, "" where it has none.
-	Promised func(lockstrategy.Fault) verdict.Verdict
+	Promised func(promise.Condition) verdict.Verdict
 	// NoPromise says why it has none.
-	NoPromise map[lockstrategy.Fault]string
+	NoPromise map[promise.Condition]string
 }
 
 // FromCatalogue makes a row of an entry, on MySQL.
 func FromCatalogue(e lockstrategy.Entry) Strategy {
 	return Strategy{
 		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
-		Promised:  func(f lockstrategy.Fault) verdict.Verdict { return e.Promised(f, "mysql") },
+		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, "mysql") },
 		NoPromise: e.NoPromise,
 	}
 }
@@ -47,7 +48,7 @@ func FromCatalogue(e lockstrategy.Entry) Strategy {
 // Config is one run.
 type Config struct {
 	Strategies []Strategy
-	Faults     []lockstrategy.Fault
+	Faults     []promise.Condition
 	Launch     fault.Launch // of a shop with failpoints
 	Times      fault.Times
 	History    string // the folder of the cells' histories; "" for none
@@ -59,7 +60,7 @@ type Config struct {
 // job is a cell that is to be played.
 type job struct {
 	strategy Strategy
-	name     lockstrategy.Fault
+	name     promise.Condition
 	fault    fault.Fault // zero for a rush
 
 	play, plays int // which of how many; both 0 when there is one
@@ -68,13 +69,13 @@ type job struct {
 // jobs are the cells in the order of the matrix; a fault that a strategy has no
 // server for is no cell.
 func (c Config) jobs() (all []job) {
-	faults := map[lockstrategy.Fault]fault.Fault{}
+	faults := map[promise.Condition]fault.Fault{}
 	for _, f := range fault.All() {
 		faults[f.Name] = f
 	}
 	for _, s := range c.Strategies {
 		for _, name := range c.Faults {
-			if name.Strikes(s.Needs) {
+			if lockstrategy.Strikes(name, s.Needs) {
 				all = append(all, job{strategy: s, name: name, fault: faults[name]})
 			}
 		}
@@ -139,7 +140,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-func list(faults []lockstrategy.Fault) string {
+func list(faults []promise.Condition) string {
 	var names []string
 	for _, f := range faults {
 		names = append(names, string(f))
@@ -266,7 +267,7 @@ func productOf(j job) string { return fmt.Sprintf("verify-%s-%s", j.strategy.Nam
 // rush is a plain one, on one process or on two.
 func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	urls := []string{l.pair.A.URL}
-	if j.name == lockstrategy.TwoProcesses {
+	if j.name == promise.TwoProcesses {
 		urls = append(urls, l.pair.B.URL)
 	}
 	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
@@ -306,7 +307,7 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 }
 
 // order is the matrix's: rows as in the catalogue, columns as in the list of faults.
-func order(cells []Cell) (strategies []string, faults []lockstrategy.Fault) {
+func order(cells []Cell) (strategies []string, faults []promise.Condition) {
 	for _, c := range cells {
 		if !slices.Contains(strategies, c.Strategy) {
 			strategies = append(strategies, c.Strategy)
@@ -315,7 +316,7 @@ func order(cells []Cell) (strategies []string, faults []lockstrategy.Fault) {
 			faults = append(faults, c.Fault)
 		}
 	}
-	all := lockstrategy.Columns()
-	slices.SortFunc(faults, func(a, b lockstrategy.Fault) int { return cmp.Compare(slices.Index(all, a), slices.Index(all, b)) })
+	all := promise.Columns()
+	slices.SortFunc(faults, func(a, b promise.Condition) int { return cmp.Compare(slices.Index(all, a), slices.Index(all, b)) })
 	return strategies, faults
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -58,7 +58,7 @@ func Expected(name string) Expect {
 // caught returns how the test must catch the strategy on this database.
 func (e Expect) caught(test string, w *world) (reason string, exhibit bool) {
 	reason, exhibit = e[test]
-	fault, promised := map[string]lockstrategy.Fault{"Rush": lockstrategy.Rush, "TwoProcesses": lockstrategy.TwoProcesses}[test]
+	fault, promised := map[string]promise.Condition{"Rush": promise.Rush, "TwoProcesses": promise.TwoProcesses}[test]
 	if promised && w.entry.Promised(fault, w.engine.DB.Name()) == verdict.Holds {
 		return "", false // SQLite refuses the second writer
 	}

@@ -1,0 +1,93 @@
+// Package promise has the words that verdicts are promised under. The catalogue of
+// strategies promises in them, internal/verify judges in them, and internal/fault
+// makes the faults among them happen.
+//
+// A condition is a column of the matrix. Three kinds of them exist: a crowd with
+// nothing wrong (rush, two-processes), a fault, and an exploration of every order
+// of two buyers' commands. The room imports nothing but the verdicts, so both sides
+// of a promise may use it.
+package promise
+
+import (
+	"slices"
+
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// A Condition is what a shop goes through in one run.
+type Condition string
+
+// The crowds. Nothing goes wrong.
+const (
+	Rush         Condition = "rush"          // many buyers at one process
+	TwoProcesses Condition = "two-processes" // the same, spread over two processes
+)
+
+// The faults. Each strikes one of two processes, or the servers of both.
+const (
+	Crash         Condition = "crash"          // SIGKILL of the holder between acquire and write
+	Pause         Condition = "pause"          // SIGSTOP of the holder for longer than its lease, then SIGCONT
+	SlowSection   Condition = "slow-section"   // the section outlives the lease, and the process runs on
+	ClientGone    Condition = "client-gone"    // the buyer hangs up in the middle of its buy
+	RedisRestart  Condition = "redis-restart"  // killed, and back empty
+	RedisFailover Condition = "redis-failover" // to a replica that lacks what was written last
+	NodeRestart   Condition = "node-restart"   // one Redlock node of a bare majority comes back empty
+	NodesDown     Condition = "nodes-down"     // a minority of the Redlock nodes, then a majority
+	ClockJump     Condition = "clock-jump"     // a lock server's clock
+	Latency       Condition = "latency"        // between the shops and their lock servers
+	Partition     Condition = "partition"      // between the holder's shop and its lock servers
+	DBKill        Condition = "db-kill"        // SIGKILL of the database under load, then back with its data
+)
+
+// Duplicates is one request that is sent twice under one Idempotency-Key, and again
+// after its answer. Only a service that is judged from outside is asked for it.
+const Duplicates Condition = "duplicates"
+
+// The explorations: every order of two buyers' commands, each buyer in a process of
+// its own; and the same with one event that may come at any step.
+const (
+	Explore       Condition = "explore"
+	ExploreExpire Condition = "explore-expire" // every lease runs out, and its holder does not notice
+	ExploreCrash  Condition = "explore-crash"  // a buyer is never heard of again
+	ExploreForget Condition = "explore-forget" // one Redis loses its keys
+)
+
+// Crowds lists the conditions under which nothing goes wrong.
+func Crowds() []Condition { return []Condition{Rush, TwoProcesses} }
+
+// Faults lists the faults in display order.
+func Faults() []Condition {
+	return []Condition{
+		Crash, Pause, SlowSection, ClientGone, RedisRestart, RedisFailover,
+		NodeRestart, NodesDown, ClockJump, Latency, Partition, DBKill,
+	}
+}
+
+// Played lists what shops on real servers go through, in display order: the crowds,
+// then the faults. The catalogue makes its promises under these.
+func Played() []Condition { return append(Crowds(), Faults()...) }
+
+// Explorations lists the columns of the explorer in display order.
+func Explorations() []Condition {
+	return []Condition{Explore, ExploreExpire, ExploreCrash, ExploreForget}
+}
+
+// OfTarget lists the conditions that need nothing of a service but its routes.
+func OfTarget() []Condition { return []Condition{Rush, ClientGone, Latency, Duplicates} }
+
+// Columns lists every condition in display order.
+func Columns() []Condition { return slices.Concat(Explorations(), Played(), []Condition{Duplicates}) }
+
+// A Promise is the verdict that is expected under each condition. A condition that
+// is not in it is not promised.
+type Promise map[Condition]verdict.Verdict
+
+// BreaksFrom is the promise of a strategy that is oversold under first, and so under
+// every condition of Played after it.
+func BreaksFrom(first Condition) Promise {
+	p := Promise{}
+	for _, c := range Played()[slices.Index(Played(), first):] {
+		p[c] = verdict.Oversold
+	}
+	return p
+}

@@ -26,7 +26,7 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 	if s.current != nil {
 		have = s.current.held()
 	}
-	sent := time.Now()
+	sent := c.lock.client.clock.Now()
 	a, answered, err := bounded(ctx,
 		func(ctx context.Context) (answer, error) { return c.lock.acquire(ctx, c, have+1) },
 		func(a answer, err error) { // nobody waited for it

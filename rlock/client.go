@@ -22,6 +22,7 @@ type Client struct {
 	handOvers int
 	observe   func(Event)
 
+	clock        Clock
 	renewEvery   *time.Duration // nil: a third of watchdog
 	renewalTimer func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer
 
@@ -38,12 +39,18 @@ type Client struct {
 func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 	c := &Client{
 		redis: rdb, id: newUUID(), watchdog: 30 * time.Second, fairWait: 5 * time.Minute, handOvers: 16,
-		renewalTimer: renewalTimer, hub: newHub(rdb), closed: make(chan struct{}),
+		clock: systemClock{}, closed: make(chan struct{}),
 		lines: map[string]*line{}, holds: map[*hold]struct{}{},
 	}
 	for _, option := range options {
 		option(c)
 	}
+	if c.renewalTimer == nil {
+		c.renewalTimer = func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer {
+			return c.clock.AfterFunc(d, func() { renew(ctx) })
+		}
+	}
+	c.hub = newHub(rdb, c.clock)
 	return c
 }
 

@@ -50,9 +50,11 @@ func (c *claim) queue(ctx context.Context) (*Lease, error) {
 			defer close(left)
 			c.quit()
 		}()
+		timer, over := c.lock.client.clock.NewTimer(farewell)
+		defer timer.Stop()
 		select {
 		case <-left:
-		case <-time.After(farewell):
+		case <-over:
 		}
 	}
 	return lease, err
@@ -68,12 +70,12 @@ func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, err
 	topic, _ := client.hub.join(c.lock.keys.waiter(c.slot.field))
 	defer client.hub.leave(topic, 0)
 	client.tell(Waiting, c.lock.keys.lock, c.slot.field)
-	timer := time.NewTimer(remaining)
+	timer, due := client.clock.NewTimer(remaining)
 	defer timer.Stop()
 	for {
 		select {
 		case <-topic.signal: // called, or the subscription stands
-		case <-timer.C:
+		case <-due:
 		case <-ctx.Done():
 			if context.Cause(ctx) == errWaitOver {
 				return nil, ErrNotObtained

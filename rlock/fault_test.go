@@ -78,7 +78,7 @@ func TestLeaseEndsBeforeItsTTL(t *testing.T) {
 	ttl := time.Second
 	for _, sent := range []time.Time{time.Now(), time.Now().Add(-ttl / 2)} {
 		ended := sent.Add(ttl - margin(ttl))
-		h := newHold(t.Context(), nil, nil)
+		h := newHold(t.Context(), &Client{clock: systemClock{}}, nil)
 		h.mu.Lock()
 		h.extend(sent, ttl)
 		h.deadline.Stop()

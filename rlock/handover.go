@@ -39,9 +39,9 @@ func (c *Client) heir(name, field string) (*line, *waiter) {
 		return nil, nil
 	}
 	if ln.streak == 0 {
-		ln.offered = time.Now()
+		ln.offered = c.clock.Now()
 	}
-	if ln.streak >= ln.patience || time.Since(ln.offered) > maxStreak {
+	if ln.streak >= ln.patience || c.clock.Now().Sub(ln.offered) > maxStreak {
 		ln.streak = 0
 		return nil, nil
 	}
@@ -52,7 +52,7 @@ func (c *Client) heir(name, field string) (*line, *waiter) {
 
 // handOver gives the lock to a waiter of this process in one round trip.
 func (l *Lock) handOver(ctx context.Context, field string, line *line, heir *waiter) (bool, error) {
-	sent := time.Now()
+	sent := l.client.clock.Now()
 	reply, err := handover.run(ctx, l.client.redis, heir.claim.lock.tokenKeys(l.keys.lock),
 		field, heir.claim.slot.field, heir.claim.ttl.Milliseconds()).Int64Slice()
 	if err == nil && len(reply) != 2 {
@@ -92,7 +92,7 @@ func (ln *line) wake(w *waiter) bool {
 	if w.gone {
 		return false
 	}
-	ln.look = time.Now()
+	ln.look = ln.clock.Now()
 	w.nudge()
 	return true
 }
@@ -122,7 +122,7 @@ func (ln *line) yields() bool {
 		return false
 	}
 	ln.yield--
-	if soon := time.Now().Add(yieldTime); soon.Before(ln.look) {
+	if soon := ln.clock.Now().Add(yieldTime); soon.Before(ln.look) {
 		ln.look = soon
 	}
 	return true

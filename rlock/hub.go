@@ -26,6 +26,7 @@ const (
 // connection made anew, and until then a message may have been missed.
 type hub struct {
 	redis redis.UniversalClient
+	clock Clock
 	ctx   context.Context // ends with close
 	stop  context.CancelFunc
 	done  sync.WaitGroup
@@ -46,12 +47,12 @@ type topic struct {
 	users     int
 	asked     bool // SUBSCRIBE was sent
 	confirmed bool
-	expiry    *time.Timer
+	expiry    Timer
 }
 
-func newHub(rdb redis.UniversalClient) *hub {
+func newHub(rdb redis.UniversalClient, clock Clock) *hub {
 	ctx, stop := context.WithCancel(context.Background())
-	return &hub{redis: rdb, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), topics: map[string]*topic{}}
+	return &hub{redis: rdb, clock: clock, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), topics: map[string]*topic{}}
 }
 
 // join returns the topic, and whether its messages are sure to arrive already.
@@ -89,8 +90,8 @@ func (h *hub) leave(t *topic, after time.Duration) {
 		h.drop(t)
 		return
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(after, func() {
+	var timer Timer
+	timer = h.clock.AfterFunc(after, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if t.expiry == timer && t.users == 0 {
@@ -134,16 +135,17 @@ func (t *topic) wake() {
 // which listen meets too; go-redis remembers the channels and asks for them
 // again on the next one.
 func (h *hub) steer() {
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
+	pinger, due := h.clock.NewTimer(pingEvery)
+	defer pinger.Stop()
 	subscribed := map[string]bool{}
 	asked := false // for a sign of life
 	for {
 		ping := false
 		select {
 		case <-h.kick:
-		case <-ticker.C:
+		case <-due:
 			ping = true
+			pinger.Reset(pingEvery)
 		case <-h.ctx.Done():
 			return
 		}

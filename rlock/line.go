@@ -14,6 +14,7 @@ import (
 type line struct {
 	name  string
 	topic *topic
+	clock Clock
 
 	mu       sync.Mutex
 	waiters  []*waiter
@@ -68,7 +69,8 @@ func (c *claim) reentrant(ctx context.Context) bool {
 }
 
 func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
-	timer := time.NewTimer(time.Hour)
+	client := w.claim.lock.client
+	timer, due := client.clock.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		front, look, failure := ln.position(w)
@@ -76,10 +78,10 @@ func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
 			return nil, failure
 		}
 		var message <-chan struct{}
-		var due <-chan time.Time
+		var turn <-chan time.Time
 		if front {
-			timer.Reset(time.Until(look))
-			message, due = ln.topic.signal, timer.C
+			timer.Reset(client.until(look))
+			message, turn = ln.topic.signal, due
 		}
 		select {
 		case g := <-w.grant:
@@ -90,13 +92,13 @@ func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
 			if ln.yields() {
 				continue
 			}
-		case <-due:
+		case <-turn:
 		case <-ctx.Done():
 			if context.Cause(ctx) == errWaitOver {
 				return nil, ErrNotObtained
 			}
 			return nil, context.Cause(ctx)
-		case <-w.claim.lock.client.closed:
+		case <-client.closed:
 			return nil, ErrClosed
 		}
 		if !ln.beginTry(w) {
@@ -138,7 +140,7 @@ func (ln *line) endTry(w *waiter, remaining time.Duration, err error) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	w.trying = false
-	ln.look = time.Now().Add(remaining)
+	ln.look = ln.clock.Now().Add(remaining)
 	if unreachable(err) {
 		for _, other := range ln.waiters {
 			if other != w {
@@ -170,7 +172,7 @@ func (c *Client) enter(k keys, w *waiter, remaining time.Duration) *line {
 	ln := c.lines[k.lock]
 	if ln == nil {
 		topic, listening := c.hub.join(k.channel)
-		ln = &line{name: k.lock, topic: topic, patience: c.handOvers, look: time.Now()}
+		ln = &line{name: k.lock, topic: topic, clock: c.clock, patience: c.handOvers, look: c.clock.Now()}
 		if !listening {
 			// The lock may be freed before the subscription stands: its
 			// confirmation will be a signal.
@@ -197,7 +199,7 @@ func (c *Client) leave(ln *line, w *waiter, obtained bool) {
 		delete(c.lines, ln.name)
 		c.hub.leave(ln.topic, linger)
 	case front:
-		ln.look = time.Now()
+		ln.look = c.clock.Now()
 		if obtained {
 			ln.look = ln.look.Add(w.claim.ttl)
 		}

@@ -89,7 +89,7 @@ func (l *Lock) claim(ctx context.Context, r request) (*Lease, error) {
 	bounded := ctx
 	if r.bound > 0 {
 		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeoutCause(ctx, r.bound, errWaitOver)
+		bounded, cancel = l.client.withTimeout(ctx, r.bound, errWaitOver)
 		defer cancel()
 	}
 	if l.kind == fair {

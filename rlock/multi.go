@@ -46,9 +46,10 @@ func (m *MultiLock) obtain(ctx context.Context, wait time.Duration, options []Op
 	if err != nil {
 		return nil, fmt.Errorf("rlock: multi lock: %w", err)
 	}
+	clock := m.locks[0].client.clock
 	var until time.Time
 	if asked.wait > 0 {
-		until = time.Now().Add(asked.wait)
+		until = clock.Now().Add(asked.wait)
 	}
 	for {
 		lease, err := m.round(ctx, asked, until, options)
@@ -60,13 +61,15 @@ func (m *MultiLock) obtain(ctx context.Context, wait time.Duration, options []Op
 			return nil, fmt.Errorf("rlock: multi lock: %w", context.Cause(ctx))
 		case final:
 			return nil, fmt.Errorf("rlock: multi lock: %w", err)
-		case asked.wait == 0, !until.IsZero() && !time.Now().Before(until):
+		case asked.wait == 0, !until.IsZero() && !clock.Now().Before(until):
 			return nil, fmt.Errorf("rlock: multi lock: %w", notObtained(err))
 		}
 		// Chance parts those who undo each other's rounds.
+		pause, over := clock.NewTimer(10*time.Millisecond + rand.N(40*time.Millisecond))
 		select {
-		case <-time.After(10*time.Millisecond + rand.N(40*time.Millisecond)):
+		case <-over:
 		case <-ctx.Done():
+			pause.Stop()
 		}
 	}
 }
@@ -88,7 +91,7 @@ func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, o
 			if asked.wait != 0 {
 				r.wait = nodePatience
 				if !until.IsZero() {
-					r.wait = max(min(r.wait, time.Until(until)), time.Millisecond)
+					r.wait = max(min(r.wait, lock.client.until(until)), time.Millisecond)
 				}
 				r.bound = r.wait
 			}
@@ -114,7 +117,7 @@ func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, o
 // while the others were waited for.
 func refresh(ctx context.Context, leases []*Lease, ttl time.Duration) error {
 	for _, l := range leases {
-		sent := time.Now()
+		sent := l.lock.client.clock.Now()
 		held, answered, err := bounded(ctx, func(ctx context.Context) (bool, error) {
 			return l.hold.sendRenewal(ctx, ttl)
 		}, nil)
@@ -136,7 +139,10 @@ func refresh(ctx context.Context, leases []*Lease, ttl time.Duration) error {
 // giveBack waits for no Redis longer than its patience; what cannot be given
 // back runs out.
 func giveBack(ctx context.Context, leases []*Lease) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nodePatience)
+	if len(leases) == 0 {
+		return
+	}
+	ctx, cancel := leases[0].lock.client.withTimeout(context.WithoutCancel(ctx), nodePatience, context.DeadlineExceeded)
 	defer cancel()
 	for i := len(leases) - 1; i >= 0; i-- {
 		_ = leases[i].Unlock(ctx)

@@ -27,21 +27,11 @@ func RenewEvery(d time.Duration) ClientOption {
 	return func(c *Client) { c.renewEvery = &d }
 }
 
-// A Timer is what time.AfterFunc returns, as far as a watchdog uses it.
-type Timer interface {
-	Reset(d time.Duration) bool
-	Stop() bool
-}
-
 // RenewalTimer hands in the timer of the watchdogs, for a test that decides by
-// itself when a renewal is due; time.AfterFunc by default. ctx has the values of
+// itself when a renewal is due; the clock's AfterFunc by default. ctx has the values of
 // the one that was given to Lock, and never ends; renew takes it, or a child.
 func RenewalTimer(after func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer) ClientOption {
 	return func(c *Client) { c.renewalTimer = after }
-}
-
-func renewalTimer(ctx context.Context, d time.Duration, renew func(context.Context)) Timer {
-	return time.AfterFunc(d, func() { renew(ctx) })
 }
 
 // FairWait is how long past its turn a waiter of a fair lock may be silent

@@ -17,7 +17,7 @@ type hold struct {
 	leases   map[*Lease]struct{} // neither unlocked
 	watched  int                 // those that want the watchdog
 	until    time.Time           // the lock is ours at least until then
-	deadline *time.Timer         // fires at until
+	deadline Timer               // fires at until
 	renewal  Timer
 	renewing chan struct{} // closed when the renewal under way is done; nil when none is
 	stopped  bool          // no renewal may start, the deadline means nothing
@@ -82,9 +82,9 @@ func (h *hold) extend(sent time.Time, ttl time.Duration) {
 	}
 	h.until = until
 	if h.deadline == nil {
-		h.deadline = time.AfterFunc(time.Until(until), h.expire)
+		h.deadline = h.client.clock.AfterFunc(h.client.until(until), h.expire)
 	} else {
-		h.deadline.Reset(time.Until(until))
+		h.deadline.Reset(h.client.until(until))
 	}
 }
 
@@ -95,7 +95,7 @@ func (h *hold) expire() {
 		h.mu.Unlock()
 		return
 	}
-	if left := time.Until(h.until); left > 0 { // extended while it fired
+	if left := h.client.until(h.until); left > 0 { // extended while it fired
 		h.deadline.Reset(left)
 		h.mu.Unlock()
 		return
@@ -128,7 +128,7 @@ func (h *hold) renew(ctx context.Context) {
 	h.renewing = done
 	h.mu.Unlock()
 
-	ttl, sent := h.client.watchdog, time.Now()
+	ttl, sent := h.client.watchdog, h.client.clock.Now()
 	held, err := h.sendRenewal(ctx, ttl)
 
 	h.mu.Lock()

@@ -182,7 +182,7 @@ func (x *Explorer) leases(ctx context.Context) (found []lease, _ error) {
 				found = append(found, lease{s, key, ttl, false})
 			case ttl == -1: // no TTL
 				value, _ := s.admin.Get(ctx, key).Int64() // an error: it is no number
-				if value > x.now().UnixMilli() {
+				if value > x.clock.Now().UnixMilli() {
 					found = append(found, lease{s, key, 0, true})
 				}
 			}
@@ -190,8 +190,6 @@ func (x *Explorer) leases(ctx context.Context) (found []lease, _ error) {
 	}
 	return found, nil
 }
-
-func (x *Explorer) now() time.Time { return time.Now().Add(time.Duration(x.clock.Load())) }
 
 func oneServer(leases []lease) string {
 	for _, l := range leases {
@@ -216,7 +214,7 @@ func (r *run) expire(ctx context.Context, spare bool) (names []string, _ error) 
 		names = append(names, l.key)
 		r.changed(l.server)
 		if l.clock {
-			r.x.clock.Add(int64(2 * forever))
+			r.x.clock.advance(2 * forever)
 			continue
 		}
 		if err := l.server.admin.Del(ctx, l.key).Err(); err != nil {

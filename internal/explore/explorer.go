@@ -10,7 +10,6 @@ import (
 	"runtime/metrics"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -65,7 +64,7 @@ type Explorer struct {
 	concurrent bool // a buyer may have several commands on the way
 	nodes      int  // of Redlock, all of which a buyer may ask at once; 0: none
 
-	clock  atomic.Int64 // added to the buyers' clock, in ns
+	clock  clock
 	timer  *time.Timer
 	stacks []byte
 	idle   []metrics.Sample

@@ -30,9 +30,9 @@ func (g *gates) gatedClient(like redis.UniversalClient, owner int, server string
 		return nil, fmt.Errorf("explore knows single Redis servers, and this client is a %T", like)
 	}
 	o := *plain.Options()
-	// A script's answer may have to wait for the explorer, and is then late by
-	// no fault of Redis.
-	o.ReadTimeout, o.WriteTimeout = time.Minute, time.Minute
+	// What is late is late by the fault of the explorer or of the machine, and
+	// must not become part of the schedule.
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = time.Minute, time.Minute, time.Minute, patience
 	o.Dialer = g.pubsub.dialer(o.DialTimeout)
 	c := redis.NewClient(&o)
 	c.AddHook(redisHook{g, owner, server, keys})

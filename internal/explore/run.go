@@ -611,7 +611,7 @@ var errCut = errors.New("explore: the rest of this schedule is not needed")
 func (x *Explorer) deps(id int) lockstrategy.Deps {
 	seat := x.seats[max(0, id-1)]
 	d := lockstrategy.Deps{
-		DB: seat.db, Now: func() time.Time { return time.Now().Add(time.Duration(x.clock.Load())) },
+		DB: seat.db, Now: x.clock.Now, Clock: &x.clock,
 		Settings: lockstrategy.Settings{Wait: forever, LeaseTTL: forever, Poll: 0},
 		Pause: func(ctx context.Context, _ time.Duration) {
 			if r := x.gates.current.Load(); r != nil {

@@ -284,7 +284,7 @@ type chooser func(r *run, depth int, actions []action) (token string, err error)
 
 // once runs one schedule from the restored state.
 func (x *Explorer) once(ctx context.Context, choose chooser, observe bool) (e ended, err error) {
-	x.clock.Store(0)
+	x.clock.begin()
 	if err := x.restore(ctx); err != nil {
 		return e, err
 	}

@@ -86,7 +86,7 @@ type tokenSource interface {
 
 // catchUp raises the tokens above what the database has seen.
 func (d Deps) catchUp(ctx context.Context, source tokenSource, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	ctx, cancel := d.releasing(ctx)
 	defer cancel()
 	p, err := product.ByName(d.DB.WithContext(ctx), name)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 		// overlap has seen two holders, and not the order of two messages.
 		event.Kind = Released
 		s.deps.observe(ctx, event)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		ctx, cancel := s.deps.releasing(ctx)
 		defer cancel()
 		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
 			event.Kind = Lost // the sale stands: its fate was decided by the commit

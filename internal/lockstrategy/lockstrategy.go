@@ -52,6 +52,11 @@ type Deps struct {
 	// by itself when a renewal is due; nil takes time.AfterFunc. ctx is the
 	// buyer's, for its values: the one that renew is called with does not end.
 	Renewal func(ctx context.Context, d time.Duration, renew func(context.Context)) rlock.Timer
+
+	// Clock stands in for the timers of rlock and for the time-out of a release,
+	// for a scheduler under which no time-out comes by itself; nil takes the clock
+	// of package time.
+	Clock rlock.Clock
 }
 
 // Settings are the waits and times of every strategy.
@@ -115,6 +120,21 @@ func (d Deps) renewal(ctx context.Context, after time.Duration, renew func(conte
 		return d.Renewal(ctx, after, renew)
 	}
 	return time.AfterFunc(after, func() { renew(context.WithoutCancel(ctx)) })
+}
+
+// releasing returns a context for giving a lock back: it does not end with the
+// buyer's, but after releaseTimeout.
+func (d Deps) releasing(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = context.WithoutCancel(ctx)
+	if d.Clock == nil {
+		return context.WithTimeout(ctx, releaseTimeout)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := d.Clock.AfterFunc(releaseTimeout, func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(context.Canceled)
+	}
 }
 
 // section is the naive section, recorded under a strategy's name.

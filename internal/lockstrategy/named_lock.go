@@ -67,7 +67,7 @@ func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 	defer func() {
 		event.Kind = Released
 		s.deps.observe(ctx, event)
-		release(ctx, conn, o.Product)
+		s.release(ctx, conn, o.Product)
 	}()
 	section := s.section
 	section.DB = s.deps.DB.WithContext(ctx) // a copy, for this buyer alone
@@ -77,8 +77,8 @@ func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 
 // release frees the lock, after the commit. A connection that cannot say that
 // it did must not go back to the pool: it would keep the lock.
-func release(ctx context.Context, conn *sql.Conn, product string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+func (s *NamedLock) release(ctx context.Context, conn *sql.Conn, product string) {
+	ctx, cancel := s.deps.releasing(ctx)
 	defer cancel()
 	var freed sql.NullInt64
 	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", lockName(product)).Scan(&freed)

@@ -97,7 +97,7 @@ func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ 
 
 // putBack is not interrupted when the buyer hangs up: the units would be lost.
 func (s *RedisDecr) putBack(ctx context.Context, o purchase.Order) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	ctx, cancel := s.deps.releasing(ctx)
 	defer cancel()
 	return serverError("redis", s.deps.Redis.IncrBy(ctx, redisDecrKey(o.Product), o.Amount).Err())
 }

@@ -164,9 +164,10 @@ func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error
 // the stock that he had read before it.
 func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
 	s.mu.Lock()
-	due := time.Since(s.raised[product]) > time.Second
+	now := s.deps.Now()
+	due := now.Sub(s.raised[product]) > time.Second
 	if due {
-		s.raised[product] = time.Now()
+		s.raised[product] = now
 	}
 	s.mu.Unlock()
 	if !due {

@@ -45,7 +45,11 @@ func newRlockLocker(d Deps, strategy string, kind func(*rlock.Client, string) *r
 }
 
 func newRlock(d Deps, server redis.UniversalClient) *rlock.Client {
-	return rlock.New(server, rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.renewal))
+	options := []rlock.ClientOption{rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.renewal)}
+	if d.Clock != nil {
+		options = append(options, rlock.Timekeeper(d.Clock))
+	}
+	return rlock.New(server, options...)
 }
 
 // rlockName is the lock's key, of at most the 512 bytes that rlock takes.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/oversell/oversell/internal/quantile"
 )
 
 // exclusion: 24 contenders of 3 clients add one, four times each, to a counter
@@ -130,11 +132,8 @@ func handOver(ctx context.Context, tr *trial) Result {
 
 // spread returns the median and the longest; 0 and 0 of none.
 func spread(d []time.Duration) (median, longest time.Duration) {
-	if len(d) == 0 {
-		return 0, 0
-	}
 	d = slices.Sorted(slices.Values(d))
-	return d[len(d)/2], d[len(d)-1]
+	return quantile.Of(d, 0.5), quantile.Of(d, 1)
 }
 
 // round keeps three digits or so of a duration for a report.

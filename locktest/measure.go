@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/oversell/oversell/internal/quantile"
 )
 
 // A Load is what Measure puts on one lock.
@@ -131,7 +133,7 @@ func count(tallies []tally) Figures {
 	f.GrantsPerSecond = float64(f.Grants) / took.Seconds()
 	f.HandoversPerSecond = float64(f.Handovers) / took.Seconds()
 	slices.Sort(waits)
-	f.MedianWait, f.P99Wait, f.LongestWait = at(waits, 0.5), at(waits, 0.99), at(waits, 1)
+	f.MedianWait, f.P99Wait, f.LongestWait = quantile.Of(waits, 0.5), quantile.Of(waits, 0.99), quantile.Of(waits, 1)
 	return f
 }
 
@@ -167,17 +169,7 @@ func median[N int | float64 | time.Duration](runs []Figures, of func(Figures) N)
 		values = append(values, of(f))
 	}
 	slices.Sort(values)
-	return at(values, 0.5)
-}
-
-// at returns the value at the share q of sorted values, the nearest rank; the
-// zero value of none.
-func at[N any](sorted []N, q float64) N {
-	var zero N
-	if len(sorted) == 0 {
-		return zero
-	}
-	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+	return quantile.Of(values, 0.5)
 }
 
 // A task is what one process is to do.

@@ -65,7 +65,7 @@ func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Durati
 			go c.undo(0)
 			return nil, 0, ErrClosed
 		}
-		s.current = h
+		s.hold(h)
 	}
 	return h.admit(c, sent, token), 0, nil
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+
+	"github.com/oversell/oversell/internal/keyed"
 )
 
 // A Holder is who holds a lock: what a thread is to Java's locks. The same
@@ -14,7 +16,7 @@ type Holder struct {
 	id uint64
 
 	mu    sync.Mutex
-	slots map[slotKey]*slot
+	slots keyed.Map[slotKey, *slot]
 }
 
 type slotKey struct {
@@ -53,9 +55,8 @@ type slot struct {
 	key    slotKey
 	field  string
 	busy   chan struct{} // a mutex for current and for the commands on the field
-	users  int           // guarded by holder.mu
 
-	current *hold // nil when it holds nothing
+	current *hold // nil when it holds nothing; it is a user of the slot
 }
 
 // enter finds or makes the slot; leave must follow.
@@ -63,31 +64,35 @@ func (h *Holder) enter(c *Client, name string) *slot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := slotKey{c, name}
-	s := h.slots[key]
-	if s == nil {
-		s = &slot{holder: h, key: key, field: h.field(c), busy: make(chan struct{}, 1)}
-		if h.slots == nil {
-			h.slots = map[slotKey]*slot{}
-		}
-		h.slots[key] = s
-	}
-	s.users++
-	return s
+	return h.slots.Use(key, func() *slot {
+		return &slot{holder: h, key: key, field: h.field(c), busy: make(chan struct{}, 1)}
+	})
 }
 
+// join is enter for one who has the slot. A lease that was unlocked before still
+// has it, when nobody else does.
 func (s *slot) join() {
 	s.holder.mu.Lock()
 	defer s.holder.mu.Unlock()
-	s.users++
+	s.holder.slots.Use(s.key, func() *slot { return s })
 }
 
 func (s *slot) leave() {
 	s.holder.mu.Lock()
 	defer s.holder.mu.Unlock()
-	s.users--
-	if s.users == 0 && s.current == nil { // without users nobody writes current
-		delete(s.holder.slots, s.key)
+	s.holder.slots.Release(s.key)
+}
+
+// hold notes what the slot holds from now on, nil for nothing. The slot must be
+// busy.
+func (s *slot) hold(h *hold) {
+	switch before := s.current; {
+	case before == nil && h != nil:
+		s.join()
+	case before != nil && h == nil:
+		defer s.leave()
 	}
+	s.current = h
 }
 
 // begin waits for its turn to use the field; end must follow when it is true.

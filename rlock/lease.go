@@ -85,7 +85,7 @@ func (l *Lease) unlock(ctx context.Context) error {
 	}
 	h.forget(l)
 	if left == 0 {
-		s.current = nil
+		s.hold(nil)
 	}
 	if !released {
 		return ErrNotHeld

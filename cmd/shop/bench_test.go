@@ -27,6 +27,7 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/quantile"
 )
 
 const (
@@ -82,7 +83,7 @@ func rate(b *testing.B, once func(n int64) error) float64 {
 
 func median(values []float64) float64 {
 	slices.Sort(values)
-	return values[len(values)/2]
+	return quantile.Of(values, 0.5)
 }
 
 // BenchmarkOverHTTP compares a sale over HTTP with the same SQL in a bare
@@ -264,8 +265,8 @@ func reportHandOvers(b *testing.B, lock func(context.Context) (func(context.Cont
 	})
 	slices.Sort(waits)
 	b.ReportMetric(perSecond, "handovers/s")
-	b.ReportMetric(waits[len(waits)*99/100], "p99-wait-ms")
-	b.ReportMetric(waits[len(waits)-1], "max-wait-ms")
+	b.ReportMetric(quantile.Of(waits, 0.99), "p99-wait-ms")
+	b.ReportMetric(quantile.Of(waits, 1), "max-wait-ms")
 	b.ReportMetric(0, "ns/op")
 }
 

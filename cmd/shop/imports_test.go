@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,10 +34,16 @@ var forbidden = map[string][]string{
 	"internal/verdict":      {"internal/"},
 	"internal/promise":      {"internal/lockstrategy", "internal/fault", "internal/verify", "internal/engine"},
 	"internal/sqlerror":     {"internal/"},
-	"rlock":                 {"internal/"}, // other programs import these two
+	"internal/keyed":        {"internal/"},
+	"internal/quantile":     {"internal/"},
+	"rlock":                 {"internal/"}, // other programs import these two: of ours they may reach leaves alone
 	"locktest":              {"internal/"},
 	"internal/rush":         {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live"},
 }
+
+// leaves are the rooms that any other may reach, since they import nothing but
+// the standard library: TestLeaves.
+var leaves = []string{"internal/keyed", "internal/quantile"}
 
 type goPackage struct {
 	ImportPath string
@@ -51,7 +58,7 @@ func TestImportDirection(t *testing.T) {
 		room := strings.TrimPrefix(p.ImportPath, module)
 		for _, dep := range p.Deps {
 			dep, ours := strings.CutPrefix(dep, module)
-			if !ours {
+			if !ours || slices.Contains(leaves, dep) {
 				continue
 			}
 			for _, no := range forbidden[room] {
@@ -66,6 +73,25 @@ func TestImportDirection(t *testing.T) {
 	}
 	if len(list(t)) < len(forbidden) {
 		t.Error("go list has shown too few packages to prove anything")
+	}
+}
+
+// TestLeaves: what every room may import must drag nothing along.
+func TestLeaves(t *testing.T) {
+	found := 0
+	for _, p := range list(t) {
+		if !slices.Contains(leaves, strings.TrimPrefix(p.ImportPath, module)) {
+			continue
+		}
+		found++
+		for _, dep := range p.Deps {
+			if first, _, _ := strings.Cut(dep, "/"); strings.Contains(first, ".") {
+				t.Errorf("%s reaches %s; a leaf imports the standard library alone", p.ImportPath, dep)
+			}
+		}
+	}
+	if found != len(leaves) {
+		t.Errorf("%d of %d leaves are there", found, len(leaves))
 	}
 }
 

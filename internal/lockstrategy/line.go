@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/oversell/oversell/internal/keyed"
 )
 
 // lines is a first-come-first-served line of this process's goroutines for
@@ -16,45 +18,37 @@ import (
 type lines struct {
 	width     int64 // how many may stand at the front at once
 	mu        sync.Mutex
-	byProduct map[string]*line
+	byProduct keyed.Map[string, *line]
 }
 
 type line struct {
 	front   *semaphore.Weighted // of weight 1 a mutex that one can give up waiting for, in arrival order
 	freed   chan struct{}       // capacity 1: a lease was released by this process
-	inside  int                 // goroutines that use this entry
 	product string
 }
 
-func newLines(width int64) *lines { return &lines{width: width, byProduct: map[string]*line{}} }
+func newLines(width int64) *lines { return &lines{width: width} }
 
 // enter finds or makes the product's line; leave must follow.
 func (ls *lines) enter(product string) *line {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	l := ls.byProduct[product]
-	if l == nil {
-		l = &line{front: semaphore.NewWeighted(ls.width), freed: make(chan struct{}, 1), product: product}
-		ls.byProduct[product] = l
-	}
-	l.inside++
-	return l
+	return ls.byProduct.Use(product, func() *line {
+		return &line{front: semaphore.NewWeighted(ls.width), freed: make(chan struct{}, 1), product: product}
+	})
 }
 
 func (ls *lines) leave(l *line) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	l.inside--
-	if l.inside == 0 {
-		delete(ls.byProduct, l.product)
-	}
+	ls.byProduct.Release(l.product)
 }
 
 // hint tells the one at the front that a lease of this process was released.
 func (ls *lines) hint(product string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if l := ls.byProduct[product]; l != nil {
+	if l, waited := ls.byProduct.Get(product); waited {
 		select {
 		case l.freed <- struct{}{}:
 		default: // a hint is waiting already

@@ -45,7 +45,7 @@ func TestPollerOrder(t *testing.T) {
 		if len(order) != 3 || order[0] != 0 || order[1] != 1 || order[2] != 2 {
 			t.Errorf("order %v, want 0 1 2", order)
 		}
-		if len(p.lines.byProduct) != 0 {
+		if p.lines.byProduct.Len() != 0 {
 			t.Error("a line that nobody stands in was kept")
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/oversell/oversell/internal/keyed"
 	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
 )
@@ -52,42 +53,27 @@ type Counter struct {
 	Watch Watcher
 
 	mu    sync.Mutex
-	doors map[string]*door // of the products that somebody buys or restocks now
+	doors keyed.Map[string, *semaphore.Weighted] // of the products that somebody buys or restocks now
 }
 
-// A door is passed by the buys of one product, and closed by its restock.
-type door struct {
-	*semaphore.Weighted     // of weight everybody; each buy has 1 of it
-	users               int // guarded by Counter.mu
-}
-
-// everybody is more than there are buys in flight.
+// everybody is more than there are buys in flight: the weight of a product's
+// door. Each buy passes with 1 of it, and a restock closes it with all.
 const everybody = 1 << 40
 
 // through runs fn with so much of the product's door.
 func (k *Counter) through(ctx context.Context, productName string, weight int64, fn func() error) error {
 	k.mu.Lock()
-	d := k.doors[productName]
-	if d == nil {
-		d = &door{Weighted: semaphore.NewWeighted(everybody)}
-		if k.doors == nil {
-			k.doors = map[string]*door{}
-		}
-		k.doors[productName] = d
-	}
-	d.users++
+	door := k.doors.Use(productName, func() *semaphore.Weighted { return semaphore.NewWeighted(everybody) })
 	k.mu.Unlock()
 	defer func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if d.users--; d.users == 0 {
-			delete(k.doors, productName)
-		}
+		k.doors.Release(productName)
 	}()
-	if err := d.Acquire(ctx, weight); err != nil {
+	if err := door.Acquire(ctx, weight); err != nil {
 		return fmt.Errorf("wait for a restock, or for the buys before it: %w", context.Cause(ctx))
 	}
-	defer d.Release(weight)
+	defer door.Release(weight)
 	return fn()
 }
 

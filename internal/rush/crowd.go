@@ -276,12 +276,3 @@ func plain(answers []answer) []audit.Answer {
 	}
 	return all
 }
-
-// percentile is the nearest-rank percentile of sorted latencies; 0 for none.
-func percentile(sorted []time.Duration, p float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	rank := int(p/100*float64(len(sorted))+0.9999999) - 1
-	return sorted[max(0, min(rank, len(sorted)-1))]
-}

@@ -41,24 +41,6 @@ func TestMaxOverlap(t *testing.T) {
 	}
 }
 
-func TestPercentile(t *testing.T) {
-	var sorted []time.Duration
-	for i := range 200 {
-		sorted = append(sorted, time.Duration(i+1))
-	}
-	for _, c := range []struct {
-		p    float64
-		want time.Duration
-	}{{50, 100}, {99, 198}, {100, 200}, {0, 1}} {
-		if got := percentile(sorted, c.p); got != c.want {
-			t.Errorf("p%v of 1 to 200: %d, want %d", c.p, got, c.want)
-		}
-	}
-	if got := percentile(nil, 50); got != 0 {
-		t.Errorf("of nothing: %d", got)
-	}
-}
-
 func TestReadSpan(t *testing.T) {
 	for header, want := range map[string]bool{"": false, "7": false, "x-9": false, "9-7": false, "7-9": true} {
 		if got := readSpan(header); got[0].IsZero() == want {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/quantile"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -177,7 +178,7 @@ func result(strategy string, answers []answer, audited audit.Report, lost, untol
 	slices.Sort(latencies)
 	r.Sold, r.SoldOut, r.Busy = count[purchase.Sold], count[purchase.SoldOut], count[purchase.Busy]
 	r.LockLost, r.Unknown, r.Failed = count[purchase.LockLost], count[purchase.Unknown], count[purchase.Failed]
-	r.P50MS, r.P99MS = milliseconds(percentile(latencies, 50)), milliseconds(percentile(latencies, 99))
+	r.P50MS, r.P99MS = milliseconds(quantile.Of(latencies, 0.5)), milliseconds(quantile.Of(latencies, 0.99))
 	r.DurationMS = milliseconds(end.Sub(start))
 	if took := lastSale.Sub(start).Seconds(); took > 0 {
 		r.PerSecond = math.Round(float64(r.Sold)/took*1000) / 1000

@@ -15,8 +15,8 @@ type claim struct {
 	request
 }
 
-// try asks Redis once. When somebody else has the lock the lease is nil, and
-// the duration says when to look again at the latest.
+// try asks Redis once. When somebody else has the lock, the lease is nil and the
+// duration says when to ask again at the latest.
 func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 	s := c.slot
 	if !s.begin(ctx) {
@@ -70,9 +70,9 @@ func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Durati
 	return h.admit(c, sent, token), 0, nil
 }
 
-// undo gives back what may have been granted while nobody waited for it. Had
-// it not been, nothing changes. The slot must be busy. When Redis cannot be
-// reached the lock runs out by itself.
+// undo releases a lock that may have been granted after the caller gave up. If
+// it was not granted, nothing changes. The slot must be busy. When Redis cannot
+// be reached, the lock expires by itself.
 func (c *claim) undo(have int) {
 	_, _ = c.lock.sendRelease(context.WithoutCancel(c.ctx), c.slot.field, have)
 }
@@ -88,7 +88,7 @@ func (l *Lock) acquire(ctx context.Context, c *claim, holds int) (answer, error)
 	var reply []int64
 	var err error
 	if l.kind == fair {
-		reply, err = fairAcquire.run(ctx, l.client.redis, l.keys.fair(), ms, c.slot.field, holds, c.patience().Milliseconds(), c.enqueue()).Int64Slice()
+		reply, err = fairAcquire.run(ctx, l.client.redis, l.keys.fair(), ms, c.slot.field, holds, c.waitTimeout().Milliseconds(), c.enqueue()).Int64Slice()
 	} else {
 		reply, err = acquire.run(ctx, l.client.redis, l.tokenKeys(l.keys.lock), ms, c.slot.field, holds).Int64Slice()
 	}
@@ -99,14 +99,14 @@ func (l *Lock) acquire(ctx context.Context, c *claim, holds int) (answer, error)
 		return answer{}, fmt.Errorf("the acquire script returned %d numbers, not 2", len(reply))
 	}
 	if reply[0] == 0 {
-		return answer{remaining: l.lookAgain(reply[1])}, nil
+		return answer{remaining: l.pollAfter(reply[1])}, nil
 	}
 	return answer{holds: reply[0], token: reply[1]}, nil
 }
 
-// lookAgain turns the answer of PTTL into a wait. A lock without a TTL is not
-// of our making; it gets looked at now and then.
-func (l *Lock) lookAgain(pttl int64) time.Duration {
+// pollAfter turns the answer of PTTL into a wait. A lock without a TTL was not
+// made by this package; it is polled now and then.
+func (l *Lock) pollAfter(pttl int64) time.Duration {
 	if pttl < 0 {
 		return l.client.watchdog
 	}
@@ -114,10 +114,10 @@ func (l *Lock) lookAgain(pttl int64) time.Duration {
 	return time.Duration(pttl+1) * time.Millisecond
 }
 
-// bounded runs f in a goroutine of its own and waits for it until ctx ends,
-// since go-redis heeds neither the deadline of a context, unless
-// Options.ContextTimeoutEnabled is set, nor its cancellation. f then runs on;
-// its results go to late, and answered is false.
+// bounded runs f in a goroutine of its own and waits for it until ctx ends.
+// go-redis ignores the cancellation of a context, and its deadline too unless
+// Options.ContextTimeoutEnabled is set. When ctx ends first, f runs on, its
+// results go to late, and answered is false.
 func bounded[T any](ctx context.Context, f func(context.Context) (T, error), late func(T, error)) (result T, answered bool, err error) {
 	type outcome struct {
 		result T

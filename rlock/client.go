@@ -2,11 +2,10 @@ package rlock
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -26,8 +25,8 @@ type Client struct {
 	renewEvery   *time.Duration // nil: a third of watchdog
 	renewalTimer func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer
 
-	hub    *hub
-	closed chan struct{}
+	subscriber *subscriber
+	closed     chan struct{}
 
 	mu    sync.Mutex
 	lines map[string]*line // by the lock's name; one lives while somebody waits
@@ -38,7 +37,7 @@ type Client struct {
 // must be open while locks are held, and Close does not close it.
 func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 	c := &Client{
-		redis: rdb, id: newUUID(), watchdog: 30 * time.Second, fairWait: 5 * time.Minute, handOvers: 16,
+		redis: rdb, id: uuid.NewString(), watchdog: 30 * time.Second, fairWait: 5 * time.Minute, handOvers: 16,
 		clock: systemClock{}, closed: make(chan struct{}),
 		lines: map[string]*line{}, holds: map[*hold]struct{}{},
 	}
@@ -50,14 +49,14 @@ func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 			return c.clock.AfterFunc(d, func() { renew(ctx) })
 		}
 	}
-	c.hub = newHub(rdb, c.clock)
+	c.subscriber = newSubscriber(rdb, c.clock)
 	return c
 }
 
-// Close stops every watchdog and the subscription. Waiters return ErrClosed,
-// and so do new calls; the contexts of leases end with it. Locks that are held
-// are not freed, for their sections may still run: Unlock works as before, and
-// what is not unlocked runs out. The error is always nil.
+// Close stops every watchdog and the subscription. Waiters and new calls return
+// ErrClosed, and the contexts of leases end with it as their cause. Held locks
+// are not freed, because their sections may still run: Unlock works as before,
+// and a lock that is not unlocked expires. The error is always nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.isClosed() {
@@ -73,11 +72,11 @@ func (c *Client) Close() error {
 	for _, h := range held {
 		h.end(ErrClosed)
 	}
-	c.hub.close()
+	c.subscriber.close()
 	return nil
 }
 
-// renewal is how long the watchdog lets pass before it renews.
+// renewal is how long the watchdog waits before it renews.
 func (c *Client) renewal() time.Duration {
 	if c.renewEvery != nil {
 		return *c.renewEvery
@@ -94,7 +93,8 @@ func (c *Client) isClosed() bool {
 	}
 }
 
-// keep has Close end h; false when it is too late for that.
+// keep registers h, so that Close ends it. It returns false when the Client is
+// closed already.
 func (c *Client) keep(h *hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,13 +109,4 @@ func (c *Client) drop(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.holds, h)
-}
-
-// newUUID returns a random UUID, version 4 of RFC 9562.
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

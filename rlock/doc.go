@@ -20,22 +20,22 @@
 //	redisson_lock_timeout:{n}        zset    uuid:id -> ms since 1970       <- fair locks
 //	redisson_lock__channel:{n}:uuid:id       '0' when it is the waiter's turn
 //
-// uuid is the Client, id the Holder.
+// uuid names the Client, id the Holder.
 //
 // # Waiting
 //
-// Of all who wait in one process only the one at the front asks Redis: when a
-// message comes, when the subscription is made or made anew, and when the lock
-// must have run out. A lost message costs at most the rest of the TTL. The
-// holder hands the lock to the next one of its process directly, a few times
+// Of all the waiters in one process, only the one at the front asks Redis: when a
+// message arrives, when the subscription is made or remade, and when the lock
+// must have expired. A lost message costs at most the rest of the TTL. The
+// holder hands the lock directly to the next waiter of its process, a few times
 // in a row (see HandOvers), and then offers it to everybody.
 //
 // # What it does not do
 //
-// The lock is a lease. A process that is paused for longer than it, garbage
-// collection, swap, a suspended machine, and then writes, writes without the
-// lock, however often it looked at the context before. Nor does one Redis
-// survive a failover to a replica that had not seen the lock. Where that
+// The lock is a lease. A process may be paused for longer than the lease lasts,
+// by garbage collection, swap or a suspended machine. If it then writes, it
+// writes without the lock, however often it checked the context before. Nor does
+// the lock survive a failover to a replica that had not seen it. Where that
 // matters use NewFencedLock, and have the write refuse old tokens.
 //
 // Sources: github.com/redisson/redisson/wiki, "Distributed locks and

@@ -9,25 +9,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What can come of a lock, for errors.Is. An error of Redis or of the network
-// is wrapped as it came; after one of those a lock may or may not be taken,
-// and this package gives it back when it was.
+// The errors of a lock, for errors.Is. An error of Redis or of the network is
+// wrapped unchanged; after one of those the lock may or may not have been taken,
+// and this package releases it if it was.
 var (
 	// ErrNotObtained: somebody else has the lock, and the wait is over.
 	ErrNotObtained = errors.New("somebody else has the lock")
 	// ErrNotHeld: the lock is not, or no longer, that of this lease. Nothing
 	// was changed.
 	ErrNotHeld = errors.New("the lock is not held by this lease")
-	// ErrLost is why the context of a lease ended: the lock is gone, or may
-	// be, because it could not be renewed in time.
+	// ErrLost is the cause with which the context of a lease ends when the lock
+	// is gone, or may be gone because it could not be renewed in time.
 	ErrLost = errors.New("the lock was lost")
 	// ErrNoAnswer: Redis did not answer within the wait. Whether somebody has
 	// the lock is unknown.
 	ErrNoAnswer = errors.New("no answer from Redis within the wait")
 	// ErrBadName: a name has 1 to 512 bytes, of any value.
 	ErrBadName = errors.New("the name of a lock has 1 to 512 bytes")
-	// ErrBadTTL: a lease time or watchdog timeout below 1 ms, the resolution
-	// of Redis. Parts of a millisecond above that are cut off.
+	// ErrBadTTL: a lease time or watchdog timeout is below 1 ms, the resolution
+	// of Redis. Fractions of a millisecond above that are cut off.
 	ErrBadTTL = errors.New("a lease lasts 1 ms or longer")
 	// ErrClosed: the Client was closed.
 	ErrClosed = errors.New("the lock client is closed")
@@ -36,8 +36,9 @@ var (
 // errWaitOver is the cause of a context that Wait has ended.
 var errWaitOver = errors.New("the wait is over")
 
-// maybeDone reports whether Redis may have run a command that failed so: all
-// but the cases in which it refused it, or there was nobody to send it to.
+// maybeDone reports whether Redis may have run a command that failed with err.
+// It has not when it refused the command, or when there was no connection to
+// send it on.
 func maybeDone(err error) bool {
 	var refused redis.Error
 	var network *net.OpError
@@ -50,14 +51,14 @@ func maybeDone(err error) bool {
 	return true
 }
 
-// unreachable reports whether err says that there is no connection, which is
-// then so for every waiter.
+// unreachable reports whether err says that there is no connection, which then
+// holds for every waiter.
 func unreachable(err error) bool {
 	var network net.Error
 	return errors.Is(err, io.EOF) || errors.As(err, &network) && !network.Timeout()
 }
 
-// noAnswer is the error of a command that nobody waits for any more.
+// noAnswer is the error of a command whose caller has stopped waiting.
 func noAnswer(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == errWaitOver {

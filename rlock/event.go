@@ -6,7 +6,7 @@ type Kind string
 // The kinds of Event.
 const (
 	Waiting  Kind = "waiting"  // somebody else has it, and the caller waits
-	Acquired Kind = "acquired" // a lease was granted, anew or once more
+	Acquired Kind = "acquired" // a lease was granted, the first or a reentrant one
 	Renewed  Kind = "renewed"  // the watchdog extended it
 	Lost     Kind = "lost"     // the contexts of its leases ended with ErrLost
 	Released Kind = "released" // the last hold was given back
@@ -19,7 +19,7 @@ type Event struct {
 	Field string // "uuid:id" of the holder
 }
 
-func (c *Client) tell(kind Kind, name, field string) {
+func (c *Client) report(kind Kind, name, field string) {
 	if c.observe != nil {
 		c.observe(Event{kind, name, field})
 	}

@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// NewFairLock returns a reentrant lock that goes first come, first served
-// among all processes. Redis keeps the queue; a waiter that is silent for
-// FairWait past its turn counts as dead and is skipped. Deadlines are by the
-// clock of Redis, where Redisson's are by the client's.
+// NewFairLock returns a reentrant lock that is first come, first served among
+// all processes. Redis keeps the queue; a waiter that is silent for FairWait
+// past its turn counts as dead and is skipped. Deadlines are by the clock of
+// Redis, where Redisson's are by the client's.
 //
-// A lock's name belongs to one kind of lock: what NewLock makes gets ahead of
-// the queue, and calls nobody in it.
+// A lock's name belongs to one kind of lock: a lock that NewLock makes under the
+// same name jumps the queue and notifies nobody in it.
 //
 // Source: Redisson, RedissonFairLock.
 func (c *Client) NewFairLock(name string) *Lock { return &Lock{c, fair, namesOf(name)} }
 
-// patience is how long past its turn this waiter may be silent.
-func (c *claim) patience() time.Duration {
+// waitTimeout is how long past its turn this waiter may be silent before the
+// others count it as dead.
+func (c *claim) waitTimeout() time.Duration {
 	if c.wait > 0 {
 		return c.wait
 	}
@@ -50,7 +51,7 @@ func (c *claim) queue(ctx context.Context) (*Lease, error) {
 			defer close(left)
 			c.quit()
 		}()
-		timer, over := c.lock.client.clock.NewTimer(farewell)
+		timer, over := c.lock.client.clock.NewTimer(dequeueTimeout)
 		defer timer.Stop()
 		select {
 		case <-left:
@@ -60,21 +61,21 @@ func (c *claim) queue(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// farewell is how long one that gives up waits to be out of the queue, so that
-// a caller who tries over and over does not fill it.
-const farewell = 100 * time.Millisecond
+// dequeueTimeout is how long a waiter that gives up waits until it is out of the
+// queue, so that a caller that tries over and over does not fill it.
+const dequeueTimeout = 100 * time.Millisecond
 
 // await listens on the waiter's own channel.
 func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, error) {
 	client := c.lock.client
-	topic, _ := client.hub.join(c.lock.keys.waiter(c.slot.field))
-	defer client.hub.leave(topic, 0)
-	client.tell(Waiting, c.lock.keys.lock, c.slot.field)
+	topic, _ := client.subscriber.join(c.lock.keys.waiter(c.slot.field))
+	defer client.subscriber.leave(topic, 0)
+	client.report(Waiting, c.lock.keys.lock, c.slot.field)
 	timer, due := client.clock.NewTimer(remaining)
 	defer timer.Stop()
 	for {
 		select {
-		case <-topic.signal: // called, or the subscription stands
+		case <-topic.signal: // notified, or the subscription is confirmed
 		case <-due:
 		case <-ctx.Done():
 			if context.Cause(ctx) == errWaitOver {
@@ -92,16 +93,16 @@ func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, err
 	}
 }
 
-// quit leaves the queue, and calls the next one if the call came to this one.
-// A holder that others use too may have got the lock meanwhile.
+// quit leaves the queue, and notifies the next waiter if this one had been
+// notified. A holder that others use too may have got the lock meanwhile.
 func (c *claim) quit() {
 	ctx := context.WithoutCancel(c.ctx)
 	c.slot.join()
 	defer c.slot.leave()
 	c.slot.begin(ctx)
 	defer c.slot.end()
-	next := fairLeave.run(ctx, c.lock.client.redis, c.lock.keys.fair(), c.slot.field, c.patience().Milliseconds())
-	_ = next.Err() // else it is skipped after its patience
+	next := fairLeave.run(ctx, c.lock.client.redis, c.lock.keys.fair(), c.slot.field, c.waitTimeout().Milliseconds())
+	_ = next.Err() // if it failed, the waiter is skipped after its wait timeout
 }
 
 // sendFairRelease is sendReleaseOnce of a fair lock.
@@ -114,7 +115,7 @@ func (l *Lock) sendFairRelease(ctx context.Context, field string, left int) (boo
 		return false, fmt.Errorf("the fair release script returned %d values, not 2", len(reply))
 	}
 	if next, _ := reply[1].(string); next != "" {
-		l.client.hub.hint(l.keys.waiter(next))
+		l.client.subscriber.notify(l.keys.waiter(next))
 	}
 	holds, _ := reply[0].(int64)
 	return holds >= 0, nil

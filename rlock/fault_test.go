@@ -189,17 +189,17 @@ func TestResubscribed(t *testing.T) {
 		b.rdb.HSet(ctx, lock.keys.lock, "java:1", 1)
 		b.rdb.PExpire(ctx, lock.keys.lock, time.Hour)
 		granted := lineUp(ctx, t, lock, seen)
-		hub := lock.client.hub
+		subscriber := lock.client.subscriber
 		until(t, "subscribed", func() bool {
-			hub.mu.Lock()
-			defer hub.mu.Unlock()
-			return hub.topics[lock.keys.channel].confirmed
+			subscriber.mu.Lock()
+			defer subscriber.mu.Unlock()
+			return subscriber.topics[lock.keys.channel].confirmed
 		})
 		b.rdb.Del(ctx, lock.keys.lock)
-		hub.mu.Lock()
-		hub.renewConnection()
-		hub.mu.Unlock()
-		hub.steerSoon()
+		subscriber.mu.Lock()
+		subscriber.renewConnection()
+		subscriber.mu.Unlock()
+		subscriber.steerSoon()
 		mustUnlock(t, receive(t, "granted", granted))
 	})
 }

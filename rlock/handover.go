@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// yieldTime is how long the lock is left to the others when they are called
-// first. Should none of them want it, no more is lost.
+// yieldTime is how long the lock is left to the other processes when it is their
+// turn. If none of them wants it, no more time than that is lost.
 const yieldTime = time.Millisecond
 
-// maxStreak bounds a streak in time, for sections that take long.
+// maxStreak bounds the duration of a streak, for sections that take long.
 const maxStreak = 20 * time.Millisecond
 
-// A grant is the lock, handed over by a command sent at that time.
+// A grant is a lock that was handed over, by a command sent at that time.
 type grant struct {
 	sent  time.Time
 	token int64
 }
 
-// heir chooses the waiter that gets the lock from the holder at once; nil when
-// the lock is to be offered to everybody. Only a waiter that asks Redis for
-// nothing meanwhile will do, and whose holder nobody else uses.
-func (c *Client) heir(name, field string) (*line, *waiter) {
+// chooseSuccessor returns the waiter to which the holder hands the lock directly;
+// nil when the lock is to be offered to everybody. A successor must not be asking
+// Redis at the moment, and must have a holder that nobody else uses.
+func (c *Client) chooseSuccessor(name, field string) (*line, *waiter) {
 	c.mu.Lock()
 	ln := c.lines[name]
 	c.mu.Unlock()
@@ -35,47 +35,48 @@ func (c *Client) heir(name, field string) (*line, *waiter) {
 		return nil, nil
 	}
 	w := ln.waiters[0]
-	if w.trying || w.heir || len(w.grant) > 0 || w.claim.shared || w.claim.slot.field == field {
+	if w.trying || w.isSuccessor || len(w.grant) > 0 || w.claim.shared || w.claim.slot.field == field {
 		return nil, nil
 	}
 	if ln.streak == 0 {
 		ln.offered = c.clock.Now()
 	}
-	if ln.streak >= ln.patience || c.clock.Now().Sub(ln.offered) > maxStreak {
+	if ln.streak >= ln.maxHandOvers || c.clock.Now().Sub(ln.offered) > maxStreak {
 		ln.streak = 0
 		return nil, nil
 	}
 	ln.streak++
-	w.heir = true
+	w.isSuccessor = true
 	return ln, w
 }
 
 // handOver gives the lock to a waiter of this process in one round trip.
-func (l *Lock) handOver(ctx context.Context, field string, line *line, heir *waiter) (bool, error) {
+func (l *Lock) handOver(ctx context.Context, field string, line *line, successor *waiter) (bool, error) {
 	sent := l.client.clock.Now()
-	reply, err := handover.run(ctx, l.client.redis, heir.claim.lock.tokenKeys(l.keys.lock),
-		field, heir.claim.slot.field, heir.claim.ttl.Milliseconds()).Int64Slice()
+	reply, err := handover.run(ctx, l.client.redis, successor.claim.lock.tokenKeys(l.keys.lock),
+		field, successor.claim.slot.field, successor.claim.ttl.Milliseconds()).Int64Slice()
 	if err == nil && len(reply) != 2 {
 		err = fmt.Errorf("the hand-over script returned %d numbers, not 2", len(reply))
 	}
 	granted := err == nil && reply[0] == 1
 	var taken bool
 	if granted {
-		taken = line.give(heir, grant{sent: sent, token: reply[1]})
+		taken = line.give(successor, grant{sent: sent, token: reply[1]})
 	} else {
-		taken = line.wake(heir) // it had better ask for itself
+		taken = line.wake(successor) // it has to ask for itself
 	}
 	if !taken && (granted || maybeDone(err)) {
-		heir.claim.undo(0) // it has given up meanwhile
+		successor.claim.undo(0) // it has given up meanwhile
 	}
 	return granted, err
 }
 
-// give hands the lock to the heir; false when it has gone.
+// give hands the lock to the successor. It returns false when that waiter has
+// given up.
 func (ln *line) give(w *waiter, g grant) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	w.heir = false
+	w.isSuccessor = false
 	if w.gone {
 		return false
 	}
@@ -83,25 +84,24 @@ func (ln *line) give(w *waiter, g grant) bool {
 	return true
 }
 
-// wake has the heir ask for itself after a hand-over that failed; false when
-// it has gone.
+// wake has the successor ask for itself after a hand-over that failed. It returns
+// false when that waiter has given up.
 func (ln *line) wake(w *waiter) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	w.heir = false
+	w.isSuccessor = false
 	if w.gone {
 		return false
 	}
-	ln.look = ln.clock.Now()
+	ln.nextPoll = ln.clock.Now()
 	w.nudge()
 	return true
 }
 
-// offered notes that this process has just given the lock to everybody who
-// listens. Redis calls them in the order in which they subscribed, so that the
-// first would get the lock nearly always, and the last never: with 8 processes
-// in a rush one waited for 2.6 s. So each stands back until all others had
-// their turn.
+// offered notes that this process has just offered the lock to all subscribers.
+// Redis notifies them in the order in which they subscribed, so the first would
+// get the lock nearly always and the last never: with 8 processes in a rush, one
+// waited for 2.6 s. So each process stands back until all others had their turn.
 func (c *Client) offered(name string, listeners int) {
 	c.mu.Lock()
 	ln := c.lines[name]
@@ -114,7 +114,7 @@ func (c *Client) offered(name string, listeners int) {
 	ln.yield = listeners - 1
 }
 
-// yields reports whether the message that came is for another process.
+// yields reports whether the message that arrived is for another process.
 func (ln *line) yields() bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -122,8 +122,8 @@ func (ln *line) yields() bool {
 		return false
 	}
 	ln.yield--
-	if soon := ln.clock.Now().Add(yieldTime); soon.Before(ln.look) {
-		ln.look = soon
+	if soon := ln.clock.Now().Add(yieldTime); soon.Before(ln.nextPoll) {
+		ln.nextPoll = soon
 	}
 	return true
 }

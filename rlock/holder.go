@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/keyed"
 )
 
-// A Holder is who holds a lock: what a thread is to Java's locks. The same
-// Holder may take a lock again that it holds. Several goroutines may use one,
-// and are then not kept apart.
+// A Holder is the owner of a lock: what a thread is to Java's locks. A Holder may
+// take a lock again that it holds already. Several goroutines may share one, and
+// are then not kept apart.
 type Holder struct {
 	id uint64
 
@@ -32,8 +32,8 @@ func NewHolder() *Holder {
 
 type holderKey struct{}
 
-// WithHolder returns a context whose locks h holds. Without one every call of
-// Lock is a holder of its own, so that a second Lock waits for the first.
+// WithHolder returns a context whose locks belong to h. Without one, every call
+// of Lock has a Holder of its own, so that a second Lock waits for the first.
 func WithHolder(ctx context.Context, h *Holder) context.Context {
 	return context.WithValue(ctx, holderKey{}, h)
 }
@@ -43,7 +43,7 @@ func holderOf(ctx context.Context) (*Holder, bool) {
 	return h, ok
 }
 
-// field is what Redis knows the holder by.
+// field is the holder's field in the lock's hash.
 func (h *Holder) field(c *Client) string {
 	return c.id + ":" + strconv.FormatUint(h.id, 10)
 }
@@ -95,7 +95,7 @@ func (s *slot) hold(h *hold) {
 	s.current = h
 }
 
-// begin waits for its turn to use the field; end must follow when it is true.
+// begin waits for its turn to use the field. When it returns true, end must follow.
 func (s *slot) begin(ctx context.Context) bool {
 	select {
 	case s.busy <- struct{}{}:

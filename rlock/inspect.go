@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ForceUnlock frees the lock, whoever holds it, and tells who waits; false
-// when nobody held it. Its holder learns of it by its next renewal, a third of
-// WatchdogTimeout later at most, or by Unlock.
+// ForceUnlock frees the lock, whoever holds it, and notifies the waiters. It
+// returns false when nobody held it. The holder learns of it from its next
+// renewal, at most a third of WatchdogTimeout later, or from Unlock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return ask(ctx, l, "force-unlock", func(ctx context.Context) (bool, error) {
 		if l.kind == fair {
@@ -31,8 +31,9 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	})
 }
 
-// HoldCount returns how often the holder in ctx holds the lock, as Redis has
-// it: WithHolder put it there, or it is the context of a lease. 0 without one.
+// HoldCount returns how often the Holder in ctx holds the lock, as Redis has it.
+// ctx has a Holder from WithHolder, or as the context of a lease; without one the
+// count is 0.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	holder, ok := holderOf(ctx)
 	if !ok {
@@ -47,8 +48,9 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	})
 }
 
-// RemainingTTL returns when the lock runs out unless it is renewed; 0 when
-// nobody holds it. Negative: it has no TTL, and was not made by this package.
+// RemainingTTL returns how soon the lock expires unless it is renewed; 0 when
+// nobody holds it. A negative duration says that the lock has no TTL, and so was
+// not made by this package.
 func (l *Lock) RemainingTTL(ctx context.Context) (time.Duration, error) {
 	return ask(ctx, l, "inspect", func(ctx context.Context) (time.Duration, error) {
 		d, err := l.client.redis.PTTL(ctx, l.keys.lock).Result()

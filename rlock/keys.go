@@ -9,14 +9,14 @@ const maxName = 512
 // itself have its name in braces, so that a cluster keeps them in one slot.
 type keys struct {
 	lock     string // hash: field "uuid:id" of the holder -> holds
-	channel  string // '0' is published here when the lock is free
+	channel  string // '0' is published here when the lock becomes free
 	token    string // counter of a fenced lock
 	queue    string // list of a fair lock: fields, the next one first
 	timeouts string // sorted set of a fair lock: field -> ms since 1970
 }
 
-// namesOf follows RedissonObject.prefixName: a name that has a brace brings
-// its own hash tag.
+// namesOf follows RedissonObject.prefixName: a name with a brace has its own hash
+// tag.
 func namesOf(name string) keys {
 	tagged := "{" + name + "}"
 	if strings.Contains(name, "{") {
@@ -31,7 +31,7 @@ func namesOf(name string) keys {
 	}
 }
 
-// waiter is the channel on which one waiter of a fair lock is called.
+// waiter is the channel on which one waiter of a fair lock is notified.
 func (k keys) waiter(field string) string { return k.channel + ":" + field }
 
 func (k keys) fair() []string { return []string{k.lock, k.queue, k.timeouts, k.channel} }

@@ -11,22 +11,22 @@ import (
 // It is lost, and Context ends with cause ErrLost, when
 //   - a renewal finds that the holder's field is gone: ForceUnlock, a DEL, a
 //     Redis that restarted empty or failed over to a replica without it;
-//   - it runs out: LeaseTime is over, or no renewal was answered in time.
-//     That is decided by the clock of this process, counted from when the last
-//     command that Redis answered was sent, and comes 1 % and 2 ms early, so
-//     that the context ends before anybody else can get the lock;
+//   - it expires: LeaseTime is over, or no renewal was answered in time. The
+//     clock of this process decides that. It counts from the moment at which the
+//     last answered command was sent, and ends 1 % and 2 ms early, so that the
+//     context ends before anybody else can get the lock;
 //   - Unlock finds it gone.
 //
-// Without a watchdog only the clock and Unlock can tell. A process that is
-// paused learns of nothing until it runs again; see FencedLock.
+// Without a watchdog only the clock and Unlock can find that out. A paused
+// process learns nothing until it runs again; see FencedLock.
 type Lease struct {
-	lock    *Lock
-	hold    *hold
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	token   int64
-	watched bool        // by the watchdog; guarded by hold.mu
-	unwatch func() bool // takes back what waits for the end of ctx
+	lock         *Lock
+	hold         *hold
+	ctx          context.Context
+	cancel       context.CancelCauseFunc
+	token        int64
+	autoRenewed  bool        // by the watchdog; guarded by hold.mu
+	stopRenewing func() bool // cancels the hook on the end of ctx
 }
 
 // Context is a child of the context given to Lock. It ends when the lease is
@@ -39,21 +39,21 @@ func (l *Lease) Context() context.Context { return l.ctx }
 // any grant before. 0 for other locks.
 func (l *Lease) Token() int64 { return l.token }
 
-// Holder is what Redis knows the holder by: the field "uuid:id" of the hash.
+// Holder is the holder's name in Redis: the field "uuid:id" of the hash.
 func (l *Lease) Holder() string { return l.hold.slot.field }
 
 // HoldCount is how often the holder holds the lock by leases of this Client
 // that are neither unlocked nor known to be lost. Lock.HoldCount asks Redis.
 func (l *Lease) HoldCount() int { return l.hold.held() }
 
-// Unlock gives the hold back, and with the last one the lock. The context of
-// the lease ends and its watchdog stops before that, and no renewal can come
-// after it.
+// Unlock gives the hold back, and with the last hold the lock. Before that, the
+// context of the lease ends and its watchdog stops; no renewal can follow.
 //
-// ErrNotHeld when it was unlocked already, or lost: nothing is changed then,
-// whoever has the lock. When ctx ends first the error has ErrNoAnswer and the
-// cause; the lock is given back all the same as soon as Redis answers, or runs
-// out. After other errors of Redis Unlock may be called again.
+// The error is ErrNotHeld when the lease was unlocked already, or lost: nothing
+// is changed then, whoever has the lock. When ctx ends first, the error wraps
+// ErrNoAnswer and the cause; the lock is still given back as soon as Redis
+// answers, or it expires. After other errors of Redis, Unlock may be called
+// again.
 func (l *Lease) Unlock(ctx context.Context) error {
 	_, answered, err := bounded(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, l.unlock(ctx)
@@ -92,24 +92,24 @@ func (l *Lease) unlock(ctx context.Context) error {
 	}
 	if left == 0 {
 		h.client.drop(h)
-		h.client.tell(Released, l.lock.keys.lock, s.field)
+		h.client.report(Released, l.lock.keys.lock, s.field)
 	}
 	return nil
 }
 
-// release gives back a hold; false when there is none. The last one goes to
-// the next waiter of this process, if it is that one's turn.
+// release gives a hold back; it returns false when there is none. With the last
+// hold the lock goes to the next waiter of this process, if it is that one's turn.
 func (l *Lock) release(ctx context.Context, field string, left int) (bool, error) {
 	if left == 0 && l.kind != fair {
-		if line, heir := l.client.heir(l.keys.lock, field); heir != nil {
-			return l.handOver(ctx, field, line, heir)
+		if line, successor := l.client.chooseSuccessor(l.keys.lock, field); successor != nil {
+			return l.handOver(ctx, field, line, successor)
 		}
 	}
 	return l.sendRelease(ctx, field, left)
 }
 
-// sendRelease repeats a command that may not have arrived. Only "not held"
-// tells nothing then: it may be the first one's doing.
+// sendRelease repeats a command that may not have arrived. The repetition's "not
+// held" proves nothing: the first one may have released the lock.
 func (l *Lock) sendRelease(ctx context.Context, field string, left int) (bool, error) {
 	released, err := l.sendReleaseOnce(ctx, field, left)
 	if !maybeDone(err) {

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// A line is where the goroutines of this process stand that wait for one lock
-// which is not fair: first come, first served. Only the one at the front asks
-// Redis and listens, so a release costs a process one attempt, however many
-// wait in it, and there is one channel to subscribe to.
+// A line holds the goroutines of this process that wait for one lock that is not
+// fair: first come, first served. Only the waiter at the front asks Redis and
+// listens. So a release costs a process one attempt, however many of its
+// goroutines wait, and there is one channel to subscribe to.
 type line struct {
 	name  string
 	topic *topic
 	clock Clock
 
-	mu       sync.Mutex
-	waiters  []*waiter
-	look     time.Time // when the one at the front looks again, messages aside
-	streak   int       // hand-overs since the lock was last offered to everybody
-	offered  time.Time // when the streak began
-	patience int       // of the other processes: the longest streak
-	yield    int       // messages that are for the other processes
+	mu           sync.Mutex
+	waiters      []*waiter
+	nextPoll     time.Time // when the waiter at the front asks Redis again, unless a message comes first
+	streak       int       // hand-overs since the lock was last offered to everybody
+	offered      time.Time // when the streak began
+	maxHandOvers int       // the longest streak, for the sake of the other processes
+	yield        int       // messages that are for the other processes
 }
 
 type waiter struct {
 	claim *claim
-	turn  chan struct{} // capacity 1: look at the line again
+	turn  chan struct{} // capacity 1: check the position in the line again
 	grant chan grant    // capacity 1: the lock was handed over
 
 	// Guarded by line.mu.
-	trying  bool // its own attempt is under way
-	heir    bool // a hand-over to it is under way
-	gone    bool
-	failure error // Redis is gone
+	trying      bool // an attempt of its own is under way
+	isSuccessor bool // a hand-over to it is under way
+	gone        bool
+	failure     error // Redis is gone
 }
 
 // line waits for a lock that is not fair.
@@ -53,13 +53,14 @@ func (c *claim) line(ctx context.Context) (*Lease, error) {
 	}
 	w := &waiter{claim: c, turn: make(chan struct{}, 1), grant: make(chan grant, 1)}
 	ln := client.enter(c.lock.keys, w, remaining)
-	client.tell(Waiting, name, c.slot.field)
+	client.report(Waiting, name, c.slot.field)
 	lease, err := w.wait(ctx, ln)
 	client.leave(ln, w, lease != nil)
 	return lease, err
 }
 
-// reentrant: whoever holds the lock already does not stand in line for it.
+// reentrant reports whether the holder has the lock already, and so need not stand
+// in line for it.
 func (c *claim) reentrant(ctx context.Context) bool {
 	if !c.shared || !c.slot.begin(ctx) {
 		return false
@@ -73,14 +74,14 @@ func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
 	timer, due := client.clock.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		front, look, failure := ln.position(w)
+		front, nextPoll, failure := ln.position(w)
 		if failure != nil {
 			return nil, failure
 		}
 		var message <-chan struct{}
 		var turn <-chan time.Time
 		if front {
-			timer.Reset(client.until(look))
+			timer.Reset(client.until(nextPoll))
 			message, turn = ln.topic.signal, due
 		}
 		select {
@@ -121,18 +122,18 @@ func (w *waiter) accept(ctx context.Context, g grant) (*Lease, error) {
 	return lease, err
 }
 
-// position says whether w is the one to look after the lock, and until when it
-// may sleep.
-func (ln *line) position(w *waiter) (front bool, look time.Time, failure error) {
+// position reports whether w is the waiter that asks Redis, and until when it may
+// sleep.
+func (ln *line) position(w *waiter) (front bool, nextPoll time.Time, failure error) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	return ln.waiters[0] == w && !w.heir, ln.look, w.failure
+	return ln.waiters[0] == w && !w.isSuccessor, ln.nextPoll, w.failure
 }
 
 func (ln *line) beginTry(w *waiter) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	w.trying = ln.waiters[0] == w && !w.heir && len(w.grant) == 0
+	w.trying = ln.waiters[0] == w && !w.isSuccessor && len(w.grant) == 0
 	return w.trying
 }
 
@@ -140,7 +141,7 @@ func (ln *line) endTry(w *waiter, remaining time.Duration, err error) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	w.trying = false
-	ln.look = ln.clock.Now().Add(remaining)
+	ln.nextPoll = ln.clock.Now().Add(remaining)
 	if unreachable(err) {
 		for _, other := range ln.waiters {
 			if other != w {
@@ -154,11 +155,11 @@ func (ln *line) endTry(w *waiter, remaining time.Duration, err error) {
 func (w *waiter) nudge() {
 	select {
 	case w.turn <- struct{}{}:
-	default: // it will look anyway
+	default: // it will check anyway
 	}
 }
 
-// waited reports whether anybody of this process waits for the lock.
+// waited reports whether a goroutine of this process waits for the lock.
 func (c *Client) waited(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,12 +172,12 @@ func (c *Client) enter(k keys, w *waiter, remaining time.Duration) *line {
 	defer c.mu.Unlock()
 	ln := c.lines[k.lock]
 	if ln == nil {
-		topic, listening := c.hub.join(k.channel)
-		ln = &line{name: k.lock, topic: topic, clock: c.clock, patience: c.handOvers, look: c.clock.Now()}
+		topic, listening := c.subscriber.join(k.channel)
+		ln = &line{name: k.lock, topic: topic, clock: c.clock, maxHandOvers: c.handOvers, nextPoll: c.clock.Now()}
 		if !listening {
-			// The lock may be freed before the subscription stands: its
+			// The lock may become free before the subscription is made: the
 			// confirmation will be a signal.
-			ln.look = ln.look.Add(remaining)
+			ln.nextPoll = ln.nextPoll.Add(remaining)
 		}
 		c.lines[k.lock] = ln
 	}
@@ -186,8 +187,8 @@ func (c *Client) enter(k keys, w *waiter, remaining time.Duration) *line {
 	return ln
 }
 
-// leave takes w out of the line. Should a message, or the lock itself, have
-// come to one that gave up, it is handed on.
+// leave takes w out of the line. A message that w has not used, or a lock that was
+// handed to it too late, goes to the next waiter.
 func (c *Client) leave(ln *line, w *waiter, obtained bool) {
 	c.mu.Lock()
 	ln.mu.Lock()
@@ -197,11 +198,11 @@ func (c *Client) leave(ln *line, w *waiter, obtained bool) {
 	switch {
 	case len(ln.waiters) == 0:
 		delete(c.lines, ln.name)
-		c.hub.leave(ln.topic, linger)
+		c.subscriber.leave(ln.topic, linger)
 	case front:
-		ln.look = c.clock.Now()
+		ln.nextPoll = c.clock.Now()
 		if obtained {
-			ln.look = ln.look.Add(w.claim.ttl)
+			ln.nextPoll = ln.nextPoll.Add(w.claim.ttl)
 		}
 		ln.waiters[0].nudge()
 	}
@@ -215,10 +216,10 @@ func (c *Client) leave(ln *line, w *waiter, obtained bool) {
 	}
 }
 
-// handOn unlocks what came too late.
+// handOn releases a lock that came too late.
 func (w *waiter) handOn(g grant) {
 	ctx := context.WithoutCancel(w.claim.ctx)
 	if lease, err := w.accept(ctx, g); err == nil {
-		_ = lease.unlock(ctx) // else it runs out
+		_ = lease.unlock(ctx) // if it fails, the lock expires
 	}
 }

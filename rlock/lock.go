@@ -15,23 +15,23 @@ const (
 )
 
 // A Lock is a name on which holders in any number of processes exclude each
-// other. It has no state of its own; make as many as you like.
+// other. It has no state; make as many as you like.
 type Lock struct {
 	client *Client
 	kind   kind
 	keys   keys
 }
 
-// NewLock returns a reentrant lock; those who wait get it in no particular
-// order, save that those of one Client come first come, first served. A name
-// has 1 to 512 bytes of any value; another one is refused by Lock and TryLock.
+// NewLock returns a reentrant lock. Waiters get it in no particular order, except
+// that those of one Client are served first come, first served. A name has 1 to
+// 512 bytes of any value; Lock and TryLock refuse any other.
 //
 // Source: Redisson, RedissonLock.
 func (c *Client) NewLock(name string) *Lock { return &Lock{c, plain, namesOf(name)} }
 
-// Lock waits for the lock until ctx ends, or as long as Wait says, and is
-// interruptible at any time, also while Redis hangs. By default the lease is
-// renewed by a watchdog until it is unlocked; see LeaseTime for another.
+// Lock waits for the lock until ctx ends, or as long as Wait says. It can be
+// interrupted at any time, even while Redis hangs. By default a watchdog renews
+// the lease until it is unlocked; LeaseTime asks for a lease without one.
 //
 // The lease belongs to ctx: its context is a child, and its watchdog stops
 // when ctx ends. Bound the wait by Wait, and not by a deadline of ctx, when
@@ -44,9 +44,9 @@ func (l *Lock) Lock(ctx context.Context, options ...Option) (*Lease, error) {
 	return l.obtain(ctx, forever, options)
 }
 
-// TryLock is Lock that does not wait unless Wait says so. It may get ahead of
-// those who wait. Redis may take its time to answer: bound that by ctx, or by
-// the ReadTimeout of the go-redis client.
+// TryLock is Lock without the wait, unless Wait asks for one. It may overtake
+// waiters. Redis may be slow to answer: bound that by ctx, or by the ReadTimeout
+// of the go-redis client.
 func (l *Lock) TryLock(ctx context.Context, options ...Option) (*Lease, error) {
 	return l.obtain(ctx, 0, options)
 }
@@ -64,7 +64,7 @@ func (l *Lock) obtainAs(ctx context.Context, r request) (*Lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rlock: lock %q: %w", l.keys.lock, err)
 	}
-	l.client.tell(Acquired, l.keys.lock, lease.hold.slot.field)
+	l.client.report(Acquired, l.keys.lock, lease.hold.slot.field)
 	return lease, nil
 }
 

@@ -197,7 +197,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 		}
 		for _, name := range []string{"\x00", "\xff\xfe", "{", "}{", " ", "a\r\nb", string(all), string(long)} {
 			for _, lock := range []*Lock{c.NewLock(name), c.NewFairLock(name), c.NewFencedLock(name)} {
-				lease, err := lock.TryLock(ctx, Wait(patience))
+				lease, err := lock.TryLock(ctx, Wait(testTimeout))
 				if err != nil {
 					t.Errorf("%q: %v", name, err)
 					continue

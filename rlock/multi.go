@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// nodePatience is how long one lock of a MultiLock may take in one round, so
-// that two that hold what the other waits for do not wait for ever.
-const nodePatience = 1500 * time.Millisecond
+// nodeTimeout is how long one lock of a MultiLock may take in one round, so that
+// two callers that each hold what the other waits for do not wait for ever.
+const nodeTimeout = 1500 * time.Millisecond
 
 // A MultiLock is several locks taken as one, usually of independent Redis
 // servers: all of them, or none. Its methods may be called by several
@@ -22,10 +22,11 @@ type MultiLock struct{ locks []*Lock }
 // Source: Redisson, RedissonMultiLock.
 func Multi(locks ...*Lock) *MultiLock { return &MultiLock{locks} }
 
-// Lock takes the locks in their order. When one cannot be had, because it is
-// held for 1.5 s or its Redis does not answer, those taken are given back and
-// it starts anew, until ctx ends or Wait is over. Errors are those of
-// Lock.Lock; ErrNotObtained also when a Redis is down, with its error beside.
+// Lock takes the locks in their order. When it cannot get one of them, because
+// that one stays held for 1.5 s or its Redis does not answer, it gives back those
+// taken and starts again, until ctx ends or Wait is over. The errors are those of
+// Lock.Lock. When a Redis is down, the error wraps ErrNotObtained and the error of
+// that Redis.
 func (m *MultiLock) Lock(ctx context.Context, options ...Option) (*MultiLease, error) {
 	return m.obtain(ctx, forever, options)
 }
@@ -64,7 +65,7 @@ func (m *MultiLock) obtain(ctx context.Context, wait time.Duration, options []Op
 		case asked.wait == 0, !until.IsZero() && !clock.Now().Before(until):
 			return nil, fmt.Errorf("rlock: multi lock: %w", notObtained(err))
 		}
-		// Chance parts those who undo each other's rounds.
+		// The random part separates callers that undo each other's rounds.
 		pause, over := clock.NewTimer(10*time.Millisecond + rand.N(40*time.Millisecond))
 		select {
 		case <-over:
@@ -87,9 +88,9 @@ func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, o
 	for _, lock := range m.locks {
 		r, err := lock.client.request(asked.wait, options)
 		if err == nil {
-			r.wait, r.bound = asked.wait, nodePatience
+			r.wait, r.bound = asked.wait, nodeTimeout
 			if asked.wait != 0 {
-				r.wait = nodePatience
+				r.wait = nodeTimeout
 				if !until.IsZero() {
 					r.wait = max(min(r.wait, lock.client.until(until)), time.Millisecond)
 				}
@@ -104,7 +105,7 @@ func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, o
 		giveBack(ctx, leases)
 		return nil, err
 	}
-	if !asked.watched && len(leases) > 1 {
+	if !asked.autoRenewed && len(leases) > 1 {
 		if err := refresh(ctx, leases, asked.ttl); err != nil {
 			giveBack(ctx, leases)
 			return nil, err
@@ -136,20 +137,20 @@ func refresh(ctx context.Context, leases []*Lease, ttl time.Duration) error {
 	return nil
 }
 
-// giveBack waits for no Redis longer than its patience; what cannot be given
-// back runs out.
+// giveBack waits for no Redis longer than nodeTimeout; a lock that cannot be
+// given back expires.
 func giveBack(ctx context.Context, leases []*Lease) {
 	if len(leases) == 0 {
 		return
 	}
-	ctx, cancel := leases[0].lock.client.withTimeout(context.WithoutCancel(ctx), nodePatience, context.DeadlineExceeded)
+	ctx, cancel := leases[0].lock.client.withTimeout(context.WithoutCancel(ctx), nodeTimeout, context.DeadlineExceeded)
 	defer cancel()
 	for i := len(leases) - 1; i >= 0; i-- {
 		_ = leases[i].Unlock(ctx)
 	}
 }
 
-// A MultiLease is the leases of all locks of a MultiLock.
+// A MultiLease has the leases of all locks of a MultiLock.
 type MultiLease struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -172,8 +173,8 @@ func (m *MultiLease) Context() context.Context { return m.ctx }
 func (m *MultiLease) Leases() []*Lease { return m.leases }
 
 // Unlock gives all of them back, the last one first, and returns the errors of
-// Lease.Unlock joined. ErrNotHeld among them: some other holder may have been
-// in the section.
+// Lease.Unlock joined. ErrNotHeld among them means that some other holder may
+// have been in the section.
 func (m *MultiLease) Unlock(ctx context.Context) error {
 	m.cancel(context.Canceled)
 	var errs []error

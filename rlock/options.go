@@ -10,9 +10,9 @@ import (
 type ClientOption func(*Client)
 
 // WatchdogTimeout is the lease of locks taken without LeaseTime, 1 ms or
-// longer, 30 s by default. The watchdog renews it, see RenewEvery, and when its
-// process dies the lock is free after that long at the latest. Below some
-// 100 ms a short pause of the process loses the lock.
+// longer, 30 s by default. The watchdog renews it, see RenewEvery. When its
+// process dies, the lock is free after that long at the latest. Below about
+// 100 ms, a short pause of the process loses the lock.
 //
 // Source: Redisson, Config.lockWatchdogTimeout.
 func WatchdogTimeout(d time.Duration) ClientOption {
@@ -34,9 +34,9 @@ func RenewalTimer(after func(ctx context.Context, d time.Duration, renew func(co
 	return func(c *Client) { c.renewalTimer = after }
 }
 
-// FairWait is how long past its turn a waiter of a fair lock may be silent
-// until it counts as dead; 5 minutes by default. Services that share a fair
-// lock need the same value. A waiter with Wait counts as dead after that.
+// FairWait is how long past its turn a waiter of a fair lock may be silent before
+// it counts as dead; 5 minutes by default. Services that share a fair lock need
+// the same value. A waiter with Wait counts as dead after that time instead.
 //
 // Source: Redisson, Config.fairLockWaitTimeout.
 func FairWait(d time.Duration) ClientOption {
@@ -46,7 +46,7 @@ func FairWait(d time.Duration) ClientOption {
 // HandOvers is how many times in a row a lock may go from one holder of this
 // Client to the next one, in one round trip and past the waiters of other
 // processes; 16 by default. After that, and 20 ms after the first of them, it
-// is offered to everybody; with 0 always. Fair locks know nothing of this.
+// is offered to everybody; with 0 it always is. Fair locks ignore this.
 func HandOvers(n int) ClientOption {
 	return func(c *Client) { c.handOvers = n }
 }
@@ -66,38 +66,37 @@ func Observer(observe func(Event)) ClientOption {
 // An Option is for one call of Lock or TryLock.
 type Option func(*request)
 
-// Wait bounds the wait for the lock, not its use; 0 or less does not wait at
-// all. Lock waits for ever by default, TryLock not at all.
+// Wait bounds the wait for the lock, not its use; 0 or less means no wait at all.
+// By default Lock waits for ever, and TryLock not at all.
 func Wait(d time.Duration) Option {
 	return func(r *request) { r.wait = max(d, 0) }
 }
 
-// LeaseTime lets the lease run out after d, 1 ms or longer, and leaves it
-// without a watchdog.
+// LeaseTime lets the lease expire after d, 1 ms or longer. No watchdog renews it.
 func LeaseTime(d time.Duration) Option {
-	return func(r *request) { r.ttl, r.watched = d, false }
+	return func(r *request) { r.ttl, r.autoRenewed = d, false }
 }
 
 // forever is a wait that only the context ends.
 const forever time.Duration = -1
 
-// request is what a caller asked for.
+// request has the options of one call.
 type request struct {
-	wait    time.Duration // for the lock; 0: one attempt; forever
-	bound   time.Duration // for the answers of Redis as well; 0: none
-	ttl     time.Duration
-	watched bool
+	wait        time.Duration // for the lock; 0: one attempt; forever
+	bound       time.Duration // of the whole call, the answers of Redis included; 0: none
+	ttl         time.Duration
+	autoRenewed bool
 }
 
 func (c *Client) request(wait time.Duration, options []Option) (request, error) {
-	r := request{wait: wait, ttl: c.watchdog, watched: true}
+	r := request{wait: wait, ttl: c.watchdog, autoRenewed: true}
 	for _, option := range options {
 		option(&r)
 	}
 	if r.ttl < time.Millisecond {
 		return r, fmt.Errorf("%w: not %v", ErrBadTTL, r.ttl)
 	}
-	if every := c.renewal(); r.watched && (every <= 0 || every >= r.ttl) {
+	if every := c.renewal(); r.autoRenewed && (every <= 0 || every >= r.ttl) {
 		return r, fmt.Errorf("%w: and is renewed before it ends, not every %v of %v", ErrBadTTL, every, r.ttl)
 	}
 	r.ttl = r.ttl.Truncate(time.Millisecond)

@@ -17,9 +17,9 @@ import (
 	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
-// patience is how long a test waits for what must come: a starved machine may
+// testTimeout is how long a test waits for what must come: a starved machine may
 // take seconds for a millisecond's work.
-const patience = 60 * time.Second
+const testTimeout = 60 * time.Second
 
 // servers holds the redis-server that most tests share, by names of their own.
 var servers struct {
@@ -123,7 +123,7 @@ func name(t testing.TB) string { return fmt.Sprintf("%s/%d", t.Name(), names.Add
 
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -131,7 +131,7 @@ func within(t testing.TB) context.Context {
 // until polls for what another goroutine or the server is about to do.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("still not: %s", what)
 		}
@@ -143,7 +143,7 @@ func receive[T any](t testing.TB, what string, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("still not: %s", what)
 		panic("unreachable")
 	}

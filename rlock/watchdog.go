@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// A hold is what one holder has of one lock, from the first grant to the last
+// A hold is one holder's possession of one lock, from the first grant to the last
 // Unlock: one lease for each reentry, one deadline, one watchdog.
 type hold struct {
 	client *Client
 	slot   *slot
 	ctx    context.Context // that of the first grant; for its values only
 
-	mu       sync.Mutex
-	leases   map[*Lease]struct{} // neither unlocked
-	watched  int                 // those that want the watchdog
-	until    time.Time           // the lock is ours at least until then
-	deadline Timer               // fires at until
-	renewal  Timer
-	renewing chan struct{} // closed when the renewal under way is done; nil when none is
-	stopped  bool          // no renewal may start, the deadline means nothing
-	lost     bool
-	cause    error // why it ended, nil while it lasts
+	mu            sync.Mutex
+	leases        map[*Lease]struct{} // not unlocked yet
+	renewedLeases int                 // those that the watchdog renews
+	until         time.Time           // the lock is ours at least until then
+	deadline      Timer               // fires at until
+	renewal       Timer
+	renewing      chan struct{} // closed when the renewal under way is done; nil when none is
+	stopped       bool          // no renewal may start, the deadline means nothing
+	lost          bool
+	cause         error // why it ended, nil while it lasts
 }
 
 func newHold(ctx context.Context, c *Client, s *slot) *hold {
 	return &hold{client: c, slot: s, ctx: context.WithoutCancel(ctx), leases: map[*Lease]struct{}{}}
 }
 
-// held is how many leases there are, 0 when they are lost.
+// held is the number of leases, 0 when they are lost.
 func (h *hold) held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,29 +39,29 @@ func (h *hold) held() int {
 	return len(h.leases)
 }
 
-// admit makes a lease of what a command sent at that time has granted.
+// admit makes a lease of a grant by a command sent at that time.
 func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
-	l := &Lease{lock: c.lock, hold: h, token: token, watched: c.watched}
+	l := &Lease{lock: c.lock, hold: h, token: token, autoRenewed: c.autoRenewed}
 	l.ctx, l.cancel = context.WithCancelCause(c.ctx)
 	h.mu.Lock()
 	h.leases[l] = struct{}{}
-	if l.watched {
-		h.watched++
+	if l.autoRenewed {
+		h.renewedLeases++
 	}
 	h.extend(sent, c.ttl)
-	if h.watched == 1 && l.watched {
+	if h.renewedLeases == 1 && l.autoRenewed {
 		h.renewIn(h.client.renewal())
 	}
 	cause := h.cause
 	h.mu.Unlock()
-	if cause != nil { // Close was quicker
+	if cause != nil { // Close came first
 		l.cancel(cause)
 	}
-	if l.watched {
-		l.unwatch = context.AfterFunc(l.ctx, func() {
+	if l.autoRenewed {
+		l.stopRenewing = context.AfterFunc(l.ctx, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.unwatch(l)
+			h.stopRenewing(l)
 		})
 	}
 	return l
@@ -73,8 +73,8 @@ func margin(ttl time.Duration) time.Duration {
 	return min(ttl/100+2*time.Millisecond, ttl/2)
 }
 
-// extend counts from when the command was sent, which is no later than when
-// Redis started the TTL. h.mu is held.
+// extend counts from the moment at which the command was sent: Redis started the
+// TTL then or later. h.mu is held.
 func (h *hold) extend(sent time.Time, ttl time.Duration) {
 	until := sent.Add(ttl - margin(ttl))
 	if h.stopped || !until.After(h.until) {
@@ -106,7 +106,7 @@ func (h *hold) expire() {
 
 // renewIn arms the watchdog. h.mu is held.
 func (h *hold) renewIn(d time.Duration) {
-	if h.stopped || h.watched == 0 {
+	if h.stopped || h.renewedLeases == 0 {
 		return
 	}
 	if h.renewal == nil {
@@ -116,11 +116,11 @@ func (h *hold) renewIn(d time.Duration) {
 	}
 }
 
-// renew asks for another TTL, and then for the next turn of itself. A command
-// that hangs holds up nothing but this goroutine.
+// renew asks Redis for another TTL and schedules the next renewal. A command that
+// hangs holds up this goroutine alone.
 func (h *hold) renew(ctx context.Context) {
 	h.mu.Lock()
-	if h.stopped || h.watched == 0 || h.renewing != nil {
+	if h.stopped || h.renewedLeases == 0 || h.renewing != nil {
 		h.mu.Unlock()
 		return
 	}
@@ -146,7 +146,7 @@ func (h *hold) renew(ctx context.Context) {
 	h.mu.Unlock()
 	switch {
 	case renewed:
-		h.client.tell(Renewed, h.slot.key.name, h.slot.field)
+		h.client.report(Renewed, h.slot.key.name, h.slot.field)
 	case gone:
 		h.end(ErrLost)
 	}
@@ -157,19 +157,19 @@ func (h *hold) sendRenewal(ctx context.Context, ttl time.Duration) (bool, error)
 	return n == 1, err
 }
 
-// unwatch is for a lease that ends. h.mu is held.
-func (h *hold) unwatch(l *Lease) {
-	if !l.watched {
+// stopRenewing is for a lease that ends. h.mu is held.
+func (h *hold) stopRenewing(l *Lease) {
+	if !l.autoRenewed {
 		return
 	}
-	l.watched = false
-	h.watched--
-	if h.watched == 0 && h.renewal != nil {
+	l.autoRenewed = false
+	h.renewedLeases--
+	if h.renewedLeases == 0 && h.renewal != nil {
 		h.renewal.Stop()
 	}
 }
 
-// stop lets no renewal start any more. h.mu is held.
+// stop prevents further renewals. h.mu is held.
 func (h *hold) stop() {
 	h.stopped = true
 	if h.deadline != nil {
@@ -180,9 +180,9 @@ func (h *hold) stop() {
 	}
 }
 
-// retire ends the context of l, and returns how many holds are left without
-// it. When that is none, the watchdog has stopped and no renewal is under way.
-// False when l is not, or no longer, part of the hold.
+// retire ends the context of l, and returns how many holds are left without it.
+// When none is left, the watchdog has stopped and no renewal is under way. held is
+// false when l is not, or no longer, part of the hold.
 func (h *hold) retire(l *Lease) (left int, held bool) {
 	h.mu.Lock()
 	if _, held = h.leases[l]; !held {
@@ -190,15 +190,15 @@ func (h *hold) retire(l *Lease) (left int, held bool) {
 		return 0, false
 	}
 	left = len(h.leases) - 1
-	h.unwatch(l)
+	h.stopRenewing(l)
 	var underWay chan struct{}
 	if left == 0 {
 		h.stop()
 		underWay = h.renewing
 	}
 	h.mu.Unlock()
-	if l.unwatch != nil {
-		l.unwatch()
+	if l.stopRenewing != nil {
+		l.stopRenewing()
 	}
 	l.cancel(context.Canceled)
 	if underWay != nil {
@@ -232,6 +232,6 @@ func (h *hold) end(cause error) {
 		l.cancel(cause)
 	}
 	if h.lost {
-		h.client.tell(Lost, h.slot.key.name, h.slot.field)
+		h.client.report(Lost, h.slot.key.name, h.slot.field)
 	}
 }

@@ -93,7 +93,7 @@ func TestWatchdogStops(t *testing.T) {
 			until(t, "no renewal armed", func() bool {
 				h.mu.Lock()
 				defer h.mu.Unlock()
-				return h.renewing == nil && (h.stopped || h.watched == 0) && !h.renewal.Stop()
+				return h.renewing == nil && (h.stopped || h.renewedLeases == 0) && !h.renewal.Stop()
 			})
 		})
 	}

@@ -35,10 +35,11 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestUUID(t *testing.T) {
+// TestClientID: each client has an id of its own, a random UUID as Redisson uses.
+func TestClientID(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
-	a, b := newUUID(), newUUID()
+	a, b := New(nil).id, New(nil).id
 	if !form.MatchString(a) || a == b {
 		t.Errorf("got %q and %q", a, b)
 	}
@@ -74,7 +75,7 @@ func TestWire(t *testing.T) {
 		const field = "8743c9c0-0795-4907-87fd-6c719a6b4586:42"
 		outer := mustLock(t, lock, WithHolder(ctx, holder), LeaseTime(time.Hour))
 		hash(map[string]string{field: "1"})
-		if pttl := b.rdb.PTTL(ctx, name).Val(); pttl <= time.Hour-patience || pttl > time.Hour {
+		if pttl := b.rdb.PTTL(ctx, name).Val(); pttl <= time.Hour-testTimeout || pttl > time.Hour {
 			t.Errorf("TTL %v, want an hour", pttl)
 		}
 		inner := mustLock(t, lock, WithHolder(ctx, holder), LeaseTime(time.Minute))

@@ -27,7 +27,7 @@ var parked = [][]byte{
 
 // listener is the one goroutine that waits for the network without a command of
 // its own on the way; what is on its way to it is counted by pubsub.
-var listener = []byte("rlock.(*hub).listen")
+var listener = []byte("rlock.(*subscriber).listen")
 
 // sent is a command that was let go: of those the scheduler keeps account.
 var sent = []byte("explore.(*gates).pass")

@@ -98,7 +98,7 @@ func TestMatrixPage(t *testing.T) {
 // strategiesPage is the catalogue at length, with what catches each exhibit.
 func strategiesPage() string {
 	var b strings.Builder
-	b.WriteString(`<!-- written by go generate from internal/lockstrategy/all.go -->
+	b.WriteString(`<!-- written by go generate from the entries in internal/lockstrategy -->
 # The strategies
 
 Each is one file in [internal/lockstrategy](../internal/lockstrategy); ` + "`" + `shop strategies --json` + "`" + ` has this page for
@@ -114,7 +114,12 @@ say; a strategy without that line passes all of them. The tests run on the embed
 		}
 		file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
 		fmt.Fprintf(&b, "\n### [%s](../internal/lockstrategy/%s)\n\n%s.\n\n", e.Name, file, e.Summary)
-		fmt.Fprintf(&b, "- **Guarantees**: %s\n- **Breaks when**: %s\n- **Cost**: %s\n", e.Guarantees, e.BreaksWhen, e.Cost)
+		fmt.Fprintf(&b, "- **Guarantees**: %s\n- **Breaks when**: %s\n", e.Guarantees, e.BreaksWhen)
+		for _, line := range []struct{ what, text string }{{"How it breaks", e.HowItBreaks}, {"Cost", e.Cost}, {"Notes", e.Notes}} {
+			if line.text != "" {
+				fmt.Fprintf(&b, "- **%s**: %s\n", line.what, line.text)
+			}
+		}
 		if len(e.Needs) > 0 {
 			fmt.Fprintf(&b, "- **Needs**: %s\n", join(e.Needs))
 		}
@@ -122,7 +127,7 @@ say; a strategy without that line passes all of them. The tests run on the embed
 		for _, f := range slices.Sorted(maps.Keys(e.NoPromise)) {
 			fmt.Fprintf(&b, "- **No promise under %s**: %s\n", f, e.NoPromise[f])
 		}
-		caught := lockstrategytest.Expected(e.Name)
+		caught := lockstrategytest.Expected(e)
 		for i, test := range slices.Sorted(maps.Keys(caught)) {
 			if i == 0 {
 				b.WriteString("- **Caught by**: ")

@@ -306,8 +306,8 @@ func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strat
 			switch {
 			case !possible:
 				continue
-			case s.Name == "redlock" && f == promise.ExploreForget:
-				report.LeaveOut("redlock under " + string(f) + ": it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2")
+			case entry.NotExplored[f] != "":
+				report.LeaveOut(s.Name + " under " + string(f) + ": " + entry.NotExplored[f])
 				continue
 			}
 			cell, err := verify.Explore(c.Context(), e, entry, f, promised)

@@ -54,7 +54,7 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	deps.Settings, deps.Observe = f.settings, s.lockEvent
 	built, missing := lockstrategy.Build(deps)
 	s.counter = &purchase.Counter{
-		Strategies: map[string]purchase.Strategy{}, Missing: missing, Resolve: lockstrategy.Resolve,
+		Strategies: map[string]purchase.Strategy{}, Missing: missing, Resolve: lockstrategy.Resolver(),
 		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
 			records, err := purchase.Page(e.DB.WithContext(ctx), name, after, limit)
 			return records, purchase.DatabaseError(ctx, "read the history", err)

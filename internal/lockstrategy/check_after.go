@@ -1,15 +1,3 @@
-// check-after: take the units first, look afterwards, roll back when the stock
-// has gone below zero.
-//
-// Guarantees:  the decrement is one statement under the row's lock, and nobody
-//              sees a stock below zero: it is rolled back before the commit.
-// Breaks when: never, on a single primary. Without the transaction, or with a
-//              column that cannot go below zero (UNSIGNED), it is another story.
-// Cost:        as conditional; and every buyer after the last unit writes, locks
-//              the row and rolls back.
-// Source:      MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL
-//              Statements in InnoDB".
-
 package lockstrategy
 
 import (
@@ -21,6 +9,19 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func checkAfterEntry() Entry {
+	return Entry{
+		Name: "check-after", Family: sqlOnly,
+		Summary:     "decrement first, roll back when below zero",
+		Guarantees:  "the decrement is one statement under the row's lock, and nobody sees a stock below zero: it is rolled back before the commit",
+		BreaksWhen:  "never (single primary)",
+		HowItBreaks: "Without the transaction it leaves a stock below zero. With a column that cannot go below zero (UNSIGNED) the statement fails instead.",
+		Cost:        "as conditional; and every buyer after the last unit writes, locks the row and rolls back",
+		Source:      `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"`,
+		New:         func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
+	}.holds()
+}
 
 // CheckAfter decrements without looking.
 type CheckAfter struct{ deps Deps }

@@ -1,13 +1,3 @@
-// conditional: take the units in one guarded statement,
-// UPDATE product SET amount = amount - ? WHERE name = ? AND amount >= ?.
-//
-// Guarantees:  the check and the write are one statement, which the database
-//              runs under the row's lock: no stock below zero, no lost update.
-// Breaks when: never, on a single primary.
-// Cost:        the row stays locked from the update to the commit; no retry.
-// Source:      MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL
-//              Statements in InnoDB" (an UPDATE sees and locks the newest row).
-
 package lockstrategy
 
 import (
@@ -20,6 +10,18 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func conditionalEntry() Entry {
+	return Entry{
+		Name: "conditional", Family: sqlOnly,
+		Summary:    "UPDATE ... SET amount = amount - ? WHERE amount >= ?",
+		Guarantees: "the check and the write are one statement, which the database runs under the row's lock: no stock below zero, no lost update",
+		BreaksWhen: "never (single primary)",
+		Cost:       "the row is locked from the update to the commit; no retry",
+		Source:     `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE sees and locks the newest row)`,
+		New:        func(d Deps) purchase.Strategy { return NewConditional(d) },
+	}.holds()
+}
 
 // Conditional takes units only if so many are left.
 type Conditional struct{ deps Deps }

@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 				continue // a server that this engine does not bring; the other one does, as TestEveryStrategyRuns shows
 			}
 			t.Run(entry.Name, func(t *testing.T) {
-				lockstrategytest.Exercise(t, entry, open, lockstrategytest.Expected(entry.Name))
+				lockstrategytest.Exercise(t, entry, open, lockstrategytest.Expected(entry))
 			})
 		}
 	})

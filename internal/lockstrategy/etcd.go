@@ -1,26 +1,3 @@
-// etcd: a key under a lease of the buyer's own; the lowest create revision
-// holds the lock, and each waits only for the key before its own.
-//
-// Guarantees:  one buyer of a product at a time while the lease lives; first
-//              come, first served, between processes too. A crashed process
-//              frees the lock when its lease runs out. The lease's context ends
-//              when the client has given the lease up.
-// Breaks when: a pause outlives the lease between the last look at the context
-//              and the commit. Cut off from etcd the client is late: it takes a
-//              lease for one of five seconds until its first keep-alive is
-//              answered, half a second after the grant, and then looks once a
-//              second whether it has run out (clientv3/lease.go, v3.6.5, defaultTTL
-//              and deadlineLoop). The next holder is let in before that.
-// Cost:        three writes to etcd's log a buy: the lease, the key, and their
-//              end; up to 100 ms to hear that the lock is free for who has just
-//              come, see etcdWidth. A lease lives two whole seconds at least.
-// Source:      etcd documentation, v3.6, "Lock" and concurrency.Mutex of
-//              go.etcd.io/etcd/client/v3/concurrency. Mutex did not look at the
-//              lease again after the wait up to v3.4.14 (issue 11456); it does now.
-//
-// A lease a buyer, not one a process: a Mutex is its lease's, and two buyers
-// under one lease would both hold it.
-
 package lockstrategy
 
 import (
@@ -33,7 +10,39 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
+
+func etcdEntry() Entry {
+	return Entry{
+		Name: "etcd", Family: coordination,
+		Summary: "lease + concurrency.Mutex",
+		Guarantees: "one buyer of a product at a time, while its lease lives; first come, first served, between processes too. " +
+			"A crashed process frees the lock when its lease runs out. The lease's context ends when the client has given the lease up",
+		BreaksWhen: "pause longer than the lease",
+		HowItBreaks: "A pause outlives the lease between the last look at the context and the commit. Cut off from etcd the client is late: " +
+			"it takes a lease for one of five seconds until its first keep-alive is answered, half a second after the grant, and then checks once a second whether the lease has run out " +
+			"(clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder is let in before that.",
+		Cost: "three writes to etcd's log a buy: the lease, the key, and their end; a buyer who has just come may hear up to 100 ms late that the lock is free. A lease lives two whole seconds at least",
+		Source: `etcd documentation, v3.6, "Lock", and concurrency.Mutex of go.etcd.io/etcd/client/v3/concurrency. ` +
+			`Up to v3.4.14 Mutex did not check the lease again after the wait (issue 11456); it does now`,
+		Notes: "Each buyer has a lease, not each process: a Mutex belongs to its lease, and two buyers under one lease would both hold it.",
+		Needs: []Need{NeedsEtcd},
+		NoPromise: map[promise.Condition]string{
+			promise.Partition: "oversold in 43 of 43 plays, and yet by a race: until its first keep-alive is answered, which it sends within half a second, " +
+				"the client takes any lease for one of five seconds; after that it checks once a second whether the lease has run out, and may do so before etcd, which checks twice a second",
+		},
+		New: func(d Deps) purchase.Strategy { return NewEtcd(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.Partition: ""})
+}
 
 // NewEtcd needs the database and etcd.
 func NewEtcd(d Deps) *Locked { return newLocked(d, "etcd", newEtcdLocker(d, "etcd")) }

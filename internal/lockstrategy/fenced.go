@@ -1,25 +1,29 @@
-// fenced: redisson, with a fencing token from the script that grants the lock, and
-// a database that refuses who comes late: a buyer first raises product.fence to
-// its token, then reads, then writes while the fence is still its own.
-//
-// Guarantees:  no write of a holder that was overtaken, however long it was paused
-//              and whatever Redis forgot: it gets lock_lost, and nothing is
-//              written. The lock only spares the losers their work.
-// Breaks when: never, while all that writes the product shows tokens of one
-//              source. A Redis that forgets the counter costs one buyer lock_lost,
-//              who raises it above what the database has seen.
-// Cost:        as redisson, and one more update to the database.
-// Source:      Kleppmann, "How to do distributed locking", 2016, "Making the lock
-//              safe with fencing"; org.redisson.RedissonFencedLock. That the token
-//              must be shown before the read: Section.SellFenced.
-
 package lockstrategy
 
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
+
+func fencedEntry() Entry {
+	return Entry{
+		Name: "fenced", Family: redisHistory,
+		Summary: "redisson + a token from the same script, UPDATE ... WHERE fence < ?",
+		Guarantees: "no write of a holder that was overtaken, however long it was paused and whatever Redis forgot: it gets lock_lost, and nothing is written. " +
+			"The lock only spares the losers their work",
+		BreaksWhen: "never; the late holder gets lock_lost",
+		HowItBreaks: "It holds while all that writes the product shows tokens of one source. " +
+			"A Redis that forgets the counter costs one buyer lock_lost, and that buyer raises the counter above what the database has seen.",
+		Cost:   "as redisson, and one more update to the database",
+		Source: `Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing"; org.redisson.RedissonFencedLock`,
+		Notes:  "A buyer first raises product.fence to its token, then reads, then writes while the fence is still its own. Why the token must be shown before the read: Section.SellFenced.",
+		Needs:  []Need{NeedsRedis},
+		New:    func(d Deps) purchase.Strategy { return NewFenced(d) },
+		Traits: Traits{Leased: true, WaitsFor: ALock},
+	}.holds()
+}
 
 // NewFenced needs the database and one Redis. Close it when it is not needed any
 // more: it listens.

@@ -1,18 +1,3 @@
-// for-update: read the stock with SELECT ... FOR UPDATE, write, insert, in one
-// transaction.
-//
-// Guarantees:  one buyer of a product at a time on one primary, whatever the
-//              number of processes; the lock ends with the transaction, so a
-//              crash frees it.
-// Breaks when: never, on a single primary. After a failover to a replica that
-//              lacks the last commits nothing that SQL does helps.
-// Cost:        buyers stand in line inside the database, each on a connection
-//              of the pool, for four round trips of the one ahead.
-// Source:      MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads".
-//
-// SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the
-// whole file.
-
 package lockstrategy
 
 import (
@@ -23,6 +8,20 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func forUpdateEntry() Entry {
+	return Entry{
+		Name: "for-update", Family: sqlOnly,
+		Summary:     "SELECT ... FOR UPDATE, update, insert, one transaction",
+		Guarantees:  "one buyer of a product at a time on one primary, whatever the number of processes; the lock ends with the transaction, so a crash frees it",
+		BreaksWhen:  "never (single primary)",
+		HowItBreaks: "After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
+		Cost:        "buyers stand in line inside the database, each on a connection of the pool, for four round trips of the one ahead",
+		Source:      `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"`,
+		Notes:       "SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file.",
+		New:         func(d Deps) purchase.Strategy { return NewForUpdate(d) },
+	}.holds()
+}
 
 // ForUpdate locks the product's row.
 type ForUpdate struct {

@@ -1,16 +1,3 @@
-// getset: the key's value is the time at which the lock ends, by the clock of
-// the client that took it; whoever finds it past takes it over with GETSET.
-// Exhibit: a TTL before Redis had one for this.
-//
-// Guarantees:  one buyer of a product at a time, while all clients' clocks agree
-//              and every section ends within the TTL. Of two that take over at
-//              once GETSET shows one that it came second.
-// Breaks when: B's clock runs ahead by the TTL: it takes over a lock that A
-//              holds. The section outlives the TTL. And the one that came second
-//              has overwritten the time of the first; DEL asks nobody.
-// Cost:        one to three round trips to take, one to free.
-// Source:      Redis documentation, SETNX, "Handling deadlocks" (C1 to C5).
-
 package lockstrategy
 
 import (
@@ -19,7 +6,35 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
+
+func getsetEntry() Entry {
+	return Entry{
+		Name: "getset", Family: redisHistory,
+		Summary: "expiry in the value by the client's clock, taken over with GETSET",
+		Guarantees: "one buyer of a product at a time, while all clients' clocks agree and every section ends within the TTL; " +
+			"of two that take over at once, GETSET shows one that it came second",
+		BreaksWhen: "clocks differ; section longer than the TTL; anybody's DEL",
+		HowItBreaks: "B's clock runs ahead by the TTL: it takes over a lock that A holds. Or the section outlives the TTL. " +
+			"And the buyer that came second has overwritten the time of the first. DEL asks nobody.",
+		Cost:   "one to three round trips to take the lock, one to free it",
+		Source: `Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): a TTL from before Redis had one for this`,
+		Needs:  []Need{NeedsRedis},
+		New:    func(d Deps) purchase.Strategy { return NewGetSet(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders, "LostLease": freedAnother, "ReleaseRace": freedAnother},
+		},
+	}.holdsBut(promise.Promise{ // as a lease, but for clock-jump: the lock server's clock has no say
+		promise.Pause: verdict.Oversold, promise.SlowSection: verdict.Oversold, promise.Partition: verdict.Oversold,
+		promise.RedisRestart: verdict.Oversold, promise.RedisFailover: verdict.Oversold,
+	})
+}
 
 // NewGetSet needs the database and one Redis. Its clock is Deps.Now.
 func NewGetSet(d Deps) *Locked {

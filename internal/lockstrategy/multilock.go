@@ -1,23 +1,34 @@
-// multilock: redisson on every one of N independent Redis nodes, taken as one.
-//
-// Guarantees:  as redisson, and it outlives the restart of all nodes but one: who
-//              holds the lock holds it on each.
-// Breaks when: the holder is paused for longer than the TTL and goes on with its
-//              commit. Any node down: busy, nobody can buy.
-// Cost:        the nodes one after the other, there and back: as many round trips
-//              as there are nodes, twice a buy.
-// Source:      Redisson documentation, "Distributed locks and synchronizers",
-//              MultiLock; org.redisson.RedissonMultiLock. The lock is rlock.Multi,
-//              in this repository.
-
 package lockstrategy
 
 import (
 	"context"
 	"errors"
 
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/rlock"
 )
+
+func multilockEntry() Entry {
+	return Entry{
+		Name: "multilock", Family: redisHistory,
+		Summary:     "redisson on all nodes",
+		Guarantees:  "as redisson, and it outlives the restart of all nodes but one: the holder has the lock on each",
+		BreaksWhen:  "pause longer than the TTL; any node down: busy",
+		HowItBreaks: "The holder is paused for longer than the TTL and goes on with its commit. With any node down nobody can buy.",
+		Cost:        "the nodes one after the other, there and back: as many round trips as there are nodes, twice a buy",
+		Source: `Redisson documentation, "Distributed locks and synchronizers", MultiLock; org.redisson.RedissonMultiLock. ` +
+			`The lock is rlock.Multi, in this repository`,
+		Needs: []Need{NeedsRedlock},
+		New:   func(d Deps) purchase.Strategy { return NewMultilock(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.NodesDown: verdict.Stalled})
+}
 
 // NewMultilock needs the database and the Redlock nodes. Close it when it is not
 // needed any more: it listens.

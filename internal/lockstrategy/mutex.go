@@ -1,17 +1,29 @@
-// mutex: one mutex a product, in the memory of this process.
-//
-// Guarantees:  one buyer of a product at a time within one process, first come
-//              first served.
-// Breaks when: a second process sells: it has a mutex of its own.
-// Cost:        next to nothing; it is the first to fail when the shop grows.
-// Source:      The Go Memory Model, section Locks, https://go.dev/ref/mem#locks.
-//
-// It is a semaphore of weight 1 and not a sync.Mutex: nobody can give up
-// waiting for a sync.Mutex, and here every wait is bounded.
-
 package lockstrategy
 
-import "context"
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+func mutexEntry() Entry {
+	return Entry{
+		Name: "mutex", Family: inProcess,
+		Summary:     "one mutex a product, in memory",
+		Guarantees:  "one buyer of a product at a time within one process, first come, first served",
+		BreaksWhen:  "a second process",
+		HowItBreaks: "A second process has a mutex of its own.",
+		Cost:        "next to nothing; it is the first to fail when the shop grows",
+		Source:      "The Go Memory Model, section Locks, https://go.dev/ref/mem#locks",
+		Notes:       "It is a semaphore of weight 1 and not a sync.Mutex: a buyer cannot give up waiting for a sync.Mutex, and here every wait is bounded.",
+		New:         func(d Deps) purchase.Strategy { return NewMutex(d) },
+		Traits: Traits{
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"TwoProcesses": soldTwice},
+		},
+	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses))
+}
 
 // NewMutex needs the database.
 func NewMutex(d Deps) *Locked {

@@ -1,16 +1,3 @@
-// named-lock: MySQL's GET_LOCK, with the section on the lock's own connection.
-//
-// Guarantees:  one buyer of a product at a time on one server, whatever the
-//              number of processes. Lock and writes share a session: when the
-//              session dies, the lock is freed and the transaction rolled back
-//              together, so nobody writes under a lock that it has lost.
-// Breaks when: never, on a single server. Names are the server's, not the
-//              database's; a Galera node or a proxy that spreads statements over
-//              connections knows nothing of them.
-// Cost:        each waiter keeps a connection of the pool; two round trips.
-// Source:      MySQL 8.0 Reference Manual, 14.14, "Locking Functions";
-//              MariaDB documentation, GET_LOCK.
-
 package lockstrategy
 
 import (
@@ -23,6 +10,22 @@ import (
 
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func namedLockEntry() Entry {
+	return Entry{
+		Name: "named-lock", Family: sqlOnly,
+		Summary: "MySQL GET_LOCK, the section on the lock's own connection",
+		Guarantees: "one buyer of a product at a time on one server, whatever the number of processes. Lock and writes share a session: when it dies, " +
+			"the lock is freed and the transaction rolled back together, so nobody writes under a lock that is lost",
+		BreaksWhen:  "never (single server): lock and writes die together",
+		HowItBreaks: "The names belong to the server, not to the database. A Galera node, or a proxy that spreads statements over connections, knows nothing of them.",
+		Cost:        "each waiting buyer keeps a connection of the pool; two round trips",
+		Source:      `MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK`,
+		Needs:       []Need{NeedsMySQL},
+		New:         func(d Deps) purchase.Strategy { return NewNamedLock(d) },
+		Traits:      Traits{WaitsFor: ALock},
+	}.holds()
+}
 
 // NamedLock holds a lock of the database server.
 type NamedLock struct {

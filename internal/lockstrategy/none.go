@@ -1,18 +1,28 @@
-// none: no control at all, the shop as every tutorial starts it.
-//
-// Guarantees:  nothing. Two buyers read the same stock and both write it minus one.
-// Breaks when: two buyers are between the read and the write at once.
-// Cost:        a read and a transaction of two writes; no waiting.
-// Source:      the lost update, P4 in Berenson et al., "A Critique of ANSI SQL
-//              Isolation Levels", SIGMOD 1995, section 4.1.
-
 package lockstrategy
 
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func noneEntry() Entry {
+	return Entry{
+		Name: "none", Family: noControl,
+		Summary:     "read, compute, write",
+		Guarantees:  "nothing",
+		BreaksWhen:  "two buyers at once",
+		HowItBreaks: "Two buyers are between the read and the write at once: both read the same stock, and both write it minus one.",
+		Cost:        "a read and a transaction of two writes; no waiting",
+		Source:      `the lost update: P4 in Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.1`,
+		New:         func(d Deps) purchase.Strategy { return NewNone(d) },
+		Traits: Traits{
+			Aliases:  []string{"N", ""},
+			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
+		},
+	}.holdsBut(promise.BreaksFrom(promise.Rush))
+}
 
 // None runs the naive section bare.
 type None struct {

@@ -1,17 +1,3 @@
-// optimistic: read the stock and its version without a lock, write only WHERE
-// the version is still that one, start again when it is not.
-//
-// Guarantees:  no write is based on a stock that somebody has changed since.
-// Breaks when: never; under contention buyers give up as busy. Whoever forgets
-//              to look at the number of rows written has none of this.
-// Cost:        a round lost for each write that came first: with n buyers at
-//              once about n rounds for the last one. So only a few are let in
-//              at once, see retry.go.
-// Source:      Kung and Robinson, "On Optimistic Methods for Concurrency
-//              Control", ACM TODS 6(2), 1981. The pause between rounds: Brooker,
-//              "Exponential Backoff And Jitter", AWS Architecture Blog, 2015
-//              ("full jitter").
-
 package lockstrategy
 
 import (
@@ -24,6 +10,20 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func optimisticEntry() Entry {
+	return Entry{
+		Name: "optimistic", Family: sqlOnly,
+		Summary:     "UPDATE ... WHERE version = ?, bounded retry with jitter",
+		Guarantees:  "no write rests on a stock that somebody has changed since",
+		BreaksWhen:  "never; busy under contention",
+		HowItBreaks: "Code that does not look at the number of rows written has none of this.",
+		Cost:        "a lost round for each write that came first: about n rounds for the last of n buyers at once, so a process lets only a few in at a time",
+		Source: `Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; ` +
+			`the pause between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")`,
+		New: func(d Deps) purchase.Strategy { return NewOptimistic(d) },
+	}.holds()
+}
 
 // errStale: another buyer wrote first.
 var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBusy)

@@ -26,26 +26,61 @@ func Strikes(c promise.Condition, needs []Need) bool {
 	return true
 }
 
-// holdsBut is the promise of an entry: it holds under each condition that strikes
-// what it uses, but for those in breaks. "" in breaks is no promise.
+// holds promises that the entry holds under each condition that strikes what it
+// uses.
+func (e Entry) holds() Entry { return e.holdsBut(nil) }
+
+// holdsBut is holds, but for the verdicts in breaks. "" in breaks makes no promise.
 //
 // No promise is guessed: shop verify --engine local shows each, and docs/matrix.md
 // is what it has shown.
-func holdsBut(needs []Need, breaks promise.Promise) promise.Promise {
-	p := promise.Promise{}
+func (e Entry) holdsBut(breaks promise.Promise) Entry {
+	if e.Needs == nil {
+		e.Needs = []Need{}
+	}
+	e.Promise = promise.Promise{}
 	for _, c := range promise.Played() {
-		if !Strikes(c, needs) {
+		if !Strikes(c, e.Needs) {
 			continue
 		}
 		v, ok := breaks[c]
 		switch {
 		case !ok:
-			p[c] = verdict.Holds
+			e.Promise[c] = verdict.Holds
 		case v != "":
-			p[c] = v
+			e.Promise[c] = v
 		}
 	}
+	return e
+}
+
+// onSQLite promises v under these conditions on SQLite, where they strike; "" is no
+// promise.
+func (e Entry) onSQLite(conditions []promise.Condition, v verdict.Verdict) Entry {
+	e.PromiseSQLite = promise.Promise{}
+	for _, c := range conditions {
+		if Strikes(c, e.Needs) {
+			e.PromiseSQLite[c] = v
+		}
+	}
+	return e
+}
+
+// leaseBreaks is where a lease breaks that runs out under a holder that does not
+// know it. Its Redis may forget it, too.
+func leaseBreaks() promise.Promise {
+	p := renewedLeaseBreaks()
+	p[promise.SlowSection], p[promise.Partition] = verdict.Oversold, verdict.Oversold
 	return p
+}
+
+// renewedLeaseBreaks is where a lease breaks that is renewed while its process runs,
+// and given up in time when it cannot be.
+func renewedLeaseBreaks() promise.Promise {
+	return promise.Promise{
+		promise.Pause: verdict.Oversold, promise.RedisRestart: verdict.Oversold,
+		promise.RedisFailover: verdict.Oversold, promise.ClockJump: verdict.Oversold,
+	}
 }
 
 // Promised is the verdict promised under a condition on a database, "mysql" or
@@ -63,14 +98,12 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 
 // Explored is the verdict that an exploration of two buyers and one unit must
 // come to on a database, and whether there is one to make. What breaks by order
-// alone is not asked about events. "" where the catalogue makes no promise.
+// alone is not explored with events. "" where the catalogue makes no promise.
 //
 // It follows from the promises under faults that do the same to a strategy: two
 // processes, a pause beyond the lease, the holder's crash, a Redis that comes
-// back empty. Two differ, since an event comes at any step and the fault only
-// while the holder is in its section: between the two commands of setnx-expire a
-// crash locks for ever, and between the first two of redis-decr a counter that is
-// forgotten refuses everybody.
+// back empty. A fault strikes a holder that is in its section, and the explorer's
+// events come at any step: Traits.ExploredAs has the strategies that this tells apart.
 func (e Entry) Explored(c promise.Condition, database string) (expected verdict.Verdict, possible bool) {
 	if slices.Contains(e.Needs, NeedsZookeeper) || slices.Contains(e.Needs, NeedsEtcd) {
 		return "", false // the explorer has gates for SQL and Redis
@@ -81,14 +114,13 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 	if e.Promised(promise.TwoProcesses, database) != verdict.Holds {
 		return "", false
 	}
+	if v, ok := e.ExploredAs[c]; ok {
+		return v, true
+	}
 	switch {
-	case c == promise.ExploreCrash && e.Name == "setnx-expire":
-		return verdict.Stalled, true
-	case c == promise.ExploreForget && e.Name == "redis-decr":
-		return verdict.Leaked, true
 	case c == promise.ExploreCrash:
 		return e.Promised(promise.Crash, database), true
-	case c == promise.ExploreExpire && e.leased():
+	case c == promise.ExploreExpire && e.Leased:
 		return e.Promised(promise.Pause, database), true
 	case c == promise.ExploreForget && Strikes(promise.RedisRestart, e.Needs):
 		return e.Promised(promise.RedisRestart, database), true
@@ -96,9 +128,4 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 		return e.Promised(promise.NodeRestart, database), true
 	}
 	return "", false
-}
-
-// leased: what it locks with runs out by itself.
-func (e Entry) leased() bool {
-	return len(e.Needs) > 0 && e.Promise[promise.Pause] == verdict.Oversold || e.Name == "fenced" // the late holder is refused
 }

@@ -1,15 +1,3 @@
-// queue: buyers of one product line up in memory, and one goroutine a product
-// sells to them in turn, by the conditional update.
-//
-// Guarantees:  the statement keeps the stock right, whatever the number of
-//              processes; the queue only spares the database the contention.
-// Breaks when: never. A crash loses the buyers in the queue, none of whom was
-//              told anything.
-// Cost:        one sale at a time a product and process: no faster than one
-//              round trip after the other.
-// Source:      the single writer: Thompson, "Single Writer Principle", Mechanical
-//              Sympathy, 2011; the statement is that of conditional.
-
 package lockstrategy
 
 import (
@@ -21,6 +9,19 @@ import (
 
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func queueEntry() Entry {
+	return Entry{
+		Name: "queue", Family: inProcess,
+		Summary:    "one goroutine a product sells in turn (conditional update)",
+		Guarantees: "the statement keeps the stock right, whatever the number of processes; the queue only spares the database the contention",
+		BreaksWhen: "never; a crash loses only unacknowledged buyers",
+		Cost:       "one sale at a time a product and process: no faster than one round trip after the other",
+		Source:     `the single writer: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011; the statement is that of conditional`,
+		New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
+		Traits:     Traits{WaitsFor: AWorker},
+	}.holds()
+}
 
 // Queue sells one product one buyer at a time.
 type Queue struct {

@@ -1,18 +1,3 @@
-// redis: a key with a random token and a TTL, SET NX PX; released by a script
-// that deletes the key only while it still has the token.
-//
-// Guarantees:  one buyer of a product at a time, while the section ends within
-//              the TTL; nobody frees the lock of another.
-// Breaks when: the section, or a pause inside it, outlives the TTL: the next
-//              buyer comes in, and nothing stops the first one's write. Or
-//              Redis forgets: a restart, a failover to a replica without the key.
-// Cost:        two round trips to Redis a buy; a crashed holder blocks the
-//              product for the rest of the TTL.
-// Source:      Redis documentation, "Distributed Locks with Redis", section
-//              "Correct Implementation with a Single Instance"; the lock is
-//              github.com/bsm/redislock. What it cannot give: Kleppmann, "How to
-//              do distributed locking", 2016.
-
 package lockstrategy
 
 import (
@@ -26,6 +11,28 @@ import (
 
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func redisEntry() Entry {
+	return Entry{
+		Name: "redis", Family: redisHistory,
+		Summary:    "token + Lua release (bsm/redislock)",
+		Guarantees: "one buyer of a product at a time, while the section ends within the TTL; nobody frees the lock of another",
+		BreaksWhen: "section or pause longer than the TTL; Redis forgets",
+		HowItBreaks: "The section, or a pause inside it, outlives the TTL: the next buyer comes in, and nothing stops the first one's write. " +
+			"Or Redis forgets: a restart, or a failover to a replica without the key.",
+		Cost: "two round trips to Redis a buy; a crashed holder blocks the product for the rest of the TTL",
+		Source: `Redis documentation, "Distributed Locks with Redis", section "Correct Implementation with a Single Instance"; the lock is github.com/bsm/redislock. ` +
+			`What it cannot give: Kleppmann, "How to do distributed locking", 2016`,
+		Needs: []Need{NeedsRedis},
+		New:   func(d Deps) purchase.Strategy { return NewRedis(d) },
+		Traits: Traits{
+			Aliases:  []string{"Y"},
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(leaseBreaks())
+}
 
 // NewRedis needs the database and one Redis.
 func NewRedis(d Deps) *Locked { return newLocked(d, "redis", newRedisLocker(d, "redis")) }

@@ -1,26 +1,3 @@
-// redis-decr: the stock is a counter in Redis; DECRBY admits a buyer, who then
-// inserts the record and takes the unit from the database, unconditionally; who
-// finds the counter below zero puts back what he took. Exhibit: the flash sale
-// of the tutorials.
-//
-// Guarantees:  no more buyers are admitted than the counter had units, while
-//              Redis remembers and nobody else sells.
-// Breaks when: a buyer crashes after its DECRBY: step 1, A takes the last unit
-//              from the counter; step 2, A dies; the unit is in the database and
-//              nobody can buy it (leaked). The database dies under A's COMMIT: what
-//              became of it nobody can say, and the unit is not put back (leaked).
-//              Redis forgets: step 1, A is admitted;
-//              step 2, the counter is gone; step 3, B copies the stock from the
-//              database, where A has not written yet, and is admitted too
-//              (oversold). Or the counter goes between SETNX and DECRBY, which
-//              then makes one below zero: sold out for ever (leaked;
-//              docs/witnesses/redis-decr-forget.md). A repeated Idempotency-Key whose first request is
-//              under way in another process may be told sold out.
-// Cost:        one round trip to Redis for a buyer who comes too late; an admitted
-//              one locks the row from its update to the commit.
-// Source:      Redis documentation, INCR, "Pattern: Counter", turned round; as a
-//              stock it is in any number of flash sale tutorials.
-
 package lockstrategy
 
 import (
@@ -32,8 +9,40 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
+
+func redisDecrEntry() Entry {
+	return Entry{
+		Name: "redis-decr", Family: redisStock,
+		Summary:    "DECR admits, then insert + unconditional update; INCR on refusal",
+		Guarantees: "no more buyers are admitted than the counter had units, while Redis remembers and nobody else sells",
+		BreaksWhen: "crash after DECR leaks, and so does a COMMIT cut off; Redis forgets: oversold",
+		HowItBreaks: "A buyer crashes after its DECRBY: step 1, A takes the last unit from the counter; step 2, A dies; the unit is in the database and nobody can buy it (leaked). " +
+			"The database dies under A's COMMIT: nobody can say what became of it, and the unit is not put back (leaked). " +
+			"Redis forgets: step 1, A is admitted; step 2, the counter is gone; step 3, B copies the stock from the database, where A has not written yet, and is admitted too (oversold). " +
+			"Or the counter goes between SETNX and DECRBY, which then makes one below zero: sold out for ever (leaked; docs/witnesses/redis-decr-forget.md). " +
+			"A repeated Idempotency-Key whose first request is under way in another process may be answered sold out.",
+		Cost:   "one round trip to Redis for a buyer who comes too late; an admitted one locks the row from its update to the commit",
+		Source: `Redis documentation, INCR, "Pattern: Counter", turned round; as a stock it is in any number of flash sale tutorials`,
+		Needs:  []Need{NeedsRedis},
+		New:    func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
+		Traits: Traits{
+			AdmitsFirst: true,
+			// An explored loss of the counter may come between the first two commands: it
+			// refuses everybody then.
+			ExploredAs: promise.Promise{promise.ExploreForget: verdict.Leaked},
+			CaughtBy:   map[string]string{"StockCrash": "1 left that nobody can buy", "StockForgotten": "sold twice"},
+		},
+	}.holdsBut(promise.Promise{
+		promise.Crash:         verdict.Leaked,
+		promise.RedisRestart:  verdict.Oversold,
+		promise.RedisFailover: verdict.Oversold,
+		promise.DBKill:        verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
+	})
+}
 
 // RedisDecr keeps a copy of the stock in Redis.
 type RedisDecr struct{ deps Deps }

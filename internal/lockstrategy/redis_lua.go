@@ -1,30 +1,3 @@
-// redis-lua: the stock is in Redis; one script checks it, takes the units and
-// appends the order to a stream. A worker moves the orders to the database in
-// batches, and the buyer is told when its record is there.
-//
-// Guarantees:  the database has the last word: it sells under the row's lock and
-//              only what it has. Each order is written once, by the entry that
-//              the product's row has seen last and by its key. Sold is said
-//              when the record is durable. Orders in the stream outlive a restart
-//              of the shop and of the database, and of Redis with its
-//              append-only file.
-// Breaks when: never. Redis forgets: the buyers under way are told unknown, and
-//              the next one loads the stock anew. Redis remembers wrongly, after a
-//              failover for one: too much ends with the first order that the
-//              database refuses; for too little buyers are told sold out, for a
-//              second at most.
-// Cost:        two round trips to Redis and six statements a batch; a buyer who
-//              comes too late costs one round trip, and once a second a read of
-//              the database. A buyer whose order is admitted cannot take it back:
-//              told unknown, it may be sold later.
-// Source:      Alibaba Cloud, Tair documentation, "Build a business system that
-//              can handle flash sales" (script, queue, asynchronous write); the
-//              exactly-once part is a position kept with the data, as in Kleppmann,
-//              Designing Data-Intensive Applications, 2017, chapter 11, "Fault
-//              tolerance"; the batch is group commit.
-//
-// This file admits; redis_lua_worker.go moves.
-
 package lockstrategy
 
 import (
@@ -45,6 +18,25 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func redisLuaEntry() Entry {
+	return Entry{
+		Name: "redis-lua", Family: redisStock,
+		Summary: "Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches, idempotent by entry id, the database has the last word",
+		Guarantees: "the database has the last word: it sells under the row's lock and only what it has. Each order is written once, by the entry that the product's row has seen last and by its key. " +
+			"Sold is answered when the record is durable. Orders in the stream outlive a restart of the shop and of the database, and of Redis with its append-only file",
+		BreaksWhen: "never; Redis forgets: unknown",
+		HowItBreaks: "Redis forgets: the buyers under way are answered unknown, and the next one loads the stock anew. Redis remembers wrongly, after a failover for instance: " +
+			"too much ends with the first order that the database refuses; too little means that buyers are answered sold out, for a second at most.",
+		Cost: "two round trips to Redis and six statements a batch; a buyer who comes too late costs one round trip, and once a second a read of the database. " +
+			"A buyer whose order is admitted cannot take it back: it is answered unknown, and the order may be sold later",
+		Source: `Alibaba Cloud, Tair documentation, "Build a business system that can handle flash sales" (script, queue, asynchronous write); ` +
+			`the exactly-once part is a position kept with the data, as in Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11, "Fault tolerance"; the batch is group commit`,
+		Needs:  []Need{NeedsRedis},
+		New:    func(d Deps) purchase.Strategy { return NewRedisLua(d) },
+		Traits: Traits{WaitsFor: AWorker, WritesLater: true},
+	}.holds()
+}
 
 var (
 	//go:embed lua/admit.lua

@@ -1,17 +1,3 @@
-// redisson: Redisson's lock: a hash with the holder's field and its reentry count,
-// renewed by a watchdog every third of the TTL; who waits is woken by a message.
-//
-// Guarantees:  as watchdog; first come, first served within a process. A Java
-//              service with the same lock name takes part.
-// Breaks when: as watchdog: the holder is paused for longer than the TTL and goes
-//              on with its commit; or Redis forgets.
-// Cost:        one to two round trips to Redis a buy: the lock is handed to the
-//              next buyer of the process in the command that frees it. One
-//              connection a process listens.
-// Source:      Redisson documentation, "Distributed locks and synchronizers",
-//              Lock; org.redisson.RedissonLock. The lock is rlock, in this
-//              repository.
-
 package lockstrategy
 
 import (
@@ -26,6 +12,26 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
+
+func redissonEntry() Entry {
+	return Entry{
+		Name: "redisson", Family: redisHistory,
+		Summary:     "Redisson's lock: reentrant hash, watchdog, pub/sub wake-up",
+		Guarantees:  "as watchdog; first come, first served within a process. A Java service with the same lock name takes part",
+		BreaksWhen:  "as watchdog",
+		HowItBreaks: "The holder is paused for longer than the TTL and goes on with its commit. Or Redis forgets.",
+		Cost: "one to two round trips to Redis a buy: the command that frees the lock hands it to the next buyer of the process. " +
+			"One connection a process listens",
+		Source: `Redisson documentation, "Distributed locks and synchronizers", Lock; org.redisson.RedissonLock. The lock is rlock, in this repository`,
+		Needs:  []Need{NeedsRedis},
+		New:    func(d Deps) purchase.Strategy { return NewRedisson(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(renewedLeaseBreaks())
+}
 
 // NewRedisson needs the database and one Redis. Close it when it is not needed
 // any more: it listens.

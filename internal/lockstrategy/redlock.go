@@ -1,22 +1,3 @@
-// redlock: the same key with the same token on a majority of N independent
-// Redis nodes, here five.
-//
-// Guarantees:  one buyer of a product at a time while the clocks of the nodes
-//              run alike and the section ends within the validity time; it
-//              outlives the loss of a minority of the nodes. The lease's
-//              context ends with the validity time: TTL less the time that the
-//              lock took and 1 % for drift.
-// Breaks when: a pause outlives the TTL between the last look at the context
-//              and the commit; a node of the majority restarts empty; a node's
-//              clock jumps.
-// Cost:        a round trip to all nodes at once, twice a buy; two processes
-//              may split the votes and both try again. A node that does not
-//              answer in time is left out for a while, see redlock_node.go.
-// Source:      Redis documentation, "Distributed Locks with Redis", section
-//              "The Redlock Algorithm"; the lock is github.com/go-redsync/redsync.
-//              Against it: Kleppmann, "How to do distributed locking", 2016;
-//              for it: antirez, "Is Redlock safe?", 2016.
-
 package lockstrategy
 
 import (
@@ -29,8 +10,37 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
+
+func redlockEntry() Entry {
+	return Entry{
+		Name: "redlock", Family: redisHistory,
+		Summary: "majority of N independent nodes (go-redsync)",
+		Guarantees: "one buyer of a product at a time, while the clocks of the nodes run alike and the section ends within the validity time; " +
+			"it outlives the loss of a minority of the nodes. The lease's context ends with the validity time: the TTL less the time that the lock took and 1 % for drift",
+		BreaksWhen:  "pause longer than the TTL; a node in the majority forgets; a clock jump",
+		HowItBreaks: "A pause outlives the TTL between the last look at the context and the commit. Or a node of the majority restarts empty. Or a node's clock jumps.",
+		Cost: "a round trip to all nodes at once, twice a buy; two processes may split the votes, and both try again. " +
+			"A node that does not answer in time is left out for a while",
+		Source: `Redis documentation, "Distributed Locks with Redis", section "The Redlock Algorithm"; the lock is github.com/go-redsync/redsync. ` +
+			`Against it: Kleppmann, "How to do distributed locking", 2016; for it: antirez, "Is Redlock safe?", 2016`,
+		Needs: []Need{NeedsRedlock},
+		New:   func(d Deps) purchase.Strategy { return NewRedlock(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			NotExplored: map[promise.Condition]string{
+				promise.ExploreForget: "it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2",
+			},
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(promise.Promise{
+		promise.Pause: verdict.Oversold, promise.NodeRestart: verdict.Oversold, promise.ClockJump: verdict.Oversold,
+	})
+}
 
 // NewRedlock needs the database and the Redlock nodes.
 func NewRedlock(d Deps) *Locked {

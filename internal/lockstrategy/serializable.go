@@ -1,18 +1,3 @@
-// serializable: the naive code inside one SERIALIZABLE transaction, started
-// again when the database picks it as the victim.
-//
-// Guarantees:  the sales are as if made one after the other.
-// Breaks when: never, on a single primary; busy under contention. Whoever does
-//              not retry on 1213 or 40001 has refused buyers with stock left.
-// Cost:        MySQL turns the read into SELECT ... FOR SHARE: two buyers that
-//              have both read cannot both write, one dies as a deadlock victim.
-//              The most rounds lost of all here.
-// Source:      MySQL 8.0 Reference Manual, 17.7.2.1, "Transaction Isolation
-//              Levels", SERIALIZABLE; 17.7.5.3, "How to Minimize and Handle
-//              Deadlocks" ("always be prepared to re-issue a transaction").
-//
-// SQLite's transactions are serializable already: it is transaction there.
-
 package lockstrategy
 
 import (
@@ -21,6 +6,21 @@ import (
 
 	"github.com/oversell/oversell/internal/purchase"
 )
+
+func serializableEntry() Entry {
+	return Entry{
+		Name: "serializable", Family: sqlOnly,
+		Summary:     "naive code at SERIALIZABLE, retried on 1213 / 40001",
+		Guarantees:  "the sales are as if made one after the other",
+		BreaksWhen:  "never; busy under contention",
+		HowItBreaks: "Code that does not retry on 1213 or 40001 refuses buyers while stock is left.",
+		Cost:        "the most rounds lost of all: MySQL turns the read into SELECT ... FOR SHARE, so of two buyers that have both read one dies as a deadlock victim",
+		Source: `MySQL 8.0 Reference Manual, 17.7.2.1, "Transaction Isolation Levels", SERIALIZABLE; ` +
+			`17.7.5.3, "How to Minimize and Handle Deadlocks" ("always be prepared to re-issue a transaction")`,
+		Notes: "SQLite's transactions are serializable already: there it does what transaction does.",
+		New:   func(d Deps) purchase.Strategy { return NewSerializable(d) },
+	}.holds()
+}
 
 // Serializable retries until Settings.Wait is over.
 type Serializable struct {

@@ -1,16 +1,36 @@
-// setnx: SETNX takes the key, DEL frees it. Exhibit: the lock of 2010.
-//
-// Guarantees:  one buyer of a product at a time, until somebody crashes.
-// Breaks when: the holder crashes: step 1, A takes the key; step 2, A dies; from
-//              then on nobody can buy, until a person deletes the key. The same
-//              when Redis hangs and the answer to the SETNX is lost.
-// Cost:        two round trips to Redis.
-// Source:      Redis documentation, SETNX, "Design pattern: Locking with SETNX"
-//              (the page itself calls the pattern discouraged).
-
 package lockstrategy
 
-import "context"
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+func setnxEntry() Entry {
+	return Entry{
+		Name: "setnx", Family: redisHistory,
+		Summary:    "SETNX, DEL; no TTL",
+		Guarantees: "one buyer of a product at a time, until somebody crashes",
+		BreaksWhen: "holder crashes: locked for ever",
+		HowItBreaks: "Step 1, A takes the key; step 2, A dies; from then on nobody can buy, until a person deletes the key. " +
+			"The same happens when Redis hangs and the answer to the SETNX is lost.",
+		Cost:   "two round trips to Redis",
+		Source: `Redis documentation, SETNX, "Design pattern: Locking with SETNX" (the page itself calls the pattern discouraged)`,
+		Needs:  []Need{NeedsRedis},
+		New:    func(d Deps) purchase.Strategy { return NewSetNX(d) },
+		Traits: Traits{
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"HolderCrash": lockedForEver, "LostLease": freedAnother, "ReleaseRace": freedAnother},
+		},
+	}.holdsBut(promise.Promise{
+		promise.Crash:         verdict.Stalled,
+		promise.RedisRestart:  verdict.Oversold,
+		promise.RedisFailover: verdict.Oversold,
+		promise.Partition:     verdict.Stalled, // it keeps the holder from its DEL
+	})
+}
 
 // NewSetNX needs the database and one Redis.
 func NewSetNX(d Deps) *Locked {

@@ -1,18 +1,37 @@
-// setnx-expire: SETNX takes the key, a second command gives it a TTL, DEL frees
-// it. Exhibit: the repair of setnx that is none.
-//
-// Guarantees:  one buyer of a product at a time, while nobody crashes between
-//              the two commands and every section ends within the TTL.
-// Breaks when: step 1, A sends SETNX; step 2, A dies before EXPIRE: as setnx,
-//              for ever. Or the section outlives the TTL: B comes in, A's DEL
-//              then frees B's lock, and C comes in as well.
-// Cost:        three round trips to Redis.
-// Source:      Redis documentation, SETNX, "Handling deadlocks"; SET has had NX
-//              and EX in one command since Redis 2.6.12 for this reason.
-
 package lockstrategy
 
-import "context"
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+func setnxExpireEntry() Entry {
+	return Entry{
+		Name: "setnx-expire", Family: redisHistory,
+		Summary:    "SETNX then EXPIRE, two commands",
+		Guarantees: "one buyer of a product at a time, while nobody crashes between the two commands and every section ends within the TTL",
+		BreaksWhen: "crash in between; section longer than the TTL",
+		HowItBreaks: "Step 1, A sends SETNX; step 2, A dies before EXPIRE: locked for ever, as under setnx. " +
+			"Or the section outlives the TTL: B comes in, A's DEL then frees B's lock, and C comes in as well.",
+		Cost:   "three round trips to Redis",
+		Source: `Redis documentation, SETNX, "Handling deadlocks"; SET has had NX and EX in one command since Redis 2.6.12 for this reason`,
+		Needs:  []Need{NeedsRedis},
+		New:    func(d Deps) purchase.Strategy { return NewSetNXExpire(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			// An explored crash may come between the two commands, before there is a TTL.
+			// The fault strikes a holder that is in its section.
+			ExploredAs: promise.Promise{promise.ExploreCrash: verdict.Stalled},
+			CaughtBy: map[string]string{
+				"HolderCrash": lockedForEver, "ExpiredLease": twoHolders, "LostLease": freedAnother, "ReleaseRace": freedAnother,
+			},
+		},
+	}.holdsBut(leaseBreaks())
+}
 
 // NewSetNXExpire needs the database and one Redis.
 func NewSetNXExpire(d Deps) *Locked {

@@ -1,19 +1,30 @@
-// setnx-ttl: SET NX PX takes the key with its TTL in one command, DEL frees it.
-// Exhibit: a lock without an owner.
-//
-// Guarantees:  one buyer of a product at a time, while every section ends within
-//              the TTL.
-// Breaks when: step 1, A takes the key; step 2, A's section outlives the TTL;
-//              step 3, B takes the key; step 4, A is done and deletes it: B's;
-//              step 5, C takes the key beside B. One slow buyer breaks the lock
-//              for all that follow.
-// Cost:        two round trips to Redis.
-// Source:      Redis documentation, SET, "Patterns" (why the value should be a
-//              token that the release compares).
-
 package lockstrategy
 
-import "context"
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+func setnxTTLEntry() Entry {
+	return Entry{
+		Name: "setnx-ttl", Family: redisHistory,
+		Summary:    "SET NX PX, blind DEL",
+		Guarantees: "one buyer of a product at a time, while every section ends within the TTL",
+		BreaksWhen: "section longer than the TTL, and then it frees others' locks",
+		HowItBreaks: "Step 1, A takes the key; step 2, A's section outlives the TTL; step 3, B takes the key; step 4, A is done and deletes it, though it is B's; " +
+			"step 5, C takes the key beside B. One slow buyer breaks the lock for all that follow.",
+		Cost:   "two round trips to Redis",
+		Source: `Redis documentation, SET, "Patterns" (why the value should be a token that the release compares)`,
+		Needs:  []Need{NeedsRedis},
+		New:    func(d Deps) purchase.Strategy { return NewSetNXTTL(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders, "LostLease": freedAnother, "ReleaseRace": freedAnother},
+		},
+	}.holdsBut(leaseBreaks())
+}
 
 // NewSetNXTTL needs the database and one Redis.
 func NewSetNXTTL(d Deps) *Locked {

@@ -1,15 +1,3 @@
-// token-get-del: the key holds a random token; its owner compares it, then
-// deletes the key: two commands. Exhibit: a check that is not atomic.
-//
-// Guarantees:  one buyer of a product at a time, while every section ends within
-//              the TTL; almost never frees the lock of another.
-// Breaks when: as redis; and step 1, A reads its own token with GET; step 2, the
-//              lease runs out; step 3, B takes the key; step 4, A sends DEL.
-// Cost:        three round trips to Redis.
-// Source:      Redis documentation, "Distributed Locks with Redis", section
-//              "Correct Implementation with a Single Instance": why the release
-//              is a script.
-
 package lockstrategy
 
 import (
@@ -18,7 +6,28 @@ import (
 	"errors"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/purchase"
 )
+
+func tokenGetDelEntry() Entry {
+	return Entry{
+		Name: "token-get-del", Family: redisHistory,
+		Summary:     "token, compared by the client, then DEL",
+		Guarantees:  "one buyer of a product at a time, while every section ends within the TTL; it almost never frees the lock of another",
+		BreaksWhen:  "the lease expires between GET and DEL; as redis",
+		HowItBreaks: "As redis. And the check is not atomic: step 1, A reads its own token with GET; step 2, the lease runs out; step 3, B takes the key; step 4, A sends DEL.",
+		Cost:        "three round trips to Redis",
+		Source:      `Redis documentation, "Distributed Locks with Redis", section "Correct Implementation with a Single Instance": why the release is a script`,
+		Needs:       []Need{NeedsRedis},
+		New:         func(d Deps) purchase.Strategy { return NewTokenGetDel(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders, "ReleaseRace": freedAnother},
+		},
+	}.holdsBut(leaseBreaks())
+}
 
 // NewTokenGetDel needs the database and one Redis.
 func NewTokenGetDel(d Deps) *Locked {

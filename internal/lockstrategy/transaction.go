@@ -1,18 +1,3 @@
-// transaction: the naive code inside one transaction of the default isolation.
-//
-// Guarantees:  all or nothing. Not that nobody else reads the same stock.
-// Breaks when: two buyers at once, on MySQL (repeatable read) and Postgres (read
-//              committed): both read the same snapshot, the second UPDATE waits
-//              for the first COMMIT and then writes the number computed before.
-//              SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT); the
-//              buyer starts again, and it holds there. So does MariaDB under
-//              innodb_snapshot_isolation (error 1020), the default since 11.6.2;
-//              the shop's sessions switch it off, to be MySQL's.
-// Cost:        as none.
-// Source:      Berenson et al., "A Critique of ANSI SQL Isolation Levels",
-//              SIGMOD 1995, section 4.2: snapshots alone do not forbid P4.
-//              MySQL 8.0 Reference Manual, 17.7.2.3, "Consistent Nonlocking Reads".
-
 package lockstrategy
 
 import (
@@ -23,8 +8,26 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
+
+func transactionEntry() Entry {
+	return Entry{
+		Name: "transaction", Family: noControl,
+		Summary:     "the same inside one default-isolation transaction",
+		Guarantees:  "all or nothing; not that nobody else reads the same stock",
+		BreaksWhen:  "two buyers at once (MySQL repeatable read, Postgres read committed)",
+		HowItBreaks: "Both buyers read the same snapshot. The second UPDATE waits for the first COMMIT and then writes the number that was computed before.",
+		Cost:        "as none",
+		Source:      `Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.2 (snapshots alone do not forbid P4); MySQL 8.0 Reference Manual, 17.7.2.3, "Consistent Nonlocking Reads"`,
+		Notes: "SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT) and the buyer starts again, so the strategy holds there. MariaDB does the same under innodb_snapshot_isolation " +
+			"(error 1020), the default since 11.6.2. The shop's sessions switch that off, to behave as MySQL does.",
+		New:    func(d Deps) purchase.Strategy { return NewTransaction(d) },
+		Traits: Traits{CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice}},
+	}.holdsBut(promise.BreaksFrom(promise.Rush)).onSQLite(promise.Played(), verdict.Holds)
+}
 
 // Transaction reads and writes in one transaction, and locks nothing.
 type Transaction struct {

@@ -1,15 +1,3 @@
-// watchdog: redis, renewed by its holder every third of the TTL.
-//
-// Guarantees:  one buyer of a product at a time, however long the section, while
-//              its holder can renew; when a renewal finds the lease gone, or
-//              cannot be made before it must have run out, the section's context
-//              ends and its transaction is rolled back.
-// Breaks when: the holder is paused for longer than the TTL, watchdog and all,
-//              and goes on with its commit; or Redis forgets.
-// Cost:        as redis, and a goroutine a holder.
-// Source:      Redisson documentation, "Lock", lockWatchdogTimeout; the lock is
-//              github.com/bsm/redislock and its Refresh.
-
 package lockstrategy
 
 import (
@@ -19,8 +7,29 @@ import (
 
 	"github.com/bsm/redislock"
 
+	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
+
+func watchdogEntry() Entry {
+	return Entry{
+		Name: "watchdog", Family: redisHistory,
+		Summary: "redis renewed every TTL/3",
+		Guarantees: "one buyer of a product at a time, however long the section, while its holder can renew. When a renewal finds the lease gone, " +
+			"or cannot be made before it must have run out, the section's context ends and its transaction is rolled back",
+		BreaksWhen:  "pause longer than the TTL; Redis forgets",
+		HowItBreaks: "The holder is paused for longer than the TTL, watchdog and all, and goes on with its commit. Or Redis forgets.",
+		Cost:        "as redis, and a goroutine a holder",
+		Source:      `Redisson documentation, "Lock", lockWatchdogTimeout; the lock is github.com/bsm/redislock and its Refresh`,
+		Needs:       []Need{NeedsRedis},
+		New:         func(d Deps) purchase.Strategy { return NewWatchdog(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(renewedLeaseBreaks())
+}
 
 // NewWatchdog needs the database and one Redis.
 func NewWatchdog(d Deps) *Locked {

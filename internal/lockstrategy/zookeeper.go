@@ -1,21 +1,3 @@
-// zookeeper: an ephemeral sequential node for each buyer in line; the lowest
-// number holds the lock, and each waits only for the node before its own.
-//
-// Guarantees:  one buyer of a product at a time while the session lives; first
-//              come, first served, between processes too. A crashed process
-//              frees the lock when its session ends. The lease's context ends
-//              with the connection: from then on the session may end unseen.
-// Breaks when: a pause outlives the session between the last look at the
-//              context and the commit. The session is the process's: all its
-//              leases are lost at once.
-// Cost:        two writes to ZooKeeper's log a buy, the node and its deletion;
-//              a connection that is lost for a moment costs the sales under way.
-// Source:      ZooKeeper documentation, "ZooKeeper Recipes and Solutions",
-//              Locks; Hunt et al., "ZooKeeper: Wait-free coordination for
-//              Internet-scale systems", USENIX ATC 2010, 2.4. The client is
-//              github.com/go-zookeeper/zk; its own Lock takes no context and
-//              leaves its node in line when the connection breaks at the wrong time.
-
 package lockstrategy
 
 import (
@@ -29,8 +11,32 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/zookeeper"
 )
+
+func zookeeperEntry() Entry {
+	return Entry{
+		Name: "zookeeper", Family: coordination,
+		Summary: "ephemeral sequential node (go-zookeeper/zk)",
+		Guarantees: "one buyer of a product at a time, while the session lives; first come, first served, between processes too. " +
+			"A crashed process frees the lock when its session ends. The lease's context ends with the connection: from then on the session may end unseen",
+		BreaksWhen:  "pause longer than the session",
+		HowItBreaks: "A pause outlives the session between the last look at the context and the commit. The session belongs to the process: all its leases are lost at once.",
+		Cost:        "two writes to ZooKeeper's log a buy, the node and its deletion; a connection that is lost for a moment costs the sales under way",
+		Source: `ZooKeeper documentation, "ZooKeeper Recipes and Solutions", Locks; Hunt et al., "ZooKeeper: Wait-free coordination for Internet-scale systems", USENIX ATC 2010, 2.4. ` +
+			`The client is github.com/go-zookeeper/zk; its own Lock takes no context and leaves its node in line when the connection breaks at the wrong time`,
+		Needs: []Need{NeedsZookeeper},
+		New:   func(d Deps) purchase.Strategy { return NewZookeeper(d) },
+		Traits: Traits{
+			Leased:   true,
+			WaitsFor: ALock,
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold})
+}
 
 // NewZookeeper needs the database and ZooKeeper. The session's time-out, and
 // so the life of a lease without its holder, was set when it was opened.

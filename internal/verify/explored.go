@@ -94,7 +94,7 @@ func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	if len(x.Events) > 0 {
 		deepest = 1
 	}
-	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.Name == "redis-lua"
+	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
 	if wide {
 		deepest--
 	}

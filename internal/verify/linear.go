@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -46,7 +47,7 @@ type buy struct {
 // happened or not.
 //
 // admits is of a strategy that takes a unit before it is sure of the sale, and
-// gives it back: redis-decr, when its buyer goes or its database refuses. What it
+// gives it back (Traits.AdmitsFirst), when its buyer goes or its database refuses. What it
 // tells is its counter, in which units that such buyers hold are missing: left may
 // be less than there is, and sold out is told while one of them holds the last. It
 // promises no more than that nobody buys what is not there.
@@ -182,7 +183,8 @@ func settledBy(buys []buy, sales map[int64]audit.Sale) (known []buy) {
 // beside the file of its events, where there is one: the longest part that was.
 func (c *Cell) linear(buys []buy, stock int64) (err error) {
 	found, model, info := checkLinear(buys, stock, false, linearPatience)
-	if found != LinearYes && c.Strategy == "redis-decr" { // it admits; most histories are in order all the same
+	// Most histories of a strategy that admits are in order all the same.
+	if entry, _ := lockstrategy.ByName(c.Strategy); found != LinearYes && entry.AdmitsFirst {
 		found, model, info = checkLinear(buys, stock, true, linearPatience)
 	}
 	c.Linearizable = found

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -23,37 +24,9 @@ type Expect map[string]string
 // Sound expects no test to catch the strategy.
 func Sound() Expect { return nil }
 
-// The reasons.
-const (
-	soldTwice  = "verdict (oversold|drifted)"
-	twoHolders = "drift 1"
-	locked     = "locked for ever"
-	freed      = "freed the second one's lock"
-)
-
-// Expected is what the suite knows of each exhibit. What is not in here must
-// pass every test.
-func Expected(name string) Expect {
-	return map[string]Expect{
-		"none":          {"Rush": soldTwice, "TwoProcesses": soldTwice},
-		"transaction":   {"Rush": soldTwice, "TwoProcesses": soldTwice},
-		"early-unlock":  {"Rush": soldTwice, "TwoProcesses": soldTwice},
-		"mutex":         {"TwoProcesses": soldTwice},
-		"setnx":         {"HolderCrash": locked, "LostLease": freed, "ReleaseRace": freed},
-		"setnx-expire":  {"HolderCrash": locked, "ExpiredLease": twoHolders, "LostLease": freed, "ReleaseRace": freed},
-		"getset":        {"ExpiredLease": twoHolders, "LostLease": freed, "ReleaseRace": freed},
-		"setnx-ttl":     {"ExpiredLease": twoHolders, "LostLease": freed, "ReleaseRace": freed},
-		"token-get-del": {"ExpiredLease": twoHolders, "ReleaseRace": freed},
-		"redis":         {"ExpiredLease": twoHolders},
-		"watchdog":      {"ExpiredLease": twoHolders},
-		"redisson":      {"ExpiredLease": twoHolders},
-		"multilock":     {"ExpiredLease": twoHolders},
-		"redlock":       {"ExpiredLease": twoHolders},
-		"zookeeper":     {"ExpiredLease": twoHolders},
-		"etcd":          {"ExpiredLease": twoHolders},
-		"redis-decr":    {"StockCrash": "1 left that nobody can buy", "StockForgotten": "sold twice"},
-	}[name]
-}
+// Expected is what the catalogue says of an entry. A strategy without a word on a
+// test must pass it.
+func Expected(e lockstrategy.Entry) Expect { return e.CaughtBy }
 
 // caught returns how the test must catch the strategy on this database.
 func (e Expect) caught(test string, w *world) (reason string, exhibit bool) {

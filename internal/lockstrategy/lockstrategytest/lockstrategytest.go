@@ -358,7 +358,7 @@ func idempotentRetry(tb testing.TB, w *world) {
 	for range 2 {
 		shops = append(shops, purchase.NewIdempotent(w.instance(crowdWait, nil), w.engine.DB))
 	}
-	if w.entry.Name == "redis-decr" { // as its header says
+	if w.entry.AdmitsFirst {
 		shops[1] = shops[0]
 	}
 	o := order("apple", 1, 1)
@@ -388,10 +388,6 @@ func idempotentRetry(tb testing.TB, w *world) {
 	}
 }
 
-// takesOn are the strategies that take an order on before it is written: a buyer
-// who gives up then is told unknown, and the order is written all the same.
-var takesOn = map[string]bool{"redis-lua": true}
-
 // waitBound: a buyer that cannot get on is told so in bounded time, and nothing
 // was sold to it.
 func waitBound(tb testing.TB, w *world) {
@@ -407,7 +403,7 @@ func waitBound(tb testing.TB, w *world) {
 		}()
 	}
 	gaveUp := purchase.ErrBusy
-	if takesOn[w.entry.Name] {
+	if w.entry.WritesLater {
 		gaveUp = purchase.ErrUnknownOutcome
 	}
 	sold := int64(0)
@@ -429,24 +425,12 @@ func waitBound(tb testing.TB, w *world) {
 	}
 	stuck.release()
 	w.settle(tb, "apple")
-	if takesOn[w.entry.Name] {
+	if w.entry.WritesLater {
 		sold = 2
 	}
 	if books := w.books(tb, "apple"); books.Records != sold || books.Drift != 0 {
 		tb.Errorf("books %+v, want %d records and no drift", books, sold)
 	}
-}
-
-// lockless are the strategies whose lock is the row's own, or that have none:
-// they report no events, and wait inside the database.
-var lockless = map[string]bool{
-	"none": true, "transaction": true, "for-update": true, "optimistic": true,
-	"conditional": true, "check-after": true, "serializable": true, "redis-decr": true,
-}
-
-// locks tells whether the strategy says that a buyer has its lock.
-func (w *world) locks() bool {
-	return !lockless[w.entry.Name] && w.entry.Name != "queue" && w.entry.Family != "Redis stock"
 }
 
 // leases tells whether the lock is a lease of another server than the database.
@@ -473,7 +457,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 		_, err := shop.Buy(ctx, order("apple", 2, 1))
 		behind <- err
 	}()
-	if lockless[w.entry.Name] {
+	if w.entry.WaitsFor == lockstrategy.TheRow {
 		stuck.waitForVictims(tb, 2)
 	} else {
 		expect(tb, events, lockstrategy.Waiting, "buyer-2")
@@ -484,7 +468,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	if !errors.Is(err, context.Canceled) {
 		tb.Errorf("hung up: %v, want context.Canceled", err)
 	}
-	if takesOn[w.entry.Name] && errors.Is(err, purchase.ErrUnknownOutcome) {
+	if w.entry.WritesLater && errors.Is(err, purchase.ErrUnknownOutcome) {
 		want = 3
 	}
 	stuck.release()
@@ -512,14 +496,14 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 		_, err := shop.Buy(ctx, order("apple", 1, 1))
 		inside <- err
 	}()
-	if w.locks() {
+	if w.entry.WaitsFor == lockstrategy.ALock {
 		expect(tb, events, lockstrategy.Acquired, "buyer-1")
 	}
 	stuck.waitForVictims(tb, 1)
 	hangUp()
 	stuck.release() // SQLite's busy handler does not hear of a context
 	want := int64(1)
-	if err := receive(tb, inside, "the buyer that hung up"); err == nil || takesOn[w.entry.Name] && errors.Is(err, purchase.ErrUnknownOutcome) {
+	if err := receive(tb, inside, "the buyer that hung up"); err == nil || w.entry.WritesLater && errors.Is(err, purchase.ErrUnknownOutcome) {
 		want = 2 // its write came before the news of the cancellation, and stands
 	}
 	if _, err := shop.Buy(tb.Context(), order("apple", 2, 1)); err != nil {

@@ -1,0 +1,118 @@
+package lockstrategy
+
+import (
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// An Entry is one strategy of the catalogue. It is the one place where the strategy
+// is described: shop strategies, the live page, verify and docs/strategies.md take
+// from it what they show.
+type Entry struct {
+	Name       string `json:"name"` // = URL name = file name = table row
+	Family     string `json:"family"`
+	Summary    string `json:"summary"` // what it does, for a table
+	Guarantees string `json:"guarantees"`
+	BreaksWhen string `json:"breaks_when"` // in a few words, for a table
+
+	// HowItBreaks is BreaksWhen at length: step by step, or at what border the
+	// guarantee ends. "" where BreaksWhen says all.
+	HowItBreaks string `json:"how_it_breaks,omitempty"`
+
+	Cost   string `json:"cost"`
+	Source string `json:"source"`          // author, document, section
+	Notes  string `json:"notes,omitempty"` // what a reader of the code must know besides
+
+	Needs   []Need          `json:"needs"` // none is an empty list
+	Promise promise.Promise `json:"promise"`
+
+	// NoPromise says why there is none under a condition that strikes the strategy:
+	// a run may show a break or not.
+	NoPromise map[promise.Condition]string `json:"no_promise,omitempty"`
+
+	// PromiseSQLite is what differs on SQLite, condition by condition; "" where a
+	// run there may show it or not.
+	PromiseSQLite promise.Promise `json:"promise_sqlite,omitempty"`
+
+	// New builds the strategy. A strategy that is an io.Closer must be closed.
+	New func(Deps) purchase.Strategy `json:"-"`
+
+	Traits `json:"-"`
+}
+
+// Families, in display order.
+const (
+	noControl    = "no control"
+	inProcess    = "in-process"
+	sqlOnly      = "SQL"
+	redisHistory = "Redis, how it grew"
+	redisStock   = "Redis stock"
+	coordination = "coordination"
+)
+
+// A Need is a server that a strategy uses besides the database.
+type Need string
+
+// The needs, named as on the command line.
+const (
+	NeedsMySQL   Need = "mysql" // or MariaDB, as the database
+	NeedsRedis   Need = "redis"
+	NeedsRedlock Need = "redlock" // an odd number of independent Redis nodes
+
+	NeedsZookeeper Need = "zookeeper"
+	NeedsEtcd      Need = "etcd"
+)
+
+// Traits are what the instruments must know of a strategy besides its promise. The
+// zero value is that of a strategy whose buyers wait in the database for the row.
+type Traits struct {
+	// Aliases are further spellings in ?lock=. Y and N are those of the tutorial that
+	// this shop grew from; "" is no lock at all.
+	Aliases []string
+
+	// Leased: what the buyer locks with runs out by itself. The explorer lets it.
+	Leased bool
+
+	// WaitsFor is what a buyer stands in line for.
+	WaitsFor Turn
+
+	// WritesLater: an admitted order cannot be taken back, and a worker writes it to
+	// the database. A buyer who gives up is answered unknown, and may be sold to all
+	// the same. To the explorer such a buyer has several commands under way.
+	WritesLater bool
+
+	// AdmitsFirst: a buyer takes units from a counter before the sale is sure, and
+	// puts them back if it is not. What other buyers are answered meanwhile is the
+	// counter's word: left may be too low, sold out may come too early, and a second
+	// request under one Idempotency-Key may be refused by another process while the
+	// first is under way.
+	AdmitsFirst bool
+
+	// ExploredAs is what an exploration comes to where that differs from the promise
+	// that it follows from, see Entry.Explored.
+	ExploredAs promise.Promise
+
+	// NotExplored says why verify leaves an exploration out, and how to run it.
+	NotExplored map[promise.Condition]string
+
+	// CaughtBy says which tests of the conformance suite must catch the strategy, by
+	// name, and what they then say, a regular expression. A sound strategy has none.
+	CaughtBy map[string]string
+}
+
+// A Turn is what a buyer stands in line for, and so what lock events it reports.
+type Turn int
+
+const (
+	TheRow  Turn = iota // in the database; no events
+	AWorker             // that sells in turn: Waiting
+	ALock               // that the buyer then holds: Waiting, Acquired, Released
+)
+
+// What the conformance suite says of a broken strategy.
+const (
+	soldTwice     = "verdict (oversold|drifted)"
+	twoHolders    = "drift 1"
+	lockedForEver = "locked for ever"
+	freedAnother  = "freed the second one's lock"
+)

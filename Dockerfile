@@ -3,7 +3,7 @@ WORKDIR /src
 COPY . .
 # The mounts keep modules and objects between builds.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/shop ./cmd/shop
+    CGO_ENABLED=0 go build -tags nomsgpack -trimpath -ldflags='-s -w' -o /out/shop ./cmd/shop
 
 # Alpine and not scratch: the health check needs wget.
 FROM alpine:3.22.2

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
 )
 
 const (
@@ -113,7 +114,7 @@ func underLoad(before int64, gone bool, cut int, refused int64) (proof string, _
 }
 
 // underWay counts who had asked at the moment and had no answer.
-func underWay(answers []Answer, at time.Time) (n int) {
+func underWay(answers []rush.Answer, at time.Time) (n int) {
 	for _, a := range answers {
 		if a.Start.Before(at) && a.End.After(at) {
 			n++

@@ -19,6 +19,7 @@ import (
 
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
 )
 
 // ErrMissed: the fault did not strike. The error's text says why.
@@ -51,11 +52,11 @@ func All() []Fault {
 
 // Facts are what is known of a scene when it is over.
 type Facts struct {
-	Proof   string   // that the fault struck
-	Missed  string   // why it did not, "" when it did
-	Answers []Answer // of all buyers
-	Last    []Answer // those of them who came when all was mended
-	Stalled string   // what nobody could do under the fault although it was promised, or ""
+	Proof   string        // that the fault struck
+	Missed  string        // why it did not, "" when it did
+	Answers []rush.Answer // of all buyers
+	Last    []rush.Answer // those of them who came when all was mended
+	Stalled string        // what nobody could do under the fault although it was promised, or ""
 }
 
 // Play opens the scene, strikes and finishes. An error is one of the harness.
@@ -93,7 +94,7 @@ func (e *stalledError) Error() string { return e.what }
 // finish lets a crowd buy what is left, from both shops, when they say that
 // they are ready. A connection that broke under the fault may cost a buyer of
 // the first crowd an error, so one with errors is followed by another.
-func (s *Scene) finish(ctx context.Context) (last []Answer, err error) {
+func (s *Scene) finish(ctx context.Context) (last []rush.Answer, err error) {
 	s.pending.Wait()
 	for _, shop := range []*Shop{s.A, s.B} {
 		if !s.ready(ctx, shop) {
@@ -112,7 +113,7 @@ func (s *Scene) finish(ctx context.Context) (last []Answer, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(last, func(a Answer) bool { return a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed }) {
+		if !slices.ContainsFunc(last, func(a rush.Answer) bool { return a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed }) {
 			break
 		}
 	}

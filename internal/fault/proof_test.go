@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/rush"
 )
 
 // Each proof has a strike that it accepts, and the nearest thing that is none:
@@ -245,10 +246,10 @@ func TestUnderLoad(t *testing.T) {
 		proven(t, c.name, proof, err, c.struck)
 	}
 	at := time.Now()
-	answer := func(start, end time.Duration) Answer {
-		return Answer{Answer: audit.Answer{Start: at.Add(start), End: at.Add(end)}}
+	answer := func(start, end time.Duration) rush.Answer {
+		return rush.Answer{Answer: audit.Answer{Start: at.Add(start), End: at.Add(end)}}
 	}
-	if n := underWay([]Answer{answer(-2, -1), answer(-1, 1), answer(1, 2)}, at); n != 1 {
+	if n := underWay([]rush.Answer{answer(-2, -1), answer(-1, 1), answer(1, 2)}, at); n != 1 {
 		t.Errorf("%d under way, want the one who had asked and had no answer", n)
 	}
 	db := localservertest.MySQL(t)

@@ -77,23 +77,8 @@ type Scene struct {
 	client  http.Client
 	pending sync.WaitGroup
 	mu      sync.Mutex
-	answers []Answer
+	answers []rush.Answer
 	undo    []func(ctx context.Context) error // what the cell's end puts right
-}
-
-// An Answer is what a buyer got.
-type Answer struct {
-	audit.Answer
-	Detail string // of anything that is no sale
-}
-
-// Told is the answers as the judge knows them.
-func Told(answers []Answer) []audit.Answer {
-	all := make([]audit.Answer, len(answers))
-	for i, a := range answers {
-		all[i] = a.Answer
-	}
-	return all
 }
 
 // holder is the buyer that a fault strikes.
@@ -119,20 +104,25 @@ func (s *Scene) open(ctx context.Context) error {
 const answerPatience = 20 * time.Second
 
 // buy sends one buyer and notes the answer.
-func (s *Scene) buy(ctx context.Context, shop *Shop, purchaser string) Answer {
+func (s *Scene) buy(ctx context.Context, shop *Shop, purchaser string) rush.Answer {
 	ctx, cancel := context.WithTimeout(ctx, s.Times.Wait+answerPatience)
 	defer cancel()
-	var a Answer
+	var a rush.Answer
 	a.Purchaser, a.Start = purchaser, time.Now()
 	a.Outcome, a.ID, a.Detail = s.ask(ctx, shop, purchaser)
 	a.End = time.Now()
+	s.note(a)
+	return a
+}
+
+// note keeps an answer, and writes it into the history.
+func (s *Scene) note(a rush.Answer) {
 	s.mu.Lock()
 	s.answers = append(s.answers, a)
 	s.mu.Unlock()
 	s.Log.Add(history.Event{
-		Kind: history.Answered, At: a.End, Strategy: s.Subject.Name, Product: s.Product, Purchaser: purchaser, Outcome: string(a.Outcome),
+		Kind: history.Answered, At: a.End, Strategy: s.Subject.Name, Product: s.Product, Purchaser: a.Purchaser, Outcome: string(a.Outcome),
 	})
-	return a
 }
 
 func (s *Scene) ask(ctx context.Context, shop *Shop, purchaser string) (purchase.Outcome, int64, string) {
@@ -257,18 +247,20 @@ func (s *Servers) rowIsAwaited(ctx context.Context) bool {
 }
 
 // crowd sends buyers to the shops at once and waits for their answers.
-func (s *Scene) crowd(ctx context.Context, name string, buyers int, shops ...*Shop) []Answer {
-	var all sync.WaitGroup
-	answers := make([]Answer, buyers)
-	for i := range buyers {
-		all.Go(func() { answers[i] = s.buy(ctx, shops[i%len(shops)], fmt.Sprintf("%s-%03d", name, i)) })
+func (s *Scene) crowd(ctx context.Context, name string, buyers int, shops ...*Shop) []rush.Answer {
+	c := rush.Crowd{Strategy: s.Subject.Name, Product: s.Product, Timeout: s.Times.Wait + answerPatience, Answered: s.note}
+	for _, shop := range shops {
+		c.BaseURLs = append(c.BaseURLs, shop.URL)
 	}
-	all.Wait()
-	return answers
+	all := make([]rush.Buyer, buyers)
+	for i := range all {
+		all[i].Name = fmt.Sprintf("%s-%03d", name, i)
+	}
+	return c.Send(ctx, all)
 }
 
 // count counts the answers with an outcome, of these purchasers or of all.
-func count(answers []Answer, outcome purchase.Outcome, purchasers ...string) (n int) {
+func count(answers []rush.Answer, outcome purchase.Outcome, purchasers ...string) (n int) {
 	for _, a := range answers {
 		if a.Outcome == outcome && (len(purchasers) == 0 || slices.Contains(purchasers, a.Purchaser)) {
 			n++
@@ -278,7 +270,7 @@ func count(answers []Answer, outcome purchase.Outcome, purchasers ...string) (n 
 }
 
 // Answers waits for all buyers and returns what they got.
-func (s *Scene) Answers() []Answer {
+func (s *Scene) Answers() []rush.Answer {
 	s.pending.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()

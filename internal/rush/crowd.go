@@ -1,118 +1,151 @@
 package rush
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An answer is what one buyer got. Its times are the buyer's: from leaving the
-// gate to the last byte.
-type answer struct {
-	audit.Answer
-	inside [2]time.Time // as the shop saw it, where it says so; else zero
-	detail string       // of anything that is no sale
+// A Crowd is a number of buyers who ask for one unit each, all at once. It is
+// the one sender of crowds: of a rush, of the buyers who come after a fault, and
+// of those that a target is verified by. vegeta does the sending.
+type Crowd struct {
+	BaseURLs []string // one a process, without a slash at the end; buyers are spread over them in turn
+	Strategy string
+	Product  string
+	Timeout  time.Duration // of one request, above 0
+	// Dial opens the connections; nil opens them directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Answered is called with each answer as it comes, one call at a time. It may
+	// be nil.
+	Answered func(Answer)
 }
 
-func (a answer) saysWhen() bool { return !a.inside[0].IsZero() }
-
-// crowd is a number of buyers that ask for one unit each.
-type crowd struct {
-	baseURLs []string
-	query    url.Values // of the buy
-	run      string     // makes the purchasers of this crowd its own
-	buyers   int
-	duration time.Duration // 0: each buyer asks once
-	timeout  time.Duration // of one request
+// A Buyer is one request for one unit.
+type Buyer struct {
+	Name string
+	// Key is an Idempotency-Key. A request with one is a POST that has the order
+	// in the query and as JSON, as a service may read either; without one it is a
+	// GET, which every service takes.
+	Key string
+	// HangUp is how long the buyer waits, from when its request is out, until it
+	// closes the connection. 0: it stays.
+	HangUp time.Duration
 }
 
-// rush sends the crowd and returns every answer, in no order. progress is
-// called after each with the number so far. When ctx ends, no more buyers are
-// sent; the answers of those on their way are still awaited.
-func (c crowd) rush(ctx context.Context, progress func(answered int)) []answer {
-	transport := &http.Transport{MaxIdleConns: c.buyers, MaxIdleConnsPerHost: c.buyers}
-	// A connection that was dialled and never used would hold up the shutdown
-	// of the service for 5 s (http.Server.Shutdown, state StateNew).
-	defer transport.CloseIdleConnections()
-	attacker := vegeta.NewAttacker(
-		vegeta.Client(&http.Client{Transport: transport, Timeout: c.timeout}),
-		vegeta.Workers(uint64(c.buyers)), vegeta.MaxWorkers(uint64(c.buyers)),
-	)
-	stop := context.AfterFunc(ctx, func() { attacker.Stop() })
-	defer stop()
-
-	gate := newStartGate(ctx, c.buyers, &http.Client{Transport: transport, Timeout: c.timeout})
-	var pacer vegeta.Pacer = once{c.buyers}
-	if c.duration > 0 {
-		gate.open()
-		pacer = vegeta.ConstantPacer{} // no pause: each buyer asks again as soon as it is answered
+// Send sends every buyer at the same moment, each on a connection that is open
+// already, and returns what each got, in the order of buyers. When ctx ends, no
+// more buyers are sent and those under way hang up; a buyer that was not sent is
+// Unknown and has no times.
+func (c Crowd) Send(ctx context.Context, buyers []Buyer) []Answer {
+	s := c.sender(ctx, len(buyers), func(n int) Buyer { return buyers[n] })
+	defer s.transport.CloseIdleConnections()
+	answers := make([]Answer, len(buyers))
+	for n, b := range buyers {
+		answers[n].Purchaser, answers[n].Outcome = b.Name, purchase.Unknown
 	}
-	line := queue{crowd: c, gate: gate, left: map[string]time.Time{}}
-	var answers []answer
-	for r := range attacker.Attack(line.next, pacer, c.duration, "") {
+	return s.attack(once{len(buyers)}, 0, answers)
+}
+
+// Keep lets so many buyers ask again and again for so long, each as soon as it
+// is answered. name is that of request n. It returns the answers in the order of
+// the requests; ctx is as in Send.
+func (c Crowd) Keep(ctx context.Context, buyers int, duration time.Duration, name func(n int) string) []Answer {
+	s := c.sender(ctx, buyers, func(n int) Buyer { return Buyer{Name: name(n)} })
+	defer s.transport.CloseIdleConnections()
+	s.gate.open()
+	return s.attack(vegeta.ConstantPacer{}, duration, nil) // a pacer that never pauses
+}
+
+// sender is a crowd on its way. It hands each request to vegeta, and as the
+// transport below vegeta's client sees when the request is out and answered.
+type sender struct {
+	Crowd
+	ctx       context.Context
+	buyer     func(n int) Buyer
+	workers   int
+	gate      *startGate
+	transport *http.Transport
+
+	mu   sync.Mutex
+	sent int
+	at   map[string]*moments // by the number of the request
+}
+
+// moments are when things happened to one request.
+type moments struct {
+	buyer       Buyer
+	left        time.Time // the gate
+	sent, begun time.Time // the request was out; the answer began
+	hungUp      bool
+}
+
+func (c Crowd) sender(ctx context.Context, workers int, buyer func(n int) Buyer) *sender {
+	transport := &http.Transport{DialContext: c.Dial, MaxIdleConns: workers, MaxIdleConnsPerHost: workers}
+	return &sender{
+		Crowd: c, ctx: ctx, buyer: buyer, workers: workers, transport: transport, at: map[string]*moments{},
+		gate: newStartGate(ctx, workers, &http.Client{Transport: transport, Timeout: c.Timeout}),
+	}
+}
+
+// attack sends what the pacer lets through and puts the answers where they
+// belong.
+func (s *sender) attack(pacer vegeta.Pacer, duration time.Duration, answers []Answer) []Answer {
+	attacker := vegeta.NewAttacker(
+		vegeta.Client(&http.Client{Transport: s}),
+		vegeta.Workers(uint64(s.workers)), vegeta.MaxWorkers(uint64(s.workers)),
+	)
+	defer context.AfterFunc(s.ctx, func() { attacker.Stop() })()
+	for r := range attacker.Attack(s.next, pacer, duration, "") {
 		if r.Error == vegeta.ErrNoTargets.Error() {
-			continue // never sent: the rush was interrupted at the start
+			continue // never sent: ctx ended at the start
 		}
-		a := answerOf(r)
-		a.Start = line.leftAt(a.Purchaser) // the wait for the others is not the shop's
-		answers = append(answers, a)
-		progress(len(answers))
+		n, a := s.answer(r)
+		for len(answers) <= n {
+			answers = append(answers, Answer{})
+		}
+		answers[n] = a
+		if s.Answered != nil {
+			s.Answered(a)
+		}
 	}
 	return answers
 }
 
-// queue hands each buyer its request, spread over the processes in turn, and
-// notes when the buyer left the gate with it.
-type queue struct {
-	crowd
-	gate *startGate
-
-	mu   sync.Mutex
-	sent int
-	left map[string]time.Time // by purchaser
-}
-
-// next is a vegeta.Targeter.
-func (q *queue) next(t *vegeta.Target) error {
-	q.mu.Lock()
-	n := q.sent
-	q.sent++
-	q.mu.Unlock()
-	purchaser := fmt.Sprintf("%s-%05d", q.run, n)
-	query := url.Values{"purchaser": {purchaser}}
-	for name, values := range q.query {
-		query[name] = values
+// next is a vegeta.Targeter. The number of a request is the fragment of its URL,
+// which stays on this side.
+func (s *sender) next(t *vegeta.Target) error {
+	s.mu.Lock()
+	n := s.sent
+	s.sent++
+	s.mu.Unlock()
+	b, base, id := s.buyer(n), s.BaseURLs[n%len(s.BaseURLs)], fmt.Sprint(n)
+	query := url.Values{"lock": {s.Strategy}, "product": {s.Product}, "purchaser": {b.Name}}
+	t.Method, t.URL = http.MethodGet, base+"/product/buy?"+query.Encode()+"#"+id
+	if b.Key != "" {
+		body, err := json.Marshal(map[string]any{"lock": s.Strategy, "product": s.Product, "purchaser": b.Name, "amount": 1})
+		if err != nil {
+			return err
+		}
+		t.Method, t.Body = http.MethodPost, body
+		t.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {b.Key}}
 	}
-	base := q.baseURLs[n%len(q.baseURLs)]
-	t.Method = http.MethodGet
-	t.URL = base + "/product/buy?" + query.Encode()
-	if err := q.gate.wait(base); err != nil {
+	if err := s.gate.wait(base); err != nil {
 		return err
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.left[purchaser] = time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at[id] = &moments{buyer: b, left: time.Now()}
 	return nil
-}
-
-func (q *queue) leftAt(purchaser string) time.Time {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.left[purchaser]
 }
 
 // once is a pacer that sends each buyer one time, without a pause.
@@ -123,156 +156,3 @@ func (o once) Pace(_ time.Duration, hits uint64) (time.Duration, bool) {
 }
 
 func (o once) Rate(time.Duration) float64 { return 0 } // of no use to a crowd
-
-// startGate holds the buyers back until all of them stand at it with an open
-// connection, so that they start at once and not as fast as one loop can dial.
-type startGate struct {
-	ctx     context.Context
-	client  *http.Client
-	mu      sync.Mutex
-	missing int
-	opens   chan struct{}
-}
-
-func newStartGate(ctx context.Context, buyers int, client *http.Client) *startGate {
-	return &startGate{ctx: ctx, client: client, missing: buyers, opens: make(chan struct{})}
-}
-
-func (g *startGate) open() { close(g.opens) }
-
-// wait returns when everybody is here. Once the gate is open it does not wait.
-func (g *startGate) wait(baseURL string) error {
-	select {
-	case <-g.opens:
-		return nil
-	default:
-	}
-	g.connect(baseURL)
-	g.mu.Lock()
-	g.missing--
-	if g.missing == 0 {
-		g.open()
-	}
-	g.mu.Unlock()
-	select {
-	case <-g.opens:
-		return nil
-	case <-g.ctx.Done():
-		return vegeta.ErrNoTargets
-	}
-}
-
-// connect leaves an open connection in the pool. What the service answers, and
-// whether it does, is of no interest: the buy will tell.
-func (g *startGate) connect(baseURL string) {
-	request, err := http.NewRequestWithContext(g.ctx, http.MethodGet, baseURL+"/healthz", nil)
-	if err != nil {
-		return
-	}
-	response, err := g.client.Do(request)
-	if err != nil {
-		return
-	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16))
-	_ = response.Body.Close()
-}
-
-// answerOf maps a response to what the buyer was told. No response at all is
-// Unknown: the sale may have been made. r.URL says who asked, whatever the
-// receipt says.
-func answerOf(r *vegeta.Result) answer {
-	a := answer{inside: readSpan(r.Headers.Get(purchase.SpanHeader))}
-	a.End = r.Timestamp.Add(r.Latency)
-	if u, err := url.Parse(r.URL); err == nil {
-		a.Purchaser = u.Query().Get("purchaser")
-	}
-	if r.Code == 0 {
-		a.Outcome, a.detail = purchase.Unknown, r.Error
-		return a
-	}
-	a.Outcome, a.ID, a.detail = ReadAnswer(int(r.Code), r.Body)
-	return a
-}
-
-// ReadAnswer reads the answer to a buy of one unit: by the problem's own word, or by
-// the status where the service has none. id is that of a sale's record, detail
-// says what is not a sale.
-func ReadAnswer(status int, body []byte) (outcome purchase.Outcome, id int64, detail string) {
-	if status == http.StatusOK {
-		var receipt struct {
-			ID     int64 `json:"id"`
-			Amount int64 `json:"amount"`
-		}
-		switch err := json.Unmarshal(body, &receipt); {
-		case err != nil:
-			return purchase.Failed, 0, "200 with a body that is no receipt: " + err.Error()
-		case receipt.ID <= 0:
-			return purchase.Failed, 0, "200 with a receipt that has no id"
-		case receipt.Amount > 1:
-			return purchase.Failed, 0, fmt.Sprintf("200 with a receipt for %d units, and 1 was asked for", receipt.Amount)
-		}
-		return purchase.Sold, receipt.ID, ""
-	}
-	var problem struct {
-		Outcome purchase.Outcome `json:"outcome"`
-		Detail  string           `json:"detail"`
-	}
-	if json.Unmarshal(body, &problem) != nil || !slices.Contains(purchase.Outcomes(), problem.Outcome) {
-		problem.Outcome = outcomeOfStatus(status)
-	}
-	return problem.Outcome, 0, fmt.Sprintf("%d %s", status, cmp.Or(problem.Detail, http.StatusText(status)))
-}
-
-func outcomeOfStatus(code int) purchase.Outcome {
-	switch code {
-	case http.StatusConflict:
-		return purchase.SoldOut
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		return purchase.Busy
-	case http.StatusGatewayTimeout:
-		return purchase.Unknown
-	}
-	return purchase.Failed
-}
-
-// readSpan reads a purchase.SpanHeader; zero when there is none that makes sense.
-func readSpan(header string) (span [2]time.Time) {
-	from, to, found := strings.Cut(header, "-")
-	called, err1 := strconv.ParseInt(from, 10, 64)
-	returned, err2 := strconv.ParseInt(to, 10, 64)
-	if !found || err1 != nil || err2 != nil || called > returned {
-		return span
-	}
-	return [2]time.Time{time.UnixMicro(called), time.UnixMicro(returned)}
-}
-
-// maxOverlap is audit.Overlap: inside the shop, if it says of each sale when it
-// was there, else as the buyers saw it.
-//
-// The buyers' sight flatters a crowd: whoever has sent and got no answer counts,
-// though the service may take one request at a time.
-func maxOverlap(answers []answer) int {
-	inside := slices.ContainsFunc(answers, answer.saysWhen) && !slices.ContainsFunc(answers, func(a answer) bool {
-		return a.Outcome == purchase.Sold && !a.saysWhen()
-	})
-	if !inside {
-		return audit.Overlap(plain(answers))
-	}
-	var within []audit.Answer
-	for _, a := range answers {
-		if a.saysWhen() { // else it was refused at the door
-			a.Start, a.End = a.inside[0], a.inside[1]
-			within = append(within, a.Answer)
-		}
-	}
-	return audit.Overlap(within)
-}
-
-// plain is the answers as the judge knows them.
-func plain(answers []answer) []audit.Answer {
-	all := make([]audit.Answer, len(answers))
-	for i, a := range answers {
-		all[i] = a.Answer
-	}
-	return all
-}

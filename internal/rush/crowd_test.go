@@ -1,88 +1,193 @@
 package rush
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	vegeta "github.com/tsenart/vegeta/v12/lib"
-
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestMaxOverlap: what the shop says of its buys goes before what their buyers
-// saw, where it says it of every sale.
-func TestMaxOverlap(t *testing.T) {
-	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	// sent is a buy that was under way for its buyer all the time.
-	sent := func(outcome purchase.Outcome, inside ...time.Time) answer {
-		a := answer{Answer: audit.Answer{Start: at(0), End: at(9), Outcome: outcome}}
-		copy(a.inside[:], inside)
-		return a
+// service answers each buy by its purchaser's name, and /healthz.
+func service(t *testing.T, buy func(w http.ResponseWriter, r *http.Request)) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/product/buy", buy)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func crowdAt(urls ...string) Crowd {
+	return Crowd{BaseURLs: urls, Strategy: "any", Product: "apple", Timeout: 20 * time.Second}
+}
+
+func buyers(n int) []Buyer {
+	all := make([]Buyer, n)
+	for i := range all {
+		all[i].Name = fmt.Sprintf("b%d", i)
 	}
-	for _, c := range []struct {
-		name    string
-		answers []answer
-		want    int
-	}{
-		{"none", nil, 0},
-		{"nobody says", []answer{sent(purchase.Sold), sent(purchase.SoldOut)}, 2},
-		{"sent at once, served one after the other", []answer{
-			sent(purchase.Sold, at(1), at(3)), sent(purchase.SoldOut, at(4), at(6)),
-		}, 1},
-		{"inside at once, and one turned away at the door", []answer{
-			sent(purchase.Sold, at(1), at(5)), sent(purchase.SoldOut, at(4), at(6)), sent(purchase.Busy),
-		}, 2},
-		{"a sale that does not say", []answer{sent(purchase.SoldOut, at(1), at(3)), sent(purchase.Sold)}, 2},
-	} {
-		if got := maxOverlap(c.answers); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+	return all
+}
+
+// TestSend: all buyers are inside at once, spread over the processes, and each
+// answer stands in its buyer's place.
+func TestSend(t *testing.T) {
+	t.Parallel()
+	const n = 8
+	var inside sync.WaitGroup
+	inside.Add(n)
+	var at [2]atomic.Int64
+	sell := func(process int) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, r *http.Request) {
+			at[process].Add(1)
+			inside.Done()
+			inside.Wait() // nobody is answered before all are here
+			if q := r.URL.Query(); q.Get("lock") != "any" || q.Get("product") != "apple" {
+				t.Errorf("the query is %v", q)
+			}
+			if r.URL.Query().Get("purchaser") == "b3" {
+				w.WriteHeader(http.StatusConflict)
+				return
+			}
+			fmt.Fprintf(w, `{"id": 1%s}`, r.URL.Query().Get("purchaser")[1:])
+		}
+	}
+	c := crowdAt(service(t, sell(0)), service(t, sell(1)))
+	answered := 0
+	c.Answered = func(Answer) { answered++ }
+	answers := c.Send(t.Context(), buyers(n))
+	for i, a := range answers {
+		want, id := purchase.Sold, int64(10+i)
+		if i == 3 {
+			want, id = purchase.SoldOut, 0
+		}
+		if a.Purchaser != fmt.Sprintf("b%d", i) || a.Outcome != want || a.ID != id {
+			t.Errorf("answer %d: %s of %s, record %d; want %s, record %d", i, a.Outcome, a.Purchaser, a.ID, want, id)
+		}
+		if a.Start.After(a.Sent) || a.Sent.After(a.Begun) || a.Begun.After(a.End) || a.Start.IsZero() {
+			t.Errorf("answer %d: left at %v, out at %v, answered from %v to %v", i, a.Start, a.Sent, a.Begun, a.End)
+		}
+	}
+	if len(answers) != n || answered != n || at[0].Load() != n/2 || at[1].Load() != n/2 {
+		t.Errorf("%d answers, %d reported, %d and %d at the processes", len(answers), answered, at[0].Load(), at[1].Load())
+	}
+}
+
+// TestSendKeyed: a request with a key is a POST with the order in both places.
+// Two of one name and key are two answers.
+func TestSendKeyed(t *testing.T) {
+	t.Parallel()
+	var sold atomic.Int64
+	url := service(t, func(w http.ResponseWriter, r *http.Request) {
+		var order struct{ Lock, Product, Purchaser string }
+		if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
+			t.Error(err)
+		}
+		if r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != "k" || order.Purchaser != "b" || r.URL.Query().Get("purchaser") != "b" {
+			t.Errorf("%s %s, key %q, order %+v", r.Method, r.URL, r.Header.Get("Idempotency-Key"), order)
+		}
+		fmt.Fprintf(w, `{"id": %d}`, sold.Add(1))
+	})
+	twice := crowdAt(url).Send(t.Context(), []Buyer{{Name: "b", Key: "k"}, {Name: "b", Key: "k"}})
+	if twice[0].ID+twice[1].ID != 3 {
+		t.Errorf("records %d and %d, want 1 and 2", twice[0].ID, twice[1].ID)
+	}
+}
+
+// TestHangUp: a buyer that hangs up is Unknown, and one that is answered first
+// has not hung up.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	url := service(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("purchaser") == "gone" {
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprint(w, `{"id": 1}`)
+	})
+	answers := crowdAt(url).Send(t.Context(), []Buyer{{Name: "gone", HangUp: time.Millisecond}, {Name: "answered", HangUp: time.Minute}})
+	if a := answers[0]; a.Outcome != purchase.Unknown || !a.HungUp || a.Sent.IsZero() || !a.Begun.IsZero() {
+		t.Errorf("who hung up: %+v", a)
+	}
+	if a := answers[1]; a.Outcome != purchase.Sold || a.HungUp {
+		t.Errorf("who was answered: %+v", a)
+	}
+}
+
+// TestSendEnds: when the context ends, buyers under way hang up, and those who
+// were not sent are Unknown.
+func TestSendEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	url := service(t, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	for i, a := range crowdAt(url).Send(ctx, buyers(4)) {
+		if a.Outcome != purchase.Unknown || a.Purchaser != fmt.Sprintf("b%d", i) {
+			t.Errorf("buyer %d: %+v", i, a)
+		}
+	}
+	for _, a := range crowdAt(url).Send(ctx, buyers(4)) { // it has ended
+		if a.Outcome != purchase.Unknown || !a.Sent.IsZero() {
+			t.Errorf("sent after the end: %+v", a)
 		}
 	}
 }
 
-func TestReadSpan(t *testing.T) {
-	for header, want := range map[string]bool{"": false, "7": false, "x-9": false, "9-7": false, "7-9": true} {
-		if got := readSpan(header); got[0].IsZero() == want {
-			t.Errorf("%q: %v", header, got)
+// TestKeep: a buyer asks again when it is answered, under another name.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	var now, most, all atomic.Int64
+	url := service(t, func(w http.ResponseWriter, _ *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		fmt.Fprintf(w, `{"id": %d}`, all.Add(1))
+	})
+	answers := crowdAt(url).Keep(t.Context(), 3, 100*time.Millisecond, func(n int) string { return fmt.Sprint("again-", n) })
+	if most.Load() > 3 || len(answers) < 4 || int64(len(answers)) != all.Load() {
+		t.Errorf("%d answers to %d requests, at most %d at once; want more answers than buyers, 3 at once", len(answers), all.Load(), most.Load())
+	}
+	for n, a := range answers {
+		if a.Outcome != purchase.Sold || a.Purchaser != fmt.Sprint("again-", n) {
+			t.Errorf("answer %d: %+v", n, a)
 		}
 	}
 }
 
-func TestReadAnswer(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		result vegeta.Result
-		want   purchase.Outcome
-	}{
-		{"sold", vegeta.Result{Code: 200, Body: []byte(`{"id":1,"purchaser":"a","amount":1}`)}, purchase.Sold},
-		{"two units for one", vegeta.Result{Code: 200, Body: []byte(`{"id":1,"purchaser":"a","amount":2}`)}, purchase.Failed},
-		{"an empty receipt", vegeta.Result{Code: 200, Body: []byte(`{}`)}, purchase.Failed},
-		{"200 around something else", vegeta.Result{Code: 200, Body: []byte(`thanks`)}, purchase.Failed},
-		{"the problem's word wins", vegeta.Result{Code: 409, Body: []byte(`{"outcome":"lock_lost"}`)}, purchase.LockLost},
-		{"a word that is none", vegeta.Result{Code: 409, Body: []byte(`{"outcome":"magic"}`)}, purchase.SoldOut},
-		{"status alone, sold out", vegeta.Result{Code: 409}, purchase.SoldOut},
-		{"status alone, busy", vegeta.Result{Code: 429}, purchase.Busy},
-		{"status alone, unknown", vegeta.Result{Code: 504}, purchase.Unknown},
-		{"bad request", vegeta.Result{Code: 400}, purchase.Failed},
-		{"no answer", vegeta.Result{Error: "broken pipe"}, purchase.Unknown},
-	} {
-		if got := answerOf(&c.result); got.Outcome != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got.Outcome, c.want)
-		}
+// TestDial: the crowd's connections are opened by the caller's way.
+func TestDial(t *testing.T) {
+	t.Parallel()
+	url := service(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id": 1}`) })
+	c := crowdAt(url)
+	var dialed atomic.Int64
+	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialed.Add(1)
+		var d net.Dialer
+		return d.DialContext(ctx, network, address)
+	}
+	if a := c.Send(t.Context(), buyers(2)); a[1].Outcome != purchase.Sold || dialed.Load() < 2 {
+		t.Errorf("%+v over %d connections, want 2", a[1], dialed.Load())
 	}
 }
 
-// TestInSum: a service without a history is judged by what the sums prove.
-func TestInSum(t *testing.T) {
-	var answers []answer
-	for _, outcome := range []purchase.Outcome{purchase.Sold, purchase.Sold, purchase.Unknown, purchase.SoldOut} {
-		answers = append(answers, answer{Answer: audit.Answer{Outcome: outcome}})
-	}
-	for records, want := range map[int64][2]int64{1: {1, 0}, 2: {0, 0}, 3: {0, 0}, 5: {0, 2}} {
-		lost, untold := inSum(plain(answers), audit.Report{Records: records})
-		if lost != want[0] || untold != want[1] {
-			t.Errorf("%d records: lost %d, untold %d; want %v", records, lost, untold, want)
+// TestNobodyThere: without a service every buyer is Unknown.
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	for _, a := range crowdAt("http://127.0.0.1:1").Send(t.Context(), buyers(2)) {
+		if a.Outcome != purchase.Unknown || a.Detail == "" || a.Status != 0 {
+			t.Errorf("%+v", a)
 		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -97,10 +96,7 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {
 		return Result{}, fmt.Errorf("restock before the rush: %w", err)
 	}
-	answers := crowd{
-		baseURLs: c.BaseURLs, query: url.Values{"lock": {c.Strategy}, "product": {c.Product}},
-		run: "rush-" + strings.ToLower(rand.Text()[:8]), buyers: c.Buyers, duration: c.Duration, timeout: c.Timeout,
-	}.rush(ctx, c.Progress)
+	answers := c.crowd(ctx)
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
@@ -111,11 +107,30 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	if audited.Stocked != c.Stock {
 		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, audited.Stocked)
 	}
-	lost, untold, err := Compare(ctx, c.Auditor, c.Product, plain(answers), audited)
+	lost, untold, err := Compare(ctx, c.Auditor, c.Product, Answers(answers), audited)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
 	return result(c.Strategy, answers, audited, lost, untold), nil
+}
+
+// crowd sends the buyers and returns their answers.
+func (c Config) crowd(ctx context.Context) []Answer {
+	answered := 0
+	crowd := Crowd{
+		BaseURLs: c.BaseURLs, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout,
+		Answered: func(Answer) { answered++; c.Progress(answered) },
+	}
+	run := "rush-" + strings.ToLower(rand.Text()[:8]) // makes the purchasers of this crowd its own
+	name := func(n int) string { return fmt.Sprintf("%s-%05d", run, n) }
+	if c.Duration > 0 {
+		return crowd.Keep(ctx, c.Buyers, c.Duration, name)
+	}
+	buyers := make([]Buyer, c.Buyers)
+	for n := range buyers {
+		buyers[n].Name = name(n)
+	}
+	return crowd.Send(ctx, buyers)
 }
 
 // Compare holds answers against the product's records, or against their sums
@@ -149,7 +164,7 @@ func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
 }
 
 // result turns answers and books into a row.
-func result(strategy string, answers []answer, audited audit.Report, lost, untold int64) Result {
+func result(strategy string, answers []Answer, audited audit.Report, lost, untold int64) Result {
 	r := Result{
 		Strategy: strategy, Audited: audited,
 		Leftover: audited.Leftover, Records: audited.Records, UnitsSold: audited.UnitsSold,
@@ -172,7 +187,7 @@ func result(strategy string, answers []answer, audited audit.Report, lost, untol
 			lastSale = a.End
 		}
 		if r.FirstError == "" && a.Outcome != purchase.Sold && a.Outcome != purchase.SoldOut {
-			r.FirstError = a.detail
+			r.FirstError = a.Detail
 		}
 	}
 	slices.Sort(latencies)
@@ -184,7 +199,7 @@ func result(strategy string, answers []answer, audited audit.Report, lost, untol
 		r.PerSecond = math.Round(float64(r.Sold)/took*1000) / 1000
 	}
 	e := audit.Evidence{Books: audited, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold}
-	e.Count(plain(answers))
+	e.Count(Answers(answers))
 	r.Verdict, r.Reason = audit.Judge(e)
 	return r
 }

@@ -114,9 +114,9 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
 	e := audit.Evidence{
-		Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(fault.Told(f.Answers)), Lost: lost, Untold: untold,
+		Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(f.Answers)), Lost: lost, Untold: untold,
 	}
-	e.Count(fault.Told(f.Last))
+	e.Count(rush.Answers(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)
 	c.Lost = e.Lost
 	sound := c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -108,34 +107,34 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	if err := t.restock(ctx, targetStock); err != nil {
 		return err
 	}
-	first := t.visits(ctx, c.Strategy, t.visitors("first", 10), direct)
+	first := t.crowd(c.Strategy).Send(ctx, t.buyers("first", 10))
 	var took []time.Duration
 	for _, v := range first {
 		took = append(took, v.End.Sub(v.Start))
 	}
 	slices.Sort(took)
 	usual := took[len(took)/2]
-	crowd := t.visitors("crowd", targetStock)
+	crowd := t.buyers("crowd", targetStock)
 	for i := range crowd {
 		if i%3 == 0 {
-			crowd[i].patience = 1 + time.Duration(mathrand.Int64N(int64(usual)))
+			crowd[i].HangUp = 1 + time.Duration(mathrand.Int64N(int64(usual)))
 		}
 	}
-	came := t.visits(ctx, c.Strategy, crowd, direct)
+	came := t.crowd(c.Strategy).Send(ctx, crowd)
 	books, err := t.Audit(ctx, t.Product)
 	if err != nil {
 		return fmt.Errorf("audit after the hang-ups: %w", err)
 	}
-	last := t.visits(ctx, c.Strategy, t.visitors("last", int(max(2*books.Leftover, 20))), direct)
+	last := t.crowd(c.Strategy).Send(ctx, t.buyers("last", int(max(2*books.Leftover, 20))))
 
 	gone := 0
 	for _, v := range came {
-		if v.gone {
+		if v.HungUp {
 			gone++
 		}
 	}
 	facts := fault.Facts{
-		Answers: answers(first, came, last), Last: answers(last),
+		Answers: slices.Concat(first, came, last), Last: last,
 		Proof: fmt.Sprintf("%d of the first %d buyers hung up when their request was out and not answered", gone, len(crowd)),
 	}
 	if gone == 0 {
@@ -164,16 +163,18 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 	if err := t.restock(ctx, targetStock); err != nil {
 		return err
 	}
-	came := t.visits(ctx, c.Strategy, t.visitors("late", targetBuyers), slow.Dial)
+	crowd := t.crowd(c.Strategy)
+	crowd.Dial = slow.Dial
+	came := crowd.Send(ctx, t.buyers("late", targetBuyers))
 	const least = 2 * (way - wayJitter)
 	quickest := time.Duration(-1)
 	for _, v := range came {
-		if took := v.begun.Sub(v.Start); !v.begun.IsZero() && (quickest < 0 || took < quickest) {
+		if took := v.Begun.Sub(v.Start); !v.Begun.IsZero() && (quickest < 0 || took < quickest) {
 			quickest = took
 		}
 	}
 	facts := fault.Facts{
-		Answers: answers(came), Last: answers(came),
+		Answers: came, Last: came,
 		Proof: fmt.Sprintf("the slow way held every buyer back for at least %s", quickest.Round(time.Millisecond)),
 	}
 	if quickest < least {
@@ -189,24 +190,24 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	if err := t.restock(ctx, stock); err != nil {
 		return err
 	}
-	orders := t.visitors("order", pairs)
+	orders := t.buyers("order", pairs)
 	for i := range orders {
-		orders[i].key = orders[i].name
+		orders[i].Key = orders[i].Name
 	}
-	var twice []visitor
+	var twice []rush.Buyer
 	for _, o := range orders {
 		twice = append(twice, o, o)
 	}
-	came := t.visits(ctx, c.Strategy, twice, direct)
-	again := t.visits(ctx, c.Strategy, orders, direct)
+	came := t.crowd(c.Strategy).Send(ctx, twice)
+	again := t.crowd(c.Strategy).Send(ctx, orders)
 
-	var told []fault.Answer
+	var told []rush.Answer
 	var both, repeated, changed int
 	for i := range orders {
 		one, other, later := came[2*i], came[2*i+1], again[i]
 		told = append(told, oneOf(one, other, later))
 		sales := map[int64]bool{}
-		for _, v := range []visit{one, other, later} {
+		for _, v := range []rush.Answer{one, other, later} {
 			if v.Outcome == purchase.Sold {
 				sales[v.ID] = true
 			}
@@ -227,7 +228,7 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	}
 	if both == 0 {
 		facts.Missed = "no order was sold whose two requests were under way at once"
-		if status := came[0].status; status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
+		if status := came[0].Status; status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
 			facts.Missed = fmt.Sprintf("POST /product/buy with an Idempotency-Key is answered %d: without keys, give --fault rush,client-gone,latency", status)
 		}
 	}
@@ -245,12 +246,12 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 }
 
 // oneOf is what the buyer of an order knows after all three answers.
-func oneOf(visits ...visit) fault.Answer {
-	known := visits[len(visits)-1].Answer
+func oneOf(visits ...rush.Answer) rush.Answer {
+	known := visits[len(visits)-1]
 	for _, outcome := range []purchase.Outcome{purchase.Unknown, purchase.Sold} {
 		for _, v := range visits {
 			if v.Outcome == outcome {
-				known = v.Answer
+				known = v
 			}
 		}
 	}
@@ -259,11 +260,11 @@ func oneOf(visits ...visit) fault.Answer {
 }
 
 // atOnce: both requests were out before either was answered.
-func atOnce(a, b visit) bool {
-	if a.out.IsZero() || b.out.IsZero() || a.begun.IsZero() || b.begun.IsZero() {
+func atOnce(a, b rush.Answer) bool {
+	if a.Sent.IsZero() || b.Sent.IsZero() || a.Begun.IsZero() || b.Begun.IsZero() {
 		return false
 	}
-	return a.out.Before(b.begun) && b.out.Before(a.begun)
+	return a.Sent.Before(b.Begun) && b.Sent.Before(a.Begun)
 }
 
 // restock puts units on sale.
@@ -285,13 +286,13 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	if c.Books.Stocked != stock {
 		return fmt.Errorf("%d units were put on sale, and the audit says %d: somebody else has restocked, or the service does not do what PUT asks", stock, c.Books.Stocked)
 	}
-	lost, untold, err := rush.Compare(ctx, t.Target, t.Product, fault.Told(facts.Answers), c.Books)
+	lost, untold, err := rush.Compare(ctx, t.Target, t.Product, rush.Answers(facts.Answers), c.Books)
 	if err != nil {
 		return fmt.Errorf("read the records: %w", err)
 	}
 	c.judge(facts, lost, untold)
 	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // why, in the service's own words
-		i := slices.IndexFunc(facts.Answers, func(a fault.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
+		i := slices.IndexFunc(facts.Answers, func(a rush.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
 		if i >= 0 {
 			c.Reason += "; first error: " + facts.Answers[i].Detail
 		}
@@ -299,25 +300,16 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	return nil
 }
 
-// visitors are n buyers who stay.
-func (t *Target) visitors(name string, n int) []visitor {
-	all := make([]visitor, n)
+// crowd is buyers at the target.
+func (t *Target) crowd(strategy string) rush.Crowd {
+	return rush.Crowd{BaseURLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout}
+}
+
+// buyers are n who stay.
+func (t *Target) buyers(name string, n int) []rush.Buyer {
+	all := make([]rush.Buyer, n)
 	for i := range all {
-		all[i].name = fmt.Sprintf("%s-%s-%03d", t.run, name, i)
+		all[i].Name = fmt.Sprintf("%s-%s-%03d", t.run, name, i)
 	}
 	return all
-}
-
-func answers(crowds ...[]visit) (all []fault.Answer) {
-	for _, crowd := range crowds {
-		for _, v := range crowd {
-			all = append(all, v.Answer)
-		}
-	}
-	return all
-}
-
-func direct(ctx context.Context, network, address string) (net.Conn, error) {
-	var d net.Dialer
-	return d.DialContext(ctx, network, address)
 }

@@ -297,7 +297,7 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 	if err != nil {
 		return err
 	}
-	lost, untold, err := rush.Compare(ctx, l.servers.Books, scene.Product, fault.Told(facts.Answers), books)
+	lost, untold, err := rush.Compare(ctx, l.servers.Books, scene.Product, rush.Answers(facts.Answers), books)
 	if err != nil {
 		return err
 	}

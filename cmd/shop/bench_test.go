@@ -26,6 +26,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/quantile"
 )
@@ -197,7 +198,7 @@ func BenchmarkStrategy(b *testing.B) {
 	for _, entry := range lockstrategy.All() {
 		b.Run(entry.Name, func(b *testing.B) {
 			benchStock(b, e)
-			shop := entry.New(strategyDeps(e))
+			shop := entry.New(onengine.Deps(e))
 			if c, ok := shop.(io.Closer); ok {
 				defer c.Close()
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -149,7 +150,7 @@ func servePlanted() int {
 	}
 	defer e.Close()
 	s := newShop(e, flags, slog.New(slog.DiscardHandler))
-	deps := strategyDeps(e)
+	deps := onengine.Deps(e)
 	deps.Settings, deps.Observe = flags.settings, s.lockEvent
 	unstopped := deps
 	unstopped.DB = e.Admin

@@ -20,6 +20,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -222,7 +223,7 @@ func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
 		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
 	}
 	s.engine, s.database, s.books = e.Name, e.DB.Name(), rush.Database{DB: e.DB}
-	s.missing = lockstrategy.AllMissing(strategyDeps(e))
+	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
 	shops := o.shops
 	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
 	if o.processes == 1 {

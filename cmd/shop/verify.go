@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/rush"
@@ -297,7 +298,7 @@ func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strat
 	defer func() { err = errors.Join(err, e.Close()) }()
 	for _, s := range strategies {
 		entry, ok := lockstrategy.ByName(s.Name)
-		if why := entry.Missing(strategyDeps(e)); !ok || why != "" {
+		if why := entry.Missing(onengine.Deps(e)); !ok || why != "" {
 			report.LeaveOut(s.Name + ": " + why)
 			continue
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/live"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
@@ -50,7 +51,7 @@ type shop struct {
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	s := &shop{engine: e, flags: f, log: log, metrics: newMetrics(), hub: live.NewHub(), deadline: 2 * time.Second}
-	deps := strategyDeps(e)
+	deps := onengine.Deps(e)
 	deps.Settings, deps.Observe = f.settings, s.lockEvent
 	built, missing := lockstrategy.Build(deps)
 	s.counter = &purchase.Counter{
@@ -82,14 +83,6 @@ func (s *shop) add(name string, strategy purchase.Strategy) {
 		strategy = s.flags.failpoints.Named(strategy)
 	}
 	s.counter.Strategies[name] = purchase.NewIdempotent(strategy, s.engine.DB)
-}
-
-// strategyDeps are the engine's connections, with the default settings.
-func strategyDeps(e *engine.Engine) lockstrategy.Deps {
-	return lockstrategy.Deps{
-		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Absent: e.Absent,
-		Settings: lockstrategy.DefaultSettings(), Now: time.Now,
-	}
 }
 
 // handler has every route of the shop. addr is where it listens, token what

@@ -17,6 +17,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -183,8 +184,7 @@ func (c Config) check() error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	deps := lockstrategy.Deps{DB: c.Engine.DB, Redis: c.Engine.Redis, Redlock: c.Engine.Redlock, Zookeeper: c.Engine.Zookeeper, Etcd: c.Engine.Etcd, Absent: c.Engine.Absent}
-	if why := c.Strategy.Missing(deps); why != "" {
+	if why := c.Strategy.Missing(onengine.Deps(c.Engine)); why != "" {
 		return fmt.Errorf("strategy %s: %s", c.Strategy.Name, why)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 // ours mark a goroutine that runs a strategy, in its stack or in the line that
 // says who started it.
 var ours = [][]byte{
-	[]byte("/internal/lockstrategy."), []byte("/oversell/rlock."), []byte("go-redsync"), []byte("explore.(*run).buy"),
+	[]byte("/internal/lockstrategy."), []byte("/internal/lockstrategy/"), []byte("/oversell/rlock."), []byte("go-redsync"), []byte("explore.(*run).buy"),
 	[]byte("explore.(*run).renew"), []byte("explore.(*Explorer).start"),
 }
 

@@ -3,6 +3,7 @@ package lockstrategy
 import (
 	"slices"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -57,16 +58,16 @@ func (e Entry) Missing(d Deps) string {
 		case need == NeedsRedlock && len(d.Redlock) == 0:
 			return "no Redlock nodes are configured; set --redlock or SHOP_REDLOCK_URLS"
 		case need == NeedsZookeeper && d.Zookeeper == nil:
-			return d.absent("zookeeper", "no ZooKeeper is configured; use --engine local, or with --db set --zookeeper or SHOP_ZOOKEEPER_HOSTS")
+			return absent(d, deps.Zookeeper, "no ZooKeeper is configured; use --engine local, or with --db set --zookeeper or SHOP_ZOOKEEPER_HOSTS")
 		case need == NeedsEtcd && d.Etcd == nil:
-			return d.absent("etcd", "no etcd is configured; use --engine local, or with --db set --etcd or SHOP_ETCD_HOSTS")
+			return absent(d, deps.Etcd, "no etcd is configured; use --engine local, or with --db set --etcd or SHOP_ETCD_HOSTS")
 		}
 	}
 	return ""
 }
 
 // absent is why a server could not be started, or else what to configure.
-func (d Deps) absent(server, configure string) string {
+func absent(d Deps, server, configure string) string {
 	if d.Absent != nil {
 		if why := d.Absent(server); why != "" {
 			return why

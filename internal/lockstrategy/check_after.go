@@ -31,7 +31,7 @@ func NewCheckAfter(d Deps) *CheckAfter { return &CheckAfter{d} }
 
 // Buy is purchase.Strategy.Buy.
 func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, start, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "check-after"}
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {

@@ -31,14 +31,13 @@ func NewConditional(d Deps) *Conditional { return &Conditional{d} }
 
 // Buy is purchase.Strategy.Buy.
 func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, start, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
-	return s.deps.takeIfLeft(ctx, o, "conditional", start)
+	return takeIfLeft(ctx, s.deps, o, "conditional", start)
 }
 
-// takeIfLeft takes the units and inserts the record, within the patience of
-// ctx. since is when the buyer began to wait.
-func (d Deps) takeIfLeft(ctx context.Context, o purchase.Order, strategy string, since time.Time) (purchase.Receipt, error) {
+// takeIfLeft takes the units and inserts the record, within ctx. since is when the buyer began to wait.
+func takeIfLeft(ctx context.Context, d Deps, o purchase.Order, strategy string, since time.Time) (purchase.Receipt, error) {
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: strategy}
 	err := purchase.InTx(ctx, d.DB, func(tx *gorm.DB) error {
 		took, err := product.TakeIfLeft(tx, o.Product, o.Amount)

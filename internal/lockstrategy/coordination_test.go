@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/zookeeper"
 )
@@ -171,15 +172,15 @@ func TestLeaseEndsWithItsServer(t *testing.T) {
 	t.Cleanup(func() { _ = e.Close() })
 	settings := DefaultSettings()
 	settings.LeaseTTL = 2 * time.Second
-	deps := Deps{Zookeeper: e.Zookeeper, Etcd: e.Etcd, Settings: settings}
+	d := Deps{Zookeeper: e.Zookeeper, Etcd: e.Etcd, Settings: settings}
 	for _, server := range []struct {
 		name   string
 		locker Locker
 		kill   func() error
 		start  func() error
 	}{
-		{"zookeeper", newZookeeperLocker(deps), z.Kill, z.Start},
-		{"etcd", newEtcdLocker(deps, "etcd"), c.Kill, c.Start},
+		{"zookeeper", newZookeeperLocker(d), z.Kill, z.Start},
+		{"etcd", newEtcdLocker(d, "etcd"), c.Kill, c.Start},
 	} {
 		t.Run(server.name, func(t *testing.T) {
 			lease := lockSoon(t, server.locker)
@@ -200,7 +201,7 @@ func TestLeaseEndsWithItsServer(t *testing.T) {
 			if _, err := server.locker.Lock(t.Context(), "apple"); !errors.As(err, &down) || down.Server != server.name {
 				t.Errorf("while it is down: %v, want that %s is", err, server.name)
 			}
-			late, cancel := context.WithTimeout(t.Context(), releaseTimeout)
+			late, cancel := context.WithTimeout(t.Context(), deps.ReleaseTimeout)
 			defer cancel()
 			if err := lease.Release(late); err == nil {
 				t.Error("released without a server")

@@ -7,6 +7,8 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -40,25 +42,25 @@ type EarlyUnlock struct {
 
 // NewEarlyUnlock needs the database.
 func NewEarlyUnlock(d Deps) *EarlyUnlock {
-	return &EarlyUnlock{d, mutexLocker{newLines(1)}}
+	return &EarlyUnlock{d, mutexLocker{waiting.NewLines(1)}}
 }
 
 // Buy is purchase.Strategy.Buy.
 func (s *EarlyUnlock) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
-	ctx, start, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
-	event := Event{Kind: Waiting, Strategy: "early-unlock", Product: o.Product, Purchaser: o.Purchaser}
-	s.deps.observe(ctx, event)
-	lease, err := s.locker.Lock(ctx, o.Product)
+	event := deps.Event{Kind: deps.Waiting, Strategy: "early-unlock", Product: o.Product, Purchaser: o.Purchaser}
+	s.deps.Report(ctx, event)
+	held, err := s.locker.Lock(ctx, o.Product)
 	if err != nil {
 		return purchase.Receipt{}, fmt.Errorf("lock: %w", err)
 	}
-	event.Kind = Acquired
-	s.deps.observe(ctx, event)
+	event.Kind = deps.Acquired
+	s.deps.Report(ctx, event)
 	release := sync.OnceFunc(func() {
-		event.Kind = Released
-		s.deps.observe(ctx, event)
-		_ = lease.Release(ctx) // a mutex of this process: it cannot fail
+		event.Kind = deps.Released
+		s.deps.Report(ctx, event)
+		_ = held.Release(ctx) // a mutex of this process: it cannot fail
 	})
 	defer release()
 	waited := s.deps.Now().Sub(start)

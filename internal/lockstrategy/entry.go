@@ -1,6 +1,7 @@
 package lockstrategy
 
 import (
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -56,11 +57,11 @@ type Need string
 // The needs, named as on the command line.
 const (
 	NeedsMySQL   Need = "mysql" // or MariaDB, as the database
-	NeedsRedis   Need = "redis"
-	NeedsRedlock Need = "redlock" // an odd number of independent Redis nodes
+	NeedsRedis   Need = deps.Redis
+	NeedsRedlock Need = deps.Redlock // an odd number of independent Redis nodes
 
-	NeedsZookeeper Need = "zookeeper"
-	NeedsEtcd      Need = "etcd"
+	NeedsZookeeper Need = deps.Zookeeper
+	NeedsEtcd      Need = deps.Etcd
 )
 
 // Traits are what the instruments must know of a strategy besides its promise. The

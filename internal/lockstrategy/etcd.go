@@ -11,6 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -45,13 +48,13 @@ func etcdEntry() Entry {
 }
 
 // NewEtcd needs the database and etcd.
-func NewEtcd(d Deps) *Locked { return newLocked(d, "etcd", newEtcdLocker(d, "etcd")) }
+func NewEtcd(d Deps) *Locked { return lease.NewLocked(d, "etcd", newEtcdLocker(d, "etcd")) }
 
 type etcdLocker struct {
-	strategy  string
-	client    *clientv3.Client
-	ttl       int64 // seconds
-	announcer announcer
+	strategy string
+	client   *clientv3.Client
+	ttl      int64 // seconds
+	notified waiting.Notified
 }
 
 // etcdWidth: a Mutex asks for the events from the present revision on, which
@@ -63,7 +66,7 @@ const etcdWidth = 32
 
 func newEtcdLocker(d Deps, strategy string) *etcdLocker {
 	seconds := (d.Settings.LeaseTTL + time.Second - 1) / time.Second // rounded up
-	return &etcdLocker{strategy, d.Etcd, int64(seconds), newAnnouncer(etcdWidth)}
+	return &etcdLocker{strategy, d.Etcd, int64(seconds), waiting.NewNotified(etcdWidth)}
 }
 
 // etcdTimeout is when etcd is taken to be down, for calls that wait for nobody.
@@ -76,13 +79,13 @@ func (e *etcdLocker) prefix(product string) string {
 	return "shop/lock/" + e.strategy + "/" + strconv.Quote(product)
 }
 
-func (e *etcdLocker) Lock(ctx context.Context, product string) (Lease, error) {
-	return e.announcer.obtain(ctx, product, func() (Lease, error) { return e.queue(ctx, product) })
+func (e *etcdLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
+	return e.notified.Obtain(ctx, product, func() (lease.Lease, error) { return e.queue(ctx, product) })
 }
 
-// queue stands in line once: errNotInLine when its key was gone after the wait.
+// queue stands in line once: waiting.ErrNotInLine when its key was gone after the wait.
 // Unless it returns a lease it leaves no key.
-func (e *etcdLocker) queue(ctx context.Context, product string) (Lease, error) {
+func (e *etcdLocker) queue(ctx context.Context, product string) (lease.Lease, error) {
 	asked, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
 	grant, err := e.client.Grant(asked, e.ttl)
@@ -95,11 +98,11 @@ func (e *etcdLocker) queue(ctx context.Context, product string) (Lease, error) {
 	}
 	lease := &etcdLease{session: session, mutex: concurrency.NewMutex(session, e.prefix(product))}
 	if err := lease.mutex.Lock(ctx); err != nil {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), deps.ReleaseTimeout)
 		defer cancel()
 		_ = lease.Release(late) // with the lease goes the key, at latest when it runs out
 		if errors.Is(err, concurrency.ErrSessionExpired) || errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil, errNotInLine
+			return nil, waiting.ErrNotInLine
 		}
 		return nil, e.failed(ctx, err)
 	}
@@ -111,7 +114,7 @@ func (e *etcdLocker) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return serverError("etcd", err)
+	return deps.Failed(deps.Etcd, err)
 }
 
 // Reset revokes every lease in line, whoever has it, and with them the keys.
@@ -120,12 +123,12 @@ func (e *etcdLocker) Reset(ctx context.Context, product string) error {
 	defer cancel()
 	line, err := e.client.Get(ctx, e.prefix(product)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
-		return serverError("etcd", err)
+		return deps.Failed(deps.Etcd, err)
 	}
 	for _, key := range line.Kvs {
 		_, err := e.client.Revoke(ctx, clientv3.LeaseID(key.Lease))
 		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return serverError("etcd", err)
+			return deps.Failed(deps.Etcd, err)
 		}
 	}
 	return nil
@@ -146,7 +149,7 @@ func (l *etcdLease) Fence() int64 {
 }
 
 func (l *etcdLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	return untilLost(ctx, l.session.Done())
+	return lease.UntilLost(ctx, l.session.Done())
 }
 
 // Release revokes the lease, and the key goes with it: one write, not two.
@@ -154,7 +157,7 @@ func (l *etcdLease) Release(ctx context.Context) error {
 	l.session.Orphan()
 	_, err := l.session.Client().Revoke(ctx, l.session.Lease())
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return ErrNotHeld
+		return lease.ErrNotHeld
 	}
-	return serverError("etcd", err)
+	return deps.Failed(deps.Etcd, err)
 }

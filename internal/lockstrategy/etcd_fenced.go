@@ -1,6 +1,7 @@
 package lockstrategy
 
 import (
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -23,5 +24,5 @@ func etcdFencedEntry() Entry {
 
 // NewEtcdFenced needs the database and etcd.
 func NewEtcdFenced(d Deps) *Locked {
-	return newFenced(d, "etcd-fenced", newEtcdLocker(d, "etcd-fenced"))
+	return lease.NewFenced(d, "etcd-fenced", newEtcdLocker(d, "etcd-fenced"))
 }

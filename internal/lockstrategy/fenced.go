@@ -3,6 +3,7 @@ package lockstrategy
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
@@ -28,7 +29,7 @@ func fencedEntry() Entry {
 // NewFenced needs the database and one Redis. Close it when it is not needed any
 // more: it listens.
 func NewFenced(d Deps) *Locked {
-	return newFenced(d, "fenced", fencedLocker{newRlockLocker(d, "fenced", (*rlock.Client).NewFencedLock)})
+	return lease.NewFenced(d, "fenced", fencedLocker{newRlockLocker(d, "fenced", (*rlock.Client).NewFencedLock)})
 }
 
 type fencedLocker struct{ *rlockLocker }

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestFencedAfterRedisForgot(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
-		shop := lockstrategy.NewFenced(lockstrategytest.Deps(e))
+		shop := lockstrategy.NewFenced(onengine.Deps(e))
 		defer shop.Close()
 		buy := func() error {
 			_, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})

@@ -30,11 +30,11 @@ type ForUpdate struct {
 }
 
 // NewForUpdate needs the database.
-func NewForUpdate(d Deps) *ForUpdate { return &ForUpdate{d, d.section("for-update")} }
+func NewForUpdate(d Deps) *ForUpdate { return &ForUpdate{d, d.Section("for-update")} }
 
 // Buy is purchase.Strategy.Buy.
 func (s *ForUpdate) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
-	ctx, start, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	err = purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, o.Product)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -38,35 +40,35 @@ func getsetEntry() Entry {
 
 // NewGetSet needs the database and one Redis. Its clock is Deps.Now.
 func NewGetSet(d Deps) *Locked {
-	return newLocked(d, "getset", &polled{
-		strategy: "getset", redis: d.Redis, poller: newPoller(d),
-		take: d.takeOver,
-		free: deleteBlindly(d.Redis),
-	})
+	clock := clientClock{d}
+	return lease.NewLocked(d, "getset", rediskey.NewLocker(d, "getset", rediskey.Commands{Take: clock.takeOver}))
 }
 
+// clientClock tells by Deps.Now whose lease is over.
+type clientClock struct{ Deps }
+
 // takeOver takes a key that is free or whose time is past.
-func (d Deps) takeOver(ctx context.Context, key string) (string, bool, error) {
-	until := strconv.FormatInt(d.Now().Add(d.Settings.LeaseTTL).UnixMilli(), 10)
-	if taken, err := d.Redis.SetNX(ctx, key, until, 0).Result(); err != nil || taken {
+func (c clientClock) takeOver(ctx context.Context, key string) (string, bool, error) {
+	until := strconv.FormatInt(c.Now().Add(c.Settings.LeaseTTL).UnixMilli(), 10)
+	if taken, err := c.Redis.SetNX(ctx, key, until, 0).Result(); err != nil || taken {
 		return until, taken, err
 	}
-	seen, err := d.Redis.Get(ctx, key).Result()
+	seen, err := c.Redis.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
 		return "", false, nil // freed meanwhile: another try
 	}
-	if err != nil || !d.past(seen) {
+	if err != nil || !c.past(seen) {
 		return "", false, err
 	}
-	before, err := d.Redis.GetSet(ctx, key, until).Result()
+	before, err := c.Redis.GetSet(ctx, key, until).Result()
 	if errors.Is(err, redis.Nil) {
 		return until, true, nil
 	}
-	return until, err == nil && d.past(before), err
+	return until, err == nil && c.past(before), err
 }
 
-// past tells whether a key's time is over by this client's clock.
-func (d Deps) past(value string) bool {
+// past tells whether a key's time is over.
+func (c clientClock) past(value string) bool {
 	until, err := strconv.ParseInt(value, 10, 64)
-	return err == nil && until <= d.Now().UnixMilli()
+	return err == nil && until <= c.Now().UnixMilli()
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/quorum"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -37,7 +40,7 @@ func NewMultilock(d Deps) *Locked {
 	for _, node := range d.Redlock {
 		m.clients = append(m.clients, newRlock(d, node))
 	}
-	return newLocked(d, "multilock", m)
+	return lease.NewLocked(d, "multilock", m)
 }
 
 type multilockLocker struct{ clients []*rlock.Client }
@@ -49,24 +52,24 @@ func (m *multilockLocker) locks(product string) (locks []*rlock.Lock) {
 	return locks
 }
 
-func (m *multilockLocker) Lock(ctx context.Context, product string) (Lease, error) {
+func (m *multilockLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	lease, err := rlock.Multi(m.locks(product)...).Lock(ctx)
 	if err != nil {
-		return nil, rlockError(ctx, "redlock", err)
+		return nil, rlockError(ctx, deps.Redlock, err)
 	}
 	return multilockLease{lease}, nil
 }
 
 // Reset frees the lock on every node, whoever holds it.
 func (m *multilockLocker) Reset(ctx context.Context, product string) error {
-	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, deps.ReleaseTimeout)
 	defer cancel()
 	var errs []error
 	for _, lock := range m.locks(product) {
 		_, err := lock.ForceUnlock(ctx)
 		errs = append(errs, err)
 	}
-	return majority(len(m.clients), errs)
+	return quorum.Majority(len(m.clients), errs)
 }
 
 // Close ends the subscriptions.
@@ -89,7 +92,7 @@ func (l multilockLease) Context(ctx context.Context) (context.Context, context.C
 func (l multilockLease) Release(ctx context.Context) error {
 	err := l.lease.Unlock(ctx)
 	if errors.Is(err, rlock.ErrNotHeld) {
-		return ErrNotHeld
+		return lease.ErrNotHeld
 	}
-	return serverError("redlock", err)
+	return deps.Failed(deps.Redlock, err)
 }

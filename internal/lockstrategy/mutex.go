@@ -3,6 +3,8 @@ package lockstrategy
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -27,24 +29,21 @@ func mutexEntry() Entry {
 
 // NewMutex needs the database.
 func NewMutex(d Deps) *Locked {
-	return newLocked(d, "mutex", mutexLocker{newLines(1)})
+	return lease.NewLocked(d, "mutex", mutexLocker{waiting.NewLines(1)})
 }
 
-type mutexLocker struct{ lines *lines }
+// mutexLocker holds a product by the front place in its line.
+type mutexLocker struct{ lines *waiting.Lines }
 
-func (m mutexLocker) Lock(ctx context.Context, product string) (Lease, error) {
-	l := m.lines.enter(product)
-	if l.front.Acquire(ctx, 1) != nil {
-		m.lines.leave(l)
-		return nil, context.Cause(ctx)
+func (m mutexLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
+	place, err := m.lines.Front(ctx, product)
+	if err != nil {
+		return nil, err
 	}
-	return mutexLease{m.lines, l}, nil
+	return mutexLease{place}, nil
 }
 
-type mutexLease struct {
-	lines *lines
-	line  *line
-}
+type mutexLease struct{ place *waiting.Place }
 
 func (l mutexLease) Token() string { return "" }
 
@@ -53,7 +52,6 @@ func (l mutexLease) Context(ctx context.Context) (context.Context, context.Cance
 }
 
 func (l mutexLease) Release(context.Context) error {
-	l.line.front.Release(1)
-	l.lines.leave(l.line)
+	l.place.Leave()
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -34,7 +35,7 @@ type NamedLock struct {
 }
 
 // NewNamedLock needs MySQL or MariaDB.
-func NewNamedLock(d Deps) *NamedLock { return &NamedLock{d, d.section("named-lock")} }
+func NewNamedLock(d Deps) *NamedLock { return &NamedLock{d, d.Section("named-lock")} }
 
 // lockName is of the length that MySQL takes: 64 characters.
 func lockName(product string) string {
@@ -44,10 +45,10 @@ func lockName(product string) string {
 
 // Buy is purchase.Strategy.Buy.
 func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
-	ctx, start, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
-	event := Event{Kind: Waiting, Strategy: "named-lock", Product: o.Product, Purchaser: o.Purchaser}
-	s.deps.observe(ctx, event)
+	event := deps.Event{Kind: deps.Waiting, Strategy: "named-lock", Product: o.Product, Purchaser: o.Purchaser}
+	s.deps.Report(ctx, event)
 	pool, err := s.deps.DB.DB()
 	if err != nil {
 		return purchase.Receipt{}, err
@@ -65,11 +66,11 @@ func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 	if got.Int64 != 1 { // 0: timed out; NULL: killed
 		return purchase.Receipt{}, fmt.Errorf("get the lock: %w", purchase.ErrBusy)
 	}
-	event.Kind = Acquired
-	s.deps.observe(ctx, event)
+	event.Kind = deps.Acquired
+	s.deps.Report(ctx, event)
 	defer func() {
-		event.Kind = Released
-		s.deps.observe(ctx, event)
+		event.Kind = deps.Released
+		s.deps.Report(ctx, event)
 		s.release(ctx, conn, o.Product)
 	}()
 	section := s.section
@@ -81,7 +82,7 @@ func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 // release frees the lock, after the commit. A connection that cannot say that
 // it did must not go back to the pool: it would keep the lock.
 func (s *NamedLock) release(ctx context.Context, conn *sql.Conn, product string) {
-	ctx, cancel := s.deps.releasing(ctx)
+	ctx, cancel := s.deps.Releasing(ctx)
 	defer cancel()
 	var freed sql.NullInt64
 	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", lockName(product)).Scan(&freed)

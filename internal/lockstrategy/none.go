@@ -32,12 +32,12 @@ type None struct {
 
 // NewNone needs the database.
 func NewNone(d Deps) *None {
-	return &None{d, d.section("none")}
+	return &None{d, d.Section("none")}
 }
 
 // Buy is purchase.Strategy.Buy.
 func (s *None) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, _, cancel := s.deps.patience(ctx)
+	ctx, _, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	return s.section.Sell(ctx, o, 0)
 }

@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -29,14 +30,19 @@ func optimisticEntry() Entry {
 var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBusy)
 
 // Optimistic retries until Settings.Wait is over.
-type Optimistic struct{ retrier }
+type Optimistic struct {
+	deps    Deps
+	retrier waiting.Retrier
+}
 
 // NewOptimistic needs the database.
-func NewOptimistic(d Deps) *Optimistic { return &Optimistic{newRetrier(d, maxRounds)} }
+func NewOptimistic(d Deps) *Optimistic {
+	return &Optimistic{d, waiting.NewRetrier(d, waiting.FewRounds)}
+}
 
 // Buy is purchase.Strategy.Buy.
 func (s *Optimistic) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
-	err = s.retry(ctx, o.Product, func(ctx context.Context, start time.Time) error {
+	err = s.retrier.Retry(ctx, o.Product, func(ctx context.Context, start time.Time) error {
 		receipt, err = s.round(ctx, o, s.deps.Now().Sub(start))
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -51,10 +52,10 @@ func NewQueue(d Deps) *Queue {
 
 // Buy is purchase.Strategy.Buy.
 func (s *Queue) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, start, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	b := &queued{ctx: ctx, order: o, since: start, answer: make(chan answer, 1)}
-	s.deps.observe(ctx, Event{Kind: Waiting, Strategy: "queue", Product: o.Product, Purchaser: o.Purchaser})
+	s.deps.Report(ctx, deps.Event{Kind: deps.Waiting, Strategy: "queue", Product: o.Product, Purchaser: o.Purchaser})
 	s.join(b)
 	select {
 	case a := <-b.answer:
@@ -100,7 +101,7 @@ func (s *Queue) sell(name string) {
 		if b == nil {
 			return
 		}
-		receipt, err := s.deps.takeIfLeft(b.ctx, b.order, "queue", b.since)
+		receipt, err := takeIfLeft(b.ctx, s.deps, b.order, "queue", b.since)
 		b.answer <- answer{receipt, err}
 	}
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -35,7 +39,7 @@ func redisEntry() Entry {
 }
 
 // NewRedis needs the database and one Redis.
-func NewRedis(d Deps) *Locked { return newLocked(d, "redis", newRedisLocker(d, "redis")) }
+func NewRedis(d Deps) *Locked { return lease.NewLocked(d, "redis", newRedisLocker(d, "redis")) }
 
 // NewRedisLocker is the lock of redis by itself, without a section.
 func NewRedisLocker(d Deps) Locker { return newRedisLocker(d, "redis") }
@@ -45,34 +49,30 @@ type redisLocker struct {
 	redis    redis.UniversalClient
 	locks    *redislock.Client
 	ttl      time.Duration
-	poller   poller
+	poller   waiting.Poller
 }
 
 func newRedisLocker(d Deps, strategy string) *redisLocker {
-	return &redisLocker{strategy, d.Redis, redislock.New(d.Redis), d.Settings.LeaseTTL, newPoller(d)}
+	return &redisLocker{strategy, d.Redis, redislock.New(d.Redis), d.Settings.LeaseTTL, waiting.NewPoller(d)}
 }
 
-func (r *redisLocker) key(product string) string {
-	return "shop:lock:" + r.strategy + ":{" + product + "}"
-}
-
-func (r *redisLocker) Lock(ctx context.Context, product string) (Lease, error) {
+func (r *redisLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	var (
 		lock  *redislock.Lock
 		asked time.Time
 	)
-	err := r.poller.obtain(ctx, product, func() (bool, error) {
+	err := r.poller.Obtain(ctx, product, func() (bool, error) {
 		var err error
 		asked = time.Now()
 		token := rand.Text()
-		lock, err = r.locks.Obtain(ctx, r.key(product), r.ttl, &redislock.Options{Token: token}) // one try
+		lock, err = r.locks.Obtain(ctx, rediskey.Of(r.strategy, product), r.ttl, &redislock.Options{Token: token}) // one try
 		if errors.Is(err, redislock.ErrNotObtained) {
 			return false, nil
 		}
 		if err != nil {
-			go r.undo(asked, r.key(product), token)
+			go r.undo(asked, rediskey.Of(r.strategy, product), token)
 		}
-		return err == nil, serverError("redis", err)
+		return err == nil, deps.Failed(deps.Redis, err)
 	})
 	if err != nil {
 		return nil, err
@@ -97,14 +97,14 @@ func (r *redisLocker) undo(asked time.Time, key, token string) {
 
 // Reset deletes the key, whoever holds it.
 func (r *redisLocker) Reset(ctx context.Context, product string) error {
-	return serverError("redis", r.redis.Del(ctx, r.key(product)).Err())
+	return deps.Failed(deps.Redis, r.redis.Del(ctx, rediskey.Of(r.strategy, product)).Err())
 }
 
 type redisLease struct {
 	lock    *redislock.Lock
 	product string
 	asked   time.Time // just before the grant: the lease ends no earlier than one TTL from then
-	poller  poller
+	poller  waiting.Poller
 }
 
 func (l *redisLease) Token() string { return l.lock.Token() }
@@ -114,18 +114,10 @@ func (l *redisLease) Context(ctx context.Context) (context.Context, context.Canc
 }
 
 func (l *redisLease) Release(ctx context.Context) error {
-	defer l.poller.released(l.product)
+	defer l.poller.Released(l.product)
 	err := l.lock.Release(ctx)
 	if errors.Is(err, redislock.ErrLockNotHeld) {
-		return ErrNotHeld
+		return lease.ErrNotHeld
 	}
-	return serverError("redis", err)
-}
-
-// serverError says which server did not do what a lock asked of it.
-func serverError(server string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &purchase.Unavailable{Server: server, Err: err}
+	return deps.Failed(deps.Redis, err)
 }

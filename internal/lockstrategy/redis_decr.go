@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -54,7 +55,7 @@ func redisDecrKey(product string) string { return "shop:stock:redis-decr:{" + pr
 
 // Buy is purchase.Strategy.Buy.
 func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, start, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	left, err := s.admit(ctx, o)
 	if err != nil {
@@ -92,11 +93,11 @@ func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ 
 		err = s.deps.Redis.SetNX(ctx, key, p.Amount, 0).Err() // meanwhile somebody may have sold: the second break
 	}
 	if err != nil {
-		return 0, serverError("redis", err)
+		return 0, deps.Failed(deps.Redis, err)
 	}
 	left, err = s.deps.Redis.DecrBy(ctx, key, o.Amount).Result()
 	if err != nil {
-		return 0, serverError("redis", err) // it may have been taken: leaked
+		return 0, deps.Failed(deps.Redis, err) // it may have been taken: leaked
 	}
 	if left < 0 {
 		return 0, errors.Join(fmt.Errorf("%w: %d left", purchase.ErrSoldOut, left+o.Amount), s.putBack(ctx, o))
@@ -106,14 +107,14 @@ func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ 
 
 // putBack is not interrupted when the buyer hangs up: the units would be lost.
 func (s *RedisDecr) putBack(ctx context.Context, o purchase.Order) error {
-	ctx, cancel := s.deps.releasing(ctx)
+	ctx, cancel := s.deps.Releasing(ctx)
 	defer cancel()
-	return serverError("redis", s.deps.Redis.IncrBy(ctx, redisDecrKey(o.Product), o.Amount).Err())
+	return deps.Failed(deps.Redis, s.deps.Redis.IncrBy(ctx, redisDecrKey(o.Product), o.Amount).Err())
 }
 
 // Reset forgets the counter; the next buyer copies the stock again.
 func (s *RedisDecr) Reset(ctx context.Context, product string) error {
-	return serverError("redis", s.deps.Redis.Del(ctx, redisDecrKey(product)).Err())
+	return deps.Failed(deps.Redis, s.deps.Redis.Del(ctx, redisDecrKey(product)).Err())
 }
 
 // KeepsStock is purchase.StockKeeper.KeepsStock.

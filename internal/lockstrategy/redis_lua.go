@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -85,7 +86,7 @@ func redisLuaAll(product string) []string {
 // or may have been, and its record was not seen in time; the error names the key
 // to ask again by.
 func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, start, cancel := s.deps.patience(ctx)
+	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	if o.IdempotencyKey == "" {
 		o.IdempotencyKey = "redis-lua-" + strings.ToLower(rand.Text())
@@ -102,7 +103,7 @@ func (s *RedisLua) buy(ctx context.Context, o purchase.Order, called time.Time) 
 	if err != nil {
 		return purchase.Receipt{}, err
 	}
-	s.deps.observe(ctx, Event{Kind: Waiting, Strategy: "redis-lua", Product: o.Product, Purchaser: o.Purchaser, Token: entry})
+	s.deps.Report(ctx, deps.Event{Kind: deps.Waiting, Strategy: "redis-lua", Product: o.Product, Purchaser: o.Purchaser, Token: entry})
 	w := s.await(o, entry)
 	select {
 	case a := <-w.answer:
@@ -124,9 +125,9 @@ func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time
 		entry, err := s.admit.Run(ctx, s.deps.Redis, redisLuaAll(o.Product), o.Amount, o.IdempotencyKey, o.Purchaser, called.UnixMicro(), o.Product).Text()
 		switch {
 		case err != nil && neverSent(err):
-			return "", serverError("redis", err)
+			return "", deps.Failed(deps.Redis, err)
 		case err != nil:
-			return "", fmt.Errorf("admit: %w: %w", purchase.ErrUnknownOutcome, serverError("redis", err))
+			return "", fmt.Errorf("admit: %w: %w", purchase.ErrUnknownOutcome, deps.Failed(deps.Redis, err))
 		case entry == "?":
 			if _, err := s.loadStock(ctx, o.Product, ""); err != nil {
 				return "", err
@@ -147,7 +148,7 @@ func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error
 		return false, purchase.DatabaseError(ctx, "read the stock", err)
 	}
 	loaded, err := s.load.Run(ctx, s.deps.Redis, redisLuaAll(name)[:2], p.Amount, p.LastEntry, how).Bool()
-	return loaded, serverError("redis", err)
+	return loaded, deps.Failed(deps.Redis, err)
 }
 
 // raiseStock asks the database, once a second at most, whether Redis is right
@@ -186,7 +187,7 @@ func (s *RedisLua) Reset(ctx context.Context, product string) error {
 		return fmt.Errorf("wait for the orders that are being written: %w", context.Cause(ctx))
 	}
 	defer s.moving.Release(everybody)
-	return serverError("redis", s.deps.Redis.Del(ctx, redisLuaStock(product), redisLuaStream(product), redisLuaKeys(product)).Err())
+	return deps.Failed(deps.Redis, s.deps.Redis.Del(ctx, redisLuaStock(product), redisLuaStream(product), redisLuaKeys(product)).Err())
 }
 
 // KeepsStock is purchase.StockKeeper.KeepsStock.

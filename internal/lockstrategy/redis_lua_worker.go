@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -61,7 +62,7 @@ func (s *RedisLua) move(product string) {
 		found, err := s.moveBatch(ctx, product)
 		cancel()
 		if err != nil || found == 0 {
-			s.deps.pause(context.Background(), moverPause) // the entry is another process's at the moment, or lost, or its server is down
+			s.deps.Sleep(context.Background(), moverPause) // the entry is another process's at the moment, or lost, or its server is down
 		}
 	}
 }
@@ -117,7 +118,7 @@ func (s *RedisLua) moveBatch(ctx context.Context, product string) (found int, _ 
 	defer s.moving.Release(1)
 	entries, err := s.deps.Redis.XRangeN(ctx, redisLuaStream(product), "-", "+", batch).Result()
 	if err != nil {
-		return 0, serverError("redis", err)
+		return 0, deps.Failed(deps.Redis, err)
 	}
 	orders := make([]admitted, 0, len(entries))
 	for _, entry := range entries {
@@ -308,5 +309,5 @@ func (s *RedisLua) remove(ctx context.Context, product string, orders []admitted
 		}
 		args = append(args, o.entry, o.key, unsold)
 	}
-	return serverError("redis", s.settle.Run(ctx, s.deps.Redis, redisLuaAll(product), args...).Err())
+	return deps.Failed(deps.Redis, s.settle.Run(ctx, s.deps.Redis, redisLuaAll(product), args...).Err())
 }

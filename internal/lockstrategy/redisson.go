@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
@@ -36,7 +38,7 @@ func redissonEntry() Entry {
 // NewRedisson needs the database and one Redis. Close it when it is not needed
 // any more: it listens.
 func NewRedisson(d Deps) *Locked {
-	return newLocked(d, "redisson", newRlockLocker(d, "redisson", (*rlock.Client).NewLock))
+	return lease.NewLocked(d, "redisson", newRlockLocker(d, "redisson", (*rlock.Client).NewLock))
 }
 
 // rlockLocker is a lock of rlock on one Redis.
@@ -51,7 +53,7 @@ func newRlockLocker(d Deps, strategy string, kind func(*rlock.Client, string) *r
 }
 
 func newRlock(d Deps, server redis.UniversalClient) *rlock.Client {
-	options := []rlock.ClientOption{rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.renewal)}
+	options := []rlock.ClientOption{rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.RenewAfter)}
 	if d.Clock != nil {
 		options = append(options, rlock.Timekeeper(d.Clock))
 	}
@@ -71,10 +73,10 @@ func (r *rlockLocker) of(product string) *rlock.Lock {
 	return r.lock(r.client, rlockName(r.strategy, product))
 }
 
-func (r *rlockLocker) Lock(ctx context.Context, product string) (Lease, error) {
+func (r *rlockLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	lease, err := r.of(product).Lock(ctx)
 	if err != nil {
-		return nil, rlockError(ctx, "redis", err)
+		return nil, rlockError(ctx, deps.Redis, err)
 	}
 	return rlockLease{lease}, nil
 }
@@ -84,13 +86,13 @@ func rlockError(ctx context.Context, server string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		return cause
 	}
-	return serverError(server, err)
+	return deps.Failed(server, err)
 }
 
 // Reset frees the product's lock, whoever holds it.
 func (r *rlockLocker) Reset(ctx context.Context, product string) error {
 	_, err := r.of(product).ForceUnlock(ctx)
-	return serverError("redis", err)
+	return deps.Failed(deps.Redis, err)
 }
 
 // Close ends the subscription.
@@ -128,7 +130,7 @@ func within(ctx, lease context.Context) (context.Context, context.CancelFunc) {
 func (l rlockLease) Release(ctx context.Context) error {
 	err := l.lease.Unlock(ctx)
 	if errors.Is(err, rlock.ErrNotHeld) {
-		return ErrNotHeld
+		return lease.ErrNotHeld
 	}
-	return serverError("redis", err)
+	return deps.Failed(deps.Redis, err)
 }

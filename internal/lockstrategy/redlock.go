@@ -10,6 +10,10 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/quorum"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -45,23 +49,23 @@ func redlockEntry() Entry {
 // NewRedlock needs the database and the Redlock nodes.
 func NewRedlock(d Deps) *Locked {
 	l := &redlockLocker{
-		nodes: d.Redlock, pools: newNodes(d.Redlock, d.Settings.LeaseTTL/2, d.Now), ttl: d.Settings.LeaseTTL, poller: newPoller(d),
+		nodes: d.Redlock, pools: quorum.Nodes(d.Redlock, d.Settings.LeaseTTL/2, d.Now), ttl: d.Settings.LeaseTTL, poller: waiting.NewPoller(d),
 	}
-	return newLocked(d, "redlock", l)
+	return lease.NewLocked(d, "redlock", l)
 }
 
 type redlockLocker struct {
 	nodes  []redis.UniversalClient
 	pools  []redsyncredis.Pool
 	ttl    time.Duration
-	poller poller
+	poller waiting.Poller
 }
 
 func redlockKey(product string) string { return "shop:lock:redlock:{" + product + "}" }
 
-func (r *redlockLocker) Lock(ctx context.Context, product string) (Lease, error) {
+func (r *redlockLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	mutex := redsync.New(r.pools...).NewMutex(redlockKey(product), redsync.WithExpiry(r.ttl))
-	err := r.poller.obtain(ctx, product, func() (bool, error) {
+	err := r.poller.Obtain(ctx, product, func() (bool, error) {
 		// A buyer that hangs up between the nodes would leave its key behind on
 		// some of them: a try always ends, at latest by redsync's own time-out.
 		err := mutex.TryLockContext(context.WithoutCancel(ctx))
@@ -77,7 +81,7 @@ func (r *redlockLocker) Lock(ctx context.Context, product string) (Lease, error)
 // votes were split. With a majority of the nodes down it cannot.
 func (r *redlockLocker) tryError(err error) error {
 	if down := countRedisErrors(err); down > len(r.nodes)/2 {
-		return serverError("redlock", fmt.Errorf("%d of %d nodes: %w", down, len(r.nodes), err))
+		return deps.Failed(deps.Redlock, fmt.Errorf("%d of %d nodes: %w", down, len(r.nodes), err))
 	}
 	return nil
 }
@@ -101,7 +105,7 @@ func countRedisErrors(err error) int {
 // Reset deletes the key on every node, whoever holds it. A majority that did is
 // enough: on the others the key runs out, and has no majority meanwhile.
 func (r *redlockLocker) Reset(ctx context.Context, product string) error {
-	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, deps.ReleaseTimeout)
 	defer cancel()
 	answers := make(chan error, len(r.nodes))
 	for _, node := range r.nodes {
@@ -111,28 +115,13 @@ func (r *redlockLocker) Reset(ctx context.Context, product string) error {
 	for range r.nodes {
 		errs = append(errs, <-answers)
 	}
-	return majority(len(r.nodes), errs)
-}
-
-// majority is nil unless a minority of the nodes is left that did what was asked
-// of them; errs has an answer of each, nil or not.
-func majority(nodes int, errs []error) error {
-	failed := 0
-	for _, err := range errs {
-		if err != nil {
-			failed++
-		}
-	}
-	if failed <= (nodes-1)/2 {
-		return nil
-	}
-	return serverError("redlock", fmt.Errorf("%d of %d nodes: %w", failed, nodes, errors.Join(errs...)))
+	return quorum.Majority(len(r.nodes), errs)
 }
 
 type redlockLease struct {
 	mutex   *redsync.Mutex
 	product string
-	poller  poller
+	poller  waiting.Poller
 }
 
 func (l *redlockLease) Token() string { return l.mutex.Value() }
@@ -142,13 +131,13 @@ func (l *redlockLease) Context(ctx context.Context) (context.Context, context.Ca
 }
 
 func (l *redlockLease) Release(ctx context.Context) error {
-	defer l.poller.released(l.product)
+	defer l.poller.Released(l.product)
 	held, err := l.mutex.UnlockContext(ctx)
 	switch {
 	case held:
 		return nil
 	case countRedisErrors(err) > 0: // too few nodes answered to say
-		return serverError("redlock", err)
+		return deps.Failed(deps.Redlock, err)
 	}
-	return ErrNotHeld
+	return lease.ErrNotHeld
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -24,16 +25,17 @@ func serializableEntry() Entry {
 
 // Serializable retries until Settings.Wait is over.
 type Serializable struct {
-	retrier
+	deps    Deps
+	retrier waiting.Retrier
 	section purchase.Section
 }
 
 // NewSerializable needs the database.
 func NewSerializable(d Deps) *Serializable {
-	return &Serializable{newRetrier(d, maxRounds), d.section("serializable")}
+	return &Serializable{d, waiting.NewRetrier(d, waiting.FewRounds), d.Section("serializable")}
 }
 
 // Buy is purchase.Strategy.Buy.
 func (s *Serializable) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	return s.readAndWrite(ctx, s.section, o, &sql.TxOptions{Isolation: sql.LevelSerializable})
+	return readAndWrite(ctx, s.deps, s.retrier, s.section, o, &sql.TxOptions{Isolation: sql.LevelSerializable})
 }

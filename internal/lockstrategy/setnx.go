@@ -3,6 +3,8 @@ package lockstrategy
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -34,12 +36,10 @@ func setnxEntry() Entry {
 
 // NewSetNX needs the database and one Redis.
 func NewSetNX(d Deps) *Locked {
-	return newLocked(d, "setnx", &polled{
-		strategy: "setnx", redis: d.Redis, poller: newPoller(d),
-		take: func(ctx context.Context, key string) (string, bool, error) {
+	return lease.NewLocked(d, "setnx", rediskey.NewLocker(d, "setnx", rediskey.Commands{
+		Take: func(ctx context.Context, key string) (string, bool, error) {
 			taken, err := d.Redis.SetNX(ctx, key, "1", 0).Result()
 			return "", taken, err
 		},
-		free: deleteBlindly(d.Redis),
-	})
+	}))
 }

@@ -3,6 +3,8 @@ package lockstrategy
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -35,15 +37,13 @@ func setnxExpireEntry() Entry {
 
 // NewSetNXExpire needs the database and one Redis.
 func NewSetNXExpire(d Deps) *Locked {
-	return newLocked(d, "setnx-expire", &polled{
-		strategy: "setnx-expire", redis: d.Redis, poller: newPoller(d),
-		take: func(ctx context.Context, key string) (string, bool, error) {
+	return lease.NewLocked(d, "setnx-expire", rediskey.NewLocker(d, "setnx-expire", rediskey.Commands{
+		Take: func(ctx context.Context, key string) (string, bool, error) {
 			taken, err := d.Redis.SetNX(ctx, key, "1", 0).Result()
 			if err != nil || !taken {
 				return "", false, err
 			}
 			return "", true, d.Redis.PExpire(ctx, key, d.Settings.LeaseTTL).Err()
 		},
-		free: deleteBlindly(d.Redis),
-	})
+	}))
 }

@@ -3,6 +3,8 @@ package lockstrategy
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -28,12 +30,10 @@ func setnxTTLEntry() Entry {
 
 // NewSetNXTTL needs the database and one Redis.
 func NewSetNXTTL(d Deps) *Locked {
-	return newLocked(d, "setnx-ttl", &polled{
-		strategy: "setnx-ttl", redis: d.Redis, poller: newPoller(d),
-		take: func(ctx context.Context, key string) (string, bool, error) {
+	return lease.NewLocked(d, "setnx-ttl", rediskey.NewLocker(d, "setnx-ttl", rediskey.Commands{
+		Take: func(ctx context.Context, key string) (string, bool, error) {
 			taken, err := d.Redis.SetNX(ctx, key, "1", d.Settings.LeaseTTL).Result()
 			return "", taken, err
 		},
-		free: deleteBlindly(d.Redis),
-	})
+	}))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -29,7 +29,7 @@ func TestSQLSent(t *testing.T) {
 	e := enginetest.Local(t)
 	for _, entry := range lockstrategy.All() {
 		t.Run(entry.Name, func(t *testing.T) {
-			deps := lockstrategytest.Deps(e)
+			deps := onengine.Deps(e)
 			deps.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC) }
 			logBuy(t, e, entry.New(deps))
 			var received []string
@@ -69,7 +69,7 @@ func logBuy(t *testing.T, e *engine.Engine, shop purchase.Strategy) {
 // With the section on another, the lock could die and the writes go on.
 func TestNamedLockConnection(t *testing.T) {
 	e := enginetest.Local(t)
-	logBuy(t, e, lockstrategy.NewNamedLock(lockstrategytest.Deps(e)))
+	logBuy(t, e, lockstrategy.NewNamedLock(onengine.Deps(e)))
 	var statements, connections int
 	err := e.DB.Raw(`SELECT COUNT(*), COUNT(DISTINCT thread_id) FROM mysql.general_log
 		WHERE command_type = 'Query' AND argument NOT LIKE '%SET GLOBAL%'`).Row().Scan(&statements, &connections)

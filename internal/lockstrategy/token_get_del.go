@@ -7,6 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -31,22 +34,21 @@ func tokenGetDelEntry() Entry {
 
 // NewTokenGetDel needs the database and one Redis.
 func NewTokenGetDel(d Deps) *Locked {
-	return newLocked(d, "token-get-del", &polled{
-		strategy: "token-get-del", redis: d.Redis, poller: newPoller(d),
-		take: func(ctx context.Context, key string) (string, bool, error) {
+	return lease.NewLocked(d, "token-get-del", rediskey.NewLocker(d, "token-get-del", rediskey.Commands{
+		Take: func(ctx context.Context, key string) (string, bool, error) {
 			token := rand.Text()
 			taken, err := d.Redis.SetNX(ctx, key, token, d.Settings.LeaseTTL).Result()
 			return token, taken, err
 		},
-		free: func(ctx context.Context, key, token string) error {
+		Free: func(ctx context.Context, key, token string) error {
 			held, err := d.Redis.Get(ctx, key).Result()
 			if errors.Is(err, redis.Nil) || (err == nil && held != token) {
-				return ErrNotHeld
+				return lease.ErrNotHeld
 			}
 			if err != nil {
-				return serverError("redis", err)
+				return deps.Failed(deps.Redis, err)
 			}
-			return serverError("redis", d.Redis.Del(ctx, key).Err()) // whose it is by now
+			return deps.Failed(deps.Redis, d.Redis.Del(ctx, key).Err()) // whose it is by now
 		},
-	})
+	}))
 }

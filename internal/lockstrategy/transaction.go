@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -31,25 +32,28 @@ func transactionEntry() Entry {
 
 // Transaction reads and writes in one transaction, and locks nothing.
 type Transaction struct {
-	retrier
+	deps    Deps
+	retrier waiting.Retrier
 	section purchase.Section
 }
 
 // NewTransaction needs the database.
 func NewTransaction(d Deps) *Transaction {
-	return &Transaction{newRetrier(d, unbounded), d.section("transaction")}
+	return &Transaction{d, waiting.NewRetrier(d, waiting.AnyRounds), d.Section("transaction")}
 }
 
 // Buy is purchase.Strategy.Buy.
 func (s *Transaction) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	return s.readAndWrite(ctx, s.section, o, nil)
+	return readAndWrite(ctx, s.deps, s.retrier, s.section, o, nil)
 }
 
 // readAndWrite is the naive section with its read inside the transaction,
 // started again when the database refuses it in favour of another buyer.
-func (r retrier) readAndWrite(ctx context.Context, s purchase.Section, o purchase.Order, options *sql.TxOptions) (receipt purchase.Receipt, err error) {
-	err = r.retry(ctx, o.Product, func(ctx context.Context, start time.Time) error {
-		return purchase.InTx(ctx, r.deps.DB, func(tx *gorm.DB) error {
+func readAndWrite(
+	ctx context.Context, d Deps, r waiting.Retrier, s purchase.Section, o purchase.Order, options *sql.TxOptions,
+) (receipt purchase.Receipt, err error) {
+	err = r.Retry(ctx, o.Product, func(ctx context.Context, start time.Time) error {
+		return purchase.InTx(ctx, d.DB, func(tx *gorm.DB) error {
 			p, err := product.ByName(tx, o.Product)
 			if err != nil {
 				return purchase.DatabaseError(ctx, "read the stock", err)
@@ -57,7 +61,7 @@ func (r retrier) readAndWrite(ctx context.Context, s purchase.Section, o purchas
 			if err := purchase.Check(p, o); err != nil {
 				return err
 			}
-			receipt, err = s.Write(ctx, tx, p, o, r.deps.Now().Sub(start))
+			receipt, err = s.Write(ctx, tx, p, o, d.Now().Sub(start))
 			return err
 		}, options)
 	})

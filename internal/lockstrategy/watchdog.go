@@ -7,6 +7,7 @@ import (
 
 	"github.com/bsm/redislock"
 
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
@@ -33,7 +34,7 @@ func watchdogEntry() Entry {
 
 // NewWatchdog needs the database and one Redis.
 func NewWatchdog(d Deps) *Locked {
-	return newLocked(d, "watchdog", &watchdogLocker{newRedisLocker(d, "watchdog"), d})
+	return lease.NewLocked(d, "watchdog", &watchdogLocker{newRedisLocker(d, "watchdog"), d})
 }
 
 type watchdogLocker struct {
@@ -41,14 +42,14 @@ type watchdogLocker struct {
 	deps Deps
 }
 
-func (w *watchdogLocker) Lock(ctx context.Context, product string) (Lease, error) {
+func (w *watchdogLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
 	lease, err := w.redisLocker.Lock(ctx, product)
 	if err != nil {
 		return nil, err
 	}
 	l := &watchdogLease{redisLease: lease.(*redisLease), ttl: w.ttl, stop: make(chan struct{}), stopped: make(chan struct{}), lost: make(chan struct{})}
 	due := make(chan context.Context, 1)
-	timer := w.deps.renewal(ctx, w.ttl/3, func(ctx context.Context) { due <- ctx })
+	timer := w.deps.RenewAfter(ctx, w.ttl/3, func(ctx context.Context) { due <- ctx })
 	go l.renew(l.asked, due, timer)
 	return l, nil
 }
@@ -101,7 +102,7 @@ type refreshed struct {
 }
 
 func (l *watchdogLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	return untilLost(ctx, l.lost)
+	return lease.UntilLost(ctx, l.lost)
 }
 
 // Release ends the renewal before it frees the key: a watchdog that outlives its

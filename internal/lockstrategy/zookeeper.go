@@ -11,6 +11,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -41,16 +44,16 @@ func zookeeperEntry() Entry {
 // NewZookeeper needs the database and ZooKeeper. The session's time-out, and
 // so the life of a lease without its holder, was set when it was opened.
 func NewZookeeper(d Deps) *Locked {
-	return newLocked(d, "zookeeper", newZookeeperLocker(d))
+	return lease.NewLocked(d, "zookeeper", newZookeeperLocker(d))
 }
 
 type zookeeperLocker struct {
-	session   *zookeeper.Session
-	announcer announcer
+	session  *zookeeper.Session
+	notified waiting.Notified
 }
 
 func newZookeeperLocker(d Deps) *zookeeperLocker {
-	return &zookeeperLocker{d.Zookeeper, newAnnouncer(1)} // the next one's node is made while the holder sells
+	return &zookeeperLocker{d.Zookeeper, waiting.NewNotified(1)} // the next one's node is made while the holder sells
 }
 
 // dir has the nodes of a product's line. The nodes on the way are container
@@ -60,11 +63,11 @@ func (z *zookeeperLocker) dir(product string) string {
 	return z.session.Root + "/shop-lock/p-" + url.PathEscape(product) // "p-": a node cannot be called ".."
 }
 
-func (z *zookeeperLocker) Lock(ctx context.Context, product string) (Lease, error) {
-	return z.announcer.obtain(ctx, product, func() (Lease, error) { return z.queue(ctx, z.dir(product)) })
+func (z *zookeeperLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
+	return z.notified.Obtain(ctx, product, func() (lease.Lease, error) { return z.queue(ctx, z.dir(product)) })
 }
 
-// queue stands in line once: errNotInLine when its node is gone after a wait.
+// queue stands in line once: waiting.ErrNotInLine when its node is gone after a wait.
 // Unless it returns a lease it leaves no node.
 func (z *zookeeperLocker) queue(ctx context.Context, dir string) (_ Lease, err error) {
 	place := &zookeeperLease{locker: z, dir: dir, token: rand.Text()}
@@ -74,17 +77,17 @@ func (z *zookeeperLocker) queue(ctx context.Context, dir string) (_ Lease, err e
 		}
 	}()
 	if err := place.join(); err != nil {
-		return nil, serverError("zookeeper", err)
+		return nil, deps.Failed(deps.Zookeeper, err)
 	}
 	for {
 		// Asked before our node is seen: what is seen now is lost with this.
 		place.lost = z.session.Doubt()
 		ahead, err := place.ahead()
-		if errors.Is(err, errNotInLine) {
+		if errors.Is(err, waiting.ErrNotInLine) {
 			return nil, err
 		}
 		if err != nil {
-			return nil, serverError("zookeeper", err)
+			return nil, deps.Failed(deps.Zookeeper, err)
 		}
 		if ahead == "" {
 			return place, nil
@@ -96,7 +99,7 @@ func (z *zookeeperLocker) queue(ctx context.Context, dir string) (_ Lease, err e
 			continue
 		}
 		if err != nil {
-			return nil, serverError("zookeeper", err)
+			return nil, deps.Failed(deps.Zookeeper, err)
 		}
 		select {
 		case <-gone: // deleted; or the session has expired, and then our node is gone too
@@ -112,9 +115,9 @@ func (z *zookeeperLocker) Reset(ctx context.Context, product string) error {
 	go func() { done <- z.clear(z.dir(product)) }()
 	select {
 	case err := <-done:
-		return serverError("zookeeper", err)
+		return deps.Failed(deps.Zookeeper, err)
 	case <-ctx.Done():
-		return serverError("zookeeper", context.Cause(ctx))
+		return deps.Failed(deps.Zookeeper, context.Cause(ctx))
 	}
 }
 
@@ -166,14 +169,14 @@ func (l *zookeeperLease) join() error {
 }
 
 // ahead returns the node just before ours, "" when ours is the first, and
-// errNotInLine when it is gone.
+// waiting.ErrNotInLine when it is gone.
 func (l *zookeeperLease) ahead() (string, error) {
 	nodes, _, err := l.conn().Children(l.dir)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return "", err
 	}
 	if !slices.Contains(nodes, l.node) {
-		return "", errNotInLine
+		return "", waiting.ErrNotInLine
 	}
 	ahead := ""
 	for _, node := range nodes {
@@ -190,18 +193,18 @@ func number(node string) string { return node[strings.LastIndexByte(node, '-')+1
 func (l *zookeeperLease) Token() string { return l.token }
 
 func (l *zookeeperLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	return untilLost(ctx, l.lost)
+	return lease.UntilLost(ctx, l.lost)
 }
 
 func (l *zookeeperLease) Release(ctx context.Context) error {
 	select {
 	case err := <-l.leave():
 		if errors.Is(err, zk.ErrNoNode) {
-			return ErrNotHeld
+			return lease.ErrNotHeld
 		}
-		return serverError("zookeeper", err)
+		return deps.Failed(deps.Zookeeper, err)
 	case <-ctx.Done():
-		return serverError("zookeeper", context.Cause(ctx)) // and leave goes on
+		return deps.Failed(deps.Zookeeper, context.Cause(ctx)) // and leave goes on
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -28,7 +29,7 @@ type body struct {
 // deps are the engine's, with Redis behind the body's gate. The embedded and
 // the real Redis are reached by connections of the body's own.
 func (w *world) deps(tb testing.TB, b *body) lockstrategy.Deps {
-	deps := Deps(w.engine)
+	deps := onengine.Deps(w.engine)
 	deps.Settings.Wait = patience
 	deps.Settings.LeaseTTL = 2 * time.Minute
 	gated := func(c redis.UniversalClient) redis.UniversalClient {
@@ -166,7 +167,7 @@ func holderCrash(tb testing.TB, w *world) {
 func expiredLease(tb testing.TB, w *world) {
 	events := make(chan lockstrategy.Event, 64)
 	observe := func(_ context.Context, e lockstrategy.Event) { events <- e }
-	first := Deps(w.engine)
+	first := onengine.Deps(w.engine)
 	first.Settings.Wait, first.Settings.LeaseTTL, first.Observe = patience, 2*time.Minute, observe
 	shop := w.build(first)
 	if !w.leases(shop) || !w.seesVictims() {

@@ -24,6 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
@@ -95,7 +96,7 @@ type world struct {
 // instance builds the strategy anew: as far from another instance as a second
 // process on the same servers is.
 func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purchase.Strategy {
-	deps := Deps(w.engine)
+	deps := onengine.Deps(w.engine)
 	deps.Settings.Wait = wait
 	deps.Settings.LeaseTTL = 2 * time.Minute // no lease runs out by itself, and redsync gives a node 5 % of it to answer
 	deps.Observe = observe
@@ -118,14 +119,6 @@ func (w *world) close() {
 	defer w.mu.Unlock()
 	for _, c := range w.closers {
 		_ = c.Close()
-	}
-}
-
-// Deps are the engine's connections, with the default settings.
-func Deps(e *engine.Engine) lockstrategy.Deps {
-	return lockstrategy.Deps{
-		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Absent: e.Absent,
-		Settings: lockstrategy.DefaultSettings(), Now: time.Now,
 	}
 }
 

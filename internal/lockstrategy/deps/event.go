@@ -1,0 +1,40 @@
+package deps
+
+import (
+	"context"
+	"time"
+)
+
+// An EventKind is what happened to a lock.
+type EventKind string
+
+// The events of one buy, in the order in which they can occur.
+const (
+	Waiting  EventKind = "waiting"
+	Acquired EventKind = "acquired"
+	Released EventKind = "released" // about to be given back: this buyer writes no more
+	Lost     EventKind = "lost"     // found gone at the release
+)
+
+// An Event is one step of one buyer at one lock.
+type Event struct {
+	Kind      EventKind
+	At        time.Time
+	Strategy  string
+	Product   string
+	Purchaser string
+	Token     string // what the lock knows its holder by; "" where it has none
+}
+
+// An Observer receives each lock event while the buyer waits. It must be quick, and
+// many goroutines may call it at once.
+type Observer func(ctx context.Context, e Event)
+
+// Report hands the event to the observer, if there is one.
+func (d Deps) Report(ctx context.Context, e Event) {
+	if d.Observe == nil {
+		return
+	}
+	e.At = d.Now()
+	d.Observe(ctx, e)
+}

@@ -1,0 +1,109 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// Locked runs the naive section inside a lease. Every lock strategy is this,
+// with a Locker of its own.
+type Locked struct {
+	deps    deps.Deps
+	locker  Locker
+	section purchase.Section
+	sell    func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error)
+}
+
+// NewLocked runs the section of the named strategy under the leases of l.
+func NewLocked(d deps.Deps, name string, l Locker) *Locked {
+	s := &Locked{deps: d, locker: l, section: d.Section(name)}
+	s.sell = func(ctx context.Context, _ Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
+		return s.section.Sell(ctx, o, waited)
+	}
+	return s
+}
+
+// NewFenced runs the section guarded by the lease's fencing token. Every lease
+// of l must be a Fencer.
+func NewFenced(d deps.Deps, name string, l Locker) *Locked {
+	s := NewLocked(d, name, l)
+	s.sell = func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
+		receipt, err := s.section.SellFenced(ctx, o, lease.(Fencer).Fence(), waited)
+		if source, ok := l.(tokenSource); ok && errors.Is(err, purchase.ErrLockLost) {
+			err = errors.Join(err, catchUp(ctx, d, source, o.Product))
+		}
+		return receipt, err
+	}
+	return s
+}
+
+// A tokenSource raises its tokens when greater ones than its own have been seen: it
+// has lost its data.
+type tokenSource interface {
+	RaiseToken(ctx context.Context, product string, atLeast int64) error
+}
+
+// catchUp raises the tokens above what the database has seen.
+func catchUp(ctx context.Context, d deps.Deps, source tokenSource, name string) error {
+	ctx, cancel := d.Releasing(ctx)
+	defer cancel()
+	p, err := product.ByName(d.DB.WithContext(ctx), name)
+	if err != nil {
+		return err
+	}
+	return source.RaiseToken(ctx, name, p.Fence)
+}
+
+// Buy is purchase.Strategy.Buy.
+func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, start, cancel := s.deps.WithWait(ctx)
+	defer cancel()
+	event := deps.Event{Kind: deps.Waiting, Strategy: s.section.Strategy, Product: o.Product, Purchaser: o.Purchaser}
+	s.deps.Report(ctx, event)
+	lease, err := s.locker.Lock(ctx, o.Product)
+	if err != nil {
+		return purchase.Receipt{}, fmt.Errorf("lock: %w", err)
+	}
+	event.Kind, event.Token = deps.Acquired, lease.Token()
+	s.deps.Report(ctx, event)
+
+	defer func() { // after the commit, never before it
+		// Reported before it is done: an observer that sees acquired..released of two
+		// buyers overlap has seen two holders, and not the order of two messages.
+		event.Kind = deps.Released
+		s.deps.Report(ctx, event)
+		ctx, cancel := s.deps.Releasing(ctx)
+		defer cancel()
+		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
+			event.Kind = deps.Lost // the sale stands: its fate was decided by the commit
+			s.deps.Report(ctx, event)
+		}
+	}()
+	waited := s.deps.Now().Sub(start)
+	ctx, end := lease.Context(ctx)
+	defer end()
+	return s.sell(ctx, lease, o, waited)
+}
+
+// Reset is purchase.Resetter.Reset: it frees the product's lock, whoever holds it.
+func (s *Locked) Reset(ctx context.Context, product string) error {
+	if r, ok := s.locker.(purchase.Resetter); ok {
+		return r.Reset(ctx, product)
+	}
+	return nil
+}
+
+// Close ends what the locker has running, if it has something.
+func (s *Locked) Close() error {
+	if c, ok := s.locker.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

@@ -67,6 +67,9 @@ func TestBrokenLocksAreCaught(t *testing.T) {
 		{leaky, "NoLeak", long, "leaky"},
 	} {
 		t.Run(c.check+"/"+strings.ReplaceAll(string(c.flaw), " ", "-"), func(t *testing.T) {
+			if c.check != "NoLeak" { // which counts the goroutines of the whole process
+				t.Parallel()
+			}
 			r := examine(t, c.check, newMemory(c.ttl, c.flaw).subject())
 			if c.flaw == leaky {
 				c.why = "memoryClient"
@@ -82,7 +85,8 @@ func TestBrokenLocksAreCaught(t *testing.T) {
 // TestForgottenWaiter: HandOver ends, and by its deadline, when a waiter never
 // has its turn.
 func TestForgottenWaiter(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	i := slices.IndexFunc(locktest.Checks(), func(c locktest.Check) bool { return c.Name == "HandOver" })
 	r := locktest.Checks()[i].Examine(ctx, newMemory(long, forgetsWaiter).subject())
@@ -94,6 +98,7 @@ func TestForgottenWaiter(t *testing.T) {
 // TestUnclaimed: what a lock does not claim is tried all the same and does not
 // fail it; what wants a hook that is missing is told apart.
 func TestUnclaimed(t *testing.T) {
+	t.Parallel()
 	humble := newMemory(long, lastFirst).subject()
 	humble.Fair = false
 	if r := examine(t, "Fairness", humble); r.Verdict != locktest.NotClaimed || r.Seen != locktest.Breaks {
@@ -119,6 +124,7 @@ func TestUnclaimed(t *testing.T) {
 // TestRunsOut: a lock without renewal is held to release safety by letting its
 // lease run out, and without a hook.
 func TestRunsOut(t *testing.T) {
+	t.Parallel()
 	for f, want := range map[flaw]locktest.Verdict{neverRenews: locktest.Holds, none: locktest.Unchecked} {
 		s := newMemory(ttl, f).subject()
 		s.Renews, s.Forget = f != neverRenews, nil

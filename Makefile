@@ -43,6 +43,7 @@ vuln: ## known vulnerabilities of what is called; asks vuln.go.dev
 	$(TOOL) govulncheck ./...
 
 generate: ## write the tables that come from the catalogue
+	go generate ./internal/fault # the conditions, which the rest is compiled with
 	go generate ./...
 
 bench: servers ## the benchmarks of docs/benchmarks.md; takes a quarter of an hour

@@ -15,16 +15,16 @@ import (
 //go:embed shim/clock.c
 var clockSource []byte
 
-// A clock is the wall clock of one server: its own, moved by an offset. The
-// server is started with a shim in front of its C library that adds what stands
-// in a shared file. libfaketime does not do for Debian's redis-server: its
-// allocator calls the clock before the library has found its own functions.
+// A clock is the wall clock of one server: its own, moved by an offset. The server
+// is started with a shim before its C library that adds the offset in a shared file.
+// libfaketime does not work with Debian's redis-server, whose allocator calls the
+// clock before that library has found its own functions.
 type clock struct {
 	env  []string // of the server
 	file string
 }
 
-// buildShim compiles the shim. An error where there is no C compiler.
+// buildShim compiles the shim. It fails where there is no C compiler.
 func buildShim(dir string) (string, error) {
 	compiler, err := exec.LookPath("cc")
 	if err != nil {

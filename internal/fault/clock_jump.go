@@ -9,26 +9,26 @@ import (
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
 )
 
 // clockJump sets the wall clock of the lock server an hour ahead while the holder
-// stands inside its COMMIT: Redis runs its TTLs by that clock. Of several nodes
-// it is one, of a bare majority.
+// stands inside its COMMIT: Redis expires keys by that clock. Of several nodes it
+// strikes one, of a bare majority.
 func clockJump() Fault {
 	return Fault{
-		Name: promise.ClockJump, Stock: stock,
-		Strike: func(ctx context.Context, s *Scene) (string, error) {
-			if s.Servers.noShim != "" {
-				return "", missed("%s", s.Servers.noShim)
+		Name: "clock-jump", About: "a lock server's clock",
+		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			if t.Servers.noShim != "" {
+				return "", missed("%s", t.Servers.noShim)
 			}
-			node, how := s.Servers.redis, "the lock is on its Redis"
+			node, how := t.Servers.redis, "the lock is on its Redis"
 			var err error
-			if slices.Contains(s.Subject.Needs, lockstrategy.NeedsRedlock) {
-				node = s.Servers.nodes[0]
-				how, err = s.holdBarely(ctx)
+			if slices.Contains(t.Subject.Needs, lockstrategy.NeedsRedlock) {
+				node = t.Servers.nodes[0]
+				how, err = holdBarely(ctx, t)
 			} else {
-				err = s.hold(ctx, failpoint.Commit, s.Times.Wait)
+				err = t.hold(ctx, failpoint.Commit, t.Times.Wait)
 			}
 			if err != nil {
 				return "", err
@@ -36,16 +36,16 @@ func clockJump() Fault {
 			if err := node.clock.set(time.Hour); err != nil {
 				return "", err
 			}
-			s.struck("the lock server's clock jumps an hour ahead")
-			s.afterwards(func(context.Context) error { // what was written meanwhile would live for an hour
+			t.struck("the lock server's clock jumps an hour ahead")
+			t.afterwards(func(context.Context) error { // what was written meanwhile would live for an hour
 				return errors.Join(node.clock.set(0), node.forget())
 			})
 			ahead, err := node.ahead(ctx)
 			if err != nil {
 				return "", err
 			}
-			s.next(ctx, s.Times.within())
-			if err := s.release(); err != nil {
+			sendNext(ctx, t, t.Times.within())
+			if err := t.release(); err != nil {
 				return "", err
 			}
 			proof, err := jumped(ahead)
@@ -54,7 +54,7 @@ func clockJump() Fault {
 	}
 }
 
-// jumped is the proof that a server's clock was moved: by its own word.
+// jumped is the proof that a server's clock was moved, by the server's own TIME.
 func jumped(ahead time.Duration) (proof string, _ error) {
 	if ahead < 50*time.Minute {
 		return "", missed("the server's clock is %s ahead, and should be an hour", ahead)

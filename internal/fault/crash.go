@@ -6,26 +6,40 @@ import (
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/promise"
 )
 
-// crash kills the holder's process with SIGKILL when its COMMIT is due: its lock
-// is taken, its transaction open. What has no TTL is locked for ever.
+// crash kills the holder's process with SIGKILL when its COMMIT is due: its lock is
+// taken and its transaction open. A lock without a TTL stays taken for ever.
 func crash() Fault {
-	return Fault{Name: promise.Crash, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
-		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
-			return "", err
-		}
-		// Nothing is committed: an answer that comes now is an acknowledgement too soon.
-		s.seen(ctx, 100*time.Millisecond, holder, history.Answered)
-		if err := s.A.kill(); err != nil {
-			return "", err
-		}
-		s.struck("SIGKILL of the holder's process")
-		if s.A.alive(ctx, 100*time.Millisecond) {
-			return "", missed("the holder's process answers after its SIGKILL")
-		}
-		s.next(ctx, s.Times.reach())
-		return "the holder reported that it holds; its process was killed and answers no more", s.restartA(ctx)
-	}}
+	return Fault{
+		Name: "crash", About: "SIGKILL of the holder between acquire and write", Stock: stock,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+				return "", err
+			}
+			// Nothing is committed: an answer that comes now is an acknowledgement too soon.
+			t.seen(ctx, 100*time.Millisecond, holder, history.Answered)
+			if err := t.A.kill(); err != nil {
+				return "", err
+			}
+			t.struck("SIGKILL of the holder's process")
+			if t.A.alive(ctx, 100*time.Millisecond) {
+				return "", missed("the holder's process answers after its SIGKILL")
+			}
+			sendNext(ctx, t, t.Times.reach())
+			return "the holder reported that it holds; its process was killed and answers no more", restartA(ctx, t)
+		},
+	}
+}
+
+// restartA starts a shop in the place of the one that was killed.
+func restartA(ctx context.Context, t *Testbed) error {
+	t.A.stop()
+	shop, err := t.Servers.startShop(ctx, t.Launch, t.Times, t.Subject.Needs)
+	if err != nil {
+		return err
+	}
+	shop.recordTo(t.Log)
+	t.A = shop
+	return nil
 }

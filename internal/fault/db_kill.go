@@ -9,96 +9,99 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/rush"
 )
 
 const (
-	// enough sales must have been acknowledged before the kill for a lost one to
-	// be found.
+	// enough sales must have been acknowledged before the kill, so that a lost one
+	// can be found.
 	enough = 20
-	// loaders are the buyers that come again and again, so that some are under way
-	// at the kill.
+	// loaders are buyers that ask again and again, so that some are under way at the
+	// kill.
 	loaders = 8
 )
 
 // dbKill kills the database with SIGKILL while buyers of both shops buy, and
-// starts it again with its data: what was acknowledged must be there. Then once
-// more, while a buyer is inside its COMMIT: nobody can tell it what came of that.
+// starts it again with its data: every acknowledged sale must be there. Then it
+// does so once more, while a buyer is inside its COMMIT: nobody can say what came of
+// that one.
 //
 // A SIGKILL takes what the process had in its own memory, and not what it had
 // written: that is the kernel's, synced to the disk or not. It finds a sale that
 // was acknowledged before its COMMIT was written (TestPlantedBugs, lazy-log), and
 // does not stand for a power failure.
 func dbKill() Fault {
-	return Fault{Name: promise.DBKill, Stock: 160, Strike: func(ctx context.Context, s *Scene) (string, error) {
-		l := startLoad(ctx, s)
-		defer l.stop()
-		select {
-		case <-l.enough:
-		case <-time.After(10 * time.Second):
-		case <-ctx.Done():
-		}
-		// Buyers who are told together come back together: a kill in between would
-		// strike nobody.
-		for deadline := time.Now().Add(time.Second); l.inside.Load() < loaders/2 && time.Now().Before(deadline); {
-			time.Sleep(50 * time.Microsecond)
-		}
-		before, killed := l.sold.Load(), time.Now()
-		l.refused.Store(0)
-		gone, err := s.withoutDatabase(func() error {
-			// Buyers meet a database that is gone; a strategy may let them wait for it.
-			for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline); {
-				time.Sleep(time.Millisecond)
+	return Fault{
+		Name: "db-kill", About: "SIGKILL of the database under load, then back with its data", Stock: 160,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			l := startLoad(ctx, t)
+			defer l.stop()
+			select {
+			case <-l.enough:
+			case <-time.After(10 * time.Second):
+			case <-ctx.Done():
 			}
-			return nil
-		})
-		if err != nil {
-			return "", err
-		}
-		l.stop()
-		proof, err := underLoad(before, gone, underWay(s.Answers(), killed), l.refused.Load())
-		if err != nil {
-			return "", err
-		}
-		s.warm(ctx)
-		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
-			return "", err
-		}
-		if gone, err = s.withoutDatabase(s.release); err != nil {
-			return "", err
-		}
-		if !gone {
-			return "", missed("the database was there after its second SIGKILL")
-		}
-		return proof + "; it was killed again while the holder was inside its COMMIT", nil
-	}}
+			// Buyers that are answered together ask again together: a kill in between would
+			// strike nobody.
+			for deadline := time.Now().Add(time.Second); l.inside.Load() < loaders/2 && time.Now().Before(deadline); {
+				time.Sleep(50 * time.Microsecond)
+			}
+			before, killed := l.sold.Load(), time.Now()
+			l.refused.Store(0)
+			gone, err := withoutDatabase(t, func() error {
+				// Buyers meet a database that is gone; a strategy may let them wait for it.
+				for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline); {
+					time.Sleep(time.Millisecond)
+				}
+				return nil
+			})
+			if err != nil {
+				return "", err
+			}
+			l.stop()
+			proof, err := underLoad(before, gone, underWay(t.buyers.answers(), killed), l.refused.Load())
+			if err != nil {
+				return "", err
+			}
+			warm(ctx, t)
+			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+				return "", err
+			}
+			if gone, err = withoutDatabase(t, t.release); err != nil {
+				return "", err
+			}
+			if !gone {
+				return "", missed("the database was there after its second SIGKILL")
+			}
+			return proof + "; it was killed again while the holder was inside its COMMIT", nil
+		},
+	}
 }
 
 // withoutDatabase kills the database, calls meanwhile, and starts it again. gone
-// tells whether it had gone.
-func (s *Scene) withoutDatabase(meanwhile func() error) (gone bool, _ error) {
-	if err := s.Servers.db.Kill(); err != nil {
+// reports whether it had really gone.
+func withoutDatabase(t *Testbed, meanwhile func() error) (gone bool, _ error) {
+	if err := t.Servers.db.Kill(); err != nil {
 		return false, err
 	}
-	s.struck("SIGKILL of the database")
+	t.struck("SIGKILL of the database")
 	if err := meanwhile(); err != nil {
 		return false, err
 	}
-	gone = s.Servers.databaseGone()
-	if err := s.Servers.db.Start(); err != nil {
+	gone = t.Servers.databaseGone()
+	if err := t.Servers.db.Start(); err != nil {
 		return false, err
 	}
-	s.struck("the database is back with its data")
+	t.struck("the database is back with its data")
 	return gone, nil
 }
 
 // warm sends buyers to A until one is sold a unit: a connection that broke may
 // cost the first of them an error.
-func (s *Scene) warm(ctx context.Context) {
+func warm(ctx context.Context, t *Testbed) {
 	for i := range 10 {
-		if s.buy(ctx, s.A, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
+		if t.buyers.buy(ctx, t.A, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
 			return
 		}
 	}
@@ -109,11 +112,11 @@ func underLoad(before int64, gone bool, cut int, refused int64) (proof string, _
 	if before < enough || !gone || cut == 0 {
 		return "", missed("%d sales were acknowledged before the kill, the database was gone: %t, and %d buyers were under way", before, gone, cut)
 	}
-	return fmt.Sprintf("%d sales were acknowledged before the kill and %d buyers under way; nobody listened on the database's port then, and %d were told no",
+	return fmt.Sprintf("%d sales were acknowledged before the kill and %d buyers under way; nobody listened on the database's port then, and %d were refused",
 		before, cut, refused), nil
 }
 
-// underWay counts who had asked at the moment and had no answer.
+// underWay counts the buyers that had asked at the moment and had no answer.
 func underWay(answers []rush.Answer, at time.Time) (n int) {
 	for _, a := range answers {
 		if a.Start.Before(at) && a.End.After(at) {
@@ -123,15 +126,16 @@ func underWay(answers []rush.Answer, at time.Time) (n int) {
 	return n
 }
 
-// load is buyers of both shops, one sale after the other.
+// load is a number of buyers at both shops, each of which asks again once it has its
+// answer.
 type load struct {
 	sold, refused atomic.Int64
-	inside        atomic.Int64  // buyers who have asked and have no answer
+	inside        atomic.Int64  // buyers that have asked and have no answer
 	enough        chan struct{} // closed when so many are sold
 	stop          func()        // and wait
 }
 
-func startLoad(ctx context.Context, s *Scene) *load {
+func startLoad(ctx context.Context, t *Testbed) *load {
 	goOn, cancel := context.WithCancel(ctx)
 	l := &load{enough: make(chan struct{})}
 	var buyers sync.WaitGroup
@@ -139,7 +143,7 @@ func startLoad(ctx context.Context, s *Scene) *load {
 		buyers.Go(func() {
 			for n := 0; goOn.Err() == nil; n++ {
 				l.inside.Add(1)
-				answer := s.buy(ctx, []*Shop{s.A, s.B}[i%2], fmt.Sprintf("load%d-%04d", i, n))
+				answer := t.buyers.buy(ctx, t.shops()[i%2], fmt.Sprintf("load%d-%04d", i, n))
 				l.inside.Add(-1)
 				switch answer.Outcome {
 				case purchase.Sold:
@@ -158,7 +162,7 @@ func startLoad(ctx context.Context, s *Scene) *load {
 	return l
 }
 
-// databaseGone tells whether nobody listens on the database's port.
+// databaseGone reports whether nobody listens on the database's port.
 func (s *Servers) databaseGone() bool {
 	conn, err := net.DialTimeout("tcp", s.db.Addr, time.Second)
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/oversell/oversell/internal/promise"
 )
 
 // late is how long each answer of a lock server is held back; a section has
@@ -14,30 +12,33 @@ const late = 30 * time.Millisecond
 
 // latency puts 30 ms, more or less, before each answer of the lock servers.
 func latency() Fault {
-	return Fault{Name: promise.Latency, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
-		var links []*link
-		for _, shop := range []*Shop{s.A, s.B} {
-			links = append(links, shop.links()...)
-		}
-		s.afterwards(func(ctx context.Context) error {
-			for _, l := range links {
-				l.heal(ctx)
+	return Fault{
+		Name: "latency", About: "between the shops and their lock servers", Needs: lockServers(), Stock: stock,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			var links []*link
+			for _, shop := range t.shops() {
+				links = append(links, shop.links()...)
 			}
-			return nil
-		})
-		for _, l := range links {
-			if err := l.delay(late, late/3); err != nil {
+			t.afterwards(func(ctx context.Context) error {
+				for _, l := range links {
+					l.heal(ctx)
+				}
+				return nil
+			})
+			for _, l := range links {
+				if err := l.delay(late, late/3); err != nil {
+					return "", err
+				}
+			}
+			t.struck("%s before each answer of the lock servers", late)
+			took, err := quickest(links)
+			if err != nil {
 				return "", err
 			}
-		}
-		s.struck("%s before each answer of the lock servers", late)
-		took, err := quickest(links)
-		if err != nil {
-			return "", err
-		}
-		s.crowd(ctx, "late", 16, s.A, s.B)
-		return held(took)
-	}}
+			t.buyers.crowd(ctx, "late", 16, t.A, t.B)
+			return held(took)
+		},
+	}
 }
 
 // quickest is the shortest of the links' round trips.

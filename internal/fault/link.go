@@ -18,18 +18,18 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 )
 
-// toxics makes links. It is Toxiproxy's server, which serves nothing here.
-type toxics struct{ server *toxiproxy.ApiServer }
+// proxies makes links. It is Toxiproxy's server, whose API nobody uses here.
+type proxies struct{ server *toxiproxy.ApiServer }
 
-func newToxics() *toxics {
-	return &toxics{toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
+func newProxies() *proxies {
+	return &proxies{toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
 }
 
-// A link is the way of one shop to one server: a proxy on a port of its own.
+// A link is one shop's connection to one server: a proxy on a port of its own.
 type link struct {
 	addr  string // where the shop connects
 	proxy *toxiproxy.Proxy
-	probe string // what the server answers at once
+	probe string // a question that the server answers at once
 }
 
 // Probes, by the server's protocol.
@@ -39,7 +39,7 @@ const (
 	probeEtcd      = "GET /health HTTP/1.0\r\n\r\n"
 )
 
-func (t *toxics) link(server, probe string) (*link, error) {
+func (t *proxies) link(server, probe string) (*link, error) {
 	for tries := 1; ; tries++ {
 		port, err := localserver.FreePort()
 		if err != nil {
@@ -54,13 +54,13 @@ func (t *toxics) link(server, probe string) (*link, error) {
 	}
 }
 
-// cut closes the connections, and refuses new ones.
+// cut closes the connections and refuses new ones.
 func (l *link) cut() { l.proxy.Stop() }
 
 // mend undoes cut.
 func (l *link) mend() error {
 	err := l.proxy.Start()
-	// Somebody who looks for a free port may have it for a moment.
+	// Another process that looks for a free port may have it for a moment.
 	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && tries < 100; tries++ {
 		time.Sleep(50 * time.Millisecond)
 		err = l.proxy.Start()
@@ -71,28 +71,28 @@ func (l *link) mend() error {
 	return err
 }
 
-// turn leads the link to another server.
-func (l *link) turn(server string) error {
+// redirect leads the link to another server.
+func (l *link) redirect(server string) error {
 	l.proxy.Stop()
 	l.proxy.Upstream = server
 	return l.mend()
 }
 
-// silence lets nothing through in either direction, as a network that is parted:
+// silence lets nothing through in either direction, like a network partition:
 // connections stay open.
 func (l *link) silence() error {
-	return errors.Join(l.poison("silent-up", "timeout", "upstream", nil), l.poison("silent-down", "timeout", "downstream", nil))
+	return errors.Join(l.addToxic("silent-up", "timeout", "upstream", nil), l.addToxic("silent-down", "timeout", "downstream", nil))
 }
 
 // delay holds back each answer.
 func (l *link) delay(by, jitter time.Duration) error {
-	return l.poison("late", "latency", "downstream", map[string]int64{"latency": by.Milliseconds(), "jitter": jitter.Milliseconds()})
+	return l.addToxic("late", "latency", "downstream", map[string]int64{"latency": by.Milliseconds(), "jitter": jitter.Milliseconds()})
 }
 
 // heal undoes silence and delay.
 func (l *link) heal(ctx context.Context) { l.proxy.Toxics.ResetToxics(ctx) }
 
-func (l *link) poison(name, kind, stream string, attributes map[string]int64) error {
+func (l *link) addToxic(name, kind, stream string, attributes map[string]int64) error {
 	if attributes == nil {
 		attributes = map[string]int64{"timeout": 0}
 	}
@@ -104,16 +104,16 @@ func (l *link) poison(name, kind, stream string, attributes map[string]int64) er
 	return err
 }
 
-// roundTrip asks the server through the link. An error when it does not answer
-// within patience.
-func (l *link) roundTrip(patience time.Duration) (time.Duration, error) {
+// roundTrip asks the server through the link and returns how long the answer took.
+// It fails when there is none within the timeout.
+func (l *link) roundTrip(timeout time.Duration) (time.Duration, error) {
 	start := time.Now()
-	conn, err := net.DialTimeout("tcp", l.addr, patience)
+	conn, err := net.DialTimeout("tcp", l.addr, timeout)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(start.Add(patience)); err != nil {
+	if err := conn.SetDeadline(start.Add(timeout)); err != nil {
 		return 0, err
 	}
 	if _, err := conn.Write([]byte(l.probe)); err != nil {

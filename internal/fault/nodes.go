@@ -10,14 +10,14 @@ import (
 )
 
 // minority is how many of the nodes may fail.
-func (s *Servers) minority() int { return (len(s.nodes) - 1) / 2 }
+func minority(nodes []*redisNode) int { return (len(nodes) - 1) / 2 }
 
-// holdBarely is hold for a lock on several nodes: while the holder acquires, a
-// minority of the nodes is cut off from its shop, so that it gets a bare
-// majority. A lock that needs all nodes does not get on like that; it holds all
-// of them then, which says so.
-func (s *Scene) holdBarely(ctx context.Context) (how string, err error) {
-	spare := s.A.nodes[len(s.A.nodes)-s.Servers.minority():]
+// holdBarely is Testbed.hold for a lock on several nodes. While the holder acquires
+// the lock, a minority of the nodes is cut off from its shop, so that it gets a bare
+// majority. A lock that needs all nodes cannot be acquired like that; it then gets
+// all of them, and how says so.
+func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
+	spare := t.A.nodes[len(t.A.nodes)-minority(t.Servers.nodes):]
 	for _, l := range spare {
 		l.cut()
 	}
@@ -28,26 +28,26 @@ func (s *Scene) holdBarely(ctx context.Context) (how string, err error) {
 		}
 		return errors.Join(errs...)
 	}
-	err = s.hold(ctx, failpoint.Commit, s.Times.Wait/4)
+	err = t.hold(ctx, failpoint.Commit, t.Times.Wait/4)
 	if err := mend(); err != nil {
 		return "", err
 	}
 	if errors.Is(err, errNoHolder) {
-		// It is still trying, and now it can have them all.
-		err = s.held(ctx, s.Times.Wait)
+		// It is still trying, and can get all of them now.
+		err = holding(ctx, t, t.Times.Wait)
 	}
 	if err != nil {
 		return "", err
 	}
-	return s.heldOn(ctx)
+	return heldOn(ctx, t.Servers.nodes, t.Product)
 }
 
-// heldOn counts the nodes that know of the holder: more than a bare majority and
-// fewer than all would be neither of the two locks that the faults are for.
-func (s *Scene) heldOn(ctx context.Context) (how string, _ error) {
+// heldOn counts the nodes that have the holder's lock. Neither of the two locks that
+// these faults are for has more than a bare majority and fewer than all.
+func heldOn(ctx context.Context, nodes []*redisNode, product string) (how string, _ error) {
 	var n int
-	for _, node := range s.Servers.nodes {
-		keys, err := node.keysOf(ctx, s.Product)
+	for _, node := range nodes {
+		keys, err := node.keysOf(ctx, product)
 		if err != nil {
 			return "", err
 		}
@@ -55,8 +55,8 @@ func (s *Scene) heldOn(ctx context.Context) (how string, _ error) {
 			n++
 		}
 	}
-	switch all := len(s.Servers.nodes); n {
-	case all - s.Servers.minority():
+	switch all := len(nodes); n {
+	case all - minority(nodes):
 		return fmt.Sprintf("the lock is on %d of %d nodes, a bare majority", n, all), nil
 	case all:
 		return fmt.Sprintf("the lock is on all %d nodes, as it needs them", n), nil
@@ -65,10 +65,10 @@ func (s *Scene) heldOn(ctx context.Context) (how string, _ error) {
 	}
 }
 
-// settle lets a client that left silent nodes out ask them again.
-func (s *Scene) settle(ctx context.Context) {
+// settle waits until a client that had left silent nodes out asks them again.
+func settle(ctx context.Context, lease time.Duration) {
 	select {
-	case <-time.After(s.Times.Lease):
+	case <-time.After(lease):
 	case <-ctx.Done():
 	}
 }

@@ -7,42 +7,45 @@ import (
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// nodesDown kills a minority of the nodes, under which buyers must get on, and
-// then a majority, under which nobody may be granted half of a lock: who is, is
-// stopped before its COMMIT while the nodes come back, empty, and they are
-// enough for somebody else.
+// nodesDown kills a minority of the nodes, under which buyers must get on, and then
+// a majority, under which nobody may be granted the lock. A buyer that is granted it
+// all the same is stopped before its COMMIT while the nodes come back empty, which
+// is enough of them for somebody else.
 func nodesDown() Fault {
-	return Fault{Name: promise.NodesDown, Stock: 2 * stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
-		all := len(s.Servers.nodes)
-		few, most := s.Servers.nodes[:s.Servers.minority()], s.Servers.nodes[:s.Servers.minority()+1]
-		s.afterwards(func(context.Context) error { return startAgain(most) })
-		if err := kill(few); err != nil {
-			return "", err
-		}
-		s.struck("SIGKILL of %d of %d nodes", len(few), all)
-		under := count(s.crowd(ctx, "minority", 8, s.A, s.B), purchase.Sold)
-		if err := kill(most); err != nil {
-			return "", err
-		}
-		s.struck("SIGKILL of %d of %d nodes", len(most), all)
-		granted, err := s.withoutMajority(ctx, most)
-		if err != nil {
-			return "", err
-		}
-		proof := fmt.Sprintf("%d of 8 buyers were sold a unit with %d of %d nodes killed; with %d killed %s", under, len(few), all, len(most), granted)
-		if under == 0 {
-			return proof, &stalledError{fmt.Sprintf("nobody could buy while %d of %d nodes were down", len(few), all)}
-		}
-		return proof, nil
-	}}
+	return Fault{
+		Name: "nodes-down", About: "a minority of the Redlock nodes, then a majority",
+		Needs: redlockNodes(), Stock: 2 * stock,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			all := len(t.Servers.nodes)
+			few, most := t.Servers.nodes[:minority(t.Servers.nodes)], t.Servers.nodes[:minority(t.Servers.nodes)+1]
+			t.afterwards(func(context.Context) error { return startAgain(most) })
+			if err := kill(few); err != nil {
+				return "", err
+			}
+			t.struck("SIGKILL of %d of %d nodes", len(few), all)
+			under := count(t.buyers.crowd(ctx, "minority", 8, t.A, t.B), purchase.Sold)
+			if err := kill(most); err != nil {
+				return "", err
+			}
+			t.struck("SIGKILL of %d of %d nodes", len(most), all)
+			granted, err := withoutMajority(ctx, t, most)
+			if err != nil {
+				return "", err
+			}
+			proof := fmt.Sprintf("%d of 8 buyers were sold a unit with %d of %d nodes killed; with %d killed %s", under, len(few), all, len(most), granted)
+			if under == 0 {
+				return proof, &stalledError{fmt.Sprintf("nobody could buy while %d of %d nodes were down", len(few), all)}
+			}
+			return proof, nil
+		},
+	}
 }
 
-// withoutMajority sends buyers while most nodes are down, and says what they got.
-func (s *Scene) withoutMajority(ctx context.Context, most []*redisNode) (granted string, _ error) {
+// withoutMajority sends buyers while most nodes are down, and says what came of it.
+func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (granted string, _ error) {
 	for _, node := range most {
 		select {
 		case <-node.Done():
@@ -50,26 +53,26 @@ func (s *Scene) withoutMajority(ctx context.Context, most []*redisNode) (granted
 			return "", missed("a node runs after its SIGKILL")
 		}
 	}
-	if err := s.arm(ctx, failpoint.Commit); err != nil {
+	if err := t.arm(ctx, failpoint.Commit); err != nil {
 		return "", err
 	}
-	s.send(ctx, s.A, holder)
+	t.buyers.send(ctx, t.A, holder)
 	for i := range 3 {
-		s.send(ctx, []*Shop{s.A, s.B}[i%2], fmt.Sprintf("majority-%d", i))
+		t.buyers.send(ctx, t.shops()[i%2], fmt.Sprintf("majority-%d", i))
 	}
-	// Refused at once or when its patience is over, or granted what is no majority.
-	e, _ := s.seen(ctx, s.Times.Wait+answerPatience, holder, history.Holding, history.Answered)
+	// Refused at once or when its wait is over, or granted what is no majority.
+	e, _ := t.seen(ctx, t.Times.Wait+answerMargin, holder, history.Holding, history.Answered)
 	if e.Kind != history.Holding {
-		s.pending.Wait()
-		sold := count(s.Answers(), purchase.Sold, "majority-0", "majority-1", "majority-2")
-		return fmt.Sprintf("the holder was told %s, and %d of 3 others were sold a unit", e.Outcome, sold), nil
+		t.buyers.wait()
+		sold := count(t.buyers.answers(), purchase.Sold, "majority-0", "majority-1", "majority-2")
+		return fmt.Sprintf("the holder was answered %s, and %d of 3 others were sold a unit", e.Outcome, sold), nil
 	}
 	if err := startAgain(most); err != nil {
 		return "", err
 	}
-	s.struck("%d nodes are back, empty, while somebody holds the others", len(most))
-	s.next(ctx, s.Times.within())
-	return "somebody was granted the lock", s.release()
+	t.struck("%d nodes are back, empty, while somebody holds the others", len(most))
+	sendNext(ctx, t, t.Times.within())
+	return "somebody was granted the lock", t.release()
 }
 
 func kill(nodes []*redisNode) error {

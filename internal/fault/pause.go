@@ -6,49 +6,51 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/promise"
 )
 
-// pause stops the holder's whole process, its watchdog with it, for longer than
-// its lease, and lets it run on. The holder stands inside COMMIT: nothing looks
-// at a lease between there and the database, however short the way. A process
-// that is stopped earlier may notice first; one that is stopped here cannot.
+// pause stops the holder's whole process, its watchdog included, for longer than
+// its lease, and lets it run on. The holder stands inside its COMMIT: nothing checks
+// a lease between there and the database. A process that is stopped earlier may
+// notice the loss first; one that is stopped here cannot.
 func pause() Fault {
-	return Fault{Name: promise.Pause, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
-		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
-			return "", err
-		}
-		if err := s.A.freeze(); err != nil {
-			return "", err
-		}
-		s.struck("SIGSTOP of the holder's process")
-		answer, silent := s.unanswered(ctx)
-		s.next(ctx, s.Times.reach())
-		silent = silent && len(answer) == 0
-		if err := errors.Join(s.release(), s.A.thaw()); err != nil {
-			return "", err
-		}
-		answered := <-answer
-		switch {
-		case !silent:
-			return "", missed("the holder's process answered between its SIGSTOP and its SIGCONT")
-		case !answered:
-			return "", missed("the holder's process did not answer after its SIGCONT")
-		}
-		return "the holder reported that it holds; its process answered a question that was asked while it was stopped only when it ran on", nil
-	}}
+	return Fault{
+		Name: "pause", About: "SIGSTOP of the holder for longer than its lease, then SIGCONT", Stock: stock,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+				return "", err
+			}
+			if err := t.A.freeze(); err != nil {
+				return "", err
+			}
+			t.struck("SIGSTOP of the holder's process")
+			answer, silent := unanswered(ctx, t.A, t.Times)
+			sendNext(ctx, t, t.Times.reach())
+			silent = silent && len(answer) == 0
+			if err := errors.Join(t.release(), t.A.thaw()); err != nil {
+				return "", err
+			}
+			answered := <-answer
+			switch {
+			case !silent:
+				return "", missed("the holder's process answered between its SIGSTOP and its SIGCONT")
+			case !answered:
+				return "", missed("the holder's process did not answer after its SIGCONT")
+			}
+			return "the holder reported that it holds; its process answered a question that was asked while it was stopped only when it ran on", nil
+		},
+	}
 }
 
-// unanswered puts a question to the holder's process, which a stopped one answers
-// when it runs on and not before. A signal takes a moment to arrive: a question
-// that is answered is followed by another, for two seconds.
-func (s *Scene) unanswered(ctx context.Context) (answer <-chan bool, silent bool) {
-	patience := 2*s.Times.reach() + s.Times.Wait
+// unanswered asks the shop's process a question. A stopped process answers it when
+// it runs on, and not before. A signal takes a moment to arrive, so a question that
+// is answered is followed by another, for two seconds.
+func unanswered(ctx context.Context, shop *Shop, times Times) (answer <-chan bool, silent bool) {
+	timeout := 2*times.reach() + times.Wait
 	for deadline := time.Now().Add(2 * time.Second); !silent && time.Now().Before(deadline); {
 		question := make(chan bool, 1)
-		go func() { question <- s.A.alive(ctx, patience) }()
+		go func() { question <- shop.alive(ctx, timeout) }()
 		for asked := time.Now(); len(question) == 0 && !silent; time.Sleep(time.Millisecond) {
-			silent = time.Since(asked) > s.Times.Lease/8
+			silent = time.Since(asked) > times.Lease/8
 		}
 		answer = question
 	}

@@ -86,7 +86,7 @@ func TestForgot(t *testing.T) {
 func TestLacked(t *testing.T) {
 	ctx := t.Context()
 	g := localservertest.Group(t)
-	s := &Servers{toxic: newToxics(), redis: startNode(t, g, ""), replica: startNode(t, g, "")}
+	s := &Servers{proxies: newProxies(), redis: startNode(t, g, ""), replica: startNode(t, g, "")}
 	cord, err := s.replicate(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -130,21 +130,21 @@ func startNode(t *testing.T, g *localserver.Group, shim string) *redisNode {
 func TestHeldOn(t *testing.T) {
 	ctx := t.Context()
 	g := localservertest.Group(t)
-	s := &Scene{Servers: &Servers{}, Product: "apple"}
+	bed := &Testbed{Servers: &Servers{}, Product: "apple"}
 	for range 5 {
-		s.Servers.nodes = append(s.Servers.nodes, startNode(t, g, ""))
+		bed.Servers.nodes = append(bed.Servers.nodes, startNode(t, g, ""))
 	}
 	for held, struck := range []bool{0: false, 1: false, 2: false, 3: true, 4: false, 5: true} {
 		if held > 0 {
-			client := s.Servers.nodes[held-1].client()
+			client := bed.Servers.nodes[held-1].client()
 			if err := errors.Join(client.Set(ctx, "lock:apple", "token", time.Hour).Err(), client.Close()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		how, err := s.heldOn(ctx)
+		how, err := heldOn(ctx, bed.Servers.nodes, bed.Product)
 		proven(t, fmt.Sprintf("on %d of 5", held), how, err, struck)
 	}
-	if _, err := s.withoutMajority(ctx, s.Servers.nodes[:3]); !errors.Is(err, ErrMissed) {
+	if _, err := withoutMajority(ctx, bed, bed.Servers.nodes[:3]); !errors.Is(err, ErrMissed) {
 		t.Errorf("no node was killed: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestJumped(t *testing.T) {
 		proof, err := jumped(ahead)
 		proven(t, c.name, proof, err, c.struck)
 	}
-	if _, err := clockJump().Strike(t.Context(), &Scene{Servers: &Servers{noShim: "no compiler"}}); !errors.Is(err, ErrMissed) {
+	if _, err := clockJump().Strike(t.Context(), &Testbed{Servers: &Servers{noShim: "no compiler"}}); !errors.Is(err, ErrMissed) {
 		t.Errorf("no shim: %v, want that it missed", err)
 	}
 	t.Setenv("PATH", "")
@@ -198,30 +198,30 @@ func TestUnanswered(t *testing.T) {
 	if err := errors.Join(err, in.Close()); err != nil {
 		t.Fatal(err)
 	}
-	s := &Scene{A: &Shop{process: process}, Times: DefaultTimes()}
-	if _, err := fmt.Fscanln(out, &s.A.URL); err != nil {
+	shop, times := &Shop{process: process}, DefaultTimes()
+	if _, err := fmt.Fscanln(out, &shop.URL); err != nil {
 		t.Fatal(err)
 	}
-	if _, silent := s.unanswered(t.Context()); silent {
+	if _, silent := unanswered(t.Context(), shop, times); silent {
 		t.Error("a process that runs is taken for stopped")
 	}
-	if err := s.A.freeze(); err != nil {
+	if err := shop.freeze(); err != nil {
 		t.Fatal(err)
 	}
-	answer, silent := s.unanswered(t.Context())
+	answer, silent := unanswered(t.Context(), shop, times)
 	if !silent || len(answer) > 0 {
 		t.Error("a process that is stopped is taken for running")
 	}
-	if err := s.A.thaw(); err != nil {
+	if err := shop.thaw(); err != nil {
 		t.Fatal(err)
 	}
 	if !<-answer {
 		t.Error("it did not answer when it ran on")
 	}
-	if err := errors.Join(s.A.kill(), out.Close()); err != nil {
+	if err := errors.Join(shop.kill(), out.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if s.A.alive(t.Context(), time.Second) {
+	if shop.alive(t.Context(), time.Second) {
 		t.Error("it answers after it was killed")
 	}
 }
@@ -277,10 +277,10 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	toxic := newToxics()
+	proxies := newProxies()
 	var links []*link
 	for _, server := range []struct{ addr, probe string }{{startNode(t, g, "").Addr, probeRedis}, {z.Addr, probeZookeeper}, {e.Addr, probeEtcd}} {
-		l, err := toxic.link(server.addr, server.probe)
+		l, err := proxies.link(server.addr, server.probe)
 		if err != nil {
 			t.Fatal(err)
 		}

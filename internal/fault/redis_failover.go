@@ -10,45 +10,48 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/promise"
 )
 
-// redisFailover kills the primary and promotes a replica whose link was cut
-// before the holder took its lock: replication is asynchronous, so this is what
-// any failover may do (Redis documentation, "Distributed Locks with Redis", "Why
+// redisFailover kills the primary and promotes a replica. The replica's link was
+// cut before the holder took its lock: replication is asynchronous, so any failover
+// may do this (Redis documentation, "Distributed Locks with Redis", "Why
 // Failover-based Implementations Are Not Enough").
 func redisFailover() Fault {
-	return Fault{Name: promise.RedisFailover, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
-		cord, err := s.Servers.replicate(ctx)
-		if err != nil {
-			return "", err
-		}
-		s.afterwards(s.failBack)
-		cord.cut()
-		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
-			return "", err
-		}
-		written, err := s.Servers.redis.keysOf(ctx, s.Product)
-		if err != nil {
-			return "", err
-		}
-		if err := s.Servers.promote(ctx, s.A, s.B); err != nil {
-			return "", err
-		}
-		s.struck("SIGKILL of the primary; its replica promoted")
-		copied, err := s.Servers.replica.keysOf(ctx, s.Product)
-		if err != nil {
-			return "", err
-		}
-		s.next(ctx, s.Times.within())
-		if err := s.release(); err != nil {
-			return "", err
-		}
-		return lacked(written, copied)
-	}}
+	return Fault{
+		Name: "redis-failover", About: "to a replica that lacks what was written last",
+		Needs: redisAlone(), Stock: stock,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			cord, err := t.Servers.replicate(ctx)
+			if err != nil {
+				return "", err
+			}
+			t.afterwards(t.Servers.failBack)
+			cord.cut()
+			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+				return "", err
+			}
+			written, err := t.Servers.redis.keysOf(ctx, t.Product)
+			if err != nil {
+				return "", err
+			}
+			if err := t.Servers.promote(ctx, t.A, t.B); err != nil {
+				return "", err
+			}
+			t.struck("SIGKILL of the primary; its replica promoted")
+			copied, err := t.Servers.replica.keysOf(ctx, t.Product)
+			if err != nil {
+				return "", err
+			}
+			sendNext(ctx, t, t.Times.within())
+			if err := t.release(); err != nil {
+				return "", err
+			}
+			return lacked(written, copied)
+		},
+	}
 }
 
-// lacked is the proof that the replica had not been told what the holder wrote.
+// lacked is the proof that the replica did not have what the holder wrote.
 func lacked(written, copied map[string]string) (proof string, _ error) {
 	n := lacking(written, copied)
 	if n == 0 {
@@ -58,9 +61,9 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 }
 
 // replicate makes the replica follow the primary through a link, and waits until
-// it has everything.
+// it has caught up.
 func (s *Servers) replicate(ctx context.Context) (*link, error) {
-	cord, err := s.toxic.link(s.redis.Addr, probeRedis)
+	cord, err := s.proxies.link(s.redis.Addr, probeRedis)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +95,7 @@ func (s *Servers) replicate(ctx context.Context) (*link, error) {
 	return nil, fmt.Errorf("the replica has not caught up within 10 s")
 }
 
-// offset is how much of the primary's writes a server has, in bytes.
+// offset is the server's position in the primary's stream of writes, in bytes.
 func (r *redisNode) offset(ctx context.Context) (int64, error) {
 	c := r.client()
 	defer c.Close()
@@ -109,7 +112,7 @@ func (r *redisNode) offset(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(number, 10, 64)
 }
 
-// promote kills the primary and leads the shops to the replica.
+// promote kills the primary and redirects the shops to the replica.
 func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 	c := s.replica.client()
 	defer c.Close()
@@ -117,20 +120,20 @@ func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 		return err
 	}
 	for _, shop := range shops {
-		if err := shop.redis.turn(s.replica.Addr); err != nil {
+		if err := shop.redis.redirect(s.replica.Addr); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// failBack changes the two servers' roles for the cells to come, where the
-// replica was promoted: the shops stay where they are until the end of this one.
-func (s *Scene) failBack(context.Context) error {
+// failBack swaps the two servers' roles for the plays to come, where the replica
+// was promoted: the shops of this play stay where they are until it ends.
+func (s *Servers) failBack(context.Context) error {
 	select {
-	case <-s.Servers.redis.Done():
-		s.Servers.redis, s.Servers.replica = s.Servers.replica, s.Servers.redis
-	default: // nobody held, and nothing was struck
+	case <-s.redis.Done():
+		s.redis, s.replica = s.replica, s.redis
+	default: // nobody held, and the fault did not strike
 	}
-	return s.Servers.replica.forget()
+	return s.replica.forget()
 }

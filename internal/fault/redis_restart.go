@@ -8,39 +8,41 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/promise"
 )
 
 // redisRestart kills Redis and starts it again without its data, while the
 // holder stands inside its COMMIT.
 func redisRestart() Fault {
-	return Fault{Name: promise.RedisRestart, Stock: stock, Strike: func(ctx context.Context, s *Scene) (string, error) {
-		if err := s.hold(ctx, failpoint.Commit, s.Times.Wait); err != nil {
-			return "", err
-		}
-		before, err := s.Servers.redis.keysOf(ctx, s.Product)
-		if err != nil {
-			return "", err
-		}
-		if err := s.Servers.redis.forget(); err != nil {
-			return "", err
-		}
-		s.struck("SIGKILL of Redis, and back empty")
-		after, err := s.Servers.redis.keysOf(ctx, s.Product)
-		if err != nil {
-			return "", err
-		}
-		s.next(ctx, s.Times.within())
-		if err := s.release(); err != nil {
-			return "", err
-		}
-		return forgot("Redis", before, after)
-	}}
+	return Fault{
+		Name: "redis-restart", About: "killed, and back empty", Needs: redisAlone(), Stock: stock,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+				return "", err
+			}
+			before, err := t.Servers.redis.keysOf(ctx, t.Product)
+			if err != nil {
+				return "", err
+			}
+			if err := t.Servers.redis.forget(); err != nil {
+				return "", err
+			}
+			t.struck("SIGKILL of Redis, and back empty")
+			after, err := t.Servers.redis.keysOf(ctx, t.Product)
+			if err != nil {
+				return "", err
+			}
+			sendNext(ctx, t, t.Times.within())
+			if err := t.release(); err != nil {
+				return "", err
+			}
+			return forgot("Redis", before, after)
+		},
+	}
 }
 
-// forgot is the proof that a server has forgotten what it knew of the product.
-// What was there before must be gone: a server that came back with its file, or
-// one on which the holder had nothing, has shown nothing.
+// forgot is the proof that a server has forgotten the keys of the product. All that
+// were there before must be gone: a server that came back with its file, or one on
+// which the holder had no keys, proves nothing.
 func forgot(server string, before, after map[string]string) (proof string, _ error) {
 	if left := len(before) - lacking(before, after); len(before) == 0 || left > 0 {
 		return "", missed("%s had %d keys of the product before its restart and %d of them after it", server, len(before), left)
@@ -48,7 +50,7 @@ func forgot(server string, before, after map[string]string) (proof string, _ err
 	return fmt.Sprintf("the holder reported that it holds; %s was killed and came back without the product's %d keys", server, len(before)), nil
 }
 
-// lacking counts the keys that the other lacks or has with another value.
+// lacking counts the keys that other lacks or has with another value.
 func lacking(keys, other map[string]string) (n int) {
 	for key, value := range keys {
 		if there, ok := other[key]; !ok || there != value {
@@ -65,8 +67,8 @@ func (r *redisNode) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: r.Addr, DisableIdentity: true})
 }
 
-// keysOf is what the server knows of a product: every strategy puts its name
-// into the keys. The values are as DUMP gives them.
+// keysOf returns the server's keys of a product: every strategy puts the product's
+// name into its keys. The values are as DUMP gives them.
 func (r *redisNode) keysOf(ctx context.Context, product string) (map[string]string, error) {
 	c := r.client()
 	defer c.Close()
@@ -76,7 +78,7 @@ func (r *redisNode) keysOf(ctx context.Context, product string) (map[string]stri
 			return keys, all.Err()
 		}
 		value, err := c.Dump(ctx, all.Val()).Result()
-		if errors.Is(err, redis.Nil) { // it has just run out
+		if errors.Is(err, redis.Nil) { // it has just expired
 			continue
 		}
 		if err != nil {

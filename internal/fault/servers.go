@@ -17,11 +17,11 @@ import (
 	"github.com/oversell/oversell/internal/rush"
 )
 
-// Servers are real ones that the faults may kill, restart and mislead. Cells
-// that run side by side have servers of their own.
+// Servers are real ones that the faults may kill, restart and mislead. Plays that
+// run side by side have servers of their own.
 type Servers struct {
 	Books  rush.Database
-	Absent map[string]string // a server that is not installed, and how to get it
+	Absent map[string]string // by server that is not installed: how to get it
 
 	group     *localserver.Group
 	engine    *engine.Engine // this process's own connections
@@ -32,7 +32,7 @@ type Servers struct {
 	zookeeper *localserver.Zookeeper
 	etcd      *localserver.Etcd
 	noShim    string // why clocks cannot be moved, "" when they can
-	toxic     *toxics
+	proxies   *proxies
 }
 
 // redisNode is a Redis with a clock that can be moved; nil where it cannot.
@@ -44,7 +44,7 @@ type redisNode struct {
 // StartServers starts MariaDB or MySQL, two Redis, five Redlock nodes and, where
 // needed and installed, ZooKeeper and etcd. Close must follow, also after an error.
 func StartServers(ctx context.Context, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
-	s := &Servers{Absent: map[string]string{}, toxic: newToxics()}
+	s := &Servers{Absent: map[string]string{}, proxies: newProxies()}
 	var err error
 	if s.group, err = localserver.NewGroup(); err != nil {
 		return s, err
@@ -117,7 +117,7 @@ func (s *Servers) Close() error {
 	return errors.Join(errs...)
 }
 
-// orAbsent notes that a server is not installed, which only its strategies miss.
+// orAbsent notes that a server is not installed, which concerns its strategies only.
 func orAbsent(absent *error, err error) error {
 	if errors.Is(err, localserver.ErrMissing) {
 		*absent = err
@@ -126,10 +126,10 @@ func orAbsent(absent *error, err error) error {
 	return err
 }
 
-// A Pair is two shops on the same servers, for one cell after the other.
+// A Pair is two shops on the same servers, for one play after another.
 type Pair struct{ A, B *Shop }
 
-// StartPair starts two shops side by side, with the lock servers that are needed.
+// StartPair starts two shops side by side, with the lock servers that needs names.
 func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, needs []lockstrategy.Need) (Pair, error) {
 	var (
 		p      Pair
@@ -144,13 +144,13 @@ func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, nee
 	return p, nil
 }
 
-// Tell sends what the shops tell to a cell's log from now on; nil for nowhere.
-func (p Pair) Tell(log *history.Log) {
-	p.A.tell(log)
-	p.B.tell(log)
+// RecordTo adds the shops' history to that log from now on; nil drops it.
+func (p Pair) RecordTo(log *history.Log) {
+	p.A.recordTo(log)
+	p.B.recordTo(log)
 }
 
-// Stop ends the shops. They are killed: a cell is over, and its answers are in.
+// Stop kills the shops: the play is over, and its answers are in.
 func (p Pair) Stop() {
 	for _, shop := range []*Shop{p.A, p.B} {
 		if shop != nil {

@@ -20,22 +20,21 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A Launch makes the command of a shop that is told its servers by its
-// environment, has its failpoints on, and tells on stdout where it serves and
-// then its history.
+// A Launch makes the command of a shop that takes its servers from its environment,
+// has its failpoints on, and writes to stdout where it serves and then its history.
 type Launch func(Times) *exec.Cmd
 
 // A Shop is one process behind a link of its own to each lock server.
 type Shop struct {
-	URL     string
-	process *localserver.Process
-	orders  *os.File // its stdin
-	redis   *link
-	nodes   []*link
-	others  []*link // ZooKeeper, etcd
+	URL      string
+	process  *localserver.Process
+	commands *os.File // its stdin
+	redis    *link
+	nodes    []*link
+	others   []*link // ZooKeeper, etcd
 
 	mu  sync.Mutex
-	log *history.Log // of the cell that runs; nil between cells
+	log *history.Log // of the present play; nil between plays
 }
 
 // startShop starts a shop on the servers and waits until it serves.
@@ -50,16 +49,16 @@ func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, nee
 	if err != nil {
 		return nil, err
 	}
-	ordersOut, orders, err := os.Pipe()
+	stdin, commands, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer ordersOut.Close() // the child has its own
-	shop.orders = orders
+	defer stdin.Close() // the child has its own
+	shop.commands = commands
 	cmd := launch(times)
 	cmd.Env = append(append(os.Environ(), cmd.Env...), env...)
-	cmd.Stdin = ordersOut
-	child, err := localserver.StartShop(ctx, s.group, cmd, shop.hear)
+	cmd.Stdin = stdin
+	child, err := localserver.StartShop(ctx, s.group, cmd, shop.record)
 	if err != nil {
 		return nil, err
 	}
@@ -68,15 +67,15 @@ func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, nee
 }
 
 // connect makes the links, and returns the environment that leads the shop to
-// them. ZooKeeper and etcd are there for the strategies that need them: a stall
-// of a disk that they sync to must not be another strategy's.
+// them. Only strategies that need ZooKeeper and etcd get them: when the disk stalls
+// that these sync to, other strategies must not stall with it.
 func (h *Shop) connect(s *Servers, needs []lockstrategy.Need) (env []string, err error) {
-	if h.redis, err = s.toxic.link(s.redis.Addr, probeRedis); err != nil {
+	if h.redis, err = s.proxies.link(s.redis.Addr, probeRedis); err != nil {
 		return nil, err
 	}
 	var nodes []string
 	for _, node := range s.nodes {
-		l, err := s.toxic.link(node.Addr, probeRedis)
+		l, err := s.proxies.link(node.Addr, probeRedis)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +87,7 @@ func (h *Shop) connect(s *Servers, needs []lockstrategy.Need) (env []string, err
 		"SHOP_ZOOKEEPER_HOSTS=", "SHOP_ETCD_HOSTS=",
 	}
 	if s.zookeeper != nil && slices.Contains(needs, lockstrategy.NeedsZookeeper) {
-		l, err := s.toxic.link(s.zookeeper.Addr, probeZookeeper)
+		l, err := s.proxies.link(s.zookeeper.Addr, probeZookeeper)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +95,7 @@ func (h *Shop) connect(s *Servers, needs []lockstrategy.Need) (env []string, err
 		env = append(env, "SHOP_ZOOKEEPER_HOSTS="+l.addr)
 	}
 	if s.etcd != nil && slices.Contains(needs, lockstrategy.NeedsEtcd) {
-		l, err := s.toxic.link(s.etcd.Addr, probeEtcd)
+		l, err := s.proxies.link(s.etcd.Addr, probeEtcd)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +105,7 @@ func (h *Shop) connect(s *Servers, needs []lockstrategy.Need) (env []string, err
 	return env, nil
 }
 
-// links are all that the shop has to lock servers.
+// links are all of the shop's links to lock servers.
 func (h *Shop) links() []*link {
 	all := append(append([]*link(nil), h.nodes...), h.others...)
 	if h.redis != nil {
@@ -115,8 +114,8 @@ func (h *Shop) links() []*link {
 	return all
 }
 
-// hear passes on what the shop tells.
-func (h *Shop) hear(line []byte) {
+// record adds a line of the shop's history to the log of the present play.
+func (h *Shop) record(line []byte) {
 	var e history.Event
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,8 +124,8 @@ func (h *Shop) hear(line []byte) {
 	}
 }
 
-// tell sends what the shop tells to a cell's log from now on.
-func (h *Shop) tell(log *history.Log) {
+// recordTo adds the shop's history to that log from now on; nil drops it.
+func (h *Shop) recordTo(log *history.Log) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.log = log
@@ -134,13 +133,13 @@ func (h *Shop) tell(log *history.Log) {
 
 // arm stops the buyer when it gets to the point.
 func (h *Shop) arm(purchaser string, at failpoint.Point) error {
-	_, err := fmt.Fprintln(h.orders, "hold", purchaser, at)
+	_, err := fmt.Fprintln(h.commands, "hold", purchaser, at)
 	return err
 }
 
 // release lets the buyer go on.
 func (h *Shop) release(purchaser string) error {
-	_, err := fmt.Fprintln(h.orders, "go", purchaser)
+	_, err := fmt.Fprintln(h.commands, "go", purchaser)
 	return err
 }
 
@@ -150,13 +149,23 @@ func (h *Shop) kill() error { return h.process.Kill() }
 func (h *Shop) freeze() error { return h.process.Signal(sigStop) }
 func (h *Shop) thaw() error   { return h.process.Signal(sigCont) }
 
-// alive asks whether the shop answers at all.
-func (h *Shop) alive(ctx context.Context, patience time.Duration) bool {
-	return h.get(ctx, "/healthz", patience)
+// alive reports whether the shop answers within the timeout.
+func (h *Shop) alive(ctx context.Context, timeout time.Duration) bool {
+	return h.get(ctx, "/healthz", timeout)
 }
 
-func (h *Shop) get(ctx context.Context, path string, patience time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// ready waits until the shop and its servers are ready, for that long.
+func (h *Shop) ready(ctx context.Context, timeout time.Duration) bool {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if h.get(ctx, "/readyz", 3*time.Second) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Shop) get(ctx context.Context, path string, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL+path, nil)
 	if err != nil {
@@ -171,19 +180,19 @@ func (h *Shop) get(ctx context.Context, path string, patience time.Duration) boo
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// buyURL is the buy of one unit.
+// buyURL is the request that buys one unit.
 func (h *Shop) buyURL(strategy, product, purchaser string) string {
 	return h.URL + "/product/buy?" + url.Values{"lock": {strategy}, "product": {product}, "purchaser": {purchaser}}.Encode()
 }
 
-// stop ends the process, without patience, and its links.
+// stop kills the process and cuts its links.
 func (h *Shop) stop() {
-	h.tell(nil)
+	h.recordTo(nil)
 	if h.process != nil {
-		_ = h.process.Kill() // what it had to say has been read
+		_ = h.process.Kill() // its answers and its history have been read
 	}
-	if h.orders != nil {
-		_ = h.orders.Close()
+	if h.commands != nil {
+		_ = h.commands.Close()
 	}
 	for _, l := range h.links() {
 		l.cut()

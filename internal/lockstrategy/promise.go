@@ -7,23 +7,11 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// Strikes tells whether a condition of promise.Played strikes what a strategy with
+// Strikes reports whether a condition of promise.Played strikes what a strategy with
 // these needs uses.
 func Strikes(c promise.Condition, needs []Need) bool {
-	has := func(servers ...Need) bool {
-		return slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(servers, n) })
-	}
-	switch c {
-	case promise.RedisRestart, promise.RedisFailover:
-		return has(NeedsRedis)
-	case promise.NodeRestart, promise.NodesDown:
-		return has(NeedsRedlock)
-	case promise.ClockJump:
-		return has(NeedsRedis, NeedsRedlock)
-	case promise.Latency, promise.Partition:
-		return has(NeedsRedis, NeedsRedlock, NeedsZookeeper, NeedsEtcd)
-	}
-	return true
+	servers := promise.Struck(c)
+	return servers == nil || slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(servers, string(n)) })
 }
 
 // holds promises that the entry holds under each condition that strikes what it

@@ -23,22 +23,6 @@ const (
 	TwoProcesses Condition = "two-processes" // the same, spread over two processes
 )
 
-// The faults. Each strikes one of two processes, or the servers of both.
-const (
-	Crash         Condition = "crash"          // SIGKILL of the holder between acquire and write
-	Pause         Condition = "pause"          // SIGSTOP of the holder for longer than its lease, then SIGCONT
-	SlowSection   Condition = "slow-section"   // the section outlives the lease, and the process runs on
-	ClientGone    Condition = "client-gone"    // the buyer hangs up in the middle of its buy
-	RedisRestart  Condition = "redis-restart"  // killed, and back empty
-	RedisFailover Condition = "redis-failover" // to a replica that lacks what was written last
-	NodeRestart   Condition = "node-restart"   // one Redlock node of a bare majority comes back empty
-	NodesDown     Condition = "nodes-down"     // a minority of the Redlock nodes, then a majority
-	ClockJump     Condition = "clock-jump"     // a lock server's clock
-	Latency       Condition = "latency"        // between the shops and their lock servers
-	Partition     Condition = "partition"      // between the holder's shop and its lock servers
-	DBKill        Condition = "db-kill"        // SIGKILL of the database under load, then back with its data
-)
-
 // Duplicates is one request that is sent twice under one Idempotency-Key, and again
 // after its answer. Only a service that is judged from outside is asked for it.
 const Duplicates Condition = "duplicates"
@@ -54,14 +38,6 @@ const (
 
 // Crowds lists the conditions under which nothing goes wrong.
 func Crowds() []Condition { return []Condition{Rush, TwoProcesses} }
-
-// Faults lists the faults in display order.
-func Faults() []Condition {
-	return []Condition{
-		Crash, Pause, SlowSection, ClientGone, RedisRestart, RedisFailover,
-		NodeRestart, NodesDown, ClockJump, Latency, Partition, DBKill,
-	}
-}
 
 // Played lists what shops on real servers go through, in display order: the crowds,
 // then the faults. The catalogue makes its promises under these.

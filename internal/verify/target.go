@@ -155,7 +155,7 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 
 // latency is a crowd behind a connection that holds back requests and answers.
 func (t *Target) latency(ctx context.Context, c *Cell) error {
-	slow, err := fault.NewSlowWay(t.BaseURL, way, wayJitter)
+	slow, err := fault.NewDelayProxy(t.BaseURL, way, wayJitter)
 	if err != nil {
 		return fmt.Errorf("--target: %w", err)
 	}

@@ -204,13 +204,13 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if err != nil {
 		return cell, err
 	}
-	l.pair.Tell(log)
+	l.pair.RecordTo(log)
 	if j.fault.Strike == nil {
 		err = l.rush(ctx, j, &cell)
 	} else {
 		err = l.strike(ctx, j, log, &cell)
 	}
-	l.pair.Tell(nil)
+	l.pair.RecordTo(nil)
 	if err := errors.Join(err, log.Close()); err != nil {
 		return cell, err
 	}
@@ -284,20 +284,20 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 
 // strike plays a fault and judges what came of it.
 func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
-	scene := &fault.Scene{
+	bed := &fault.Testbed{
 		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,
 		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.Times,
 	}
-	facts, err := scene.Play(ctx, j.fault)
-	l.pair.A = scene.A // a crashed shop has a successor
+	facts, err := bed.Play(ctx, j.fault)
+	l.pair.A = bed.A // a crashed shop has a successor
 	if err != nil {
 		return err
 	}
-	books, err := scene.Audit(ctx)
+	books, err := bed.Audit(ctx)
 	if err != nil {
 		return err
 	}
-	lost, untold, err := rush.Compare(ctx, l.servers.Books, scene.Product, rush.Answers(facts.Answers), books)
+	lost, untold, err := rush.Compare(ctx, l.servers.Books, bed.Product, rush.Answers(facts.Answers), books)
 	if err != nil {
 		return err
 	}

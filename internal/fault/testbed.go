@@ -1,0 +1,142 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
+)
+
+// A Subject is a strategy under test.
+type Subject struct {
+	Name  string
+	Needs []lockstrategy.Need
+}
+
+// A Testbed is one strategy, one product and two shops on the same servers. The
+// holder is at A, the next buyers come to B. It serves one Play.
+type Testbed struct {
+	Subject Subject
+	Product string
+	Stock   int64
+	Servers *Servers
+	A, B    *Shop
+	Launch  Launch
+	Log     *history.Log
+	Times   Times
+
+	buyers *buyers
+	undo   []func(ctx context.Context) error // what the end of the play puts right
+}
+
+// Facts are what is known of a play when it is over.
+type Facts struct {
+	Proof   string        // that the fault struck
+	Missed  string        // why it did not, "" when it did
+	Answers []rush.Answer // of all buyers
+	Last    []rush.Answer // of the crowd that came when everything was mended
+	Stalled string        // what the fault made impossible although it was promised, or ""
+}
+
+// Play opens the testbed, strikes and finishes. An error is one of the harness.
+func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
+	t.buyers = newBuyers(t)
+	defer t.buyers.client.CloseIdleConnections()
+	if err := t.open(ctx); err != nil {
+		return Facts{}, err
+	}
+	facts.Proof, err = f.Strike(ctx, t)
+	for _, undo := range slices.Backward(t.undo) {
+		err = errors.Join(err, undo(ctx))
+	}
+	t.undo = nil
+	var stalled *stalledError
+	switch {
+	case errors.As(err, &stalled):
+		facts.Stalled = stalled.what
+	case errors.Is(err, errNoHolder), errors.Is(err, ErrMissed):
+		facts.Missed = err.Error()
+	case err != nil:
+		return Facts{}, err
+	}
+	if facts.Last, err = t.finish(ctx); err != nil {
+		return Facts{}, err
+	}
+	facts.Answers = t.buyers.answers()
+	return facts, nil
+}
+
+// open restocks the product and lets a buyer of each shop buy one unit, so that
+// caches are filled and counters copied before anything is stopped.
+func (t *Testbed) open(ctx context.Context) error {
+	shelf := rush.Target{BaseURL: t.A.URL, Client: &http.Client{}}
+	if err := shelf.Restock(ctx, t.Product, t.Stock); err != nil {
+		return fmt.Errorf("restock: %w", err)
+	}
+	for i, shop := range t.shops() {
+		if a := t.buyers.buy(ctx, shop, fmt.Sprintf("first-%d", i)); a.Outcome != purchase.Sold {
+			return fmt.Errorf("before the fault a buyer was answered %s: %s", a.Outcome, a.Detail)
+		}
+	}
+	return nil
+}
+
+// finish waits until both shops are ready and lets a crowd buy what is left. A
+// connection that broke under the fault may cost a buyer of the first crowd an
+// error, so a crowd with errors is followed by another, twice at most.
+func (t *Testbed) finish(ctx context.Context) (last []rush.Answer, err error) {
+	t.buyers.wait()
+	for _, shop := range t.shops() {
+		if !shop.ready(ctx, time.Minute) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			return nil, errors.New("a shop was not ready a minute after the fault")
+		}
+	}
+	for round := range 3 {
+		report, err := t.Audit(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("audit after the fault: %w", err)
+		}
+		last = t.buyers.crowd(ctx, fmt.Sprintf("crowd%d", round), int(max(2*report.Leftover, 10)), t.A, t.B)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(last, func(a rush.Answer) bool { return a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed }) {
+			break
+		}
+	}
+	return last, nil
+}
+
+// Audit reads the product's stock and records.
+func (t *Testbed) Audit(ctx context.Context) (audit.Report, error) {
+	return t.Servers.Books.Audit(ctx, t.Product)
+}
+
+// struck notes in the history what the fault did.
+func (t *Testbed) struck(what string, args ...any) {
+	t.Log.Add(history.Event{
+		Kind: history.Struck, At: time.Now(), Strategy: t.Subject.Name, Product: t.Product, Outcome: fmt.Sprintf(what, args...),
+	})
+}
+
+// afterwards runs fn at the end of the play, the last one first.
+func (t *Testbed) afterwards(fn func(ctx context.Context) error) { t.undo = append(t.undo, fn) }
+
+// shops are both, for what strikes or serves each of them.
+func (t *Testbed) shops() []*Shop { return []*Shop{t.A, t.B} }
+
+// stalledError says what nobody could do under the fault.
+type stalledError struct{ what string }
+
+func (e *stalledError) Error() string { return e.what }

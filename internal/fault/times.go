@@ -1,0 +1,47 @@
+package fault
+
+import (
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// Times of the shops under test.
+type Times struct {
+	Wait  time.Duration // of a buyer
+	Lease time.Duration
+}
+
+// DefaultTimes are those of the shops that are struck. The lease is the shortest
+// that etcd grants. The wait is well above reach, so that the holder's own wait
+// does not end while it is stopped.
+func DefaultTimes() Times { return Times{Wait: 7 * time.Second, Lease: 2 * time.Second} }
+
+// RushTimes are the shop's own, for the rushes: a lease far above a section.
+func RushTimes() Times {
+	s := lockstrategy.DefaultSettings()
+	return Times{Wait: s.Wait, Lease: s.LeaseTTL}
+}
+
+// reach is the longest time for which a stopped holder waits for somebody else to
+// get in: its lease, and the time in which the slowest server sees that the lease
+// has expired.
+func (t Times) reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
+
+// within is a time for which the holder's lease certainly lives: a buyer that gets
+// in during it was let in by the fault, and not by the clock.
+func (t Times) within() time.Duration { return t.Lease / 2 }
+
+// Allowed is how soon somebody else must get on once the holder is gone, or has
+// gone on and ended. A lock of the database ends with its connection; one that is
+// kept elsewhere ends with its lease. Two seconds are added for a server to notice
+// and for a busy machine.
+func (t Times) Allowed(needs []lockstrategy.Need) time.Duration {
+	const notice = 2 * time.Second
+	elsewhere := func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsMySQL }
+	if !slices.ContainsFunc(needs, elsewhere) {
+		return notice
+	}
+	return t.Lease + notice
+}

@@ -1,0 +1,59 @@
+// Code generated from fault.All by make generate; DO NOT EDIT.
+
+package promise
+
+// The faults. Each strikes one of two processes, or the servers of both.
+const (
+	Crash         Condition = "crash"          // SIGKILL of the holder between acquire and write
+	Pause         Condition = "pause"          // SIGSTOP of the holder for longer than its lease, then SIGCONT
+	SlowSection   Condition = "slow-section"   // the section outlives the lease, and the process runs on
+	ClientGone    Condition = "client-gone"    // the buyer hangs up in the middle of its buy
+	RedisRestart  Condition = "redis-restart"  // killed, and back empty
+	RedisFailover Condition = "redis-failover" // to a replica that lacks what was written last
+	NodeRestart   Condition = "node-restart"   // one Redlock node of a bare majority comes back empty
+	NodesDown     Condition = "nodes-down"     // a minority of the Redlock nodes, then a majority
+	ClockJump     Condition = "clock-jump"     // a lock server's clock
+	Latency       Condition = "latency"        // between the shops and their lock servers
+	Partition     Condition = "partition"      // between the holder's shop and its lock servers
+	DBKill        Condition = "db-kill"        // SIGKILL of the database under load, then back with its data
+)
+
+// Faults lists the faults in display order.
+func Faults() []Condition {
+	return []Condition{
+		Crash,
+		Pause,
+		SlowSection,
+		ClientGone,
+		RedisRestart,
+		RedisFailover,
+		NodeRestart,
+		NodesDown,
+		ClockJump,
+		Latency,
+		Partition,
+		DBKill,
+	}
+}
+
+// Struck lists the servers that a condition strikes: a strategy that needs none of
+// them does not notice it. Nil: it strikes every strategy.
+func Struck(c Condition) []string {
+	switch c {
+	case RedisRestart:
+		return []string{"redis"}
+	case RedisFailover:
+		return []string{"redis"}
+	case NodeRestart:
+		return []string{"redlock"}
+	case NodesDown:
+		return []string{"redlock"}
+	case ClockJump:
+		return []string{"redis", "redlock"}
+	case Latency:
+		return []string{"redis", "redlock", "zookeeper", "etcd"}
+	case Partition:
+		return []string{"redis", "redlock", "zookeeper", "etcd"}
+	}
+	return nil
+}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -127,7 +126,7 @@ say; a strategy without that line passes all of them. The tests run on the embed
 		for _, f := range slices.Sorted(maps.Keys(e.NoPromise)) {
 			fmt.Fprintf(&b, "- **No promise under %s**: %s\n", f, e.NoPromise[f])
 		}
-		caught := lockstrategytest.Expected(e)
+		caught := e.CaughtBy
 		for i, test := range slices.Sorted(maps.Keys(caught)) {
 			if i == 0 {
 				b.WriteString("- **Caught by**: ")

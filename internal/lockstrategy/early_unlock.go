@@ -28,7 +28,7 @@ func earlyUnlockEntry() Entry {
 		New:    func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		Traits: Traits{
 			WaitsFor: ALock,
-			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
+			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldOrTwoIn},
 		},
 		// The gap is some 50 us on SQLite: one rush in twenty gets by.
 	}.holdsBut(promise.BreaksFrom(promise.Rush)).onSQLite([]promise.Condition{promise.Rush}, "")

@@ -114,6 +114,7 @@ const (
 const (
 	soldTwice     = "verdict (oversold|drifted)"
 	twoHolders    = "drift 1"
+	soldOrTwoIn   = soldTwice + "|2 holders at once" // of processes that each grant the lock
 	lockedForEver = "locked for ever"
 	freedAnother  = "freed the second one's lock"
 )

@@ -22,7 +22,7 @@ func mutexEntry() Entry {
 		New:         func(d Deps) purchase.Strategy { return NewMutex(d) },
 		Traits: Traits{
 			WaitsFor: ALock,
-			CaughtBy: map[string]string{"TwoProcesses": soldTwice},
+			CaughtBy: map[string]string{"TwoProcesses": soldOrTwoIn},
 		},
 	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses))
 }

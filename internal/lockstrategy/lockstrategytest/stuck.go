@@ -3,17 +3,13 @@ package lockstrategytest
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/purchase"
 )
 
-// stuck keeps a product's row locked, so that whoever is inside the critical
-// section stays there.
+// stuck keeps a product's row locked, so that a buyer inside the critical section
+// stays there.
 type stuck struct {
 	release func() // may be called twice
 	db      *sql.DB
@@ -62,7 +58,7 @@ func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	if s.dialect != "mysql" {
 		return
 	}
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(stepTimeout); ; {
 		var name string
 		var waits int
 		row := s.db.QueryRowContext(tb.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
@@ -74,55 +70,6 @@ func (s *stuck) waitForVictims(tb testing.TB, n int) {
 		}
 		if time.Now().After(deadline) {
 			tb.Fatalf("%d wait for the row, want %d", waits, n)
-		}
-	}
-}
-
-// receive fails the test when nothing comes.
-func receive(tb testing.TB, errs <-chan error, who string) error {
-	tb.Helper()
-	select {
-	case err := <-errs:
-		return err
-	case <-time.After(patience):
-		tb.Fatalf("%s did not come back within %s", who, patience)
-		return nil
-	}
-}
-
-// expect reads events until the wanted one comes.
-func expect(tb testing.TB, events <-chan lockstrategy.Event, kind lockstrategy.EventKind, purchaser string) {
-	tb.Helper()
-	deadline := time.After(patience)
-	for {
-		select {
-		case e := <-events:
-			if e.Kind == kind && e.Purchaser == purchaser {
-				return
-			}
-		case <-deadline:
-			tb.Fatalf("%s: no event %q within %s", purchaser, kind, patience)
-		}
-	}
-}
-
-// cameIn tells whether buyer-3 was granted the lock before its Buy returned.
-func cameIn(tb testing.TB, events <-chan lockstrategy.Event, returned <-chan error) bool {
-	tb.Helper()
-	deadline := time.After(patience)
-	for {
-		select {
-		case e := <-events:
-			if e.Kind == lockstrategy.Acquired && e.Purchaser == "buyer-3" {
-				return true
-			}
-		case err := <-returned:
-			if !errors.Is(err, purchase.ErrBusy) {
-				tb.Errorf("the third buyer: %v, want ErrBusy", err)
-			}
-			return false
-		case <-deadline:
-			tb.Fatalf("the third buyer: nothing within %s", patience)
 		}
 	}
 }

@@ -8,37 +8,22 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// rounds is how often an exhibit may get away before the suite says that it
+// rounds is how often a broken strategy may get away before the suite says that it
 // does not catch it.
 const rounds = 50
 
-// Expect says which tests must catch a strategy, and how: a regular expression
-// of what they say.
-type Expect map[string]string
-
-// Sound expects no test to catch the strategy.
-func Sound() Expect { return nil }
-
-// Expected is what the catalogue says of an entry. A strategy without a word on a
-// test must pass it.
-func Expected(e lockstrategy.Entry) Expect { return e.CaughtBy }
-
-// caught returns how the test must catch the strategy on this database.
-func (e Expect) caught(test string, w *world) (reason string, exhibit bool) {
-	reason, exhibit = e[test]
-	fault, promised := map[string]promise.Condition{"Rush": promise.Rush, "TwoProcesses": promise.TwoProcesses}[test]
-	if promised && w.entry.Promised(fault, w.engine.DB.Name()) == verdict.Holds {
-		return "", false // SQLite refuses the second writer
+// caughtBy returns how a check must catch the strategy on this database.
+func (w *world) caughtBy(check string) (reason string, broken bool) {
+	reason, broken = w.entry.CaughtBy[check]
+	condition, promised := map[string]promise.Condition{"Rush": promise.Rush, "TwoProcesses": promise.TwoProcesses}[check]
+	if promised && w.entry.Promised(condition, w.engine.DB.Name()) == verdict.Holds {
+		return "", false // it holds on this database
 	}
-	if (test == "ExpiredLease" || test == "StockForgotten") && !w.seesVictims() {
-		return "", false // the test does not run there
-	}
-	return reason, exhibit
+	return reason, broken
 }
 
 // mustCatch runs a check that must fail, and say why.

@@ -1,0 +1,116 @@
+package lockstrategytest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// events are the lock events that instances report. They are also a gate: the
+// strategy reports an event and waits for the observer, so a buyer can be held where
+// it has its lock and has not read the stock.
+type events struct {
+	seen chan lockstrategy.Event
+
+	mu   sync.Mutex
+	held map[string]chan struct{} // by purchaser; closed when the buyer may go on
+}
+
+func newEvents() *events {
+	return &events{seen: make(chan lockstrategy.Event, 64), held: map[string]chan struct{}{}}
+}
+
+// observe is a lockstrategy.Observer.
+func (e *events) observe(_ context.Context, event lockstrategy.Event) {
+	e.seen <- event
+	if event.Kind != lockstrategy.Acquired {
+		return
+	}
+	e.mu.Lock()
+	gate := e.held[event.Purchaser]
+	e.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+}
+
+// hold keeps a buyer that acquires the lock from going on, until letGo, which may be
+// called twice, or the end of the test.
+func (e *events) hold(tb testing.TB, purchaser string) (letGo func()) {
+	gate := make(chan struct{})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held[purchaser] = gate
+	letGo = sync.OnceFunc(func() { close(gate) })
+	tb.Cleanup(letGo)
+	return letGo
+}
+
+// expect reads events until the wanted one comes.
+func (e *events) expect(tb testing.TB, kind lockstrategy.EventKind, purchaser string) {
+	tb.Helper()
+	deadline := time.After(stepTimeout)
+	for {
+		select {
+		case event := <-e.seen:
+			if event.Kind == kind && event.Purchaser == purchaser {
+				return
+			}
+		case <-deadline:
+			tb.Fatalf("%s: no event %q within %s", purchaser, kind, stepTimeout)
+		}
+	}
+}
+
+// had tells whether an event of that kind is among those that have come.
+func (e *events) had(kind lockstrategy.EventKind) bool {
+	for {
+		select {
+		case event := <-e.seen:
+			if event.Kind == kind {
+				return true
+			}
+		default:
+			return false
+		}
+	}
+}
+
+// cameIn tells whether buyer-3 was granted the lock before its Buy returned, which
+// must then be busy.
+func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
+	tb.Helper()
+	deadline := time.After(stepTimeout)
+	for {
+		select {
+		case event := <-e.seen:
+			if event.Kind == lockstrategy.Acquired && event.Purchaser == "buyer-3" {
+				return true
+			}
+		case err := <-returned:
+			if !errors.Is(err, purchase.ErrBusy) {
+				tb.Errorf("the third buyer: %v, want ErrBusy", err)
+			}
+			return false
+		case <-deadline:
+			tb.Fatalf("the third buyer: nothing within %s", stepTimeout)
+		}
+	}
+}
+
+// receive fails the test when no answer comes.
+func receive(tb testing.TB, answer <-chan error, buyer string) error {
+	tb.Helper()
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(stepTimeout):
+		tb.Fatalf("%s did not come back within %s", buyer, stepTimeout)
+		return nil
+	}
+}

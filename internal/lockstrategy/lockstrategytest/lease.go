@@ -1,0 +1,206 @@
+package lockstrategytest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// later is a clock on which every lease of now has run out.
+func later() time.Time { return time.Now().Add(time.Hour) }
+
+// expireAll lets the time of every lease run out. What has no TTL stays.
+func (w *world) expireAll(tb testing.TB) {
+	tb.Helper()
+	if !w.onRedis() {
+		w.forget(tb)
+		return
+	}
+	for _, node := range append([]redis.UniversalClient{w.engine.Redis}, w.engine.Redlock...) {
+		keys, err := node.Keys(tb.Context(), "*").Result()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, key := range keys {
+			if ttl, err := node.PTTL(tb.Context(), key).Result(); err != nil || ttl < 0 {
+				continue
+			}
+			if err := node.PExpire(tb.Context(), key, time.Millisecond).Err(); err != nil {
+				tb.Fatal(err)
+			}
+			for deadline := time.Now().Add(stepTimeout); node.Exists(tb.Context(), key).Val() > 0; {
+				if time.Now().After(deadline) {
+					tb.Fatalf("%s has not expired", key)
+				}
+			}
+		}
+	}
+}
+
+// forget makes the lock's server forget the lock on apples.
+func (w *world) forget(tb testing.TB) {
+	tb.Helper()
+	if err := w.instance(stepTimeout, nil).(purchase.Resetter).Reset(tb.Context(), "apple"); err != nil {
+		tb.Error(err)
+	}
+}
+
+// holderCrash: the holder dies, and what it held is free when its lease has run
+// out. A holder that asks for the TTL in a command of its own dies before it.
+func holderCrash(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 5)
+	events := newEvents()
+	dying := &process{}
+	dying.before = func(_ context.Context, command string) {
+		if command == "expire" || command == "pexpire" { // it has the key, which has no TTL yet
+			dying.dead.Store(true)
+			events.seen <- lockstrategy.Event{Kind: lockstrategy.Acquired, Purchaser: "buyer-1"}
+		}
+	}
+	letGo := events.hold(tb, "buyer-1")
+	d := w.deps(tb, dying)
+	d.Observe = events.observe
+	ctx, die := context.WithCancel(tb.Context())
+	defer die()
+	first := buyLater(ctx, w.build(d), 1)
+	events.expect(tb, lockstrategy.Acquired, "buyer-1")
+	dying.dead.Store(true)
+	die()
+	letGo()
+	_ = receive(tb, first, "the dead process")
+	w.mustHaveRecords(tb, "apple", 0)
+
+	w.expireAll(tb)
+	survivor := w.deps(tb, &process{})
+	survivor.Now = later
+	if w.entry.CaughtBy["HolderCrash"] != "" {
+		survivor.Settings.Wait = 300 * time.Millisecond // it will not get in, however long it waits
+	}
+	if _, err := w.build(survivor).Buy(tb.Context(), order("apple", 2, 1)); err != nil {
+		tb.Errorf("locked for ever: the next buyer, when all leases have run out: %v", err)
+		return
+	}
+	w.mustHaveRecords(tb, "apple", 1)
+}
+
+// expiredLease: the lease runs out while its holder is inside. Two sell at once,
+// unless the late one is refused.
+func expiredLease(tb testing.TB, w *world) {
+	events := newEvents()
+	d := onengine.Deps(w.engine)
+	d.Settings.Wait, d.Settings.LeaseTTL, d.Observe = stepTimeout, longLease, events.observe
+	w.stock(tb, "apple", 5)
+	stuck := w.keepRowLocked(tb, "apple")
+	first := buyLater(tb.Context(), w.build(d), 1)
+	events.expect(tb, lockstrategy.Acquired, "buyer-1")
+	stuck.waitForVictims(tb, 1) // it has read, and is about to write
+	w.expireAll(tb)
+	d.Now = later
+	if !w.entry.Leased {
+		stuck.release() // nothing runs out: the second waits for the first
+	}
+	second := buyLater(tb.Context(), w.build(d), 2)
+	events.expect(tb, lockstrategy.Acquired, "buyer-2")
+	if w.entry.Leased {
+		stuck.waitForVictims(tb, 2)
+	}
+	stuck.release()
+	sold := int64(0)
+	for _, answer := range []<-chan error{first, second} {
+		err := receive(tb, answer, "a holder")
+		if err == nil {
+			sold++
+		} else if !errors.Is(err, purchase.ErrLockLost) {
+			tb.Errorf("%v, want a sale or ErrLockLost", err)
+		}
+	}
+	if got := w.audited(tb, "apple"); got.Drift != 0 || got.Records != sold || sold == 0 {
+		tb.Errorf("two holders: drift %d, %d records, %d answered sold", got.Drift, got.Records, sold)
+	}
+}
+
+// lostLease: when the lock's server forgets, a second buyer comes in beside the
+// first. The first one's release must leave the second one's lock alone, and must
+// notice the loss.
+func lostLease(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 5)
+	events := newEvents()
+	letFirstGo, letSecondGo := events.hold(tb, "buyer-1"), events.hold(tb, "buyer-2")
+	ctx, hangUp := context.WithCancel(tb.Context())
+	defer hangUp()
+	first := buyLater(ctx, w.instance(stepTimeout, events.observe), 1)
+	events.expect(tb, lockstrategy.Acquired, "buyer-1")
+	w.forget(tb)
+	second := buyLater(tb.Context(), w.instance(stepTimeout, events.observe), 2)
+	events.expect(tb, lockstrategy.Acquired, "buyer-2") // two holders, as the catalogue warns
+	hangUp()
+	letFirstGo()
+	if err := receive(tb, first, "the first holder"); err == nil {
+		tb.Error("the first holder was sold to after it had hung up")
+	}
+	if !events.had(lockstrategy.Lost) {
+		tb.Error("the first holder's loss was not noticed at its release")
+	}
+	w.thirdStaysOut(tb, events, letSecondGo, second)
+}
+
+// releaseRace: at the very command that frees the lock, the lock is another's.
+func releaseRace(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 5)
+	events := newEvents()
+	letSecondGo := events.hold(tb, "buyer-2")
+	var (
+		second <-chan error
+		raced  atomic.Bool
+		armed  atomic.Bool
+	)
+	releasing := &process{}
+	releasing.before = func(_ context.Context, command string) {
+		frees := command == "del" || command == "eval" || command == "evalsha"
+		if !frees || !armed.Load() || raced.Swap(true) {
+			return
+		}
+		w.forget(tb)
+		second = buyLater(tb.Context(), w.instance(stepTimeout, events.observe), 2)
+		events.expect(tb, lockstrategy.Acquired, "buyer-2")
+	}
+	d := w.deps(tb, releasing)
+	d.Observe = func(_ context.Context, e lockstrategy.Event) {
+		if e.Kind == lockstrategy.Released {
+			armed.Store(true)
+		}
+	}
+	if _, err := w.build(d).Buy(tb.Context(), order("apple", 1, 1)); err != nil {
+		tb.Fatalf("the first holder: %v", err)
+	}
+	if !raced.Load() {
+		tb.Fatal("the release was not seen: this test has shown nothing")
+	}
+	w.thirdStaysOut(tb, events, letSecondGo, second)
+}
+
+// thirdStaysOut fails when a third buyer gets in beside the second, who has the lock
+// and is held before its read.
+func (w *world) thirdStaysOut(tb testing.TB, events *events, letSecondGo func(), second <-chan error) {
+	tb.Helper()
+	ctx, goHome := context.WithCancel(tb.Context())
+	defer goHome()
+	third := buyLater(ctx, w.instance(300*time.Millisecond, events.observe), 3)
+	if events.cameIn(tb, third) {
+		tb.Error("the first one's release freed the second one's lock")
+		goHome()
+		_ = receive(tb, third, "the third buyer")
+	}
+	letSecondGo()
+	if err := receive(tb, second, "the second holder"); err != nil {
+		tb.Errorf("the second holder: %v", err)
+	}
+}

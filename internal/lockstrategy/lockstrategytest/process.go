@@ -1,0 +1,74 @@
+package lockstrategytest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+)
+
+// errDead is what a process that has died hears: its commands never arrive at Redis.
+var errDead = errors.New("the process is dead")
+
+// A process has connections to Redis of its own: it can die, at a command or
+// between two.
+type process struct {
+	dead   atomic.Bool
+	before func(ctx context.Context, command string) // may be nil; called at each command's gate
+}
+
+// deps are the engine's, with Redis behind the process's gate. The embedded and
+// the real Redis are reached by connections of the process's own.
+func (w *world) deps(tb testing.TB, p *process) lockstrategy.Deps {
+	d := onengine.Deps(w.engine)
+	d.Settings.Wait, d.Settings.LeaseTTL = stepTimeout, longLease
+	gated := func(c redis.UniversalClient) redis.UniversalClient {
+		options := *c.(*redis.Client).Options()
+		own := redis.NewClient(&options)
+		own.AddHook(p)
+		tb.Cleanup(func() { _ = own.Close() })
+		return own
+	}
+	d.Redis = gated(d.Redis)
+	d.Redlock = slices.Clone(d.Redlock)
+	for i, node := range d.Redlock {
+		d.Redlock[i] = gated(node)
+	}
+	return d
+}
+
+// DialHook is redis.Hook.DialHook.
+func (p *process) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessHook is redis.Hook.ProcessHook.
+func (p *process) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if p.before != nil && !p.dead.Load() {
+			p.before(ctx, cmd.Name())
+		}
+		if p.dead.Load() {
+			cmd.SetErr(errDead)
+			return errDead
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook is redis.Hook.ProcessPipelineHook.
+func (p *process) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if p.dead.Load() {
+			return errDead
+		}
+		return next(ctx, cmds)
+	}
+}

@@ -1,0 +1,148 @@
+package lockstrategytest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+func soldOutAtZero(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 3)
+	shop := w.instance(stepTimeout, nil)
+	for left := int64(2); left >= 0; left-- {
+		receipt, err := shop.Buy(tb.Context(), order("apple", int(left), 1))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if receipt.Left != left || receipt.ID == 0 || receipt.Strategy != w.entry.Name {
+			tb.Errorf("receipt %+v, want %d left and strategy %s", receipt, left, w.entry.Name)
+		}
+	}
+	if _, err := shop.Buy(tb.Context(), order("apple", 9, 1)); !errors.Is(err, purchase.ErrSoldOut) {
+		tb.Errorf("a buy of nothing: %v, want ErrSoldOut", err)
+	}
+	if got, want := w.audited(tb, "apple"), (audit.Report{Stocked: 3, Records: 3, UnitsSold: 3}); got != want {
+		tb.Errorf("stock and records %+v, want %+v", got, want)
+	}
+}
+
+// severalUnits: an order is sold whole or not at all.
+func severalUnits(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 10)
+	shop := w.instance(stepTimeout, nil)
+	for range 3 {
+		if _, err := shop.Buy(tb.Context(), order("apple", 1, 3)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if _, err := shop.Buy(tb.Context(), order("apple", 1, 3)); !errors.Is(err, purchase.ErrSoldOut) {
+		tb.Errorf("3 units of 1 left: %v, want ErrSoldOut", err)
+	}
+	if _, err := shop.Buy(tb.Context(), order("apple", 1, 1)); err != nil {
+		tb.Errorf("the last unit: %v", err)
+	}
+	if got, want := w.audited(tb, "apple"), (audit.Report{Stocked: 10, Records: 4, UnitsSold: 10}); got != want {
+		tb.Errorf("stock and records %+v, want %+v", got, want)
+	}
+}
+
+// productsApart: products have nothing to do with each other, whatever their names.
+func productsApart(tb testing.TB, w *world) {
+	shop := w.instance(crowdWait, nil)
+	names := []string{"apple", "Apple", "pear {x}"}
+	var all sync.WaitGroup
+	for _, name := range names {
+		w.stock(tb, name, 5)
+	}
+	for _, name := range names {
+		all.Go(func() {
+			for i := range 3 {
+				if _, err := shop.Buy(tb.Context(), order(name, i, 1)); err != nil {
+					tb.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, name := range names {
+		if got := w.audited(tb, name); got.Records != 3 || got.Drift != 0 {
+			tb.Errorf("%s: stock and records %+v, want 3 records and no drift", name, got)
+		}
+	}
+}
+
+// productsDoNotWait: a buyer does not wait for the buyers of another product.
+func productsDoNotWait(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 5)
+	w.stock(tb, "Apple", 5)
+	shop := w.instance(crowdWait, nil)
+	stuck := w.keepRowLocked(tb, "apple")
+	var held []<-chan error
+	for i := range 5 {
+		held = append(held, buyLater(tb.Context(), shop, i))
+	}
+	stuck.waitForVictims(tb, 1)
+	if _, err := shop.Buy(tb.Context(), order("Apple", 1, 1)); err != nil {
+		tb.Errorf("a buyer of another product: %v", err)
+	}
+	stuck.release()
+	for _, answer := range held {
+		if err := receive(tb, answer, "a buyer of the held product"); err != nil && !errors.Is(err, purchase.ErrSoldOut) {
+			tb.Error(err)
+		}
+	}
+}
+
+// errorInside: an error inside the section gives the lock back.
+func errorInside(tb testing.TB, w *world) {
+	shop := w.instance(stepTimeout, nil)
+	for range 2 {
+		if _, err := shop.Buy(tb.Context(), order("nothing", 1, 1)); !errors.Is(err, purchase.ErrNoProduct) {
+			tb.Fatalf("%v, want ErrNoProduct", err)
+		}
+	}
+	w.stock(tb, "nothing", 1)
+	if _, err := shop.Buy(tb.Context(), order("nothing", 1, 1)); err != nil {
+		tb.Errorf("after it was put on sale: %v", err)
+	}
+}
+
+// idempotentRetry: eight requests under one key are one sale and one answer,
+// even for the last unit, and through two processes.
+func idempotentRetry(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 1)
+	var shops []*purchase.Idempotent
+	for range 2 {
+		shops = append(shops, purchase.NewIdempotent(w.instance(crowdWait, nil), w.engine.DB))
+	}
+	if w.entry.AdmitsFirst { // the trait says what a second process may answer
+		shops[1] = shops[0]
+	}
+	o := order("apple", 1, 1)
+	o.IdempotencyKey = "key-1"
+	var (
+		all      sync.WaitGroup
+		receipts [8]purchase.Receipt
+		errs     [8]error
+	)
+	for i := range receipts {
+		all.Go(func() { receipts[i], errs[i] = shops[i%2].Buy(tb.Context(), o) })
+	}
+	all.Wait()
+	for i := range receipts {
+		receipts[i].Replayed = false
+		receipts[i].Waited = receipts[i].Waited.Truncate(time.Millisecond) // as it is recorded and answered
+		if errs[i] != nil || receipts[i] != receipts[0] {
+			tb.Errorf("answer %d: %+v, %v; the first: %+v", i, receipts[i], errs[i], receipts[0])
+		}
+	}
+	w.mustHaveRecords(tb, "apple", 1)
+	o.Amount = 2
+	if _, err := shops[0].Buy(tb.Context(), o); !errors.Is(err, purchase.ErrKeyReused) {
+		tb.Errorf("another order under the key: %v, want ErrKeyReused", err)
+	}
+}

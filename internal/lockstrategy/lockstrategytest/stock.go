@@ -1,0 +1,83 @@
+package lockstrategytest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// stockCrash: a buyer dies after it was admitted. Its unit is sold, or can be.
+func stockCrash(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 1)
+	dying := &process{}
+	dying.before = func(_ context.Context, command string) {
+		if command == "incrby" { // what the dying process would still put back
+			dying.dead.Store(true)
+		}
+	}
+	stuck := w.keepRowLocked(tb, "apple")
+	ctx, die := context.WithCancel(tb.Context())
+	defer die()
+	first := buyLater(ctx, w.build(w.deps(tb, dying)), 1)
+	for deadline := time.Now().Add(stepTimeout); w.inRedis(tb) != "0"; {
+		if time.Now().After(deadline) {
+			tb.Fatal("nobody was admitted")
+		}
+	}
+	dying.dead.Store(true)
+	die()
+	stuck.release()
+	_ = receive(tb, first, "the dead process")
+
+	_, err := w.instance(stepTimeout, nil).Buy(tb.Context(), order("apple", 2, 1))
+	w.settle(tb, "apple")
+	got := w.audited(tb, "apple")
+	if got.Leftover > 0 && errors.Is(err, purchase.ErrSoldOut) {
+		tb.Errorf("%d left that nobody can buy", got.Leftover)
+	}
+	if got.Drift != 0 || got.Oversold != 0 {
+		tb.Errorf("stock and records %+v", got)
+	}
+}
+
+// inRedis is the stock that Redis has of apples.
+func (w *world) inRedis(tb testing.TB) string {
+	tb.Helper()
+	stock, err := w.engine.Redis.Get(tb.Context(), "shop:stock:"+w.entry.Name+":{apple}").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		tb.Fatal(err)
+	}
+	return stock
+}
+
+// stockForgotten: Redis forgets while a buyer is between admission and write.
+func stockForgotten(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 1)
+	stuck := w.keepRowLocked(tb, "apple")
+	first := buyLater(tb.Context(), w.instance(stepTimeout, nil), 1)
+	stuck.waitForVictims(tb, 1)
+	if err := w.engine.Redis.FlushDB(tb.Context()).Err(); err != nil {
+		tb.Fatal(err)
+	}
+	second := buyLater(tb.Context(), w.instance(stepTimeout, nil), 2)
+	stuck.waitForVictims(tb, 2)
+	stuck.release()
+	sold := 0
+	for _, answer := range []<-chan error{first, second} {
+		err := receive(tb, answer, "a buyer")
+		if err == nil {
+			sold++
+		} else if !errors.Is(err, purchase.ErrSoldOut) && !errors.Is(err, purchase.ErrUnknownOutcome) {
+			tb.Error(err)
+		}
+	}
+	w.settle(tb, "apple")
+	if got := w.audited(tb, "apple"); got.Oversold != 0 || got.Drift != 0 || got.Records < int64(sold) {
+		tb.Errorf("sold twice: stock and records %+v, %d answered sold", got, sold)
+	}
+}

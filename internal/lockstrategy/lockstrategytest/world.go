@@ -1,0 +1,176 @@
+package lockstrategytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// longLease is a TTL that no lease of this suite reaches by itself; redsync gives a
+// node 5 % of it to answer.
+const longLease = 2 * time.Minute
+
+// world is one engine with the strategy under test.
+type world struct {
+	engine *engine.Engine
+	entry  lockstrategy.Entry
+
+	mu      sync.Mutex
+	closers []io.Closer
+}
+
+// instance builds the strategy anew: as far from another instance as a second
+// process on the same servers is. observe may be nil.
+func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purchase.Strategy {
+	d := onengine.Deps(w.engine)
+	d.Settings.Wait, d.Settings.LeaseTTL = wait, longLease
+	d.Observe = observe
+	return w.build(d)
+}
+
+// build makes an instance that ends with the test.
+func (w *world) build(d lockstrategy.Deps) purchase.Strategy {
+	s := w.entry.New(d)
+	if c, ok := s.(io.Closer); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.closers = append(w.closers, c)
+	}
+	return s
+}
+
+func (w *world) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.closers {
+		_ = c.Close()
+	}
+}
+
+func (w *world) stock(tb testing.TB, name string, units int64) {
+	tb.Helper()
+	err := purchase.InLockingTx(tb.Context(), w.engine.DB, func(tx *gorm.DB) error {
+		return errors.Join(product.Put(tx, name, units), purchase.Clear(tx, name))
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if r, ok := w.instance(stepTimeout, nil).(purchase.Resetter); ok {
+		if err := r.Reset(tb.Context(), name); err != nil { // as a restock does
+			tb.Fatal(err)
+		}
+	}
+}
+
+// settle writes what the strategy has admitted and not written yet.
+func (w *world) settle(tb testing.TB, name string) {
+	tb.Helper()
+	if d, ok := w.instance(stepTimeout, nil).(interface {
+		Drain(ctx context.Context, product string) error
+	}); ok {
+		if err := d.Drain(tb.Context(), name); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// audited reads stock and records.
+func (w *world) audited(tb testing.TB, name string) audit.Report {
+	tb.Helper()
+	report, err := audit.Read(tb.Context(), w.engine.DB, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return report
+}
+
+// mustHaveRecords fails unless so many sales are recorded, and the stock agrees.
+func (w *world) mustHaveRecords(tb testing.TB, name string, want int64) {
+	tb.Helper()
+	if got := w.audited(tb, name); got.Records != want || got.Drift != 0 {
+		tb.Errorf("stock and records %+v, want %d records and no drift", got, want)
+	}
+}
+
+func order(name string, buyer int, units int64) purchase.Order {
+	return purchase.Order{Product: name, Purchaser: fmt.Sprintf("buyer-%d", buyer), Amount: units}
+}
+
+// buyLater buys one apple in the background. The error arrives when the buy returns.
+func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		_, err := shop.Buy(ctx, order("apple", buyer, 1))
+		answer <- err
+	}()
+	return answer
+}
+
+// What a check may need of the strategy or the engine.
+
+// seesVictims tells whether this database says who waits for a row.
+func (w *world) seesVictims() bool { return w.engine.DB.Name() == "mysql" }
+
+func (w *world) lacksVictims() string {
+	if w.seesVictims() {
+		return ""
+	}
+	return "a SQLite file has one writer for all products, and does not say who waits for it"
+}
+
+func (w *world) lacksLease() string {
+	if _, locked := w.instance(stepTimeout, nil).(*lockstrategy.Locked); !locked || len(w.entry.Needs) == 0 {
+		return "its lock, if it has one, is in this process or in the database: no other server can forget it"
+	}
+	return ""
+}
+
+func (w *world) lacksLeaseAndVictims() string {
+	if why := w.lacksLease(); why != "" {
+		return why
+	}
+	return w.lacksVictims()
+}
+
+// lacksRedisLease: the suite can put a gate before the clients of Redis alone.
+func (w *world) lacksRedisLease() string {
+	if why := w.lacksLease(); why != "" {
+		return why
+	}
+	if !w.onRedis() {
+		return "its lock is not in Redis, where the suite can stop a client between two commands"
+	}
+	return ""
+}
+
+func (w *world) onRedis() bool {
+	return slices.Contains(w.entry.Needs, lockstrategy.NeedsRedis) || slices.Contains(w.entry.Needs, lockstrategy.NeedsRedlock)
+}
+
+func (w *world) lacksStock() string {
+	if _, keeps := w.instance(stepTimeout, nil).(purchase.StockKeeper); !keeps {
+		return "it keeps no copy of the stock outside the database"
+	}
+	return ""
+}
+
+func (w *world) lacksStockAndVictims() string {
+	if why := w.lacksStock(); why != "" {
+		return why
+	}
+	return w.lacksVictims()
+}

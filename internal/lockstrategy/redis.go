@@ -88,7 +88,8 @@ var deleteOwn = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then r
 // given up when the lease would have run out by itself.
 func (r *redisLocker) undo(asked time.Time, key, token string) {
 	for time.Since(asked) < r.ttl {
-		if deleteOwn.Run(context.Background(), r.redis, []string{key}, token).Err() == nil {
+		err := deleteOwn.Run(context.Background(), r.redis, []string{key}, token).Err()
+		if err == nil || errors.Is(err, redis.ErrClosed) { // done, or the shop has ended
 			return
 		}
 		time.Sleep(100 * time.Millisecond)

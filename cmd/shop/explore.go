@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 )
@@ -131,8 +128,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	report := explore.NewReport(config, result)
-	if printErr := o.print(c.OutOrStdout(), report); printErr != nil {
+	if printErr := o.print(c.OutOrStdout(), ofSearch(explore.NewReport(config, result))); printErr != nil {
 		return printErr
 	}
 	switch {
@@ -160,9 +156,10 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	if o.asJSON {
 		o.format = "json"
 	}
-	switch {
-	case !slices.Contains([]string{"text", "mermaid", "json", "html"}, o.format):
+	if _, known := witness.FormatNamed(o.format); !known {
 		return config, fmt.Errorf("--format is %q; there are text, mermaid, json and html", o.format)
+	}
+	switch {
 	case o.instances != "own" && o.instances != "shared":
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
 	case o.budget <= 0:
@@ -185,7 +182,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		Reduce: o.reduce, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
-	config.Alike = !o.overlap && (o.first || o.buyers > 2 && (o.bound >= 0 || o.reduce))
+	config.Symmetry = !o.overlap && (o.first || o.buyers > 2 && (o.bound >= 0 || o.reduce))
 	if !c.Flags().Changed("replay") {
 		return config, config.Check()
 	}
@@ -197,107 +194,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--replay is of the strategy %q, not of %s", s.Strategy, name)
 	}
 	// The line says the rest.
-	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events()
-	config.MaxEvents, config.Reduce, config.Overlap = 0, false, s.Overlaps()
-	if s.Shared {
-		config.Events = slices.DeleteFunc(config.Events, func(e explore.Event) bool { return e == explore.Crash })
-	}
+	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events(s.Shared)
+	config.MaxEvents, config.Reduce, config.Overlap = 0, false, s.Concurrent()
 	return config, config.Check()
-}
-
-// runAgain prints one schedule.
-func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.Explorer) error {
-	witness, err := x.Replay(ctx, o.replay)
-	if err != nil {
-		return err
-	}
-	if err := o.printWitness(w, witness, len(witness.Outcomes)); err != nil {
-		return err
-	}
-	if witness.Broken() {
-		return &exitError{exitBroken, ""}
-	}
-	return nil
-}
-
-func (o *exploreOptions) printWitness(w io.Writer, witness *explore.Witness, buyers int) error {
-	switch o.format {
-	case "mermaid":
-		return witness.Mermaid(w, buyers)
-	case "json":
-		return printJSON(w, witness)
-	case "html":
-		return witness.HTML(w, "shop explore "+o.strategy, "One schedule, run again.", again(o.strategy, o.engines.name, witness.Schedule), buyers)
-	}
-	return witness.Text(w, buyers)
-}
-
-func (o *exploreOptions) print(w io.Writer, r explore.Report) error {
-	switch o.format {
-	case "json":
-		return printJSON(w, r)
-	case "mermaid":
-		if r.Witness == nil {
-			_, err := fmt.Fprintln(w, "%% "+r.Extent()+", none breaks")
-			return err
-		}
-		return r.Witness.Mermaid(w, r.Buyers)
-	case "html":
-		line := ""
-		if r.Witness != nil {
-			line = again(r.Strategy, r.Engine, r.Witness.Schedule)
-		}
-		return r.Witness.HTML(w, fmt.Sprintf("shop explore %s on %s%s", r.Strategy, r.Engine, withEvents(r.Events)),
-			fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")), line, r.Buyers)
-	}
-	_, err := fmt.Fprintf(w, "%s on %s, %d buyers, stock %d%s: %s in %.1f s (%.0f/s), %s\n",
-		r.Strategy, r.Engine, r.Buyers, r.Stock, withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation"))
-	if err != nil {
-		return err
-	}
-	if err := o.printFound(w, r, r.Witness); err != nil || r.Foreign == 0 {
-		return err
-	}
-	if _, err := fmt.Fprintf(w, "\nin %d schedules a buyer deletes the lock of another\n", r.Foreign); err != nil {
-		return err
-	}
-	return o.printFound(w, r, r.ForeignWitness)
-}
-
-func (o *exploreOptions) printFound(w io.Writer, r explore.Report, found *explore.Witness) error {
-	if found == nil {
-		return nil
-	}
-	if err := found.Text(w, r.Buyers); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, "again: "+again(r.Strategy, r.Engine, found.Schedule))
-	return err
-}
-
-// again is the command that replays a schedule.
-func again(strategy, on, schedule string) string {
-	flag := ""
-	if on == engine.Local {
-		flag = " --engine local"
-	}
-	return fmt.Sprintf("shop explore %s%s --replay %s", strategy, flag, schedule)
-}
-
-func withEvents(events []explore.Event) string {
-	if len(events) == 0 {
-		return ""
-	}
-	var names []string
-	for _, e := range events {
-		names = append(names, string(e))
-	}
-	return ", events " + strings.Join(names, ", ")
-}
-
-func printJSON(w io.Writer, v any) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	out.SetEscapeHTML(false)
-	return out.Encode(v)
 }

@@ -28,6 +28,14 @@ var forbidden = map[string][]string{
 	"internal/lockstrategy/quorum":   {"internal/lockstrategy/lease", "internal/lockstrategy/waiting", "internal/engine", "internal/audit"},
 	"internal/audit":                 {"internal/lockstrategy", "internal/engine", "internal/live", "internal/rush"},
 	"internal/explore":               {"internal/live", "internal/rush"},
+	"internal/explore/run":           {"internal/live", "internal/rush"},
+	"internal/explore/gate":          {"internal/explore/run", "internal/explore/restore", "internal/explore/standstill", "internal/lockstrategy", "internal/engine"},
+	"internal/explore/standstill":    {"internal/explore/run", "internal/explore/restore", "internal/engine"},
+	"internal/explore/restore":       {"internal/explore/run", "internal/explore/gate", "internal/lockstrategy", "internal/engine"},
+	"internal/explore/database":      {"internal/explore/run", "internal/explore/gate", "internal/lockstrategy", "internal/engine"},
+	"internal/explore/schedule":      {"internal/explore/run", "internal/explore/gate", "internal/explore/database", "internal/lockstrategy", "internal/engine"},
+	"internal/explore/witness":       {"internal/explore/schedule", "internal/explore/run", "internal/lockstrategy", "internal/engine"},
+	"internal/redisscript":           {"internal/lockstrategy", "internal/explore", "internal/engine"},
 	"internal/engine":                {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/rush"},
 	"internal/localserver":           {"internal/engine", "internal/product", "internal/purchase"},
 	"internal/failpoint":             {"internal/lockstrategy", "internal/engine", "internal/audit", "internal/rush"},
@@ -78,6 +86,31 @@ func TestImportDirection(t *testing.T) {
 	}
 	if len(list(t)) < len(forbidden) {
 		t.Error("go list has shown too few packages to prove anything")
+	}
+}
+
+// TestSearchKnowsNoServer: the explorer's search talks to schedule.Runner, so that
+// gates for another protocol and another standstill need no change there.
+func TestSearchKnowsNoServer(t *testing.T) {
+	files, err := filepath.Glob("../../internal/explore/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range source.Imports {
+			for _, no := range []string{"database/sql", "go-redis", "internal/explore/gate", "internal/explore/database", "internal/explore/restore", "internal/explore/standstill"} {
+				if strings.Contains(i.Path.Value, no) {
+					t.Errorf("%s imports %s", filepath.Base(file), i.Path.Value)
+				}
+			}
+		}
 	}
 }
 

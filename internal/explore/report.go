@@ -20,9 +20,9 @@ type Report struct {
 	Total      *int     `json:"total"` // null: not known, the search is not complete
 	Complete   bool     `json:"complete"`
 	Cut        int      `json:"cut"`        // schedules given up since they went round in circles
-	Alike      bool     `json:"alike"`      // of buyers who have not begun only the first begins
+	Alike      bool     `json:"alike"`      // symmetry reduction: of buyers who have not begun only the first begins
 	Within     *int     `json:"within"`     // all schedules of so many preemptions were explored; null: not known
-	Overlap    bool     `json:"overlap"`    // commands were let go together
+	Overlap    bool     `json:"overlap"`    // concurrent pairs were explored
 	Overlapped int      `json:"overlapped"` // the schedules in which that was so
 	Missed     int      `json:"missed"`     // ways that a server took once and not again
 	Violations int      `json:"violations"`
@@ -43,7 +43,7 @@ func NewReport(c Config, r Result) Report {
 		Strategy: c.Strategy.Name, Engine: c.Engine.Name, Buyers: c.Buyers, Stock: c.Stock, Events: c.Events,
 		Reduced: r.Reduced, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
-		Alike: c.Alike, Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
+		Alike: c.Symmetry, Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
 	}
 	if report.Events == nil {

@@ -4,6 +4,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 )
 
 // An Entry is one strategy of the catalogue. It is the one place where the strategy
@@ -34,6 +35,10 @@ type Entry struct {
 	// PromiseSQLite is what differs on SQLite, condition by condition; "" where a
 	// run there may show it or not.
 	PromiseSQLite promise.Promise `json:"promise_sqlite,omitempty"`
+
+	// Scripts describes the Lua scripts that it sends, and those of the libraries that
+	// it uses. The explorer refuses a script that is not here.
+	Scripts []redisscript.Description `json:"-"`
 
 	// New builds the strategy. A strategy that is an io.Closer must be closed.
 	New func(Deps) purchase.Strategy `json:"-"`

@@ -5,6 +5,7 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 	"github.com/oversell/oversell/rlock"
 )
 
@@ -17,12 +18,13 @@ func fencedEntry() Entry {
 		BreaksWhen: "never; the late holder gets lock_lost",
 		HowItBreaks: "It holds while all that writes the product shows tokens of one source. " +
 			"A Redis that forgets the counter costs one buyer lock_lost, and that buyer raises the counter above what the database has seen.",
-		Cost:   "as redisson, and one more update to the database",
-		Source: `Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing"; org.redisson.RedissonFencedLock`,
-		Notes:  "A buyer first raises product.fence to its token, then reads, then writes while the fence is still its own. Why the token must be shown before the read: Section.SellFenced.",
-		Needs:  []Need{NeedsRedis},
-		New:    func(d Deps) purchase.Strategy { return NewFenced(d) },
-		Traits: Traits{Leased: true, WaitsFor: ALock},
+		Cost:    "as redisson, and one more update to the database",
+		Source:  `Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing"; org.redisson.RedissonFencedLock`,
+		Notes:   "A buyer first raises product.fence to its token, then reads, then writes while the fence is still its own. Why the token must be shown before the read: Section.SellFenced.",
+		Needs:   []Need{NeedsRedis},
+		Scripts: redisscript.Rlock(),
+		New:     func(d Deps) purchase.Strategy { return NewFenced(d) },
+		Traits:  Traits{Leased: true, WaitsFor: ALock},
 	}.holds()
 }
 

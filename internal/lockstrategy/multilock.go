@@ -9,6 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/quorum"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/rlock"
 )
@@ -23,8 +24,9 @@ func multilockEntry() Entry {
 		Cost:        "the nodes one after the other, there and back: as many round trips as there are nodes, twice a buy",
 		Source: `Redisson documentation, "Distributed locks and synchronizers", MultiLock; org.redisson.RedissonMultiLock. ` +
 			`The lock is rlock.Multi, in this repository`,
-		Needs: []Need{NeedsRedlock},
-		New:   func(d Deps) purchase.Strategy { return NewMultilock(d) },
+		Needs:   []Need{NeedsRedlock},
+		Scripts: redisscript.Rlock(),
+		New:     func(d Deps) purchase.Strategy { return NewMultilock(d) },
 		Traits: Traits{
 			Leased:   true,
 			WaitsFor: ALock,

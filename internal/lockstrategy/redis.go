@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 )
 
 func redisEntry() Entry {
@@ -28,7 +29,10 @@ func redisEntry() Entry {
 		Source: `Redis documentation, "Distributed Locks with Redis", section "Correct Implementation with a Single Instance"; the lock is github.com/bsm/redislock. ` +
 			`What it cannot give: Kleppmann, "How to do distributed locking", 2016`,
 		Needs: []Need{NeedsRedis},
-		New:   func(d Deps) purchase.Strategy { return NewRedis(d) },
+		Scripts: append(redisscript.Redislock(), redisscript.Description{
+			SHA: deleteOwn.Hash(), Name: "delete if mine", Role: redisscript.Release, Lock: 1, Refused: []string{"0"},
+		}),
+		New: func(d Deps) purchase.Strategy { return NewRedis(d) },
 		Traits: Traits{
 			Aliases:  []string{"Y"},
 			Leased:   true,

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 )
 
 func redisLuaEntry() Entry {
@@ -33,7 +34,12 @@ func redisLuaEntry() Entry {
 			"A buyer whose order is admitted cannot take it back: it is answered unknown, and the order may be sold later",
 		Source: `Alibaba Cloud, Tair documentation, "Build a business system that can handle flash sales" (script, queue, asynchronous write); ` +
 			`the exactly-once part is a position kept with the data, as in Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11, "Fault tolerance"; the batch is group commit`,
-		Needs:  []Need{NeedsRedis},
+		Needs: []Need{NeedsRedis},
+		Scripts: []redisscript.Description{
+			{SHA: redisscript.SHA(admitLua), Name: "Admits one order: takes its units from the stock and appends it to the stream", Role: redisscript.Change},
+			{SHA: redisscript.SHA(loadLua), Name: "Loads the stock from what the database says", Role: redisscript.Change},
+			{SHA: redisscript.SHA(settleLua), Name: "Removes entries that the database has decided on", Role: redisscript.Change},
+		},
 		New:    func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		Traits: Traits{WaitsFor: AWorker, WritesLater: true},
 	}.holds()

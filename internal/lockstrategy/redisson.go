@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 	"github.com/oversell/oversell/rlock"
 )
 
@@ -24,9 +25,10 @@ func redissonEntry() Entry {
 		HowItBreaks: "The holder is paused for longer than the TTL and goes on with its commit. Or Redis forgets.",
 		Cost: "one to two round trips to Redis a buy: the command that frees the lock hands it to the next buyer of the process. " +
 			"One connection a process listens",
-		Source: `Redisson documentation, "Distributed locks and synchronizers", Lock; org.redisson.RedissonLock. The lock is rlock, in this repository`,
-		Needs:  []Need{NeedsRedis},
-		New:    func(d Deps) purchase.Strategy { return NewRedisson(d) },
+		Source:  `Redisson documentation, "Distributed locks and synchronizers", Lock; org.redisson.RedissonLock. The lock is rlock, in this repository`,
+		Needs:   []Need{NeedsRedis},
+		Scripts: redisscript.Rlock(),
+		New:     func(d Deps) purchase.Strategy { return NewRedisson(d) },
 		Traits: Traits{
 			Leased:   true,
 			WaitsFor: ALock,

@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -31,8 +32,9 @@ func redlockEntry() Entry {
 			"A node that does not answer in time is left out for a while",
 		Source: `Redis documentation, "Distributed Locks with Redis", section "The Redlock Algorithm"; the lock is github.com/go-redsync/redsync. ` +
 			`Against it: Kleppmann, "How to do distributed locking", 2016; for it: antirez, "Is Redlock safe?", 2016`,
-		Needs: []Need{NeedsRedlock},
-		New:   func(d Deps) purchase.Strategy { return NewRedlock(d) },
+		Needs:   []Need{NeedsRedlock},
+		Scripts: redisscript.Redsync(),
+		New:     func(d Deps) purchase.Strategy { return NewRedlock(d) },
 		Traits: Traits{
 			Leased:   true,
 			WaitsFor: ALock,

@@ -23,6 +23,7 @@ func watchdogEntry() Entry {
 		Cost:        "as redis, and a goroutine a holder",
 		Source:      `Redisson documentation, "Lock", lockWatchdogTimeout; the lock is github.com/bsm/redislock and its Refresh`,
 		Needs:       []Need{NeedsRedis},
+		Scripts:     redisEntry().Scripts,
 		New:         func(d Deps) purchase.Strategy { return NewWatchdog(d) },
 		Traits: Traits{
 			Leased:   true,

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -27,7 +28,9 @@ import (
 // open is an explorer of a strategy, for two buyers of the last unit.
 func open(t *testing.T, name string, config explore.Config, build func(d lockstrategy.Deps) purchase.Strategy) *explore.Explorer {
 	t.Helper()
-	config.Strategy = lockstrategy.Entry{Name: name, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}, New: build}
+	config.Strategy = lockstrategy.Entry{Name: name, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}, Scripts: []redisscript.Description{
+		{SHA: deleteOwn.Hash(), Name: "delete if mine", Role: redisscript.Release, Lock: 1, Refused: []string{"0"}},
+	}, New: build}
 	config.Engine, config.Buyers, config.Stock, config.Product = enginetest.Local(t), 2, 1, "apple"
 	config.Budget = 5 * time.Minute
 	x, err := explore.New(t.Context(), config)

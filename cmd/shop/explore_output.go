@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
+)
+
+// runAgain prints one schedule.
+func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.Explorer) error {
+	found, err := x.Replay(ctx, o.replay)
+	if err != nil {
+		return err
+	}
+	d := witness.Document{
+		Title: "shop explore " + o.strategy, Summary: "One schedule, run again.", Buyers: len(found.Outcomes),
+		Broken: witness.Found{Witness: found}, Data: found,
+	}
+	if o.format == "html" { // a page is read apart from the command
+		d.Broken.Replay = again(o.strategy, o.engines.name, found.Schedule)
+	}
+	if err := o.print(w, d); err != nil {
+		return err
+	}
+	if found.Broken() {
+		return &exitError{exitBroken, ""}
+	}
+	return nil
+}
+
+// print writes in the format that was asked for.
+func (o *exploreOptions) print(w io.Writer, d witness.Document) error {
+	format, _ := witness.FormatNamed(o.format)
+	return format.Write(w, d)
+}
+
+// ofSearch is what there is to say of a search.
+func ofSearch(r explore.Report) witness.Document {
+	d := witness.Document{
+		Head: fmt.Sprintf("%s on %s, %s, stock %d%s: %s in %.1f s (%.0f/s), %s",
+			r.Strategy, r.Engine, crowd(r), r.Stock, withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
+		Title:   fmt.Sprintf("shop explore %s on %s%s", r.Strategy, r.Engine, withEvents(r.Events)),
+		Extent:  r.Extent(),
+		Summary: fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")),
+		Buyers:  r.Buyers,
+		Data:    r,
+	}
+	if r.Witness != nil {
+		d.Broken = witness.Found{Witness: r.Witness, Replay: again(r.Strategy, r.Engine, r.Witness.Schedule)}
+	}
+	if r.Foreign > 0 {
+		foreign := witness.Found{Intro: fmt.Sprintf("\nin %d schedules a buyer deletes the lock of another\n", r.Foreign), Witness: r.ForeignWitness}
+		if r.ForeignWitness != nil {
+			foreign.Replay = again(r.Strategy, r.Engine, r.ForeignWitness.Schedule)
+		}
+		d.Others = append(d.Others, foreign)
+	}
+	return d
+}
+
+// crowd says how many buyers there are, and in how many processes: a lock in memory
+// stands or falls by that.
+func crowd(r explore.Report) string {
+	if r.Shared {
+		return fmt.Sprintf("%d buyers in one process", r.Buyers)
+	}
+	return fmt.Sprintf("%d buyers, each a process of its own (--instances shared puts them in one)", r.Buyers)
+}
+
+// again is the command that replays a schedule.
+func again(strategy, on, schedule string) string {
+	flag := ""
+	if on == engine.Local {
+		flag = " --engine local"
+	}
+	return fmt.Sprintf("shop explore %s%s --replay %s", strategy, flag, schedule)
+}
+
+func withEvents(events []explore.Event) string {
+	if len(events) == 0 {
+		return ""
+	}
+	var names []string
+	for _, e := range events {
+		names = append(names, string(e))
+	}
+	return ", events " + strings.Join(names, ", ")
+}
+
+func printJSON(w io.Writer, v any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(v)
+}

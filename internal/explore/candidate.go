@@ -1,0 +1,69 @@
+package explore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// candidate is the best violation so far: the shortest, then the one with the
+// fewest switches between buyers, then the one with the fewest events, then the
+// one in which the first buyer goes first.
+type candidate struct {
+	schedule.Ended
+	cost [3]int
+}
+
+func (c *candidate) better(e schedule.Ended) *candidate {
+	cost := [3]int{len(e.Tokens), 0, 0}
+	last := ""
+	for _, token := range e.Tokens {
+		if token[0] < '0' || token[0] > '9' {
+			cost[2]++
+			continue
+		}
+		if last != "" && token[:1] != last {
+			cost[1]++
+		}
+		last = token[:1]
+	}
+	if c != nil && cmp.Or(slices.Compare(cost[:], c.cost[:]), slices.Compare(e.Tokens, c.Tokens)) >= 0 {
+		return c
+	}
+	return &candidate{e, cost}
+}
+
+// witness runs the schedule once more and writes its steps down. Where a concurrent
+// pair is in it the steps are those that were seen, and what the further runs are
+// for is to say how often it goes that way.
+func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) {
+	if c == nil {
+		return nil, nil
+	}
+	s := x.schedule(c.Tokens)
+	if !s.Concurrent() {
+		w, err := x.follow(ctx, c.Tokens)
+		if errors.Is(err, schedule.ErrDivergence) {
+			err = fmt.Errorf("%w: a schedule did not run the same way again: %w", ErrHarness, err)
+		}
+		return w, err
+	}
+	w := &Witness{Schedule: s.String(), Steps: c.Steps, Verdict: c.Verdict, Why: c.Why, Outcomes: c.Outcomes}
+	same := 0
+	for range courses {
+		again, err := x.follow(ctx, c.Tokens)
+		switch {
+		case errors.Is(err, schedule.ErrDivergence):
+		case err != nil:
+			return nil, err
+		case again.Verdict == w.Verdict:
+			same++
+		}
+	}
+	w.Again = fmt.Sprintf("run again %d times, it ended this way %d times", courses, same)
+	return w, nil
+}

@@ -1,0 +1,115 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore/run"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+)
+
+// Bounds of Config.
+const (
+	MinBuyers = 2
+	MaxBuyers = 8
+)
+
+// Config says what is explored.
+type Config struct {
+	Engine    *engine.Engine // of this exploration alone
+	Strategy  lockstrategy.Entry
+	Buyers    int    // MinBuyers to MaxBuyers, one unit each
+	Stock     int64  // units on sale
+	Product   string // its records are cleared, again and again
+	Events    []Event
+	MaxEvents int           // of them in one schedule, at most; 0: each may happen
+	Bound     int           // preemptions in one schedule, at most; negative: no bound
+	Reduce    bool          // one schedule of each class that no server can tell apart
+	Symmetry  bool          // of buyers who have not begun the first begins: which of them it is makes no difference but in name
+	Overlap   bool          // concurrent pairs: two buyers' commands may go to one server at once
+	Shared    bool          // all buyers in one process
+	Budget    time.Duration // for the search
+	First     bool          // end at the first violation; it need not be the shortest
+
+	// Progress is called after each schedule; may be nil.
+	Progress func(explored, violations int)
+}
+
+// Check says what is wrong with the configuration, in one line, before there is
+// an engine.
+func (c Config) Check() error {
+	switch {
+	case c.Buyers < MinBuyers || c.Buyers > MaxBuyers:
+		return fmt.Errorf("--buyers is %d; %d to %d are allowed", c.Buyers, MinBuyers, MaxBuyers)
+	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
+		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
+	case c.Bound >= 0 && c.Reduce:
+		return errors.New("--bound and --reduce exclude each other: a schedule that the reduction leaves out may be the one within the bound")
+	case c.Overlap && c.Reduce:
+		return errors.New("--overlap and --reduce exclude each other: what the reduction leaves out may overlap in another way")
+	}
+	if c.Shared {
+		for _, e := range run.Events(c.Events) {
+			if why := e.Traits().NotShared; why != "" {
+				return fmt.Errorf("--instances shared has no %s: %s", e.Traits().Name, why)
+			}
+		}
+	}
+	for _, need := range c.Strategy.Needs {
+		if need == lockstrategy.NeedsZookeeper || need == lockstrategy.NeedsEtcd {
+			return fmt.Errorf("strategy %s: the explorer has gates for SQL and Redis, not for %s", c.Strategy.Name, need)
+		}
+	}
+	return nil
+}
+
+// check is Check, and whether the engine has what the strategy needs.
+func (c Config) check() error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if why := c.Strategy.Missing(onengine.Deps(c.Engine)); why != "" {
+		return fmt.Errorf("strategy %s: %s", c.Strategy.Name, why)
+	}
+	return nil
+}
+
+// spec is what the schedules are of.
+func (c Config) spec() run.Spec {
+	return run.Spec{
+		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Product: c.Product,
+		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared,
+	}
+}
+
+// Events are all in display order; shared: those that there are where all buyers are
+// one process.
+func Events(shared bool) (events []Event) {
+	for _, e := range run.AllEvents() {
+		if t := e.Traits(); !shared || t.NotShared == "" {
+			events = append(events, t.Name)
+		}
+	}
+	return events
+}
+
+// ParseEvents reads a list; "all" is every event.
+func ParseEvents(names []string) ([]Event, error) {
+	all := Events(false)
+	var events []Event
+	for _, name := range names {
+		switch {
+		case name == "all":
+			events = append(events, all...)
+		case slices.Contains(all, Event(name)):
+			events = append(events, Event(name))
+		default:
+			return nil, fmt.Errorf("event %q is not known; there are %s and all", name, EventNames())
+		}
+	}
+	return slices.DeleteFunc(all, func(e Event) bool { return !slices.Contains(events, e) }), nil
+}

@@ -1,0 +1,77 @@
+// Package database is what the explorer must know of each database: who waits in
+// it, and how a client's end and the end of a wait look from inside. What is the
+// same in all of them is elsewhere.
+//
+// A database is one file and one line in For. One for Postgres would ask
+// pg_blocking_pids, and end by pg_terminate_backend and pg_cancel_backend.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+)
+
+// A Database is used from the scheduler's goroutine, but for Connected and Answer.
+type Database interface {
+	// Prepare is called once; private: nobody else's data is in it.
+	Prepare(ctx context.Context, private bool) error
+
+	// Connected prepares a new connection, whose waits are not to run out by
+	// themselves, and names it; 0 where waiting, end and interrupt need no name.
+	Connected(ctx context.Context, conn driver.Conn) (id int64, err error)
+
+	// Blocks: a statement may wait inside. Where none does, a connection must not
+	// be ended while one runs.
+	Blocks() bool
+
+	// Waiting are the connections whose statement waits for a lock. named: a
+	// statement on its way asks for a named lock, see NamedLock.
+	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
+
+	// End ends a connection as the end of its process would, and returns when
+	// what it had open is rolled back.
+	End(ctx context.Context, c Conn) error
+
+	// Interrupt ends the wait of the connection's statement, as its lock-wait
+	// time-out would.
+	Interrupt(ctx context.Context, c Conn) error
+
+	// Answer turns what a statement has ended with into what its strategy gets:
+	// the rows of a query, or the error, which is WouldBlock where it is to stand
+	// at the gate again.
+	Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error)
+}
+
+// A Conn is a connection of a buyer.
+type Conn interface {
+	ID() int64    // as Connected named it
+	Abandon()     // nobody may use it again
+	Close() error // says goodbye to the server, unless it was abandoned
+}
+
+// A Statement is what was sent.
+type Statement struct {
+	Conn      Conn
+	NamedLock bool // it asks for a named lock
+	TimedOut  bool // the schedule has ended its wait
+	Read      bool // an open transaction has read or written before it
+}
+
+// WouldBlock: the database has refused a command that it would else have waited
+// with.
+type WouldBlock struct{ error }
+
+// Unwrap returns the refusal.
+func (e WouldBlock) Unwrap() error { return e.error }
+
+// For returns the database of a dialect, "mysql" or "sqlite"; admin is a connection
+// beside those of the buyers.
+func For(dialect string, admin *sql.DB) Database {
+	switch dialect {
+	case "mysql":
+		return mysqlDatabase{admin}
+	default:
+		return sqliteDatabase{}
+	}
+}

@@ -1,0 +1,198 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// mysqlDatabase is MariaDB or MySQL, asked over a connection of its own.
+type mysqlDatabase struct{ admin *sql.DB }
+
+// Prepare: a private server is thrown away, so a commit need not reach the disk.
+func (d mysqlDatabase) Prepare(ctx context.Context, private bool) error {
+	if !private {
+		return nil
+	}
+	_, err := d.admin.ExecContext(ctx, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	return err
+}
+
+func (d mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
+	wait := fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %d", int(schedule.Forever.Seconds()))
+	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, wait, nil); err != nil {
+		return 0, err
+	}
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
+	if err != nil {
+		return 0, err
+	}
+	kept, err := Keep(rows)
+	if err != nil || len(kept.values) != 1 {
+		return 0, fmt.Errorf("ask for the connection's id: %w", err)
+	}
+	var id sql.NullInt64
+	err = id.Scan(kept.values[0][0])
+	return id.Int64, err
+}
+
+func (d mysqlDatabase) Blocks() bool { return true }
+
+// Waiting looks three times, which together are exact. A transaction's own state
+// says LOCK WAIT before the server has looked for a deadlock, whose victim may be
+// this one. The counter counts a wait only when there was none (MariaDB,
+// lock0lock.cc, lock_wait: check_and_resolve, then wait_start), but still counts
+// who was granted the lock, or chosen as a victim, and has not woken. So there
+// must be as many as wait; and that none of them is a late one shows by the same
+// waits being there before and after.
+func (d mysqlDatabase) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
+	waiting := map[int64]bool{}
+	if named {
+		if err := d.waitingByName(ctx, waiting); err != nil {
+			return nil, fmt.Errorf("see who waits: %w", err)
+		}
+	}
+	before, err := d.lockWaits(ctx)
+	if err != nil || len(before) == 0 {
+		return waiting, err
+	}
+	var name string
+	var counted int
+	if err := d.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &counted); err != nil {
+		return nil, fmt.Errorf("see who waits: %w", err)
+	}
+	if counted < len(before) {
+		return nil, nil
+	}
+	after, err := d.lockWaits(ctx)
+	if err != nil || !slices.Equal(before, after) {
+		return nil, err
+	}
+	for _, wait := range after {
+		waiting[wait.thread] = true
+	}
+	return waiting, nil
+}
+
+// A lockWait is a transaction that waits. Another wait of it has other locks.
+type lockWait struct {
+	thread int64 // 0: one of the server's own
+	locks  string
+}
+
+// lockWaits are those of the whole server. information_schema.innodb_trx, which
+// has them too, is a copy that may be old.
+func (d mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err error) {
+	var kind, of, status string
+	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
+		return nil, fmt.Errorf("see who waits: %w", err)
+	}
+	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION:")
+	for transaction := range strings.SplitSeq(status, "\n---TRANSACTION ") {
+		_, rest, found := strings.Cut(transaction, "\nLOCK WAIT ")
+		if !found {
+			continue
+		}
+		var wait lockWait
+		wait.locks, _, _ = strings.Cut(rest, "\n")
+		if id := thread.FindStringSubmatch(transaction); id != nil {
+			if wait.thread, err = strconv.ParseInt(id[1], 10, 64); err != nil {
+				return nil, fmt.Errorf("see who waits: %w", err)
+			}
+		}
+		waits = append(waits, wait)
+	}
+	return waits, nil
+}
+
+// thread is in the line of a transaction that says whose it is.
+var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
+
+// waitingByName adds those that wait in GET_LOCK.
+func (d mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool) error {
+	rows, err := d.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		waiting[id] = true
+	}
+	return rows.Err()
+}
+
+func (d mysqlDatabase) End(ctx context.Context, c Conn) error {
+	_, _ = d.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.ID())) // an error: it has gone already
+	for deadline := time.Now().Add(schedule.HangTimeout); ; {
+		var left int
+		err := d.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c.ID()).Scan(&left)
+		if err != nil {
+			return err
+		}
+		if left == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: the server does not end a connection", schedule.ErrHarness)
+		}
+	}
+}
+
+// Interrupt ends the statement alone, as a time-out does where
+// innodb_rollback_on_timeout is off, the default: the transaction stays open,
+// with its writes and locks (TestTimeoutIsReal). What differs is the error, see
+// Answer. To let the real time-out pass would take its shortest, 1 s, in each
+// schedule; and it cannot be made to begin later than the wait.
+func (d mysqlDatabase) Interrupt(ctx context.Context, c Conn) error {
+	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.ID()))
+	return err
+}
+
+// Errors of the server that are told apart here.
+const (
+	errLockWaitTimeout  = 1205 // ER_LOCK_WAIT_TIMEOUT
+	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
+)
+
+func (d mysqlDatabase) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
+	switch {
+	case !s.TimedOut:
+	case s.NamedLock && (err == nil && got.values[0][0] == nil || isMySQL(err, errQueryInterrupted)):
+		// GET_LOCK that was killed says NULL in MariaDB, and is an error in MySQL; one
+		// that timed out says 0.
+		return &Rows{columns: []string{"GET_LOCK()"}, values: [][]driver.Value{{int64(0)}}}, nil
+	case isMySQL(err, errQueryInterrupted):
+		return nil, &mysql.MySQLError{
+			Number: errLockWaitTimeout, SQLState: [5]byte([]byte("HY000")),
+			Message: "Lock wait timeout exceeded; try restarting transaction",
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		// The driver has hung up on a statement that waited. The server sees that
+		// only when the wait is over, rolls back then, and would do it at a time
+		// of its own; nobody else can tell whether it does it now.
+		s.Conn.Abandon()
+		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
+	}
+	return got, err
+}
+
+func isMySQL(err error, number uint16) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == number
+}

@@ -1,0 +1,35 @@
+package database
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+
+	sqlite "github.com/glebarez/go-sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// sqliteDatabase is opened without a busy time-out: a statement that would wait
+// is refused, and stands at the gate until another transaction has ended. So
+// nobody waits inside.
+type sqliteDatabase struct{}
+
+func (sqliteDatabase) Prepare(context.Context, bool) error                   { return nil }
+func (sqliteDatabase) Connected(context.Context, driver.Conn) (int64, error) { return 0, nil }
+func (sqliteDatabase) Blocks() bool                                          { return false }
+func (sqliteDatabase) Waiting(context.Context, bool) (map[int64]bool, error) { return nil, nil }
+func (sqliteDatabase) End(_ context.Context, c Conn) error                   { return c.Close() }
+func (sqliteDatabase) Interrupt(context.Context, Conn) error                 { return nil }
+
+// Answer turns a refusal that the busy time-out would have waited with into
+// WouldBlock. SQLite does not wait for a lock where the transaction has read
+// already (sqlite3BtreeBeginTrans asks the busy handler only when inTransaction
+// is TRANS_NONE), nor where its snapshot is stale: both are the strategy's to
+// see.
+func (sqliteDatabase) Answer(_ context.Context, s Statement, got *Rows, err error) (*Rows, error) {
+	var lite *sqlite.Error
+	if errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_BUSY && !s.Read {
+		return nil, WouldBlock{err}
+	}
+	return got, err
+}

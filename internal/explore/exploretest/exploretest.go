@@ -1,0 +1,147 @@
+// Package exploretest is what tests of the explorer share: a configuration, an open
+// explorer, and what a search must come to.
+//
+// Tests of one binary do not run side by side: the explorer looks at every
+// goroutine of the process. So they are spread over several packages.
+package exploretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// Config is two buyers of one unit, and every order.
+func Config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
+	return explore.Config{Engine: e, Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Bound: -1, Budget: 5 * time.Minute}
+}
+
+// Entry is a strategy of the catalogue.
+func Entry(t testing.TB, name string) lockstrategy.Entry {
+	t.Helper()
+	entry, ok := lockstrategy.ByName(name)
+	if !ok {
+		t.Fatalf("no strategy %s", name)
+	}
+	return entry
+}
+
+// Open opens an explorer, and closes it with the test.
+func Open(t testing.TB, c explore.Config) *explore.Explorer {
+	t.Helper()
+	x, err := explore.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+// An Expectation is what buyers can come to.
+type Expectation struct {
+	Strategy string
+	Events   []explore.Event
+	Want     verdict.Verdict
+	Config   func(c *explore.Config) // may be nil
+	On       string                  // "mysql" or "sqlite": on that database only
+	Soak     string                  // why it is searched only where OVERSELL_SOAK is set
+}
+
+// Name names the expectation's test.
+func (x Expectation) Name() string {
+	parts := []string{x.Strategy}
+	for _, e := range x.Events {
+		parts = append(parts, string(e))
+	}
+	return strings.Join(parts, "+")
+}
+
+// SkipUnlessSoak skips a long search, and says why.
+func SkipUnlessSoak(t *testing.T, why string) {
+	t.Helper()
+	if why != "" && os.Getenv("OVERSELL_SOAK") == "" {
+		t.Skip(why + "; make soak, or OVERSELL_SOAK=1, runs it")
+	}
+}
+
+// Check explores and compares. A violation need only be found once; that there
+// is none takes all schedules.
+func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expectation) {
+	t.Helper()
+	c := Config(e, entry)
+	c.Events, c.First = want.Events, true
+	if want.Config != nil {
+		want.Config(&c)
+	}
+	x := Open(t, c)
+	result, err := x.Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.Want != verdict.Holds {
+		if result.Witness == nil || result.Verdicts[want.Want] == 0 {
+			t.Fatalf("explored %d, %v, witness %+v, want %s", result.Explored, result.Verdicts, result.Witness, want.Want)
+		}
+		Replays(t, x, result.Witness)
+		return
+	}
+	if result.Violations > 0 {
+		t.Fatalf("%s: %s", result.Witness.Verdict, result.Witness.Schedule)
+	}
+	if !result.Complete || result.Explored < 2 {
+		t.Fatalf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)
+	}
+	whole := c.Bound < 0 && c.MaxEvents == 0 && !c.Reduce
+	said := explore.NewReport(c, result).Extent()
+	if whole != strings.Contains(said, fmt.Sprintf("%d of %[1]d schedules", result.Explored)) || !c.Reduce && whole == strings.Contains(said, "at most") {
+		t.Errorf("says %q; every order: %v", said, whole)
+	}
+}
+
+// Replays runs a witness again: ten of ten, step by step the same.
+func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
+	t.Helper()
+	for i := range 10 {
+		again, err := x.Replay(t.Context(), w.Schedule)
+		if err != nil {
+			t.Fatalf("replay %d: %v", i+1, err)
+		}
+		if again.Verdict != w.Verdict || !slices.Equal(again.Steps, w.Steps) {
+			t.Fatalf("replay %d of %s is different: %s, not %s:\n%+v\n%+v", i+1, w.Schedule, again.Verdict, w.Verdict, again.Steps, w.Steps)
+		}
+	}
+}
+
+// ErrEnough ends a search of Some.
+var ErrEnough = errors.New("enough")
+
+// Some explores until so many schedules were run.
+func Some(t testing.TB, c explore.Config, schedules int) explore.Result {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	c.Progress = func(explored, _ int) {
+		if explored >= schedules {
+			cancel(ErrEnough)
+		}
+	}
+	result, err := Open(t, c).Search(ctx)
+	if err != nil && !errors.Is(err, ErrEnough) {
+		t.Fatal(err)
+	}
+	return result
+}

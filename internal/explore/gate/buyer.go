@@ -1,0 +1,28 @@
+package gate
+
+import "context"
+
+type buyerKey struct{}
+
+// WithBuyer says whose the commands under ctx are, where a connection does not.
+func WithBuyer(ctx context.Context, id int) context.Context {
+	return context.WithValue(ctx, buyerKey{}, id)
+}
+
+// BuyerOf returns owner, or where that is 0 the buyer that ctx names.
+func BuyerOf(ctx context.Context, owner int) int {
+	if owner != 0 {
+		return owner
+	}
+	id, _ := ctx.Value(buyerKey{}).(int)
+	return id
+}
+
+type backgroundKey struct{}
+
+// Background marks ctx as that of a renewal.
+func Background(ctx context.Context) context.Context {
+	return context.WithValue(ctx, backgroundKey{}, true)
+}
+
+func isBackground(ctx context.Context) bool { return ctx.Value(backgroundKey{}) != nil }

@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// redisHook stops each command at the gate. A pipeline is one step: go-redis
+// sends it in one write.
+type redisHook struct {
+	gates  *Gates
+	owner  int    // the buyer; 0: the context says
+	server string // "redis", "redlock-1" ...
+	noted  Noter
+}
+
+// A Noter is told which keys of a server are named, and on which channels somebody
+// may wait for one of them.
+type Noter interface {
+	Note(keys []string)
+	Listen(lock, channel string)
+}
+
+// Client is a client to the same server as like, for one buyer; 0: for all, and
+// the context says whose a command is.
+func (g *Gates) Client(like redis.UniversalClient, owner int, server string, noted Noter) (*redis.Client, error) {
+	plain, ok := like.(*redis.Client)
+	if !ok {
+		return nil, fmt.Errorf("explore knows single Redis servers, and this client is a %T", like)
+	}
+	o := *plain.Options()
+	// What is late is late by the fault of the explorer or of the machine, and
+	// must not become part of the schedule.
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = time.Minute, time.Minute, time.Minute, schedule.HangTimeout
+	o.Dialer = g.PubSub.dialer(o.DialTimeout)
+	c := redis.NewClient(&o)
+	c.AddHook(redisHook{g, owner, server, noted})
+	return c, nil
+}
+
+// DialHook is redis.Hook.DialHook.
+func (h redisHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessHook is redis.Hook.ProcessHook.
+func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c := parse(cmd.Args())
+		if h.gates.scripts.unsent(h.server, c) {
+			err := noScript{}
+			cmd.SetErr(err)
+			return err
+		}
+		buyer := BuyerOf(ctx, h.owner)
+		s := h.gates.deciding()
+		if s == nil || c.connects() {
+			return next(ctx, cmd)
+		}
+		if s.Dead(buyer) {
+			return nil // as if it had been sent: it must not try again
+		}
+		o, err := h.op(ctx, buyer, &c)
+		if err != nil {
+			s.Hear(Report{Kind: Lost, Err: err})
+			cmd.SetErr(err)
+			return err
+		}
+		return h.gates.Pass(o, func() error {
+			err := next(ctx, cmd)
+			h.gates.scripts.answered(h.server, c)
+			o.Result = reply(cmd, err)
+			o.Changed = o.Effect == schedule.Writes && c.changed(cmd, err)
+			h.gates.PubSub.Notified(c.listeners(cmd))
+			return err
+		})
+	}
+}
+
+// ProcessPipelineHook is redis.Hook.ProcessPipelineHook.
+func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		s := h.gates.deciding()
+		if s == nil || len(cmds) == 0 || parse(cmds[0].Args()).connects() {
+			return next(ctx, cmds)
+		}
+		buyer := BuyerOf(ctx, h.owner)
+		if s.Dead(buyer) {
+			return nil
+		}
+		all := &Op{Buyer: buyer, Server: h.server, Background: isBackground(ctx)}
+		for i, cmd := range cmds {
+			c := parse(cmd.Args())
+			o, err := h.op(ctx, buyer, &c)
+			if err != nil {
+				s.Hear(Report{Kind: Lost, Err: err})
+				return err
+			}
+			if i > 0 {
+				all.Name, all.Text = all.Name+"; ", all.Text+"; "
+			}
+			all.Name, all.Text = all.Name+o.Name, all.Text+o.Text
+			if all.Key == "" {
+				all.Key, all.Role = o.Key, o.Role
+			}
+		}
+		return h.gates.Pass(all, func() error {
+			err := next(ctx, cmds)
+			var replies []string
+			for _, cmd := range cmds {
+				replies = append(replies, reply(cmd, cmd.Err()))
+			}
+			all.Result, all.Changed = strings.Join(replies, "; "), true
+			return err
+		})
+	}
+}
+
+// op describes a command, and notes the keys that it names. The error is ErrHarness
+// of a script that nobody has described.
+func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
+	o := &Op{Buyer: buyer, Server: h.server, Effect: c.effect(), Role: c.role(), Key: c.lock()}
+	if c.isScript() {
+		if err := h.gates.scripts.describe(c); err != nil {
+			return nil, err
+		}
+		d := c.script
+		o.Role, o.Key = d.Role, d.LockOf(c.keys)
+		if d.Channel != nil {
+			h.noted.Listen(o.Key, d.Channel(o.Key))
+		}
+		o.Name = fmt.Sprintf("script %q %s", d.Name, strings.Join(c.keys, " "))
+		o.Text = strings.Join(append([]string{fmt.Sprintf("script %q", d.Name)}, c.words(3)...), " ")
+	} else {
+		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
+		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
+	}
+	h.noted.Note(c.keys)
+	if isBackground(ctx) {
+		o.Background, o.Note = true, "its watchdog"
+	}
+	return o, nil
+}

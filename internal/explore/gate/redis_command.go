@@ -1,0 +1,138 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/redisscript"
+)
+
+// command is one Redis command, taken apart.
+type command struct {
+	name   string // in capitals
+	args   []any  // with the name
+	keys   []string
+	script redisscript.Description // of EVAL and EVALSHA, see scripts.describe
+}
+
+func parse(args []any) command {
+	c := command{name: strings.ToUpper(fmt.Sprint(args[0])), args: args}
+	switch c.name {
+	case "EVAL", "EVALSHA":
+		n := 0
+		if len(args) > 2 {
+			_, _ = fmt.Sscan(fmt.Sprint(args[2]), &n)
+		}
+		c.keys = c.words(3)[:min(n, max(0, len(args)-3))]
+	case "DEL", "EXISTS":
+		c.keys = c.words(1)
+	case "PUBLISH", "PING":
+	default:
+		c.keys = c.words(1)[:min(1, len(args)-1)]
+	}
+	return c
+}
+
+// words are the arguments from the one at i on.
+func (c command) words(i int) (words []string) {
+	for ; i < len(c.args); i++ {
+		words = append(words, fmt.Sprint(c.args[i]))
+	}
+	return words
+}
+
+// connects: a new connection says this first, before the command that it was made
+// for.
+func (c command) connects() bool {
+	return c.name == "HELLO" || c.name == "CLIENT" || c.name == "AUTH" || c.name == "SELECT"
+}
+
+func (c command) isScript() bool { return c.name == "EVAL" || c.name == "EVALSHA" }
+
+// lock is the first key.
+func (c command) lock() string {
+	if len(c.keys) == 0 {
+		return ""
+	}
+	return c.keys[0]
+}
+
+// role is that of a plain command on a lock's key.
+func (c command) role() redisscript.Role {
+	switch c.name {
+	case "DEL":
+		return redisscript.Release
+	case "EXPIRE", "PEXPIRE":
+		return redisscript.Renew
+	}
+	return redisscript.Acquire
+}
+
+func (c command) effect() schedule.Effect {
+	switch c.name {
+	case "GET", "PTTL", "TTL", "EXISTS", "HGET", "HEXISTS", "SMEMBERS", "XRANGE", "PING":
+		return schedule.Reads
+	}
+	return schedule.Writes
+}
+
+// changed reports whether a command that may write did, where its answer tells.
+// In doubt it did: that only makes a waiter ask once more.
+func (c command) changed(cmd redis.Cmder, err error) bool {
+	if b, ok := cmd.(*redis.BoolCmd); ok {
+		return b.Val()
+	}
+	if err == redis.Nil {
+		return false
+	}
+	switch {
+	case c.name == "DEL":
+		return reply(cmd, err) != "0"
+	case c.isScript():
+		// More time for a lease is nothing that a waiter for the lock could ask about.
+		return c.script.Role != redisscript.Renew && c.script.Role != redisscript.Inspect && !c.script.Refuses(values(cmd))
+	}
+	return true
+}
+
+// listeners is how many the command has notified: PUBLISH says so, and scripts
+// whose description tells where.
+func (c command) listeners(cmd redis.Cmder) (n int) {
+	answer := values(cmd)
+	at := c.script.Listeners
+	if c.name == "PUBLISH" {
+		at = 1
+	}
+	if at > 0 && at <= len(answer) {
+		_, _ = fmt.Sscan(answer[at-1], &n)
+	}
+	return max(0, n)
+}
+
+// values are those of an answer.
+func values(cmd redis.Cmder) []string {
+	return strings.Fields(strings.Trim(reply(cmd, cmd.Err()), "[]"))
+}
+
+func reply(cmd redis.Cmder, err error) string {
+	if err == redis.Nil {
+		return "nil"
+	}
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	if c, ok := cmd.(*redis.BoolCmd); ok {
+		if c.Val() {
+			return "1"
+		}
+		return "0"
+	}
+	text := cmd.String() // "command args: reply"
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		text = text[i+2:]
+	}
+	return text
+}

@@ -1,0 +1,80 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/redisscript"
+)
+
+// scripts knows what scripts do, as their owners say, and which were sent.
+type scripts struct {
+	described map[string]redisscript.Description // by hash
+
+	mu   sync.Mutex
+	sent map[[2]string]bool // server and hash: it was sent there in full
+}
+
+func newScripts(described []redisscript.Description) *scripts {
+	s := &scripts{described: map[string]redisscript.Description{}, sent: map[[2]string]bool{}}
+	for _, d := range described {
+		s.described[d.SHA] = d
+	}
+	return s
+}
+
+// describe finds out what a script does. One that nobody has described would be
+// guessed at, so it is refused.
+func (s *scripts) describe(c *command) error {
+	sha := c.sha()
+	d, known := s.described[sha]
+	if !known {
+		text := sha
+		if c.name == "EVAL" {
+			first, _, _ := strings.Cut(strings.TrimSpace(fmt.Sprint(c.args[1])), "\n")
+			text = fmt.Sprintf("%s (%s)", sha, first)
+		}
+		return fmt.Errorf("%w: script %s is not described: say what it does in the strategy's Entry.Scripts, see internal/redisscript", schedule.ErrHarness, text)
+	}
+	c.script = d
+	return nil
+}
+
+// sha is the name that Redis gives the command's script.
+func (c command) sha() string {
+	text := fmt.Sprint(c.args[1])
+	if c.name == "EVALSHA" {
+		return text
+	}
+	return redisscript.SHA(text)
+}
+
+// unsent: a script named by a hash that nobody has sent there in full yet. Its
+// sender is told so, and then sends it in full; the two are one step, in every
+// run the same one.
+func (s *scripts) unsent(server string, c command) bool {
+	if c.name != "EVALSHA" {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.sent[[2]string{server, c.sha()}]
+}
+
+// answered notes a script that was sent in full and reached the server.
+func (s *scripts) answered(server string, c command) {
+	if c.name != "EVAL" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent[[2]string{server, c.sha()}] = true
+}
+
+// noScript is the answer of a Redis that does not know a script.
+type noScript struct{}
+
+func (noScript) Error() string { return "NOSCRIPT explore has not seen this script yet" }
+func (noScript) RedisError()   {}

@@ -1,0 +1,70 @@
+package gate
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/database"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A Connector makes connections whose commands stop at the gate. The state
+// that a strategy meets is the driver's; only when it goes on is decided here.
+type Connector struct {
+	driver.Connector
+	gates    *Gates
+	database database.Database
+	owner    int // the buyer; 0: the context says
+
+	mu    sync.Mutex
+	conns map[*Conn]struct{}
+}
+
+// NewConnector makes the connector of one buyer; 0: of all, and the context says
+// whose a command is. Its Connector is set before it is used.
+func (g *Gates) NewConnector(d database.Database, owner int) *Connector {
+	return &Connector{gates: g, database: d, owner: owner, conns: map[*Conn]struct{}{}}
+}
+
+// Connect is driver.Connector.Connect.
+func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := c.patiently(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn := &Conn{Conn: inner, from: c, buyer: c.owner}
+	if conn.id, err = c.database.Connected(ctx, inner); err != nil {
+		return nil, errors.Join(err, inner.Close())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns[conn] = struct{}{}
+	return conn, nil
+}
+
+// patiently connects. That is no step, so a busy machine that takes longer than
+// the driver waits must not be part of the schedule.
+func (c *Connector) patiently(ctx context.Context) (conn driver.Conn, err error) {
+	for deadline := time.Now().Add(schedule.HangTimeout); ; {
+		conn, err = c.Connector.Connect(ctx)
+		var timeout interface{ Timeout() bool }
+		if !errors.As(err, &timeout) || !timeout.Timeout() || ctx.Err() != nil || time.Now().After(deadline) {
+			return conn, err
+		}
+	}
+}
+
+// Open returns the connections there are, of one buyer.
+func (c *Connector) Open(buyer int) (conns []*Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.conns {
+		if conn.buyer == buyer {
+			conns = append(conns, conn)
+		}
+	}
+	return conns
+}

@@ -1,0 +1,198 @@
+package gate
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/oversell/oversell/internal/explore/database"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A Conn is one connection. Like every driver.Conn it is used by one
+// goroutine at a time.
+type Conn struct {
+	driver.Conn
+	from  *Connector
+	id    int64 // the database's name for it
+	buyer int   // who uses it
+
+	inTx, touched bool // a transaction is open, and has read or written
+	serializable  bool
+	dead          atomic.Bool // killed: nobody may use it again
+	closed        bool        // guarded by from.mu
+}
+
+// ID is database.Conn.ID.
+func (c *Conn) ID() int64 { return c.id }
+
+// Abandon is database.Conn.Abandon.
+func (c *Conn) Abandon() { c.dead.Store(true) }
+
+// BeginTx is driver.ConnBeginTx.
+func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	o := c.op(ctx, "BEGIN", nil)
+	if sql.IsolationLevel(opts.Isolation) == sql.LevelSerializable {
+		o.Name = "BEGIN (serializable)"
+	}
+	o.Text, o.Effect = o.Name, schedule.Local
+	var tx driver.Tx
+	err := c.from.gates.Pass(o, func() (err error) {
+		tx, err = c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+		if err == nil {
+			c.inTx, c.touched = true, false
+			c.serializable = sql.IsolationLevel(opts.Isolation) == sql.LevelSerializable
+		}
+		return o.done(err, "")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sqlTx{tx, c, ctx}, nil
+}
+
+type sqlTx struct {
+	tx   driver.Tx
+	conn *Conn
+	ctx  context.Context // when it ends, database/sql rolls back, beside the buyer
+}
+
+func (t *sqlTx) Commit() error   { return t.end("COMMIT", t.tx.Commit) }
+func (t *sqlTx) Rollback() error { return t.end("ROLLBACK", t.tx.Rollback) }
+
+func (t *sqlTx) end(name string, end func() error) error {
+	o := t.conn.op(context.WithoutCancel(t.ctx), name, nil)
+	if name == "ROLLBACK" && t.ctx.Err() != nil {
+		o.Background, o.Note = true, "its context has ended"
+	}
+	return t.conn.from.gates.Pass(o, func() error {
+		wrote := t.conn.touched
+		err := end()
+		t.conn.inTx, t.conn.touched, t.conn.serializable = false, false, false
+		o.Ends, o.Changed = true, wrote
+		return o.done(err, "")
+	})
+}
+
+// ExecContext is driver.ExecerContext.
+func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	o := c.op(ctx, query, args)
+	var result driver.Result
+	err := c.from.gates.Pass(o, func() error {
+		got, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+		if _, err = c.from.database.Answer(ctx, o.statement(), nil, err); err != nil {
+			return o.done(err, "")
+		}
+		n, _ := got.RowsAffected()
+		result = got
+		c.after(o, n > 0)
+		if o.Controls { // SQLite says how many the statement before has changed
+			return o.done(nil, "")
+		}
+		return o.done(nil, rowCount(n))
+	})
+	return result, err
+}
+
+// QueryContext is driver.QueryerContext. The rows are read to their end here:
+// a cursor left open would be part of the next step.
+func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	o := c.op(ctx, query, args)
+	var kept *database.Rows
+	err := c.from.gates.Pass(o, func() error {
+		got, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+		if err == nil {
+			kept, err = database.Keep(got)
+		}
+		if kept, err = c.from.database.Answer(ctx, o.statement(), kept, err); err != nil {
+			return o.done(err, "")
+		}
+		c.after(o, true)
+		return o.done(nil, kept.String())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
+
+// after notes what a statement that succeeded did to the transaction.
+func (c *Conn) after(o *Op, rows bool) {
+	switch o.Name {
+	case "BEGIN IMMEDIATE":
+		c.inTx, c.touched = true, true
+	case "COMMIT", "ROLLBACK":
+		c.inTx, c.touched = false, false
+		o.Ends = true
+	default:
+		c.touched = c.touched || c.inTx
+		o.Ends = !c.inTx && o.Effect == schedule.Writes
+	}
+	o.Changed = o.Effect == schedule.Writes && rows
+}
+
+// op describes a statement.
+func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *Op {
+	if c.from.owner == 0 {
+		if id := BuyerOf(ctx, 0); id != 0 {
+			c.buyer = id
+		}
+	}
+	query = strings.Join(strings.Fields(strings.ReplaceAll(query, "`", "")), " ")
+	o := &Op{Buyer: c.buyer, Server: SQL, Name: query, Text: withValues(query, slices.Clone(args)), ctx: ctx, conn: c}
+	o.Controls = query == "BEGIN IMMEDIATE" || query == "COMMIT" || query == "ROLLBACK"
+	o.Asks, o.Gives = strings.Contains(query, "GET_LOCK("), strings.Contains(query, "RELEASE_LOCK(")
+	upper := strings.ToUpper(query)
+	if strings.HasPrefix(upper, "SELECT") && !c.serializable && !strings.Contains(upper, " FOR ") && !strings.Contains(upper, "_LOCK(") {
+		o.Effect = schedule.Reads
+	}
+	return o
+}
+
+// Close is driver.Conn.Close.
+func (c *Conn) Close() error {
+	c.from.mu.Lock()
+	delete(c.from.conns, c)
+	closed := c.closed
+	c.closed = true
+	c.from.mu.Unlock()
+	if closed {
+		return nil
+	}
+	err := c.Conn.Close()
+	if c.dead.Load() { // there is nobody to say goodbye to
+		return nil
+	}
+	return err
+}
+
+// CheckNamedValue is driver.NamedValueChecker.
+func (c *Conn) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+// ResetSession is driver.SessionResetter.
+func (c *Conn) ResetSession(ctx context.Context) error {
+	if c.dead.Load() {
+		return driver.ErrBadConn
+	}
+	if resetter, ok := c.Conn.(driver.SessionResetter); ok {
+		return resetter.ResetSession(ctx)
+	}
+	return nil
+}
+
+// IsValid is driver.Validator.
+func (c *Conn) IsValid() bool {
+	if c.dead.Load() {
+		return false
+	}
+	validator, ok := c.Conn.(driver.Validator)
+	return !ok || validator.IsValid()
+}

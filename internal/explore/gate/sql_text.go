@@ -1,0 +1,47 @@
+package gate
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/database"
+)
+
+func rowCount(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
+}
+
+// withValues puts the arguments where the question marks are.
+func withValues(query string, args []driver.NamedValue) string {
+	var b strings.Builder
+	var columns []string
+	if strings.HasPrefix(query, "INSERT INTO") {
+		_, list, _ := strings.Cut(query, "(")
+		list, _, _ = strings.Cut(list, ")")
+		columns = strings.Split(list, ",")
+	}
+	for i := 0; i < len(query); i++ {
+		if query[i] != '?' || len(args) == 0 {
+			b.WriteByte(query[i])
+			continue
+		}
+		if len(columns) > 0 && columns[0] == "waited_ms" { // different in each run
+			args[0].Value = "MS"
+		}
+		if len(columns) > 0 {
+			columns = append(columns[1:], columns[0])
+		}
+		switch v := args[0].Value.(type) {
+		case string, []byte:
+			b.WriteString("'" + database.Show(v) + "'")
+		default:
+			b.WriteString(database.Show(v))
+		}
+		args = args[1:]
+	}
+	return b.String()
+}

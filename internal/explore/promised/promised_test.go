@@ -1,0 +1,124 @@
+package promised_test
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+func bound(n int) func(c *explore.Config) {
+	return func(c *explore.Config) { c.Bound = n }
+}
+
+// whole does not end at the first violation.
+func whole(n int) func(c *explore.Config) {
+	return func(c *explore.Config) { c.Bound, c.First = n, false }
+}
+
+func shared(c *explore.Config) { c.Shared = true }
+
+// alike begins with buyer 1: half the orders.
+func alike(n int) func(c *explore.Config) {
+	return func(c *explore.Config) { c.Bound, c.Symmetry = n, true }
+}
+
+// few allows so many events in a schedule, and so many preemptions.
+func few(events, preemptions int) func(c *explore.Config) {
+	return func(c *explore.Config) { c.MaxEvents, c.Bound = events, preemptions }
+}
+
+// row is one expectation; on is "mysql" or "sqlite" where it is of that database
+// only.
+func row(strategy string, events []explore.Event, want verdict.Verdict, config func(c *explore.Config), on string) exploretest.Expectation {
+	return exploretest.Expectation{Strategy: strategy, Events: events, Want: want, Config: config, On: on}
+}
+
+// long is a row of make soak; why says what guards the promise else.
+func long(why string, x exploretest.Expectation) exploretest.Expectation {
+	x.Soak = why
+	return x
+}
+
+// promises are what the catalogue claims, with what each of them takes.
+func promises() []exploretest.Expectation {
+	return []exploretest.Expectation{
+		row("none", nil, verdict.Oversold, nil, ""),
+		row("transaction", nil, verdict.Oversold, nil, "mysql"),
+		row("transaction", nil, verdict.Holds, nil, "sqlite"), // it refuses a stale snapshot
+		row("early-unlock", nil, verdict.Oversold, nil, ""),
+		row("early-unlock", nil, verdict.Oversold, shared, ""),
+		row("mutex", nil, verdict.Oversold, nil, ""), // two processes
+		row("mutex", nil, verdict.Holds, shared, ""),
+		row("queue", nil, verdict.Holds, nil, ""),
+		row("queue", nil, verdict.Holds, shared, ""),
+		row("queue", explore.Events(false), verdict.Holds, bound(2), ""),
+		row("for-update", nil, verdict.Holds, nil, ""),
+		row("for-update", explore.Events(false), verdict.Holds, nil, ""),
+		row("optimistic", nil, verdict.Holds, nil, ""),
+		row("optimistic", explore.Events(false), verdict.Holds, bound(2), ""),
+		row("conditional", nil, verdict.Holds, nil, ""),
+		row("conditional", explore.Events(false), verdict.Holds, bound(2), ""),
+		row("check-after", nil, verdict.Holds, nil, ""),
+		row("check-after", explore.Events(false), verdict.Holds, bound(2), ""),
+		row("serializable", nil, verdict.Holds, nil, ""),
+		row("serializable", explore.Events(false), verdict.Holds, bound(2), ""),
+		row("named-lock", nil, verdict.Holds, nil, "mysql"),
+		row("named-lock", explore.Events(false), verdict.Holds, nil, "mysql"),
+		row("setnx", nil, verdict.Holds, nil, ""),
+		row("setnx", []explore.Event{explore.Crash}, verdict.Stalled, nil, ""),
+		row("setnx-expire", nil, verdict.Holds, nil, ""),
+		row("setnx-expire", []explore.Event{explore.Crash}, verdict.Stalled, nil, ""),
+		row("setnx-ttl", nil, verdict.Holds, nil, ""),
+		row("setnx-ttl", []explore.Event{explore.Crash}, verdict.Holds, nil, ""),
+		row("setnx-ttl", []explore.Event{explore.Expire}, verdict.Oversold, nil, ""),
+		row("getset", nil, verdict.Holds, nil, ""),
+		row("getset", []explore.Event{explore.Expire}, verdict.Oversold, nil, ""),
+		row("token-get-del", nil, verdict.Holds, nil, ""),
+		row("token-get-del", []explore.Event{explore.Expire}, verdict.Oversold, nil, ""),
+		row("redis", nil, verdict.Holds, nil, ""),
+		row("redis", []explore.Event{explore.Expire}, verdict.Oversold, nil, ""),
+		row("redis", []explore.Event{explore.Forget}, verdict.Oversold, nil, ""),
+		row("watchdog", nil, verdict.Holds, nil, ""),
+		row("watchdog", []explore.Event{explore.Expire}, verdict.Oversold, nil, ""),
+		row("watchdog", []explore.Event{explore.Renew}, verdict.Holds, bound(1), ""),
+		row("watchdog", []explore.Event{explore.Expire, explore.Renew}, verdict.Oversold, nil, ""),
+		row("redisson", nil, verdict.Holds, nil, ""),
+		row("redisson", []explore.Event{explore.Expire}, verdict.Oversold, nil, ""),
+		row("redisson", []explore.Event{explore.Renew}, verdict.Holds, bound(1), ""),
+		row("redisson", []explore.Event{explore.Renew}, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 0 }, ""),
+		row("fenced", nil, verdict.Holds, nil, ""),
+		row("fenced", explore.Events(false), verdict.Holds, few(1, 1), "mysql"),
+		row("redis-decr", []explore.Event{explore.Crash}, verdict.Leaked, nil, ""),
+		row("redis-decr", []explore.Event{explore.Forget}, verdict.Oversold, whole(1), ""), // the first to break leaks
+		row("redis-decr", nil, verdict.Holds, bound(3), "sqlite"),
+		row("redis-lua", nil, verdict.Holds, bound(1), ""),
+		row("redis-lua", explore.Events(false), verdict.Holds, few(1, 0), ""),
+		row("redlock", nil, verdict.Holds, bound(0), ""),
+		// Two preemptions are what it takes. Each search on one of them, for they are long;
+		// the witness is replayed on both (TestRedlockForgets).
+		row("redlock", []explore.Event{explore.Forget}, verdict.Holds, alike(1), "sqlite"),
+		row("redlock", []explore.Event{explore.Forget}, verdict.Oversold, alike(2), "mysql"),
+		row("multilock", nil, verdict.Holds, bound(0), ""),
+		row("multilock", []explore.Event{explore.Renew}, verdict.Holds, bound(0), ""),
+	}
+}
+
+// TestStrategies: the catalogue's claims, in every order or within the bound.
+func TestStrategies(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		for _, want := range promises() {
+			if want.On != "" && want.On != e.DB.Name() {
+				continue
+			}
+			t.Run(want.Name(), func(t *testing.T) {
+				exploretest.SkipUnlessSoak(t, want.Soak)
+				exploretest.Check(t, e, exploretest.Entry(t, want.Strategy), want)
+			})
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// courses is how often a schedule with a concurrent pair is run until the server
+// takes the same course again.
+const courses = 10
+
+// Replay runs exactly the schedule of a replay line, which must be of this
+// strategy, these buyers and this stock. One with concurrent pairs is run until
+// the server takes a course that fits the line.
+func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
+	s, err := ParseSchedule(line)
+	if err != nil {
+		return nil, err
+	}
+	c := x.config
+	if s.Strategy != c.Strategy.Name || s.Buyers != c.Buyers || s.Stock != c.Stock || s.Shared != c.Shared {
+		return nil, fmt.Errorf("the replay line is of %s, not of %s", s.Head(), x.schedule(nil).Head())
+	}
+	w, err := x.follow(ctx, s.Tokens)
+	for tries := 1; s.Concurrent() && errors.Is(err, schedule.ErrDivergence) && tries < courses; tries++ {
+		w, err = x.follow(ctx, s.Tokens)
+	}
+	return w, err
+}
+
+// follow runs a schedule and notes its steps.
+func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error) {
+	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
+		if p.Depth == len(tokens) {
+			return "", fmt.Errorf("%w: the schedule ends before the buyers do; next would be %s", schedule.ErrDivergence, schedule.List(p.Choices))
+		}
+		return tokens[p.Depth], nil
+	}, true)
+	if err != nil {
+		return nil, err
+	}
+	if e.Cut {
+		return nil, fmt.Errorf("%w: it goes round in circles", schedule.ErrDivergence)
+	}
+	if len(e.Tokens) != len(tokens) {
+		return nil, fmt.Errorf("%w: the buyers are done after %d of %d steps", schedule.ErrDivergence, len(e.Tokens), len(tokens))
+	}
+	return &Witness{Schedule: x.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes}, nil
+}
+
+func (x *Explorer) schedule(tokens []string) Schedule {
+	return Schedule{Strategy: x.config.Strategy.Name, Buyers: x.config.Buyers, Stock: x.config.Stock, Shared: x.config.Shared, Tokens: tokens}
+}

@@ -1,0 +1,71 @@
+// Package restore puts the servers back into the state that every schedule begins
+// with, and reads what a schedule has made of it. One file per kind of server.
+package restore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/audit"
+)
+
+// SQL is the database as the explorer sees it: one product's stock and records.
+type SQL struct {
+	Admin   *sql.DB // beside the connections of the buyers
+	Product string
+	Stock   int64 // that a schedule begins with
+}
+
+// State is what the database holds of the product.
+type State struct {
+	audit.Report
+	Sales map[int64]audit.Sale // by the record's id
+}
+
+// Restore puts the stock back and removes the records.
+func (s SQL) Restore(ctx context.Context) error {
+	if _, err := s.Admin.ExecContext(ctx, "DELETE FROM purchase_history WHERE product_name = ?", s.Product); err != nil {
+		return fmt.Errorf("restore the records: %w", err)
+	}
+	_, err := s.Admin.ExecContext(ctx, "UPDATE product SET amount = ?, stocked = ?, version = 0, fence = 0, last_entry = '0-0' WHERE name = ?",
+		s.Stock, s.Stock, s.Product)
+	if err != nil {
+		return fmt.Errorf("restore the stock: %w", err)
+	}
+	return nil
+}
+
+// Read reads stock and records in one statement, while nobody else moves.
+func (s SQL) Read(ctx context.Context) (State, error) {
+	state := State{Sales: map[int64]audit.Sale{}}
+	// It costs half of a join. The sales are the rows with a purchaser.
+	rows, err := s.Admin.QueryContext(ctx, `SELECT amount, stocked, NULL FROM product WHERE name = ?
+		UNION ALL SELECT amount, id, purchaser FROM purchase_history WHERE product_name = ?`, s.Product, s.Product)
+	if err != nil {
+		return state, fmt.Errorf("read stock and records: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var amount, other int64
+		var purchaser sql.NullString
+		if err := rows.Scan(&amount, &other, &purchaser); err != nil {
+			return state, fmt.Errorf("read stock and records: %w", err)
+		}
+		if !purchaser.Valid {
+			state.Leftover, state.Stocked = amount, other
+			continue
+		}
+		for _, sale := range state.Sales { // a buyer makes one purchase: its name is the key
+			if sale.Purchaser == purchaser.String {
+				state.Duplicates++
+				break
+			}
+		}
+		state.Sales[other] = audit.Sale{Purchaser: purchaser.String, Amount: amount}
+		state.Records++
+		state.UnitsSold += amount
+	}
+	state.Report = state.Sums()
+	return state, rows.Err()
+}

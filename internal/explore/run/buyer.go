@@ -1,0 +1,156 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A buyer is one Buy.
+type buyer struct {
+	id       int
+	name     string
+	strategy purchase.Strategy
+	cancel   context.CancelCauseFunc
+
+	gate    []*gate.Op // stand there
+	flying  []*gate.Op // let go, and not answered
+	blocked bool       // flying waits for another buyer in the database
+	asked   int        // Redlock nodes, so far
+	alone   bool       // no more of them are asked along with those at the gate
+	inside  bool       // waits for another buyer in the process, or for a message
+
+	over    bool // Buy has returned
+	crashed bool
+	receipt purchase.Receipt
+	err     error
+
+	// Of polling: a round of tries that found nothing is not made again until
+	// somebody else has changed what it asked about.
+	changes map[string]int // by server: changes by others, so far
+	begun   map[string]int // the same when this round began
+	touched map[string]bool
+	resting bool
+	named   bool // holds a named lock
+	locks   bool // may hold others of the database
+	steps   int  // so far
+	ends    int  // transactions of others that have ended
+}
+
+// runnable reports whether an op at the gate may be let go.
+func (b *buyer) runnable(o *gate.Op) bool {
+	if o.Blocked && b.ends == o.SeenEnds && !o.GivenUp() {
+		return false // the database would refuse it again
+	}
+	if !b.resting || o.Background {
+		return true
+	}
+	for server := range b.touched {
+		if b.changes[server] != b.begun[server] {
+			return true
+		}
+	}
+	return false
+}
+
+// waits is the buyer's statement that waits for another's transaction; nil:
+// none does. One that was refused and could be tried again does not wait.
+func (b *buyer) waits() *gate.Op {
+	if b.blocked {
+		return b.flying[0]
+	}
+	for _, o := range b.gate {
+		if o.Blocked && !b.runnable(o) {
+			return o
+		}
+	}
+	return nil
+}
+
+// outcome is what the buyer was answered.
+func (b *buyer) outcome() witness.Outcome {
+	o := witness.Outcome{Buyer: b.id, Answer: string(purchase.OutcomeOf(b.err))}
+	switch {
+	case b.crashed:
+		o.Answer = "crashed"
+	case b.err != nil:
+		o.Error = b.err.Error()
+	}
+	return o
+}
+
+// buyers are all of one run; buyer 1 is the first.
+type buyers []*buyer
+
+func (all buyers) find(id int) (*buyer, error) {
+	if id < 1 || id > len(all) {
+		return nil, fmt.Errorf("%w: a command of no buyer: its context does not come from Buy; give each buyer an instance of its own", schedule.ErrHarness)
+	}
+	return all[id-1], nil
+}
+
+// begun: the buyer has sent a command.
+func (all buyers) begun(id int) bool { return all[id-1].steps > 0 }
+
+// over: every Buy has returned.
+func (all buyers) over() bool {
+	return !slices.ContainsFunc(all, func(b *buyer) bool { return !b.over })
+}
+
+// flies: the op was let go and has no answer.
+func (all buyers) flies(o *gate.Op) bool {
+	return slices.ContainsFunc(all, func(b *buyer) bool { return slices.Contains(b.flying, o) })
+}
+
+// changed notes a change on a server that no buyer made.
+func (all buyers) changed(server string) {
+	for _, b := range all {
+		b.changes[server]++
+	}
+}
+
+func (all buyers) outcomes() (outcomes []witness.Outcome) {
+	for _, b := range all {
+		outcomes = append(outcomes, b.outcome())
+	}
+	return outcomes
+}
+
+// state says of each buyer where it is, for an error.
+func (all buyers) state() string {
+	var texts []string
+	for _, b := range all {
+		where := fmt.Sprintf("buyer %d: %d at the gate, %d on the way", b.id, len(b.gate), len(b.flying))
+		if b.inside {
+			where += ", waits"
+		}
+		if b.over {
+			where += fmt.Sprintf(", done (%v)", b.err)
+		}
+		texts = append(texts, where)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// moving names the buyers who have not come to rest, for an error.
+func (all buyers) moving() string {
+	text := "nobody knows what these do: "
+	for _, b := range all {
+		if len(b.flying) > 0 && !b.blocked {
+			text += fmt.Sprintf("buyer %d: %s; ", b.id, b.flying[0].Text)
+		} else if !b.over && len(b.gate) == 0 && !b.blocked && !b.inside {
+			text += fmt.Sprintf("buyer %d, between two commands; ", b.id)
+		}
+	}
+	return text
+}
+
+func without(ops []*gate.Op, o *gate.Op) []*gate.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(other *gate.Op) bool { return other == o })
+}

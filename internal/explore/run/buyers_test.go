@@ -1,0 +1,50 @@
+package run_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// TestManyBuyers: five and eight are as well under control as two.
+func TestManyBuyers(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, start func(t *testing.T) *engine.Engine) {
+		e := start(t)
+		for _, want := range []struct {
+			strategy string
+			verdict  verdict.Verdict
+		}{
+			{"none", verdict.Oversold},
+			{"for-update", verdict.Holds},
+			{"serializable", verdict.Holds},
+			{"redis", verdict.Holds},
+			{"queue", verdict.Holds},
+			{"redisson", verdict.Holds},
+		} {
+			for _, buyers := range []int{5, explore.MaxBuyers} {
+				t.Run(fmt.Sprintf("%s/%d", want.strategy, buyers), func(t *testing.T) {
+					entry := exploretest.Entry(t, want.strategy)
+					c := exploretest.Config(e, entry)
+					c.Buyers, c.Bound, c.Symmetry = buyers, 1, true
+					result := exploretest.Some(t, c, 25)
+					if result.Explored < 25 || result.Within < 0 {
+						t.Errorf("explored %d, all of %d preemptions", result.Explored, result.Within)
+					}
+					for v := range result.Verdicts {
+						if v != verdict.Holds && v != want.verdict {
+							t.Errorf("%s: %+v", v, result.Witness)
+						}
+					}
+					if (result.Violations > 0) != (want.verdict != verdict.Holds) {
+						t.Errorf("%d violations, want %s", result.Violations, want.verdict)
+					}
+				})
+			}
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// crashEvent: a buyer is never heard of again, its connections end.
+type crashEvent struct{}
+
+// errCrashed is why a crashed buyer's context ends.
+var errCrashed = errors.New("explore: this buyer has crashed")
+
+func (crashEvent) Traits() Traits {
+	return Traits{Name: "crash", Tokens: "crash[1-9]", NotShared: "the one process would take all buyers with it"}
+}
+
+func (crashEvent) Choices(_ context.Context, r *Run) (all []Action, _ error) {
+	for _, b := range r.buyers {
+		if !b.over && !b.crashed && b.steps > 0 {
+			all = append(all, Action{
+				Choice: schedule.Choice{Token: fmt.Sprintf("crash%d", b.id), Buyer: b.id, Name: "crash", Global: true},
+				text:   "crashes: its connections end, it is never heard of again",
+			})
+		}
+	}
+	return all, nil
+}
+
+// Strike has no command of the buyer reach a server any more; those that it had open
+// see its connections end.
+func (crashEvent) Strike(ctx context.Context, r *Run, a Action) error {
+	b := r.buyers[a.Buyer-1]
+	r.inbox.crash(b.id)
+	b.crashed = true
+	r.rest.unblocks = true
+	b.cancel(errCrashed)
+	for _, o := range b.gate {
+		o.Decide(gate.Die)
+	}
+	b.gate = nil
+	r.named.freed(r.buyers, b)
+	if err := r.x.kill(ctx, b.id); err != nil {
+		return err
+	}
+	for _, other := range r.buyers {
+		other.changes[gate.SQL]++
+		other.ends++
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package run
+
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/explore/restore"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// expireEvent: every lease runs out, unnoticed by its holder: a pause, a slow
+// section.
+type expireEvent struct{}
+
+func (expireEvent) Traits() Traits { return Traits{Name: "expire", Tokens: "expire"} }
+
+func (expireEvent) Choices(ctx context.Context, r *Run) ([]Action, error) {
+	leases, err := r.x.servers.leases(ctx, r.x.clock.Now())
+	if err != nil || len(leases) == 0 {
+		return nil, err
+	}
+	return []Action{{
+		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: oneServer(leases)},
+		text:   "every lease runs out, and its holder does not notice",
+	}}, nil
+}
+
+func oneServer(leases []restore.Lease) string {
+	for _, l := range leases {
+		if l.Server != leases[0].Server {
+			return ""
+		}
+	}
+	return leases[0].Server.Name
+}
+
+func (expireEvent) Strike(ctx context.Context, r *Run, _ Action) error {
+	_, err := r.expire(ctx, false)
+	return err
+}

@@ -1,0 +1,115 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// judge says what a schedule proved, when its buyers are done. Holds is all
+// that is no violation.
+func (x *Runner) judge(ctx context.Context, r *Run, deadEnd bool) (verdict.Verdict, string, error) {
+	if err := x.finishWork(ctx, r); err != nil {
+		return "", "", err
+	}
+	state, err := x.stock.Read(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	answers, err := r.buyers.answers()
+	if err != nil {
+		return "", "", err
+	}
+	e := audit.Evidence{Books: state.Report, Demand: int64(len(answers)), MaxOverlap: 2}
+	e.Lost, e.Untold = audit.Compare(answers, state.Sales)
+	e.Count(answers)
+	v, why := audit.Judge(e)
+	switch {
+	case deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):
+		who := "1 buyer waits"
+		if e.Busy > 1 {
+			who = fmt.Sprintf("%d buyers wait", e.Busy)
+		}
+		return verdict.Stalled, who + " for what nobody will do, and no lease is left that could run out", nil
+	case v == verdict.Duplicated:
+		return v, fmt.Sprintf("%d records are of a purchase that has one already", state.Duplicates), nil
+	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
+		return x.askLater(ctx, v, why)
+	case v == verdict.Inconclusive || v == verdict.Stalled:
+		return verdict.Holds, why, nil // Stalled without a dead end: a buyer who gave up by itself
+	}
+	return v, why, nil
+}
+
+// answers are what the buyers were answered, for the audit.
+func (all buyers) answers() (answers []audit.Answer, _ error) {
+	for _, b := range all {
+		a := audit.Answer{Purchaser: b.name, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
+		if b.crashed { // whatever its code made of that
+			a.Outcome = purchase.Unknown
+		}
+		if a.Outcome == purchase.Failed {
+			return nil, fmt.Errorf("%w: buyer %d: %w", schedule.ErrHarness, b.id, b.err)
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// askLater lets a late buyer decide whether units that are left are for sale, or
+// have leaked: somebody was answered sold out, which may have been true then. The
+// late buyer is a run of its own, so that no time-out decides.
+func (x *Runner) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
+	leases, err := x.servers.leases(ctx, x.clock.Now())
+	if err != nil {
+		return "", "", err
+	}
+	for _, l := range leases {
+		if err := l.End(ctx); err != nil {
+			return "", "", err
+		}
+	}
+	r := x.start(ctx, []string{"late-buyer"})
+	late := r.buyers[0]
+	_, deadEnd, err := r.play(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil }, newRecorder(x, false))
+	r.cut = true // a strategy may leave something running
+	if finishErr := r.finish(context.WithoutCancel(ctx), deadEnd); finishErr != nil || err != nil {
+		x.attach(nil)
+		return "", "", errors.Join(err, finishErr)
+	}
+	switch {
+	case late.err == nil:
+		return verdict.Holds, "what was left could be sold", nil
+	case errors.Is(late.err, purchase.ErrSoldOut):
+		return v, why + "; so is every later one", nil
+	case errors.Is(late.err, purchase.ErrBusy), errors.Is(late.err, errCut):
+		return verdict.Stalled, why + "; a later one waits for ever", nil
+	}
+	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
+}
+
+// finishWork has the worker of a process that lives do what is left to do.
+func (x *Runner) finishWork(ctx context.Context, r *Run) error {
+	for _, b := range r.buyers {
+		worker, ok := b.strategy.(interface {
+			Drain(ctx context.Context, product string) error
+		})
+		if !ok {
+			return nil
+		}
+		if b.crashed || !r.cut {
+			continue
+		}
+		if err := worker.Drain(gate.WithBuyer(ctx, b.id), x.spec.Product); err != nil {
+			return fmt.Errorf("%w: the worker: %w", schedule.ErrHarness, err)
+		}
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Run is one schedule, from the first command to the last.
+type Run struct {
+	x       *Runner
+	inbox   *inbox
+	buyers  buyers
+	dogs    *watchdogs
+	rest    resting
+	passing passing
+	named   namedLocks
+	owners  owners
+
+	struck  map[schedule.Event]int // events so far
+	outcome sync.WaitGroup         // of the buyers' goroutines
+	cut     bool                   // not all of its goroutines ended as they would have
+	seen    string                 // what the last step came to, where a server decided it, see pair.go
+}
+
+func newRun(x *Runner) *Run {
+	r := &Run{x: x, inbox: newInbox(), dogs: &watchdogs{}, struck: map[schedule.Event]int{}, owners: owners{byKey: map[string]int{}}}
+	r.rest = resting{r: r, severalAtOnce: x.severalAtOnce}
+	r.passing = passing{r: r}
+	return r
+}
+
+// buy runs in the buyer's goroutine. Its name marks the goroutine, see standstill.
+func (r *Run) buy(ctx context.Context, b *buyer) {
+	defer r.outcome.Done()
+	defer b.cancel(nil)
+	if r.x.spec.Shared {
+		// Who comes first to a lock in memory is a choice too.
+		o := &gate.Op{Buyer: b.id, Server: "process", Name: "calls Buy", Text: "calls Buy"}
+		b.err = r.x.gates.Pass(o, func() error { o.Changed = true; return ctx.Err() })
+	}
+	if b.err == nil {
+		b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.spec.Product, Purchaser: b.name, Amount: 1})
+	}
+	r.inbox.events <- event{kind: returned, buyer: b.id}
+}
+
+// play makes the steps. deadEnd: somebody is left whom nothing can wake.
+func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder) (e schedule.Ended, deadEnd bool, err error) {
+	if err := r.rest.await(ctx); err != nil {
+		return e, false, err
+	}
+	notes.locks(r, witness.Step{Stock: r.x.spec.Stock})
+	for depth := 0; ; {
+		actions, err := r.actions(ctx)
+		if err != nil {
+			return e, false, err
+		}
+		if !canMove(actions) {
+			if r.buyers.over() {
+				return e, false, nil
+			}
+			happened, passed, err := r.passing.time(ctx)
+			if err == nil && passed {
+				notes.time(happened)
+				err = r.rest.await(ctx)
+			}
+			if err != nil || !passed {
+				return e, err == nil, err
+			}
+			continue
+		}
+		if depth == schedule.MaxSteps {
+			e.Cut = true
+			return e, false, nil
+		}
+		a, err := r.choose(choose, depth, actions)
+		if err != nil {
+			return e, false, err
+		}
+		if a == nil {
+			e.Pruned = true
+			return e, false, nil
+		}
+		if err := r.do(ctx, *a); err != nil {
+			return e, false, fmt.Errorf("%s %s: %w", a.Token, a.Name, err)
+		}
+		r.seen = r.cameTo(*a)
+		e.Tokens = append(e.Tokens, a.Token)
+		e.Concurrent = e.Concurrent || a.Pair
+		if err := notes.after(ctx, r, *a); err != nil {
+			return e, false, err
+		}
+		depth++
+	}
+}
+
+// choose asks for the next step; nil where the schedule need not be gone on with.
+func (r *Run) choose(choose schedule.Chooser, depth int, actions []Action) (*Action, error) {
+	p := schedule.Point{Depth: depth, Choices: make([]schedule.Choice, len(actions)), Seen: r.seen, Begun: r.buyers.begun, State: r.buyers.state}
+	for i, a := range actions {
+		p.Choices[i] = a.Choice
+	}
+	token, err := choose(&p)
+	if token == "" || err != nil {
+		return nil, err
+	}
+	a, ok := pick(actions, token)
+	if !ok {
+		return nil, fmt.Errorf("%w: step %d of the schedule is %s, and there are %s", schedule.ErrDivergence, depth+1, token, schedule.List(p.Choices))
+	}
+	return &a, nil
+}

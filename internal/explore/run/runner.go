@@ -1,0 +1,202 @@
+package run
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore/database"
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/restore"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/standstill"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Runner is schedule.Runner on the servers of an engine. It is for one goroutine.
+type Runner struct {
+	spec     Spec
+	gates    *gate.Gates
+	seats    []*seat // one a buyer; one for all with Spec.Shared
+	servers  servers
+	stock    restore.SQL
+	database database.Database
+	rest     standstill.Detector
+	clock    clock
+	timer    *time.Timer
+	events   []Event // of Spec.Events
+
+	severalAtOnce bool // a buyer may have several commands on the way
+	nodes         int  // of Redlock, all of which a buyer may ask at once; 0: none
+
+	current atomic.Pointer[Run]
+}
+
+// New opens the buyers' connections. Close must follow.
+func New(ctx context.Context, s Spec) (*Runner, error) {
+	x := &Runner{
+		spec: s, events: Events(s.Events), timer: time.NewTimer(time.Hour), gates: gate.New(s.Strategy.Scripts),
+		rest: standstill.NewGoroutines((*Run).buy, (*watchdogs).renew, (*Runner).start),
+	}
+	admin, err := adminOf(s.Engine)
+	if err != nil {
+		return nil, err
+	}
+	x.stock = restore.SQL{Admin: admin, Product: s.Product, Stock: s.Stock}
+	x.database = database.For(s.Engine.DB.Name(), admin)
+	if s.Engine.Redis != nil {
+		x.servers = append(x.servers, restore.NewRedis("redis", s.Engine.Redis))
+	}
+	if slices.Contains(s.Strategy.Needs, lockstrategy.NeedsRedlock) {
+		x.nodes = min(Nodes, len(s.Engine.Redlock))
+		for i := range x.nodes {
+			x.servers = append(x.servers, restore.NewRedis(fmt.Sprintf("redlock-%d", i+1), s.Engine.Redlock[i]))
+		}
+	}
+	if err := x.prepare(ctx); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// adminOf is a connection beside those of the buyers.
+func adminOf(e *engine.Engine) (*sql.DB, error) {
+	pool, err := e.OpenWrapped(func(inner driver.Connector) driver.Connector { return inner }, 2)
+	if err != nil {
+		return nil, err
+	}
+	return pool.DB()
+}
+
+// prepare seats the buyers, and puts the product there.
+func (x *Runner) prepare(ctx context.Context) error {
+	seats := x.spec.Buyers
+	if x.spec.Shared {
+		seats = 1
+	}
+	for i := range seats {
+		owner := i + 1
+		if x.spec.Shared {
+			owner = 0
+		}
+		s, err := x.open(owner)
+		if err != nil {
+			return err
+		}
+		x.seats = append(x.seats, s)
+	}
+	if err := product.Put(x.spec.Engine.Admin.WithContext(ctx), x.spec.Product, x.spec.Stock); err != nil {
+		return err
+	}
+	if err := x.database.Prepare(ctx, x.spec.Engine.Name == engine.Local); err != nil {
+		return err
+	}
+	probe := x.spec.Strategy.New(x.deps(0))
+	_, worker := probe.(purchase.Worker)
+	x.severalAtOnce = worker || x.spec.Shared
+	if lock, ok := probe.(purchase.Resetter); ok { // of whoever explored before
+		if err := lock.Reset(ctx, x.spec.Product); err != nil {
+			return err
+		}
+	}
+	closeStrategy(probe)
+	return nil
+}
+
+func closeStrategy(s purchase.Strategy) {
+	if c, ok := s.(io.Closer); ok {
+		_ = c.Close()
+	}
+}
+
+// Run is schedule.Runner.Run.
+func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
+	x.clock.begin()
+	if err := x.stock.Restore(ctx); err != nil {
+		return e, err
+	}
+	if err := x.servers.clear(ctx); err != nil {
+		return e, err
+	}
+	var names []string
+	for i := range x.spec.Buyers {
+		names = append(names, buyerName(i+1))
+	}
+	r := x.start(ctx, names)
+	notes := newRecorder(x, observe)
+	deadEnd := false
+	e, deadEnd, err = r.play(ctx, choose, notes)
+	if finishErr := r.finish(context.WithoutCancel(ctx), deadEnd); finishErr != nil || err != nil {
+		x.attach(nil)
+		return e, errors.Join(err, finishErr)
+	}
+	if e.Pruned || e.Cut {
+		return e, nil
+	}
+	e.Verdict, e.Why, err = x.judge(ctx, r, deadEnd)
+	e.Foreign = r.owners.foreign
+	e.Steps, e.Outcomes = notes.steps, r.buyers.outcomes()
+	return e, err
+}
+
+func buyerName(id int) string { return fmt.Sprintf("buyer-%d", id) }
+
+// attach has r decide when commands go on; nil: everything passes.
+func (x *Runner) attach(r *Run) {
+	x.current.Store(r)
+	if r == nil {
+		x.gates.Attach(nil)
+	} else {
+		x.gates.Attach(r.inbox)
+	}
+}
+
+// start has a buyer of each name begin. Its own name marks goroutines, see
+// standstill.
+func (x *Runner) start(ctx context.Context, names []string) *Run {
+	r := newRun(x)
+	x.gates.PubSub.Begin()
+	x.attach(r)
+	strategies := x.build(len(names))
+	for i, name := range names {
+		ctx, cancel := context.WithCancelCause(gate.WithBuyer(ctx, i+1))
+		b := &buyer{
+			id: i + 1, name: name, strategy: strategies[i], cancel: cancel,
+			changes: map[string]int{}, begun: map[string]int{}, touched: map[string]bool{},
+		}
+		r.buyers = append(r.buyers, b)
+		r.outcome.Add(1)
+		go r.buy(ctx, b) // and not outcome.Go, whose function is another one
+	}
+	return r
+}
+
+// awaitEnd returns when no goroutine of a strategy is left: a command of one
+// would turn up in the next run.
+func (x *Runner) awaitEnd() error {
+	for deadline := time.Now().Add(schedule.HangTimeout); !x.rest.Ended(); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: a goroutine of the strategy does not end", schedule.ErrHarness)
+		}
+	}
+	return nil
+}
+
+// Close closes the buyers' Redis clients; their pools close with the engine.
+func (x *Runner) Close() error {
+	x.timer.Stop()
+	err := x.servers.clear(context.Background())
+	for _, s := range x.seats {
+		err = errors.Join(err, s.close())
+	}
+	return err
+}

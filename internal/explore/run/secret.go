@@ -1,0 +1,55 @@
+package run
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// secrets are random values by what they are called in a witness, so that it reads
+// the same each time it is made.
+type secrets map[string]string
+
+// secret is what strategies draw at random: rand.Text, a UUID with a number,
+// redsync's 16 bytes in base64; and times.
+var secret = regexp.MustCompile(`[A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?|[A-Za-z0-9+/]{22}==|redis-lua-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
+
+// readable gives the random values in a buyer's text their names.
+func (n secrets) readable(buyer int, text string) string {
+	return secret.ReplaceAllStringFunc(text, func(value string) string {
+		if n[value] == "" {
+			kind := "token"
+			switch {
+			case strings.HasPrefix(value, "redis-lua-"):
+				kind = "key"
+			case len(value) > 13 && value[13] == '-' && value[8] != '-':
+				kind = "entry"
+			case isNumber(value) && len(value) < 13: // of about schedule.Forever, in ms
+				return "TTL"
+			case isNumber(value):
+				return "TIME"
+			}
+			name := kind + strconv.Itoa(buyer)
+			for i := 2; n.taken(name); i++ {
+				name = fmt.Sprintf("%s%d.%d", kind, buyer, i)
+			}
+			n[value] = name
+		}
+		return n[value]
+	})
+}
+
+func (n secrets) taken(name string) bool {
+	for _, other := range n {
+		if other == name {
+			return true
+		}
+	}
+	return false
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 64)
+	return err == nil
+}

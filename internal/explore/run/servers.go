@@ -1,0 +1,64 @@
+package run
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/restore"
+)
+
+// servers are the Redis servers.
+type servers []*restore.Redis
+
+func (all servers) clear(ctx context.Context) error {
+	for _, s := range all {
+		if err := s.Clear(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leases are those that have not run out.
+func (all servers) leases(ctx context.Context, now time.Time) (found []restore.Lease, _ error) {
+	for _, s := range all {
+		leases, err := s.Leases(ctx, now)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, leases...)
+	}
+	return found, nil
+}
+
+// touch notes that a command goes to a server.
+func (all servers) touch(name string) {
+	for _, s := range all {
+		if s.Name == name {
+			s.Touch()
+		}
+	}
+}
+
+// unheard returns when no server has a listener of a run that has ended.
+func (all servers) unheard(ctx context.Context) error {
+	for _, s := range all {
+		if err := s.Unheard(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suffix is "-a" for the first Redlock node.
+func suffix(server string) string {
+	n, err := strconv.Atoi(strings.TrimPrefix(server, "redlock-"))
+	if err != nil {
+		return ""
+	}
+	return "-" + string(rune('a'+n-1))
+}
+
+func isNode(server string) bool { return strings.HasPrefix(server, "redlock-") }

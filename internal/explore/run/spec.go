@@ -1,0 +1,23 @@
+package run
+
+import (
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// Nodes is how many Redlock nodes an exploration uses: the fewest with a
+// majority that is not all.
+const Nodes = 3
+
+// A Spec is what schedules are of.
+type Spec struct {
+	Engine    *engine.Engine // of this exploration alone
+	Strategy  lockstrategy.Entry
+	Buyers    int    // one unit each
+	Stock     int64  // units on sale
+	Product   string // its records are cleared, again and again
+	Events    []schedule.Event
+	MaxEvents int  // of them in one schedule, at most; 0: each may happen
+	Shared    bool // all buyers in one process
+}

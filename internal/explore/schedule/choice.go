@@ -1,0 +1,82 @@
+package schedule
+
+import "strings"
+
+// An Event is something that happens to the buyers, as a step of the schedule.
+// Each happens at most once in a schedule.
+type Event string
+
+// Database is the server that an event which touches every Redis does not.
+const Database = "sql"
+
+// An Effect is what a command can do to its server, as far as it is known
+// before it is sent.
+type Effect int
+
+// The effects.
+const (
+	Writes Effect = iota // or may take a lock
+	Reads                // changes nothing, and waits for nobody
+	Local                // the server's state is not touched: BEGIN
+)
+
+// A Choice is one thing that can happen next: a buyer's command is let go, two of
+// them are, or an event comes. Two with the same fields are the same choice, in
+// this run and in any other.
+type Choice struct {
+	Token   string // in the replay line: "1", "1a" (node a), "1r" (its watchdog), "1+2", "expire", "crash1"
+	Name    string // what it is without its values
+	Touches string // server; "" for every Redis
+	Event   Event  // "" for commands
+	Buyer   int    // 0: nobody's
+	Effect  Effect
+
+	Background bool // a command that is not the buyer's own doing: a renewal, the end of a transaction whose context has ended
+	Pair       bool // two commands are let go together
+	Global     bool // an event that changes places with nothing
+}
+
+// Command: one buyer's command is let go.
+func (c *Choice) Command() bool { return c.Event == "" && !c.Pair }
+
+// Moves: a command of a buyer, or of two, is let go.
+func (c *Choice) Moves() bool { return c.Event == "" }
+
+// Together returns the choice that lets a's command go, and b's before the first
+// is answered; false when the two are no concurrent pair: they must be commands of
+// two buyers for one server.
+func Together(a, b Choice) (Choice, bool) {
+	if !a.Command() || !b.Command() || a.Buyer == b.Buyer || a.Touches != b.Touches {
+		return Choice{}, false
+	}
+	return Choice{Token: a.Token + "+" + b.Token, Name: a.Name + " with " + b.Name, Touches: a.Touches, Buyer: b.Buyer, Pair: true}, true
+}
+
+// Find looks a token up among the choices that there are, concurrent pairs of them
+// included.
+func Find(choices []Choice, token string) (Choice, bool) {
+	first, second, pair := strings.Cut(token, "+")
+	for _, a := range choices {
+		if a.Token != first {
+			continue
+		}
+		if !pair {
+			return a, true
+		}
+		b, found := Find(choices, second)
+		if !found {
+			return Choice{}, false
+		}
+		return Together(a, b)
+	}
+	return Choice{}, false
+}
+
+// List names choices for an error.
+func List(choices []Choice) string {
+	var names []string
+	for _, c := range choices {
+		names = append(names, c.Token+" "+c.Name)
+	}
+	return "[" + strings.Join(names, ", ") + "]"
+}

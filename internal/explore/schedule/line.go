@@ -1,0 +1,129 @@
+package schedule
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// version is raised when an old replay line would mean something else.
+const version = 1
+
+// A Schedule is what a replay line says. It names no engine: where the
+// databases differ in what waits, a line of one may not fit the other.
+//
+//	v1:redis:b2:s1:1*3.2.expire.2*5.1
+type Schedule struct {
+	Strategy string
+	Buyers   int
+	Stock    int64
+	Shared   bool
+	// One a step: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both
+	// at once, "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
+	Tokens []string
+}
+
+// Head names the strategy and the crowd, for an error.
+func (s Schedule) Head() string {
+	text := fmt.Sprintf("%s with %d buyers and stock %d", s.Strategy, s.Buyers, s.Stock)
+	if s.Shared {
+		text += " in one process"
+	}
+	return text
+}
+
+// Concurrent reports whether a pair of commands goes to a server at once, which
+// then decides.
+func (s Schedule) Concurrent() bool {
+	return slices.ContainsFunc(s.Tokens, func(token string) bool { return strings.Contains(token, "+") })
+}
+
+// String is the replay line.
+func (s Schedule) String() string {
+	var parts []string
+	for i := 0; i < len(s.Tokens); {
+		n := i
+		for n < len(s.Tokens) && s.Tokens[n] == s.Tokens[i] {
+			n++
+		}
+		part := s.Tokens[i]
+		if n-i > 1 {
+			part += "*" + strconv.Itoa(n-i)
+		}
+		parts = append(parts, part)
+		i = n
+	}
+	shared := ""
+	if s.Shared {
+		shared = ":shared"
+	}
+	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, shared, strings.Join(parts, "."))
+}
+
+// crowd is how many buyers there are, and what is on sale.
+var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
+
+// command is the token of a buyer's command, or of two.
+const command = `[1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?`
+
+// Grammar reads replay lines.
+type Grammar struct{ step *regexp.Regexp }
+
+// NewGrammar knows the tokens of commands, and those of events, which are regular
+// expressions without groups.
+func NewGrammar(events ...string) Grammar {
+	tokens := strings.Join(append([]string{command}, events...), "|")
+	return Grammar{regexp.MustCompile(`^(` + tokens + `)(?:\*([1-9][0-9]{0,2}))?$`)}
+}
+
+// Parse reads a replay line. The error is one line.
+func (g Grammar) Parse(line string) (s Schedule, err error) {
+	parts := strings.Split(strings.TrimSpace(line), ":")
+	if len(parts) < 2 || parts[0] != fmt.Sprintf("v%d", version) {
+		if len(parts) >= 5 && strings.HasPrefix(parts[0], "v") {
+			return s, fmt.Errorf("the replay line is of version %s; this is version v%d", parts[0], version)
+		}
+		return s, fmt.Errorf("%q is no replay line; one looks like v%d:none:b2:s1:1*2.2*5.1*3", line, version)
+	}
+	if len(parts) == 6 && parts[4] == "shared" {
+		s.Shared = true
+		parts = append(parts[:4:4], parts[5])
+	}
+	if len(parts) != 5 {
+		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(parts))
+	}
+	s.Strategy = parts[1]
+	size := crowd.FindStringSubmatch(parts[2] + ":" + parts[3])
+	if size == nil {
+		return s, fmt.Errorf("%q is no replay line: it does not say b2 and s1, both of 8 at most", line)
+	}
+	s.Buyers, _ = strconv.Atoi(size[1])
+	s.Stock, _ = strconv.ParseInt(size[2], 10, 64)
+	if s.Tokens, err = g.tokens(parts[4]); err != nil {
+		return s, fmt.Errorf("%q is no replay line: %w", line, err)
+	}
+	if len(s.Tokens) > MaxSteps {
+		return s, fmt.Errorf("the replay line has %d steps; %d are the most that a schedule has", len(s.Tokens), MaxSteps)
+	}
+	return s, nil
+}
+
+// tokens reads the steps.
+func (g Grammar) tokens(steps string) (tokens []string, err error) {
+	for _, step := range strings.Split(steps, ".") {
+		m := g.step.FindStringSubmatch(step)
+		if m == nil {
+			return nil, fmt.Errorf("%q is no step", step)
+		}
+		n := 1
+		if m[2] != "" {
+			n, _ = strconv.Atoi(m[2])
+		}
+		for range n {
+			tokens = append(tokens, m[1])
+		}
+	}
+	return tokens, nil
+}

@@ -1,0 +1,111 @@
+package standstill
+
+import (
+	"bytes"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+)
+
+// Goroutines is the Detector of this process.
+type Goroutines struct {
+	marks  marks
+	stacks []byte // used again and again
+	idle   []metrics.Sample
+}
+
+// NewGoroutines knows a goroutine of the code under test by its strategies'
+// packages, and by entries: functions that run one of them in a goroutine.
+func NewGoroutines(entries ...any) *Goroutines {
+	return &Goroutines{
+		marks: newMarks(entries), stacks: make([]byte, 1<<18),
+		idle: []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}},
+	}
+}
+
+// parked are the states in which a goroutine can be woken by another goroutine
+// or a timer alone. Timers do not count: the leases and waits that an
+// exploration hands in are longer than any run, and its clock stands still.
+//
+// "semacquire" is not among them: it is the runtime's own, a goroutine that is
+// about to start the garbage collector waits so for the very look at it.
+var parked = [][]byte{
+	[]byte("chan receive"), []byte("chan send"), []byte("select"),
+	[]byte("sync.Mutex.Lock"), []byte("sync.RWMutex"), []byte("sync.WaitGroup.Wait"), []byte("sync.Cond.Wait"),
+}
+
+// idleLooks is how often awaitIdle looks, at most.
+const idleLooks = 200
+
+// awaitIdle lets others run until, as far as the runtime's counters say, none
+// wants to any more. They are approximate and cost a microsecond: what they
+// spare is looks at all stacks, which alone decide and stop the world.
+func (g *Goroutines) awaitIdle() {
+	for range idleLooks {
+		metrics.Read(g.idle)
+		if g.idle[0].Value.Uint64() == 0 && g.idle[1].Value.Uint64() <= 1 { // this one runs
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// AtRest looks at all goroutines at one moment.
+//
+// Any goroutine that runs counts, whosever it is: a strategy may wait for a
+// mutex of database/sql that it holds, or be it, and not show it before it has
+// begun.
+func (g *Goroutines) AtRest() bool {
+	g.awaitIdle()
+	i := -1
+	for stack := range bytes.SplitSeq(g.all(), []byte("\n\n")) {
+		i++
+		_, state, _ := bytes.Cut(stack, []byte("["))
+		state, _, _ = bytes.Cut(state, []byte("]"))
+		if bytes.HasPrefix(state, []byte("run")) { // running, runnable
+			if i > 0 { // the first one looks
+				return false
+			}
+			continue
+		}
+		if g.marks.isOurs(stack) && !g.marks.waits(stack, state) {
+			return false
+		}
+	}
+	return true
+}
+
+// all are the stacks of all goroutines, at one moment.
+func (g *Goroutines) all() []byte {
+	for {
+		n := runtime.Stack(g.stacks, true)
+		if n < len(g.stacks) {
+			return g.stacks[:n]
+		}
+		g.stacks = make([]byte, 2*len(g.stacks))
+	}
+}
+
+// isOurs: the goroutine runs a strategy.
+func (m *marks) isOurs(stack []byte) bool {
+	return slices.ContainsFunc(m.ours, func(mark []byte) bool { return bytes.Contains(stack, mark) })
+}
+
+// waits: a goroutine of ours cannot go on by itself.
+func (m *marks) waits(stack, state []byte) bool {
+	network := bytes.HasPrefix(state, []byte("IO wait"))
+	switch {
+	case network && bytes.Contains(stack, m.sent):
+		return true
+	case bytes.Contains(stack, m.listener): // or it connects, or naps before it connects again
+		return network && bytes.Contains(stack, m.reads) && !bytes.Contains(stack, m.connects)
+	}
+	return slices.ContainsFunc(parked, func(how []byte) bool { return bytes.HasPrefix(state, how) })
+}
+
+// Ended reports whether no goroutine of a strategy is left, nor one that would
+// still send a command.
+func (g *Goroutines) Ended() bool {
+	all := g.all()
+	return !g.marks.isOurs(all) && !bytes.Contains(all, g.marks.rollback)
+}

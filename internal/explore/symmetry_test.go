@@ -1,0 +1,69 @@
+package explore_test
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+)
+
+// TestSymmetry: it makes no difference but in name which of the buyers who have
+// not begun begins.
+func TestSymmetry(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, c := range []struct {
+		strategy string
+		events   []explore.Event
+	}{
+		{"none", nil}, {"conditional", nil}, {"setnx", []explore.Event{explore.Crash}}, {"redis", []explore.Event{explore.Expire}},
+	} {
+		t.Run(c.strategy, func(t *testing.T) {
+			entry := exploretest.Entry(t, c.strategy)
+			config := exploretest.Config(e, entry)
+			config.Buyers, config.Bound, config.Events = 3, 1, c.events
+			if len(c.events) > 0 {
+				config.Bound = 0
+			}
+			all, err := exploretest.Open(t, config).Search(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Symmetry = true
+			alike, err := exploretest.Open(t, config).Search(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Each order of the first steps of three is there once, not six times.
+			if !all.Complete || !alike.Complete || all.Explored != 6*alike.Explored {
+				t.Errorf("explored %d (%v) and alike %d (%v), want six times as many", all.Explored, all.Complete, alike.Explored, alike.Complete)
+			}
+			for v, n := range all.Verdicts {
+				if n != 6*alike.Verdicts[v] {
+					t.Errorf("%s: %d schedules, and alike %d", v, n, alike.Verdicts[v])
+				}
+			}
+		})
+	}
+}
+
+// TestWithin: a search that is cut short knows which bound it has completed.
+func TestWithin(t *testing.T) {
+	e := enginetest.Embedded(t)
+	entry := exploretest.Entry(t, "none")
+	c := exploretest.Config(e, entry)
+	c.Bound = 1
+	bounded, err := exploretest.Open(t, c).Search(t.Context())
+	if err != nil || !bounded.Complete {
+		t.Fatal(err, bounded)
+	}
+	c.Bound = -1
+	cut := exploretest.Some(t, c, bounded.Explored+5)
+	if cut.Complete || cut.Within != 1 || cut.ExploredWithin != bounded.Explored {
+		t.Errorf("complete %v, all %d schedules of at most %d preemptions; want false, all %d of at most 1", cut.Complete, cut.ExploredWithin, cut.Within, bounded.Explored)
+	}
+	early := exploretest.Some(t, c, 1)
+	if early.Within != -1 {
+		t.Errorf("after one schedule all of at most %d preemptions", early.Within)
+	}
+}

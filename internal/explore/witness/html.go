@@ -1,0 +1,57 @@
+package witness
+
+import (
+	"html/template"
+	"io"
+)
+
+// page needs nothing but itself: no script, no font, no network.
+var page = template.Must(template.New("witness").Parse(`<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{.Title}}</title>
+<style>
+body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem; color: #1b1b1f; background: #fff }
+table { border-collapse: collapse; margin: 1rem 0 }
+th, td { border: 1px solid #cfcfd6; padding: .35rem .6rem; text-align: left; vertical-align: top }
+td.n { text-align: right; font-variant-numeric: tabular-nums }
+code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
+.event td { background: #fff3d6 } .note { color: #a11 } .result { color: #335 }
+.verdict { font-size: 1.2rem } .broken { color: #a11 }
+@media (prefers-color-scheme: dark) { body { color: #e6e6ea; background: #17171b } th, td { border-color: #44444c } .event td { background: #4a3b12 } .note, .broken { color: #ff8a80 } .result { color: #a8b8ff } }
+</style></head><body>
+<h1>{{.Title}}</h1>
+<p>{{.Extent}}</p>
+{{with .Witness}}<p class="verdict{{if .Broken}} broken{{end}}"><b>{{.Verdict}}</b>: {{.Why}}</p>
+<table><thead><tr><th>step</th>{{range $.Buyers}}<th>buyer {{.}}</th>{{end}}<th>stock</th><th>records</th></tr></thead><tbody>
+{{range $i, $s := .Steps}}<tr{{if or (eq .Buyer 0) (eq .Server "")}} class="event"{{end}}><td class="n">{{$.Number $i}}</td>
+{{- range $.Buyers}}<td>{{if $.In $s .}}<code>{{$.Brief $s}}</code>{{with $s.Result}}<br><span class="result">&rarr; {{.}}</span>{{end}}{{with $s.Note}}<br><span class="note">{{.}}</span>{{end}}{{end}}</td>{{end -}}
+<td class="n">{{.Stock}}</td><td class="n">{{.Records}}</td></tr>
+{{end}}</tbody></table>
+<ul>{{range .Outcomes}}<li>buyer {{.Buyer}}: {{.Answer}}</li>{{end}}</ul>
+<p>Again: <code>{{$.Again}}</code></p>{{end}}
+</body></html>
+`))
+
+// view is what the page shows.
+type view struct {
+	Title, Extent, Again string
+	Witness              *Witness
+	Buyers               []int
+}
+
+func (view) Number(i int) int { return i + 1 }
+
+// In: an event of nobody's stands in the first column.
+func (view) In(s Step, buyer int) bool { return s.Buyer == buyer || s.Buyer == 0 && buyer == 1 }
+
+func (view) Brief(s Step) string { return s.brief() }
+
+// writeHTML prints the first witness, if there is one, as one page that needs
+// nothing else.
+func writeHTML(out io.Writer, d Document) error {
+	v := view{Title: d.Title, Extent: d.Summary, Again: d.Broken.Replay, Witness: d.Broken.Witness}
+	for i := range d.Buyers {
+		v.Buyers = append(v.Buyers, i+1)
+	}
+	return page.Execute(out, v)
+}

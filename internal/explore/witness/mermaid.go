@@ -1,0 +1,70 @@
+package witness
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// writeMermaid prints the first witness, or a comment that there is none.
+func writeMermaid(out io.Writer, d Document) error {
+	if d.Broken.Witness != nil {
+		return d.Broken.Mermaid(out, d.Buyers)
+	}
+	_, err := fmt.Fprintln(out, "%% "+d.Extent+", none breaks")
+	return err
+}
+
+// Mermaid prints a witness as a sequence diagram.
+func (w *Witness) Mermaid(out io.Writer, buyers int) error {
+	var b strings.Builder
+	b.WriteString("sequenceDiagram\n")
+	for i := range buyers {
+		fmt.Fprintf(&b, "    participant B%d as buyer %d\n", i+1, i+1)
+	}
+	seen := map[string]bool{}
+	for _, s := range w.Steps {
+		if s.Server != "" && s.Buyer != 0 && !seen[s.Server] {
+			seen[s.Server] = true
+			fmt.Fprintf(&b, "    participant %s as %s\n", participant(s.Server), serverName(s.Server))
+		}
+	}
+	shown := ""
+	for _, s := range w.Steps {
+		switch {
+		case s.Buyer == 0:
+			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(strings.Trim(s.Command, "()")))
+		case s.Server == "":
+			fmt.Fprintf(&b, "    Note over B%d: %s\n", s.Buyer, escape(strings.Trim(s.Command, "()")))
+		default:
+			fmt.Fprintf(&b, "    B%d->>%s: %s\n", s.Buyer, participant(s.Server), escape(brief(s.Command)))
+			if s.Result != "" {
+				fmt.Fprintf(&b, "    %s-->>B%d: %s\n", participant(s.Server), s.Buyer, escape(s.Result))
+			}
+		}
+		if s.Note != "" {
+			fmt.Fprintf(&b, "    Note right of B%d: %s\n", s.Buyer, escape(s.Note))
+		}
+		if now := fmt.Sprintf("stock %d, records %d", s.Stock, s.Records); now != shown {
+			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, now)
+			shown = now
+		}
+	}
+	fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func participant(server string) string { return strings.ReplaceAll(server, "-", "") }
+
+func serverName(server string) string {
+	if server == "sql" {
+		return "database"
+	}
+	return server
+}
+
+// escape: a semicolon ends a line in Mermaid, and # begins an entity.
+func escape(s string) string {
+	return strings.NewReplacer("#", "#35;", ";", "#59;", "\n", " ").Replace(s)
+}

@@ -1,0 +1,108 @@
+package witness
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// columnWidth is of a buyer's column: two of them, the stock and the records fit a
+// terminal of 120.
+const columnWidth = 44
+
+// writeText prints the head line and each witness, with the command that runs it
+// again.
+func writeText(out io.Writer, d Document) error {
+	if d.Head != "" {
+		if _, err := fmt.Fprintln(out, d.Head); err != nil {
+			return err
+		}
+	}
+	for _, found := range append([]Found{d.Broken}, d.Others...) {
+		if err := found.print(out, d.Buyers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f Found) print(out io.Writer, buyers int) error {
+	if _, err := io.WriteString(out, f.Intro); err != nil || f.Witness == nil {
+		return err
+	}
+	if err := f.Text(out, buyers); err != nil || f.Replay == "" {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "again: "+f.Replay)
+	return err
+}
+
+// Text prints a witness: a column a buyer, one step a row, with the stock and
+// the records after it.
+func (w *Witness) Text(out io.Writer, buyers int) error {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.SeparateRows = false
+	t.SetStyle(style)
+	header := table.Row{"step"}
+	configs := []table.ColumnConfig{{Number: 1, Align: text.AlignRight}}
+	for i := range buyers {
+		header = append(header, fmt.Sprintf("buyer %d", i+1))
+		configs = append(configs, table.ColumnConfig{Number: i + 2, WidthMax: columnWidth, WidthMaxEnforcer: text.WrapSoft})
+	}
+	t.SetColumnConfigs(configs)
+	t.AppendHeader(append(header, "stock", "records"))
+	for i, s := range w.Steps {
+		row := table.Row{i + 1}
+		for b := range buyers {
+			cell := ""
+			if s.Buyer == b+1 || s.Buyer == 0 && b == 0 {
+				cell = s.line()
+			}
+			row = append(row, cell)
+		}
+		t.AppendRow(append(row, s.Stock, s.Records))
+	}
+	_, err := fmt.Fprintf(out, "%s\n%s: %s\n%s\n", t.Render(), w.Verdict, w.Why, w.answers())
+	return err
+}
+
+// line is a step in one cell.
+func (s Step) line() string {
+	text := s.brief()
+	if s.Result != "" {
+		text += " -> " + s.Result
+	}
+	if s.Note != "" {
+		text += " (" + s.Note + ")"
+	}
+	return text
+}
+
+// brief is the command, and where there are several servers of a kind which one.
+func (s Step) brief() string {
+	if s.Server == "sql" || s.Server == "redis" || s.Server == "" || strings.HasPrefix(s.Command, "(") && s.Result == "" {
+		return brief(s.Command)
+	}
+	return s.Server + ": " + brief(s.Command)
+}
+
+// brief leaves out of an INSERT the columns that say nothing here.
+func brief(command string) string {
+	if strings.HasPrefix(command, "INSERT INTO purchase_history") {
+		return "INSERT INTO purchase_history ..."
+	}
+	return command
+}
+
+func (w *Witness) answers() string {
+	var all []string
+	for _, o := range w.Outcomes {
+		all = append(all, fmt.Sprintf("buyer %d: %s", o.Buyer, o.Answer))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,50 @@
+package rlock
+
+// A Role is what a script is for.
+type Role string
+
+// The roles.
+const (
+	RoleAcquire Role = "acquire" // takes the lock, or fails to
+	RoleRenew   Role = "renew"   // gives the holder's lease more time
+	RoleRelease Role = "release" // frees the lock, or one hold of it
+	RoleChange  Role = "change"  // changes something else
+)
+
+// A Script describes one of the Lua scripts that this package sends, for a program
+// that watches commands: a proxy, a test. Nothing of it needs to be read from the
+// script's text.
+type Script struct {
+	SHA  string // the name that Redis gives it, in hexadecimal
+	Name string // what it does, for people; it does not change
+	Role Role
+	Lock int // which of KEYS is the lock, counted from 1; 0: none
+
+	// Refused is the first value of the answer with which the script says that it has
+	// changed nothing: somebody else has the lock, or there is nothing to give back.
+	// "" where the answer does not tell.
+	Refused string
+	// Listeners says which value of the answer is the number of listeners that were
+	// notified, counted from 1; 0 where the answer does not tell.
+	Listeners int
+	// Channel returns where waiters for a lock listen; nil for a script whose lock
+	// has no such channel.
+	Channel func(lock string) string
+}
+
+// Scripts describes all scripts that this package sends.
+func Scripts() []Script {
+	channel := func(lock string) string { return namesOf(lock).channel }
+	return []Script{
+		{SHA: acquire.sha, Name: "Takes the lock, or takes it once more", Role: RoleAcquire, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: renew.sha, Name: "Extends the lease of a holder that still has it", Role: RoleRenew, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: release.sha, Name: "Gives back one hold; with the last one the lock, and tells who waits", Role: RoleRelease, Lock: 1, Refused: "-1", Listeners: 2, Channel: channel},
+		{SHA: handover.sha, Name: "Gives the lock to another holder of the same process", Role: RoleAcquire, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: forceUnlock.sha, Name: "Frees the lock, whoever holds it", Role: RoleRelease, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: raiseToken.sha, Name: "Raises the token counter", Role: RoleChange},
+		{SHA: fairAcquire.sha, Name: "Takes the fair lock, or queues for it", Role: RoleAcquire, Lock: 1},
+		{SHA: fairRelease.sha, Name: "Gives back one hold of the fair lock", Role: RoleRelease, Lock: 1, Refused: "-1"},
+		{SHA: fairLeave.sha, Name: "Leaves the queue of the fair lock", Role: RoleChange},
+		{SHA: fairForceUnlock.sha, Name: "Frees the fair lock, whoever holds it", Role: RoleRelease, Lock: 1, Refused: "0"},
+	}
+}

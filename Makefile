@@ -18,7 +18,7 @@ serve: ## the shop and its live page on http://127.0.0.1:8080
 
 verify: servers ## every strategy under every fault on real servers, and docs/matrix.md
 	go build -o bin/shop ./cmd/shop
-	bin/shop verify --engine local --markdown docs/matrix.md
+	bin/shop verify --engine local --report docs/matrix.md
 
 quick: ## all that needs no server, in a minute once built: before each push
 	go vet ./...

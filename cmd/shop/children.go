@@ -13,7 +13,7 @@ import (
 
 // serveChildren starts n `shop serve` of this very binary on the engine's
 // servers, each with a pool and a memory of its own.
-func (s *stage) serveChildren(ctx context.Context, e *engine.Engine, f shopFlags, n int) error {
+func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFlags, n int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err

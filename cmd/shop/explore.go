@@ -34,7 +34,7 @@ type exploreOptions struct {
 	instances string
 	budget    time.Duration
 	format    string
-	asJSON    bool
+	output    output // its json is the same as --format json
 	replay    string
 	first     bool
 
@@ -58,7 +58,7 @@ Exit code: 0 when no order breaks; 1 when one does; 2 when something is missing
 or down; 3 when the budget is spent and nothing was found; 130 after Ctrl-C.`,
 		Example: `  shop explore none
   shop explore redis --events expire
-  shop explore setnx --events crash --format mermaid
+  shop explore setnx --events crash --report witness.md
   shop explore transaction --engine local
   shop explore redlock --events forget --bound 2
   shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3`,
@@ -86,7 +86,8 @@ or down; 3 when the budget is spent and nothing was found; 130 after Ctrl-C.`,
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
 	flags.StringVar(&o.format, "format", "text", "text, mermaid, json or html: one page that needs nothing else")
-	flags.BoolVar(&o.asJSON, "json", false, "the same as --format json")
+	o.output.register(c)
+	_ = flags.MarkHidden("format") // it is there; --json and --report came after it
 	flags.StringVar(&o.replay, "replay", "", "run exactly this order, and print each step")
 	o.engines.register(c)
 	return c
@@ -95,6 +96,9 @@ or down; 3 when the budget is spent and nothing was found; 130 after Ctrl-C.`,
 func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	config, err := o.check(c)
 	if err != nil {
+		return err
+	}
+	if err := o.output.check(nil); err != nil {
 		return err
 	}
 	ctx := c.Context()
@@ -128,8 +132,8 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	if printErr := o.print(c.OutOrStdout(), ofSearch(explore.NewReport(config, result))); printErr != nil {
-		return printErr
+	if err := o.write(c, explore.NewReport(config, result)); err != nil {
+		return err
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -153,7 +157,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	if err != nil {
 		return config, fmt.Errorf("--events: %w", err)
 	}
-	if o.asJSON {
+	if o.output.json {
 		o.format = "json"
 	}
 	if _, known := witness.FormatNamed(o.format); !known {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/report"
 )
 
 // runAgain prints one schedule.
@@ -25,7 +25,11 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 	if o.format == "html" { // a page is read apart from the command
 		d.Broken.Replay = again(o.strategy, o.engines.name, found.Schedule)
 	}
-	if err := o.print(w, d); err != nil {
+	page, err := o.replayed(found)
+	if err != nil {
+		return err
+	}
+	if err := firstOf(report.Save(o.output.files, page, w), o.print(w, d)); err != nil {
 		return err
 	}
 	if found.Broken() {
@@ -91,11 +95,4 @@ func withEvents(events []explore.Event) string {
 		names = append(names, string(e))
 	}
 	return ", events " + strings.Join(names, ", ")
-}
-
-func printJSON(w io.Writer, v any) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	out.SetEscapeHTML(false)
-	return out.Encode(v)
 }

@@ -3,15 +3,18 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/report"
 )
 
 func migrateCommand() *cobra.Command {
 	var engines engineFlags
+	var out output
 	c := &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the schema of --db up to date",
@@ -21,6 +24,9 @@ than the shop's own. Several may run at once.`,
 		Example: `  shop migrate --db mysql://root:secret@db:3306/shop`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if err := out.check(nil); err != nil {
+				return err
+			}
 			config, err := engines.config(c, lockstrategy.DefaultSettings())
 			if err != nil {
 				return err
@@ -37,10 +43,16 @@ than the shop's own. Several may run at once.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "schema version %d\n", version)
-			return err
+			line := fmt.Sprintf("schema version %d", version)
+			return out.write(c, report.Document{
+				Command: c.CommandPath(), Title: "The schema of the database", Lead: line, Value: map[string]int64{"schema_version": version},
+			}, func(w io.Writer, _ bool) error {
+				_, err := fmt.Fprintln(w, line)
+				return err
+			})
 		},
 	}
 	engines.register(c)
+	out.register(c)
 	return c
 }

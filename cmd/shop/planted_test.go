@@ -114,7 +114,7 @@ func playPlanted(t *testing.T, strategy string, faults ...promise.Condition) (re
 			Subject:  fault.Subject{Name: strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
 		}},
-		reports: []reportFile{{flag: "json", path: "-", write: verify.Report.JSON}},
+		output: verifyOutput{old: [4]string{"-"}},
 	}
 	for _, f := range faults {
 		o.faults = append(o.faults, string(f))

@@ -64,7 +64,7 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
 	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), strategiesCommand(), migrateCommand())
-	root.SetArgs(args)
+	root.SetArgs(joinJSON(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
@@ -83,6 +83,14 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 	}
 	fmt.Fprintln(stderr, "shop: "+oneLine(err))
 	return exitHarness
+}
+
+// unfinished says in a report why it is not whole.
+func unfinished(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return "it was interrupted"
+	}
+	return oneLine(err)
 }
 
 // oneLine is an error as one line, however many it joins.

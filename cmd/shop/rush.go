@@ -2,25 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
-	"net"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
-	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -41,8 +32,8 @@ type rushOptions struct {
 	target     string
 	duration   time.Duration
 	expect     bool
-	asJSON     bool
 
+	output  output
 	engines engineFlags
 	shops   shopFlags
 }
@@ -77,7 +68,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 	flags.StringVar(&o.target, "target", "", "a service that runs already: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.DurationVar(&o.duration, "duration", 0, "a steady load for so long instead of a crowd: each buyer asks again when it is answered; give less --stock than is sold meanwhile")
 	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")
-	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
+	o.output.register(c)
 	o.engines.register(c)
 	o.shops.register(c)
 	return c
@@ -88,47 +79,56 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	ctx := c.Context()
-	stage, err := o.stage(c)
+	if err := o.output.check(nil); err != nil {
+		return err
+	}
+	bed, err := o.testbed(c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	names, err := o.names(stage)
+	defer func() { err = errors.Join(err, bed.close()) }()
+	names, err := o.names(bed)
 	if err != nil {
 		return err
 	}
-	progress := newProgress(c.ErrOrStderr())
 	report := rush.Report{
-		Engine: stage.engine, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes,
+		Engine: bed.engine, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes,
 	}
-	for _, name := range slices.Sorted(maps.Keys(stage.missing)) {
+	for _, name := range slices.Sorted(maps.Keys(bed.missing)) {
 		if slices.Contains(o.strategies, "all") {
-			report.LeftOut = append(report.LeftOut, name+": "+stage.missing[name])
+			report.LeftOut = append(report.LeftOut, name+": "+bed.missing[name])
 		}
 	}
+	started, progress := time.Now(), newProgress(c.ErrOrStderr())
 	for _, name := range names {
-		result, err := rush.Run(ctx, rush.Config{
-			BaseURLs: stage.urls, Shelf: stage.target, Auditor: stage.books,
-			Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Duration: o.duration,
-			Timeout:  o.shops.settings.Wait + 30*time.Second,
-			Progress: func(answered int) { progress.show("%s: %d answered", name, answered) },
-		})
-		progress.clear()
+		result, err := o.rush(c.Context(), bed, name, progress)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 			if len(report.Results) > 0 {
-				err = errors.Join(err, o.print(c.OutOrStdout(), report)) // what there is
+				report.Unfinished = unfinished(c.Context(), err)
+				err = errors.Join(err, o.output.write(c, report.Document(started), report.Table)) // what there is
 			}
 			return err
 		}
-		result.Promise = o.promise(stage, name)
 		report.Results = append(report.Results, result)
 	}
-	if err := o.print(c.OutOrStdout(), report); err != nil {
+	if err := o.output.write(c, report.Document(started), report.Table); err != nil {
 		return err
 	}
 	return o.exit(report)
+}
+
+// rush sends one strategy's crowd.
+func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, progress *progress) (rush.Result, error) {
+	defer progress.clear()
+	result, err := rush.Run(ctx, rush.Config{
+		BaseURLs: bed.urls, Shelf: bed.target, Auditor: bed.auditor,
+		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Duration: o.duration,
+		Timeout:  o.shops.settings.Wait + 30*time.Second,
+		Progress: func(answered int) { progress.show("%s: %d answered", name, answered) },
+	})
+	result.Promise = o.promise(bed, name)
+	return result, err
 }
 
 func (o *rushOptions) check(c *cobra.Command) error {
@@ -176,156 +176,10 @@ func (o *rushOptions) check(c *cobra.Command) error {
 	return err
 }
 
-// A stage is where the rush takes place: the shop's processes and their books.
-type stage struct {
-	engine   string
-	database string   // "mysql", "sqlite"; "" at a target
-	urls     []string // one a process
-	target   rush.Target
-	books    rush.Auditor
-	missing  map[string]string     // strategies that cannot run here, and why
-	served   []rush.TargetStrategy // what a target says of its own
-	closers  []func() error
-}
-
-func (s *stage) close() error {
-	var errs []error
-	for _, closer := range slices.Backward(s.closers) {
-		errs = append(errs, closer())
-	}
-	return errors.Join(errs...)
-}
-
-// stage opens the target, or the engine with a shop of this process, or with
-// --processes children of it.
-func (o *rushOptions) stage(c *cobra.Command) (*stage, error) {
-	s := &stage{engine: "target", missing: map[string]string{}}
-	if o.target != "" {
-		s.at(o.target, os.Getenv("SHOP_ADMIN_TOKEN"))
-		s.books = s.target
-		served, err := s.target.Strategies(c.Context())
-		if err != nil {
-			return nil, fmt.Errorf("--target: nobody answers: %w", err)
-		}
-		s.served = served
-		return s, nil
-	}
-	config, err := o.engines.config(c, o.shops.settings)
-	if err != nil {
-		return nil, err
-	}
-	e, err := engine.Open(c.Context(), config)
-	if err != nil {
-		return nil, err
-	}
-	s.closers = append(s.closers, e.Close)
-	for _, warning := range e.Warnings {
-		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
-	}
-	s.engine, s.database, s.books = e.Name, e.DB.Name(), rush.Database{DB: e.DB}
-	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
-	shops := o.shops
-	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
-	if o.processes == 1 {
-		err = s.serveHere(e, shops)
-	} else {
-		err = s.serveChildren(c.Context(), e, shops, o.processes)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
-}
-
-// at adds one process's address.
-func (s *stage) at(base, token string) {
-	s.urls = append(s.urls, base)
-	s.target = rush.Target{BaseURL: s.urls[0], Token: token, Client: &http.Client{}}
-}
-
-// serveHere serves in this process, on a real listener.
-func (s *stage) serveHere(e *engine.Engine, flags shopFlags) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	shop := newShop(e, flags, slog.New(slog.DiscardHandler))
-	server := shop.server(l.Addr(), "")
-	stop := shop.work(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	s.closers = append(s.closers, func() error {
-		defer stop()
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
-		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
-			return errors.Join(err, server.Close())
-		}
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	s.at("http://"+l.Addr().String(), "")
-	return nil
-}
-
-// names are the strategies to run, in the order asked for or of the catalogue.
-func (o *rushOptions) names(s *stage) ([]string, error) {
-	if !slices.Contains(o.strategies, "all") {
-		var names []string
-		for _, name := range o.strategies {
-			if o.target == "" {
-				name = lockstrategy.Resolve(name)
-			} else if err := s.serves(name); err != nil {
-				return nil, err
-			}
-			if why := s.missing[name]; why != "" {
-				return nil, fmt.Errorf("strategy %s: %s", name, why)
-			}
-			names = append(names, name)
-		}
-		return names, nil
-	}
-	if o.target != "" {
-		var names []string
-		for _, served := range s.served {
-			if served.CanRun() {
-				names = append(names, served.Name)
-			} else {
-				s.missing[served.Name] = served.Reason
-			}
-		}
-		if names != nil {
-			return names, nil
-		}
-		return nil, fmt.Errorf("%s does not list its strategies at /strategies; name them with --strategy a,b", o.target)
-	}
-	return slices.DeleteFunc(lockstrategy.Names(), func(name string) bool { return s.missing[name] != "" }), nil
-}
-
-// serves refuses a name that the target does not list, where it lists any.
-func (s *stage) serves(name string) error {
-	var names []string
-	for _, served := range s.served {
-		if served.Name == lockstrategy.Resolve(name) {
-			if !served.CanRun() {
-				return fmt.Errorf("strategy %s cannot run there: %s", name, served.Reason)
-			}
-			return nil
-		}
-		names = append(names, served.Name)
-	}
-	if names == nil {
-		return nil
-	}
-	return fmt.Errorf("--strategy %q is not known there; the target has %s", name, strings.Join(names, ", "))
-}
-
 // promise is the catalogue's for this rush. A target's own word goes first; of a
 // strategy that neither knows it is expected that it holds. "" where the
 // catalogue says that a run may show it or not.
-func (o *rushOptions) promise(s *stage, name string) verdict.Verdict {
+func (o *rushOptions) promise(s *testbed, name string) verdict.Verdict {
 	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	for _, served := range s.served {
 		promised := served.Promise[string(promise.Rush)]
@@ -340,15 +194,6 @@ func (o *rushOptions) promise(s *stage, name string) verdict.Verdict {
 		return entry.Promised(promise.TwoProcesses, s.database)
 	}
 	return entry.Promised(promise.Rush, s.database)
-}
-
-func (o *rushOptions) print(w io.Writer, r rush.Report) error {
-	if o.asJSON {
-		out := json.NewEncoder(w)
-		out.SetIndent("", "  ")
-		return out.Encode(r)
-	}
-	return r.Table(w, isTerminal(w) && os.Getenv("NO_COLOR") == "")
 }
 
 // exit is the command's exit code: a broken promise first, then a proof that
@@ -370,36 +215,4 @@ func (o *rushOptions) exit(r rush.Report) error {
 		return &exitError{exitInconclusive, "inconclusive: " + strings.Join(void, ", ")}
 	}
 	return nil
-}
-
-// progress is one line that is written again and again, on a terminal only.
-type progress struct {
-	w    io.Writer
-	last time.Time
-}
-
-func newProgress(w io.Writer) *progress {
-	if !isTerminal(w) {
-		return &progress{}
-	}
-	return &progress{w: w}
-}
-
-func (p *progress) show(format string, args ...any) {
-	if p.w == nil || time.Since(p.last) < 50*time.Millisecond {
-		return
-	}
-	p.last = time.Now()
-	fmt.Fprintf(p.w, "\r\x1b[K"+format, args...)
-}
-
-func (p *progress) clear() {
-	if p.w != nil {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
 }

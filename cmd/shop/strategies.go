@@ -1,7 +1,8 @@
 package main
 
 import (
-	"encoding/json"
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -9,42 +10,67 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/report"
 )
 
 func strategiesCommand() *cobra.Command {
-	var asJSON bool
+	var o output
 	c := &cobra.Command{
 		Use:   "strategies",
 		Short: "List the lock strategies: what each does, and when it breaks",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if asJSON {
-				out := json.NewEncoder(c.OutOrStdout())
-				out.SetIndent("", "  ")
-				out.SetEscapeHTML(false)
-				return out.Encode(lockstrategy.All())
+			if err := o.check(nil); err != nil {
+				return err
 			}
-			t := table.NewWriter()
-			t.SetOutputMirror(c.OutOrStdout())
-			t.SetStyle(table.StyleLight)
-			t.Style().Format.Header = text.FormatDefault
-			t.SetColumnConfigs([]table.ColumnConfig{
-				{Name: "family", AutoMerge: true, WidthMax: 12, WidthMaxEnforcer: text.WrapSoft},
-				{Name: "does", WidthMax: 46, WidthMaxEnforcer: text.WrapSoft},
-				{Name: "breaks when", WidthMax: 38, WidthMaxEnforcer: text.WrapSoft},
-			})
-			t.AppendHeader(table.Row{"family", "name", "does", "breaks when", "needs"})
-			for _, e := range lockstrategy.All() {
-				var needs []string
-				for _, n := range e.Needs {
-					needs = append(needs, string(n))
-				}
-				t.AppendRow(table.Row{e.Family, e.Name, e.Summary, e.BreaksWhen, strings.Join(needs, ", ")})
-			}
-			t.Render()
-			return nil
+			return o.write(c, catalogue(), printCatalogue)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "the whole catalogue as JSON")
+	o.register(c)
 	return c
+}
+
+// printCatalogue writes the table for a person.
+func printCatalogue(w io.Writer, _ bool) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = text.FormatDefault
+	t.SetColumnConfigs([]table.ColumnConfig{
+		{Name: "family", AutoMerge: true, WidthMax: 12, WidthMaxEnforcer: text.WrapSoft},
+		{Name: "does", WidthMax: 46, WidthMaxEnforcer: text.WrapSoft},
+		{Name: "breaks when", WidthMax: 38, WidthMaxEnforcer: text.WrapSoft},
+	})
+	t.AppendHeader(table.Row{"family", "name", "does", "breaks when", "needs"})
+	for _, e := range lockstrategy.All() {
+		t.AppendRow(table.Row{e.Family, e.Name, e.Summary, e.BreaksWhen, needs(e)})
+	}
+	_, err := fmt.Fprintln(w, t.Render())
+	return err
+}
+
+func needs(e lockstrategy.Entry) string {
+	var names []string
+	for _, n := range e.Needs {
+		names = append(names, string(n))
+	}
+	return strings.Join(names, ", ")
+}
+
+// catalogue is the list as any format shows it.
+func catalogue() report.Document {
+	all := lockstrategy.All()
+	t := report.Table{}
+	for _, name := range []string{"name", "family", "does", "breaks when", "needs"} {
+		t.Columns = append(t.Columns, report.Column{Name: name})
+	}
+	d := report.Document{
+		Command: "shop strategies", Title: "The lock strategies", Lead: fmt.Sprintf("%d strategies", len(all)), Value: all,
+		Groups: []report.Group{{Heading: "What each guarantees", Brief: true, Columns: [3]string{"family", "name", "guarantees"}}},
+	}
+	for _, e := range all {
+		t.Rows = append(t.Rows, []report.Cell{{Text: e.Name, Code: true}, {Text: e.Family}, {Text: e.Summary}, {Text: e.BreaksWhen}, {Text: needs(e)}})
+		d.Cases = append(d.Cases, report.Case{Suite: e.Family, Name: e.Name, Title: e.Name, Seen: e.Guarantees})
+	}
+	d.Tables = []report.Table{t}
+	return d
 }

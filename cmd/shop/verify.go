@@ -3,12 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,11 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/internal/verify"
 )
 
@@ -35,18 +28,13 @@ type verifyOptions struct {
 	history    string
 	lanes      int
 	repeat     int
-	reports    []reportFile
+	output     verifyOutput
 	launch     fault.Launch      // the shops under test; tests have others
 	extra      []verify.Strategy // rows beside the catalogue's; of tests
 }
 
 func verifyCommand() *cobra.Command {
-	o := verifyOptions{launch: ownShop, reports: []reportFile{
-		{flag: "json", what: "JSON", write: verify.Report.JSON},
-		{flag: "junit", what: "JUnit XML with a case a cell", write: verify.Report.JUnit},
-		{flag: "markdown", what: "Markdown for a CI step's summary", write: verify.Report.Markdown},
-		{flag: "html", what: "one HTML page", write: htmlPage},
-	}}
+	o := verifyOptions{launch: ownShop}
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Strike every strategy with every fault; show which promises hold",
@@ -65,10 +53,10 @@ to hold.
 Exit code: 0 all as promised; 1 a cell contradicts its promise; 2 when something
 is missing or down; 3 when a cell has shown nothing.`,
 		Example: `  shop verify --engine local
-  shop verify --quick --junit verify.xml
+  shop verify --quick --report verify.xml
   shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
   shop verify --engine local --fault db-kill --repeat 50
-  shop verify --engine local --html matrix.html --markdown matrix.md
+  shop verify --engine local --report matrix.html --report matrix.md
   shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
@@ -83,22 +71,8 @@ is missing or down; 3 when a cell has shown nothing.`,
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
 	flags.IntVar(&o.repeat, "repeat", 1, "play each cell so often (--engine local); it is as promised when every play is")
-	for i := range o.reports {
-		flags.StringVar(&o.reports[i].path, o.reports[i].flag, "", "a file for the report as "+o.reports[i].what+"; - is the terminal")
-	}
+	o.output.register(c)
 	return c
-}
-
-// ownShop is this very program as a shop with failpoints.
-func ownShop(times fault.Times) *exec.Cmd {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
-	}
-	cmd := exec.Command(self, "serve", "--failpoints", "--addr", "127.0.0.1:0", "--log-level", "error",
-		"--wait", times.Wait.String(), "--lease", times.Lease.String())
-	cmd.Stderr = os.Stderr
-	return cmd
 }
 
 func (o *verifyOptions) run(c *cobra.Command) (err error) {
@@ -112,7 +86,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.checkReports(); err != nil {
+	if err := o.output.check(map[string]string{"history": o.history}); err != nil {
 		return err
 	}
 	progress := newProgress(c.ErrOrStderr())
@@ -126,14 +100,11 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		report, err = o.embedded(c, strategies, faults, progress)
 	}
 	progress.clear()
-	switch {
-	case c.Context().Err() != nil:
-		report.Unfinish("it was interrupted")
-	case err != nil:
-		report.Unfinish(oneLine(err))
+	if c.Context().Err() != nil || err != nil {
+		report.Unfinish(unfinished(c.Context(), err))
 	}
 	if len(report.Cells) > 0 { // what there is, also after an error
-		err = errors.Join(err, o.print(c, report))
+		err = errors.Join(err, o.output.write(c, report))
 	}
 	if err != nil {
 		return err
@@ -169,6 +140,20 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 			return nil, nil, fmt.Errorf("--%s is for --engine local", flag)
 		}
 	}
+	rows, err := o.rows()
+	if err != nil {
+		return nil, nil, err
+	}
+	faults := promise.Played()
+	if o.engine == engine.Embedded {
+		faults = append(promise.Explorations(), faults...)
+	}
+	columns, err = chooseFaults(o.faults, faults)
+	return rows, columns, err
+}
+
+// rows are the strategies that are asked for, of the catalogue and of extra.
+func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	known := slices.Clone(o.extra)
 	for _, e := range lockstrategy.All() {
 		known = append(known, verify.FromCatalogue(e))
@@ -179,19 +164,14 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	}
 	chosen, err := choose("--strategy", o.strategies, names)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, s := range known {
 		if slices.Contains(chosen, s.Name) {
 			rows = append(rows, s)
 		}
 	}
-	faults := promise.Played()
-	if o.engine == engine.Embedded {
-		faults = append(promise.Explorations(), faults...)
-	}
-	columns, err = chooseFaults(o.faults, faults)
-	return rows, columns, err
+	return rows, nil
 }
 
 // chooseFaults picks faults in the order of known.
@@ -221,133 +201,6 @@ func choose(flag string, asked, known []string) (chosen []string, _ error) {
 		return nil, fmt.Errorf("%s is empty; give a,b,... or all", flag)
 	}
 	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(asked, name) }), nil
-}
-
-// local plays all cells on servers of this command's own.
-func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (verify.Report, error) {
-	kept, made, err := o.folder() // before a server is started
-	if err != nil {
-		return verify.Report{}, err
-	}
-	report, err := verify.Run(c.Context(), verify.Config{
-		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat,
-		Progress: func(done, all int, last verify.Cell) {
-			p.show("%d of %d cells, %d left; last %s under %s: %s", done, all, all-done, last.Strategy, last.Fault, last.Verdict)
-		},
-	})
-	switch {
-	case len(report.Cells) > 0:
-		fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
-	case made: // what is in it is of cells that were begun
-		err = errors.Join(err, os.RemoveAll(kept))
-	}
-	return report, err
-}
-
-// folder is where the histories go. made tells whether it was not there before.
-func (o *verifyOptions) folder() (path string, made bool, err error) {
-	if o.history == "" {
-		path, err = os.MkdirTemp("", "shop-verify-")
-		return path, true, err
-	}
-	_, err = os.Stat(o.history)
-	made = errors.Is(err, fs.ErrNotExist)
-	if err := os.MkdirAll(o.history, 0o755); err != nil {
-		return "", false, fmt.Errorf("--history: %w", err)
-	}
-	f, err := os.CreateTemp(o.history, ".verify-")
-	if err != nil {
-		return "", false, fmt.Errorf("--history %s: no file can be made there: %w", o.history, errors.Unwrap(err))
-	}
-	return o.history, made, errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// embedded runs the explorer and the two rushes on the embedded engine, where
-// there is nothing to kill.
-func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (verify.Report, error) {
-	report := verify.Report{Engine: engine.Embedded, Started: time.Now()}
-	err := o.explorations(c, strategies, faults, &report, p)
-	for _, f := range faults {
-		processes := map[promise.Condition]int{promise.Rush: 1, promise.TwoProcesses: 2}[f]
-		switch {
-		case err != nil || slices.Contains(promise.Explorations(), f):
-		case processes == 0:
-			report.LeaveOut(string(f) + ": it needs servers that can be killed, --engine local")
-		default:
-			err = o.rushes(c, f, processes, strategies, &report, p)
-		}
-	}
-	if err == nil && len(report.Cells) == 0 {
-		err = errors.New("nothing of this can run on the embedded engine; use --engine local")
-	}
-	report.Finish()
-	return report, err
-}
-
-// explorations plays the explorer's cells, one after the other: it looks at every
-// goroutine of the process.
-func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, report *verify.Report, p *progress) (err error) {
-	faults = slices.DeleteFunc(slices.Clone(faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
-	if len(faults) == 0 {
-		return nil
-	}
-	e, err := engine.Open(c.Context(), engine.Config{Name: engine.Embedded, Wait: exploreWait, Conns: defaultConns})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	for _, s := range strategies {
-		entry, ok := lockstrategy.ByName(s.Name)
-		if why := entry.Missing(onengine.Deps(e)); !ok || why != "" {
-			report.LeaveOut(s.Name + ": " + why)
-			continue
-		}
-		for _, f := range faults {
-			promised, possible := entry.Explored(f, e.DB.Name())
-			switch {
-			case !possible:
-				continue
-			case entry.NotExplored[f] != "":
-				report.LeaveOut(s.Name + " under " + string(f) + ": " + entry.NotExplored[f])
-				continue
-			}
-			cell, err := verify.Explore(c.Context(), e, entry, f, promised)
-			if err != nil {
-				return fmt.Errorf("%s under %s: %w", s.Name, f, err)
-			}
-			report.Cells = append(report.Cells, cell)
-			p.show("%d cells; last %s under %s: %s", len(report.Cells), s.Name, f, cell.Verdict)
-		}
-	}
-	return nil
-}
-
-func (o *verifyOptions) rushes(c *cobra.Command, f promise.Condition, processes int, strategies []verify.Strategy, report *verify.Report, p *progress) (err error) {
-	crowd := rushOptions{processes: processes, buyers: 200}
-	crowd.engines.name, crowd.engines.conns = engine.Embedded, defaultConns
-	crowd.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
-	stage, err := crowd.stage(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	for _, s := range strategies {
-		if why := stage.missing[s.Name]; why != "" {
-			report.LeaveOut(s.Name + ": " + why)
-			continue
-		}
-		result, err := rush.Run(c.Context(), verify.RushConfig(stage.urls, stage.target, stage.books, s.Name, crowd.shops.settings.Wait))
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
-		}
-		var promised verdict.Verdict
-		if entry, ok := lockstrategy.ByName(s.Name); ok {
-			promised = entry.Promised(f, stage.database)
-		}
-		report.Cells = append(report.Cells, verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes))
-		p.show("%d of %d strategies; last %s under %s: %s", len(report.Cells), len(strategies), s.Name, f, result.Verdict)
-	}
-	return nil
 }
 
 // exitOf is the exit code: a contradiction first, then a cell that shows nothing.

@@ -60,11 +60,11 @@ func targetURL(text string) (string, error) {
 func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p *progress) (verify.Report, error) {
 	report := verify.Report{Engine: "target", Target: o.target, Started: time.Now()}
 	crowd := rushOptions{strategies: o.strategies, target: o.target, processes: 1}
-	stage, err := crowd.stage(c)
+	bed, err := crowd.testbed(c)
 	if err != nil {
 		return report, err
 	}
-	names, err := crowd.names(stage)
+	names, err := crowd.names(bed)
 	if err != nil {
 		return report, err
 	}
@@ -77,7 +77,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 	}
 	for _, name := range names {
 		for _, f := range faults {
-			cell, err := target.Play(c.Context(), name, f, crowd.targetPromise(stage, name, f))
+			cell, err := target.Play(c.Context(), name, f, crowd.targetPromise(bed, name, f))
 			if err != nil {
 				report.Finish()
 				return report, fmt.Errorf("%s under %s: %w", name, f, err)
@@ -87,8 +87,8 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 		}
 	}
 	if slices.Contains(o.strategies, "all") {
-		for _, served := range stage.served {
-			if why := stage.missing[served.Name]; why != "" {
+		for _, served := range bed.served {
+			if why := bed.missing[served.Name]; why != "" {
 				report.LeaveOut(served.Name + ": " + why)
 			}
 		}
@@ -102,7 +102,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 // and the catalogue's own cells have two processes; what breaks in a rush may
 // break there or not. Of a strategy that neither knows it is expected that it
 // holds.
-func (o *rushOptions) targetPromise(s *stage, name string, f promise.Condition) verdict.Verdict {
+func (o *rushOptions) targetPromise(s *testbed, name string, f promise.Condition) verdict.Verdict {
 	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
 		for _, served := range s.served {
 			if promised := served.Promise[string(f)]; served.Name == name && promised != "" {

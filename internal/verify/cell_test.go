@@ -4,15 +4,19 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/report"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -128,8 +132,8 @@ func TestTimelineShows(t *testing.T) {
 	}
 }
 
-// report has a cell of each kind.
-func report() Report {
+// fourCells are a cell of each kind.
+func fourCells() Report {
 	r := Report{Engine: "local", Started: time.Unix(0, 0), Cells: []Cell{
 		{Strategy: "redis", Fault: "pause", Promise: verdict.Oversold, Verdict: verdict.Drifted, Evidence: "1 update <lost>", Replay: "shop verify"},
 		{Strategy: "redis", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Holds, Evidence: "1 of 1 | struck", Replay: "shop verify"},
@@ -143,27 +147,52 @@ func report() Report {
 	return r
 }
 
+// write writes the report in the format of an ending.
+func write(w io.Writer, r Report, ending string) error {
+	format, err := report.ByEnding("report" + ending)
+	if err != nil {
+		return err
+	}
+	d, err := r.Document("shop verify")
+	if err != nil {
+		return err
+	}
+	return format.Write(w, d)
+}
+
+// testsuites is what a reader of JUnit XML makes of it.
+type testsuites struct {
+	XMLName  xml.Name          `xml:"testsuites"`
+	Tests    int               `xml:"tests,attr"`
+	Failures int               `xml:"failures,attr"`
+	Errors   int               `xml:"errors,attr"`
+	Suites   []junit.Testsuite `xml:"testsuite"`
+}
+
+// maxMarkdown is what a step's summary takes.
+const maxMarkdown = 1 << 20
+
 // TestUnfinished: cells that are all as promised are no green report when others
 // were not played, in any form.
 func TestUnfinished(t *testing.T) {
-	r := report()
+	r := fourCells()
 	r.Cells = r.Cells[:2]
 	if r.Finish(); !r.OK {
 		t.Fatal("two cells as promised are not ok")
 	}
 	r.Unfinish("the <shop> was not ready")
 	for name, form := range map[string]func(*strings.Builder) error{
-		"JSON":     func(b *strings.Builder) error { return r.JSON(b) },
-		"JUnit":    func(b *strings.Builder) error { return r.JUnit(b) },
+		"JSON":     func(b *strings.Builder) error { return write(b, r, ".json") },
+		"JUnit":    func(b *strings.Builder) error { return write(b, r, ".xml") },
 		"table":    func(b *strings.Builder) error { return r.Table(b, false) },
-		"Markdown": func(b *strings.Builder) error { return r.Markdown(b) },
-		"HTML":     func(b *strings.Builder) error { return r.HTML(b, ".") },
+		"Markdown": func(b *strings.Builder) error { return write(b, r, ".md") },
+		"HTML":     func(b *strings.Builder) error { return write(b, r, ".html") },
 	} {
 		var b strings.Builder
 		if err := form(&b); err != nil || !strings.Contains(b.String(), "unfinished") || !strings.Contains(b.String(), "was not ready") {
 			t.Errorf("%s: %v, %s", name, err, b.String())
 		}
-		var suites junitSuites
+		var suites testsuites
 		if name == "JUnit" && (xml.Unmarshal([]byte(b.String()), &suites) != nil || suites.Errors != 1 || suites.Tests != 3) {
 			t.Errorf("%+v, want 3 tests, 1 error", suites)
 		}
@@ -176,11 +205,11 @@ func TestUnfinished(t *testing.T) {
 // TestReports: each form says the same: two as promised, one contradicts, one
 // has shown nothing.
 func TestReports(t *testing.T) {
-	r := report()
+	r := fourCells()
 	if broken, void := r.Broken(); len(broken) != 1 || len(void) != 1 || r.OK {
 		t.Errorf("%d broken, %d void, ok %t", len(broken), len(void), r.OK)
 	}
-	write := func(form func(*strings.Builder) error) string {
+	text := func(form func(*strings.Builder) error) string {
 		t.Helper()
 		var b strings.Builder
 		if err := form(&b); err != nil {
@@ -188,28 +217,28 @@ func TestReports(t *testing.T) {
 		}
 		return b.String()
 	}
-	var suites junitSuites
-	text := write(func(b *strings.Builder) error { return r.JUnit(b) })
-	if err := xml.Unmarshal([]byte(text), &suites); err != nil || suites.Tests != 4 || suites.Failures != 1 || suites.Errors != 1 {
+	var suites testsuites
+	xmlText := text(func(b *strings.Builder) error { return write(b, r, ".xml") })
+	if err := xml.Unmarshal([]byte(xmlText), &suites); err != nil || suites.Tests != 4 || suites.Failures != 1 || suites.Errors != 1 {
 		t.Errorf("JUnit: %v, %+v", err, suites)
 	}
-	if witness := suites.Suites[0].Cases[1]; witness.Failure != nil || !strings.Contains(witness.Out, "1 update <lost>") {
+	if witness := suites.Suites[0].Testcases[1]; witness.Failure != nil || !strings.Contains(witness.SystemOut.Data, "1 update <lost>") {
 		t.Errorf("a promised break is a passing case with its witness: %+v", witness)
 	}
 	var back Report
-	if err := json.Unmarshal([]byte(write(func(b *strings.Builder) error { return r.JSON(b) })), &back); err != nil || len(back.Cells) != 4 {
+	if err := json.Unmarshal([]byte(text(func(b *strings.Builder) error { return write(b, r, ".json") })), &back); err != nil || len(back.Cells) != 4 {
 		t.Errorf("JSON: %v, %d cells", err, len(back.Cells))
 	}
-	table, _, _ := strings.Cut(write(func(b *strings.Builder) error { return r.Table(b, false) }), "\n\n")
+	table, _, _ := strings.Cut(text(func(b *strings.Builder) error { return r.Table(b, false) }), "\n\n")
 	if strings.Contains(table+"\n", " \n") {
 		t.Errorf("blanks at the end of a line: %q", table)
 	}
-	if text := write(func(b *strings.Builder) error { return r.Markdown(b) }); !strings.Contains(text, "| `redis` | rush | 1 of 1 \\| struck |\n") {
-		t.Errorf("the Markdown lacks what was seen where a lock holds: %s", text)
+	if markdown := text(func(b *strings.Builder) error { return write(b, r, ".md") }); !strings.Contains(markdown, "| `redis` | rush | 1 of 1 \\| struck |\n") {
+		t.Errorf("the Markdown lacks what was seen where a lock holds: %s", markdown)
 	}
 	for name, text := range map[string]string{
-		"table":    write(func(b *strings.Builder) error { return r.Table(b, false) }),
-		"markdown": write(func(b *strings.Builder) error { return r.Markdown(b) }),
+		"table":    text(func(b *strings.Builder) error { return r.Table(b, false) }),
+		"markdown": text(func(b *strings.Builder) error { return write(b, r, ".md") }),
 	} {
 		for _, want := range []string{"! oversold", "? inconclusive", "2 as promised, 1 contradict, 1 inconclusive"} {
 			if !strings.Contains(text, want) {
@@ -217,7 +246,7 @@ func TestReports(t *testing.T) {
 			}
 		}
 	}
-	page := write(func(b *strings.Builder) error { return r.HTML(b, ".") })
+	page := text(func(b *strings.Builder) error { return write(b, r, ".html") })
 	if strings.Contains(page, "<lost>") || strings.Contains(page, "src=") || strings.Contains(page, "http") {
 		t.Error("the page must escape, and load nothing")
 	}
@@ -247,10 +276,10 @@ func TestMarkdownBound(t *testing.T) {
 		{"long evidence of what holds", func(r *Report) { r.Cells[1].Evidence = strings.Repeat("x", maxMarkdown) }, []string{"rest is left away", "### redis under pause"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := report()
+			r := fourCells()
 			c.spoil(&r)
 			var b strings.Builder
-			if err := r.Markdown(&b); err != nil || b.Len() > maxMarkdown {
+			if err := write(&b, r, ".md"); err != nil || b.Len() > maxMarkdown {
 				t.Errorf("%v, %d bytes", err, b.Len())
 			}
 			for _, want := range c.want {

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -58,13 +57,6 @@ func (r Report) Broken() (broken, void []Cell) {
 		}
 	}
 	return broken, void
-}
-
-// JSON writes the report for programs.
-func (r Report) JSON(w io.Writer) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(r)
 }
 
 // cell finds one; nil when there is none.

@@ -21,6 +21,8 @@ type Report struct {
 	Processes int      `json:"processes"`
 	Results   []Result `json:"results"`
 	LeftOut   []string `json:"left_out,omitempty"` // strategies that cannot run here, and why
+
+	Unfinished string `json:"unfinished,omitempty"` // why there are no more results, "" when all were run
 }
 
 // trailing is what the table's writer pads the last column with.
@@ -41,33 +43,24 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	t := table.NewWriter()
 	header := table.Row{"strategy"}
 	var columns []table.ColumnConfig
-	for i, name := range []string{
-		"leftover", "records", "oversold", "drift", "sold", "sold out", "busy", "errors", "p50", "p99", "purchases/s",
-	} {
+	for i, name := range r.columns() {
 		header = append(header, name)
 		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(columns)
 	t.AppendHeader(append(header, "verdict"))
 	for _, x := range r.Results {
-		t.AppendRow(table.Row{
-			x.Strategy, x.Leftover, x.Records, x.Oversold, x.Drift, x.Sold, x.SoldOut, x.Busy, x.LockLost + x.Unknown + x.Failed,
-			latency(x.P50MS), latency(x.P99MS), fmt.Sprintf("%.0f", x.PerSecond), paint(x, colour),
-		})
+		row := append(table.Row{x.Strategy}, x.fields()...)
+		t.AppendRow(append(row, paint(x, colour)))
 	}
-	if _, err := fmt.Fprintf(w, "%d on sale, %d buyers at once, %s\n\n%s\n\n",
-		r.Stock, r.Buyers, r.where(), Draw(t)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s\n\n%s\n\n", r.lead(), Draw(t)); err != nil {
 		return err
 	}
 	for _, x := range r.Results {
 		if x.Verdict == verdict.Holds && x.FirstError == "" {
 			continue
 		}
-		line := x.Strategy + ": " + x.Reason
-		if x.FirstError != "" {
-			line += "; first error: " + x.FirstError
-		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
+		if _, err := fmt.Fprintln(w, x.Strategy+": "+x.seen()); err != nil {
 			return err
 		}
 	}
@@ -77,6 +70,32 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		}
 	}
 	return nil
+}
+
+// columns are the figures of a row, between the strategy and its verdict.
+func (Report) columns() []string {
+	return []string{"leftover", "records", "oversold", "drift", "sold", "sold out", "busy", "errors", "p50", "p99", "purchases/s"}
+}
+
+// fields are the row's figures, in the order of columns.
+func (x Result) fields() []any {
+	return []any{
+		x.Leftover, x.Records, x.Oversold, x.Drift, x.Sold, x.SoldOut, x.Busy, x.LockLost + x.Unknown + x.Failed,
+		latency(x.P50MS), latency(x.P99MS), fmt.Sprintf("%.0f", x.PerSecond),
+	}
+}
+
+// seen is the reason of the verdict, and the first error.
+func (x Result) seen() string {
+	if x.FirstError == "" {
+		return x.Reason
+	}
+	return x.Reason + "; first error: " + x.FirstError
+}
+
+// lead says what was on sale, for whom and where.
+func (r Report) lead() string {
+	return fmt.Sprintf("%d on sale, %d buyers at once, %s", r.Stock, r.Buyers, r.where())
 }
 
 func (r Report) where() string {

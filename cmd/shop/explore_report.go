@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/report"
+)
+
+// write prints the result of a search, and writes it to every file.
+func (o *exploreOptions) write(c *cobra.Command, r explore.Report) error {
+	d, err := o.document(r)
+	if err != nil {
+		return err
+	}
+	return firstOf(report.Save(o.output.files, d, c.OutOrStdout()), o.print(c.OutOrStdout(), ofSearch(r)))
+}
+
+// document is a search as any format of --report shows it.
+func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
+	d := report.Document{
+		Command: "shop explore", Title: fmt.Sprintf("Every order of %d buyers of %s", r.Buyers, r.Strategy),
+		Lead:   fmt.Sprintf("%s on %s, %s, stock %d%s: %s, %s", r.Strategy, r.Engine, crowd(r), r.Stock, withEvents(r.Events), r.Extent(), explore.Count(r.Violations, "violation")),
+		Took:   time.Duration(r.Seconds * float64(time.Second)),
+		Groups: []report.Group{{Heading: "What breaks"}},
+		Value:  r,
+	}
+	search := report.Case{Suite: r.Strategy, Name: "explore", Title: r.Strategy, Word: "holds", Status: report.Holds, Seen: r.Extent() + ", none breaks", Took: d.Took}
+	switch {
+	case r.Witness != nil:
+		var err error
+		if search, err = o.witnessed(search, r.Witness, r.Buyers); err != nil {
+			return d, err
+		}
+	case !r.Complete:
+		d.Groups[0].Heading = "What was seen"
+		search.Word, search.Status = "inconclusive", report.Void
+	default:
+		d.Groups[0].Heading = "What was seen"
+	}
+	d.Cases = append(d.Cases, search)
+	if r.ForeignWitness != nil {
+		d.Groups = append(d.Groups, report.Group{Heading: fmt.Sprintf("In %d schedules a buyer deletes the lock of another", r.Foreign)})
+		foreign, err := o.witnessed(report.Case{Group: 1, Suite: r.Strategy, Name: "foreign-unlock"}, r.ForeignWitness, r.Buyers)
+		if err != nil {
+			return d, err
+		}
+		foreign.Status = report.None // the stock may be right all the same
+		d.Cases = append(d.Cases, foreign)
+	}
+	return d, nil
+}
+
+// replayed is one schedule that was run again.
+func (o *exploreOptions) replayed(w *witness.Witness) (report.Document, error) {
+	d := report.Document{
+		Command: "shop explore", Title: "shop explore " + o.strategy, Lead: "One schedule, run again",
+		Groups: []report.Group{{Heading: "What was seen"}}, Value: w,
+	}
+	one, err := o.witnessed(report.Case{Suite: o.strategy, Name: "replay"}, w, len(w.Outcomes))
+	d.Cases = []report.Case{one}
+	return d, err
+}
+
+// witnessed is a case with its schedule.
+func (o *exploreOptions) witnessed(c report.Case, w *witness.Witness, buyers int) (report.Case, error) {
+	var text, mermaid strings.Builder
+	if err := firstOf(w.Text(&text, buyers), w.Mermaid(&mermaid, buyers)); err != nil {
+		return c, err
+	}
+	c.Title, c.Word, c.Status, c.Seen = o.strategy, string(w.Verdict), report.Holds, w.Why
+	if w.Broken() {
+		c.Status = report.Contradicts
+	}
+	c.Command = again(o.strategy, o.engines.name, w.Schedule)
+	steps := witnessTable(w, buyers)
+	c.Details = []report.Detail{{Text: text.String(), Mermaid: mermaid.String(), Table: &steps, Summary: "as text, and for Mermaid"}}
+	return c, nil
+}
+
+// witnessTable is a step a row, with a column a buyer.
+func witnessTable(w *witness.Witness, buyers int) report.Table {
+	t := report.Table{Columns: []report.Column{{Name: "step", Numbers: true}}}
+	for i := range buyers {
+		t.Columns = append(t.Columns, report.Column{Name: fmt.Sprintf("buyer %d", i+1)})
+	}
+	t.Columns = append(t.Columns, report.Column{Name: "stock", Numbers: true}, report.Column{Name: "records", Numbers: true})
+	for n, s := range w.Steps {
+		row := make([]report.Cell, len(t.Columns))
+		row[0].Text = fmt.Sprint(n + 1)
+		row[max(s.Buyer, 1)].Text = strings.Join(filled(s.Command, s.Result, s.Note), " → ")
+		row[buyers+1].Text, row[buyers+2].Text = fmt.Sprint(s.Stock), fmt.Sprint(s.Records)
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// filled are the texts that are not empty.
+func filled(texts ...string) (some []string) {
+	for _, t := range texts {
+		if t != "" {
+			some = append(some, t)
+		}
+	}
+	return some
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/report"
+)
+
+// resultCommands are the commands that have a result, at their quickest.
+func resultCommands(t *testing.T) map[string][]string {
+	return map[string][]string{
+		"rush":       {"rush", "--strategy", "mutex"},
+		"explore":    {"explore", "conditional", "--bound", "0"},
+		"replay":     {"explore", "none", "--replay", "v1:none:b2:s1:1*2.2*5.1*3"},
+		"verify":     {"verify", "--strategy", "mutex", "--fault", "rush"},
+		"strategies": {"strategies"},
+		"migrate":    {"migrate", "--db", "sqlite://" + filepath.Join(t.TempDir(), "shop.db")},
+	}
+}
+
+// TestReports: every command with a result prints it as JSON, and writes it in
+// every format, several at once, beside what it prints.
+func TestReports(t *testing.T) {
+	for name, args := range resultCommands(t) {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir() // one after the other: the explorer takes one processor, and looks at every goroutine
+			for _, f := range report.Formats() {
+				args = append(args, "--report", filepath.Join(folder, "result"+f.Ending))
+			}
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), args, &stdout, &stderr); code > exitBroken {
+				t.Fatalf("exit %d: %s", code, stderr.String())
+			}
+			if stdout.Len() == 0 || json.Valid(stdout.Bytes()) {
+				t.Errorf("printed %q, want the text", stdout.String())
+			}
+			for _, f := range report.Formats() {
+				if text, err := os.ReadFile(filepath.Join(folder, "result"+f.Ending)); err != nil || len(text) == 0 {
+					t.Errorf("%s: %v, %d bytes", f.Ending, err, len(text))
+				}
+			}
+			stdout.Reset()
+			if code := run(t.Context(), append(resultCommands(t)[name], "--json"), &stdout, &stderr); code > exitBroken || !json.Valid(stdout.Bytes()) {
+				t.Errorf("--json: exit %d, %q, %s", code, stdout.String(), stderr.String())
+			}
+		})
+	}
+}
+
+// TestBadReport: a report that cannot be written is one line and exit 2, before
+// anything runs.
+func TestBadReport(t *testing.T) {
+	for name, args := range resultCommands(t) {
+		for path, want := range map[string]string{
+			"result.pdf": ".json, .xml, .md, .html", "result": "no ending", "-": "no ending", "": "no ending",
+			"/no/such/folder/x.md": "/no/such/folder/x.md",
+			t.TempDir() + ".json/": "no ending",
+		} {
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), append(slices.Clone(args), "--report", path), &stdout, &stderr)
+			if said := strings.TrimSpace(stderr.String()); code != exitHarness || stdout.Len() > 0 || strings.Contains(said, "\n") || !strings.Contains(said, "--report") || !strings.Contains(said, want) {
+				t.Errorf("%s --report %q: exit %d, %q, printed %q; want 2 and one line with %q", name, path, code, said, stdout.String(), want)
+			}
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	same := filepath.Join(t.TempDir(), "x.md")
+	if code := run(t.Context(), []string{"strategies", "--report", same, "--report", same}, &stdout, &stderr); code != exitHarness || !strings.Contains(stderr.String(), "overwrites") {
+		t.Errorf("the same file twice: exit %d, %q", code, stderr.String())
+	}
+}
+
+// TestVerifyJSON: --json is a switch, and takes a file in every way in which it
+// did when it was none.
+func TestVerifyJSON(t *testing.T) {
+	for name, c := range map[string]struct {
+		args  string // FILE is one in a folder of its own
+		print bool   // JSON on standard output, and no file
+	}{
+		"alone":                {"verify --strategy mutex --fault rush --json", true},
+		"before another flag":  {"verify --json --strategy mutex --fault rush", true},
+		"a dash":               {"verify --json - --strategy mutex --fault rush", true},
+		"= a dash":             {"verify --strategy mutex --fault rush --json=-", true},
+		"true":                 {"verify --strategy mutex --fault rush --json=true", true},
+		"a file":               {"verify --strategy mutex --fault rush --json FILE", false},
+		"a file, then a flag":  {"verify --json FILE --strategy mutex --fault rush", false},
+		"= a file":             {"verify --strategy mutex --json=FILE --fault rush", false},
+		"a file and a report":  {"verify --strategy mutex --fault rush --json FILE --report FILE.md", false},
+		"a report of the same": {"verify --strategy mutex --fault rush --json --report FILE.json", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "r") // whatever its ending
+			args := strings.Fields(strings.ReplaceAll(c.args, "FILE", file))
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), args, &stdout, &stderr); code != 0 {
+				t.Fatalf("%v: exit %d: %s", args, code, stderr.String())
+			}
+			text, err := os.ReadFile(file)
+			if c.print && (err == nil || !json.Valid(stdout.Bytes())) || !c.print && (!json.Valid(text) || json.Valid(stdout.Bytes())) {
+				t.Errorf("%v: printed %q, the file has %q, %v", args, stdout.String(), text, err)
+			}
+		})
+	}
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"verify", "extra", "--json"}, &stdout, &stderr); code != exitHarness || !strings.Contains(stderr.String(), "extra") {
+		t.Errorf("an argument: exit %d, %q", code, stderr.String())
+	}
+}
+
+// TestOldOutputFlags: they are left out of the help, and work.
+func TestOldOutputFlags(t *testing.T) {
+	for command, flags := range map[string][]string{"verify": {"junit", "markdown", "html"}, "explore": {"format"}} {
+		var help, stderr bytes.Buffer
+		if code := run(t.Context(), []string{command, "--help"}, &help, &stderr); code != 0 || !strings.Contains(help.String(), "--report file") {
+			t.Fatalf("%s --help: exit %d, %s", command, code, help.String())
+		}
+		for _, flag := range flags {
+			if strings.Contains(help.String(), "--"+flag) {
+				t.Errorf("%s --help has --%s", command, flag)
+			}
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"verify --strategy mutex --fault rush --junit -", "<testsuites"},
+		{"verify --strategy mutex --fault rush --markdown -", "| `mutex` |"},
+		{"verify --strategy mutex --fault rush --html -", "<!doctype html>"},
+		{"explore conditional --bound 0 --format mermaid", "none breaks"},
+		{"explore conditional --bound 0 --format html", "<!DOCTYPE html>"},
+		{"explore conditional --bound 0 --format json", `"strategy": "conditional"`},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), strings.Fields(c.args), &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), c.want) {
+			t.Errorf("%s: exit %d, %q; %s", c.args, code, stdout.String(), stderr.String())
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/rush"
+)
+
+// A testbed is where a crowd buys: the shop's processes, or a target.
+type testbed struct {
+	engine   string
+	database string   // "mysql", "sqlite"; "" at a target
+	urls     []string // one a process
+	target   rush.Target
+	auditor  rush.Auditor
+	missing  map[string]string     // strategies that cannot run here, and why
+	served   []rush.TargetStrategy // what a target says of its own
+	closers  []func() error
+}
+
+func (s *testbed) close() error {
+	var errs []error
+	for _, closer := range slices.Backward(s.closers) {
+		errs = append(errs, closer())
+	}
+	return errors.Join(errs...)
+}
+
+// testbed opens the target, or the engine with a shop of this process, or with
+// --processes children of it.
+func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
+	s := &testbed{engine: "target", missing: map[string]string{}}
+	if o.target != "" {
+		s.at(o.target, os.Getenv("SHOP_ADMIN_TOKEN"))
+		s.auditor = s.target
+		served, err := s.target.Strategies(c.Context())
+		if err != nil {
+			return nil, fmt.Errorf("--target: nobody answers: %w", err)
+		}
+		s.served = served
+		return s, nil
+	}
+	config, err := o.engines.config(c, o.shops.settings)
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.Open(c.Context(), config)
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, e.Close)
+	for _, warning := range e.Warnings {
+		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
+	}
+	s.engine, s.database, s.auditor = e.Name, e.DB.Name(), rush.Database{DB: e.DB}
+	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
+	shops := o.shops
+	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
+	if o.processes == 1 {
+		err = s.serveHere(e, shops)
+	} else {
+		err = s.serveChildren(c.Context(), e, shops, o.processes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// at adds one process's address.
+func (s *testbed) at(base, token string) {
+	s.urls = append(s.urls, base)
+	s.target = rush.Target{BaseURL: s.urls[0], Token: token, Client: &http.Client{}}
+}
+
+// serveHere serves in this process, on a real listener.
+func (s *testbed) serveHere(e *engine.Engine, flags shopFlags) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	shop := newShop(e, flags, slog.New(slog.DiscardHandler))
+	server := shop.server(l.Addr(), "")
+	stop := shop.work(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	s.closers = append(s.closers, func() error {
+		defer stop()
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return errors.Join(err, server.Close())
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	s.at("http://"+l.Addr().String(), "")
+	return nil
+}
+
+// names are the strategies to run, in the order asked for or of the catalogue.
+func (o *rushOptions) names(s *testbed) ([]string, error) {
+	if !slices.Contains(o.strategies, "all") {
+		var names []string
+		for _, name := range o.strategies {
+			if o.target == "" {
+				name = lockstrategy.Resolve(name)
+			} else if err := s.serves(name); err != nil {
+				return nil, err
+			}
+			if why := s.missing[name]; why != "" {
+				return nil, fmt.Errorf("strategy %s: %s", name, why)
+			}
+			names = append(names, name)
+		}
+		return names, nil
+	}
+	if o.target != "" {
+		var names []string
+		for _, served := range s.served {
+			if served.CanRun() {
+				names = append(names, served.Name)
+			} else {
+				s.missing[served.Name] = served.Reason
+			}
+		}
+		if names != nil {
+			return names, nil
+		}
+		return nil, fmt.Errorf("%s does not list its strategies at /strategies; name them with --strategy a,b", o.target)
+	}
+	return slices.DeleteFunc(lockstrategy.Names(), func(name string) bool { return s.missing[name] != "" }), nil
+}
+
+// serves refuses a name that the target does not list, where it lists any.
+func (s *testbed) serves(name string) error {
+	var names []string
+	for _, served := range s.served {
+		if served.Name == lockstrategy.Resolve(name) {
+			if !served.CanRun() {
+				return fmt.Errorf("strategy %s cannot run there: %s", name, served.Reason)
+			}
+			return nil
+		}
+		names = append(names, served.Name)
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("--strategy %q is not known there; the target has %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/verify"
+)
+
+// local plays all cells on servers of this command's own.
+func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (verify.Report, error) {
+	kept, made, err := o.folder() // before a server is started
+	if err != nil {
+		return verify.Report{}, err
+	}
+	report, err := verify.Run(c.Context(), verify.Config{
+		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat,
+		Progress: func(done, all int, last verify.Cell) {
+			p.show("%d of %d cells, %d left; last %s under %s: %s", done, all, all-done, last.Strategy, last.Fault, last.Verdict)
+		},
+	})
+	switch {
+	case len(report.Cells) > 0:
+		fmt.Fprintln(c.ErrOrStderr(), "histories: "+kept)
+	case made: // what is in it is of cells that were begun
+		err = errors.Join(err, os.RemoveAll(kept))
+	}
+	return report, err
+}
+
+// folder is where the histories go. made tells whether it was not there before.
+func (o *verifyOptions) folder() (path string, made bool, err error) {
+	if o.history == "" {
+		path, err = os.MkdirTemp("", "shop-verify-")
+		return path, true, err
+	}
+	_, err = os.Stat(o.history)
+	made = errors.Is(err, fs.ErrNotExist)
+	if err := os.MkdirAll(o.history, 0o755); err != nil {
+		return "", false, fmt.Errorf("--history: %w", err)
+	}
+	f, err := os.CreateTemp(o.history, ".verify-")
+	if err != nil {
+		return "", false, fmt.Errorf("--history %s: no file can be made there: %w", o.history, errors.Unwrap(err))
+	}
+	return o.history, made, errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// ownShop is this very program as a shop with failpoints.
+func ownShop(times fault.Times) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	cmd := exec.Command(self, "serve", "--failpoints", "--addr", "127.0.0.1:0", "--log-level", "error",
+		"--wait", times.Wait.String(), "--lease", times.Lease.String())
+	cmd.Stderr = os.Stderr
+	return cmd
+}

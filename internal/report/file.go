@@ -1,0 +1,119 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2/maybe"
+)
+
+// A File is a report that is asked for.
+type File struct {
+	Flag   string // that asks for it, without its dashes
+	Path   string // "-" is standard output
+	Format Format
+}
+
+// Check finds out, before the long work, whether the files can be written, and
+// that no two are the same. It changes nothing: a run may end without a result.
+// The others are flags whose files or folders are made elsewhere, by their paths.
+func Check(files []File, others map[string]string) error {
+	taken := map[string]string{}
+	for flag, path := range others {
+		if path != "" {
+			taken[place(path)] = flag
+		}
+	}
+	for _, f := range files {
+		if other := taken[place(f.Path)]; other != "" {
+			return fmt.Errorf("--%s and --%s are both %s: one overwrites the other; give each a path", other, f.Flag, f.Path)
+		}
+		taken[place(f.Path)] = f.Flag
+		if f.Path == "-" {
+			continue
+		}
+		if err := check(f.Path); err != nil {
+			return fmt.Errorf("--%s: %w", f.Flag, err)
+		}
+	}
+	return nil
+}
+
+// Save writes the document to every file. One that cannot be written takes no
+// other with it; the error is of the first.
+func Save(files []File, d Document, stdout io.Writer) (err error) {
+	for _, f := range files {
+		if failed := f.save(d, stdout); failed != nil {
+			err = cmp.Or(err, fmt.Errorf("--%s: %w", f.Flag, failed))
+		}
+	}
+	return err
+}
+
+// place is the file itself, whatever link or dots lead to it.
+func place(path string) string {
+	if path == "-" {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}
+
+// check tells whether a report can be written.
+func check(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		folder, name := filepath.Split(place(path))
+		f, err := os.OpenFile(filepath.Join(folder, "."+name+"."+rand.Text()[:8]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			return &fs.PathError{Op: "create", Path: path, Err: errors.Unwrap(err)}
+		}
+		return errors.Join(f.Close(), os.Remove(f.Name()))
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeNamedPipe != 0: // its reader would take this for the whole
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0) // not truncated
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// save puts a whole new file in the place of the old one, with its mode, so that
+// there is a whole report at any moment. A device or a pipe is written to as it
+// is, and so is a file in a folder where no other may be made, or one that is
+// mounted.
+func (f File) save(d Document, stdout io.Writer) error {
+	if d.folder = "."; f.Path != "-" {
+		d.folder = filepath.Dir(place(f.Path))
+	}
+	var text bytes.Buffer
+	if err := f.Format.Write(&text, d); err != nil {
+		return err
+	}
+	if f.Path == "-" {
+		_, err := stdout.Write(text.Bytes())
+		return err
+	}
+	info, err := os.Stat(f.Path)
+	special := err == nil && !info.Mode().IsRegular()
+	if !special && maybe.WriteFile(place(f.Path), text.Bytes(), 0o666) == nil {
+		return nil
+	}
+	return os.WriteFile(f.Path, text.Bytes(), 0o666)
+}

@@ -1,0 +1,55 @@
+package report
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"path/filepath"
+)
+
+//go:embed page.html
+var page string
+
+// htmlFormat is one page that needs nothing else: no script, no font, no network.
+func htmlFormat() Format {
+	return Format{Ending: ".html", What: "one HTML page", Write: writeHTML}
+}
+
+func writeHTML(w io.Writer, d Document) error {
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"in":    d.in,
+		"class": class,
+		"took":  rounded,
+		"link":  d.link,
+	}).Parse(page)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, d)
+}
+
+// class is the colour of a status.
+func class(s Status) string {
+	switch s {
+	case Holds:
+		return "holds"
+	case Breaks:
+		return "breaks"
+	case Contradicts:
+		return "contradiction"
+	case Void:
+		return "void"
+	}
+	return ""
+}
+
+// link leads to a file from where the page will lie.
+func (d Document) link(file string) string {
+	from, err1 := filepath.Abs(d.folder)
+	to, err2 := filepath.Abs(file)
+	link, err3 := filepath.Rel(from, to)
+	if err1 != nil || err2 != nil || err3 != nil {
+		return file
+	}
+	return filepath.ToSlash(link)
+}

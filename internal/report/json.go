@@ -1,0 +1,20 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// jsonFormat is the result itself, for programs.
+func jsonFormat() Format {
+	return Format{Ending: ".json", What: "JSON", Write: func(w io.Writer, d Document) error { return JSON(w, d.Value) }}
+}
+
+// JSON writes a value as every command prints it: indented, and with <, > and &
+// as they are.
+func JSON(w io.Writer, v any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(v)
+}

@@ -1,0 +1,176 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// markdownFormat is for a step's summary in CI, and for a page in a repository.
+func markdownFormat() Format {
+	return Format{Ending: ".md", What: "Markdown, for a CI step's summary", Write: writeMarkdown}
+}
+
+// maxMarkdown is what GitHub takes as a step's summary
+// (docs.github.com, Workflow commands, "Step isolation and limits").
+const maxMarkdown = 1 << 20
+
+// Words for what is left away, and the room that is kept for them.
+const (
+	noDiagram    = "\nIts diagram is left away: a step's summary takes 1 MiB.\n"
+	noMore       = "\nThe rest is left away: a step's summary takes 1 MiB.\n"
+	markdownRoom = maxMarkdown - len(noDiagram) - len(noMore)
+)
+
+// writeMarkdown leaves out diagrams first where the text would go beyond
+// maxMarkdown, then whole cases, and says so.
+func writeMarkdown(w io.Writer, d Document) error {
+	b := &markdown{}
+	b.head(d)
+	for _, t := range d.Tables {
+		b.table(t)
+	}
+	for _, note := range d.Notes {
+		b.WriteString("\n" + escape(note) + "\n")
+	}
+	b.groups(d)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+type markdown struct{ strings.Builder }
+
+func (b *markdown) head(d Document) {
+	fmt.Fprintf(b, "# %s\n\n%s", escape(d.Title), escape(d.Lead))
+	if d.Took > 0 {
+		fmt.Fprintf(b, ", %s", rounded(d.Took))
+	}
+	var sums []string
+	for _, s := range d.Sums {
+		sums = append(sums, fmt.Sprintf("%d %s", s.Count, s.What))
+	}
+	if sums != nil {
+		fmt.Fprintf(b, ": **%s**", strings.Join(sums, ", "))
+	}
+	b.WriteString(".")
+	if !d.Started.IsZero() {
+		fmt.Fprintf(b, " Run on %s.", d.Started.UTC().Format("2006-01-02"))
+	}
+	b.WriteString("\n")
+	if d.Alarm != "" {
+		fmt.Fprintf(b, "\n**The run is unfinished, and cells are missing: %s.**\n", escape(d.Alarm))
+	}
+}
+
+func (b *markdown) table(t Table) {
+	var heads, lines []string
+	for _, c := range t.Columns {
+		heads = append(heads, escape(c.Name))
+		line := "---"
+		if c.Numbers {
+			line = "---:"
+		}
+		lines = append(lines, line)
+	}
+	fmt.Fprintf(b, "\n| %s |\n|%s|\n", strings.Join(heads, " | "), strings.Join(lines, "|"))
+	for _, row := range t.Rows {
+		b.WriteString("|")
+		for _, c := range row {
+			fmt.Fprintf(b, " %s |", cellText(c))
+		}
+		b.WriteString("\n")
+	}
+	if t.Note != "" {
+		b.WriteString("\n" + escape(t.Note) + "\n")
+	}
+	if t.Legend {
+		b.WriteString("\n`!` contradicts its promise, `?` has shown nothing.\n")
+	}
+}
+
+func cellText(c Cell) string {
+	switch {
+	case c.Code && c.Text != "":
+		return "`" + strings.NewReplacer("`", "'", "|", "\\|").Replace(c.Text) + "`"
+	case c.Status == Contradicts:
+		return "**! " + escape(c.Text) + "**"
+	case c.Status == Void:
+		return "**? " + escape(c.Text) + "**"
+	}
+	return escape(c.Text)
+}
+
+// groups writes the cases, as far as there is room.
+func (b *markdown) groups(d Document) {
+	for i, g := range d.Groups {
+		cases := d.in(i)
+		if len(cases) == 0 {
+			continue
+		}
+		head := "\n## " + escape(g.Heading) + "\n"
+		if g.Brief {
+			head += fmt.Sprintf("\n| %s |\n|---|---|---|\n", strings.Join(g.Columns[:], " | "))
+		}
+		for _, c := range cases {
+			text := head + section(c)
+			if g.Brief {
+				text = head + fmt.Sprintf("| `%s` | %s | %s |\n", c.Suite, escape(c.Name), escape(c.Seen))
+			}
+			head = ""
+			if b.Len()+len(text) > markdownRoom {
+				b.WriteString(noMore)
+				return
+			}
+			b.WriteString(text)
+			if !g.Brief {
+				b.diagrams(c)
+			}
+		}
+	}
+}
+
+func section(c Case) string {
+	title := c.Title
+	if c.Word != "" {
+		title += ": " + c.Word
+	}
+	text := fmt.Sprintf("\n### %s\n\n", escape(title))
+	if c.Promise != "" {
+		text += fmt.Sprintf("Promised %s. ", c.Promise)
+	}
+	text += escape(c.Seen) + ".\n"
+	if c.Command != "" {
+		text += "\n    " + c.Command + "\n"
+	}
+	return text
+}
+
+func (b *markdown) diagrams(c Case) {
+	for _, d := range c.Details {
+		text := ""
+		switch {
+		case d.Mermaid != "": // GitHub and GitLab draw it
+			text = "\n```mermaid\n" + d.Mermaid + "```\n"
+		case d.Text != "":
+			text = "\n```\n" + d.Text + "```\n"
+		}
+		if b.Len()+len(text) > markdownRoom {
+			text = noDiagram
+		}
+		b.WriteString(text)
+	}
+}
+
+// rounded is a time for a person: whole seconds, where there are any.
+func rounded(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+// escape keeps a text from being Markdown.
+func escape(text string) string {
+	return strings.NewReplacer("<", "&lt;", "|", "\\|", "*", "\\*", "_", "\\_", "`", "'").Replace(text)
+}

@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// The groups of a document's cases, in the order of reading: what is wrong first,
+// what breaks as promised with its pictures, and what holds in a line each.
+const (
+	wrong = iota
+	breaks
+	holds
+)
+
+// Document is the report as any format shows it. command is what made it.
+func (r Report) Document(command string) (report.Document, error) {
+	broken, void := r.Broken()
+	d := report.Document{
+		Command: command, Title: "Which lock may be trusted when", Lead: fmt.Sprintf("%d cells on the %s engine", len(r.Cells), r.Engine),
+		Sums: []report.Sum{
+			{Count: len(r.Cells) - len(broken) - len(void), What: "as promised", Status: report.Holds},
+			{Count: len(broken), What: "contradict", Status: report.Contradicts},
+			{Count: len(void), What: "inconclusive", Status: report.Void},
+		},
+		Started: r.Started, Took: time.Duration(r.DurationMS) * time.Millisecond, Alarm: r.Unfinished,
+		Tables: []report.Table{r.matrix()},
+		Groups: []report.Group{
+			wrong:  {Heading: "Not as promised"},
+			breaks: {Heading: "Breaks, as promised"},
+			holds:  {Heading: "Holds, as promised or without a promise", Brief: true, Columns: [3]string{"strategy", "under", "what was seen"}},
+		},
+		Value: r,
+	}
+	if r.Target != "" {
+		d.Lead = fmt.Sprintf("%d cells at %s", len(r.Cells), r.Target)
+	}
+	for _, c := range r.Cells {
+		if c.NoPromise != "" {
+			d.Notes = append(d.Notes, fmt.Sprintf("No promise is made for %s under %s: %s.", c.Strategy, c.Fault, c.NoPromise))
+		}
+	}
+	for _, left := range r.LeftOut {
+		d.Notes = append(d.Notes, "Left out: "+left+".")
+	}
+	pictures, err := newPictures()
+	if err != nil {
+		return d, err
+	}
+	strategies, faults := order(r.Cells)
+	for _, s := range strategies {
+		for _, f := range faults {
+			c := r.cell(s, f)
+			if c == nil {
+				continue
+			}
+			one, err := c.document(pictures)
+			if err != nil {
+				return d, err
+			}
+			d.Cases = append(d.Cases, one)
+		}
+	}
+	return d, nil
+}
+
+// matrix is the strategies by the faults.
+func (r Report) matrix() report.Table {
+	strategies, faults := order(r.Cells)
+	t := report.Table{
+		Columns: []report.Column{{Name: "strategy"}}, Legend: true,
+		Note: "An empty cell was not played: nothing of the strategy is struck by the fault, it sells too much without it (explorer), or it is left out, as said below. A fault strikes a holder that is in its section, and the explorer's events come at any step: so a strategy may come to something else in the explorer's columns than under the fault that does the same.",
+	}
+	for _, f := range faults {
+		t.Columns = append(t.Columns, report.Column{Name: string(f)})
+	}
+	for _, s := range strategies {
+		row := []report.Cell{{Text: s, Code: true}}
+		for _, f := range faults {
+			var field report.Cell
+			if c := r.cell(s, f); c != nil {
+				field = report.Cell{Text: string(c.Verdict), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
+			}
+			row = append(row, field)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func (c *Cell) status() report.Status {
+	switch {
+	case c.Verdict == verdict.Inconclusive:
+		return report.Void
+	case !c.OK:
+		return report.Contradicts
+	case c.Verdict == verdict.Holds:
+		return report.Holds
+	}
+	return report.Breaks
+}
+
+// document is the cell as a case, with its pictures.
+func (c *Cell) document(p *pictures) (report.Case, error) {
+	one := report.Case{
+		Suite: c.Strategy, Name: string(c.Fault), Title: fmt.Sprintf("%s under %s", c.Strategy, c.Fault),
+		Word: string(c.Verdict), Status: c.status(), Promise: orNothing(c.Promise), Seen: c.Evidence,
+		Command: c.Replay, Took: time.Duration(c.DurationMS) * time.Millisecond,
+	}
+	switch one.Status {
+	case report.Holds:
+		one.Group = holds
+		one.Small = c.small()
+		return one, nil
+	case report.Breaks:
+		one.Group = breaks
+	}
+	one.Small = append([]string{fmt.Sprintf("Stocked %d, records %d, units sold %d, left %d, drift %d.",
+		c.Books.Stocked, c.Books.Records, c.Books.UnitsSold, c.Books.Leftover, c.Books.Drift)}, c.small()...)
+	if c.Picture != "" {
+		link := "How far the buys can be put in order"
+		if c.Linearizable == LinearNo {
+			link = "Why no order of the buys explains it"
+		}
+		one.Details = append(one.Details, report.Detail{File: c.Picture, Summary: link})
+	}
+	if len(c.Timeline) > 0 {
+		drawn, err := p.holders(*c)
+		if err != nil {
+			return one, err
+		}
+		one.Details = append(one.Details, report.Detail{Picture: drawn})
+	}
+	if w := c.Witness; w != nil {
+		drawn, err := p.sequence(w)
+		if err != nil {
+			return one, err
+		}
+		answers := ""
+		for _, o := range w.Outcomes {
+			answers += fmt.Sprintf("Buyer %d was answered %s. ", o.Buyer, o.Answer)
+		}
+		one.Details = append(one.Details, report.Detail{
+			Text: w.Text, Mermaid: w.Mermaid, Picture: drawn, After: answers, Summary: "as text, and for Mermaid",
+		})
+	}
+	return one, nil
+}
+
+// small is what a page says of a cell beside its evidence.
+func (c *Cell) small() (lines []string) {
+	if c.Linearizable == LinearYes {
+		lines = append(lines, "Linearizable.")
+	}
+	if c.NextSaleMS != nil {
+		lines = append(lines, fmt.Sprintf("The next sale to somebody else came %d ms after the fault.", *c.NextSaleMS))
+	}
+	return lines
+}

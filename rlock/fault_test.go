@@ -193,7 +193,8 @@ func TestResubscribed(t *testing.T) {
 		until(t, "subscribed", func() bool {
 			subscriber.mu.Lock()
 			defer subscriber.mu.Unlock()
-			return subscriber.topics[lock.keys.channel].confirmed
+			t, used := subscriber.topics.Get(lock.keys.channel)
+			return used && t.confirmed
 		})
 		b.rdb.Del(ctx, lock.keys.lock)
 		subscriber.mu.Lock()

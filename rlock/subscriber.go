@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/keyed"
 )
 
 const (
@@ -33,9 +35,9 @@ type subscriber struct {
 	kick  chan struct{} // capacity 1: topics changed
 
 	mu     sync.Mutex
-	topics map[string]*topic
-	pubsub *redis.PubSub // nil until the first waiter comes
-	heard  bool          // something arrived since the last PING
+	topics keyed.Map[string, *topic] // by channel; a user is a waiter, or the linger after the last
+	pubsub *redis.PubSub             // nil until the first waiter comes
+	heard  bool                      // something arrived since the last PING
 }
 
 // A topic is a channel that at least one waiter listens on.
@@ -44,32 +46,25 @@ type topic struct {
 	signal  chan struct{} // capacity 1: the lock may be free
 
 	// Guarded by subscriber.mu.
-	users     int
 	asked     bool // SUBSCRIBE was sent
 	confirmed bool
-	expiry    Timer
+	expiry    Timer // ends the linger, a use that a waiter has left behind; nil when there is none
 }
 
 func newSubscriber(rdb redis.UniversalClient, clock Clock) *subscriber {
 	ctx, stop := context.WithCancel(context.Background())
-	return &subscriber{redis: rdb, clock: clock, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), topics: map[string]*topic{}}
+	return &subscriber{redis: rdb, clock: clock, ctx: ctx, stop: stop, kick: make(chan struct{}, 1)}
 }
 
 // join returns the topic, and whether its subscription is confirmed already.
 func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t = s.topics[channel]
-	if t == nil {
-		t = &topic{channel: channel, signal: make(chan struct{}, 1)}
-		s.topics[channel] = t
+	t = s.topics.Use(channel, func() *topic {
 		s.steerSoon()
-	}
-	if t.expiry != nil {
-		t.expiry.Stop()
-		t.expiry = nil
-	}
-	t.users++
+		return &topic{channel: channel, signal: make(chan struct{}, 1)}
+	})
+	s.endLinger(t)
 	if s.pubsub == nil && s.ctx.Err() == nil {
 		s.pubsub = s.redis.Subscribe(s.ctx)
 		s.done.Go(s.listen)
@@ -78,32 +73,40 @@ func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	return t, t.confirmed
 }
 
-// leave gives the topic up. The last user's topic is dropped after that long.
+// leave gives the topic up. It is dropped that long after its last user has left.
 func (s *subscriber) leave(t *topic, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.users--
-	if t.users > 0 {
-		return
-	}
 	if after == 0 {
-		s.drop(t)
+		s.release(t)
 		return
 	}
+	s.endLinger(t)
 	var timer Timer
 	timer = s.clock.AfterFunc(after, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if t.expiry == timer && t.users == 0 {
-			s.drop(t)
+		if t.expiry == timer {
+			s.endLinger(t)
 		}
 	})
 	t.expiry = timer
 }
 
-func (s *subscriber) drop(t *topic) {
-	if s.topics[t.channel] == t {
-		delete(s.topics, t.channel)
+// endLinger ends the use that the last waiter left behind, if there is one. s.mu
+// is held.
+func (s *subscriber) endLinger(t *topic) {
+	if t.expiry == nil {
+		return
+	}
+	t.expiry.Stop()
+	t.expiry = nil
+	s.release(t)
+}
+
+// release ends one use of the topic. s.mu is held.
+func (s *subscriber) release(t *topic) {
+	if s.topics.Release(t.channel) {
 		s.steerSoon()
 	}
 }
@@ -119,7 +122,7 @@ func (s *subscriber) steerSoon() {
 func (s *subscriber) notify(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.topics[channel]; t != nil {
+	if t, used := s.topics.Get(channel); used {
 		t.wake()
 	}
 }
@@ -156,7 +159,7 @@ func (s *subscriber) steer() {
 		}
 		pubsub := s.pubsub
 		var add, remove []string
-		for channel, t := range s.topics {
+		for channel, t := range s.topics.All() {
 			if !t.asked {
 				t.asked = true
 				subscribed[channel] = true
@@ -164,7 +167,7 @@ func (s *subscriber) steer() {
 			}
 		}
 		for channel := range subscribed {
-			if s.topics[channel] == nil {
+			if _, used := s.topics.Get(channel); !used {
 				delete(subscribed, channel)
 				remove = append(remove, channel)
 			}
@@ -189,7 +192,7 @@ func (s *subscriber) steer() {
 func (s *subscriber) renewConnection() {
 	old := s.pubsub
 	s.pubsub = s.redis.Subscribe(s.ctx)
-	for _, t := range s.topics {
+	for _, t := range s.topics.All() {
 		t.asked, t.confirmed = false, false
 	}
 	s.done.Go(func() { _ = old.Close() }) // may have to wait for a dial
@@ -226,7 +229,7 @@ func (s *subscriber) broken(pubsub *redis.PubSub) {
 	if s.pubsub != pubsub {
 		return
 	}
-	for _, t := range s.topics {
+	for _, t := range s.topics.All() {
 		t.confirmed = false
 		t.wake()
 	}
@@ -238,12 +241,12 @@ func (s *subscriber) arrived(what any) {
 	s.heard = true
 	switch m := what.(type) {
 	case *redis.Subscription:
-		if t := s.topics[m.Channel]; t != nil && m.Kind == "subscribe" {
+		if t, used := s.topics.Get(m.Channel); used && m.Kind == "subscribe" {
 			t.confirmed = true
 			t.wake()
 		}
 	case *redis.Message:
-		if t := s.topics[m.Channel]; t != nil {
+		if t, used := s.topics.Get(m.Channel); used {
 			t.wake()
 		}
 	}
@@ -253,7 +256,7 @@ func (s *subscriber) close() {
 	s.stop()
 	s.mu.Lock()
 	pubsub := s.pubsub
-	for _, t := range s.topics {
+	for _, t := range s.topics.All() {
 		if t.expiry != nil {
 			t.expiry.Stop()
 		}

@@ -8,26 +8,27 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Answer is what one buyer, who asked for one unit, was told.
+// An Answer is what one buyer, who asked for one unit, was answered.
 type Answer struct {
 	Purchaser string
 	Outcome   purchase.Outcome
 	ID        int64     // of the record, of a sale
-	Start     time.Time // when the buy was under way, as far as it is known
+	Start     time.Time // the buy was under way from then to End, as far as that is known
 	End       time.Time
 }
 
-// A Sale is what a record says.
+// A Sale is a record, as far as it is compared.
 type Sale struct {
 	Purchaser string
 	Amount    int64
 }
 
-// Compare holds answers against the records, by their ids. lost counts the
-// receipts that have no record of their own: a record vouches for one receipt,
-// of the buyer who asked, for one unit. untold counts the records whose buyer,
-// one of these, was told something else than a sale, or has been given the
-// receipt of another record. An answer Unknown may have a record or not.
+// Compare holds the answers against the records, by their ids.
+//
+// lost counts the receipts without a record of their own: a record vouches for one
+// receipt, of the buyer that asked, for one unit. untold counts the records whose
+// buyer is among these and was not answered with that sale: it was refused, or got
+// the receipt of another record. A buyer answered Unknown may have a record or not.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	claimed := map[int64]bool{}
 	spare := map[string]int64{} // records that a buyer may have beside those of its receipts
@@ -38,7 +39,7 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 			if claimed[a.ID] || sales[a.ID] != (Sale{a.Purchaser, 1}) {
 				lost++
 			}
-			if sales[a.ID].Purchaser == a.Purchaser { // a database that has lost a sale gives its id to another
+			if sales[a.ID].Purchaser == a.Purchaser { // a database that has lost a sale gives its id to the next one
 				claimed[a.ID] = true
 			}
 		case purchase.Unknown:
@@ -58,8 +59,8 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	return lost, untold
 }
 
-// Overlap is the most buys that were under way at one moment of a sale, or of
-// what may have been one. Buyers that crowd a shelf which is empty already prove
+// Overlap is the largest number of buys that were under way at one moment of a sale,
+// or of a buy that may have been one. Buyers that crowd around an empty shelf prove
 // nothing.
 func Overlap(answers []Answer) int {
 	type edge struct {
@@ -88,7 +89,7 @@ func Overlap(answers []Answer) int {
 	return most
 }
 
-// Count adds what buyers were told to the evidence.
+// Count adds the answers to the evidence.
 func (e *Evidence) Count(answers []Answer) {
 	for _, a := range answers {
 		switch a.Outcome {

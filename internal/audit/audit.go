@@ -1,8 +1,8 @@
-// Package audit is the oracle: it compares the rows sold with the stock moved,
-// and says what a run proved.
+// Package audit is the oracle: it compares the units in the records with the units
+// that left the stock, and says what a run proved.
 //
-// It reads the database. Response codes serve only to find sales that were
-// acknowledged and have no record.
+// It reads the database. Responses serve only to find sales that were acknowledged
+// and have no record.
 package audit
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// A Report is the state of one product's books at one moment.
+// A Report is the state of one product's stock and records at one moment.
 type Report struct {
 	Stocked    int64 `json:"stocked"`    // units ever put on sale
 	Leftover   int64 `json:"leftover"`   // units that can still be sold
@@ -35,8 +35,8 @@ type Report struct {
 // SQLite's driver ignores the isolation asked for: a transaction there reads one
 // snapshot anyway.
 //
-// It reads the index purchase_history_audit and no row of the table;
-// BenchmarkAudit measures it at ten million records.
+// It reads the index purchase_history_audit and no row of the table. BenchmarkAudit
+// measures it with ten million records.
 func Read(ctx context.Context, db *gorm.DB, name string) (Report, error) {
 	var r Report
 	snapshot := db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
@@ -65,50 +65,51 @@ func (r Report) Sums() Report {
 	return r
 }
 
-// Evidence is what a run saw beside the books.
+// Evidence is what a run saw: the stock and the records, and what the buyers were
+// answered.
 type Evidence struct {
-	Books      Report
-	Demand     int64 // units asked for by requests that were sent
-	MaxOverlap int   // most buys in flight at once
-	Lost       int64 // sales acknowledged and not recorded
-	Untold     int64 // sales recorded whose buyer was told no, or that one request made twice
-	SoldOut    int64 // buyers that were told that it is sold out
-	Busy       int64 // buyers that gave up waiting
-	Unanswered int64 // buyers whose outcome is unknown or failed
+	Report     Report // when the run was over
+	Demand     int64  // units asked for by requests that were sent
+	MaxOverlap int    // most buys in flight at once
+	Lost       int64  // sales acknowledged and not recorded
+	Untold     int64  // sales recorded whose buyer was refused, or that one request made twice
+	SoldOut    int64  // buyers that were answered that it is sold out
+	Busy       int64  // buyers that gave up waiting
+	Unanswered int64  // buyers whose outcome is unknown or failed
 }
 
 // Judge says what the run proved, and why in one sentence.
 //
-// A break that was seen is a break, however small the run. That nothing broke
-// proves something only when buyers asked for more than there was, were in
-// flight at once, and were all served or refused.
+// A break that was seen is a break, however small the run. A run without one proves
+// something only when the buyers asked for more than there was, were in flight at
+// once, and were all served or refused.
 func Judge(e Evidence) (verdict.Verdict, string) {
-	b := e.Books
+	r := e.Report
 	switch {
 	case e.Lost > 0:
 		return verdict.Lost, fmt.Sprintf("%d sales were acknowledged and have no record", e.Lost)
-	case b.Duplicates > 0:
-		return verdict.Duplicated, fmt.Sprintf("%d records repeat an Idempotency-Key", b.Duplicates)
-	case b.Oversold > 0:
-		return verdict.Oversold, fmt.Sprintf("%d units sold of %d stocked", b.UnitsSold, b.Stocked)
-	case b.Drift > 0:
-		return verdict.Drifted, fmt.Sprintf("%d updates of the stock were lost", b.Drift)
-	case b.Drift < 0:
-		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -b.Drift)
+	case r.Duplicates > 0:
+		return verdict.Duplicated, fmt.Sprintf("%d records repeat an Idempotency-Key", r.Duplicates)
+	case r.Oversold > 0:
+		return verdict.Oversold, fmt.Sprintf("%d units sold of %d stocked", r.UnitsSold, r.Stocked)
+	case r.Drift > 0:
+		return verdict.Drifted, fmt.Sprintf("%d updates of the stock were lost", r.Drift)
+	case r.Drift < 0:
+		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -r.Drift)
 	case e.Untold > 0:
 		return verdict.Leaked, fmt.Sprintf("%d records are of buyers who were told no, or were told of one sale and have two", e.Untold)
-	case b.Leftover > 0 && e.SoldOut > 0:
-		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", b.Leftover, e.SoldOut)
-	case b.Leftover > 0 && e.Demand >= b.Stocked && e.Busy > 0:
-		return verdict.Stalled, fmt.Sprintf("%d buyers gave up while %d units were left", e.Busy, b.Leftover)
-	case e.Demand <= b.Stocked:
-		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand, b.Stocked)
+	case r.Leftover > 0 && e.SoldOut > 0:
+		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.SoldOut)
+	case r.Leftover > 0 && e.Demand >= r.Stocked && e.Busy > 0:
+		return verdict.Stalled, fmt.Sprintf("%d buyers gave up while %d units were left", e.Busy, r.Leftover)
+	case e.Demand <= r.Stocked:
+		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand, r.Stocked)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
-	case e.Unanswered > 0 && b.Leftover == 0:
+	case e.Unanswered > 0 && r.Leftover == 0:
 		return verdict.Inconclusive, fmt.Sprintf("%d buyers were neither served nor refused", e.Unanswered)
-	case b.Leftover > 0:
-		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", b.Leftover, e.Unanswered)
+	case r.Leftover > 0:
+		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered)
 	}
-	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", b.UnitsSold, b.Stocked, b.Leftover)
+	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover)
 }

@@ -8,7 +8,7 @@ import (
 
 // TestJudge shows each verdict beside the nearest evidence that is another.
 func TestJudge(t *testing.T) {
-	sound := Evidence{Books: Report{Stocked: 100, Records: 100, UnitsSold: 100}, Demand: 200, MaxOverlap: 200}
+	sound := Evidence{Report: Report{Stocked: 100, Records: 100, UnitsSold: 100}, Demand: 200, MaxOverlap: 200}
 	with := func(change func(*Evidence)) Evidence {
 		e := sound
 		change(&e)
@@ -21,20 +21,20 @@ func TestJudge(t *testing.T) {
 	}{
 		{"sound", sound, verdict.Holds},
 		{"one sale without a record", with(func(e *Evidence) { e.Lost = 1 }), verdict.Lost},
-		{"a key with two records", with(func(e *Evidence) { e.Books.Duplicates = 1 }), verdict.Duplicated},
-		{"one unit too many", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Oversold, e.Books.Drift = 101, 1, 1 }), verdict.Oversold},
-		{"an update lost, not oversold yet", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.Books.Drift = 99, 2, 1 }), verdict.Drifted},
-		{"a unit vanished", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Drift = 99, -1 }), verdict.Leaked},
+		{"a key with two records", with(func(e *Evidence) { e.Report.Duplicates = 1 }), verdict.Duplicated},
+		{"one unit too many", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Oversold, e.Report.Drift = 101, 1, 1 }), verdict.Oversold},
+		{"an update lost, not oversold yet", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Report.Drift = 99, 2, 1 }), verdict.Drifted},
+		{"a unit vanished", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift = 99, -1 }), verdict.Leaked},
 		{"a record that nobody was told of", with(func(e *Evidence) { e.Untold = 1 }), verdict.Leaked},
-		{"stock left that nobody can buy", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.SoldOut = 99, 1, 100 }), verdict.Leaked},
-		{"stock left, buyers gave up", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.Busy = 90, 10, 110 }), verdict.Stalled},
+		{"stock left that nobody can buy", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.SoldOut = 99, 1, 100 }), verdict.Leaked},
+		{"stock left, buyers gave up", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Busy = 90, 10, 110 }), verdict.Stalled},
 		{"all sold, some gave up", with(func(e *Evidence) { e.Busy = 10 }), verdict.Holds},
 		{"demand equals stock", with(func(e *Evidence) { e.Demand = 100 }), verdict.Inconclusive},
 		{"one after the other", with(func(e *Evidence) { e.MaxOverlap = 1 }), verdict.Inconclusive},
-		{"no answers", with(func(e *Evidence) { e.Books.UnitsSold, e.Books.Leftover, e.Unanswered = 0, 100, 200 }), verdict.Inconclusive},
+		{"no answers", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Unanswered = 0, 100, 200 }), verdict.Inconclusive},
 		{"all sold, the rest got errors", with(func(e *Evidence) { e.Unanswered = 100 }), verdict.Inconclusive},
 		{"nothing happened", Evidence{}, verdict.Inconclusive},
-		{"small, but broken", Evidence{Books: Report{Stocked: 1, UnitsSold: 2, Oversold: 1, Drift: 1}, Demand: 1, MaxOverlap: 1}, verdict.Oversold},
+		{"small, but broken", Evidence{Report: Report{Stocked: 1, UnitsSold: 2, Oversold: 1, Drift: 1}, Demand: 1, MaxOverlap: 1}, verdict.Oversold},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got, why := Judge(c.evidence); got != c.want || why == "" {

@@ -20,8 +20,8 @@ import (
 // Servers are real ones that the faults may kill, restart and mislead. Plays that
 // run side by side have servers of their own.
 type Servers struct {
-	Books  rush.Database
-	Absent map[string]string // by server that is not installed: how to get it
+	Auditor rush.Database     // reads the stock and the records
+	Absent  map[string]string // by server that is not installed: how to get it
 
 	group     *localserver.Group
 	engine    *engine.Engine // this process's own connections
@@ -87,7 +87,7 @@ func StartServers(ctx context.Context, wait time.Duration, needs []lockstrategy.
 	s.redis, s.replica, s.nodes = nodes[0], nodes[1], nodes[2:]
 	s.engine, err = engine.Open(ctx, engine.Config{DB: s.db.URL(), Wait: wait, Conns: 4})
 	if err == nil {
-		s.Books = rush.Database{DB: s.engine.Admin}
+		s.Auditor = rush.Database{DB: s.engine.Admin}
 	}
 	return s, err
 }

@@ -120,7 +120,7 @@ func (t *Testbed) finish(ctx context.Context) (last []rush.Answer, err error) {
 
 // Audit reads the product's stock and records.
 func (t *Testbed) Audit(ctx context.Context) (audit.Report, error) {
-	return t.Servers.Books.Audit(ctx, t.Product)
+	return t.Servers.Auditor.Audit(ctx, t.Product)
 }
 
 // struck notes in the history what the fault did.

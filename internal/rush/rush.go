@@ -198,7 +198,7 @@ func result(strategy string, answers []Answer, audited audit.Report, lost, untol
 	if took := lastSale.Sub(start).Seconds(); took > 0 {
 		r.PerSecond = math.Round(float64(r.Sold)/took*1000) / 1000
 	}
-	e := audit.Evidence{Books: audited, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold}
+	e := audit.Evidence{Report: audited, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold}
 	e.Count(Answers(answers))
 	r.Verdict, r.Reason = audit.Judge(e)
 	return r

@@ -114,7 +114,7 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
 	e := audit.Evidence{
-		Books: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(f.Answers)), Lost: lost, Untold: untold,
+		Report: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(f.Answers)), Lost: lost, Untold: untold,
 	}
 	e.Count(rush.Answers(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)

@@ -216,7 +216,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	events := log.Events()
 	buys, stock := buysIn(events)
-	sales, err := l.servers.Books.Sales(ctx, productOf(j))
+	sales, err := l.servers.Auditor.Sales(ctx, productOf(j))
 	if err != nil {
 		return cell, err
 	}
@@ -271,7 +271,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 		urls = append(urls, l.pair.B.URL)
 	}
 	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
-	config := RushConfig(urls, shelf, l.servers.Books, j.strategy.Name, l.times.Wait)
+	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times.Wait)
 	config.Product = productOf(j)
 	result, err := rush.Run(ctx, config)
 	if err != nil {
@@ -297,7 +297,7 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 	if err != nil {
 		return err
 	}
-	lost, untold, err := rush.Compare(ctx, l.servers.Books, bed.Product, rush.Answers(facts.Answers), books)
+	lost, untold, err := rush.Compare(ctx, l.servers.Auditor, bed.Product, rush.Answers(facts.Answers), books)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (x *Runner) judge(ctx context.Context, r *Run, deadEnd bool) (verdict.Verdi
 	if err != nil {
 		return "", "", err
 	}
-	e := audit.Evidence{Books: state.Report, Demand: int64(len(answers)), MaxOverlap: 2}
+	e := audit.Evidence{Report: state.Report, Demand: int64(len(answers)), MaxOverlap: 2}
 	e.Lost, e.Untold = audit.Compare(answers, state.Sales)
 	e.Count(answers)
 	v, why := audit.Judge(e)

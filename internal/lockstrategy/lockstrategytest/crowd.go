@@ -50,7 +50,7 @@ func rush(tb testing.TB, w *world, instances int) {
 	count := crowd(tb, shops, "apple", buyers, 1)
 	report := w.audited(tb, "apple")
 	got, why := audit.Judge(audit.Evidence{
-		Books: report, Demand: buyers, MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-report.Records),
+		Report: report, Demand: buyers, MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-report.Records),
 		SoldOut: count[purchase.SoldOut], Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
 	})
 	if report.Records != count[purchase.Sold] {

@@ -5,12 +5,15 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
+// An account is what the buyers have under way, as far as they have reported.
+type account struct{ r *Run }
+
 // drain notes what was reported until now.
-func (r *Run) drain() error {
+func (a account) drain() error {
 	for {
 		select {
-		case e := <-r.inbox.events:
-			if err := r.apply(e); err != nil {
+		case e := <-a.r.inbox.events:
+			if err := a.note(e); err != nil {
 				return err
 			}
 		default:
@@ -19,12 +22,12 @@ func (r *Run) drain() error {
 	}
 }
 
-// apply notes one report.
-func (r *Run) apply(e event) error {
+// note notes one report.
+func (a account) note(e event) error {
 	if e.kind == lost {
 		return e.err
 	}
-	b, err := r.buyers.find(e.buyer)
+	b, err := a.r.buyers.find(e.buyer)
 	if err != nil {
 		return err
 	}
@@ -40,7 +43,7 @@ func (r *Run) apply(e event) error {
 		b.flying = without(b.flying, e.op)
 		b.gate = append(b.gate, e.op)
 	case finished:
-		r.finished(b, e.op)
+		a.finished(b, e.op)
 	case paused:
 		b.resting = true
 	case returned:
@@ -50,7 +53,8 @@ func (r *Run) apply(e event) error {
 }
 
 // finished notes what a command has done.
-func (r *Run) finished(b *buyer, o *gate.Op) {
+func (a account) finished(b *buyer, o *gate.Op) {
+	r := a.r
 	if o.Server != gate.SQL && r.x.gates.PubSub.Count() != r.rest.messages { // a waiter for the message is on its way
 		for _, other := range r.buyers {
 			other.inside = false

@@ -17,7 +17,7 @@ import (
 type Action struct {
 	schedule.Choice
 	op     *gate.Op       // a command; of an event: the one whose wait it ends
-	with   *gate.Op       // let go together with op, see pair.go
+	with   *gate.Op       // let go together with op, see releasePair
 	server *restore.Redis // of an event
 	event  Event          // nil: commands
 	text   string         // of an event: what happens, for people

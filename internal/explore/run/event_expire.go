@@ -34,6 +34,6 @@ func oneServer(leases []restore.Lease) string {
 }
 
 func (expireEvent) Strike(ctx context.Context, r *Run, _ Action) error {
-	_, err := r.expire(ctx, false)
+	_, err := r.passing.expire(ctx, false)
 	return err
 }

@@ -29,7 +29,7 @@ func (r *Run) finish(ctx context.Context, deadEnd bool) error {
 	}
 	for _, b := range r.buyers {
 		for _, o := range b.gate {
-			r.letGo(o)
+			r.inbox.letGo(o)
 		}
 		b.gate = nil
 		if len(b.flying) > 0 && r.x.database.Blocks() {
@@ -40,7 +40,7 @@ func (r *Run) finish(ctx context.Context, deadEnd bool) error {
 	}
 	heard := r.x.gates.PubSub.Used()
 	left := r.x.severalAtOnce || r.dogs.any() || heard // goroutines that outlive Buy
-	if err := r.awaitReturn(); err != nil {
+	if err := awaitReturn(r); err != nil {
 		return err
 	}
 	for i, b := range r.buyers {
@@ -63,7 +63,7 @@ func (r *Run) finish(ctx context.Context, deadEnd bool) error {
 }
 
 // awaitReturn returns when every Buy has.
-func (r *Run) awaitReturn() error {
+func awaitReturn(r *Run) error {
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
 	late := time.After(schedule.HangTimeout)
@@ -73,7 +73,7 @@ func (r *Run) awaitReturn() error {
 			return nil
 		case e := <-r.inbox.events: // of a run that was interrupted: somebody was on the way to its gate
 			if e.kind == arrived || e.kind == refused {
-				r.letGo(e.op)
+				r.inbox.letGo(e.op)
 			}
 		case <-late:
 			return fmt.Errorf("%w: a buyer does not come back", schedule.ErrHarness)
@@ -82,8 +82,8 @@ func (r *Run) awaitReturn() error {
 }
 
 // letGo sends an op on, when the schedule is over.
-func (r *Run) letGo(o *gate.Op) {
-	if r.inbox.Dead(o.Buyer) {
+func (in *inbox) letGo(o *gate.Op) {
+	if in.Dead(o.Buyer) {
 		o.Decide(gate.Die)
 	} else {
 		o.Decide(gate.Proceed)

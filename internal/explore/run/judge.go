@@ -12,10 +12,17 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// judge says what a schedule proved, when its buyers are done. Holds is all
-// that is no violation.
-func (x *Runner) judge(ctx context.Context, r *Run, deadEnd bool) (verdict.Verdict, string, error) {
-	if err := x.finishWork(ctx, r); err != nil {
+// A judgement is of a schedule whose buyers are done.
+type judgement struct {
+	x       *Runner
+	r       *Run
+	deadEnd bool // nothing could wake a buyer who still waited
+}
+
+// verdict says what the schedule proved. Holds is all that is no violation.
+func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
+	x, r := j.x, j.r
+	if err := j.finishWork(ctx); err != nil {
 		return "", "", err
 	}
 	state, err := x.stock.Read(ctx)
@@ -31,7 +38,7 @@ func (x *Runner) judge(ctx context.Context, r *Run, deadEnd bool) (verdict.Verdi
 	e.Count(answers)
 	v, why := audit.Judge(e)
 	switch {
-	case deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):
+	case j.deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):
 		who := "1 buyer waits"
 		if e.Busy > 1 {
 			who = fmt.Sprintf("%d buyers wait", e.Busy)
@@ -40,7 +47,7 @@ func (x *Runner) judge(ctx context.Context, r *Run, deadEnd bool) (verdict.Verdi
 	case v == verdict.Duplicated:
 		return v, fmt.Sprintf("%d records are of a purchase that has one already", state.Duplicates), nil
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
-		return x.askLater(ctx, v, why)
+		return j.askLater(ctx, v, why)
 	case v == verdict.Inconclusive || v == verdict.Stalled:
 		return verdict.Holds, why, nil // Stalled without a dead end: a buyer who gave up by itself
 	}
@@ -65,7 +72,8 @@ func (all buyers) answers() (answers []audit.Answer, _ error) {
 // askLater lets a late buyer decide whether units that are left are for sale, or
 // have leaked: somebody was answered sold out, which may have been true then. The
 // late buyer is a run of its own, so that no time-out decides.
-func (x *Runner) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
+func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
+	x := j.x
 	leases, err := x.servers.leases(ctx, x.clock.Now())
 	if err != nil {
 		return "", "", err
@@ -95,18 +103,18 @@ func (x *Runner) askLater(ctx context.Context, v verdict.Verdict, why string) (v
 }
 
 // finishWork has the worker of a process that lives do what is left to do.
-func (x *Runner) finishWork(ctx context.Context, r *Run) error {
-	for _, b := range r.buyers {
+func (j judgement) finishWork(ctx context.Context) error {
+	for _, b := range j.r.buyers {
 		worker, ok := b.strategy.(interface {
 			Drain(ctx context.Context, product string) error
 		})
 		if !ok {
 			return nil
 		}
-		if b.crashed || !r.cut {
+		if b.crashed || !j.r.cut {
 			continue
 		}
-		if err := worker.Drain(gate.WithBuyer(ctx, b.id), x.spec.Product); err != nil {
+		if err := worker.Drain(gate.WithBuyer(ctx, b.id), j.x.spec.Product); err != nil {
 			return fmt.Errorf("%w: the worker: %w", schedule.ErrHarness, err)
 		}
 		return nil

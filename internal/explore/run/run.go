@@ -25,7 +25,7 @@ type Run struct {
 	struck  map[schedule.Event]int // events so far
 	outcome sync.WaitGroup         // of the buyers' goroutines
 	cut     bool                   // not all of its goroutines ended as they would have
-	seen    string                 // what the last step came to, where a server decided it, see pair.go
+	seen    string                 // what the last step came to, where a server decided it, see releasePair
 }
 
 func newRun(x *Runner) *Run {

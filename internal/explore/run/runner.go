@@ -45,7 +45,7 @@ type Runner struct {
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x := &Runner{
 		spec: s, events: Events(s.Events), timer: time.NewTimer(time.Hour), gates: gate.New(s.Strategy.Scripts),
-		rest: standstill.NewGoroutines((*Run).buy, (*watchdogs).renew, (*Runner).start),
+		rest: standstill.NewGoroutines(Entries()...),
 	}
 	admin, err := adminOf(s.Engine)
 	if err != nil {
@@ -67,6 +67,10 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	}
 	return x, nil
 }
+
+// Entries are the functions by whose names stacks tell a goroutine that runs a
+// strategy, see standstill.NewGoroutines.
+func Entries() []any { return []any{(*Run).buy, (*watchdogs).renew, (*Runner).start} }
 
 // adminOf is a connection beside those of the buyers.
 func adminOf(e *engine.Engine) (*sql.DB, error) {
@@ -142,7 +146,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if e.Pruned || e.Cut {
 		return e, nil
 	}
-	e.Verdict, e.Why, err = x.judge(ctx, r, deadEnd)
+	e.Verdict, e.Why, err = judgement{x, r, deadEnd}.verdict(ctx)
 	e.Foreign = r.owners.foreign
 	e.Steps, e.Outcomes = notes.steps, r.buyers.outcomes()
 	return e, err

@@ -29,7 +29,7 @@ func (s *resting) await(ctx context.Context) error {
 	deadline := time.Now().Add(schedule.HangTimeout)
 	timer := s.r.x.timer
 	for tries := 0; ; tries++ {
-		if err := s.r.drain(); err != nil {
+		if err := s.account().drain(); err != nil {
 			return err
 		}
 		if s.standing() {
@@ -56,7 +56,7 @@ func (s *resting) await(ctx context.Context) error {
 		select {
 		case e := <-s.r.inbox.events:
 			timer.Stop()
-			if err := s.r.apply(e); err != nil {
+			if err := s.account().note(e); err != nil {
 				return err
 			}
 			tries = -1
@@ -197,3 +197,5 @@ func (s *resting) block(waiting map[int64]bool) {
 		b.blocked = len(b.flying) > 0
 	}
 }
+
+func (s *resting) account() account { return account{s.r} }

@@ -49,7 +49,7 @@ func (p *passing) time(ctx context.Context) (happened string, passed bool, err e
 	}
 	if p.phase == expiry {
 		p.phase = over
-		keys, err := p.r.expire(ctx, p.renewed)
+		keys, err := p.expire(ctx, p.renewed)
 		p.renewed = false
 		if len(keys) > 0 || err != nil {
 			p.phase = renewals
@@ -87,7 +87,7 @@ func (p *passing) age(ctx context.Context) error {
 func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	for _, s := range p.r.x.servers {
 		for _, key := range s.Keys() {
-			listeners, err := p.r.wake(ctx, s, key)
+			listeners, err := p.wake(ctx, s, key)
 			if err != nil {
 				return nil, err
 			}
@@ -100,15 +100,16 @@ func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 }
 
 // wake stands for the timer of a waiter that knows when the lease would end.
-func (r *Run) wake(ctx context.Context, s *restore.Redis, key string) (listeners int, err error) {
+func (p *passing) wake(ctx context.Context, s *restore.Redis, key string) (listeners int, err error) {
 	listeners, err = s.Notify(ctx, key)
-	r.x.gates.PubSub.Notified(listeners)
+	p.r.x.gates.PubSub.Notified(listeners)
 	return listeners, err
 }
 
 // expire lets every lease run out, or spares those that a watchdog has renewed
 // since they aged, see passing.age.
-func (r *Run) expire(ctx context.Context, spare bool) (keys []string, _ error) {
+func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ error) {
+	r := p.r
 	leases, err := r.x.servers.leases(ctx, r.x.clock.Now())
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (r *Run) expire(ctx context.Context, spare bool) (keys []string, _ error) {
 			return nil, err
 		}
 		// A waiter for a message asks by itself when the lease must be over.
-		if _, err := r.wake(ctx, l.Server, l.Key); err != nil {
+		if _, err := p.wake(ctx, l.Server, l.Key); err != nil {
 			return nil, err
 		}
 	}

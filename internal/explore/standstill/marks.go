@@ -53,7 +53,7 @@ func newMarks(entries []any) marks {
 
 // function is how stacks name a function or method.
 func function(f any) []byte {
-	return []byte(runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() + "(")
+	return []byte(runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name())
 }
 
 // packageOf is how the functions of a value's package begin in stacks.

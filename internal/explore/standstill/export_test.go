@@ -1,0 +1,14 @@
+package standstill
+
+import "bytes"
+
+// Unseen are the marks that no stack has.
+func (g *Goroutines) Unseen(stacks []byte) (unseen []string) {
+	m := g.marks
+	for _, mark := range append(m.ours, m.listener, m.sent, m.reads, m.connects, m.rollback) {
+		if !bytes.Contains(stacks, mark) {
+			unseen = append(unseen, string(mark))
+		}
+	}
+	return unseen
+}

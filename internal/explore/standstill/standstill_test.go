@@ -1,0 +1,105 @@
+package standstill_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/explore/run"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/standstill"
+)
+
+// patience is how long a goroutine may take to get where it waits.
+const patience = 30 * time.Second
+
+// TestMarks parks the real thing in each function that stacks are asked for. When one
+// of them is renamed, here or in a library, its mark is not found any more.
+func TestMarks(t *testing.T) {
+	e := enginetest.Embedded(t)
+	var stacks []byte
+	look := func() {
+		buf := make([]byte, 1<<20)
+		stacks = append(stacks, buf[:runtime.Stack(buf, true)]...)
+	}
+	for _, c := range []struct {
+		strategy string
+		events   []schedule.Event
+		steps    []string // first of all
+	}{
+		{"redisson", []schedule.Event{"renew"}, []string{"1", "2", "renew1"}}, // buyer 2 listens, buyer 1's watchdog renews
+		{"redlock", nil, nil},
+	} {
+		spec := run.Spec{Engine: e, Strategy: exploretest.Entry(t, c.strategy), Buyers: 2, Stock: 1, Product: "marks", Events: c.events}
+		x, err := run.New(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = x.Run(t.Context(), func(p *schedule.Point) (string, error) {
+			look()
+			if p.Depth < len(c.steps) {
+				return c.steps[p.Depth], nil
+			}
+			return p.FirstMove(), nil
+		}, false)
+		if err := errors.Join(err, x.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connecting := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+		look()
+		return nil, errors.New("no server")
+	}})
+	defer connecting.Close()
+	_, _ = connecting.Subscribe(t.Context(), "channel").Receive(t.Context())
+	if unseen := standstill.NewGoroutines(run.Entries()...).Unseen(stacks); len(unseen) > 0 {
+		t.Errorf("no stack has %q: marks.go does not know how they are called now", unseen)
+	}
+}
+
+// wait and spin are entries of this test.
+func wait(until chan struct{}) { <-until }
+
+func spin(stop *atomic.Bool) {
+	for !stop.Load() {
+		runtime.Gosched()
+	}
+}
+
+// TestAtRest: a goroutine that waits for another is at rest, and one that runs is not.
+func TestAtRest(t *testing.T) {
+	g := standstill.NewGoroutines(wait, spin)
+	until := make(chan struct{})
+	go wait(until)
+	eventually(t, "the goroutine waits", g.AtRest)
+	if g.Ended() {
+		t.Error("ended while one waits")
+	}
+	var stop atomic.Bool
+	go spin(&stop)
+	for range 20 {
+		if g.AtRest() {
+			t.Fatal("at rest while one runs")
+		}
+	}
+	stop.Store(true)
+	close(until)
+	eventually(t, "both have ended", g.Ended)
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited for %s", what)
+		}
+	}
+}

@@ -23,7 +23,7 @@ import (
 
 func redisLuaEntry() Entry {
 	return Entry{
-		Name: "redis-lua", Family: redisStock,
+		Name: redisLua, Family: redisStock,
 		Summary: "Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches, idempotent by entry id, the database has the last word",
 		Guarantees: "the database has the last word: it sells under the row's lock and only what it has. Each order is written once, by the entry that the product's row has seen last and by its key. " +
 			"Sold is answered when the record is durable. Orders in the stream outlive a restart of the shop and of the database, and of Redis with its append-only file",
@@ -77,6 +77,9 @@ func NewRedisLua(d Deps) *RedisLua {
 	}
 }
 
+// redisLua is the strategy's name.
+const redisLua = "redis-lua"
+
 const redisLuaProducts = "shop:orders:redis-lua"
 
 func redisLuaStock(product string) string  { return "shop:stock:redis-lua:{" + product + "}" }
@@ -95,7 +98,7 @@ func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt,
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	if o.IdempotencyKey == "" {
-		o.IdempotencyKey = "redis-lua-" + strings.ToLower(rand.Text())
+		o.IdempotencyKey = redisLua + "-" + strings.ToLower(rand.Text())
 	}
 	receipt, err := s.buy(ctx, o, start)
 	if errors.Is(err, purchase.ErrUnknownOutcome) {
@@ -109,7 +112,7 @@ func (s *RedisLua) buy(ctx context.Context, o purchase.Order, called time.Time) 
 	if err != nil {
 		return purchase.Receipt{}, err
 	}
-	s.deps.Report(ctx, deps.Event{Kind: deps.Waiting, Strategy: "redis-lua", Product: o.Product, Purchaser: o.Purchaser, Token: entry})
+	s.deps.Report(ctx, deps.Event{Kind: deps.Waiting, Strategy: redisLua, Product: o.Product, Purchaser: o.Purchaser, Token: entry})
 	w := s.await(o, entry)
 	select {
 	case a := <-w.answer:

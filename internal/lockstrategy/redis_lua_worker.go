@@ -154,7 +154,7 @@ func readEntry(product string, entry redis.XMessage) (o admitted, err error) {
 		return value
 	}
 	o = admitted{entry: entry.ID, key: text("key")}
-	o.receipt = purchase.Receipt{Product: product, Purchaser: text("purchaser"), Strategy: "redis-lua"}
+	o.receipt = purchase.Receipt{Product: product, Purchaser: text("purchaser"), Strategy: redisLua}
 	if o.id, err = parseEntryID(entry.ID); err == nil {
 		o.receipt.Amount, err = strconv.ParseInt(text("units"), 10, 64)
 	}

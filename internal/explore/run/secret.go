@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 )
 
 // secrets are random values by what they are called in a witness, so that it reads
@@ -13,7 +12,11 @@ type secrets map[string]string
 
 // secret is what strategies draw at random: rand.Text, a UUID with a number,
 // redsync's 16 bytes in base64; and times.
-var secret = regexp.MustCompile(`[A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?|[A-Za-z0-9+/]{22}==|redis-lua-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
+var secret = regexp.MustCompile(`[A-Z2-7]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+|\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
+
+// ownKey is an Idempotency-Key that a strategy made for an order without one: its
+// name, and rand.Text in lower case.
+var ownKey = regexp.MustCompile(`^[a-z]+(-[a-z]+)*-[a-z2-7]{26}$`)
 
 // readable gives the random values in a buyer's text their names.
 func (n secrets) readable(buyer int, text string) string {
@@ -21,7 +24,7 @@ func (n secrets) readable(buyer int, text string) string {
 		if n[value] == "" {
 			kind := "token"
 			switch {
-			case strings.HasPrefix(value, "redis-lua-"):
+			case ownKey.MatchString(value):
 				kind = "key"
 			case len(value) > 13 && value[13] == '-' && value[8] != '-':
 				kind = "entry"

@@ -1,0 +1,206 @@
+package lockstrategy_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// servers are the strategies that are called as a server, or as a program, is. Their
+// names are also flags, folders and keys of a report on servers.
+var servers = []string{"redis", "redlock", "zookeeper", "etcd"}
+
+// notStrategies are the literals that equal a strategy's name and mean something
+// else, by folder.
+var notStrategies = []struct {
+	folder string
+	names  []string
+	reason string
+}{
+	{"cmd/shop", servers, "the flags --redis, --redlock, --zookeeper, --etcd"},
+	{"internal/engine", servers, "servers, as /readyz names them"},
+	{"internal/explore", []string{"redis", "redlock"}, "servers, as a witness names them"},
+	{"internal/fault", []string{"zookeeper", "etcd"}, "servers that a fault starts"},
+	{"internal/localserver", append([]string{"none"}, servers...), "programs and folders; none is an empty list of servers"},
+	{"internal/lockstrategy/deps", servers, "servers, as errors name them"},
+	{"internal/promise", servers, "servers that a fault strikes"},
+}
+
+// A mention is a literal that names a strategy.
+type mention struct {
+	strategy string
+	at       token.Position
+	compared bool // with a name, or used as a key: what a trait is for
+}
+
+// prose are the fields and functions whose text is a document.
+var prose = regexp.MustCompile(`^(Use|Short|Long|Example|Summary|Guarantees|HowItBreaks|BreaksWhen|Cost|Source|Notes|Aliases|NoPromise|NotExplored)$`)
+
+// mentions finds the strategies that a file names: a literal that equals a name, or
+// that has one with a hyphen in it as a word. Text for people is left out: help,
+// examples, and the prose of entries.
+func mentions(files *token.FileSet, file *ast.File) (found []mention) {
+	names := lockstrategy.Names()
+	var stack []ast.Node
+	ast.Inspect(file, func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		stack = append(stack, n)
+		literal, ok := n.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING || isProse(stack) {
+			return true
+		}
+		text, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			return true
+		}
+		for _, name := range names {
+			word := strings.Contains(name, "-") && regexp.MustCompile(`(^|[^\w-])`+name+`([^\w-]|$|-$)`).MatchString(text)
+			if text == name || word {
+				found = append(found, mention{name, files.Position(literal.Pos()), compares(stack)})
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// isProse tells whether the innermost literal is text for people, or an import.
+func isProse(stack []ast.Node) bool {
+	for i, n := range stack {
+		switch n := n.(type) {
+		case *ast.ImportSpec, *ast.Field: // a struct tag
+			return true
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && prose.MatchString(key.Name) && i+1 < len(stack) && stack[i+1] == n.Value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compares tells whether the innermost literal is compared with a strategy's name.
+func compares(stack []ast.Node) bool {
+	if len(stack) < 2 {
+		return false
+	}
+	binary, ok := stack[len(stack)-2].(*ast.BinaryExpr)
+	if !ok {
+		return false
+	}
+	for _, side := range []ast.Expr{binary.X, binary.Y} {
+		if field, ok := side.(*ast.SelectorExpr); ok && (field.Sel.Name == "Name" || field.Sel.Name == "Strategy") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestStrategiesAreNotNamed: outside its own file, tests and documents no strategy is
+// named in a string literal. What others must know of it is a trait of its entry.
+func TestStrategiesAreNotNamed(t *testing.T) {
+	const root = "../.."
+	used, own := map[string]bool{}, 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		room, _ := filepath.Rel(root, filepath.Dir(path))
+		room = filepath.ToSlash(room)
+		for _, m := range mentions(files, file) {
+			if path == filepath.Join(root, "internal/lockstrategy", strings.ReplaceAll(m.strategy, "-", "_")+".go") {
+				own++
+				continue
+			}
+			if reason := excused(room, m); reason != "" {
+				used[reason] = true
+				continue
+			}
+			t.Errorf("%s names the strategy %s: make what it knows of it a trait of the entry", m.at, m.strategy)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own < len(lockstrategy.Names()) {
+		t.Errorf("%d mentions in the strategies' own files: the search finds too little", own)
+	}
+	for _, e := range notStrategies {
+		if !used[e.reason] {
+			t.Errorf("the exception for %s (%s) is not needed any more", e.folder, e.reason)
+		}
+	}
+}
+
+// excused is the reason why a literal means something else. A comparison with a name
+// is never excused.
+func excused(room string, m mention) (reason string) {
+	for _, e := range notStrategies {
+		inside := room == e.folder || strings.HasPrefix(room, e.folder+"/")
+		if inside && !m.compared && slices.Contains(e.names, m.strategy) {
+			return e.reason
+		}
+	}
+	return ""
+}
+
+// TestMentionsAreFound: the search sees each way to name a strategy, and leaves alone
+// what is a document.
+func TestMentionsAreFound(t *testing.T) {
+	for source, want := range map[string]string{
+		`var x = e.Name == "redis"`:                                              "redis compared",
+		`var x = c.Strategy != "redis-decr"`:                                     "redis-decr compared",
+		`var x = map[string]bool{"none": true, "mutex": true}`:                   "none, mutex",
+		`var x = "see redis-lua under " + f`:                                     "redis-lua",
+		"var x = `early-unlock`":                                                 "early-unlock",
+		`var x = "redis://127.0.0.1"`:                                            "",
+		`var x = "a mutex a product"`:                                            "",
+		`var x = Command{Example: "shop explore redis-lua", Run: "conditional"}`: "conditional",
+		`var x = Entry{Cost: "as setnx-ttl", Notes: "a" + "redis-decr"}`:         "",
+		`type x struct { Field int ` + "`json:\"queue\"`" + `}`:                  "",
+	} {
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, "planted.go", "package planted\n"+source, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range mentions(files, file) {
+			text := m.strategy
+			if m.compared {
+				text += " compared"
+			}
+			got = append(got, text)
+		}
+		if fmt.Sprint(strings.Join(got, ", ")) != want {
+			t.Errorf("%s: found %q, want %q", source, got, want)
+		}
+	}
+	if excused("cmd/shop", mention{strategy: "redlock", compared: true}) != "" {
+		t.Error("a comparison with a name was excused")
+	}
+}

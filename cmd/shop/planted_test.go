@@ -89,8 +89,8 @@ func TestFaultsThatMiss(t *testing.T) {
 				t.Errorf("%v and %d cells, want exit %d and %d", err, len(report.Cells), exitInconclusive, len(faults))
 			}
 			for _, cell := range report.Cells {
-				if cell.Verdict != verdict.Inconclusive || cell.Books.Leftover != 0 || cell.Books.Drift != 0 {
-					t.Errorf("%s: %s, %+v, %s", cell.Fault, cell.Verdict, cell.Books, cell.Evidence)
+				if cell.Verdict != verdict.Inconclusive || cell.Audited.Leftover != 0 || cell.Audited.Drift != 0 {
+					t.Errorf("%s: %s, %+v, %s", cell.Fault, cell.Verdict, cell.Audited, cell.Evidence)
 				}
 			}
 		})

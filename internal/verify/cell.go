@@ -3,14 +3,11 @@ package verify
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -26,7 +23,7 @@ type Cell struct {
 	Replay     string            `json:"replay"`
 	DurationMS int64             `json:"duration_ms"`
 
-	Acknowledged int64                   `json:"acknowledged"`         // sales that buyers were told of under the fault and after it
+	Acknowledged int64                   `json:"acknowledged"`         // sales acknowledged to buyers under the fault and after it
 	Lost         int64                   `json:"lost"`                 // those of them that have no record
 	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each was seen, where the cell was played more than once
 	NoPromise    string                  `json:"no_promise,omitempty"` // why there is none
@@ -34,7 +31,7 @@ type Cell struct {
 
 	Reason     string       `json:"reason"`                // of the verdict, in one sentence
 	Struck     string       `json:"struck"`                // how it is known that the fault struck
-	Books      audit.Report `json:"books"`                 // when all was over
+	Audited    audit.Report `json:"books"`                 // stock and records, when all was over
 	NextSaleMS *int64       `json:"next_sale_ms"`          // from the fault to the next sale to somebody else; null when there was none
 	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first of them
 	Timeline   []Holding    `json:"timeline,omitempty"`    // up to some moments after the fault
@@ -44,22 +41,6 @@ type Cell struct {
 
 	Linearizable Linearizable `json:"linearizable,omitempty"`
 	Picture      string       `json:"picture,omitempty"` // the file that shows why not
-}
-
-// A Holding is the time in which a buyer believed to hold the lock, in
-// milliseconds since the first event of the cell.
-type Holding struct {
-	Purchaser string  `json:"purchaser"`
-	Token     string  `json:"token,omitempty"`
-	FromMS    float64 `json:"from_ms"`
-	ToMS      float64 `json:"to_ms"`
-	Ended     string  `json:"ended"` // released, return, killed, or never
-}
-
-// An Overlap is two holders at once.
-type Overlap struct {
-	First  Holding `json:"first"`
-	Second Holding `json:"second"`
 }
 
 // RushConfig is the crowd of a rush: that of the tutorial, 200 buyers for 100
@@ -83,8 +64,8 @@ func RushCell(strategy string, f promise.Condition, promised verdict.Verdict, en
 	return c
 }
 
-// settle compares the verdict with the promise. Books that agree do not make up
-// for answers that no order of the buys explains.
+// settle compares the verdict with the promise. Stock and records that
+// agree do not make up for answers that no order of the buys explains.
 func (c *Cell) settle() {
 	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" || c.Promise.Keeps(c.Verdict))
 	if c.Verdict == verdict.Holds && c.Linearizable == LinearNo {
@@ -104,17 +85,16 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 		at = fmt.Sprintf(" at %d processes", processes)
 	}
 	c.Struck = fmt.Sprintf("%d buyers at once%s, at most %d inside", r.Sold+r.SoldOut+r.Busy+r.LockLost+r.Unknown+r.Failed, at, r.MaxOverlap)
-	c.Books = r.Audited
+	c.Audited = r.Audited
 }
 
-// judge holds the answers against the books; lost and untold are what came of
-// holding them against the records. What happened under the fault may have gone
-// wrong for a buyer; what its buyers were told must be true, and those who came
-// when all was mended must be served.
+// judge compares the answers with stock and records. lost and untold are what
+// rush.Compare found. A buyer may have failed under the fault; but each answer must
+// be true, and the buyers after the repair must be served.
 func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
 	e := audit.Evidence{
-		Report: c.Books, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(f.Answers)), Lost: lost, Untold: untold,
+		Report: c.Audited, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(f.Answers)), Lost: lost, Untold: untold,
 	}
 	e.Count(rush.Answers(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)
@@ -126,54 +106,6 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	case sound && f.Stalled != "":
 		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
 	}
-}
-
-// look reads the history for what the books do not show: who held at once, and
-// when somebody else could buy again.
-func (c *Cell) look(events []history.Event) {
-	holdings, start, struck := timeline(events)
-	for i, second := range holdings {
-		for _, first := range holdings[:i] {
-			if c.TwoHolders == nil && second.FromMS < first.ToMS && first.FromMS < second.ToMS && first.Purchaser != second.Purchaser {
-				c.TwoHolders = &Overlap{first, second}
-			}
-		}
-	}
-	c.Timeline = excerpt(holdings, c.TwoHolders)
-	if struck.IsZero() {
-		c.Evidence = c.evidence()
-		return
-	}
-	at := float64(struck.Sub(start).Microseconds()) / 1000
-	c.StruckMS = &at
-	for _, e := range events {
-		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) {
-			c.Acknowledged++
-		}
-	}
-	for _, e := range events {
-		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) && e.Purchaser != "holder" && e.At.After(struck) {
-			ms := e.At.Sub(struck).Milliseconds()
-			c.NextSaleMS = &ms
-			break
-		}
-	}
-	c.Evidence = c.evidence()
-}
-
-// excerpt is what a picture has room for: the first holdings, or those up to the
-// second of two at once.
-func excerpt(holdings []Holding, two *Overlap) []Holding {
-	const room = 12
-	last := min(room, len(holdings))
-	if two != nil {
-		last = max(last, 1+slices.Index(holdings, two.Second))
-	}
-	shown := holdings[max(0, last-room):last]
-	if two != nil && !slices.Contains(shown, two.First) {
-		shown = append([]Holding{two.First}, shown[1:]...)
-	}
-	return shown
 }
 
 // evidence is the cell in a few sentences.
@@ -193,46 +125,7 @@ func (c *Cell) evidence() string {
 	case LinearNo:
 		text += "; not linearizable: no order of the buys explains what the buyers were told"
 	case LinearUnknown:
-		text += fmt.Sprintf("; whether it is linearizable was not known after %s", linearPatience)
+		text += fmt.Sprintf("; whether it is linearizable was not known after %s", linearTimeout)
 	}
 	return text
-}
-
-// timeline is who believed to hold when, and the times of the first event and of
-// the first strike.
-// Whoever did not release held until its buy returned, or until its buyer's
-// connection broke where the shop never told of either: it was killed. A shop whose
-// buyer has hung up goes on, and tells later.
-func timeline(events []history.Event) (holdings []Holding, start, struck time.Time) {
-	if len(events) == 0 {
-		return nil, start, struck
-	}
-	events = slices.Clone(events) // two processes and a harness: sorted by their one clock
-	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
-	start = events[0].At
-	ms := func(at time.Time) float64 { return float64(at.Sub(start).Microseconds()) / 1000 }
-	open := map[string]int{}
-	for _, e := range events {
-		switch e.Kind {
-		case history.Struck:
-			if struck.IsZero() {
-				struck = e.At
-			}
-		case history.Acquired:
-			open[e.Purchaser] = len(holdings)
-			holdings = append(holdings, Holding{Purchaser: e.Purchaser, Token: e.Token, FromMS: ms(e.At), ToMS: ms(events[len(events)-1].At), Ended: "never"})
-		case history.Released, history.Return, history.Answered:
-			i, holds := open[e.Purchaser]
-			if !holds {
-				continue
-			}
-			holdings[i].ToMS, holdings[i].Ended = ms(e.At), string(e.Kind)
-			if e.Kind == history.Answered {
-				holdings[i].Ended = "killed"
-				continue
-			}
-			delete(open, e.Purchaser)
-		}
-	}
-	return holdings, start, struck
 }

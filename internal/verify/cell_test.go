@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 		{"one record for two receipts", fault.Facts{Answers: []rush.Answer{sold, sold}, Last: crowd}, books, sales, verdict.Lost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cell := Cell{Books: c.books.Sums()}
+			cell := Cell{Audited: c.books.Sums()}
 			lost, untold := audit.Compare(rush.Answers(c.facts.Answers), c.sales)
 			cell.judge(c.facts, lost, untold)
 			if cell.Verdict != c.want || cell.Reason == "" {
@@ -71,7 +71,7 @@ func TestTwoHolders(t *testing.T) {
 		want   bool
 	}{"one after the other": {after, false}, "beside": {beside, true}, "nothing": {nil, false}} {
 		var cell Cell
-		cell.look(c.events)
+		cell.read(c.events)
 		if got := cell.TwoHolders != nil; got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
@@ -125,7 +125,7 @@ func TestTimelineShows(t *testing.T) {
 	}
 	for _, from := range []int{0, 1} { // the first pair is long and buyer-29; without long, two of the later ones
 		var cell Cell
-		cell.look(slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return from == 1 && e.Purchaser == "long" }))
+		cell.read(slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return from == 1 && e.Purchaser == "long" }))
 		if o := cell.TwoHolders; o == nil || len(cell.Timeline) > 12 || !slices.Contains(cell.Timeline, o.First) || !slices.Contains(cell.Timeline, o.Second) {
 			t.Errorf("%+v are not in %+v", o, cell.Timeline)
 		}

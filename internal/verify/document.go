@@ -50,7 +50,7 @@ func (r Report) Document(command string) (report.Document, error) {
 	if err != nil {
 		return d, err
 	}
-	strategies, faults := order(r.Cells)
+	strategies, faults := axes(r.Cells)
 	for _, s := range strategies {
 		for _, f := range faults {
 			c := r.cell(s, f)
@@ -69,7 +69,7 @@ func (r Report) Document(command string) (report.Document, error) {
 
 // matrix is the strategies by the faults.
 func (r Report) matrix() report.Table {
-	strategies, faults := order(r.Cells)
+	strategies, faults := axes(r.Cells)
 	t := report.Table{
 		Columns: []report.Column{{Name: "strategy"}}, Legend: true,
 		Note: "An empty cell was not played: nothing of the strategy is struck by the fault, it sells too much without it (explorer), or it is left out, as said below. A fault strikes a holder that is in its section, and the explorer's events come at any step: so a strategy may come to something else in the explorer's columns than under the fault that does the same.",
@@ -119,7 +119,7 @@ func (c *Cell) document(p *pictures) (report.Case, error) {
 		one.Group = breaks
 	}
 	one.Small = append([]string{fmt.Sprintf("Stocked %d, records %d, units sold %d, left %d, drift %d.",
-		c.Books.Stocked, c.Books.Records, c.Books.UnitsSold, c.Books.Leftover, c.Books.Drift)}, c.small()...)
+		c.Audited.Stocked, c.Audited.Records, c.Audited.UnitsSold, c.Audited.Leftover, c.Audited.Drift)}, c.small()...)
 	if c.Picture != "" {
 		link := "How far the buys can be put in order"
 		if c.Linearizable == LinearNo {

@@ -194,7 +194,7 @@ func (c *Cell) witnessed(w *explore.Witness) error {
 	c.Witness = &Witness{Witness: *w, Text: text.String(), Mermaid: mermaid.String()}
 	if n := len(w.Steps); n > 0 {
 		last := w.Steps[n-1]
-		c.Books = audit.Report{Stocked: 1, Leftover: last.Stock, Records: last.Records, UnitsSold: last.Records}.Sums()
+		c.Audited = audit.Report{Stocked: 1, Leftover: last.Stock, Records: last.Records, UnitsSold: last.Records}.Sums()
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ func TestExplore(t *testing.T) {
 		switch broken := c.want == verdict.Oversold; {
 		case broken != (cell.Witness != nil):
 			t.Errorf("%s under %s: witness %v", c.strategy, c.fault, cell.Witness)
-		case broken && (cell.Books.Oversold != 1 || !strings.Contains(cell.Witness.Mermaid, "sequenceDiagram") || !strings.Contains(cell.Witness.Text, "buyer 2")):
-			t.Errorf("%s under %s: books %+v, witness %+v", c.strategy, c.fault, cell.Books, cell.Witness)
+		case broken && (cell.Audited.Oversold != 1 || !strings.Contains(cell.Witness.Mermaid, "sequenceDiagram") || !strings.Contains(cell.Witness.Text, "buyer 2")):
+			t.Errorf("%s under %s: books %+v, witness %+v", c.strategy, c.fault, cell.Audited, cell.Witness)
 		}
 	}
 }

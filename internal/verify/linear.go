@@ -17,8 +17,8 @@ import (
 )
 
 // Linearizable is whether the stock behaved as one counter that each buy touched
-// at one moment between its call and its return. The audit looks at sums; this
-// looks at what each buyer was told, in the order of time.
+// at one moment between its call and its return. The audit compares sums; this
+// compares each buyer's answer, in the order of time.
 type Linearizable string
 
 // The answers. A history that is too hard in the time given is Unknown, never
@@ -29,27 +29,27 @@ const (
 	LinearUnknown Linearizable = "unknown"
 )
 
-// linearPatience is for one history; most take a few milliseconds.
-const linearPatience = 2 * time.Second
+// linearTimeout is for one history; most take a few milliseconds.
+const linearTimeout = 2 * time.Second
 
 // A buy is one operation on the counter.
 type buy struct {
 	purchaser string
 	call, ret time.Time // ret is zero when nobody saw it return: it may have happened at any time since
 	outcome   purchase.Outcome
-	left      *int64 // of a sale, as the buyer was told
+	left      *int64 // of a sale, as the buyer was answered
 }
 
-// stockModel is a counter of units. A sale takes one that is there and tells how
-// many are left; sold out is told when none is there; a buy of unknown fate takes
+// stockModel is a counter of units. A sale takes one that is there and answers how
+// many are left; sold out is answered when none is there; a buy of unknown fate takes
 // one if there is one, or nothing. Since nobody saw it return it may also come
 // after all others, where it changes nothing that anybody saw: so it may have
 // happened or not.
 //
 // admits is of a strategy that takes a unit before it is sure of the sale, and
 // gives it back (Traits.AdmitsFirst), when its buyer goes or its database refuses. What it
-// tells is its counter, in which units that such buyers hold are missing: left may
-// be less than there is, and sold out is told while one of them holds the last. It
+// answers is its counter, in which units that such buyers hold are missing: left may
+// be less than there is, and sold out is answered while one of them holds the last. It
 // promises no more than that nobody buys what is not there.
 func stockModel(stock int64, admits bool) porcupine.Model {
 	return porcupine.Model{
@@ -58,8 +58,8 @@ func stockModel(stock int64, admits bool) porcupine.Model {
 			units, b := state.(int64), output.(buy)
 			switch b.outcome {
 			case purchase.Sold:
-				told := b.left == nil || *b.left == units-1 || admits && *b.left < units
-				return units > 0 && told, units - 1
+				right := b.left == nil || *b.left == units-1 || admits && *b.left < units
+				return units > 0 && right, units - 1
 			case purchase.SoldOut:
 				return units == 0, units
 			}
@@ -78,7 +78,7 @@ func stockModel(stock int64, admits bool) porcupine.Model {
 
 // checkLinear asks porcupine. Busy, lock_lost and failed have done nothing to the
 // stock by their own word, which the audit checks, and are left out.
-func checkLinear(buys []buy, stock int64, admits bool, patience time.Duration) (Linearizable, porcupine.Model, porcupine.LinearizationInfo) {
+func checkLinear(buys []buy, stock int64, admits bool, timeout time.Duration) (Linearizable, porcupine.Model, porcupine.LinearizationInfo) {
 	var operations []porcupine.Operation
 	for i, b := range buys {
 		switch b.outcome {
@@ -100,7 +100,7 @@ func checkLinear(buys []buy, stock int64, admits bool, patience time.Duration) (
 	if len(operations) == 0 {
 		return "", model, porcupine.LinearizationInfo{}
 	}
-	result, info := porcupine.CheckOperationsVerbose(model, operations, patience)
+	result, info := porcupine.CheckOperationsVerbose(model, operations, timeout)
 	switch {
 	case result == porcupine.Ok:
 		return LinearYes, model, info
@@ -110,11 +110,11 @@ func checkLinear(buys []buy, stock int64, admits bool, patience time.Duration) (
 	return LinearUnknown, model, info
 }
 
-// impossible is what needs no search: more sales than units, or two who were told
-// that the same number is left. The counter only goes down.
+// impossible is what needs no search: more sales than units, or two buyers
+// with the same number left in their answers. The counter only goes down.
 func impossible(buys []buy, stock int64, admits bool) bool {
 	sold := int64(0)
-	told := map[int64]bool{}
+	seen := map[int64]bool{}
 	for _, b := range buys {
 		if b.outcome != purchase.Sold {
 			continue
@@ -123,23 +123,23 @@ func impossible(buys []buy, stock int64, admits bool) bool {
 		if b.left == nil || admits {
 			continue
 		}
-		if told[*b.left] {
+		if seen[*b.left] {
 			return true
 		}
-		told[*b.left] = true
+		seen[*b.left] = true
 	}
 	return sold > stock
 }
 
-// buysIn reads the buys of a history: what the shops saw of each, and whoever
-// called and never returned.
+// buysIn reads the buys of a history: what the shops saw of each, those that
+// never returned included.
 func buysIn(events []history.Event) (buys []buy, stock int64) {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
 	open := map[string]int{}
 	for _, e := range events {
 		switch e.Kind {
-		case history.Restocked: // the books start afresh
+		case history.Restocked: // stock and records start afresh
 			buys, stock = nil, e.Amount
 			clear(open)
 		case history.Call:
@@ -160,8 +160,8 @@ func buysIn(events []history.Event) (buys []buy, stock int64) {
 	return buys, stock
 }
 
-// settledBy says of each buy of unknown fate what the records say: who has one has
-// bought, at some time since its call; who has none has not.
+// settledBy settles each buy of unknown fate by the records: a buyer that has one
+// has bought, at some time since its call; one that has none has not.
 func settledBy(buys []buy, sales map[int64]audit.Sale) (known []buy) {
 	recorded := map[string]bool{}
 	for _, s := range sales {
@@ -182,10 +182,10 @@ func settledBy(buys []buy, sales map[int64]audit.Sale) (known []buy) {
 // linear checks the history of a cell, and draws one that was not put in order
 // beside the file of its events, where there is one: the longest part that was.
 func (c *Cell) linear(buys []buy, stock int64) (err error) {
-	found, model, info := checkLinear(buys, stock, false, linearPatience)
+	found, model, info := checkLinear(buys, stock, false, linearTimeout)
 	// Most histories of a strategy that admits are in order all the same.
 	if entry, _ := lockstrategy.ByName(c.Strategy); found != LinearYes && entry.AdmitsFirst {
-		found, model, info = checkLinear(buys, stock, true, linearPatience)
+		found, model, info = checkLinear(buys, stock, true, linearTimeout)
 	}
 	c.Linearizable = found
 	if found == LinearYes || found == "" || c.History == "" {

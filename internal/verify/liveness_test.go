@@ -33,7 +33,7 @@ func TestLiveness(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var cell Cell
 			cell.bound(c.events, 10*time.Millisecond)
-			cell.look(c.events)
+			cell.read(c.events)
 			if got := cell.liveness(); cell.BoundMS != c.bound || !strings.Contains(got, c.want) || !strings.Contains(cell.Evidence, got) {
 				t.Errorf("bound %d, %q in %q; want %d, %q", cell.BoundMS, got, cell.Evidence, c.bound, c.want)
 			}

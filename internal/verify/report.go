@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -84,7 +85,7 @@ func (c Cell) word() string {
 // promised.
 func (r Report) Table(w io.Writer, colour bool) error {
 	t := table.NewWriter()
-	strategies, faults := order(r.Cells)
+	strategies, faults := axes(r.Cells)
 	header := table.Row{"strategy"}
 	for _, f := range faults {
 		header = append(header, string(f))
@@ -151,4 +152,19 @@ func paint(c Cell, colour bool) string {
 	default:
 		return text.Faint.Sprint(word)
 	}
+}
+
+// axes are the matrix's: rows as in the catalogue, columns as in the list of faults.
+func axes(cells []Cell) (strategies []string, faults []promise.Condition) {
+	for _, c := range cells {
+		if !slices.Contains(strategies, c.Strategy) {
+			strategies = append(strategies, c.Strategy)
+		}
+		if !slices.Contains(faults, c.Fault) {
+			faults = append(faults, c.Fault)
+		}
+	}
+	all := promise.Columns()
+	slices.SortFunc(faults, func(a, b promise.Condition) int { return cmp.Compare(slices.Index(all, a), slices.Index(all, b)) })
+	return strategies, faults
 }

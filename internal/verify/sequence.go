@@ -6,7 +6,7 @@ import (
 )
 
 // A sequence is a witness drawn as a sequence diagram: the first buyer on the
-// left, the other on the right, the servers between them, and the books beside
+// left, the other on the right, the servers between them, and stock and records beside
 // each step. Its units are those of the SVG.
 //
 //	buyer 1 ──SELECT──▶ database                buyer 2   stock, records
@@ -32,7 +32,7 @@ type sequenceRow struct {
 	TextX          int
 	Anchor         string // of the text: where its buyer stands
 	Stock, Records int64
-	Changed        bool // the books
+	Changed        bool // stock or records
 }
 
 // Measures of the diagram.

@@ -1,0 +1,55 @@
+package verify
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
+)
+
+// job is a cell that is to be played.
+type job struct {
+	strategy Strategy
+	name     promise.Condition
+	fault    fault.Fault // zero for a rush
+
+	play, plays int // which of how many; both 0 when there is one
+}
+
+// jobs are the cells in the order of the matrix; a fault that a strategy has no
+// server for is no cell.
+func (c Config) jobs() (all []job) {
+	faults := map[promise.Condition]fault.Fault{}
+	for _, f := range fault.All() {
+		faults[f.Name] = f
+	}
+	for _, s := range c.Strategies {
+		for _, name := range c.Faults {
+			if lockstrategy.Strikes(name, s.Needs) {
+				all = append(all, job{strategy: s, name: name, fault: faults[name]})
+			}
+		}
+	}
+	return all
+}
+
+// file is the name of the cell's history.
+func (j job) file() string {
+	if j.plays == 0 {
+		return string(j.name) + ".ndjson"
+	}
+	return fmt.Sprintf("%s-%03d.ndjson", j.name, j.play+1)
+}
+
+// productOf a cell is its own.
+func productOf(j job) string { return fmt.Sprintf("verify-%s-%s", j.strategy.Name, j.name) }
+
+func list(faults []promise.Condition) string {
+	var names []string
+	for _, f := range faults {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,172 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// lane starts servers and two shops, and lets work play cells on them.
+func (c Config) lane(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
+	var needs []lockstrategy.Need
+	for _, s := range c.Strategies {
+		needs = append(needs, s.Needs...)
+	}
+	servers, err := fault.StartServers(ctx, c.Times.Wait, needs)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	if err != nil {
+		return err
+	}
+	l := &lane{Config: c, servers: servers}
+	defer func() { l.pair.Stop() }()
+	return work(func(j job) (Cell, error) { return l.play(ctx, j) })
+}
+
+// lane is a set of servers with two shops on it.
+type lane struct {
+	Config
+	servers *fault.Servers
+	pair    fault.Pair
+	subject string      // what the pair was started for
+	times   fault.Times // of the pair
+}
+
+// play plays one cell. The shops are new after each fault: what a fault did to
+// a pool or a client must not be another cell's.
+func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
+	start := time.Now()
+	cell := Cell{
+		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.NoPromise[j.name],
+		Replay: fmt.Sprintf("shop verify --engine local --strategy %s --fault %s", j.strategy.Name, j.name),
+	}
+	if j.plays > 0 {
+		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
+	}
+	times := fault.RushTimes()
+	if j.fault.Strike != nil {
+		times = l.Times
+	}
+	if l.times != times || l.subject != j.strategy.Name || j.fault.Strike != nil {
+		if err := l.restart(ctx, j.strategy.Subject, times); err != nil {
+			return cell, err
+		}
+	}
+	if missing := l.missing(j.strategy); missing != "" {
+		cell.Verdict, cell.Reason, cell.Evidence = verdict.Inconclusive, missing, missing
+		return cell, nil
+	}
+	if l.History != "" {
+		cell.History = filepath.Join(l.History, j.strategy.Name, j.file())
+	}
+	if err := l.record(ctx, j, &cell); err != nil {
+		return cell, err
+	}
+	cell.settle()
+	cell.DurationMS = time.Since(start).Milliseconds()
+	return cell, nil
+}
+
+// record plays the cell with its history written down, and judges by both.
+func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
+	log, err := history.NewLog(cell.History)
+	if err != nil {
+		return err
+	}
+	l.pair.RecordTo(log)
+	if j.fault.Strike == nil {
+		err = l.rush(ctx, j, cell)
+	} else {
+		err = l.strike(ctx, j, log, cell)
+	}
+	l.pair.RecordTo(nil)
+	if err := errors.Join(err, log.Close()); err != nil {
+		return err
+	}
+	events := log.Events()
+	buys, stock := buysIn(events)
+	sales, err := l.servers.Auditor.Sales(ctx, productOf(j))
+	if err != nil {
+		return err
+	}
+	if err := cell.linear(settledBy(buys, sales), stock); err != nil {
+		return err
+	}
+	if j.fault.Strike != nil {
+		cell.bound(events, l.Times.Allowed(j.strategy.Needs))
+	}
+	cell.read(events)
+	return nil
+}
+
+// restart starts another pair of shops. A shop asks its servers once when it
+// starts and ends when one does not answer in time, which a busy machine's may not:
+// it is tried again, since nothing is judged yet.
+func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) (err error) {
+	for tries := 0; tries == 0 || err != nil && tries < 3 && ctx.Err() == nil; tries++ {
+		l.pair.Stop()
+		l.pair, l.subject, l.times = fault.Pair{}, s.Name, times
+		l.pair, err = l.servers.StartPair(ctx, l.Launch, times, s.Needs)
+	}
+	return err
+}
+
+func (l *lane) missing(s Strategy) string {
+	for _, need := range s.Needs {
+		if why := l.servers.Absent[string(need)]; why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// rush is a plain one, on one process or on two.
+func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
+	urls := []string{l.pair.A.URL}
+	if j.name == promise.TwoProcesses {
+		urls = append(urls, l.pair.B.URL)
+	}
+	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
+	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times.Wait)
+	config.Product = productOf(j)
+	result, err := rush.Run(ctx, config)
+	if err != nil {
+		return err
+	}
+	cell.rushed(result, len(urls))
+	cell.Acknowledged, cell.Lost = result.Sold, result.Lost
+	return nil
+}
+
+// strike plays a fault and judges what came of it.
+func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
+	bed := &fault.Testbed{
+		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,
+		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.Times,
+	}
+	facts, err := bed.Play(ctx, j.fault)
+	l.pair.A = bed.A // a crashed shop has a successor
+	if err != nil {
+		return err
+	}
+	audited, err := bed.Audit(ctx)
+	if err != nil {
+		return err
+	}
+	lost, untold, err := rush.Compare(ctx, l.servers.Auditor, bed.Product, rush.Answers(facts.Answers), audited)
+	if err != nil {
+		return err
+	}
+	cell.Audited = audited
+	cell.judge(facts, lost, untold)
+	return nil
+}

@@ -47,14 +47,14 @@ func (e *Engine) connect(ctx context.Context) error {
 
 // openRedis makes a client that tries each command once.
 //
-// Of a lock's single Redis, a command is not interrupted when a buyer hangs
-// up (contextTimeout false): the key might be set and the answer lost, and
-// the product locked for the rest of the TTL. A Redlock node's is, since one
-// silent node must not hold up the majority; the lock then deletes its key on
+// A command to a lock's single Redis is not interrupted when a buyer hangs up
+// (contextTimeout false): the key might be set and the answer lost, and the product
+// would be locked for the rest of the TTL. A command to a Redlock node is interrupted,
+// since one silent node must not hold up the majority; the lock then deletes its key on
 // every node.
 //
-// A Redis that hangs is an error in half a buyer's wait, so that the buyer is
-// told what is down and not that others were before it.
+// A command fails after half a buyer's wait when Redis hangs, so that the answer says
+// what is down, and not that others came first.
 func openRedis(address string, wait time.Duration, contextTimeout bool) (*redis.Client, error) {
 	o, err := redis.ParseURL(address)
 	var unreadable *url.Error
@@ -66,16 +66,16 @@ func openRedis(address string, wait time.Duration, contextTimeout bool) (*redis.
 	}
 	o.MaxRetries = -1 // a lock's script must not run twice unseen
 	o.ContextTimeoutEnabled = contextTimeout
-	patience := min(max(wait/2, 50*time.Millisecond), 2*time.Second)
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
+	timeout := min(max(wait/2, 50*time.Millisecond), 2*time.Second)
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = timeout, timeout, timeout
 	o.DialerRetries = 1
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClient(o), nil
 }
 
-// ping asks every server once, so that a wrong address shows at the start and
-// not at the first buyer.
+// ping asks every server once, so that a wrong address is noticed at the start and not
+// by the first buyer.
 func (e *Engine) ping(ctx context.Context) error {
 	for server, err := range e.Check(ctx) {
 		return fmt.Errorf("the %s does not answer: %w", server, err)

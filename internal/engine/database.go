@@ -21,15 +21,14 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// adminConns: one for a restock or a migration, one for who asks whether the
-// database is there, one to spare.
+// adminConns: one for a restock or a migration, one for readiness checks, one to spare.
 const adminConns = 3
 
-// errURL is what the user reads of a --db that is none.
+// errURL is what the user reads when --db is not a URL that this room can open.
 var errURL = errors.New("give mysql://user:password@host:3306/database, or sqlite:///path/to/file with the whole path")
 
-// openDB opens two pools on one database: DB for the buyers, and Admin for what
-// must not stand in line behind them or be cut off by their time-outs.
+// openDB opens two pools on one database: DB for the buyers, and Admin for work that
+// must not wait behind them or be cut off by their time-outs.
 func (e *Engine) openDB(ctx context.Context) error {
 	u, err := url.Parse(e.URLs.DB)
 	if err != nil { // its text would show the password
@@ -64,7 +63,7 @@ func (e *Engine) openSQLite(u *url.URL) (err error) {
 	e.dialect = func(db *sql.DB) gorm.Dialector { return &sqlite.Dialector{Conn: db} }
 	// temp_store: the journal of one statement, which INSERT ... RETURNING keeps, is
 	// else given its 64 KiB afresh each time, by mmap and munmap (memjournal.c,
-	// sqlite3JournalOpen). Not for who sorts or counts much: that is in memory too.
+	// sqlite3JournalOpen). A pool that sorts or counts much would do so in memory, too.
 	e.stepwise = file(0, "synchronous(OFF)", "temp_store(MEMORY)")
 	e.URLs.Conns = sqliteConns
 	if e.Admin, err = e.pool(file(time.Minute, "synchronous(NORMAL)"), adminConns); err != nil {
@@ -120,8 +119,8 @@ func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
 	return err
 }
 
-// mysqlConfig reads the URL. What the strategies rest on is set here, whatever
-// the URL says.
+// mysqlConfig reads the URL. The settings that the strategies rest on are made here,
+// whatever the URL says.
 func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	addr, name := u.Host, strings.TrimPrefix(u.Path, "/")
 	if u.Port() == "" {

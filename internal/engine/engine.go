@@ -111,13 +111,13 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// reachPatience is how long the servers may take to answer at all: a port that
-// accepts and says nothing is a wrong address.
-const reachPatience = 15 * time.Second
+// connectTimeout is how long the servers may take to answer at all: a port that accepts
+// connections and says nothing is a wrong address.
+const connectTimeout = 15 * time.Second
 
 // reach connects, and asks each server once.
 func (e *Engine) reach(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if err := e.connect(ctx); err != nil {
 		return err

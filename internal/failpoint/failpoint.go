@@ -12,11 +12,10 @@
 //   - a lock around the section, and SQL that reads before it writes: the read of
 //     the product's row, or the COMMIT;
 //   - a counter in Redis (redis-decr): the INSERT of the record, or the COMMIT;
-//   - an order that is written by somebody else (redis-lua): the event that tells
-//     of its admission.
+//   - an order that another goroutine writes (redis-lua): the event of its admission.
 //
-// The protocol is lines: commands come in on one side, events go out on the
-// other, both by the one who started the shop.
+// The protocol is lines. The process that started the shop sends commands to one side
+// and reads events from the other.
 //
 //	in:  hold PURCHASER POINT | go PURCHASER
 //	out: {"kind":"holding","purchaser":...}, and every other event of the history
@@ -70,8 +69,8 @@ func New(out io.Writer) *Set {
 	return &Set{out: out, holds: map[string]*hold{}}
 }
 
-// Record writes an event. A line is written at once: what happened before a
-// SIGKILL has been told.
+// Record writes an event. The line is written at once, so that an event from before a
+// SIGKILL is never missing.
 func (s *Set) Record(e history.Event) {
 	line, err := json.Marshal(e)
 	if err != nil {

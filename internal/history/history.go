@@ -1,6 +1,6 @@
-// Package history is what a run did, event by event: who called, what happened
-// at the lock, and what the buyer was told. It holds the words only; who
-// publishes and who listens is wired in cmd/shop.
+// Package history records what a run did, event by event: which buyer called, what
+// happened at the lock, and what the buyer was answered. It has the words and a log;
+// cmd/shop wires publishers and listeners together.
 package history
 
 import "time"
@@ -24,13 +24,14 @@ const (
 	Holding Kind = "holding" // the buyer has the lock, has not written, and is stopped
 	Resumed Kind = "resumed"
 
-	// Struck is the fault's own: what it did, and to whom, is in Outcome.
+	// Struck is the fault's own: Outcome says what it did, and to which process.
 	Struck Kind = "struck"
 
-	// Answered is what the buyer got, seen from outside: the shop may be dead.
+	// Answered is the buyer's answer as seen from outside: the shop may be dead.
 	Answered Kind = "answered"
 
-	// Restocked is of no buyer: the product's books start afresh, with Amount units.
+	// Restocked is of no buyer: stock and records of the product start afresh, with
+	// Amount units.
 	Restocked Kind = "restocked"
 )
 

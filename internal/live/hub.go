@@ -3,8 +3,8 @@
 //
 //	buyers -> Hub.Publish -> one bounded buffer a page -> GET /live/events -> page
 //
-// It is not a record: a page that is too slow loses events and is told how
-// many. The invariant is that no buyer ever waits for a page.
+// It is not a record: a page that is too slow loses events, and learns how many. The
+// invariant is that no buyer ever waits for a page.
 package live
 
 import (
@@ -29,7 +29,7 @@ const (
 // A Hub hands events to the pages. Its methods may be called by any number of
 // goroutines.
 type Hub struct {
-	watched atomic.Int32 // pages; 0 makes Publish one load
+	open atomic.Int32 // pages; 0 makes Publish one load
 
 	mu     sync.Mutex
 	pages  map[*page]struct{}
@@ -48,7 +48,7 @@ func NewHub() *Hub {
 
 // Publish hands e to every page and never waits.
 func (h *Hub) Publish(e history.Event) {
-	if h.watched.Load() == 0 {
+	if h.open.Load() == 0 {
 		return
 	}
 	h.mu.Lock()
@@ -83,7 +83,7 @@ func (h *Hub) join() *page {
 	}
 	p := &page{events: make(chan history.Event, buffered)}
 	h.pages[p] = struct{}{}
-	h.watched.Store(int32(len(h.pages)))
+	h.open.Store(int32(len(h.pages)))
 	return p
 }
 
@@ -91,7 +91,7 @@ func (h *Hub) leave(p *page) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pages, p)
-	h.watched.Store(int32(len(h.pages)))
+	h.open.Store(int32(len(h.pages)))
 }
 
 // Events is the stream of GET /live/events: server-sent events (WHATWG HTML,

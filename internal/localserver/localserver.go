@@ -181,17 +181,17 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Stop asks the process to end with SIGTERM, kills it when it has not after
-// patience, and returns how it ended: nil for exit code 0.
-func (p *Process) Stop(patience time.Duration) error {
+// Stop asks the process to end with SIGTERM, and kills it when it has not ended within
+// the timeout. It returns how it ended: nil for exit code 0.
+func (p *Process) Stop(timeout time.Duration) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {
 	case <-p.done:
 		return p.err
-	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("%s did not end within %s", p.name, patience), p.Kill())
+	case <-time.After(timeout):
+		return errors.Join(fmt.Errorf("%s did not end within %s", p.name, timeout), p.Kill())
 	}
 }
 

@@ -42,7 +42,7 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 	}
 	return onFreePort(func(port int) (*Redis, error) {
 		r := &Redis{newServer(g, "redis-server", dir, port)}
-		r.env, r.patience, r.probe = env, 30*time.Second, r.ping
+		r.env, r.startTimeout, r.probe = env, 30*time.Second, r.ping
 		r.command = append([]string{
 			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--daemonize", "no", "--databases", "1024",

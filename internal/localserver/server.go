@@ -19,18 +19,18 @@ type Server struct {
 	*Process
 	Addr string // host:port
 
-	name     string // for messages
-	group    *Group
-	command  []string
-	env      []string      // beside this process's own
-	logFile  string        // what it prints
-	patience time.Duration // until it must answer
-	probe    func() error  // nil once it serves
+	name         string // for messages
+	group        *Group
+	command      []string
+	env          []string      // beside this process's own
+	logFile      string        // what it prints
+	startTimeout time.Duration // until it must answer
+	probe        func() error  // nil once it serves
 }
 
 func newServer(g *Group, name, dir string, port int) Server {
 	return Server{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), name: name, group: g, logFile: filepath.Join(dir, "log"), patience: time.Minute,
+		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), name: name, group: g, logFile: filepath.Join(dir, "log"), startTimeout: time.Minute,
 	}
 }
 
@@ -51,9 +51,9 @@ func (s *Server) Start() error {
 	return s.ready()
 }
 
-// ready asks until the server serves, the process ends or patience is over.
+// ready asks until the server serves, the process ends or the start timeout is over.
 func (s *Server) ready() error {
-	deadline := time.After(s.patience)
+	deadline := time.After(s.startTimeout)
 	for {
 		err := s.probe()
 		if err == nil {
@@ -68,7 +68,7 @@ func (s *Server) ready() error {
 			}
 			return err
 		case <-deadline:
-			return fmt.Errorf("%s did not answer within %s: %w; its last words: %s", s.name, s.patience, err, lastWords(s.logFile))
+			return fmt.Errorf("%s did not answer within %s: %w; its last words: %s", s.name, s.startTimeout, err, lastWords(s.logFile))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -27,7 +27,7 @@ type Record struct {
 // TableName keeps the name that the migrations use.
 func (Record) TableName() string { return "purchase_history" }
 
-// receipt is what the buyer of this record was told, told again.
+// receipt is the answer that the buyer of this record had, to be given again.
 func (r Record) receipt() Receipt {
 	return Receipt{
 		ID: r.ID, Product: r.ProductName, Purchaser: r.Purchaser, Amount: r.Amount,
@@ -40,8 +40,8 @@ func (r Record) receipt() Receipt {
 // into the first sale's answer.
 var errDuplicateKey = errors.New("the Idempotency-Key has a record already")
 
-// Insert records the sale that receipt tells of and sets receipt.ID. It must
-// run in the transaction that takes the units.
+// Insert records the sale of receipt and sets receipt.ID. It must run in the
+// transaction that takes the units.
 func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt *Receipt) error {
 	record := newRecord(key, at, receipt)
 	err := tx.Create(&record).Error
@@ -107,7 +107,8 @@ func ByKey(db *gorm.DB, key string) (*Record, error) {
 	return &found[0], nil
 }
 
-// SoldUnder returns the sales under these Idempotency-Keys, those that there are.
+// SoldUnder returns the sales under these Idempotency-Keys; a key without one is not
+// in the map.
 func SoldUnder(db *gorm.DB, keys []string) (map[string]Receipt, error) {
 	sold := map[string]Receipt{}
 	if len(keys) == 0 {

@@ -32,10 +32,9 @@ const (
 	MaxPage     = 1_000
 )
 
-// SpanHeader tells of each buy when it was inside the shop, as CALLED-RETURNED
-// in microseconds of Unix time. A rush reads from it how many buys really were
-// under way at once, in all processes of one machine together: that they were
-// sent at once proves nothing.
+// SpanHeader says when a buy was inside the shop, as CALLED-RETURNED in microseconds
+// of Unix time. A rush reads from it how many buys really were under way at once, over
+// all processes of one machine: that they were sent at once proves nothing.
 const SpanHeader = "Shop-Buy-Span"
 
 // Counter is where buys arrive: it knows the strategies by name, bounds the
@@ -46,8 +45,8 @@ type Counter struct {
 	Resolve    func(lock string) string // what stands in ?lock= to a strategy's name
 	History    func(ctx context.Context, productName string, after int64, limit int) ([]Record, error)
 	Wait       time.Duration // how long a buy may take, but for its COMMIT
-	// Down says what is wrong with the database, which a buyer who has waited in
-	// vain cannot tell from a line that is too long.
+	// Down says what is wrong with the database; nil when nothing is. A buyer that has
+	// waited in vain cannot distinguish that from too long a line.
 	Down  func(ctx context.Context) error
 	Seats chan struct{} // as many buys may be in flight as it has capacity
 	Watch Watcher
@@ -77,9 +76,8 @@ func (k *Counter) through(ctx context.Context, productName string, weight int64,
 	return fn()
 }
 
-// A Watcher is told of each buy, for metrics and the live page. called is
-// when the buy began. A buy that was turned away for want of a seat is told of
-// by TurnedAway alone.
+// A Watcher hears of each buy, for metrics and the live page. called is when the buy
+// began. For a buy that found no seat only TurnedAway is called.
 type Watcher interface {
 	Called(strategy string, o Order)
 	Returned(strategy string, o Order, r Receipt, outcome Outcome, called time.Time)
@@ -93,9 +91,8 @@ func (k *Counter) Routes(r gin.IRouter) {
 	r.GET("/purchase_history", k.history)
 }
 
-// Closed runs fn while no buy of the product by this process is in flight; buyers
-// who come meanwhile wait. A restock in the middle of a sale would be
-// overwritten by it.
+// Closed runs fn while this process has no buy of the product in flight; buyers that
+// come meanwhile wait. A restock in the middle of a sale would be overwritten by it.
 func (k *Counter) Closed(ctx context.Context, productName string, fn func() error) error {
 	return k.through(ctx, productName, everybody, fn)
 }
@@ -161,7 +158,7 @@ func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, orde
 	return receipt, err
 }
 
-// refuse answers a lock= that cannot be served.
+// refuse answers a request whose lock= cannot be served.
 func (k *Counter) refuse(c *gin.Context, name string) {
 	if why, known := k.Missing[name]; known {
 		problem.Write(c, http.StatusNotImplemented, string(Failed), fmt.Sprintf("strategy %s: %s", name, why))
@@ -230,8 +227,8 @@ func readBody(r *http.Request, o *Order, lock *string) error {
 	}{&o.Product, &o.Purchaser, &o.Amount, lock})
 }
 
-// anyone names a buyer who gave no name: at random, or after the
-// Idempotency-Key, so that a repeated request is the same order.
+// anyone names a buyer that gave no name: at random, or after the Idempotency-Key, so
+// that a repeated request is the same order.
 func anyone(key string) string {
 	if key == "" {
 		return "buyer-" + strings.ToLower(rand.Text()[:16])

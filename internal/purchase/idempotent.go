@@ -8,13 +8,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// Idempotent makes a strategy answer a repeated Idempotency-Key with the sale
-// that stands under it, whatever strategy made that sale. The unique index on
-// purchase_history.idempotency_key decides between two at once; this only
-// looks the answer up. Requests of this process under one key stand in line, so
-// that the second is not told sold out while the first takes the last unit. A
-// key is bound by a sale: a refusal is not remembered, so the same key may buy
-// later.
+// Idempotent makes a strategy answer a repeated Idempotency-Key with the sale that was
+// made under it, whatever strategy made that sale. The unique index on
+// purchase_history.idempotency_key decides between two requests at once; this type only
+// looks the answer up. Requests of this process under one key wait for each other, so
+// that the second is not answered "sold out" while the first takes the last unit. Only a
+// sale binds a key: a refusal is not remembered, so the same key may buy later.
 type Idempotent struct {
 	strategy Strategy
 	db       *gorm.DB
@@ -77,8 +76,8 @@ func (s *Idempotent) turn(ctx context.Context, key string) (done func(), _ error
 	}
 }
 
-// earlier looks for the sale under the order's key. found is true with an
-// error when there is one, of a different order.
+// earlier looks for the sale under the order's key. When the sale is of a different
+// order, found is true and there is an error.
 func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found bool, _ error) {
 	record, err := ByKey(s.db.WithContext(ctx), o.IdempotencyKey)
 	if err != nil || record == nil {
@@ -93,10 +92,10 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	return record.receipt(), true, nil
 }
 
-// onDisk returns when a record that was read outlives the database. InnoDB shows
-// a commit to others before it has flushed it, see product.SetAmountAfter. A
-// transaction that has written is on the disk when its own COMMIT returns, and
-// with it all that is before it in the log: so this one writes, and puts back.
+// onDisk returns once a record that was read would survive a kill of the database.
+// InnoDB shows a commit to others before it has flushed it, see product.SetAmountAfter.
+// A transaction that has written is on the disk when its own COMMIT returns, and so is
+// everything before it in the log. So this one writes a value and restores it.
 func onDisk(ctx context.Context, db *gorm.DB, id int64) error {
 	if db.Name() != "mysql" {
 		return nil // SQLite shows a commit when it is written

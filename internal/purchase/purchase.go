@@ -32,8 +32,8 @@ type Order struct {
 	IdempotencyKey string // "" for none, bound as names are; repeated, it gets the first answer again
 }
 
-// Check says what is wrong with an order, or nil. It looks at the order
-// alone: whether the product exists is seen when it is sold.
+// Check says what is wrong with an order; nil when nothing is. It looks at the order
+// alone: whether the product exists is found out at the sale.
 func (o Order) Check() error {
 	if err := product.CheckName(o.Product); err != nil {
 		return fmt.Errorf("product %w", err)
@@ -53,7 +53,7 @@ func (o Order) Check() error {
 	return nil
 }
 
-// A Receipt is what a buyer is told of a sale. Its record is in
+// A Receipt is the answer to a buyer that was sold something. Its record is in
 // purchase_history under ID, or the sale is lost.
 type Receipt struct {
 	ID        int64
@@ -62,12 +62,12 @@ type Receipt struct {
 	Amount    int64
 	Left      int64 // units left after this sale, as the seller saw it
 	Strategy  string
-	Waited    time.Duration // from the call until the buyer had its turn
+	Waited    time.Duration // from the call until it was the buyer's turn
 	Replayed  bool          // the sale was made before, under the same Idempotency-Key
 }
 
-// A Strategy sells Order.Amount units of Order.Product to one buyer, or says
-// why not.
+// A Strategy sells Order.Amount units of Order.Product to one buyer, or says why it
+// did not.
 //
 // Buy returns ErrSoldOut, ErrBusy, ErrLockLost, ErrUnknownOutcome or
 // ErrNoProduct, wrapped, for the outcomes of those names; any other error is
@@ -78,23 +78,22 @@ type Strategy interface {
 	Buy(ctx context.Context, o Order) (Receipt, error)
 }
 
-// A Resetter forgets what a strategy keeps of a product outside the database,
-// a lock's key in Redis for one. A restock calls it while no buyer of this
-// process is inside Buy.
+// A Resetter removes what a strategy keeps of a product outside the database, such as
+// a lock's key in Redis. A restock calls it while no buyer of this process is inside
+// Buy.
 type Resetter interface {
 	Reset(ctx context.Context, productName string) error
 }
 
-// A StockKeeper is a Resetter that keeps a copy of the stock. A restock calls
-// Reset once more when it is done, since a buyer of another process may have
-// copied the stock from before meanwhile.
+// A StockKeeper is a Resetter that keeps a copy of the stock. A restock calls Reset
+// once more at its end: a buyer of another process may have copied the old stock
+// meanwhile.
 type StockKeeper interface {
 	Resetter
 	KeepsStock()
 }
 
-// A Worker has something to do that no buyer waits for. A shop runs it from its
-// start to its end.
+// A Worker has work that no buyer waits for. A shop runs it from its start to its end.
 type Worker interface {
 	// Work returns when ctx ends.
 	Work(ctx context.Context)

@@ -1,9 +1,8 @@
-// Package zookeeper is one session with ZooKeeper: a connection that says when
-// nobody can know any more whether its ephemeral nodes are there.
+// Package zookeeper is one session with ZooKeeper: a connection that says from when on
+// nobody can know whether its ephemeral nodes are still there.
 //
-// It is not a lock: internal/lockstrategy makes one of it. The invariant is
-// that a node which was seen in the session after Doubt was asked is there
-// until the channel that Doubt returned is closed.
+// It is not a lock: internal/lockstrategy makes one of it. The invariant: a node that was
+// seen after a call of Doubt is there until the channel that Doubt returned is closed.
 package zookeeper
 
 import (
@@ -81,9 +80,9 @@ func checkHost(host string) error {
 	return nil
 }
 
-// event closes the doubt when the connection is lost. The server counts the
-// session's time from what it heard last, which the client cannot know, so
-// the doubt begins with the disconnection and not with the expiry.
+// event closes the channel of Doubt when the connection is lost. The server counts the
+// session's time from the last message that it got, which the client cannot know. So the
+// doubt begins with the disconnection, and not with the expiry.
 func (s *Session) event(e zk.Event) {
 	if e.Type != zk.EventSession || (e.State != zk.StateDisconnected && e.State != zk.StateExpired) {
 		return
@@ -126,8 +125,8 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// ConnectionLost tells whether a call may or may not have been carried out,
-// and the session may live on.
+// ConnectionLost reports whether err leaves open whether the call was carried out. The
+// session may live on.
 func ConnectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer)
 }

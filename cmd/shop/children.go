@@ -34,7 +34,7 @@ func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFla
 		if err != nil {
 			return err
 		}
-		s.closers = append(s.closers, func() error { return shop.Stop(shutdownPatience + time.Second) })
+		s.closers = append(s.closers, func() error { return shop.Stop(shutdownTimeout + time.Second) })
 		s.at(shop.URL, "")
 	}
 	return nil

@@ -151,7 +151,7 @@ func servePlanted() int {
 	defer e.Close()
 	s := newShop(e, flags, slog.New(slog.DiscardHandler))
 	deps := onengine.Deps(e)
-	deps.Settings, deps.Observe = flags.settings, s.lockEvent
+	deps.Settings, deps.Observe = flags.settings, s.watch.lockEvent
 	unstopped := deps
 	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{

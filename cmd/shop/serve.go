@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,20 +19,23 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 )
 
-// shutdownPatience is how long running buys may take to finish.
-const shutdownPatience = 10 * time.Second
+// shutdownTimeout is how long running buys may take to finish.
+const shutdownTimeout = 10 * time.Second
 
 // errUnfinished: the shop has cut off buyers, which is no clean end.
 var errUnfinished = errors.New("some buys did not finish")
 
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	engines    engineFlags
+	shops      shopFlags
+	addr       string
+	level      string
+	failpoints bool
+}
+
 func serveCommand() *cobra.Command {
-	var (
-		engines engineFlags
-		shops   shopFlags
-		addr    string
-		level   string
-		points  bool
-	)
+	var o serveOptions
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the shop and its live page",
@@ -47,45 +51,44 @@ migrations put 100 apples on sale.`,
   shop serve --engine local --addr 127.0.0.1:9090
   SHOP_DB_URL=mysql://shop:secret@db:3306/shop SHOP_REDIS_URL=redis://cache:6379 shop serve`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			ctx := c.Context()
-			log, err := newLogger(c.ErrOrStderr(), level)
-			if err == nil {
-				err = shops.check()
-			}
-			if err != nil {
-				return err
-			}
-			config, err := engines.config(c, shops.settings)
-			if err != nil {
-				return err
-			}
-			if points {
-				shops.failpoints = failpoint.New(c.OutOrStdout())
-				config.WrapDB = shops.failpoints.Connector
-			}
-			e, err := engine.Open(ctx, config)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, e.Close()) }()
-			for _, warning := range e.Warnings {
-				log.Warn(warning)
-			}
-			return serve(ctx, newShop(e, shops, log), addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
-	engines.register(c)
-	shops.register(c)
-	preset := os.Getenv("SHOP_ADDR")
-	if preset == "" {
-		preset = "127.0.0.1:8080"
-	}
-	c.Flags().StringVar(&addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
-	c.Flags().BoolVar(&points, "failpoints", false, "obey hold and go on stdin, write the history to stdout: for shop verify")
-	_ = c.Flags().MarkHidden("failpoints") // it is there
-	c.Flags().StringVar(&level, "log-level", "info", "debug (a line a request), info, warn or error")
+	o.engines.register(c)
+	o.shops.register(c)
+	flags := c.Flags()
+	preset := cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080")
+	flags.StringVar(&o.addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
+	flags.BoolVar(&o.failpoints, "failpoints", false, "obey hold and go on stdin, write the history to stdout: for shop verify")
+	_ = flags.MarkHidden("failpoints") // it is there
+	flags.StringVar(&o.level, "log-level", "info", "debug (a line a request), info, warn or error")
 	return c
+}
+
+func (o *serveOptions) run(c *cobra.Command) (err error) {
+	log, err := newLogger(c.ErrOrStderr(), o.level)
+	if err != nil {
+		return err
+	}
+	if err := o.shops.check(); err != nil {
+		return err
+	}
+	config, err := o.engines.config(c, o.shops.settings)
+	if err != nil {
+		return err
+	}
+	if o.failpoints {
+		o.shops.failpoints = failpoint.New(c.OutOrStdout())
+		config.WrapDB = o.shops.failpoints.Connector
+	}
+	e, err := engine.Open(c.Context(), config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	for _, warning := range e.Warnings {
+		log.Warn(warning)
+	}
+	return serve(c.Context(), newShop(e, o.shops, log), o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 }
 
 // serve runs the shop until ctx ends, and then lets running buys finish.
@@ -111,11 +114,11 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 		return err
 	case <-ctx.Done():
 	}
-	s.log.Info("stopping: letting running buys finish", "patience", shutdownPatience)
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
+	s.log.Info("stopping: letting running buys finish", "timeout", shutdownTimeout)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if err := server.Shutdown(patience); err != nil {
-		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownPatience, errors.Join(err, server.Close()))
+	if err := server.Shutdown(ending); err != nil {
+		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownTimeout, errors.Join(err, server.Close()))
 	}
 	return nil
 }
@@ -132,7 +135,7 @@ func (s *shop) server(addr net.Addr, token string) *http.Server {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	server.RegisterOnShutdown(s.hub.Close)
+	server.RegisterOnShutdown(s.watch.hub.Close)
 	return server
 }
 

@@ -99,7 +99,7 @@ func (s *testbed) serveHere(e *engine.Engine, flags shopFlags) error {
 	go func() { ended <- server.Serve(l) }()
 	s.closers = append(s.closers, func() error {
 		defer stop()
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			return errors.Join(err, server.Close())

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
+)
+
+// availableStrategy is an entry of the catalogue, and whether it can run here.
+type availableStrategy struct {
+	lockstrategy.Entry
+	Available bool   `json:"available"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// strategies lists the catalogue.
+func (s *shop) strategies(c *gin.Context) {
+	var list []availableStrategy
+	for _, e := range lockstrategy.All() {
+		why := s.counter.Missing[e.Name]
+		promised := promise.Promise{}
+		for fault := range e.Promise {
+			if v := e.Promised(fault, s.engine.DB.Name()); v != "" {
+				promised[fault] = v
+			}
+		}
+		e.Promise, e.PromiseSQLite = promised, nil // what holds here
+		list = append(list, availableStrategy{e, why == "", why})
+	}
+	c.JSON(http.StatusOK, list)
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/live"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// watcher sees each buy and each lock event, for the metrics, the live page and
+// a shop verify.
+type watcher struct {
+	metrics    *metrics
+	hub        *live.Hub
+	failpoints *failpoint.Set // nil unless the shop is the child of a shop verify
+}
+
+// Called is purchase.Watcher.Called.
+func (w *watcher) Called(strategy string, o purchase.Order) {
+	w.metrics.called()
+	w.publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+}
+
+// TurnedAway is purchase.Watcher.TurnedAway.
+func (w *watcher) TurnedAway(strategy string, o purchase.Order) {
+	w.metrics.turnedAway(strategy)
+	now := time.Now()
+	w.publish(history.Event{Kind: history.Call, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+	w.publish(history.Event{
+		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(purchase.Busy),
+	})
+}
+
+// Returned is purchase.Watcher.Returned.
+func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, called time.Time) {
+	now := time.Now()
+	w.metrics.returned(strategy, r, outcome, now.Sub(called))
+	e := history.Event{
+		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(outcome),
+	}
+	switch {
+	case r.Replayed:
+		e.Kind = history.Replay
+	case outcome == purchase.Sold:
+		e.Amount, e.Left = r.Amount, &r.Left
+	}
+	w.publish(e)
+}
+
+// lockEvent is the lockstrategy.Observer. A buyer that waits and has a token
+// already has been admitted by a strategy that writes elsewhere: redis-lua.
+func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
+	if w.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
+		defer w.failpoints.Admitted(ctx)
+	}
+	w.publish(history.Event{
+		Kind: history.Kind(e.Kind), At: e.At, Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,
+	})
+}
+
+// publish sends an event to the live page, and to the shop verify that started
+// this shop with failpoints.
+func (w *watcher) publish(e history.Event) {
+	if w.failpoints != nil {
+		w.failpoints.Record(e)
+	}
+	w.hub.Publish(e)
+}

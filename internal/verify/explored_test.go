@@ -66,12 +66,12 @@ func TestExplored(t *testing.T) {
 			}
 		}
 	}
-	want := map[promise.Condition]int{
+	atLeast := map[promise.Condition]int{ // those of the catalogue when this was written: none may drop out
 		promise.Explore: 24, promise.ExploreExpire: 10, promise.ExploreCrash: 21, promise.ExploreForget: 13,
 	}
-	for f, n := range want {
-		if cells[f] != n {
-			t.Errorf("%d cells of %s, want %d", cells[f], f, n)
+	for f, n := range atLeast {
+		if cells[f] < n {
+			t.Errorf("%d cells of %s, want %d or more", cells[f], f, n)
 		}
 	}
 }

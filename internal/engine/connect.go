@@ -12,7 +12,7 @@ import (
 )
 
 // connect opens the connections to e.URLs.
-func (e *Engine) connect(ctx context.Context) error {
+func connect(ctx context.Context, e *Engine) error {
 	if err := e.openDB(ctx); err != nil {
 		return fmt.Errorf("--db: %w", err)
 	}
@@ -42,7 +42,7 @@ func (e *Engine) connect(ctx context.Context) error {
 		e.Warnings = append(e.Warnings, fmt.Sprintf(
 			"--redlock has %d nodes: a majority is %d, so no more of them may fail than of %d; give an odd number", n, n/2+1, n-1))
 	}
-	return e.connectCoordination()
+	return connectCoordination(e)
 }
 
 // openRedis makes a client that tries each command once.
@@ -76,7 +76,7 @@ func openRedis(address string, wait time.Duration, contextTimeout bool) (*redis.
 
 // ping asks every server once, so that a wrong address is noticed at the start and not
 // by the first buyer.
-func (e *Engine) ping(ctx context.Context) error {
+func ping(ctx context.Context, e *Engine) error {
 	for server, err := range e.Check(ctx) {
 		return fmt.Errorf("the %s does not answer: %w", server, err)
 	}

@@ -29,7 +29,7 @@ const checkTimeout = 5 * time.Second
 
 // startCoordination starts ZooKeeper and etcd beside the other servers. One
 // that is not installed is not missed until a strategy asks for it.
-func (e *Engine) startCoordination(starts *errgroup.Group, g *localserver.Group) {
+func startCoordination(e *Engine, starts *errgroup.Group, g *localserver.Group) {
 	var absent [2]string // one a start: they run side by side
 	starts.Go(func() error {
 		z, err := localserver.StartZookeeper(g)
@@ -70,7 +70,7 @@ func (e *Engine) Absent(server string) string {
 }
 
 // connectCoordination opens the clients of e.URLs.
-func (e *Engine) connectCoordination() error {
+func connectCoordination(e *Engine) error {
 	if len(e.URLs.Zookeeper) > 0 {
 		lease := e.URLs.Lease
 		if lease == 0 {
@@ -153,7 +153,7 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 }
 
 // checkCoordination adds to down what of ZooKeeper and etcd does not answer.
-func (e *Engine) checkCoordination(ctx context.Context, down map[string]error) {
+func checkCoordination(ctx context.Context, e *Engine, down map[string]error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if e.Zookeeper != nil {

@@ -69,16 +69,16 @@ func (e *Engine) openSQLite(u *url.URL) (err error) {
 	if e.Admin, err = e.pool(file(time.Minute, "synchronous(NORMAL)"), adminConns); err != nil {
 		return err
 	}
-	e.DB, err = e.pool(e.wrapped(file(e.URLs.Wait, "synchronous(NORMAL)")), sqliteConns)
+	e.DB, err = e.pool(e.URLs.wrapped(file(e.URLs.Wait, "synchronous(NORMAL)")), sqliteConns)
 	return err
 }
 
-// wrapped is what the buyers' pool connects with.
-func (e *Engine) wrapped(c driver.Connector) driver.Connector {
-	if e.URLs.WrapDB == nil {
-		return c
+// wrapped is the connector of the buyers' pool.
+func (c Config) wrapped(inner driver.Connector) driver.Connector {
+	if c.WrapDB == nil {
+		return inner
 	}
-	return e.URLs.WrapDB(c)
+	return c.WrapDB(inner)
 }
 
 func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
@@ -115,7 +115,7 @@ func (e *Engine) openMySQL(ctx context.Context, u *url.URL) error {
 		return err
 	}
 	e.stepwise = buyers
-	e.DB, err = e.pool(e.wrapped(buyers), e.URLs.Conns)
+	e.DB, err = e.pool(e.URLs.wrapped(buyers), e.URLs.Conns)
 	return err
 }
 

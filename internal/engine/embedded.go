@@ -20,7 +20,7 @@ const sqliteConns = 2
 
 // startEmbedded starts Redis in this process on loopback ports, where children
 // reach it too, and names a SQLite file for the schema.
-func (e *Engine) startEmbedded() error {
+func startEmbedded(e *Engine) error {
 	dir, err := e.tempDir()
 	if err != nil {
 		return err

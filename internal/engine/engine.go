@@ -16,19 +16,14 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"math/rand/v2"
 	"slices"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"github.com/redis/go-redis/v9"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/zookeeper"
-	"github.com/oversell/oversell/migrations"
 )
 
 // Engine names.
@@ -93,14 +88,14 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	case c.Redis != "" || len(c.Redlock) > 0 || len(c.Zookeeper) > 0 || len(c.Etcd) > 0:
 		err = errors.New("--redis, --redlock, --zookeeper and --etcd (or SHOP_REDIS_URL and so on) go with --db (SHOP_DB_URL); without it the engine brings its own: unset them, or give --engine")
 	case c.Name == Embedded:
-		err = e.startEmbedded()
+		err = startEmbedded(e)
 	case c.Name == Local:
-		err = e.startLocal()
+		err = startLocal(e)
 	default:
 		err = fmt.Errorf("unknown engine %q; there are %s and %s", c.Name, Embedded, Local)
 	}
 	if err == nil {
-		err = e.reach(ctx)
+		err = reach(ctx, e)
 	}
 	if err == nil {
 		err = e.Migrate(ctx)
@@ -116,13 +111,13 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 const connectTimeout = 15 * time.Second
 
 // reach connects, and asks each server once.
-func (e *Engine) reach(ctx context.Context) error {
+func reach(ctx context.Context, e *Engine) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := e.connect(ctx); err != nil {
+	if err := connect(ctx, e); err != nil {
 		return err
 	}
-	return e.ping(ctx)
+	return ping(ctx, e)
 }
 
 // Close closes the connections and ends what Open started, last first.
@@ -136,85 +131,6 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) onClose(f func() error) { e.closers = append(e.closers, f) }
-
-// Migrate brings the schema up to date. Several processes may call it at once.
-func (e *Engine) Migrate(ctx context.Context) error {
-	provider, err := e.migrations()
-	if err != nil {
-		return err
-	}
-	return e.alone(ctx, func() error {
-		if _, err := provider.Up(ctx); err != nil {
-			return fmt.Errorf("migrate: %w", err)
-		}
-		return nil
-	})
-}
-
-// sqliteTries is how often a migration of a SQLite file is tried, at most.
-const sqliteTries = 20
-
-// SchemaVersion is the number of the newest migration that has run.
-func (e *Engine) SchemaVersion(ctx context.Context) (int64, error) {
-	provider, err := e.migrations()
-	if err != nil {
-		return 0, err
-	}
-	return provider.GetDBVersion(ctx)
-}
-
-func (e *Engine) migrations() (*goose.Provider, error) {
-	db, err := e.Admin.DB()
-	if err != nil {
-		return nil, err
-	}
-	files, err := migrations.For(e.DB.Name())
-	if err != nil {
-		return nil, err
-	}
-	dialect := goose.DialectMySQL
-	if e.DB.Name() == "sqlite" {
-		dialect = goose.DialectSQLite3
-	}
-	return goose.NewProvider(dialect, db, files, goose.WithLogger(log.New(io.Discard, "", 0)))
-}
-
-// alone runs fn while no other process on the same MySQL migrates: MySQL
-// commits each CREATE TABLE by itself, so two at once would trip over each
-// other. SQLite has no lock to name; there each step is a transaction, and who
-// came second finds at its next try that nothing is left to do.
-func (e *Engine) alone(ctx context.Context, fn func() error) error {
-	if e.DB.Name() != "mysql" {
-		err := fn()
-		for tries := 1; err != nil && tries < sqliteTries && ctx.Err() == nil; tries++ {
-			time.Sleep(rand.N(100 * time.Millisecond))
-			err = fn()
-		}
-		return err
-	}
-	db, err := e.Admin.DB()
-	if err != nil {
-		return err
-	}
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
-	}
-	defer conn.Close()
-	// The lock is the server's, its name this database's.
-	var got sql.NullInt64
-	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+migrateLock+", 60)").Scan(&got); err != nil {
-		return fmt.Errorf("lock for migrating: %w", err)
-	}
-	if got.Int64 != 1 {
-		return errors.New("another process has been migrating this database for 60 s")
-	}
-	defer conn.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK("+migrateLock+")")
-	return fn()
-}
-
-// migrateLock is a name of the server's, of at most 64 characters.
-const migrateLock = "CONCAT('shop migrate ', MD5(DATABASE()))"
 
 // Check asks all servers at once whether they answer before ctx ends, and
 // returns what is wrong by server. Of the Redlock nodes a majority is enough.
@@ -263,6 +179,6 @@ func (e *Engine) Check(ctx context.Context) map[string]error {
 			delete(down, "redlock")
 		}
 	}
-	e.checkCoordination(ctx, down)
+	checkCoordination(ctx, e, down)
 	return down
 }

@@ -8,7 +8,7 @@ import (
 
 // startLocal starts the servers side by side: the database takes a second or
 // two to make its files.
-func (e *Engine) startLocal() error {
+func startLocal(e *Engine) error {
 	g, err := localserver.NewGroup()
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (e *Engine) startLocal() error {
 			return err
 		})
 	}
-	e.startCoordination(&starts, g)
+	startCoordination(e, &starts, g)
 	if err := starts.Wait(); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (b *buyers) buy(ctx context.Context, shop *Shop, purchaser string) rush.Ans
 }
 
 func (b *buyers) ask(ctx context.Context, shop *Shop, purchaser string) (purchase.Outcome, int64, string) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, shop.buyURL(b.strategy, b.product, purchaser), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, buyURL(shop, b.strategy, b.product, purchaser), nil)
 	if err != nil {
 		return purchase.Failed, 0, err.Error()
 	}

@@ -45,7 +45,7 @@ func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, nee
 			shop.stop()
 		}
 	}()
-	env, err := shop.connect(s, needs)
+	env, err := s.connect(shop, needs)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, nee
 // connect makes the links, and returns the environment that leads the shop to
 // them. Only strategies that need ZooKeeper and etcd get them: when the disk stalls
 // that these sync to, other strategies must not stall with it.
-func (h *Shop) connect(s *Servers, needs []lockstrategy.Need) (env []string, err error) {
+func (s *Servers) connect(h *Shop, needs []lockstrategy.Need) (env []string, err error) {
 	if h.redis, err = s.proxies.link(s.redis.Addr, probeRedis); err != nil {
 		return nil, err
 	}
@@ -181,8 +181,8 @@ func (h *Shop) get(ctx context.Context, path string, timeout time.Duration) bool
 }
 
 // buyURL is the request that buys one unit.
-func (h *Shop) buyURL(strategy, product, purchaser string) string {
-	return h.URL + "/product/buy?" + url.Values{"lock": {strategy}, "product": {product}, "purchaser": {purchaser}}.Encode()
+func buyURL(shop *Shop, strategy, product, purchaser string) string {
+	return shop.URL + "/product/buy?" + url.Values{"lock": {strategy}, "product": {product}, "purchaser": {purchaser}}.Encode()
 }
 
 // stop kills the process and cuts its links.

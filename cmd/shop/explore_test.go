@@ -121,7 +121,7 @@ func TestExploreJSON(t *testing.T) {
 
 var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/witnesses")
 
-// TestWitnesses: docs/witnesses shows each exhibit's shortest violation, as the
+// TestWitnesses: docs/witnesses shows each broken strategy's shortest violation, as the
 // code runs it today, and the search that the file names finds it.
 //
 //	go test ./cmd/shop -run TestWitnesses -update-witnesses

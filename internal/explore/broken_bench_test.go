@@ -19,7 +19,7 @@ func BenchmarkExhibits(b *testing.B) {
 	}
 	defer e.Close()
 	for b.Loop() {
-		for _, exhibit := range []struct {
+		for _, broken := range []struct {
 			strategy string
 			event    explore.Event
 		}{
@@ -41,11 +41,11 @@ func BenchmarkExhibits(b *testing.B) {
 			{"redis-decr", explore.Crash},
 			{"redis-decr", explore.Forget},
 		} {
-			entry := exploretest.Entry(b, exhibit.strategy)
+			entry := exploretest.Entry(b, broken.strategy)
 			c := exploretest.Config(e, entry)
 			c.First, c.Symmetry = true, true
-			if exhibit.event != "" {
-				c.Events = []explore.Event{exhibit.event}
+			if broken.event != "" {
+				c.Events = []explore.Event{broken.event}
 			}
 			first(b, c)
 		}

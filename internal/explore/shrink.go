@@ -43,7 +43,7 @@ func (c *candidate) shrink(ctx context.Context, x *Explorer) (*candidate, error)
 	return c.renamed(ctx, x)
 }
 
-// renamed has the buyers begin in order again: until then nothing tells them apart.
+// renamed has the buyers begin in order again: until they begin, nothing distinguishes them.
 func (c *candidate) renamed(ctx context.Context, x *Explorer) (*candidate, error) {
 	names := map[string]string{}
 	var tokens []string

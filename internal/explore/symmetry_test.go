@@ -30,17 +30,17 @@ func TestSymmetry(t *testing.T) {
 				t.Fatal(err)
 			}
 			config.Symmetry = true
-			alike, err := exploretest.Open(t, config).Search(t.Context())
+			symmetric, err := exploretest.Open(t, config).Search(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			// Each order of the first steps of three is there once, not six times.
-			if !all.Complete || !alike.Complete || all.Explored != 6*alike.Explored {
-				t.Errorf("explored %d (%v) and alike %d (%v), want six times as many", all.Explored, all.Complete, alike.Explored, alike.Complete)
+			if !all.Complete || !symmetric.Complete || all.Explored != 6*symmetric.Explored {
+				t.Errorf("explored %d (%v) and with symmetry %d (%v), want six times as many", all.Explored, all.Complete, symmetric.Explored, symmetric.Complete)
 			}
 			for v, n := range all.Verdicts {
-				if n != 6*alike.Verdicts[v] {
-					t.Errorf("%s: %d schedules, and alike %d", v, n, alike.Verdicts[v])
+				if n != 6*symmetric.Verdicts[v] {
+					t.Errorf("%s: %d schedules, and with symmetry %d", v, n, symmetric.Verdicts[v])
 				}
 			}
 		})

@@ -52,7 +52,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	return w.by.Token, nil
 }
 
-// same: nothing tells the two apart.
+// same: the two cannot be distinguished.
 func (n *node) same(other *node) bool {
 	return n.by == other.by && n.seen == other.seen && slices.Equal(n.choices, other.choices)
 }

@@ -1,6 +1,6 @@
-// Package database is what the explorer must know of each database: who waits in
-// it, and how a client's end and the end of a wait look from inside. What is the
-// same in all of them is elsewhere.
+// Package database has what differs between databases for the explorer: which
+// connections wait, how to end a connection as the death of its process would, and
+// how to end a wait.
 //
 // A database is one file and one line in For. One for Postgres would ask
 // pg_blocking_pids, and end by pg_terminate_backend and pg_cancel_backend.

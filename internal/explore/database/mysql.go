@@ -49,18 +49,18 @@ func (d mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, 
 
 func (d mysqlDatabase) Blocks() bool { return true }
 
-// Waiting looks three times, which together are exact. A transaction's own state
+// Waiting takes three looks, which together are exact. A transaction's own state
 // says LOCK WAIT before the server has looked for a deadlock, whose victim may be
 // this one. The counter counts a wait only when there was none (MariaDB,
 // lock0lock.cc, lock_wait: check_and_resolve, then wait_start), but still counts
-// who was granted the lock, or chosen as a victim, and has not woken. So there
-// must be as many as wait; and that none of them is a late one shows by the same
-// waits being there before and after.
+// a transaction that was granted the lock, or chosen as a victim, and has not woken.
+// So the counter must match the waits, and the same waits must be there before and
+// after: then none of them is a late one.
 func (d mysqlDatabase) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	if named {
 		if err := d.waitingByName(ctx, waiting); err != nil {
-			return nil, fmt.Errorf("see who waits: %w", err)
+			return nil, fmt.Errorf("ask which connections wait: %w", err)
 		}
 	}
 	before, err := d.lockWaits(ctx)
@@ -70,7 +70,7 @@ func (d mysqlDatabase) Waiting(ctx context.Context, named bool) (map[int64]bool,
 	var name string
 	var counted int
 	if err := d.admin.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &counted); err != nil {
-		return nil, fmt.Errorf("see who waits: %w", err)
+		return nil, fmt.Errorf("ask which connections wait: %w", err)
 	}
 	if counted < len(before) {
 		return nil, nil
@@ -96,7 +96,7 @@ type lockWait struct {
 func (d mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err error) {
 	var kind, of, status string
 	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
-		return nil, fmt.Errorf("see who waits: %w", err)
+		return nil, fmt.Errorf("ask which connections wait: %w", err)
 	}
 	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION:")
 	for transaction := range strings.SplitSeq(status, "\n---TRANSACTION ") {
@@ -108,7 +108,7 @@ func (d mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err err
 		wait.locks, _, _ = strings.Cut(rest, "\n")
 		if id := thread.FindStringSubmatch(transaction); id != nil {
 			if wait.thread, err = strconv.ParseInt(id[1], 10, 64); err != nil {
-				return nil, fmt.Errorf("see who waits: %w", err)
+				return nil, fmt.Errorf("ask which connections wait: %w", err)
 			}
 		}
 		waits = append(waits, wait)
@@ -163,7 +163,7 @@ func (d mysqlDatabase) Interrupt(ctx context.Context, c Conn) error {
 	return err
 }
 
-// Errors of the server that are told apart here.
+// Errors of the server that mean something here.
 const (
 	errLockWaitTimeout  = 1205 // ER_LOCK_WAIT_TIMEOUT
 	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED

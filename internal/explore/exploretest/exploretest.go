@@ -92,6 +92,7 @@ func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expect
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%d schedules in %.1f s", result.Explored, result.Seconds)
 	if want.Want != verdict.Holds {
 		if result.Witness == nil || result.Verdicts[want.Want] == 0 {
 			t.Fatalf("explored %d, %v, witness %+v, want %s", result.Explored, result.Verdicts, result.Witness, want.Want)

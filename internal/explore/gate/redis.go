@@ -21,8 +21,8 @@ type redisHook struct {
 	noted  Noter
 }
 
-// A Noter is told which keys of a server are named, and on which channels somebody
-// may wait for one of them.
+// A Noter takes note of the keys that are named on a server, and of the channels on
+// which waiters for a lock listen.
 type Noter interface {
 	Note(keys []string)
 	Listen(lock, channel string)

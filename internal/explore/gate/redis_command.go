@@ -79,8 +79,8 @@ func (c command) effect() schedule.Effect {
 	return schedule.Writes
 }
 
-// changed reports whether a command that may write did, where its answer tells.
-// In doubt it did: that only makes a waiter ask once more.
+// changed reports whether a command that may write did, where its answer
+// says so. In doubt it did: that only makes a waiter ask once more.
 func (c command) changed(cmd redis.Cmder, err error) bool {
 	if b, ok := cmd.(*redis.BoolCmd); ok {
 		return b.Val()
@@ -98,8 +98,8 @@ func (c command) changed(cmd redis.Cmder, err error) bool {
 	return true
 }
 
-// listeners is how many the command has notified: PUBLISH says so, and scripts
-// whose description tells where.
+// listeners is how many the command has notified: PUBLISH says so, and so do
+// scripts, where their description says.
 func (c command) listeners(cmd redis.Cmder) (n int) {
 	answer := values(cmd)
 	at := c.script.Listeners

@@ -52,8 +52,8 @@ func (c command) sha() string {
 }
 
 // unsent: a script named by a hash that nobody has sent there in full yet. Its
-// sender is told so, and then sends it in full; the two are one step, in every
-// run the same one.
+// sender gets that answer, and then sends it in full; the two are one step, the same
+// one in every run.
 func (s *scripts) unsent(server string, c command) bool {
 	if c.name != "EVALSHA" {
 		return false

@@ -46,7 +46,7 @@ func TestPlanted(t *testing.T) {
 				return counted{d, mistake}
 			}},
 			{"a watchdog that goes on after unlock", redis, []explore.Event{explore.Renew}, verdict.Stalled, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
-				return watched{d, mistake}
+				return renewed{d, mistake}
 			}},
 			{"a lock-wait time-out taken for success", nil, []explore.Event{explore.Timeout}, verdict.Oversold, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return unheeded{d, mistake}
@@ -200,24 +200,24 @@ func (s counted) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Re
 	return receipt, err
 }
 
-// watched renews its lock by writing it anew, so as to survive a Redis that has
+// renewed renews its lock by writing it anew, so as to survive a Redis that has
 // forgotten it. That needs a watchdog that has stopped, and whose last renewal is
 // done, before the unlock; one that goes on takes the lock again, for nobody and
 // for ever. In the field: redisson/redisson#2714 and #7272, renewal after unlock.
-type watched struct {
+type renewed struct {
 	deps lockstrategy.Deps
-	leak bool // the watchdog is not told of the unlock
+	leak bool // the watchdog does not learn of the unlock
 }
 
 const (
-	watchedKey = "planted:watched"
-	watchedTTL = time.Hour
+	renewedKey = "planted:renewed"
+	renewedTTL = time.Hour
 )
 
-func (s watched) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+func (s renewed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
 	token := rand.Text()
 	for {
-		taken, err := s.deps.Redis.SetNX(ctx, watchedKey, token, watchedTTL).Result()
+		taken, err := s.deps.Redis.SetNX(ctx, renewedKey, token, renewedTTL).Result()
 		if err != nil {
 			return receipt, cmp.Or(context.Cause(ctx), err)
 		}
@@ -233,25 +233,25 @@ func (s watched) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Re
 		if !s.leak {
 			stop()
 		}
-		s.deps.Redis.Del(context.WithoutCancel(ctx), watchedKey)
+		s.deps.Redis.Del(context.WithoutCancel(ctx), renewedKey)
 	}()
 	section := purchase.Section{DB: s.deps.DB, Strategy: "planted", Now: s.deps.Now}
 	return section.Sell(ctx, o, 0)
 }
 
 // watch renews the lock until stop, which returns when no renewal can follow.
-func (s watched) watch(ctx context.Context, token string) (stop func()) {
+func (s renewed) watch(ctx context.Context, token string) (stop func()) {
 	var mu sync.Mutex // held while a renewal is under way
 	var timer rlock.Timer
 	stopped := false
 	mu.Lock()
 	defer mu.Unlock()
-	timer = s.deps.Renewal(ctx, watchedTTL/3, func(ctx context.Context) {
+	timer = s.deps.Renewal(ctx, renewedTTL/3, func(ctx context.Context) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !stopped {
-			s.deps.Redis.Set(ctx, watchedKey, token, watchedTTL)
-			timer.Reset(watchedTTL / 3)
+			s.deps.Redis.Set(ctx, renewedKey, token, renewedTTL)
+			timer.Reset(renewedTTL / 3)
 		}
 	})
 	return func() {

@@ -68,8 +68,8 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	return x, nil
 }
 
-// Entries are the functions by whose names stacks tell a goroutine that runs a
-// strategy, see standstill.NewGoroutines.
+// Entries are the functions that run a strategy in a goroutine of its own. Stacks
+// name them, see standstill.NewGoroutines.
 func Entries() []any { return []any{(*Run).buy, (*watchdogs).renew, (*Runner).start} }
 
 // adminOf is a connection beside those of the buyers.

@@ -180,8 +180,8 @@ func (s *resting) look(ctx context.Context) error {
 	return nil
 }
 
-// block notes who waits in the database: all whose commands are on the way, or
-// nobody, since one that still runs may be about to let another through.
+// block notes which buyers wait in the database: all whose commands are on the way,
+// or none, since a command that still runs may be about to let another through.
 func (s *resting) block(waiting map[int64]bool) {
 	if s.r.named.owed || len(s.r.inbox.events) > 0 {
 		return

@@ -12,15 +12,15 @@ import (
 type passing struct {
 	r       *Run
 	phase   phase
-	renewed bool // the leases have aged, and who lives has renewed
-	woken   bool // those who wait for a message have asked again by themselves
+	renewed bool // the leases have aged, and the living watchdogs have renewed
+	woken   bool // waiters for a message have asked again by themselves
 }
 
 // A phase is how far time has passed since somebody could move.
 type phase int
 
 const (
-	renewals phase = iota // next, the watchdogs of those who live renew
+	renewals phase = iota // next, the watchdogs of living buyers renew
 	expiry                // then what none of them has renewed runs out
 	over                  // nothing is left to come but the waiters' own timers
 )
@@ -29,8 +29,8 @@ const (
 // it: a buyer who still waits then waits for ever.
 //
 // A lease with a watchdog whose process lives does not run out: all leases
-// age by a third of a TTL, which is when watchdogs renew, and what has not been
-// put back when nobody can move again runs out.
+// age by a third of a TTL, which is when watchdogs renew. A lease that was not renewed by
+// the time nobody can move again runs out.
 func (p *passing) time(ctx context.Context) (happened string, passed bool, err error) {
 	if p.phase == renewals {
 		p.phase = expiry
@@ -59,7 +59,7 @@ func (p *passing) time(ctx context.Context) (happened string, passed bool, err e
 	if p.woken {
 		return "", false, nil
 	}
-	p.woken = true // once: who still finds nothing then waits for ever
+	p.woken = true // once: a buyer who still finds nothing waits for ever
 	keys, err := p.wakeAll(ctx)
 	return ranOut(keys), len(keys) > 0, err
 }

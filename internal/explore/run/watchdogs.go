@@ -68,8 +68,8 @@ func (w *watchdogs) due(b *buyer) (due []*timer) {
 }
 
 // ring lets timers fire. What they send stands at the gate then, beside what
-// the buyer itself sends: from now on the gates alone do not tell who is still
-// on its way.
+// the buyer itself sends: from now on the gates alone do not say whether a buyer
+// has come to rest.
 func (r *Run) ring(due []*timer) {
 	r.rest.severalAtOnce = true
 	for _, t := range due {

@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/standstill"
 )
 
-// patience is how long a goroutine may take to get where it waits.
-const patience = 30 * time.Second
+// parkTimeout is how long a goroutine may take to get where it waits.
+const parkTimeout = 30 * time.Second
 
 // TestMarks parks the real thing in each function that stacks are asked for. When one
 // of them is renamed, here or in a library, its mark is not found any more.
@@ -97,7 +97,7 @@ func TestAtRest(t *testing.T) {
 
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
+	for deadline := time.Now().Add(parkTimeout); !done(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited for %s", what)
 		}

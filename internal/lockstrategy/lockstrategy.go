@@ -9,6 +9,8 @@
 //	waiting/      how the buyers of one process wait for their turn
 //	rediskey/     a lock that is one key of one Redis
 //	quorum/       independent Redis nodes of which a majority decides
+//	orderstream/  the way of an admitted order from a stream in Redis to the database
+//	onengine/     the one way from an engine to what a strategy is built from
 //	lockstrategytest/ the conformance suite
 //
 // A strategy is a purchase.Strategy that gets all it needs by its constructor. None

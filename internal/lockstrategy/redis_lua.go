@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/orderstream"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
@@ -38,7 +37,7 @@ func redisLuaEntry() Entry {
 		Scripts: []redisscript.Description{
 			{SHA: redisscript.SHA(admitLua), Name: "Admits one order: takes its units from the stock and appends it to the stream", Role: redisscript.Change},
 			{SHA: redisscript.SHA(loadLua), Name: "Loads the stock from what the database says", Role: redisscript.Change},
-			{SHA: redisscript.SHA(settleLua), Name: "Removes entries that the database has decided on", Role: redisscript.Change},
+			{SHA: redisscript.SHA(orderstream.Settle), Name: "Removes entries that the database has decided on", Role: redisscript.Change},
 		},
 		New:    func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		Traits: Traits{WaitsFor: AWorker, WritesLater: true},
@@ -50,45 +49,27 @@ var (
 	admitLua string
 	//go:embed lua/load.lua
 	loadLua string
-	//go:embed lua/settle.lua
-	settleLua string
 )
-
-// RedisLua admits in Redis and sells in the database.
-type RedisLua struct {
-	deps                Deps
-	admit, load, settle *redis.Script
-
-	moving *semaphore.Weighted // of weight everybody; each batch has 1 of it, a restock all
-
-	mu      sync.Mutex
-	waiting map[string]waiters   // by product; there while a goroutine moves its orders
-	raised  map[string]time.Time // by product, see raiseStock
-}
-
-// everybody is more than there are batches at once.
-const everybody = 1 << 30
-
-// NewRedisLua needs the database and one Redis.
-func NewRedisLua(d Deps) *RedisLua {
-	return &RedisLua{
-		deps: d, admit: redis.NewScript(admitLua), load: redis.NewScript(loadLua), settle: redis.NewScript(settleLua),
-		moving: semaphore.NewWeighted(everybody), waiting: map[string]waiters{}, raised: map[string]time.Time{},
-	}
-}
 
 // redisLua is the strategy's name.
 const redisLua = "redis-lua"
 
-const redisLuaProducts = "shop:orders:redis-lua"
+// RedisLua admits in Redis; its Mover writes to the database.
+type RedisLua struct {
+	*orderstream.Mover
+	deps        Deps
+	admit, load *redis.Script
 
-func redisLuaStock(product string) string  { return "shop:stock:redis-lua:{" + product + "}" }
-func redisLuaStream(product string) string { return "shop:orders:redis-lua:{" + product + "}" }
-func redisLuaKeys(product string) string   { return "shop:keys:redis-lua:{" + product + "}" }
+	mu     sync.Mutex
+	raised map[string]time.Time // by product, see raiseStock
+}
 
-// redisLuaAll are the keys of a product, in the order in which the scripts take them.
-func redisLuaAll(product string) []string {
-	return []string{redisLuaStock(product), redisLuaStream(product), redisLuaProducts, redisLuaKeys(product)}
+// NewRedisLua needs the database and one Redis.
+func NewRedisLua(d Deps) *RedisLua {
+	return &RedisLua{
+		Mover: orderstream.NewMover(d, redisLua), deps: d, raised: map[string]time.Time{},
+		admit: redis.NewScript(admitLua), load: redis.NewScript(loadLua),
+	}
 }
 
 // Buy is purchase.Strategy.Buy. ErrUnknownOutcome when the order was admitted,
@@ -113,16 +94,16 @@ func (s *RedisLua) buy(ctx context.Context, o purchase.Order, called time.Time) 
 		return purchase.Receipt{}, err
 	}
 	s.deps.Report(ctx, deps.Event{Kind: deps.Waiting, Strategy: redisLua, Product: o.Product, Purchaser: o.Purchaser, Token: entry})
-	w := s.await(o, entry)
+	w := s.Await(o, entry)
 	select {
-	case a := <-w.answer:
-		return a.receipt, a.err
+	case a := <-w.Answer:
+		return a.Receipt, a.Err
 	case <-ctx.Done():
-		s.leave(w)
+		s.Leave(w)
 	}
 	select {
-	case a := <-w.answer: // it came at the last moment
-		return a.receipt, a.err
+	case a := <-w.Answer: // it came at the last moment
+		return a.Receipt, a.Err
 	default:
 		return purchase.Receipt{}, fmt.Errorf("%w: entry %s is not in the database yet (%w)", purchase.ErrUnknownOutcome, entry, context.Cause(ctx))
 	}
@@ -131,7 +112,7 @@ func (s *RedisLua) buy(ctx context.Context, o purchase.Order, called time.Time) 
 // enter admits the order and returns the id of its entry in the stream.
 func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time) (string, error) {
 	for {
-		entry, err := s.admit.Run(ctx, s.deps.Redis, redisLuaAll(o.Product), o.Amount, o.IdempotencyKey, o.Purchaser, called.UnixMicro(), o.Product).Text()
+		entry, err := s.admit.Run(ctx, s.deps.Redis, s.All(o.Product), o.Amount, o.IdempotencyKey, o.Purchaser, called.UnixMicro(), o.Product).Text()
 		switch {
 		case err != nil && neverSent(err):
 			return "", deps.Failed(deps.Redis, err)
@@ -156,7 +137,7 @@ func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error
 	if err != nil {
 		return false, purchase.DatabaseError(ctx, "read the stock", err)
 	}
-	loaded, err := s.load.Run(ctx, s.deps.Redis, redisLuaAll(name)[:2], p.Amount, p.LastEntry, how).Bool()
+	loaded, err := s.load.Run(ctx, s.deps.Redis, s.All(name)[:2], p.Amount, p.LastEntry, how).Bool()
 	return loaded, deps.Failed(deps.Redis, err)
 }
 
@@ -188,32 +169,9 @@ func neverSent(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Reset forgets the product's stock and its orders; the next buyer loads the
-// stock again. It waits for the batches of this process: an order from before a
-// restock must not be sold after it.
-func (s *RedisLua) Reset(ctx context.Context, product string) error {
-	if err := s.moving.Acquire(ctx, everybody); err != nil {
-		return fmt.Errorf("wait for the orders that are being written: %w", context.Cause(ctx))
-	}
-	defer s.moving.Release(everybody)
-	return deps.Failed(deps.Redis, s.deps.Redis.Del(ctx, redisLuaStock(product), redisLuaStream(product), redisLuaKeys(product)).Err())
-}
+// Reset is purchase.Resetter.Reset: the next buyer loads the stock again. It waits for
+// the batches of this process.
+func (s *RedisLua) Reset(ctx context.Context, product string) error { return s.Forget(ctx, product) }
 
 // KeepsStock is purchase.StockKeeper.KeepsStock.
 func (s *RedisLua) KeepsStock() {}
-
-// entryID is the id of a stream's entry: milliseconds and a number.
-type entryID [2]uint64
-
-func parseEntryID(text string) (id entryID, err error) {
-	ms, seq, found := strings.Cut(text, "-")
-	id[0], err = strconv.ParseUint(ms, 10, 64)
-	if err == nil && found {
-		id[1], err = strconv.ParseUint(seq, 10, 64)
-	}
-	return id, err
-}
-
-func (id entryID) after(other entryID) bool {
-	return id[0] > other[0] || id[0] == other[0] && id[1] > other[1]
-}

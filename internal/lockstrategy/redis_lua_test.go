@@ -1,19 +1,11 @@
 package lockstrategy
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"os/exec"
 	"regexp"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,10 +15,15 @@ import (
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/lockstrategy/orderstream"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+)
+
+// luaKeys are the strategy's in Redis, and settle its mover's script.
+var (
+	luaKeys = orderstream.Keys{Strategy: redisLua}
+	settle  = redis.NewScript(orderstream.Settle)
 )
 
 // patient is a wait that no buyer of these tests sits out but for a lost order.
@@ -37,17 +34,6 @@ func newRedisLua(e *engine.Engine, wait time.Duration) *RedisLua {
 	settings := DefaultSettings()
 	settings.Wait = wait
 	return NewRedisLua(Deps{DB: e.DB, Redis: e.Redis, Settings: settings, Now: time.Now})
-}
-
-// openOn opens servers that run already.
-func openOn(t *testing.T, db, redis string) *engine.Engine {
-	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Config{DB: db, Redis: redis, Wait: enginetest.Wait, Conns: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
 }
 
 func restock(t *testing.T, e *engine.Engine, name string, units int64) {
@@ -169,74 +155,6 @@ func (a *answers) note(o purchase.Order, receipt purchase.Receipt, err error) {
 	}
 }
 
-// rush is a crowd among which strike is run, times times, each when n more sales
-// were acknowledged.
-func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error, shops ...purchase.Strategy) {
-	t.Helper()
-	over := make(chan struct{})
-	struck := 0
-	var faults sync.WaitGroup
-	faults.Go(func() {
-		for range times {
-			for range n {
-				select {
-				case <-a.sales:
-				case <-over: // a slow machine: most were told unknown
-					return
-				}
-			}
-			if a.acknowledged() < stocked {
-				struck++
-			}
-			if err := strike(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	a.crowd(t, "buyer", 32, shops...)
-	close(over)
-	faults.Wait()
-	if struck == 0 {
-		t.Error("all was sold before anything happened: this test has shown nothing")
-	}
-}
-
-func (a *answers) acknowledged() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.Sold)
-}
-
-type server interface {
-	Kill() error
-	Start() error
-}
-
-// outage kills a server, and starts it again when a buyer has met that: was told
-// unknown, or any other trouble.
-func (a *answers) outage(s server, unknown bool) func() error {
-	met := func() int {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if unknown {
-			return len(a.Unknown)
-		}
-		return a.trouble
-	}
-	return func() error {
-		before := met()
-		if err := s.Kill(); err != nil {
-			return err
-		}
-		for deadline := time.Now().Add(soon); met() == before; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				return errors.Join(errors.New("no buyer has met the outage"), s.Start())
-			}
-		}
-		return s.Start()
-	}
-}
-
 // check holds the records against what the buyers were told.
 func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	t.Helper()
@@ -272,224 +190,8 @@ func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	t.Logf("%d stocked, %d sold; told: %d sold, %d unknown, %d no", books.Stocked, books.UnitsSold, len(a.Sold), len(a.Unknown), len(a.No))
 }
 
-// bothShops are an impatient and a patient one, as the shop serves them.
-func bothShops(e *engine.Engine) []purchase.Strategy {
-	return []purchase.Strategy{
-		purchase.NewIdempotent(newRedisLua(e, patient), e.DB),
-		purchase.NewIdempotent(newRedisLua(e, 300*time.Millisecond), e.DB),
-	}
-}
-
-// TestRedisLuaRedisKilled: Redis with its append-only file is killed in the rush,
-// three times. Nothing is lost and everything is sold.
-func TestRedisLuaRedisKilled(t *testing.T) {
-	server, err := localserver.StartDurableRedis(localservertest.Group(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := openOn(t, enginetest.Local(t).URLs.DB, server.URL())
-	restock(t, e, "apple", 2000)
-	told := newAnswers()
-	told.rush(t, 2000, 3, 100, told.outage(server, false), bothShops(e)...)
-	told.check(t, e, 0)
-}
-
-// TestRedisLuaDatabaseKilled: the same with the database.
-func TestRedisLuaDatabaseKilled(t *testing.T) {
-	server, err := localserver.StartMySQL(localservertest.Group(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := openOn(t, server.URL(), enginetest.Local(t).URLs.Redis)
-	restock(t, e, "apple", 2000)
-	told := newAnswers()
-	told.rush(t, 2000, 1, 100, told.outage(server, true), bothShops(e)...)
-	told.check(t, e, 0)
-}
-
-// TestRedisLuaNotOnDisk: InnoDB shows a commit to others before it has flushed
-// it. A buyer whose order another process has written is told of it only when
-// the record outlives the database.
-func TestRedisLuaNotOnDisk(t *testing.T) {
-	server := localservertest.MySQL(t)
-	e := openOn(t, server.URL(), enginetest.Local(t).URLs.Redis)
-	restock(t, e, "apple", 10)
-	// A mover whose COMMIT takes as long as one likes: nothing is flushed.
-	for _, set := range []string{"innodb_flush_log_at_timeout = 2700", "innodb_flush_log_at_trx_commit = 0"} {
-		if err := e.DB.Exec("SET GLOBAL " + set).Error; err != nil {
-			t.Fatal(err)
-		}
-	}
-	here, elsewhere := newRedisLua(e, patient), newRedisLua(e, patient)
-	o := apple("late", 1)
-	o.IdempotencyKey = "late"
-	entry, err := here.enter(t.Context(), o, time.Now())
-	if err == nil {
-		err = elsewhere.Drain(t.Context(), "apple")
-	}
-	if err == nil {
-		err = e.DB.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1").Error
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := <-here.await(o, entry).answer; a.err != nil {
-		t.Fatal(a.err)
-	}
-	if err := errors.Join(server.Kill(), server.Start()); err != nil {
-		t.Fatal(err)
-	}
-	var records int64
-	eventually(t, "the database is back", func() bool {
-		return e.DB.Model(&purchase.Record{}).Where("idempotency_key = ?", "late").Count(&records).Error == nil
-	})
-	if records != 1 {
-		t.Errorf("the buyer was told that it is sold, and there are %d records", records)
-	}
-}
-
-// TestRedisLuaForgets: Redis forgets all, five times in the rush. Orders under way
-// may be lost, and their buyers are told unknown; what is left can be bought.
-func TestRedisLuaForgets(t *testing.T) {
-	server, err := localserver.StartRedis(localservertest.Group(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := openOn(t, enginetest.Local(t).URLs.DB, server.URL())
-	restock(t, e, "apple", 600)
-	told := newAnswers()
-	told.rush(t, 600, 5, 50, func() error { return e.Redis.FlushAll(t.Context()).Err() }, bothShops(e)...)
-	told.crowd(t, "later", 4, bothShops(e)...)
-	told.check(t, e, 0)
-}
-
-// TestRedisLuaAndConditional: another strategy sells the same units meanwhile.
-func TestRedisLuaAndConditional(t *testing.T) {
-	e := enginetest.Local(t)
-	restock(t, e, "apple", 300)
-	other := NewConditional(Deps{DB: e.DB, Settings: Settings{Wait: soon}, Now: time.Now})
-	told := newAnswers()
-	told.crowd(t, "buyer", 16, newRedisLua(e, soon), other)
-	told.check(t, e, 0)
-	if len(told.Unknown) > 0 {
-		t.Errorf("told unknown, with nothing amiss: %v", told.Unknown)
-	}
-}
-
 // processEnv has the servers for a child, see TestRedisLuaProcess.
 const processEnv = "TEST_REDIS_LUA_PROCESS"
-
-// TestRedisLuaProcess is the crowd of another process, when it is started by
-// another test. It begins when its standard input ends.
-func TestRedisLuaProcess(t *testing.T) {
-	servers := strings.Fields(os.Getenv(processEnv))
-	if len(servers) != 2 {
-		return
-	}
-	e := openOn(t, servers[0], servers[1])
-	fmt.Println("ready")
-	if _, err := io.ReadAll(os.Stdin); err != nil {
-		t.Fatal(err)
-	}
-	told := newAnswers()
-	told.crowd(t, "child", 16, newRedisLua(e, soon))
-	text, err := json.Marshal(told)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println(string(text))
-}
-
-// child is a shop in a process of its own.
-type child struct {
-	*exec.Cmd
-	lines *bufio.Reader
-	begin func() error
-}
-
-func startChild(t *testing.T, e *engine.Engine) *child {
-	t.Helper()
-	c := &child{Cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRedisLuaProcess$")}
-	c.Env = append(os.Environ(), processEnv+"="+e.URLs.DB+" "+e.URLs.Redis)
-	c.Stderr = os.Stderr
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.begin = in.Close
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.lines = bufio.NewReader(out)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	if line, err := c.lines.ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the child said %q, %v", line, err)
-	}
-	return c
-}
-
-// TestRedisLuaTwoProcesses: a crowd in each of two is served exactly.
-func TestRedisLuaTwoProcesses(t *testing.T) {
-	e := enginetest.Local(t)
-	restock(t, e, "apple", 300)
-	c := startChild(t, e)
-	if err := c.begin(); err != nil {
-		t.Fatal(err)
-	}
-	told := newAnswers()
-	told.crowd(t, "parent", 16, newRedisLua(e, soon))
-	there := newAnswers()
-	line, err := c.lines.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, there)
-	}
-	if err != nil {
-		t.Fatalf("the child said %q: %v", line, err)
-	}
-	t.Logf("%d sales in this process, %d in the other", len(told.Sold), len(there.Sold))
-	maps.Copy(told.Sold, there.Sold)
-	maps.Copy(told.No, there.No)
-	maps.Copy(told.Unknown, there.Unknown)
-	told.check(t, e, 0)
-	if len(told.Sold) != 300 || len(told.Unknown) != 0 {
-		t.Errorf("%d sold of 300, %d unknown", len(told.Sold), len(told.Unknown))
-	}
-}
-
-// TestRedisLuaCrash: a shop is killed when its orders are admitted and none is
-// written. The workers of two other shops write each once.
-func TestRedisLuaCrash(t *testing.T) {
-	e := enginetest.Local(t)
-	restock(t, e, "apple", 100)
-	c := startChild(t, e)
-	release := keepRow(t, e)
-	if err := c.begin(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "16 orders", func() bool { return e.Redis.XLen(t.Context(), redisLuaStream("apple")).Val() == 16 })
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Wait() // "signal: killed", as asked
-	release()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var workers sync.WaitGroup
-	for range 2 {
-		workers.Go(func() { newRedisLua(e, patient).Work(ctx) })
-	}
-	eventually(t, "an empty stream", func() bool {
-		return e.Redis.XLen(ctx, redisLuaStream("apple")).Val() == 0 && e.Redis.SCard(ctx, redisLuaProducts).Val() == 0
-	})
-	stop()
-	workers.Wait()
-	newAnswers().check(t, e, 100-16)
-	mustHaveStock(t, e, 100-16)
-}
 
 // mustHaveStock compares the stock in Redis, as the next buyer finds it.
 func mustHaveStock(t *testing.T, e *engine.Engine, want int64) {
@@ -497,7 +199,7 @@ func mustHaveStock(t *testing.T, e *engine.Engine, want int64) {
 	if _, err := newRedisLua(e, patient).loadStock(t.Context(), "apple", ""); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := e.Redis.Get(t.Context(), redisLuaStock("apple")).Int64(); got != want || err != nil {
+	if got, err := e.Redis.Get(t.Context(), luaKeys.Stock("apple")).Int64(); got != want || err != nil {
 		t.Errorf("Redis has %d, %v; want %d", got, err, want)
 	}
 }
@@ -516,7 +218,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 		_, err := newRedisLua(e, patient).Buy(ctx, o)
 		unknown <- err
 	}()
-	eventually(t, "the order", func() bool { return e.Redis.XLen(t.Context(), redisLuaStream("apple")).Val() == 1 })
+	eventually(t, "the order", func() bool { return e.Redis.XLen(t.Context(), luaKeys.Stream("apple")).Val() == 1 })
 	hangUp()
 	err := <-unknown
 	if !errors.Is(err, purchase.ErrUnknownOutcome) {
@@ -547,165 +249,12 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	told.check(t, e, 3)
 }
 
-// lossy loses one run of a script, or one other command: before it is done, or
-// its answer.
-type lossy struct {
-	command string // name, or a script's hash
-	done    bool   // it was done, and the answer lost
-	before  func()
-	lost    atomic.Bool
-}
-
-func (l *lossy) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (l *lossy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (l *lossy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		hit := cmd.Name() == l.command || len(cmd.Args()) > 1 && cmd.Args()[1] == l.command
-		if !hit || l.lost.Swap(true) {
-			return next(ctx, cmd)
-		}
-		if l.before != nil {
-			l.before()
-			return next(ctx, cmd)
-		}
-		if l.done {
-			_ = next(ctx, cmd)
-		}
-		cmd.SetErr(io.EOF)
-		return io.EOF
-	}
-}
-
-// lossyShop has connections to Redis of its own.
-func lossyShop(t *testing.T, e *engine.Engine, l *lossy) *RedisLua {
-	t.Helper()
-	options := *e.Redis.(*redis.Client).Options()
-	own := redis.NewClient(&options)
-	t.Cleanup(func() { _ = own.Close() })
-	own.AddHook(l)
-	shop := newRedisLua(e, patient)
-	for _, script := range []*redis.Script{shop.admit, shop.load, shop.settle} { // so that each goes by its hash
-		if err := script.Load(t.Context(), e.Redis).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	shop.deps.Redis = own
-	return shop
-}
-
-// TestRedisLuaLostCommand: whatever command is lost, or its answer, a buyer who
-// asks again has one sale, and one who is refused keeps no unit.
-func TestRedisLuaLostCommand(t *testing.T) {
-	e := enginetest.Local(t)
-	scripts := newRedisLua(e, patient)
-	for name, command := range map[string]string{
-		"admit": scripts.admit.Hash(), "load": scripts.load.Hash(), "settle": scripts.settle.Hash(), "xrange": "xrange",
-	} {
-		for _, done := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s done %t", name, done), func(t *testing.T) {
-				restock(t, e, "apple", 5)
-				l := &lossy{command: command, done: done}
-				shop := purchase.NewIdempotent(lossyShop(t, e, l), e.DB)
-				told := newAnswers()
-				o := apple("ann", 1)
-				o.IdempotencyKey = fmt.Sprintf("key %s %t", name, done)
-				if err := told.buy(t.Context(), shop, o); err != nil {
-					t.Fatal(err)
-				}
-				eventually(t, "the loss", l.lost.Load) // a buyer is told before his entry is taken out
-				told.check(t, e, 4)
-				mustHaveStock(t, e, 4)
-
-				// The database has one unit, Redis takes it for four.
-				if err := e.DB.Exec("UPDATE product SET amount = 1, stocked = 2 WHERE name = 'apple'").Error; err != nil {
-					t.Fatal(err)
-				}
-				l.lost.Store(false)
-				bob := apple("bob", 3)
-				bob.IdempotencyKey = o.IdempotencyKey + " bob"
-				if err := told.buy(t.Context(), shop, bob); !errors.Is(err, purchase.ErrSoldOut) {
-					t.Fatalf("%v, want sold out", err)
-				}
-				told.check(t, e, 1)
-				mustHaveStock(t, e, 1)
-			})
-		}
-	}
-}
-
-// TestRedisLuaRefusedOnce: whoever settles a refused order, how often ever, its
-// units come back once.
-func TestRedisLuaRefusedOnce(t *testing.T) {
-	e := enginetest.Local(t)
-	restock(t, e, "apple", 5)
-	shop := newRedisLua(e, patient)
-	if _, err := shop.enter(t.Context(), apple("ann", 3), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	other := NewConditional(Deps{DB: e.DB, Settings: DefaultSettings(), Now: time.Now})
-	if _, err := other.Buy(t.Context(), apple("bob", 4)); err != nil {
-		t.Fatal(err)
-	}
-	entries := e.Redis.XRange(t.Context(), redisLuaStream("apple"), "-", "+").Val()
-	if len(entries) != 1 {
-		t.Fatalf("%d entries", len(entries))
-	}
-	for range 2 { // a mover that decides and crashes, and another that finds the entry again
-		o, err := readEntry("apple", entries[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := shop.write(t.Context(), "apple", []admitted{o}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o, _ := readEntry("apple", entries[0])
-	for range 2 {
-		if err := shop.remove(t.Context(), "apple", []admitted{o}); err != nil {
-			t.Fatal(err)
-		}
-		mustHaveStock(t, e, 1)
-	}
-	if _, err := shop.Buy(t.Context(), apple("cec", 1)); err != nil {
-		t.Errorf("the last unit: %v", err)
-	}
-	if _, err := shop.Buy(t.Context(), apple("dan", 1)); !errors.Is(err, purchase.ErrSoldOut) {
-		t.Errorf("%v, want sold out", err)
-	}
-	newAnswers().check(t, e, 0)
-}
-
-// TestRedisLuaRefusedFound: a refused order that was not taken out of the stream,
-// since its mover crashed, gives its units back to who finds it.
-func TestRedisLuaRefusedFound(t *testing.T) {
-	e := enginetest.Local(t)
-	restock(t, e, "apple", 5)
-	l := &lossy{}
-	shop := lossyShop(t, e, l)
-	l.command = shop.settle.Hash()
-	if _, err := shop.enter(t.Context(), apple("ann", 3), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.DB.Exec("UPDATE product SET amount = 1, stocked = 1 WHERE name = 'apple'").Error; err != nil {
-		t.Fatal(err)
-	}
-	if err := shop.Drain(t.Context(), "apple"); !errors.Is(err, io.EOF) {
-		t.Fatalf("%v, want that the command was lost", err)
-	}
-	newAnswers().check(t, e, 1)
-	mustHaveStock(t, e, 1)
-}
-
 // TestRedisLuaTooLow: Redis remembers too little. Nobody is told that it is sold
 // out, but for a second.
 func TestRedisLuaTooLow(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
-	if err := e.Redis.Set(t.Context(), redisLuaStock("apple"), 0, 0).Err(); err != nil {
+	if err := e.Redis.Set(t.Context(), luaKeys.Stock("apple"), 0, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := newRedisLua(e, patient).Buy(t.Context(), apple("ann", 5)); err != nil {
@@ -739,31 +288,6 @@ func TestRedisLuaClockBehind(t *testing.T) {
 	mustHaveStock(t, e, 3)
 }
 
-// TestRedisLuaProductsKept: an order that comes when a worker has just seen the
-// last one go is found by the next worker.
-func TestRedisLuaProductsKept(t *testing.T) {
-	e := enginetest.Local(t)
-	restock(t, e, "apple", 5)
-	l := &lossy{}
-	shop := lossyShop(t, e, l)
-	l.command = shop.settle.Hash()
-	l.before = func() {
-		if _, err := newRedisLua(e, patient).enter(t.Context(), apple("ann", 1), time.Now()); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := shop.Drain(t.Context(), "apple"); err != nil {
-		t.Fatal(err)
-	}
-	if known := e.Redis.SIsMember(t.Context(), redisLuaProducts, "apple").Val(); !known || !l.lost.Load() {
-		t.Errorf("the product is known: %t; the order came: %t", known, l.lost.Load())
-	}
-	newAnswers().check(t, e, 4)
-	if known := e.Redis.SIsMember(t.Context(), redisLuaProducts, "apple").Val(); known {
-		t.Error("the product is kept though it has no orders")
-	}
-}
-
 // TestRedisLuaResetWaits: a restock does not overtake an order on its way into the
 // database.
 func TestRedisLuaResetWaits(t *testing.T) {
@@ -777,11 +301,10 @@ func TestRedisLuaResetWaits(t *testing.T) {
 	drained := make(chan error, 1)
 	go func() { drained <- shop.Drain(t.Context(), "apple") }()
 	eventually(t, "a batch under way", func() bool {
-		if !shop.moving.TryAcquire(everybody) {
-			return true
-		}
-		shop.moving.Release(everybody)
-		return false
+		var name string
+		var waits int
+		row := e.DB.Raw("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Row()
+		return row.Scan(&name, &waits) == nil && waits > 0 // the batch, at the row
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

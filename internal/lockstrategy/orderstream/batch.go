@@ -1,0 +1,222 @@
+package orderstream
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// batchSize is how many orders one transaction writes, at most.
+const batchSize = 500
+
+// moveBatch moves the oldest orders to the database, answers the buyers that wait
+// here, and returns how many orders it has found.
+func (m *Mover) moveBatch(ctx context.Context, product string) (found int, _ error) {
+	if err := m.moving.Acquire(ctx, 1); err != nil {
+		return 0, fmt.Errorf("wait for the end of a restock: %w", context.Cause(ctx))
+	}
+	defer m.moving.Release(1)
+	entries, err := m.deps.Redis.XRangeN(ctx, m.Stream(product), "-", "+", batchSize).Result()
+	if err != nil {
+		return 0, deps.Failed(deps.Redis, err)
+	}
+	orders := make([]admitted, 0, len(entries))
+	for _, entry := range entries {
+		o, err := m.readEntry(product, entry)
+		if err != nil {
+			return 0, err
+		}
+		orders = append(orders, o)
+	}
+	state, err := m.write(ctx, product, orders)
+	if err != nil {
+		return 0, err
+	}
+	if err := m.answerDecided(ctx, product, state); err != nil || len(orders) == 0 {
+		return 0, err
+	}
+	return len(orders), m.remove(ctx, product, orders)
+}
+
+// admitted is an order from the stream.
+type admitted struct {
+	id      entryID
+	entry   string
+	key     string
+	called  time.Time
+	receipt purchase.Receipt // with the record's id once this order is sold
+	sold    bool             // the database has sold its units
+}
+
+func (m *Mover) readEntry(product string, entry redis.XMessage) (o admitted, err error) {
+	text := func(name string) string {
+		value, _ := entry.Values[name].(string)
+		return value
+	}
+	o = admitted{entry: entry.ID, key: text("key")}
+	o.receipt = purchase.Receipt{Product: product, Purchaser: text("purchaser"), Strategy: m.Strategy}
+	if o.id, err = parseEntryID(entry.ID); err == nil {
+		o.receipt.Amount, err = strconv.ParseInt(text("units"), 10, 64)
+	}
+	called, wrong := strconv.ParseInt(text("called"), 10, 64)
+	if o.called = time.UnixMicro(called); err != nil || wrong != nil {
+		return o, fmt.Errorf("entry %s of the stream of %q is not this shop's: %v", entry.ID, product, entry.Values)
+	}
+	return o, nil
+}
+
+// state is what the database says of a product at one moment.
+type state struct {
+	last entryID                     // it has decided on this entry and all before it
+	left int64                       // units
+	sold map[string]purchase.Receipt // by key, of the orders that were asked about
+}
+
+func stateOf(p product.Product) (d state, err error) {
+	d = state{left: p.Amount, sold: map[string]purchase.Receipt{}}
+	if d.last, err = parseEntryID(p.LastEntry); err != nil {
+		return d, fmt.Errorf("last_entry of %q: %w", p.Name, err)
+	}
+	return d, nil
+}
+
+// write decides on the orders that the database has not seen, in the order in
+// which they were admitted, and sees of the others whether they were sold.
+func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d state, _ error) {
+	if len(orders) == 0 { // another process may have written them: this one need not stand in line for the row
+		p, err := product.ByName(m.deps.DB.WithContext(ctx), name)
+		if err != nil {
+			return d, purchase.DatabaseError(ctx, "read the stock", err)
+		}
+		if d, err = stateOf(p); err != nil || len(m.decided(name, d.last)) == 0 {
+			return d, err
+		}
+		// It has, for buyers of this one. What they are answered must outlive the
+		// database, so it is read again in a transaction that writes.
+	}
+	err := purchase.InLockingTx(ctx, m.deps.DB, func(tx *gorm.DB) error {
+		p, err := product.ForUpdate(tx, name)
+		if err != nil {
+			return purchase.DatabaseError(ctx, "read the stock for update", err)
+		}
+		if d, err = stateOf(p); err != nil {
+			return err
+		}
+		keys := make([]string, 0, len(orders))
+		for _, o := range orders {
+			keys = append(keys, o.key)
+		}
+		if d.sold, err = purchase.SoldUnder(tx, keys); err != nil {
+			return purchase.DatabaseError(ctx, "look up the keys", err)
+		}
+		var sales []*purchase.Receipt
+		var saleKeys []string
+		for i := range orders {
+			o := &orders[i]
+			_, recorded := d.sold[o.key]
+			if !o.id.after(d.last) { // decided before, and not taken out of the stream
+				o.sold = recorded
+				continue
+			}
+			d.last, p.LastEntry = o.id, o.entry
+			if recorded || o.receipt.Amount > d.left { // the last word
+				continue
+			}
+			d.left -= o.receipt.Amount
+			o.receipt.Left, o.sold = d.left, true
+			o.receipt.Waited = max(0, m.deps.Now().Sub(o.called))
+			sales, saleKeys = append(sales, &o.receipt), append(saleKeys, o.key)
+			d.sold[o.key] = o.receipt
+		}
+		if err := purchase.InsertAll(ctx, tx, saleKeys, m.deps.Now(), sales); err != nil {
+			return err
+		}
+		for i, key := range saleKeys {
+			d.sold[key] = *sales[i] // with its id now
+		}
+		return purchase.DatabaseError(ctx, "write the stock", product.SetAmountAfter(tx, p.ID, d.left, p.LastEntry))
+	})
+	return d, err
+}
+
+// answerDecided answers the buyers of this process whose entry the database has decided
+// on, in this batch or in one of another process. d was read in a transaction that
+// has written and is committed: what another process wrote before is on the disk
+// then, too.
+func (m *Mover) answerDecided(ctx context.Context, product string, d state) error {
+	decided := m.decided(product, d.last)
+	var elsewhere []string
+	for _, w := range decided {
+		if _, here := d.sold[w.order.IdempotencyKey]; !here {
+			elsewhere = append(elsewhere, w.order.IdempotencyKey)
+		}
+	}
+	sold, err := purchase.SoldUnder(m.deps.DB.WithContext(ctx), elsewhere)
+	if err != nil {
+		return purchase.DatabaseError(ctx, "look up the sales of other processes", err)
+	}
+	maps.Copy(d.sold, sold)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range decided {
+		if _, waits := m.waiting[product][w]; waits { // else it has left, or another batch has answered it
+			w.answer <- d.answer(w)
+			delete(m.waiting[product], w)
+		}
+	}
+	return nil
+}
+
+// decided are the buyers of this process who wait for an entry that is last, or
+// came before it.
+func (m *Mover) decided(product string, last entryID) (decided []*Waiter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for w := range m.waiting[product] {
+		if id, err := parseEntryID(w.entry); err == nil && !id.after(last) {
+			decided = append(decided, w)
+		}
+	}
+	return decided
+}
+
+// answer is that of a buyer on whose entry the database has decided. Sold out
+// is answered only when it is true: an entry without a record may also be
+// one that Redis has forgotten.
+func (d state) answer(w *Waiter) Answer {
+	o := w.order
+	receipt, sold := d.sold[o.IdempotencyKey]
+	switch {
+	case sold && (receipt.Product != o.Product || receipt.Purchaser != o.Purchaser || receipt.Amount != o.Amount):
+		return Answer{Err: purchase.ErrKeyReused}
+	case sold:
+		return Answer{Receipt: receipt}
+	case o.Amount > d.left:
+		return Answer{Err: fmt.Errorf("%w: the database has refused entry %s", purchase.ErrSoldOut, w.entry)}
+	}
+	return Answer{Err: fmt.Errorf("%w: the database is past entry %s and has no record of it; Redis has forgotten the order", purchase.ErrUnknownOutcome, w.entry)}
+}
+
+// remove takes the entries out of the stream, and says which units of theirs
+// were not sold.
+func (m *Mover) remove(ctx context.Context, product string, orders []admitted) error {
+	args := make([]any, 0, 1+3*len(orders))
+	args = append(args, product)
+	for _, o := range orders {
+		unsold := o.receipt.Amount
+		if o.sold {
+			unsold = 0
+		}
+		args = append(args, o.entry, o.key, unsold)
+	}
+	return deps.Failed(deps.Redis, m.settle.Run(ctx, m.deps.Redis, m.All(product), args...).Err())
+}

@@ -1,0 +1,150 @@
+package orderstream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// everybody is more than there are batches at once.
+const everybody = 1 << 30
+
+// moverPause is how long a mover waits when it has found nothing that its buyers
+// wait for, or the database was not there.
+const moverPause = 10 * time.Millisecond
+
+// A Mover moves the orders of one strategy to the database, for the buyers of this
+// process that wait for them and for those of processes that have crashed. Movers of
+// several processes take turns at the product's row, whose lock each holds for its
+// batch. It is safe for concurrent use.
+type Mover struct {
+	Keys
+	deps   deps.Deps
+	settle *redis.Script
+
+	moving *semaphore.Weighted // of weight everybody; each batch has 1 of it, a restock all
+
+	mu      sync.Mutex
+	waiting map[string]waiters // by product; there while a goroutine moves its orders
+}
+
+// NewMover makes the mover of the named strategy. It runs nothing before Await, Work
+// or Drain.
+func NewMover(d deps.Deps, strategy string) *Mover {
+	return &Mover{
+		Keys: Keys{strategy}, deps: d, settle: redis.NewScript(Settle),
+		moving: semaphore.NewWeighted(everybody), waiting: map[string]waiters{},
+	}
+}
+
+// An Answer is what a buyer gets whose order the database has decided on.
+type Answer struct {
+	Receipt purchase.Receipt
+	Err     error
+}
+
+// A Waiter is a buyer of this process whose order was admitted.
+type Waiter struct {
+	Answer <-chan Answer // of capacity 1
+
+	order  purchase.Order
+	entry  string
+	answer chan<- Answer
+}
+
+// waiters of one product. While there are any a goroutine moves the product's
+// orders.
+type waiters map[*Waiter]struct{}
+
+// Await says where the answer for an entry will be, and starts a goroutine that moves
+// the product's orders if none does.
+func (m *Mover) Await(o purchase.Order, entry string) *Waiter {
+	answer := make(chan Answer, 1)
+	w := &Waiter{Answer: answer, order: o, entry: entry, answer: answer}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting[o.Product] == nil {
+		m.waiting[o.Product] = waiters{}
+		go m.move(o.Product)
+	}
+	m.waiting[o.Product][w] = struct{}{}
+	return w
+}
+
+// Leave forgets a buyer that has given up. Its order is moved all the same.
+func (m *Mover) Leave(w *Waiter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.waiting[w.order.Product], w)
+}
+
+// move runs until nobody waits.
+func (m *Mover) move(product string) {
+	for m.awaited(product) {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*m.deps.Settings.Wait)
+		found, err := m.moveBatch(ctx, product)
+		cancel()
+		if err != nil || found == 0 {
+			m.deps.Sleep(context.Background(), moverPause) // another process has the entry at the moment, or it is lost, or its server is down
+		}
+	}
+}
+
+// awaited ends the mover's goroutine when nobody waits for it.
+func (m *Mover) awaited(product string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.waiting[product]) == 0 {
+		delete(m.waiting, product)
+		return false
+	}
+	return true
+}
+
+// Work moves the orders that nobody waits for any more, of buyers who have given
+// up and of shops that have crashed: now, and then once a second until ctx ends.
+func (m *Mover) Work(ctx context.Context) {
+	for {
+		products, err := m.deps.Redis.SMembers(ctx, m.Products()).Result()
+		if err == nil {
+			for _, name := range products {
+				_ = m.Drain(ctx, name) // what failed now is tried again in a second
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// Drain moves a product's orders until none is left.
+func (m *Mover) Drain(ctx context.Context, product string) error {
+	for {
+		found, err := m.moveBatch(ctx, product)
+		if err != nil {
+			return err
+		}
+		if found == 0 {
+			return m.remove(ctx, product, nil) // the product from the set, if there is still no order
+		}
+	}
+}
+
+// Forget drops the product's stock and its orders in Redis. It waits for the batches
+// of this process: an order from before a restock must not be sold after it.
+func (m *Mover) Forget(ctx context.Context, product string) error {
+	if err := m.moving.Acquire(ctx, everybody); err != nil {
+		return fmt.Errorf("wait for the orders that are being written: %w", context.Cause(ctx))
+	}
+	defer m.moving.Release(everybody)
+	return deps.Failed(deps.Redis, m.deps.Redis.Del(ctx, m.Stock(product), m.Stream(product), m.Orders(product)).Err())
+}

@@ -1,0 +1,318 @@
+package lockstrategy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// openOn opens servers that run already.
+func openOn(t *testing.T, db, redis string) *engine.Engine {
+	t.Helper()
+	e, err := engine.Open(t.Context(), engine.Config{DB: db, Redis: redis, Wait: enginetest.Wait, Conns: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// rush is a crowd among which strike is run, times times, each when n more sales
+// were acknowledged.
+func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error, shops ...purchase.Strategy) {
+	t.Helper()
+	over := make(chan struct{})
+	struck := 0
+	var faults sync.WaitGroup
+	faults.Go(func() {
+		for range times {
+			for range n {
+				select {
+				case <-a.sales:
+				case <-over: // a slow machine: most were told unknown
+					return
+				}
+			}
+			if a.acknowledged() < stocked {
+				struck++
+			}
+			if err := strike(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	a.crowd(t, "buyer", 32, shops...)
+	close(over)
+	faults.Wait()
+	if struck == 0 {
+		t.Error("all was sold before anything happened: this test has shown nothing")
+	}
+}
+
+func (a *answers) acknowledged() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.Sold)
+}
+
+type server interface {
+	Kill() error
+	Start() error
+}
+
+// outage kills a server, and starts it again when a buyer has met that: was told
+// unknown, or any other trouble.
+func (a *answers) outage(s server, unknown bool) func() error {
+	met := func() int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if unknown {
+			return len(a.Unknown)
+		}
+		return a.trouble
+	}
+	return func() error {
+		before := met()
+		if err := s.Kill(); err != nil {
+			return err
+		}
+		for deadline := time.Now().Add(soon); met() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				return errors.Join(errors.New("no buyer has met the outage"), s.Start())
+			}
+		}
+		return s.Start()
+	}
+}
+
+// bothShops are an impatient and a patient one, as the shop serves them.
+func bothShops(e *engine.Engine) []purchase.Strategy {
+	return []purchase.Strategy{
+		purchase.NewIdempotent(newRedisLua(e, patient), e.DB),
+		purchase.NewIdempotent(newRedisLua(e, 300*time.Millisecond), e.DB),
+	}
+}
+
+// TestRedisLuaRedisKilled: Redis with its append-only file is killed in the rush,
+// three times. Nothing is lost and everything is sold.
+func TestRedisLuaRedisKilled(t *testing.T) {
+	server, err := localserver.StartDurableRedis(localservertest.Group(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := openOn(t, enginetest.Local(t).URLs.DB, server.URL())
+	restock(t, e, "apple", 2000)
+	told := newAnswers()
+	told.rush(t, 2000, 3, 100, told.outage(server, false), bothShops(e)...)
+	told.check(t, e, 0)
+}
+
+// TestRedisLuaDatabaseKilled: the same with the database.
+func TestRedisLuaDatabaseKilled(t *testing.T) {
+	server, err := localserver.StartMySQL(localservertest.Group(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := openOn(t, server.URL(), enginetest.Local(t).URLs.Redis)
+	restock(t, e, "apple", 2000)
+	told := newAnswers()
+	told.rush(t, 2000, 1, 100, told.outage(server, true), bothShops(e)...)
+	told.check(t, e, 0)
+}
+
+// TestRedisLuaNotOnDisk: InnoDB shows a commit to others before it has flushed
+// it. A buyer whose order another process has written is answered only when
+// the record outlives the database.
+func TestRedisLuaNotOnDisk(t *testing.T) {
+	server := localservertest.MySQL(t)
+	e := openOn(t, server.URL(), enginetest.Local(t).URLs.Redis)
+	restock(t, e, "apple", 10)
+	// A mover whose COMMIT takes as long as one likes: nothing is flushed.
+	for _, set := range []string{"innodb_flush_log_at_timeout = 2700", "innodb_flush_log_at_trx_commit = 0"} {
+		if err := e.DB.Exec("SET GLOBAL " + set).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	here, elsewhere := newRedisLua(e, patient), newRedisLua(e, patient)
+	o := apple("late", 1)
+	o.IdempotencyKey = "late"
+	entry, err := here.enter(t.Context(), o, time.Now())
+	if err == nil {
+		err = elsewhere.Drain(t.Context(), "apple")
+	}
+	if err == nil {
+		err = e.DB.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1").Error
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := <-here.Await(o, entry).Answer; a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	if err := errors.Join(server.Kill(), server.Start()); err != nil {
+		t.Fatal(err)
+	}
+	var records int64
+	eventually(t, "the database is back", func() bool {
+		return e.DB.Model(&purchase.Record{}).Where("idempotency_key = ?", "late").Count(&records).Error == nil
+	})
+	if records != 1 {
+		t.Errorf("the buyer was answered sold, and there are %d records", records)
+	}
+}
+
+// TestRedisLuaForgets: Redis forgets all, five times in the rush. Orders under way
+// may be lost, and their buyers are told unknown; what is left can be bought.
+func TestRedisLuaForgets(t *testing.T) {
+	server, err := localserver.StartRedis(localservertest.Group(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := openOn(t, enginetest.Local(t).URLs.DB, server.URL())
+	restock(t, e, "apple", 600)
+	told := newAnswers()
+	told.rush(t, 600, 5, 50, func() error { return e.Redis.FlushAll(t.Context()).Err() }, bothShops(e)...)
+	told.crowd(t, "later", 4, bothShops(e)...)
+	told.check(t, e, 0)
+}
+
+// TestRedisLuaAndConditional: another strategy sells the same units meanwhile.
+func TestRedisLuaAndConditional(t *testing.T) {
+	e := enginetest.Local(t)
+	restock(t, e, "apple", 300)
+	other := NewConditional(Deps{DB: e.DB, Settings: Settings{Wait: soon}, Now: time.Now})
+	told := newAnswers()
+	told.crowd(t, "buyer", 16, newRedisLua(e, soon), other)
+	told.check(t, e, 0)
+	if len(told.Unknown) > 0 {
+		t.Errorf("told unknown, with nothing amiss: %v", told.Unknown)
+	}
+}
+
+// TestRedisLuaProcess is the crowd of another process, when it is started by
+// another test. It begins when its standard input ends.
+func TestRedisLuaProcess(t *testing.T) {
+	servers := strings.Fields(os.Getenv(processEnv))
+	if len(servers) != 2 {
+		return
+	}
+	e := openOn(t, servers[0], servers[1])
+	fmt.Println("ready")
+	if _, err := io.ReadAll(os.Stdin); err != nil {
+		t.Fatal(err)
+	}
+	told := newAnswers()
+	told.crowd(t, "child", 16, newRedisLua(e, soon))
+	text, err := json.Marshal(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(string(text))
+}
+
+// child is a shop in a process of its own.
+type child struct {
+	*exec.Cmd
+	lines *bufio.Reader
+	begin func() error
+}
+
+func startChild(t *testing.T, e *engine.Engine) *child {
+	t.Helper()
+	c := &child{Cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRedisLuaProcess$")}
+	c.Env = append(os.Environ(), processEnv+"="+e.URLs.DB+" "+e.URLs.Redis)
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.begin = in.Close
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.lines = bufio.NewReader(out)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	if line, err := c.lines.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the child said %q, %v", line, err)
+	}
+	return c
+}
+
+// TestRedisLuaTwoProcesses: a crowd in each of two is served exactly.
+func TestRedisLuaTwoProcesses(t *testing.T) {
+	e := enginetest.Local(t)
+	restock(t, e, "apple", 300)
+	c := startChild(t, e)
+	if err := c.begin(); err != nil {
+		t.Fatal(err)
+	}
+	told := newAnswers()
+	told.crowd(t, "parent", 16, newRedisLua(e, soon))
+	there := newAnswers()
+	line, err := c.lines.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, there)
+	}
+	if err != nil {
+		t.Fatalf("the child said %q: %v", line, err)
+	}
+	t.Logf("%d sales in this process, %d in the other", len(told.Sold), len(there.Sold))
+	maps.Copy(told.Sold, there.Sold)
+	maps.Copy(told.No, there.No)
+	maps.Copy(told.Unknown, there.Unknown)
+	told.check(t, e, 0)
+	if len(told.Sold) != 300 || len(told.Unknown) != 0 {
+		t.Errorf("%d sold of 300, %d unknown", len(told.Sold), len(told.Unknown))
+	}
+}
+
+// TestRedisLuaCrash: a shop is killed when its orders are admitted and none is
+// written. The workers of two other shops write each once.
+func TestRedisLuaCrash(t *testing.T) {
+	e := enginetest.Local(t)
+	restock(t, e, "apple", 100)
+	c := startChild(t, e)
+	release := keepRow(t, e)
+	if err := c.begin(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "16 orders", func() bool { return e.Redis.XLen(t.Context(), luaKeys.Stream("apple")).Val() == 16 })
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // "signal: killed", as asked
+	release()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(func() { newRedisLua(e, patient).Work(ctx) })
+	}
+	eventually(t, "an empty stream", func() bool {
+		return e.Redis.XLen(ctx, luaKeys.Stream("apple")).Val() == 0 && e.Redis.SCard(ctx, luaKeys.Products()).Val() == 0
+	})
+	stop()
+	workers.Wait()
+	newAnswers().check(t, e, 100-16)
+	mustHaveStock(t, e, 100-16)
+}

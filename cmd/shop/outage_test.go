@@ -13,6 +13,7 @@ import (
 // TestOutage: a server that is killed is named in a 503, readiness says so,
 // strategies that do not need it go on, and all is well when it is back.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	db := localservertest.MySQL(t)
 	nodes := startNodes(t, 4) // one for redis, three for redlock
 	urls := urls(nodes)
@@ -134,6 +135,7 @@ func TestRestockWithoutRedis(t *testing.T) {
 
 // TestHungRedis: a Redis that hangs is named, and is not told as a busy lock.
 func TestHungRedis(t *testing.T) {
+	t.Parallel()
 	nodes := startNodes(t, 1)
 	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redis", nodes[0].URL(), "--lease", "1h")
 	for range 3 { // connections are open: what is sent to a Redis that hangs waits there for it
@@ -163,6 +165,7 @@ func TestHungRedis(t *testing.T) {
 // TestHungDatabase: a database that hangs is named, and is not told as a line
 // that is too long; a restock does not hold the buyers back for it.
 func TestHungDatabase(t *testing.T) {
+	t.Parallel()
 	db := localservertest.MySQL(t)
 	base := startServe(t, "--db", db.URL(), "--wait", "1s")
 	if err := db.Signal(syscall.SIGSTOP); err != nil {
@@ -189,6 +192,7 @@ func TestHungDatabase(t *testing.T) {
 // TestSilentNode: a Redlock node that hangs costs one buyer in a while its
 // time-out, not each of them: the crowd still gets through within its wait.
 func TestSilentNode(t *testing.T) {
+	t.Parallel()
 	nodes := startNodes(t, 5)
 	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redlock", strings.Join(urls(nodes), ","),
 		"--wait", "30s") // 60 sales of half a second and more would not fit
@@ -219,6 +223,7 @@ func urls(nodes []*localserver.Redis) (all []string) {
 
 // TestRestockWithoutLocks: a restock that cannot clear a lock changes nothing.
 func TestRestockWithoutLocks(t *testing.T) {
+	t.Parallel()
 	type server interface{ Kill() error }
 	for _, c := range []struct {
 		flag  string

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
@@ -31,6 +32,8 @@ const plantedShop = "SHOP_TEST_PLANTED"
 // TestPlantedBugs: a sound strategy with one bug planted turns a cell red, and
 // the same strategy without the bug does not.
 func TestPlantedBugs(t *testing.T) {
+	localservertest.SkipShort(t)
+	t.Parallel()
 	for _, c := range []struct {
 		strategy string
 		fault    promise.Condition
@@ -74,6 +77,8 @@ func TestPlantedBugs(t *testing.T) {
 // nothing was sold before the kill, has shown nothing, though its crowd bought all
 // there was and its books are right.
 func TestFaultsThatMiss(t *testing.T) {
+	localservertest.SkipShort(t)
+	t.Parallel()
 	for strategy, faults := range map[string][]promise.Condition{
 		"unstoppable": {
 			promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone, promise.RedisRestart,

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
@@ -27,7 +28,11 @@ import (
 // exitCode runs the built program and returns what it printed.
 func exitCode(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	c := shopCommand(t, args...)
+	return exitOfCommand(t, shopCommand(t, args...))
+}
+
+func exitOfCommand(t *testing.T, c *exec.Cmd) (code int, stdout, stderr string) {
+	t.Helper()
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()
@@ -40,12 +45,26 @@ func exitCode(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 // TestRush is the main job, as a user runs it: each strategy keeps its
 // promise, with one process and with two, on both engines.
+//
+// Both engines and both numbers of processes are seen once with the race detector.
 func TestRush(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []string{"embedded", "local"} {
 		for _, processes := range []string{"1", "2"} {
 			t.Run(engine+"/"+processes, func(t *testing.T) {
-				code, stdout, stderr := exitCode(t, "rush", "--engine", engine, "--processes", processes, "--expect", "--json",
-					"--wait", "1m", "--lease", "2m") // the race detector is slow, and so may the machine be
+				t.Parallel()
+				command := plainCommand
+				switch {
+				case engine == "local":
+					localservertest.SkipShort(t)
+				case processes == "2" && testing.Short():
+					t.Skip("-short has the crowds of one process: run make test")
+				}
+				if engine == "embedded" && processes == "1" || engine == "local" && processes == "2" {
+					command = shopCommand
+				}
+				code, stdout, stderr := exitOfCommand(t, command(t, "rush", "--engine", engine, "--processes", processes, "--expect", "--json",
+					"--wait", "1m", "--lease", "2m")) // the race detector is slow, and so may the machine be
 				if code != 0 {
 					t.Fatalf("exit %d: %s %s", code, stderr, stdout)
 				}
@@ -393,6 +412,7 @@ func forward(w http.ResponseWriter, r *http.Request, base string) {
 // TestNothingLeftBehind: servers and folders are gone after Ctrl-C, and after a
 // SIGKILL that lets the shop do nothing about it, whenever it comes.
 func TestNothingLeftBehind(t *testing.T) {
+	t.Parallel()
 	const serves = " serve --addr"
 	for _, c := range []struct {
 		name, engine string
@@ -412,7 +432,11 @@ func TestNothingLeftBehind(t *testing.T) {
 	} {
 		tmp := t.TempDir() // of the outer test: MariaDB's socket has 107 bytes for its path
 		t.Run(c.name, func(t *testing.T) {
-			rush := shopCommand(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
+			t.Parallel()
+			if c.engine == "local" {
+				localservertest.SkipShort(t)
+			}
+			rush := plainCommand(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
 			rush.Env = append(os.Environ(), "TMPDIR="+tmp)
 			if err := rush.Start(); err != nil {
 				t.Fatal(err)

@@ -78,15 +78,22 @@ func (s *syncBuffer) String() string {
 // binaryDir is where TestMain has room for the program.
 var binaryDir string
 
-// binary builds the program that users run, with the race detector, once a
-// test run.
-var binary = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(binaryDir, "shop")
-	if out, err := exec.Command("go", "build", "-race", "-o", path, ".").CombinedOutput(); err != nil {
+// raced and plain are the program that users run, each built once a test run: with
+// the race detector, and as it is released. Long searches and crowds that are
+// raced elsewhere take the plain one.
+var (
+	raced = sync.OnceValues(func() (string, error) { return build("shop-raced", "-race") })
+	plain = sync.OnceValues(func() (string, error) { return build("shop-plain") })
+)
+
+func build(name string, flags ...string) (string, error) {
+	path := filepath.Join(binaryDir, name)
+	args := append([]string{"build", "-o", path}, flags...)
+	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the shop: %w: %s", err, out)
 	}
 	return path, nil
-})
+}
 
 func TestMain(m *testing.M) {
 	silenceLibraries()
@@ -102,8 +109,21 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shopCommand is the built program with arguments.
+// shopCommand is the built program with arguments; under -short the plain one.
 func shopCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	if testing.Short() {
+		return plainCommand(t, args...)
+	}
+	return commandOf(t, raced, args...)
+}
+
+func plainCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	return commandOf(t, plain, args...)
+}
+
+func commandOf(t *testing.T, binary func() (string, error), args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := binary()
 	if err != nil {

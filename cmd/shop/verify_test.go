@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
@@ -26,17 +26,17 @@ import (
 // detector. Each strategy that the embedded engine has is explored and stormed,
 // all cells are as promised, and each break has its witness in every report.
 func TestVerifyQuick(t *testing.T) {
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build the shop: %v: %s", err, out)
+	if testing.Short() {
+		t.Skip("-short has no search of the whole catalogue: run make test")
 	}
+	t.Parallel()
 	files := map[string]string{}
 	args := []string{"verify", "--quick"}
 	for _, form := range []string{"json", "junit", "markdown", "html"} {
 		files[form] = filepath.Join(t.TempDir(), form)
 		args = append(args, "--"+form, files[form])
 	}
-	if out, err := exec.CommandContext(t.Context(), shop, args...).CombinedOutput(); err != nil {
+	if out, err := plainCommand(t, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	read := func(form string) string {
@@ -113,6 +113,7 @@ func TestVerifyBadInput(t *testing.T) {
 // TestVerifyMissingServer: a server program that is not there is named with how
 // to get it, and nothing is left running.
 func TestVerifyMissingServer(t *testing.T) {
+	localservertest.SkipShort(t)
 	tmp := t.TempDir()
 	verify := shopCommand(t, "verify", "--engine", "local", "--strategy", "queue", "--fault", "pause")
 	shell := t.TempDir()
@@ -190,6 +191,8 @@ func TestVerifyInterrupted(t *testing.T) {
 
 // TestVerifyNothingLeftBehind: also while a shop stands still under SIGSTOP.
 func TestVerifyNothingLeftBehind(t *testing.T) {
+	localservertest.SkipShort(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		signal syscall.Signal
@@ -197,7 +200,8 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 	}{{"interrupt", syscall.SIGINT, exitInterrupted}, {"kill", syscall.SIGKILL, -1}} {
 		tmp, kept := t.TempDir(), t.TempDir()
 		t.Run(c.name, func(t *testing.T) {
-			verify := shopCommand(t, "verify", "--engine", "local", "--strategy", "watchdog", "--fault", "pause", "--history", kept)
+			t.Parallel()
+			verify := plainCommand(t, "verify", "--engine", "local", "--strategy", "watchdog", "--fault", "pause", "--history", kept)
 			verify.Env = append(os.Environ(), "TMPDIR="+tmp)
 			if err := verify.Start(); err != nil {
 				t.Fatal(err)

@@ -11,10 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/quantile"
 )
 
-// exclusion: 24 contenders of 3 clients add one, four times each, to a counter
-// that loses updates when two are inside. The counter is outside of the lock's
-// server and deliberately not atomic in the sense that matters: it is read,
-// then a while later written.
+// exclusion: 24 contenders of 3 clients add one, four times each, to a counter that
+// loses updates when two are inside.
 func exclusion(ctx context.Context, tr *trial) Result {
 	const processes, each, rounds = 3, 8, 4
 	clients, err := tr.connect(ctx, processes)
@@ -24,38 +22,16 @@ func exclusion(ctx context.Context, tr *trial) Result {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
-		all             sync.WaitGroup
-		start           = make(chan struct{})
-		counter, inside atomic.Int64
-		most, met       atomic.Int64 // most inside at once; grants that others waited for
-		asking          atomic.Int64
-		failed          firstError
+		all     sync.WaitGroup
+		start   = make(chan struct{})
+		counter raceCounter
+		failed  firstError
 	)
-	visit := func(c Client) error {
-		asking.Add(1)
-		lease, err := c.Lock(ctx, tr.name)
-		asking.Add(-1)
-		if err != nil {
-			return fmt.Errorf("lock: %w", err)
-		}
-		raise(&most, inside.Add(1))
-		was := counter.Load()
-		if asking.Load() > 0 {
-			met.Add(1)
-		}
-		time.Sleep(200 * time.Microsecond)
-		counter.Store(was + 1)
-		inside.Add(-1)
-		if err := lease.Unlock(ctx); err != nil {
-			return fmt.Errorf("unlock of a lock that is held: %w", err)
-		}
-		return nil
-	}
 	for i := range processes * each {
 		all.Go(func() {
 			<-start
 			for range rounds {
-				if err := visit(clients[i%processes]); err != nil {
+				if err := counter.visit(ctx, clients[i%processes], tr.name); err != nil {
 					failed.set(err)
 					cancel()
 					return
@@ -66,17 +42,50 @@ func exclusion(ctx context.Context, tr *trial) Result {
 	close(start)
 	all.Wait()
 	const want = processes * each * rounds
+	shows, most, met := counter.shows.Load(), counter.most.Load(), counter.met.Load()
 	switch {
-	case most.Load() > 1:
-		return breaks("%d holders at once; the counter shows %d of %d", most.Load(), counter.Load(), want)
+	case most > 1:
+		return breaks("%d holders at once; the counter shows %d of %d", most, shows, want)
 	case failed.get() != nil:
 		return breaks("%v", failed.get())
-	case counter.Load() != want:
-		return breaks("the counter shows %d of %d, though no two were seen inside", counter.Load(), want)
-	case met.Load() < want/2:
-		return inconclusive("only %d of %d grants had anybody waiting", met.Load(), want)
+	case shows != want:
+		return breaks("the counter shows %d of %d, though no two were seen inside", shows, want)
+	case met < want/2:
+		return inconclusive("only %d of %d grants had anybody waiting", met, want)
 	}
 	return holds("%d grants to %d contenders of %d clients, one at a time; the counter is right", want, processes*each, processes)
+}
+
+// A raceCounter is outside of the lock's server and deliberately not atomic where it
+// matters: it is read, and written a while later.
+type raceCounter struct {
+	shows  atomic.Int64
+	inside atomic.Int64
+	most   atomic.Int64 // inside at once
+	asking atomic.Int64
+	met    atomic.Int64 // grants that others waited for
+}
+
+// visit adds one under the lock.
+func (r *raceCounter) visit(ctx context.Context, c Client, name string) error {
+	r.asking.Add(1)
+	lease, err := c.Lock(ctx, name)
+	r.asking.Add(-1)
+	if err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	raise(&r.most, r.inside.Add(1))
+	was := r.shows.Load()
+	if r.asking.Load() > 0 {
+		r.met.Add(1)
+	}
+	time.Sleep(200 * time.Microsecond)
+	r.shows.Store(was + 1)
+	r.inside.Add(-1)
+	if err := lease.Unlock(ctx); err != nil {
+		return fmt.Errorf("unlock of a lock that is held: %w", err)
+	}
+	return nil
 }
 
 // handOver: 24 contenders of 3 clients wait behind a holder. Each must get its

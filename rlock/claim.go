@@ -83,7 +83,7 @@ type answer struct {
 	remaining time.Duration // until it runs out
 }
 
-func (l *Lock) acquire(ctx context.Context, c *claim, holds int) (answer, error) {
+func (l *remote) acquire(ctx context.Context, c *claim, holds int) (answer, error) {
 	ms := c.ttl.Milliseconds()
 	var reply []int64
 	var err error
@@ -106,7 +106,7 @@ func (l *Lock) acquire(ctx context.Context, c *claim, holds int) (answer, error)
 
 // pollAfter turns the answer of PTTL into a wait. A lock without a TTL was not
 // made by this package; it is polled now and then.
-func (l *Lock) pollAfter(pttl int64) time.Duration {
+func (l *remote) pollAfter(pttl int64) time.Duration {
 	if pttl < 0 {
 		return l.client.watchdog
 	}

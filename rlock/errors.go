@@ -66,3 +66,12 @@ func noAnswer(ctx context.Context) error {
 	}
 	return cause
 }
+
+// waitEnded is the error of a wait that its context has ended.
+func waitEnded(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if cause == errWaitOver {
+		return ErrNotObtained
+	}
+	return cause
+}

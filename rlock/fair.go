@@ -15,7 +15,7 @@ import (
 // same name jumps the queue and notifies nobody in it.
 //
 // Source: Redisson, RedissonFairLock.
-func (c *Client) NewFairLock(name string) *Lock { return &Lock{c, fair, namesOf(name)} }
+func (c *Client) NewFairLock(name string) *Lock { return &Lock{remote{c, fair, namesOf(name)}} }
 
 // waitTimeout is how long past its turn this waiter may be silent before the
 // others count it as dead.
@@ -78,10 +78,7 @@ func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, err
 		case <-topic.signal: // notified, or the subscription is confirmed
 		case <-due:
 		case <-ctx.Done():
-			if context.Cause(ctx) == errWaitOver {
-				return nil, ErrNotObtained
-			}
-			return nil, context.Cause(ctx)
+			return nil, waitEnded(ctx)
 		case <-client.closed:
 			return nil, ErrClosed
 		}
@@ -106,7 +103,7 @@ func (c *claim) quit() {
 }
 
 // sendFairRelease is sendReleaseOnce of a fair lock.
-func (l *Lock) sendFairRelease(ctx context.Context, field string, left int) (bool, error) {
+func (l *remote) sendFairRelease(ctx context.Context, field string, left int) (bool, error) {
 	reply, err := fairRelease.run(ctx, l.client.redis, l.keys.fair(), field, left).Slice()
 	if err != nil {
 		return false, err

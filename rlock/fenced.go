@@ -17,10 +17,10 @@ import (
 //
 // Source: Redisson, RedissonFencedLock; M. Kleppmann, "How to do distributed
 // locking", 2016.
-func (c *Client) NewFencedLock(name string) *Lock { return &Lock{c, fenced, namesOf(name)} }
+func (c *Client) NewFencedLock(name string) *Lock { return &Lock{remote{c, fenced, namesOf(name)}} }
 
 // tokenKeys are the keys of a script that grants a lock which is not fair.
-func (l *Lock) tokenKeys(lock string) []string {
+func (l *remote) tokenKeys(lock string) []string {
 	if l.kind == fenced {
 		return []string{lock, l.keys.token}
 	}

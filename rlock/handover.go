@@ -51,7 +51,7 @@ func (c *Client) chooseSuccessor(name, field string) (*line, *waiter) {
 }
 
 // handOver gives the lock to a waiter of this process in one round trip.
-func (l *Lock) handOver(ctx context.Context, field string, line *line, successor *waiter) (bool, error) {
+func (l *remote) handOver(ctx context.Context, field string, line *line, successor *waiter) (bool, error) {
 	sent := l.client.clock.Now()
 	reply, err := handover.run(ctx, l.client.redis, successor.claim.lock.tokenKeys(l.keys.lock),
 		field, successor.claim.slot.field, successor.claim.ttl.Milliseconds()).Int64Slice()

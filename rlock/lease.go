@@ -99,7 +99,7 @@ func (l *Lease) unlock(ctx context.Context) error {
 
 // release gives a hold back; it returns false when there is none. With the last
 // hold the lock goes to the next waiter of this process, if it is that one's turn.
-func (l *Lock) release(ctx context.Context, field string, left int) (bool, error) {
+func (l *remote) release(ctx context.Context, field string, left int) (bool, error) {
 	if left == 0 && l.kind != fair {
 		if line, successor := l.client.chooseSuccessor(l.keys.lock, field); successor != nil {
 			return l.handOver(ctx, field, line, successor)
@@ -110,7 +110,7 @@ func (l *Lock) release(ctx context.Context, field string, left int) (bool, error
 
 // sendRelease repeats a command that may not have arrived. The repetition's "not
 // held" proves nothing: the first one may have released the lock.
-func (l *Lock) sendRelease(ctx context.Context, field string, left int) (bool, error) {
+func (l *remote) sendRelease(ctx context.Context, field string, left int) (bool, error) {
 	released, err := l.sendReleaseOnce(ctx, field, left)
 	if !maybeDone(err) {
 		return released, err
@@ -121,7 +121,7 @@ func (l *Lock) sendRelease(ctx context.Context, field string, left int) (bool, e
 	return false, err
 }
 
-func (l *Lock) sendReleaseOnce(ctx context.Context, field string, left int) (bool, error) {
+func (l *remote) sendReleaseOnce(ctx context.Context, field string, left int) (bool, error) {
 	if l.kind == fair {
 		return l.sendFairRelease(ctx, field, left)
 	}

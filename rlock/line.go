@@ -95,10 +95,7 @@ func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
 			}
 		case <-turn:
 		case <-ctx.Done():
-			if context.Cause(ctx) == errWaitOver {
-				return nil, ErrNotObtained
-			}
-			return nil, context.Cause(ctx)
+			return nil, waitEnded(ctx)
 		case <-client.closed:
 			return nil, ErrClosed
 		}

@@ -16,7 +16,10 @@ const (
 
 // A Lock is a name on which holders in any number of processes exclude each
 // other. It has no state; make as many as you like.
-type Lock struct {
+type Lock struct{ remote }
+
+// remote is what Redis has of a lock: its keys, and the commands on them.
+type remote struct {
 	client *Client
 	kind   kind
 	keys   keys
@@ -27,7 +30,7 @@ type Lock struct {
 // 512 bytes of any value; Lock and TryLock refuse any other.
 //
 // Source: Redisson, RedissonLock.
-func (c *Client) NewLock(name string) *Lock { return &Lock{c, plain, namesOf(name)} }
+func (c *Client) NewLock(name string) *Lock { return &Lock{remote{c, plain, namesOf(name)}} }
 
 // Lock waits for the lock until ctx ends, or as long as Wait says. It can be
 // interrupted at any time, even while Redis hangs. By default a watchdog renews

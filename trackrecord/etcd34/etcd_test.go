@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/clientv3/concurrency"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestEtcd11456: a lease ends while its owner waits for a mutex, and with it its
@@ -32,14 +33,7 @@ func TestEtcd11456(t *testing.T) {
 
 func etcd(t *testing.T) *clientv3.Client {
 	t.Helper()
-	group, err := localserver.NewGroup()
-	must(t, err)
-	t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	server, err := localserver.StartEtcd(group)
+	server, err := localserver.StartEtcd(localservertest.Group(t))
 	must(t, err)
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr}})
 	must(t, err)

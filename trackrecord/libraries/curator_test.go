@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestCurator498: the answer to a create is lost and with it the connection; the
@@ -37,7 +38,7 @@ func TestCurator498(t *testing.T) {
 func newSession(t *testing.T, compare bool) (first, second bool) {
 	t.Helper()
 	const life = 4 * time.Second // of the old session without its client
-	server, err := localserver.StartZookeeper(servers(t))
+	server, err := localserver.StartZookeeper(localservertest.Group(t))
 	must(t, err)
 	other := zookeeper(t, server.Addr)
 	_, err = other.Create("/apple", nil, 0, zk.WorldACL(zk.PermAll))

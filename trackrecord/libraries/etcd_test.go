@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestEtcd11456: as TestEtcd16221, and with the mutex: it was so up to etcd 3.4,
@@ -114,7 +115,7 @@ func TestEtcd16221(t *testing.T) {
 
 func etcd(t *testing.T) (*localserver.Etcd, *clientv3.Client) {
 	t.Helper()
-	server, err := localserver.StartEtcd(servers(t))
+	server, err := localserver.StartEtcd(localservertest.Group(t))
 	must(t, err)
 	return server, etcdClient(t, server.Addr)
 }

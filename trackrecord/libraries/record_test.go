@@ -23,6 +23,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 func TestMain(m *testing.M) {
@@ -66,22 +67,9 @@ func (b bug) version(t *testing.T) (module, version string) {
 	return parts[1], parts[2]
 }
 
-// servers is a group that ends with the test.
-func servers(t *testing.T) *localserver.Group {
-	t.Helper()
-	group, err := localserver.NewGroup()
-	must(t, err)
-	t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return group
-}
-
 func startRedis(t *testing.T) *localserver.Redis {
 	t.Helper()
-	r, err := localserver.StartRedis(servers(t))
+	r, err := localserver.StartRedis(localservertest.Group(t))
 	must(t, err)
 	return r
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // retry is a RetryStrategy of the test's own.
@@ -24,7 +25,7 @@ func (r retry) NextBackoff() time.Duration { return r() }
 // https://github.com/bsm/redislock/pull/83
 func TestRedislock83(t *testing.T) {
 	t.Parallel()
-	server, err := localserver.StartDurableRedis(servers(t))
+	server, err := localserver.StartDurableRedis(localservertest.Group(t))
 	must(t, err)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1})
 	t.Cleanup(func() { _ = rdb.Close() })

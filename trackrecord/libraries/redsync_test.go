@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestRedsync186: a client that got three of five nodes goes on with three. One
@@ -34,7 +35,7 @@ func TestRedsync186(t *testing.T) {
 // forget a node restarts, empty, before the second one does.
 func twoOfFive(t *testing.T, bare, forget bool) (first, second bool) {
 	t.Helper()
-	group := servers(t)
+	group := localservertest.Group(t)
 	var nodes []*localserver.Redis
 	for range 5 {
 		r, err := localserver.StartRedis(group)

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestRueidis602: while somebody else has the lock WithContext asks for it again
@@ -144,7 +145,7 @@ func redisAhead(t *testing.T, by time.Duration) *localserver.Redis {
 		t.Fatalf("the clock's shim needs a C compiler (apt-get install gcc): %v %s", err, said)
 	}
 	must(t, os.WriteFile(offset, binary.NativeEndian.AppendUint64(nil, uint64(by/time.Second)), 0o600))
-	server, err := localserver.StartRedisWith(servers(t), []string{"LD_PRELOAD=" + shim, "CLOCK_OFFSET_FILE=" + offset})
+	server, err := localserver.StartRedisWith(localservertest.Group(t), []string{"LD_PRELOAD=" + shim, "CLOCK_OFFSET_FILE=" + offset})
 	must(t, err)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer rdb.Close()

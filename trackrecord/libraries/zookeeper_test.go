@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestGoZookeeper229: the connection breaks between the answer that a client's
@@ -19,7 +20,7 @@ import (
 // https://github.com/samuel/go-zookeeper/issues/229, whose successor is go-zookeeper/zk.
 func TestGoZookeeper229(t *testing.T) {
 	t.Parallel()
-	server, err := localserver.StartZookeeper(servers(t))
+	server, err := localserver.StartZookeeper(localservertest.Group(t))
 	must(t, err)
 	way := newProxy(t, server.Addr)
 	other := zookeeper(t, server.Addr)

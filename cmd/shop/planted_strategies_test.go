@@ -22,7 +22,7 @@ import (
 type leased struct {
 	lockstrategy.Deps
 	name       string
-	checkToken bool // false: the release frees whoever's lock is there
+	checkToken bool // false: the release frees the lock of any holder
 	leak       bool // the release gives up with the buyer, and the renewal does not
 }
 
@@ -56,7 +56,7 @@ func (s *leased) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 		event.Kind, event.At = lockstrategy.Released, time.Now()
 		s.Observe(ctx, event)
 		if s.leak && ctx.Err() != nil {
-			return // the bug: who hangs up leaves the lock and its renewal behind
+			return // the bug: a buyer that hangs up leaves the lock and its renewal behind
 		}
 		close(released)
 		if !s.checkToken { // the bug
@@ -82,7 +82,7 @@ func (s *leased) renew(key, token string, released <-chan struct{}) {
 	}
 }
 
-// versioned is optimistic, and may not look whether its update has hit a row.
+// versioned is optimistic, and may ignore whether its update has hit a row.
 type versioned struct {
 	lockstrategy.Deps
 	name      string
@@ -119,7 +119,7 @@ func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 	return purchase.Receipt{}, context.Cause(ctx)
 }
 
-// quorate is one key on several nodes, held by whoever has a quorum of them.
+// quorate is one key on several nodes; the holder has a quorum of them.
 type quorate struct {
 	lockstrategy.Deps
 	name   string
@@ -182,7 +182,7 @@ func (s *quorate) free(key, token string) {
 
 // ask counts the nodes that said yes.
 func (s *quorate) ask(question func(context.Context, redis.UniversalClient) bool) int {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // whoever hangs up leaves no key behind
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // a buyer that hangs up leaves no key behind
 	defer cancel()
 	answers := make(chan bool, len(s.Redlock))
 	for _, node := range s.Redlock {
@@ -197,7 +197,7 @@ func (s *quorate) ask(question func(context.Context, redis.UniversalClient) bool
 	return yes
 }
 
-// answering sells by a guarded statement, and may tell its buyer before the
+// answering sells by a guarded statement, and may answer its buyer before the
 // COMMIT.
 type answering struct {
 	lockstrategy.Deps
@@ -210,7 +210,7 @@ func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 		receipt purchase.Receipt
 		err     error
 	}
-	told := make(chan answer, 2)
+	answers := make(chan answer, 2)
 	go func() {
 		ctx := context.WithoutCancel(ctx)
 		receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: s.name}
@@ -229,17 +229,17 @@ func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 			receipt.Left = p.Amount
 			err = purchase.Insert(ctx, tx, o.IdempotencyKey, time.Now(), &receipt)
 			if s.early { // the bug
-				told <- answer{receipt, err}
+				answers <- answer{receipt, err}
 			}
 			return err
 		})
-		told <- answer{receipt, err}
+		answers <- answer{receipt, err}
 	}()
-	a := <-told
+	a := <-answers
 	return a.receipt, a.err
 }
 
-// noLoad sends those away who would be a load.
+// noLoad turns away the buyers that would be a load.
 type noLoad struct{ purchase.Strategy }
 
 func (s *noLoad) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {

@@ -75,7 +75,7 @@ func TestPlantedBugs(t *testing.T) {
 
 // TestFaultsThatMiss: a cell where nobody was stopped while it held, or where
 // nothing was sold before the kill, has shown nothing, though its crowd bought all
-// there was and its books are right.
+// there was, and its stock and records agree.
 func TestFaultsThatMiss(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()

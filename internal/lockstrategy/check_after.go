@@ -23,7 +23,7 @@ func checkAfterEntry() Entry {
 	}.holds()
 }
 
-// CheckAfter decrements without looking.
+// CheckAfter decrements first and checks the stock afterwards.
 type CheckAfter struct{ deps Deps }
 
 // NewCheckAfter needs the database.

@@ -25,7 +25,8 @@ import (
 // soon bounds what must come, on the slowest machine.
 const soon = time.Minute
 
-// A server's line, as these tests look at it and reach into it.
+// A serverLine is the line of buyers that a server keeps, read and changed from
+// outside.
 type serverLine struct {
 	locker Locker
 	// waiting are the places in line, in no order.
@@ -81,7 +82,7 @@ func serverLines(t *testing.T) map[string]serverLine {
 	}
 }
 
-// TestPlaceLostWhileWaiting: who loses its place in line does not take the
+// TestPlaceLostWhileWaiting: a buyer that loses its place in line does not take the
 // lock when its turn would have come (etcd issue 11456); it lines up again.
 func TestPlaceLostWhileWaiting(t *testing.T) {
 	for name, line := range serverLines(t) {
@@ -173,46 +174,54 @@ func TestLeaseEndsWithItsServer(t *testing.T) {
 	settings := DefaultSettings()
 	settings.LeaseTTL = 2 * time.Second
 	d := Deps{Zookeeper: e.Zookeeper, Etcd: e.Etcd, Settings: settings}
-	for _, server := range []struct {
-		name   string
-		locker Locker
-		kill   func() error
-		start  func() error
-	}{
-		{"zookeeper", newZookeeperLocker(d), z.Kill, z.Start},
-		{"etcd", newEtcdLocker(d, "etcd"), c.Kill, c.Start},
+	for _, server := range []lockServer{
+		{deps.Zookeeper, newZookeeperLocker(d), z.Kill, z.Start},
+		{deps.Etcd, newEtcdLocker(d, "etcd"), c.Kill, c.Start},
 	} {
 		t.Run(server.name, func(t *testing.T) {
-			lease := lockSoon(t, server.locker)
-			ctx, cancel := lease.Context(t.Context())
-			defer cancel()
-			if err := server.kill(); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(soon):
-				t.Fatal("the lease's context did not end")
-			}
-			if cause := context.Cause(ctx); !errors.Is(cause, purchase.ErrLockLost) {
-				t.Errorf("cause %v, want ErrLockLost", cause)
-			}
-			var down *purchase.Unavailable
-			if _, err := server.locker.Lock(t.Context(), "apple"); !errors.As(err, &down) || down.Server != server.name {
-				t.Errorf("while it is down: %v, want that %s is", err, server.name)
-			}
-			late, cancel := context.WithTimeout(t.Context(), deps.ReleaseTimeout)
-			defer cancel()
-			if err := lease.Release(late); err == nil {
-				t.Error("released without a server")
-			}
-			if err := server.start(); err != nil {
-				t.Fatal(err)
-			}
-			if err := lockSoon(t, server.locker).Release(t.Context()); err != nil {
-				t.Errorf("after it is back: %v", err)
-			}
+			t.Parallel()
+			server.endAndReturn(t)
 		})
+	}
+}
+
+// lockServer is a server that can be killed, and a lock on it.
+type lockServer struct {
+	name   string
+	locker Locker
+	kill   func() error
+	start  func() error
+}
+
+func (server lockServer) endAndReturn(t *testing.T) {
+	lease := lockSoon(t, server.locker)
+	ctx, cancel := lease.Context(t.Context())
+	defer cancel()
+	if err := server.kill(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(soon):
+		t.Fatal("the lease's context did not end")
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, purchase.ErrLockLost) {
+		t.Errorf("cause %v, want ErrLockLost", cause)
+	}
+	var down *purchase.Unavailable
+	if _, err := server.locker.Lock(t.Context(), "apple"); !errors.As(err, &down) || down.Server != server.name {
+		t.Errorf("while it is down: %v, want that %s is", err, server.name)
+	}
+	late, cancel := context.WithTimeout(t.Context(), deps.ReleaseTimeout)
+	defer cancel()
+	if err := lease.Release(late); err == nil {
+		t.Error("released without a server")
+	}
+	if err := server.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := lockSoon(t, server.locker).Release(t.Context()); err != nil {
+		t.Errorf("after it is back: %v", err)
 	}
 }
 

@@ -26,7 +26,7 @@ func etcdEntry() Entry {
 		Guarantees: "one buyer of a product at a time, while its lease lives; first come, first served, between processes too. " +
 			"A crashed process frees the lock when its lease runs out. The lease's context ends when the client has given the lease up",
 		BreaksWhen: "pause longer than the lease",
-		HowItBreaks: "A pause outlives the lease between the last look at the context and the commit. Cut off from etcd the client is late: " +
+		HowItBreaks: "A pause outlives the lease after the last check of the context and before the commit. Cut off from etcd the client is late: " +
 			"it takes a lease for one of five seconds until its first keep-alive is answered, half a second after the grant, and then checks once a second whether the lease has run out " +
 			"(clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder is let in before that.",
 		Cost: "three writes to etcd's log a buy: the lease, the key, and their end; a buyer who has just come may hear up to 100 ms late that the lock is free. A lease lives two whole seconds at least",
@@ -70,8 +70,8 @@ func newEtcdLocker(d Deps, strategy string) *etcdLocker {
 }
 
 // etcdTimeout is when etcd is taken to be down, for calls that wait for nobody.
-// It is well below the default wait, so that a buyer is told what is down and not
-// that others were before it.
+// It is well below the default wait, so that a buyer is answered what is down, and
+// not busy.
 const etcdTimeout = 2 * time.Second
 
 // prefix quotes the name, so that the line of "a" has no key of "a/b".
@@ -109,7 +109,7 @@ func (e *etcdLocker) queue(ctx context.Context, product string) (lease.Lease, er
 	return lease, nil
 }
 
-// failed tells a wait that is over from a server that is down.
+// failed is the cause of ctx when the wait is over, and else says that etcd is down.
 func (e *etcdLocker) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -117,7 +117,7 @@ func (e *etcdLocker) failed(ctx context.Context, err error) error {
 	return deps.Failed(deps.Etcd, err)
 }
 
-// Reset revokes every lease in line, whoever has it, and with them the keys.
+// Reset revokes every lease in line, of any holder, and with them the keys.
 func (e *etcdLocker) Reset(ctx context.Context, product string) error {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()

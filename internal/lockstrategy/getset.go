@@ -44,7 +44,7 @@ func NewGetSet(d Deps) *Locked {
 	return lease.NewLocked(d, "getset", rediskey.NewLocker(d, "getset", rediskey.Commands{Take: clock.takeOver}))
 }
 
-// clientClock tells by Deps.Now whose lease is over.
+// clientClock decides by Deps.Now whether a lease is over.
 type clientClock struct{ Deps }
 
 // takeOver takes a key that is free or whose time is past.
@@ -67,7 +67,7 @@ func (c clientClock) takeOver(ctx context.Context, key string) (string, bool, er
 	return until, err == nil && c.past(before), err
 }
 
-// past tells whether a key's time is over.
+// past reports whether a key's time is over.
 func (c clientClock) past(value string) bool {
 	until, err := strconv.ParseInt(value, 10, 64)
 	return err == nil && until <= c.Now().UnixMilli()

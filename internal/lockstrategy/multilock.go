@@ -62,7 +62,7 @@ func (m *multilockLocker) Lock(ctx context.Context, product string) (lease.Lease
 	return multilockLease{lease}, nil
 }
 
-// Reset frees the lock on every node, whoever holds it.
+// Reset frees the lock on every node, of any holder.
 func (m *multilockLocker) Reset(ctx context.Context, product string) error {
 	ctx, cancel := context.WithTimeout(ctx, deps.ReleaseTimeout)
 	defer cancel()

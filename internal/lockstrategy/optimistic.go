@@ -18,7 +18,7 @@ func optimisticEntry() Entry {
 		Summary:     "UPDATE ... WHERE version = ?, bounded retry with jitter",
 		Guarantees:  "no write rests on a stock that somebody has changed since",
 		BreaksWhen:  "never; busy under contention",
-		HowItBreaks: "Code that does not look at the number of rows written has none of this.",
+		HowItBreaks: "Code that ignores the number of rows written guarantees nothing of this.",
 		Cost:        "a lost round for each write that came first: about n rounds for the last of n buyers at once, so a process lets only a few in at a time",
 		Source: `Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; ` +
 			`the pause between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")`,

@@ -91,7 +91,7 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 // It follows from the promises under faults that do the same to a strategy: two
 // processes, a pause beyond the lease, the holder's crash, a Redis that comes
 // back empty. A fault strikes a holder that is in its section, and the explorer's
-// events come at any step: Traits.ExploredAs has the strategies that this tells apart.
+// events come at any step: Traits.ExploredAs has the strategies for which this makes a difference.
 func (e Entry) Explored(c promise.Condition, database string) (expected verdict.Verdict, possible bool) {
 	if slices.Contains(e.Needs, NeedsZookeeper) || slices.Contains(e.Needs, NeedsEtcd) {
 		return "", false // the explorer has gates for SQL and Redis

@@ -87,9 +87,9 @@ func (r *redisLocker) Lock(ctx context.Context, product string) (lease.Lease, er
 // deleteOwn is the release of the source, for a lock whose grant was not heard of.
 var deleteOwn = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 
-// undo takes back a try whose answer was lost: a Redis that hung may still have
-// it before it, and would then grant the lock to a buyer who has gone. It is
-// given up when the lease would have run out by itself.
+// undo takes back a try whose answer was lost: a Redis that hung may still execute
+// it, and would then grant the lock to a buyer that has gone. undo gives up when the
+// lease would have run out by itself, or the shop has closed its client.
 func (r *redisLocker) undo(asked time.Time, key, token string) {
 	for time.Since(asked) < r.ttl {
 		err := deleteOwn.Run(context.Background(), r.redis, []string{key}, token).Err()
@@ -100,7 +100,7 @@ func (r *redisLocker) undo(asked time.Time, key, token string) {
 	}
 }
 
-// Reset deletes the key, whoever holds it.
+// Reset deletes the key, of any holder.
 func (r *redisLocker) Reset(ctx context.Context, product string) error {
 	return deps.Failed(deps.Redis, r.redis.Del(ctx, rediskey.Of(r.strategy, product)).Err())
 }
@@ -115,7 +115,7 @@ type redisLease struct {
 func (l *redisLease) Token() string { return l.lock.Token() }
 
 func (l *redisLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx) // the library does not look after the lease
+	return context.WithCancel(ctx) // the library does not watch the lease
 }
 
 func (l *redisLease) Release(ctx context.Context) error {

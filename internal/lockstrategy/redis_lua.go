@@ -160,7 +160,7 @@ func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
 	return err == nil && raised // without a database Redis has the say
 }
 
-// neverSent tells whether a command cannot have reached the server.
+// neverSent reports that a command cannot have reached the server.
 func neverSent(err error) bool {
 	var network *net.OpError
 	var refused redis.Error // the server's own word, a script that failed: nothing was written after it

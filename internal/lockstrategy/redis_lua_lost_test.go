@@ -57,7 +57,7 @@ func lossyShop(t *testing.T, e *engine.Engine, l *lossy) *RedisLua {
 	t.Cleanup(func() { _ = own.Close() })
 	own.AddHook(l)
 	settings := DefaultSettings()
-	settings.Wait = patient
+	settings.Wait = longWait
 	shop := NewRedisLua(Deps{DB: e.DB, Redis: own, Settings: settings, Now: time.Now})
 	for _, script := range []*redis.Script{shop.admit, shop.load, settle} { // so that each goes by its hash
 		if err := script.Load(t.Context(), e.Redis).Err(); err != nil {
@@ -67,11 +67,11 @@ func lossyShop(t *testing.T, e *engine.Engine, l *lossy) *RedisLua {
 	return shop
 }
 
-// TestRedisLuaLostCommand: whatever command is lost, or its answer, a buyer who
-// asks again has one sale, and one who is refused keeps no unit.
+// TestRedisLuaLostCommand: whatever command is lost, or its answer, a buyer that
+// asks again has one sale, and a refused buyer keeps no unit.
 func TestRedisLuaLostCommand(t *testing.T) {
 	e := enginetest.Local(t)
-	scripts := newRedisLua(e, patient)
+	scripts := newRedisLua(e, longWait)
 	for name, command := range map[string]string{
 		"admit": scripts.admit.Hash(), "load": scripts.load.Hash(), "settle": settle.Hash(), "xrange": "xrange",
 	} {
@@ -80,14 +80,14 @@ func TestRedisLuaLostCommand(t *testing.T) {
 				restock(t, e, "apple", 5)
 				l := &lossy{command: command, done: done}
 				shop := purchase.NewIdempotent(lossyShop(t, e, l), e.DB)
-				told := newAnswers()
+				answered := newAnswers()
 				o := apple("ann", 1)
 				o.IdempotencyKey = fmt.Sprintf("key %s %t", name, done)
-				if err := told.buy(t.Context(), shop, o); err != nil {
+				if err := answered.buy(t.Context(), shop, o); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the loss", l.lost.Load) // a buyer is told before his entry is taken out
-				told.check(t, e, 4)
+				eventually(t, "the loss", l.lost.Load) // a buyer is answered before its entry is taken out
+				answered.check(t, e, 4)
 				mustHaveStock(t, e, 4)
 
 				// The database has one unit, Redis takes it for four.
@@ -97,10 +97,10 @@ func TestRedisLuaLostCommand(t *testing.T) {
 				l.lost.Store(false)
 				bob := apple("bob", 3)
 				bob.IdempotencyKey = o.IdempotencyKey + " bob"
-				if err := told.buy(t.Context(), shop, bob); !errors.Is(err, purchase.ErrSoldOut) {
+				if err := answered.buy(t.Context(), shop, bob); !errors.Is(err, purchase.ErrSoldOut) {
 					t.Fatalf("%v, want sold out", err)
 				}
-				told.check(t, e, 1)
+				answered.check(t, e, 1)
 				mustHaveStock(t, e, 1)
 			})
 		}
@@ -112,7 +112,7 @@ func TestRedisLuaLostCommand(t *testing.T) {
 func TestRedisLuaRefusedOnce(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
-	shop := newRedisLua(e, patient)
+	shop := newRedisLua(e, longWait)
 	if _, err := shop.enter(t.Context(), apple("ann", 3), time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestRedisLuaProductsKept(t *testing.T) {
 	shop := lossyShop(t, e, l)
 	l.command = settle.Hash()
 	l.before = func() {
-		if _, err := newRedisLua(e, patient).enter(t.Context(), apple("ann", 1), time.Now()); err != nil {
+		if _, err := newRedisLua(e, longWait).enter(t.Context(), apple("ann", 1), time.Now()); err != nil {
 			t.Error(err)
 		}
 	}

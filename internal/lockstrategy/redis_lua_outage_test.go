@@ -45,7 +45,7 @@ func (a *answers) rush(t *testing.T, stocked, times, n int, strike func() error,
 			for range n {
 				select {
 				case <-a.sales:
-				case <-over: // a slow machine: most were told unknown
+				case <-over: // a slow machine: most were answered unknown
 					return
 				}
 			}
@@ -76,7 +76,7 @@ type server interface {
 	Start() error
 }
 
-// outage kills a server, and starts it again when a buyer has met that: was told
+// outage kills a server, and starts it again when a buyer has met that: was answered
 // unknown, or any other trouble.
 func (a *answers) outage(s server, unknown bool) func() error {
 	met := func() int {
@@ -101,10 +101,10 @@ func (a *answers) outage(s server, unknown bool) func() error {
 	}
 }
 
-// bothShops are an impatient and a patient one, as the shop serves them.
+// bothShops are one with a short wait and one with a long one, as the shop serves them.
 func bothShops(e *engine.Engine) []purchase.Strategy {
 	return []purchase.Strategy{
-		purchase.NewIdempotent(newRedisLua(e, patient), e.DB),
+		purchase.NewIdempotent(newRedisLua(e, longWait), e.DB),
 		purchase.NewIdempotent(newRedisLua(e, 300*time.Millisecond), e.DB),
 	}
 }
@@ -118,9 +118,9 @@ func TestRedisLuaRedisKilled(t *testing.T) {
 	}
 	e := openOn(t, enginetest.Local(t).URLs.DB, server.URL())
 	restock(t, e, "apple", 2000)
-	told := newAnswers()
-	told.rush(t, 2000, 3, 100, told.outage(server, false), bothShops(e)...)
-	told.check(t, e, 0)
+	answered := newAnswers()
+	answered.rush(t, 2000, 3, 100, answered.outage(server, false), bothShops(e)...)
+	answered.check(t, e, 0)
 }
 
 // TestRedisLuaDatabaseKilled: the same with the database.
@@ -131,9 +131,9 @@ func TestRedisLuaDatabaseKilled(t *testing.T) {
 	}
 	e := openOn(t, server.URL(), enginetest.Local(t).URLs.Redis)
 	restock(t, e, "apple", 2000)
-	told := newAnswers()
-	told.rush(t, 2000, 1, 100, told.outage(server, true), bothShops(e)...)
-	told.check(t, e, 0)
+	answered := newAnswers()
+	answered.rush(t, 2000, 1, 100, answered.outage(server, true), bothShops(e)...)
+	answered.check(t, e, 0)
 }
 
 // TestRedisLuaNotOnDisk: InnoDB shows a commit to others before it has flushed
@@ -149,7 +149,7 @@ func TestRedisLuaNotOnDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	here, elsewhere := newRedisLua(e, patient), newRedisLua(e, patient)
+	here, elsewhere := newRedisLua(e, longWait), newRedisLua(e, longWait)
 	o := apple("late", 1)
 	o.IdempotencyKey = "late"
 	entry, err := here.enter(t.Context(), o, time.Now())
@@ -178,7 +178,7 @@ func TestRedisLuaNotOnDisk(t *testing.T) {
 }
 
 // TestRedisLuaForgets: Redis forgets all, five times in the rush. Orders under way
-// may be lost, and their buyers are told unknown; what is left can be bought.
+// may be lost, and their buyers are answered unknown; what is left can be bought.
 func TestRedisLuaForgets(t *testing.T) {
 	server, err := localserver.StartRedis(localservertest.Group(t))
 	if err != nil {
@@ -186,10 +186,10 @@ func TestRedisLuaForgets(t *testing.T) {
 	}
 	e := openOn(t, enginetest.Local(t).URLs.DB, server.URL())
 	restock(t, e, "apple", 600)
-	told := newAnswers()
-	told.rush(t, 600, 5, 50, func() error { return e.Redis.FlushAll(t.Context()).Err() }, bothShops(e)...)
-	told.crowd(t, "later", 4, bothShops(e)...)
-	told.check(t, e, 0)
+	answered := newAnswers()
+	answered.rush(t, 600, 5, 50, func() error { return e.Redis.FlushAll(t.Context()).Err() }, bothShops(e)...)
+	answered.crowd(t, "later", 4, bothShops(e)...)
+	answered.check(t, e, 0)
 }
 
 // TestRedisLuaAndConditional: another strategy sells the same units meanwhile.
@@ -197,11 +197,11 @@ func TestRedisLuaAndConditional(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 300)
 	other := NewConditional(Deps{DB: e.DB, Settings: Settings{Wait: soon}, Now: time.Now})
-	told := newAnswers()
-	told.crowd(t, "buyer", 16, newRedisLua(e, soon), other)
-	told.check(t, e, 0)
-	if len(told.Unknown) > 0 {
-		t.Errorf("told unknown, with nothing amiss: %v", told.Unknown)
+	answered := newAnswers()
+	answered.crowd(t, "buyer", 16, newRedisLua(e, soon), other)
+	answered.check(t, e, 0)
+	if len(answered.Unknown) > 0 {
+		t.Errorf("told unknown, with nothing amiss: %v", answered.Unknown)
 	}
 }
 
@@ -217,9 +217,9 @@ func TestRedisLuaProcess(t *testing.T) {
 	if _, err := io.ReadAll(os.Stdin); err != nil {
 		t.Fatal(err)
 	}
-	told := newAnswers()
-	told.crowd(t, "child", 16, newRedisLua(e, soon))
-	text, err := json.Marshal(told)
+	answered := newAnswers()
+	answered.crowd(t, "child", 16, newRedisLua(e, soon))
+	text, err := json.Marshal(answered)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,8 +266,8 @@ func TestRedisLuaTwoProcesses(t *testing.T) {
 	if err := c.begin(); err != nil {
 		t.Fatal(err)
 	}
-	told := newAnswers()
-	told.crowd(t, "parent", 16, newRedisLua(e, soon))
+	answered := newAnswers()
+	answered.crowd(t, "parent", 16, newRedisLua(e, soon))
 	there := newAnswers()
 	line, err := c.lines.ReadBytes('\n')
 	if err == nil {
@@ -276,13 +276,13 @@ func TestRedisLuaTwoProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the child said %q: %v", line, err)
 	}
-	t.Logf("%d sales in this process, %d in the other", len(told.Sold), len(there.Sold))
-	maps.Copy(told.Sold, there.Sold)
-	maps.Copy(told.No, there.No)
-	maps.Copy(told.Unknown, there.Unknown)
-	told.check(t, e, 0)
-	if len(told.Sold) != 300 || len(told.Unknown) != 0 {
-		t.Errorf("%d sold of 300, %d unknown", len(told.Sold), len(told.Unknown))
+	t.Logf("%d sales in this process, %d in the other", len(answered.Sold), len(there.Sold))
+	maps.Copy(answered.Sold, there.Sold)
+	maps.Copy(answered.No, there.No)
+	maps.Copy(answered.Unknown, there.Unknown)
+	answered.check(t, e, 0)
+	if len(answered.Sold) != 300 || len(answered.Unknown) != 0 {
+		t.Errorf("%d sold of 300, %d unknown", len(answered.Sold), len(answered.Unknown))
 	}
 }
 
@@ -306,7 +306,7 @@ func TestRedisLuaCrash(t *testing.T) {
 	defer stop()
 	var workers sync.WaitGroup
 	for range 2 {
-		workers.Go(func() { newRedisLua(e, patient).Work(ctx) })
+		workers.Go(func() { newRedisLua(e, longWait).Work(ctx) })
 	}
 	eventually(t, "an empty stream", func() bool {
 		return e.Redis.XLen(ctx, luaKeys.Stream("apple")).Val() == 0 && e.Redis.SCard(ctx, luaKeys.Products()).Val() == 0

@@ -26,8 +26,8 @@ var (
 	settle  = redis.NewScript(orderstream.Settle)
 )
 
-// patient is a wait that no buyer of these tests sits out but for a lost order.
-const patient = 20 * time.Second
+// longWait is a wait that no buyer of these tests sits out but for a lost order.
+const longWait = 20 * time.Second
 
 // newRedisLua is a shop of its own, as far from another one as a process.
 func newRedisLua(e *engine.Engine, wait time.Duration) *RedisLua {
@@ -42,7 +42,7 @@ func restock(t *testing.T, e *engine.Engine, name string, units int64) {
 		return errors.Join(product.Put(tx, name, units), purchase.Clear(tx, name))
 	})
 	if err == nil {
-		err = newRedisLua(e, patient).Reset(t.Context(), name)
+		err = newRedisLua(e, longWait).Reset(t.Context(), name)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -75,13 +75,13 @@ func apple(purchaser string, units int64) purchase.Order {
 	return purchase.Order{Product: "apple", Purchaser: purchaser, Amount: units}
 }
 
-// answers are what the buyers were told. Each buys once, under a name of its own.
+// answers are what the buyers were answered. Each buys once, under a name of its own.
 type answers struct {
 	mu      sync.Mutex
 	Sold    map[string]purchase.Receipt
-	No      map[string]string // told that nothing was sold, and never unknown
-	Unknown map[string]bool   // told unknown at least once
-	trouble int               // how often a buyer was told neither sold nor sold out
+	No      map[string]string // answered that nothing was sold, and never unknown
+	Unknown map[string]bool   // answered unknown at least once
+	trouble int               // how often a buyer was answered neither sold nor sold out
 	sales   chan struct{}     // one for each sale
 }
 
@@ -89,7 +89,7 @@ func newAnswers() *answers {
 	return &answers{Sold: map[string]purchase.Receipt{}, No: map[string]string{}, Unknown: map[string]bool{}, sales: make(chan struct{}, 1<<16)}
 }
 
-// crowd lets buyers buy one unit after the other, all at once, until each is told
+// crowd lets buyers buy one unit after the other, all at once, until each is answered
 // that it is sold out.
 func (a *answers) crowd(t *testing.T, name string, buyers int, shops ...purchase.Strategy) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
@@ -155,10 +155,10 @@ func (a *answers) note(o purchase.Order, receipt purchase.Receipt, err error) {
 	}
 }
 
-// check holds the records against what the buyers were told.
+// check compares the records with what the buyers were answered.
 func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	t.Helper()
-	if err := newRedisLua(e, patient).Drain(t.Context(), "apple"); err != nil {
+	if err := newRedisLua(e, longWait).Drain(t.Context(), "apple"); err != nil {
 		t.Fatal(err)
 	}
 	books, err := audit.Read(t.Context(), e.DB, "apple")
@@ -196,7 +196,7 @@ const processEnv = "TEST_REDIS_LUA_PROCESS"
 // mustHaveStock compares the stock in Redis, as the next buyer finds it.
 func mustHaveStock(t *testing.T, e *engine.Engine, want int64) {
 	t.Helper()
-	if _, err := newRedisLua(e, patient).loadStock(t.Context(), "apple", ""); err != nil {
+	if _, err := newRedisLua(e, longWait).loadStock(t.Context(), "apple", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := e.Redis.Get(t.Context(), luaKeys.Stock("apple")).Int64(); got != want || err != nil {
@@ -204,7 +204,7 @@ func mustHaveStock(t *testing.T, e *engine.Engine, want int64) {
 	}
 }
 
-// TestRedisLuaAskAgain: told unknown, a buyer asks by what he was told, of
+// TestRedisLuaAskAgain: answered unknown, a buyer asks by what it was answered, of
 // another shop, and gets the sale that was made.
 func TestRedisLuaAskAgain(t *testing.T) {
 	e := enginetest.Local(t)
@@ -215,7 +215,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	defer hangUp()
 	unknown := make(chan error, 1)
 	go func() {
-		_, err := newRedisLua(e, patient).Buy(ctx, o)
+		_, err := newRedisLua(e, longWait).Buy(ctx, o)
 		unknown <- err
 	}()
 	eventually(t, "the order", func() bool { return e.Redis.XLen(t.Context(), luaKeys.Stream("apple")).Val() == 1 })
@@ -244,12 +244,12 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	if err != nil || first.ID == 0 || second.ID != first.ID || !second.Replayed {
 		t.Errorf("%+v, then %+v, %v", first, second, err)
 	}
-	told := newAnswers()
-	told.Sold["ann"] = first
-	told.check(t, e, 3)
+	answered := newAnswers()
+	answered.Sold["ann"] = first
+	answered.check(t, e, 3)
 }
 
-// TestRedisLuaTooLow: Redis remembers too little. Nobody is told that it is sold
+// TestRedisLuaTooLow: Redis remembers too little. Nobody is answered sold
 // out, but for a second.
 func TestRedisLuaTooLow(t *testing.T) {
 	e := enginetest.Local(t)
@@ -257,7 +257,7 @@ func TestRedisLuaTooLow(t *testing.T) {
 	if err := e.Redis.Set(t.Context(), luaKeys.Stock("apple"), 0, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newRedisLua(e, patient).Buy(t.Context(), apple("ann", 5)); err != nil {
+	if _, err := newRedisLua(e, longWait).Buy(t.Context(), apple("ann", 5)); err != nil {
 		t.Error(err)
 	}
 	newAnswers().check(t, e, 0)
@@ -268,7 +268,7 @@ func TestRedisLuaTooLow(t *testing.T) {
 func TestRedisLuaClockBehind(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
-	shop := newRedisLua(e, patient)
+	shop := newRedisLua(e, longWait)
 	if _, err := shop.Buy(t.Context(), apple("ann", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestRedisLuaClockBehind(t *testing.T) {
 	if _, err := shop.Buy(t.Context(), apple("bob", 1)); !errors.Is(err, purchase.ErrUnknownOutcome) {
 		t.Errorf("%v, want that it is unknown", err)
 	}
-	if err := shop.Drain(t.Context(), "apple"); err != nil { // bob was told before his entry is gone
+	if err := shop.Drain(t.Context(), "apple"); err != nil { // bob is answered before his entry is gone
 		t.Fatal(err)
 	}
 	if _, err := shop.Buy(t.Context(), apple("cec", 1)); err != nil {
@@ -293,7 +293,7 @@ func TestRedisLuaClockBehind(t *testing.T) {
 func TestRedisLuaResetWaits(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
-	shop := newRedisLua(e, patient)
+	shop := newRedisLua(e, longWait)
 	if _, err := shop.enter(t.Context(), apple("ann", 1), time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestRedisLuaKeyOfAnother(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
 	restock(t, e, "pear", 5)
-	shop := newRedisLua(e, patient)
+	shop := newRedisLua(e, longWait)
 	o := apple("ann", 1)
 	o.IdempotencyKey = "key"
 	pear := o

@@ -83,7 +83,8 @@ func (r *rlockLocker) Lock(ctx context.Context, product string) (lease.Lease, er
 	return rlockLease{lease}, nil
 }
 
-// rlockError tells a wait that is over from a server that is down.
+// rlockError is the cause of ctx when the wait is over, and else says which server is
+// down.
 func rlockError(ctx context.Context, server string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		return cause
@@ -91,7 +92,7 @@ func rlockError(ctx context.Context, server string, err error) error {
 	return deps.Failed(server, err)
 }
 
-// Reset frees the product's lock, whoever holds it.
+// Reset frees the product's lock, of any holder.
 func (r *rlockLocker) Reset(ctx context.Context, product string) error {
 	_, err := r.of(product).ForceUnlock(ctx)
 	return deps.Failed(deps.Redis, err)

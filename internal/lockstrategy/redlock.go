@@ -27,7 +27,7 @@ func redlockEntry() Entry {
 		Guarantees: "one buyer of a product at a time, while the clocks of the nodes run alike and the section ends within the validity time; " +
 			"it outlives the loss of a minority of the nodes. The lease's context ends with the validity time: the TTL less the time that the lock took and 1 % for drift",
 		BreaksWhen:  "pause longer than the TTL; a node in the majority forgets; a clock jump",
-		HowItBreaks: "A pause outlives the TTL between the last look at the context and the commit. Or a node of the majority restarts empty. Or a node's clock jumps.",
+		HowItBreaks: "A pause after the last check of the context and before the commit outlives the TTL. Or a node of the majority restarts empty. Or a node's clock jumps.",
 		Cost: "a round trip to all nodes at once, twice a buy; two processes may split the votes, and both try again. " +
 			"A node that does not answer in time is left out for a while",
 		Source: `Redis documentation, "Distributed Locks with Redis", section "The Redlock Algorithm"; the lock is github.com/go-redsync/redsync. ` +
@@ -104,8 +104,8 @@ func countRedisErrors(err error) int {
 	return 0
 }
 
-// Reset deletes the key on every node, whoever holds it. A majority that did is
-// enough: on the others the key runs out, and has no majority meanwhile.
+// Reset deletes the key on every node, of any holder. It is enough that a majority
+// did: on the others the key runs out, and has no majority meanwhile.
 func (r *redlockLocker) Reset(ctx context.Context, product string) error {
 	ctx, cancel := context.WithTimeout(ctx, deps.ReleaseTimeout)
 	defer cancel()

@@ -108,7 +108,7 @@ func (l *watchdogLease) Context(ctx context.Context) (context.Context, context.C
 
 // Release ends the renewal before it frees the key: a watchdog that outlives its
 // lock keeps out everybody. A renewal that is under way may come after the
-// release; its script looks at the token first, and finds the key gone.
+// release; its script compares the token first, and finds the key gone.
 func (l *watchdogLease) Release(ctx context.Context) error {
 	close(l.stop)
 	<-l.stopped

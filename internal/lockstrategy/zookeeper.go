@@ -27,7 +27,7 @@ func zookeeperEntry() Entry {
 		Guarantees: "one buyer of a product at a time, while the session lives; first come, first served, between processes too. " +
 			"A crashed process frees the lock when its session ends. The lease's context ends with the connection: from then on the session may end unseen",
 		BreaksWhen:  "pause longer than the session",
-		HowItBreaks: "A pause outlives the session between the last look at the context and the commit. The session belongs to the process: all its leases are lost at once.",
+		HowItBreaks: "A pause after the last check of the context and before the commit outlives the session. The session belongs to the process: all its leases are lost at once.",
 		Cost:        "two writes to ZooKeeper's log a buy, the node and its deletion; a connection that is lost for a moment costs the sales under way",
 		Source: `ZooKeeper documentation, "ZooKeeper Recipes and Solutions", Locks; Hunt et al., "ZooKeeper: Wait-free coordination for Internet-scale systems", USENIX ATC 2010, 2.4. ` +
 			`The client is github.com/go-zookeeper/zk; its own Lock takes no context and leaves its node in line when the connection breaks at the wrong time`,
@@ -109,7 +109,7 @@ func (z *zookeeperLocker) queue(ctx context.Context, dir string) (_ Lease, err e
 	}
 }
 
-// Reset deletes every node in line, whoever made it.
+// Reset deletes every node in line, of any buyer.
 func (z *zookeeperLocker) Reset(ctx context.Context, product string) error {
 	done := make(chan error, 1)
 	go func() { done <- z.clear(z.dir(product)) }()
@@ -232,7 +232,7 @@ func (l *zookeeperLease) leave() <-chan error {
 }
 
 // remove deletes the node; zk.ErrNoNode when it is gone already. When the
-// answer to its creation was lost, the token tells whether it was made.
+// answer to its creation was lost, the token shows whether it was made.
 func (l *zookeeperLease) remove() error {
 	if l.node != "" {
 		return l.conn().Delete(l.dir+"/"+l.node, -1)

@@ -92,7 +92,7 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	return s.sell(ctx, lease, o, waited)
 }
 
-// Reset is purchase.Resetter.Reset: it frees the product's lock, whoever holds it.
+// Reset is purchase.Resetter.Reset: it frees the product's lock, of any holder.
 func (s *Locked) Reset(ctx context.Context, product string) error {
 	if r, ok := s.locker.(purchase.Resetter); ok {
 		return r.Reset(ctx, product)

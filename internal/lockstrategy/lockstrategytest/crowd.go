@@ -64,7 +64,7 @@ func rush(tb testing.TB, w *world, instances int) {
 	}
 }
 
-// holders counts who is inside, by the lock events.
+// holders counts the buyers inside the section, by their lock events.
 type holders struct {
 	mu            sync.Mutex
 	now, mostEver int

@@ -67,7 +67,7 @@ func (e *events) expect(tb testing.TB, kind lockstrategy.EventKind, purchaser st
 	}
 }
 
-// had tells whether an event of that kind is among those that have come.
+// had reports whether an event of that kind is among those that have come.
 func (e *events) had(kind lockstrategy.EventKind) bool {
 	for {
 		select {
@@ -81,7 +81,7 @@ func (e *events) had(kind lockstrategy.EventKind) bool {
 	}
 }
 
-// cameIn tells whether buyer-3 was granted the lock before its Buy returned, which
+// cameIn reports whether buyer-3 was granted the lock before its Buy returned, which
 // must then be busy.
 func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	tb.Helper()

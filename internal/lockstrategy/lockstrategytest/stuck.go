@@ -49,7 +49,7 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 }
 
 // waitForVictims returns when so many statements wait for the row. SQLite does
-// not tell; what a test shows there holds wherever the buyer stands.
+// not show them: what a test proves there must hold wherever the buyer stands.
 //
 // The status variable is read because it is current: information_schema's
 // innodb_trx is cached, see docs/design.md.

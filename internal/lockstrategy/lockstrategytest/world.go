@@ -122,14 +122,14 @@ func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan err
 
 // What a check may need of the strategy or the engine.
 
-// seesVictims tells whether this database says who waits for a row.
+// seesVictims reports whether this database shows the statements that wait for a row.
 func (w *world) seesVictims() bool { return w.engine.DB.Name() == "mysql" }
 
 func (w *world) lacksVictims() string {
 	if w.seesVictims() {
 		return ""
 	}
-	return "a SQLite file has one writer for all products, and does not say who waits for it"
+	return "a SQLite file has one writer for all products, and does not show which statements wait for it"
 }
 
 func (w *world) lacksLease() string {

@@ -76,13 +76,14 @@ func (m *Mover) readEntry(product string, entry redis.XMessage) (o admitted, err
 
 // state is what the database says of a product at one moment.
 type state struct {
-	last entryID                     // it has decided on this entry and all before it
-	left int64                       // units
-	sold map[string]purchase.Receipt // by key, of the orders that were asked about
+	last  entryID                     // it has decided on this entry and all before it
+	entry string                      // last, as Redis writes it
+	left  int64                       // units
+	sold  map[string]purchase.Receipt // by key, of the orders that were asked about
 }
 
 func stateOf(p product.Product) (d state, err error) {
-	d = state{left: p.Amount, sold: map[string]purchase.Receipt{}}
+	d = state{entry: p.LastEntry, left: p.Amount, sold: map[string]purchase.Receipt{}}
 	if d.last, err = parseEntryID(p.LastEntry); err != nil {
 		return d, fmt.Errorf("last_entry of %q: %w", p.Name, err)
 	}
@@ -118,25 +119,8 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 		if d.sold, err = purchase.SoldUnder(tx, keys); err != nil {
 			return purchase.DatabaseError(ctx, "look up the keys", err)
 		}
-		var sales []*purchase.Receipt
-		var saleKeys []string
-		for i := range orders {
-			o := &orders[i]
-			_, recorded := d.sold[o.key]
-			if !o.id.after(d.last) { // decided before, and not taken out of the stream
-				o.sold = recorded
-				continue
-			}
-			d.last, p.LastEntry = o.id, o.entry
-			if recorded || o.receipt.Amount > d.left { // the last word
-				continue
-			}
-			d.left -= o.receipt.Amount
-			o.receipt.Left, o.sold = d.left, true
-			o.receipt.Waited = max(0, m.deps.Now().Sub(o.called))
-			sales, saleKeys = append(sales, &o.receipt), append(saleKeys, o.key)
-			d.sold[o.key] = o.receipt
-		}
+		sales, saleKeys := d.decide(orders, m.deps.Now())
+		p.LastEntry = d.entry
 		if err := purchase.InsertAll(ctx, tx, saleKeys, m.deps.Now(), sales); err != nil {
 			return err
 		}
@@ -146,6 +130,29 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 		return purchase.DatabaseError(ctx, "write the stock", product.SetAmountAfter(tx, p.ID, d.left, p.LastEntry))
 	})
 	return d, err
+}
+
+// decide sells to the orders that come after the last one, while units are left, and
+// marks those that the database has sold. It returns the new sales with their keys.
+func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Receipt, keys []string) {
+	for i := range orders {
+		o := &orders[i]
+		_, recorded := d.sold[o.key]
+		if !o.id.after(d.last) { // decided before, and not taken out of the stream
+			o.sold = recorded
+			continue
+		}
+		d.last, d.entry = o.id, o.entry
+		if recorded || o.receipt.Amount > d.left { // the last word
+			continue
+		}
+		d.left -= o.receipt.Amount
+		o.receipt.Left, o.sold = d.left, true
+		o.receipt.Waited = max(0, now.Sub(o.called))
+		sales, keys = append(sales, &o.receipt), append(keys, o.key)
+		d.sold[o.key] = o.receipt
+	}
+	return sales, keys
 }
 
 // answerDecided answers the buyers of this process whose entry the database has decided
@@ -176,7 +183,7 @@ func (m *Mover) answerDecided(ctx context.Context, product string, d state) erro
 	return nil
 }
 
-// decided are the buyers of this process who wait for an entry that is last, or
+// decided are the buyers of this process that wait for an entry that is last, or
 // came before it.
 func (m *Mover) decided(product string, last entryID) (decided []*Waiter) {
 	m.mu.Lock()

@@ -108,7 +108,7 @@ func (m *Mover) awaited(product string) bool {
 	return true
 }
 
-// Work moves the orders that nobody waits for any more, of buyers who have given
+// Work moves the orders that nobody waits for any more, of buyers that have given
 // up and of shops that have crashed: now, and then once a second until ctx ends.
 func (m *Mover) Work(ctx context.Context) {
 	for {

@@ -79,7 +79,7 @@ func (n *node) Get(ctx context.Context) (redsyncredis.Conn, error) {
 	return conn{c, n}, nil
 }
 
-// minority tells whether the nodes that are silent are not missed.
+// minority reports that a majority of the nodes answers.
 func (n *node) minority() bool {
 	silent := 0
 	for _, node := range n.all {

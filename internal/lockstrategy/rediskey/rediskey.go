@@ -20,11 +20,11 @@ type Commands struct {
 	// Take tries once. The token is handed to Free.
 	Take func(ctx context.Context, key string) (token string, taken bool, err error)
 	// Free gives the key back. lease.ErrNotHeld when it sees that another holder, or
-	// none, has it. nil deletes the key, whoever holds it.
+	// none, has it. nil deletes the key of any holder.
 	Free func(ctx context.Context, key, token string) error
 }
 
-// A Locker is a lease.Locker. Its leases cannot tell that they are lost: their
+// A Locker is a lease.Locker. Its leases do not notice that they are lost: their
 // contexts end with the buyer's. It is safe for concurrent use.
 type Locker struct {
 	strategy string
@@ -55,7 +55,7 @@ func (l *Locker) Lock(ctx context.Context, product string) (lease.Lease, error) 
 	return held, nil
 }
 
-// Reset deletes the key, whoever holds it.
+// Reset deletes the key, of any holder.
 func (l *Locker) Reset(ctx context.Context, product string) error {
 	return l.delete(ctx, Of(l.strategy, product))
 }
@@ -74,7 +74,7 @@ type held struct {
 func (h *held) Token() string { return h.token }
 
 func (h *held) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx) // none of these looks after its lease
+	return context.WithCancel(ctx) // none of these watches its lease
 }
 
 func (h *held) Release(ctx context.Context) error {

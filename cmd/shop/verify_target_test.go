@@ -54,6 +54,7 @@ func TestVerifyTarget(t *testing.T) {
 // with one fault each. Each fault of it is caught in its column, and the others
 // hold.
 func TestVerifyTargetService(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		service *service
@@ -71,6 +72,7 @@ func TestVerifyTargetService(t *testing.T) {
 		{"it begins each answer before it sells", &service{hasty: true}, promise.ClientGone, verdict.Inconclusive, exitInconclusive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			server := httptest.NewUnstartedServer(c.service)
 			server.Config.ErrorLog = log.New(io.Discard, "", 0) // of an answer that was begun too early
 			server.Start()
@@ -95,6 +97,7 @@ func TestVerifyTargetService(t *testing.T) {
 
 // TestVerifyTargetBadInput: one line, exit 2.
 func TestVerifyTargetBadInput(t *testing.T) {
+	t.Parallel()
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	other := httptest.NewServer(http.NotFoundHandler())

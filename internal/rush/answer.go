@@ -96,8 +96,8 @@ func (b body) Close() error {
 }
 
 // answer reads a result, and says which request it is of. No response at all is
-// Unknown: the sale may have been made. The URL says who asked, whatever the
-// receipt says.
+// Unknown: the sale may have been made. The URL names the buyer, whatever
+// the receipt says.
 func (s *sender) answer(r *vegeta.Result) (n int, a Answer) {
 	_, id, _ := strings.Cut(r.URL, "#")
 	n, _ = strconv.Atoi(id) // it is this package's own
@@ -182,8 +182,8 @@ func readSpan(header string) (span [2]time.Time) {
 // maxOverlap is audit.Overlap: inside the shop, if it says of each sale when it
 // was there, else as the buyers saw it.
 //
-// The buyers' sight flatters a crowd: whoever has sent and got no answer counts,
-// though the service may take one request at a time.
+// The buyers' view flatters a crowd: it counts every buyer that has sent and has
+// no answer, though the service may take one request at a time.
 func maxOverlap(answers []Answer) int {
 	inside := slices.ContainsFunc(answers, Answer.saysWhen) && !slices.ContainsFunc(answers, func(a Answer) bool {
 		return a.Outcome == purchase.Sold && !a.saysWhen()

@@ -49,7 +49,7 @@ type Result struct {
 	Drift      int64           `json:"drift"`
 	Duplicates int64           `json:"duplicates"`
 	Lost       int64           `json:"lost"`   // acknowledged, not recorded
-	Untold     int64           `json:"untold"` // recorded, though the buyer was told no, or a second time
+	Untold     int64           `json:"untold"` // recorded, though the buyer was refused, or sold a second time
 	Sold       int64           `json:"sold"`   // this and the next five count answers
 	SoldOut    int64           `json:"sold_out"`
 	Busy       int64           `json:"busy"`
@@ -75,7 +75,7 @@ type Result struct {
 const tries = 3
 
 // Run restocks, sends the crowd, waits for every answer, and judges. An error
-// is one of the harness: the service or its books could not be reached, or
+// is one of the harness: the service or its audit could not be reached, or
 // ctx ended.
 //
 // A crowd that has shown nothing, since no two of its buys were inside at once,
@@ -163,7 +163,7 @@ func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
 	return max(0, sold-audited.Records), max(0, audited.Records-sold-unknown)
 }
 
-// result turns answers and books into a row.
+// result turns answers and the audit into a row.
 func result(strategy string, answers []Answer, audited audit.Report, lost, untold int64) Result {
 	r := Result{
 		Strategy: strategy, Audited: audited,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,54 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"gorm.io/gorm"
-
 	"github.com/oversell/oversell/internal/audit"
-	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
 )
-
-// An Auditor reads what really happened.
-type Auditor interface {
-	// Audit reads the product's stock and records.
-	Audit(ctx context.Context, product string) (audit.Report, error)
-	// Sales returns the product's records by their id. errNoHistory when the
-	// service does not show them.
-	Sales(ctx context.Context, product string) (map[int64]audit.Sale, error)
-}
-
-// errNoHistory: the target has no purchase_history route. Lost sales can then
-// be counted only in sum.
-var errNoHistory = errors.New("the service shows no purchase history")
-
-// page is how many records are asked for at once.
-const page = purchase.MaxPage
-
-// Database reads the shop's own database.
-type Database struct{ DB *gorm.DB }
-
-// Audit is Auditor.Audit.
-func (b Database) Audit(ctx context.Context, product string) (audit.Report, error) {
-	return audit.Read(ctx, b.DB, product)
-}
-
-// Sales is Auditor.Sales.
-func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
-	found := map[int64]audit.Sale{}
-	for after := int64(0); ; {
-		records, err := purchase.Page(b.DB.WithContext(ctx), product, after, page)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range records {
-			found[r.ID] = audit.Sale{Purchaser: r.Purchaser, Amount: r.Amount}
-			after = r.ID
-		}
-		if len(records) < page {
-			return found, nil
-		}
-	}
-}
 
 // Target is a service that speaks the shop's buy, product and audit routes,
 // in whatever language. It is an Auditor, too.
@@ -69,11 +23,11 @@ type Target struct {
 	Client  *http.Client // without a time limit: a restock may take long
 }
 
-// reachPatience is how long a target may take to answer at all.
-const reachPatience = 10 * time.Second
+// reachTimeout is how long a target may take to answer at all.
+const reachTimeout = 10 * time.Second
 
-// restockPatience: millions of records may have to be deleted.
-const restockPatience = 10 * time.Minute
+// restockTimeout: millions of records may have to be deleted.
+const restockTimeout = 10 * time.Minute
 
 // Restock puts amount units on sale and forgets the product's records.
 func (t Target) Restock(ctx context.Context, product string, amount int64) error {
@@ -81,7 +35,7 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, restockPatience)
+	ctx, cancel := context.WithTimeout(ctx, restockTimeout)
 	defer cancel()
 	_, err = t.do(ctx, http.MethodPut, "/product/"+url.PathEscape(product), bytes.NewReader(body), nil)
 	return err
@@ -158,7 +112,7 @@ type TargetStrategy struct {
 // Strategies returns what the target says of its strategies, nil when it has no
 // such route. An error when nobody answers at all.
 func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
-	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	var list []TargetStrategy
 	status, err := t.do(ctx, http.MethodGet, "/strategies", nil, &list)

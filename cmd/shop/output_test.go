@@ -58,7 +58,7 @@ func TestReports(t *testing.T) {
 func TestBadReport(t *testing.T) {
 	for name, args := range resultCommands(t) {
 		for path, want := range map[string]string{
-			"result.pdf": ".json, .xml, .md, .html", "result": "no ending", "-": "no ending", "": "no ending",
+			"result.pdf": report.Endings(), "result": "no ending", "-": "no ending", "": "no ending",
 			"/no/such/folder/x.md": "/no/such/folder/x.md",
 			t.TempDir() + ".json/": "no ending",
 		} {

@@ -52,11 +52,11 @@ func Checks() []Check {
 	return []Check{
 		{"Exclusion", "no two contenders, of whatever client, hold the lock at once", nil, exclusion},
 		{"HandOver", "every contender that waits gets the lock after the one before has unlocked", nil, handOver},
-		{"Fairness", "who asks first has the lock first, and nobody gets less than half of a fair share", isFair, fairness},
+		{"Fairness", "the first to ask gets the lock first, and nobody gets less than half of a fair share", isFair, fairness},
 		{"Renewal", "a holder that lives keeps the lock for three TTLs", renews, renewal},
-		{"LossSignal", "a holder whose lock is gone from the server is told within the bound", signalsLoss, lossSignal},
-		{"FrozenServer", "a holder whose server does not answer is told before somebody else can have the lock", signalsLoss, frozenServer},
-		{"ReleaseSafety", "who lost the lease and unlocks late leaves the next holder's lock in place", nil, releaseSafety},
+		{"LossSignal", "a holder whose lock is gone from the server learns of it within the bound", signalsLoss, lossSignal},
+		{"FrozenServer", "a holder whose server does not answer learns of it before somebody else can have the lock", signalsLoss, frozenServer},
+		{"ReleaseSafety", "a holder that lost the lease and unlocks late leaves the next holder's lock in place", nil, releaseSafety},
 		{"UnlockTwice", "a second Unlock leaves the next holder's lock in place", nil, unlockTwice},
 		{"CancelWaiting", "a waiter whose context ends returns at once with an error and leaves no gap in the line", nil, cancelWaiting},
 		{"CancelRace", "a context that ends during the hand-over leaves no lock without a holder", nil, cancelRace},
@@ -103,9 +103,9 @@ func Summary(s Subject, results []Result) string {
 }
 
 const (
-	// patience bounds one try of a check. It is reached only by a lock that is
-	// broken or a machine that stands still.
-	patience = time.Minute
+	// tryTimeout bounds one try of a check. Only a broken lock or a machine that stands
+	// still reaches it.
+	tryTimeout = time.Minute
 	// grace is added to every bound on a lock's time: a round trip, a wake-up.
 	grace = 250 * time.Millisecond
 	// tries is how often a check is tried when the machine is too busy.
@@ -130,7 +130,7 @@ func (c Check) Examine(ctx context.Context, s Subject) Result {
 }
 
 func (c Check) once(ctx context.Context, s Subject) Result {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	done := make(chan Result, 1)
 	go func() {

@@ -128,7 +128,7 @@ func handOver(ctx context.Context, tr *trial) Result {
 	}
 	all.Wait()
 	if len(delays) < contenders {
-		return breaks("%d of %d waiters got the lock within %s: %v", len(delays), contenders, patience, failed.get())
+		return breaks("%d of %d waiters got the lock within %s: %v", len(delays), contenders, tryTimeout, failed.get())
 	}
 	if err := failed.get(); err != nil {
 		return breaks("%v", err)

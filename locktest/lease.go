@@ -96,7 +96,7 @@ func watch(ctx context.Context, tr *trial, lease Lease, begin time.Time, taken c
 	}
 }
 
-// lossSignal: the server forgets the lock, and the holder must be told.
+// lossSignal: the server forgets the lock, and the holder must learn of it.
 func lossSignal(ctx context.Context, tr *trial) Result {
 	if tr.s.Forget == nil {
 		return unchecked("no hook Forget")
@@ -109,7 +109,7 @@ func lossSignal(ctx context.Context, tr *trial) Result {
 	if err := tr.s.Forget(ctx, tr.name); err != nil {
 		return breaks("forget: %v", err)
 	}
-	return tr.told(ctx, lease, begin, tr.s.lossBound(), "the server forgot the lock")
+	return tr.signalled(ctx, lease, begin, tr.s.lossBound(), "the server forgot the lock")
 }
 
 // frozenServer: the server stops to answer, so that nothing can be renewed.
@@ -130,7 +130,7 @@ func frozenServer(ctx context.Context, tr *trial) Result {
 	if err != nil {
 		return breaks("freeze: %v", err)
 	}
-	r = tr.told(ctx, lease, time.Now(), tr.s.TTL, "the server froze")
+	r = tr.signalled(ctx, lease, time.Now(), tr.s.TTL, "the server froze")
 	if err := thaw(); err != nil {
 		return breaks("thaw: %v", err)
 	}
@@ -146,7 +146,7 @@ func frozenServer(ctx context.Context, tr *trial) Result {
 }
 
 // holder takes the lock with the first of two new clients. The lease is nil
-// when there is nothing to be told by, and the result then says why.
+// when the lease has no signal; the result then says why.
 func (tr *trial) holder(ctx context.Context) (Lease, Result) {
 	clients, err := tr.connect(ctx, 2)
 	if err != nil {
@@ -169,8 +169,8 @@ func (tr *trial) holder(ctx context.Context) (Lease, Result) {
 	return lease, Result{}
 }
 
-// told waits for the signal and judges how long it took since begin.
-func (tr *trial) told(ctx context.Context, lease Lease, begin time.Time, bound time.Duration, event string) Result {
+// signalled waits for the signal of a loss and judges how long it took since begin.
+func (tr *trial) signalled(ctx context.Context, lease Lease, begin time.Time, bound time.Duration, event string) Result {
 	giveUp := time.After(3*bound + 4*grace)
 	select {
 	case <-lost(lease):

@@ -55,7 +55,7 @@ func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
 	if s.Spec == "" && l.Processes > 1 {
 		return Figures{}, errors.New("more than one process needs Subject.Spec")
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.For+2*patience)
+	ctx, cancel := context.WithTimeout(ctx, l.For+2*tryTimeout)
 	defer cancel()
 	name := "locktest-measure-" + rand.Text()[:8]
 	var crews []crew

@@ -52,7 +52,7 @@ type Subject struct {
 	// LossBound is RenewEvery when 0, and TTL when that is 0 too.
 	LossBound time.Duration
 
-	// Fair: who asked first has the lock first, whichever client it is of.
+	// Fair: the first to ask gets the lock first, whichever client it is of.
 	Fair bool
 
 	// Forget takes the lock from its holder at the server, as a flush, a
@@ -84,7 +84,7 @@ func (s Subject) lossBound() time.Duration {
 	return s.TTL
 }
 
-// lost returns the channel by which a lease tells of its loss, nil when it has
+// lost returns the channel by which a lease signals its loss, nil when it has
 // none.
 func lost(l Lease) <-chan struct{} {
 	switch l := l.(type) {

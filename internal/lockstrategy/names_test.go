@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -50,7 +51,7 @@ var prose = regexp.MustCompile(`^(Use|Short|Long|Example|Summary|Guarantees|HowI
 // that has one with a hyphen in it as a word. Text for people is left out: help,
 // examples, and the prose of entries.
 func mentions(files *token.FileSet, file *ast.File) (found []mention) {
-	names := lockstrategy.Names()
+	names, words := lockstrategy.Names(), hyphenated()
 	var stack []ast.Node
 	ast.Inspect(file, func(n ast.Node) bool {
 		if n == nil {
@@ -67,8 +68,7 @@ func mentions(files *token.FileSet, file *ast.File) (found []mention) {
 			return true
 		}
 		for _, name := range names {
-			word := strings.Contains(name, "-") && regexp.MustCompile(`(^|[^\w-])`+name+`([^\w-]|$|-$)`).MatchString(text)
-			if text == name || word {
+			if text == name || words[name] != nil && words[name].MatchString(text) {
 				found = append(found, mention{name, files.Position(literal.Pos()), compares(stack)})
 			}
 		}
@@ -77,7 +77,18 @@ func mentions(files *token.FileSet, file *ast.File) (found []mention) {
 	return found
 }
 
-// isProse tells whether the innermost literal is text for people, or an import.
+// hyphenated finds as a word each name that no English text has by chance.
+var hyphenated = sync.OnceValue(func() map[string]*regexp.Regexp {
+	words := map[string]*regexp.Regexp{}
+	for _, name := range lockstrategy.Names() {
+		if strings.Contains(name, "-") {
+			words[name] = regexp.MustCompile(`(^|[^\w-])` + name + `([^\w-]|$|-$)`)
+		}
+	}
+	return words
+})
+
+// isProse reports whether the innermost literal is text for people, or an import.
 func isProse(stack []ast.Node) bool {
 	for i, n := range stack {
 		switch n := n.(type) {
@@ -92,7 +103,7 @@ func isProse(stack []ast.Node) bool {
 	return false
 }
 
-// compares tells whether the innermost literal is compared with a strategy's name.
+// compares reports whether the innermost literal is compared with a strategy's name.
 func compares(stack []ast.Node) bool {
 	if len(stack) < 2 {
 		return false

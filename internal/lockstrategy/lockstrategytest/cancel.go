@@ -63,7 +63,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	shop := w.instance(stepTimeout, events.observe)
 	stuck := w.keepRowLocked(tb, "apple")
 	ahead := buyLater(tb.Context(), shop, 1)
-	stuck.waitForVictims(tb, 1)
+	w.comesInside(tb, events, stuck)
 	ctx, hangUp := context.WithCancel(tb.Context())
 	behind := buyLater(ctx, shop, 2)
 	if w.entry.WaitsFor == lockstrategy.TheRow {
@@ -97,13 +97,7 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 	stuck := w.keepRowLocked(tb, "apple")
 	ctx, hangUp := context.WithCancel(tb.Context())
 	inside := buyLater(ctx, shop, 1)
-	switch w.entry.WaitsFor {
-	case lockstrategy.ALock:
-		events.expect(tb, lockstrategy.Acquired, "buyer-1")
-	case lockstrategy.AWorker:
-		events.expect(tb, lockstrategy.Waiting, "buyer-1")
-	}
-	stuck.waitForVictims(tb, 1)
+	w.comesInside(tb, events, stuck)
 	hangUp()
 	if !w.seesVictims() && !w.entry.WritesLater {
 		stuck.release()
@@ -114,6 +108,19 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 		tb.Errorf("the next buyer: %v", err)
 	}
 	w.mustHaveRecords(tb, "apple", 1+w.admitted())
+}
+
+// comesInside returns when buyer-1 has its turn, and on a database that shows it is in
+// front of the locked row.
+func (w *world) comesInside(tb testing.TB, events *events, stuck *stuck) {
+	tb.Helper()
+	switch w.entry.WaitsFor {
+	case lockstrategy.ALock:
+		events.expect(tb, lockstrategy.Acquired, "buyer-1")
+	case lockstrategy.AWorker:
+		events.expect(tb, lockstrategy.Waiting, "buyer-1")
+	}
+	stuck.waitForVictims(tb, 1)
 }
 
 // mustHaveHungUp fails unless err is the answer to a buyer that hung up before its

@@ -64,6 +64,8 @@ func checks() []check {
 // Exercise does not look for leaked goroutines: several entries may run at once.
 // NoLeaks around them does.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
+	asked := &world{engine: open(t), entry: entry} // what it lacks; no check runs on it
+	t.Cleanup(asked.close)
 	unknown := map[string]bool{}
 	for name := range entry.CaughtBy {
 		unknown[name] = true
@@ -71,13 +73,13 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 	for _, c := range checks() {
 		delete(unknown, c.name)
 		t.Run(c.name, func(t *testing.T) {
-			w := &world{engine: open(t), entry: entry}
-			t.Cleanup(w.close)
 			if c.lacks != nil {
-				if why := c.lacks(w); why != "" {
-					t.Skipf("%s on %s: %s", entry.Name, w.engine.Name, why)
+				if why := c.lacks(asked); why != "" {
+					t.Skipf("%s on %s: %s", entry.Name, asked.engine.Name, why)
 				}
 			}
+			w := &world{engine: open(t), entry: entry}
+			t.Cleanup(w.close)
 			if reason, broken := w.caughtBy(c.name); broken {
 				mustCatch(t, w, c, reason)
 				return

@@ -63,7 +63,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	shop := w.instance(stepTimeout, events.observe)
 	stuck := w.keepRowLocked(tb, "apple")
 	ahead := buyLater(tb.Context(), shop, 1)
-	w.comesInside(tb, events, stuck)
+	comesInside(tb, w, events, stuck)
 	ctx, hangUp := context.WithCancel(tb.Context())
 	behind := buyLater(ctx, shop, 2)
 	if w.entry.WaitsFor == lockstrategy.TheRow {
@@ -72,7 +72,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 		events.expect(tb, lockstrategy.Waiting, "buyer-2") // it is admitted, if it is one to be admitted
 	}
 	hangUp()
-	w.mustHaveHungUp(tb, receive(tb, behind, "the buyer that hung up"))
+	mustHaveHungUp(tb, w, receive(tb, behind, "the buyer that hung up"))
 	stuck.release()
 	if err := receive(tb, ahead, "the buyer ahead"); err != nil {
 		tb.Errorf("the buyer ahead: %v", err)
@@ -80,7 +80,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	if _, err := shop.Buy(tb.Context(), order("apple", 3, 1)); err != nil {
 		tb.Errorf("the next buyer: %v", err)
 	}
-	w.mustHaveRecords(tb, "apple", 2+w.admitted())
+	w.mustHaveRecords(tb, "apple", 2+admitted(w))
 }
 
 // cancelWhileHolding: a buyer that hangs up inside the section is sold nothing, and
@@ -97,22 +97,22 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 	stuck := w.keepRowLocked(tb, "apple")
 	ctx, hangUp := context.WithCancel(tb.Context())
 	inside := buyLater(ctx, shop, 1)
-	w.comesInside(tb, events, stuck)
+	comesInside(tb, w, events, stuck)
 	hangUp()
 	if !w.seesVictims() && !w.entry.WritesLater {
 		stuck.release()
 	}
-	w.mustHaveHungUp(tb, receive(tb, inside, "the buyer that hung up"))
+	mustHaveHungUp(tb, w, receive(tb, inside, "the buyer that hung up"))
 	stuck.release()
 	if _, err := shop.Buy(tb.Context(), order("apple", 2, 1)); err != nil {
 		tb.Errorf("the next buyer: %v", err)
 	}
-	w.mustHaveRecords(tb, "apple", 1+w.admitted())
+	w.mustHaveRecords(tb, "apple", 1+admitted(w))
 }
 
 // comesInside returns when buyer-1 has its turn, and on a database that shows it is in
 // front of the locked row.
-func (w *world) comesInside(tb testing.TB, events *events, stuck *stuck) {
+func comesInside(tb testing.TB, w *world, events *events, stuck *stuck) {
 	tb.Helper()
 	switch w.entry.WaitsFor {
 	case lockstrategy.ALock:
@@ -125,7 +125,7 @@ func (w *world) comesInside(tb testing.TB, events *events, stuck *stuck) {
 
 // mustHaveHungUp fails unless err is the answer to a buyer that hung up before its
 // sale was written.
-func (w *world) mustHaveHungUp(tb testing.TB, err error) {
+func mustHaveHungUp(tb testing.TB, w *world, err error) {
 	tb.Helper()
 	if !errors.Is(err, context.Canceled) {
 		tb.Errorf("hung up: %v, want context.Canceled", err)
@@ -137,7 +137,7 @@ func (w *world) mustHaveHungUp(tb testing.TB, err error) {
 
 // admitted is how many sales a buyer leaves behind that hung up after its order was
 // admitted.
-func (w *world) admitted() int64 {
+func admitted(w *world) int64 {
 	if w.entry.WritesLater {
 		return 1
 	}

@@ -17,7 +17,7 @@ import (
 const rounds = 50
 
 // caughtBy returns how a check must catch the strategy on this database.
-func (w *world) caughtBy(check string) (reason string, broken bool) {
+func caughtBy(w *world, check string) (reason string, broken bool) {
 	reason, broken = w.entry.CaughtBy[check]
 	condition, promised := map[string]promise.Condition{"Rush": promise.Rush, "TwoProcesses": promise.TwoProcesses}[check]
 	if promised && w.entry.Promised(condition, w.engine.DB.Name()) == verdict.Holds {

@@ -18,10 +18,10 @@ import (
 func later() time.Time { return time.Now().Add(time.Hour) }
 
 // expireAll lets the time of every lease run out. What has no TTL stays.
-func (w *world) expireAll(tb testing.TB) {
+func expireAll(tb testing.TB, w *world) {
 	tb.Helper()
 	if !w.onRedis() {
-		w.forget(tb)
+		forget(tb, w)
 		return
 	}
 	for _, node := range append([]redis.UniversalClient{w.engine.Redis}, w.engine.Redlock...) {
@@ -46,7 +46,7 @@ func (w *world) expireAll(tb testing.TB) {
 }
 
 // forget makes the lock's server forget the lock on apples.
-func (w *world) forget(tb testing.TB) {
+func forget(tb testing.TB, w *world) {
 	tb.Helper()
 	if err := w.instance(stepTimeout, nil).(purchase.Resetter).Reset(tb.Context(), "apple"); err != nil {
 		tb.Error(err)
@@ -78,7 +78,7 @@ func holderCrash(tb testing.TB, w *world) {
 	_ = receive(tb, first, "the dead process")
 	w.mustHaveRecords(tb, "apple", 0)
 
-	w.expireAll(tb)
+	expireAll(tb, w)
 	survivor := w.deps(tb, &process{})
 	survivor.Now = later
 	if w.entry.CaughtBy["HolderCrash"] != "" {
@@ -102,7 +102,7 @@ func expiredLease(tb testing.TB, w *world) {
 	first := buyLater(tb.Context(), w.build(d), 1)
 	events.expect(tb, lockstrategy.Acquired, "buyer-1")
 	stuck.waitForVictims(tb, 1) // it has read, and is about to write
-	w.expireAll(tb)
+	expireAll(tb, w)
 	d.Now = later
 	if !w.entry.Leased {
 		stuck.release() // nothing runs out: the second waits for the first
@@ -138,7 +138,7 @@ func lostLease(tb testing.TB, w *world) {
 	defer hangUp()
 	first := buyLater(ctx, w.instance(stepTimeout, events.observe), 1)
 	events.expect(tb, lockstrategy.Acquired, "buyer-1")
-	w.forget(tb)
+	forget(tb, w)
 	second := buyLater(tb.Context(), w.instance(stepTimeout, events.observe), 2)
 	events.expect(tb, lockstrategy.Acquired, "buyer-2") // two holders, as the catalogue warns
 	hangUp()
@@ -149,7 +149,7 @@ func lostLease(tb testing.TB, w *world) {
 	if !events.had(lockstrategy.Lost) {
 		tb.Error("the first holder's loss was not noticed at its release")
 	}
-	w.thirdStaysOut(tb, events, letSecondGo, second)
+	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
 // releaseRace: at the very command that frees the lock, the lock is another's.
@@ -168,7 +168,7 @@ func releaseRace(tb testing.TB, w *world) {
 		if !frees || !armed.Load() || raced.Swap(true) {
 			return
 		}
-		w.forget(tb)
+		forget(tb, w)
 		second = buyLater(tb.Context(), w.instance(stepTimeout, events.observe), 2)
 		events.expect(tb, lockstrategy.Acquired, "buyer-2")
 	}
@@ -184,12 +184,12 @@ func releaseRace(tb testing.TB, w *world) {
 	if !raced.Load() {
 		tb.Fatal("the release was not seen: this test has shown nothing")
 	}
-	w.thirdStaysOut(tb, events, letSecondGo, second)
+	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
 // thirdStaysOut fails when a third buyer gets in beside the second, who has the lock
 // and is held before its read.
-func (w *world) thirdStaysOut(tb testing.TB, events *events, letSecondGo func(), second <-chan error) {
+func thirdStaysOut(tb testing.TB, w *world, events *events, letSecondGo func(), second <-chan error) {
 	tb.Helper()
 	ctx, goHome := context.WithCancel(tb.Context())
 	defer goHome()

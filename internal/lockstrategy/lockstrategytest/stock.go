@@ -24,7 +24,7 @@ func stockCrash(tb testing.TB, w *world) {
 	ctx, die := context.WithCancel(tb.Context())
 	defer die()
 	first := buyLater(ctx, w.build(w.deps(tb, dying)), 1)
-	for deadline := time.Now().Add(stepTimeout); w.inRedis(tb) != "0"; {
+	for deadline := time.Now().Add(stepTimeout); inRedis(tb, w) != "0"; {
 		if time.Now().After(deadline) {
 			tb.Fatal("nobody was admitted")
 		}
@@ -46,7 +46,7 @@ func stockCrash(tb testing.TB, w *world) {
 }
 
 // inRedis is the stock that Redis has of apples.
-func (w *world) inRedis(tb testing.TB) string {
+func inRedis(tb testing.TB, w *world) string {
 	tb.Helper()
 	stock, err := w.engine.Redis.Get(tb.Context(), "shop:stock:"+w.entry.Name+":{apple}").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {

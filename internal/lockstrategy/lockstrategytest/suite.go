@@ -42,18 +42,18 @@ func checks() []check {
 		{"SoldOutAtZero", soldOutAtZero, nil},
 		{"SeveralUnits", severalUnits, nil},
 		{"ProductsApart", productsApart, nil},
-		{"ProductsDoNotWait", productsDoNotWait, (*world).lacksVictims},
+		{"ProductsDoNotWait", productsDoNotWait, lacksVictims},
 		{"ErrorInside", errorInside, nil},
 		{"WaitBound", waitBound, nil},
 		{"CancelWhileWaiting", cancelWhileWaiting, nil},
 		{"CancelWhileHolding", cancelWhileHolding, nil},
 		{"IdempotentRetry", idempotentRetry, nil},
-		{"HolderCrash", holderCrash, (*world).lacksRedisLease},
-		{"ExpiredLease", expiredLease, (*world).lacksLeaseAndVictims},
-		{"LostLease", lostLease, (*world).lacksLease},
-		{"ReleaseRace", releaseRace, (*world).lacksRedisLease},
-		{"StockCrash", stockCrash, (*world).lacksStock},
-		{"StockForgotten", stockForgotten, (*world).lacksStockAndVictims},
+		{"HolderCrash", holderCrash, lacksRedisLease},
+		{"ExpiredLease", expiredLease, lacksLeaseAndVictims},
+		{"LostLease", lostLease, lacksLease},
+		{"ReleaseRace", releaseRace, lacksRedisLease},
+		{"StockCrash", stockCrash, lacksStock},
+		{"StockForgotten", stockForgotten, lacksStockAndVictims},
 	}
 }
 
@@ -80,7 +80,7 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 			}
 			w := &world{engine: open(t), entry: entry}
 			t.Cleanup(w.close)
-			if reason, broken := w.caughtBy(c.name); broken {
+			if reason, broken := caughtBy(w, c.name); broken {
 				mustCatch(t, w, c, reason)
 				return
 			}

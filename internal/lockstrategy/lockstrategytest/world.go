@@ -125,30 +125,30 @@ func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan err
 // seesVictims reports whether this database shows the statements that wait for a row.
 func (w *world) seesVictims() bool { return w.engine.DB.Name() == "mysql" }
 
-func (w *world) lacksVictims() string {
+func lacksVictims(w *world) string {
 	if w.seesVictims() {
 		return ""
 	}
 	return "a SQLite file has one writer for all products, and does not show which statements wait for it"
 }
 
-func (w *world) lacksLease() string {
+func lacksLease(w *world) string {
 	if _, locked := w.instance(stepTimeout, nil).(*lockstrategy.Locked); !locked || len(w.entry.Needs) == 0 {
 		return "its lock, if it has one, is in this process or in the database: no other server can forget it"
 	}
 	return ""
 }
 
-func (w *world) lacksLeaseAndVictims() string {
-	if why := w.lacksLease(); why != "" {
+func lacksLeaseAndVictims(w *world) string {
+	if why := lacksLease(w); why != "" {
 		return why
 	}
-	return w.lacksVictims()
+	return lacksVictims(w)
 }
 
 // lacksRedisLease: the suite can put a gate before the clients of Redis alone.
-func (w *world) lacksRedisLease() string {
-	if why := w.lacksLease(); why != "" {
+func lacksRedisLease(w *world) string {
+	if why := lacksLease(w); why != "" {
 		return why
 	}
 	if !w.onRedis() {
@@ -161,16 +161,16 @@ func (w *world) onRedis() bool {
 	return slices.Contains(w.entry.Needs, lockstrategy.NeedsRedis) || slices.Contains(w.entry.Needs, lockstrategy.NeedsRedlock)
 }
 
-func (w *world) lacksStock() string {
+func lacksStock(w *world) string {
 	if _, keeps := w.instance(stepTimeout, nil).(purchase.StockKeeper); !keeps {
 		return "it keeps no copy of the stock outside the database"
 	}
 	return ""
 }
 
-func (w *world) lacksStockAndVictims() string {
-	if why := w.lacksStock(); why != "" {
+func lacksStockAndVictims(w *world) string {
+	if why := lacksStock(w); why != "" {
 		return why
 	}
-	return w.lacksVictims()
+	return lacksVictims(w)
 }

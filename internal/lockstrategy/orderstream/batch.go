@@ -31,7 +31,7 @@ func (m *Mover) moveBatch(ctx context.Context, product string) (found int, _ err
 	}
 	orders := make([]admitted, 0, len(entries))
 	for _, entry := range entries {
-		o, err := m.readEntry(product, entry)
+		o, err := readEntry(m.Strategy, product, entry)
 		if err != nil {
 			return 0, err
 		}
@@ -57,13 +57,13 @@ type admitted struct {
 	sold    bool             // the database has sold its units
 }
 
-func (m *Mover) readEntry(product string, entry redis.XMessage) (o admitted, err error) {
+func readEntry(strategy, product string, entry redis.XMessage) (o admitted, err error) {
 	text := func(name string) string {
 		value, _ := entry.Values[name].(string)
 		return value
 	}
 	o = admitted{entry: entry.ID, key: text("key")}
-	o.receipt = purchase.Receipt{Product: product, Purchaser: text("purchaser"), Strategy: m.Strategy}
+	o.receipt = purchase.Receipt{Product: product, Purchaser: text("purchaser"), Strategy: strategy}
 	if o.id, err = parseEntryID(entry.ID); err == nil {
 		o.receipt.Amount, err = strconv.ParseInt(text("units"), 10, 64)
 	}

@@ -28,9 +28,12 @@ import (
 // open is an explorer of a strategy, for two buyers of the last unit.
 func open(t *testing.T, name string, config explore.Config, build func(d lockstrategy.Deps) purchase.Strategy) *explore.Explorer {
 	t.Helper()
-	config.Strategy = lockstrategy.Entry{Name: name, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}, Scripts: []redisscript.Description{
-		{SHA: deleteOwn.Hash(), Name: "delete if mine", Role: redisscript.Release, Lock: 1, Refused: []string{"0"}},
-	}, New: build}
+	config.Strategy = lockstrategy.Entry{
+		Name: name, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}, New: build,
+		Scripts: append(redisscript.Rlock(), redisscript.Description{
+			SHA: deleteOwn.Hash(), Name: "delete if mine", Role: redisscript.Release, Lock: 1, Refused: []string{"0"},
+		}),
+	}
 	config.Engine, config.Buyers, config.Stock, config.Product = enginetest.Local(t), 2, 1, "apple"
 	config.Budget = 5 * time.Minute
 	x, err := explore.New(t.Context(), config)

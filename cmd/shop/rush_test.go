@@ -143,7 +143,7 @@ func TestRushExits(t *testing.T) {
 	}{
 		{"demand not above stock", []string{"--strategy", "conditional", "--stock", "10", "--buyers", "10"}, 3, "inconclusive: conditional"},
 		{"one buyer", []string{"--strategy", "mutex", "--stock", "1", "--buyers", "1"}, 3, "inconclusive: mutex"},
-		{"an exhibit alone", []string{"--strategy", "none", "--stock", "1", "--buyers", "1", "--expect"}, 3, "inconclusive: none"},
+		{"a broken strategy alone", []string{"--strategy", "none", "--stock", "1", "--buyers", "1", "--expect"}, 3, "inconclusive: none"},
 		{"unknown strategy", []string{"--strategy", "magic"}, 2, "conditional"},
 		{"an empty name", []string{"--strategy", "mutex,"}, 2, "--strategy"},
 		{"a strategy twice", []string{"--strategy", "none,N"}, 2, "twice"},

@@ -70,7 +70,7 @@ func TestBadURL(t *testing.T) {
 
 // TestSnapshotIsolation: whatever the server's default, a buyer's transaction
 // has MySQL's repeatable read. MariaDB's own, the default since 11.6.2, refuses
-// the write that the exhibit "transaction" is there to show.
+// the write that the broken strategy "transaction" is there to show.
 func TestSnapshotIsolation(t *testing.T) {
 	e := enginetest.Local(t)
 	var setting struct{ Value string }

@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 )
 
-// BenchmarkExhibits is how long the first violation takes of every strategy that
+// BenchmarkBroken is how long the first violation takes of every strategy that
 // SQLite and Redis can show to break, one after the other: docs/benchmarks.md.
-func BenchmarkExhibits(b *testing.B) {
+func BenchmarkBroken(b *testing.B) {
 	defer explore.OneProcessor(false)() // as the command does
 	e, err := engine.Open(b.Context(), engine.Config{Name: engine.Embedded, Wait: enginetest.Wait, Conns: 4})
 	if err != nil {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs rush.js against a real shop: an exhibit and a strategy that holds end with
-# 0, and an exhibit that is told to hold ends with 99.
+# Runs rush.js against a real shop: a broken strategy and one that holds end with
+# 0, and a broken one that must hold ends with 99.
 set -eu
 cd "$(dirname "$0")"
 export K6_NO_USAGE_REPORT=true

@@ -64,7 +64,7 @@ export const options = {
   scenarios: {
     rush: { executor: 'per-vu-iterations', vus: positive(BUYERS) ? BUYERS : 1, iterations: 1, maxDuration: '5m' },
   },
-  // An exhibit, such as none, may oversell: only samples under the promise
+  // A broken strategy, such as none, may oversell: only samples under the promise
   // to hold are held to it.
   thresholds: {
     audits: ['count==1'],
@@ -188,10 +188,10 @@ export function handleSummary(data) {
 
 function passed(v, promise) {
   if (v.oversold > 0 || v.drift !== 0) {
-    return `an exhibit: oversold by ${v.oversold}, drift ${v.drift}, and it had not promised to hold`;
+    return `a broken strategy: oversold by ${v.oversold}, drift ${v.drift}, and it had not promised to hold`;
   }
   const books = `${v.records} units sold of ${STOCK} stocked, ${v.leftover} left`;
-  return promise === 'holds' ? books : `${books}; an exhibit that did not break this time`;
+  return promise === 'holds' ? books : `${books}; a broken strategy that did not break this time`;
 }
 
 function row(cells) {
@@ -214,7 +214,7 @@ function promiseOf(name) {
   const list = json(answer);
   if (answer.status !== 200 || !Array.isArray(list)) {
     // Another service than the shop need not have this route.
-    return __ENV.PROMISE || exec.test.abort(`${BASE_URL} has no list of strategies: give -e PROMISE=holds, or PROMISE=oversold for an exhibit`);
+    return __ENV.PROMISE || exec.test.abort(`${BASE_URL} has no list of strategies: give -e PROMISE=holds, or PROMISE=oversold for a broken strategy`);
   }
   const entry = list.find((strategy) => strategy.name === name);
   if (!entry) {
@@ -225,7 +225,7 @@ function promiseOf(name) {
   }
   const promise = __ENV.PROMISE || (entry.promise || {}).rush;
   if (typeof promise !== 'string') {
-    exec.test.abort(`the shop does not say what "${name}" promises: give -e PROMISE=holds, or PROMISE=oversold for an exhibit`);
+    exec.test.abort(`the shop does not say what "${name}" promises: give -e PROMISE=holds, or PROMISE=oversold for a broken strategy`);
   }
   return promise;
 }

@@ -2,10 +2,10 @@
 -- told: for everybody else it stays locked.
 --
 -- KEYS[1] the lock, a hash
--- KEYS[2] the token counter; only when the heir wants a fenced lock
+-- KEYS[2] the token counter; only when the successor wants a fenced lock
 -- ARGV[1] the field of the holder
--- ARGV[2] the field of the heir
--- ARGV[3] the heir's lease in ms
+-- ARGV[2] the field of the successor
+-- ARGV[3] the successor's lease in ms
 --
 -- Returns {1, token}, or {0, 0} when the holder does not hold it.
 if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then

@@ -113,13 +113,13 @@ func (c *Cell) document(p *pictures) (report.Case, error) {
 	switch one.Status {
 	case report.Holds:
 		one.Group = holds
-		one.Small = c.small()
+		one.Small = small(c)
 		return one, nil
 	case report.Breaks:
 		one.Group = breaks
 	}
 	one.Small = append([]string{fmt.Sprintf("Stocked %d, records %d, units sold %d, left %d, drift %d.",
-		c.Audited.Stocked, c.Audited.Records, c.Audited.UnitsSold, c.Audited.Leftover, c.Audited.Drift)}, c.small()...)
+		c.Audited.Stocked, c.Audited.Records, c.Audited.UnitsSold, c.Audited.Leftover, c.Audited.Drift)}, small(c)...)
 	if c.Picture != "" {
 		link := "How far the buys can be put in order"
 		if c.Linearizable == LinearNo {
@@ -151,7 +151,7 @@ func (c *Cell) document(p *pictures) (report.Case, error) {
 }
 
 // small is what a page says of a cell beside its evidence.
-func (c *Cell) small() (lines []string) {
+func small(c *Cell) (lines []string) {
 	if c.Linearizable == LinearYes {
 		lines = append(lines, "Linearizable.")
 	}

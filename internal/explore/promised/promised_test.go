@@ -102,7 +102,9 @@ func promises() []exploretest.Expectation {
 		long("the lock is in Redis; the row before has the same on SQLite", row("redisson", []explore.Event{explore.Renew}, verdict.Holds, bound(1), "mysql")),
 		row("redisson", []explore.Event{explore.Renew}, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 0 }, ""),
 		row("fenced", nil, verdict.Holds, nil, ""),
-		row("fenced", explore.Events(false), verdict.Holds, few(1, 1), "mysql"),
+		row("fenced", []explore.Event{explore.Expire}, verdict.Holds, bound(1), ""), // a late holder needs one preemption
+		row("fenced", explore.Events(false), verdict.Holds, few(1, 0), ""),
+		long("836 schedules; the rows before have its leases run out, and the others without preemption", row("fenced", explore.Events(false), verdict.Holds, few(1, 1), "mysql")),
 		row("redis-decr", []explore.Event{explore.Crash}, verdict.Leaked, nil, ""),
 		row("redis-decr", []explore.Event{explore.Forget}, verdict.Oversold, whole(1), ""), // the first to break leaks
 		row("redis-decr", nil, verdict.Holds, bound(3), "sqlite"),

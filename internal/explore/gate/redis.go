@@ -31,18 +31,37 @@ type Noter interface {
 // Client is a client to the same server as like, for one buyer; 0: for all, and
 // the context says whose a command is.
 func (g *Gates) Client(like redis.UniversalClient, owner int, server string, noted Noter) (*redis.Client, error) {
+	o, err := unhurried(like)
+	if err != nil {
+		return nil, err
+	}
+	o.Dialer = g.PubSub.dialer(o.DialTimeout)
+	c := redis.NewClient(o)
+	c.AddHook(redisHook{g, owner, server, noted})
+	return c, nil
+}
+
+// Direct is a client to the same server as like that passes no gate.
+func Direct(like redis.UniversalClient) (*redis.Client, error) {
+	o, err := unhurried(like)
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewClient(o), nil
+}
+
+// unhurried are the options of like with time-outs that no stall of the machine
+// reaches. What is late is late by the fault of the explorer or of the machine, and
+// must not become part of the schedule, nor end the search.
+func unhurried(like redis.UniversalClient) (*redis.Options, error) {
 	plain, ok := like.(*redis.Client)
 	if !ok {
 		return nil, fmt.Errorf("explore knows single Redis servers, and this client is a %T", like)
 	}
 	o := *plain.Options()
-	// What is late is late by the fault of the explorer or of the machine, and
-	// must not become part of the schedule.
+	o.Dialer = nil // go-redis has put in its own, with the old time-out
 	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout, o.DialTimeout = time.Minute, time.Minute, time.Minute, schedule.HangTimeout
-	o.Dialer = g.PubSub.dialer(o.DialTimeout)
-	c := redis.NewClient(&o)
-	c.AddHook(redisHook{g, owner, server, noted})
-	return c, nil
+	return &o, nil
 }
 
 // DialHook is redis.Hook.DialHook.

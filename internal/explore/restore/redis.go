@@ -17,15 +17,15 @@ import (
 // what a run can have left there; others' are not touched.
 type Redis struct {
 	Name  string // "redis", "redlock-1" ...
-	admin redis.UniversalClient
+	admin *redis.Client
 	named named
 
 	counted bool // nobody has been let near it since
 	count   int64
 }
 
-// NewRedis looks at a server through admin.
-func NewRedis(name string, admin redis.UniversalClient) *Redis {
+// NewRedis looks at a server through admin, which Close closes.
+func NewRedis(name string, admin *redis.Client) *Redis {
 	return &Redis{Name: name, admin: admin, named: named{channels: map[string]string{}}}
 }
 
@@ -135,4 +135,7 @@ func (s *Redis) Unheard(ctx context.Context) error {
 }
 
 // Admin is the connection that it is looked at through.
-func (s *Redis) Admin() redis.UniversalClient { return s.admin }
+func (s *Redis) Admin() *redis.Client { return s.admin }
+
+// Close closes the connection.
+func (s *Redis) Close() error { return s.admin.Close() }

@@ -53,16 +53,7 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	}
 	x.stock = restore.SQL{Admin: admin, Product: s.Product, Stock: s.Stock}
 	x.database = database.For(s.Engine.DB.Name(), admin)
-	if s.Engine.Redis != nil {
-		x.servers = append(x.servers, restore.NewRedis("redis", s.Engine.Redis))
-	}
-	if slices.Contains(s.Strategy.Needs, lockstrategy.NeedsRedlock) {
-		x.nodes = min(Nodes, len(s.Engine.Redlock))
-		for i := range x.nodes {
-			x.servers = append(x.servers, restore.NewRedis(fmt.Sprintf("redlock-%d", i+1), s.Engine.Redlock[i]))
-		}
-	}
-	if err := x.prepare(ctx); err != nil {
+	if err := errors.Join(x.watchServers(), x.prepare(ctx)); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
@@ -71,6 +62,21 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 // Entries are the functions that run a strategy in a goroutine of its own. Stacks
 // name them, see standstill.NewGoroutines.
 func Entries() []any { return []any{(*Run).buy, (*watchdogs).renew, (*Runner).start} }
+
+// watchServers opens a connection to each Redis server, beside those of the buyers.
+func (x *Runner) watchServers() (err error) {
+	e := x.spec.Engine
+	if e.Redis != nil {
+		err = x.servers.watch("redis", e.Redis)
+	}
+	if slices.Contains(x.spec.Strategy.Needs, lockstrategy.NeedsRedlock) {
+		x.nodes = min(Nodes, len(e.Redlock))
+		for i := range x.nodes {
+			err = errors.Join(err, x.servers.watch(fmt.Sprintf("redlock-%d", i+1), e.Redlock[i]))
+		}
+	}
+	return err
+}
 
 // adminOf is a connection beside those of the buyers.
 func adminOf(e *engine.Engine) (*sql.DB, error) {
@@ -202,5 +208,5 @@ func (x *Runner) Close() error {
 	for _, s := range x.seats {
 		err = errors.Join(err, s.close())
 	}
-	return err
+	return errors.Join(err, x.servers.close())
 }

@@ -2,15 +2,36 @@ package run
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/restore"
 )
 
 // servers are the Redis servers.
 type servers []*restore.Redis
+
+// watch adds one, seen over a connection of its own.
+func (all *servers) watch(name string, like redis.UniversalClient) error {
+	admin, err := gate.Direct(like)
+	if err != nil {
+		return err
+	}
+	*all = append(*all, restore.NewRedis(name, admin))
+	return nil
+}
+
+func (all servers) close() (err error) {
+	for _, s := range all {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
 
 func (all servers) clear(ctx context.Context) error {
 	for _, s := range all {

@@ -6,27 +6,45 @@
 # machine with half the cores.
 #
 # The first lane prints as it goes. The output of the other parts follows in one
-# piece each; the last lines name what failed.
+# piece each; the last lines name what failed. A part that has not reported its exit
+# code has failed: its lane may have been killed.
+#
+# Each lane is a process group of its own, so that an interrupt ends what the parts
+# have started too.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
 
-# part NAME COMMAND... runs one part of the second lane, its output in a file.
+# parts are all that must report, in the order of the output.
+parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
+	composecheck k6 go-test-race)
+
+# part NAME COMMAND... runs one part, its output in a file.
 part() {
+	local name=$1
+	shift
+	report "$name" "$@" >"$logs/$name.log" 2>&1 </dev/null
+}
+
+# report NAME COMMAND... runs one part and reports its exit code.
+report() {
 	local name=$1 code=0 start=$SECONDS
 	shift
-	"$@" >"$logs/$name.log" 2>&1 </dev/null || code=$?
-	echo "$code $((SECONDS - start)) $name" >>"$logs/parts"
+	"$@" || code=$?
+	echo "$code $((SECONDS - start))" >"$logs/$name.exit"
 }
 
 # in_dir DIR COMMAND... for a module of its own.
 in_dir() { (cd "$1" && shift && "$@"); }
 
-verify_quick() { go build -o bin/shop ./cmd/shop && bin/shop verify --quick; }
+# The tests of cmd/shop run `shop verify --quick` too, by a binary built without the
+# race detector: TestVerifyQuick.
+tests() {
+	report go-test-race go test -race -vet=off -timeout 20m ./... # lint runs all of go vet
+}
 
 others() {
 	part lint make --no-print-directory lint
-	part verify-quick verify_quick
 	part locktest-bench in_dir locktest/bench go test ./...
 	part trackrecord-libraries in_dir trackrecord/libraries go test -parallel 8 .
 	part trackrecord-fixed in_dir trackrecord/libraries go test -parallel 8 -modfile=fixed.mod .
@@ -35,24 +53,50 @@ others() {
 	part k6 loadtest/k6/check.sh
 }
 
-others &
-lane=$!
-trap 'kill "$lane" 2>/dev/null; wait "$lane"; rm -rf "$logs"' EXIT
-trap 'exit 130' INT TERM
+lanes=()
+# stop ends both lanes and whatever they have started; after ten seconds by force.
+stop() {
+	trap - EXIT
+	trap '' INT TERM
+	local lane tries
+	for lane in "${lanes[@]}"; do
+		kill -TERM -- "-$lane" 2>/dev/null
+	done
+	for lane in "${lanes[@]}"; do
+		for ((tries = 0; tries < 100; tries++)); do
+			kill -0 -- "-$lane" 2>/dev/null || break
+			sleep 0.1
+		done
+		kill -KILL -- "-$lane" 2>/dev/null
+	done
+	rm -rf "$logs"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
-start=$SECONDS
-code=0
-go test -race -vet=off -timeout 20m ./... || code=$? # lint runs all of go vet
-race="$code $((SECONDS - start)) go-test-race"
+set -m # a process group for each
+others </dev/null &
+lanes+=($!)
+tests </dev/null &
+lanes+=($!)
+set +m
 
-wait "$lane"
 failed=
-while read -r code seconds name; do
+wait "${lanes[1]}" || failed="$failed first-lane"
+wait "${lanes[0]}" || failed="$failed second-lane"
+for name in "${parts[@]}"; do
 	echo
-	echo "=== $name: ${seconds} s, exit $code"
+	code='' seconds=
+	[ -e "$logs/$name.exit" ] && read -r code seconds <"$logs/$name.exit"
+	if [ -z "$code" ]; then
+		echo "=== $name: has not reported"
+	else
+		echo "=== $name: ${seconds} s, exit $code"
+	fi
 	[ -e "$logs/$name.log" ] && cat "$logs/$name.log"
-	[ "$code" -eq 0 ] || failed="$failed $name"
-done < <(cat "$logs/parts"; echo "$race")
+	[ "$code" = 0 ] || failed="$failed $name"
+done
 echo
 if [ -n "$failed" ]; then
 	echo "make test: FAILED:$failed (${SECONDS} s)"

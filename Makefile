@@ -3,10 +3,6 @@
 
 TOOL := go tool -modfile=tools/go.mod
 
-# gin's codec for MessagePack, which no route speaks, takes a fifth of the first
-# build (docs/benchmarks.md).
-export GOFLAGS := $(GOFLAGS) -tags=nomsgpack
-
 help: ## show this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 

@@ -71,8 +71,8 @@ func limitBody(c *gin.Context) {
 }
 
 // adminOnly lets everybody in on a loopback address, where only this machine's
-// users can call, and elsewhere only who has the token. Without a token set,
-// nobody.
+// users can call. Elsewhere a caller needs the token; while none is set, nobody
+// gets in.
 func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
 	if isLoopback(addr) {
 		return func(*gin.Context) {}

@@ -36,13 +36,19 @@ func printCatalogue(w io.Writer, _ bool) error {
 	t.SetStyle(table.StyleLight)
 	t.Style().Format.Header = text.FormatDefault
 	t.SetColumnConfigs([]table.ColumnConfig{
-		{Name: "family", AutoMerge: true, WidthMax: 12, WidthMaxEnforcer: text.WrapSoft},
+		{Name: "family", WidthMax: 12, WidthMaxEnforcer: text.WrapSoft},
 		{Name: "does", WidthMax: 46, WidthMaxEnforcer: text.WrapSoft},
 		{Name: "breaks when", WidthMax: 38, WidthMaxEnforcer: text.WrapSoft},
 	})
 	t.AppendHeader(table.Row{"family", "name", "does", "breaks when", "needs"})
+	above := ""
 	for _, e := range lockstrategy.All() {
-		t.AppendRow(table.Row{e.Family, e.Name, e.Summary, e.BreaksWhen, needs(e)})
+		family := e.Family
+		if family == above {
+			family = "" // AutoMerge would do it, but it mixes wrapped rows
+		}
+		above = e.Family
+		t.AppendRow(table.Row{family, e.Name, e.Summary, e.BreaksWhen, needs(e)})
 	}
 	_, err := fmt.Fprintln(w, t.Render())
 	return err

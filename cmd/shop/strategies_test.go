@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// TestCatalogueTable: each row of the table shows the words of its own strategy,
+// whole and in order, however they are wrapped.
+func TestCatalogueTable(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := printCatalogue(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	type shown struct{ family, name, does, breaks string }
+	var rows []shown
+	for _, line := range strings.Split(out.String(), "\n") {
+		fields := strings.Split(line, "│")
+		if len(fields) != 7 || strings.TrimSpace(fields[2]) == "name" {
+			continue
+		}
+		if strings.TrimSpace(fields[2]) != "" {
+			rows = append(rows, shown{})
+		}
+		if len(rows) == 0 {
+			t.Fatalf("a row begins without a name: %s", line)
+		}
+		r := &rows[len(rows)-1]
+		for i, field := range []*string{&r.family, &r.name, &r.does, &r.breaks} {
+			*field = strings.TrimSpace(*field + " " + strings.TrimSpace(fields[i+1]))
+		}
+	}
+	all := lockstrategy.All()
+	if len(rows) != len(all) {
+		t.Fatalf("%d rows of %d strategies:\n%s", len(rows), len(all), out.String())
+	}
+	above := ""
+	for i, e := range all {
+		want := shown{e.Family, e.Name, e.Summary, e.BreaksWhen}
+		if e.Family == above {
+			want.family = ""
+		}
+		above = e.Family
+		if rows[i] != want {
+			t.Errorf("row %d shows\n%+v\nwant\n%+v", i, rows[i], want)
+		}
+	}
+}

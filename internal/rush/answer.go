@@ -48,10 +48,10 @@ func (s *sender) RoundTrip(request *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	m := s.at[request.URL.Fragment]
 	s.mu.Unlock()
-	if m == nil { // the service has sent the buyer elsewhere
-		return s.transport.RoundTrip(request)
-	}
 	ctx, hangUp := context.WithTimeout(s.ctx, s.Timeout)
+	if m == nil { // the service has sent the buyer elsewhere
+		return s.send(request.WithContext(ctx), hangUp)
+	}
 	trace := &httptrace.ClientTrace{
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			s.mu.Lock()
@@ -75,7 +75,13 @@ func (s *sender) RoundTrip(request *http.Request) (*http.Response, error) {
 			m.begun = time.Now()
 		},
 	}
-	response, err := s.transport.RoundTrip(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	return s.send(request.WithContext(httptrace.WithClientTrace(ctx, trace)), hangUp)
+}
+
+// send makes the request, and calls hangUp when it has failed or its answer is
+// closed.
+func (s *sender) send(request *http.Request, hangUp func()) (*http.Response, error) {
+	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		hangUp()
 		return nil, err

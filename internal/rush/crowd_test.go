@@ -123,6 +123,37 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
+// TestRedirect: a redirected request has the time-out too, whether its answer
+// never begins or never ends, and it ends with the context.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	url := service(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("redirected") == "" {
+			http.Redirect(w, r, r.URL.String()+"&redirected=yes", http.StatusTemporaryRedirect)
+			return
+		}
+		if r.URL.Query().Get("purchaser") == "b1" {
+			w.(http.Flusher).Flush()
+		}
+		<-r.Context().Done()
+	})
+	c := crowdAt(url)
+	c.Timeout = 500 * time.Millisecond
+	for i, a := range c.Send(t.Context(), buyers(2)) {
+		if a.Outcome == purchase.Sold || a.Detail == "" {
+			t.Errorf("buyer %d: %+v; want it timed out", i, a)
+		}
+	}
+	c.Timeout = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	for i, a := range c.Send(ctx, buyers(2)) {
+		if a.Outcome == purchase.Sold {
+			t.Errorf("buyer %d: %+v; want it interrupted", i, a)
+		}
+	}
+}
+
 // TestSendEnds: when the context ends, buyers under way hang up, and those who
 // were not sent are Unknown.
 func TestSendEnds(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log"
@@ -90,6 +91,35 @@ func TestVerifyTargetService(t *testing.T) {
 				if cell.Verdict != c.want || cell.Promise != verdict.Holds {
 					t.Errorf("%s: promised %s, %s; want %s", cell.Fault, cell.Promise, cell.Verdict, c.want)
 				}
+			}
+		})
+	}
+}
+
+// TestVerifyTargetInterrupted: Ctrl-C while the crowd hangs ends the run under
+// every fault, as an interrupted one and with no answer judged.
+func TestVerifyTargetInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, f := range []promise.Condition{promise.ClientGone, promise.Latency, promise.Duplicates} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			shop := &service{}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/product/buy" {
+					_, _ = io.Copy(io.Discard, r.Body) // only then a hang-up is seen
+					interrupt()
+					<-r.Context().Done()
+					return
+				}
+				shop.ServeHTTP(w, r)
+			}))
+			defer server.Close()
+			var stdout, stderr bytes.Buffer
+			code := run(ctx, []string{"verify", "--target", server.URL, "--strategy", "mine", "--fault", string(f)}, &stdout, &stderr)
+			if code != exitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
+				t.Errorf("exit %d, %q; want %d and interrupted", code, stderr.String(), exitInterrupted)
 			}
 		})
 	}

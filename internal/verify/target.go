@@ -137,6 +137,13 @@ func (t *Target) crowd(strategy string) rush.Crowd {
 	return rush.Crowd{BaseURLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout}
 }
 
+// send returns ctx's error when ctx ends before every buyer is answered: what
+// such a crowd got shows nothing.
+func send(ctx context.Context, crowd rush.Crowd, buyers []rush.Buyer) ([]rush.Answer, error) {
+	answers := crowd.Send(ctx, buyers)
+	return answers, ctx.Err()
+}
+
 // buyers are n who stay.
 func (t *Target) buyers(name string, n int) []rush.Buyer {
 	all := make([]rush.Buyer, n)

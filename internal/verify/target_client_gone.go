@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/quantile"
+	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -18,25 +19,29 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	if err := t.restock(ctx, targetStock); err != nil {
 		return err
 	}
-	first := t.crowd(c.Strategy).Send(ctx, t.buyers("first", 10))
-	var took []time.Duration
-	for _, v := range first {
-		took = append(took, v.End.Sub(v.Start))
+	first, err := send(ctx, t.crowd(c.Strategy), t.buyers("first", 10))
+	if err != nil {
+		return err
 	}
-	slices.Sort(took)
-	usual := quantile.Of(took, 0.5)
+	usual := usualTime(first)
 	crowd := t.buyers("crowd", targetStock)
 	for i := range crowd {
 		if i%3 == 0 {
 			crowd[i].HangUp = 1 + time.Duration(mathrand.Int64N(int64(usual)))
 		}
 	}
-	came := t.crowd(c.Strategy).Send(ctx, crowd)
+	came, err := send(ctx, t.crowd(c.Strategy), crowd)
+	if err != nil {
+		return err
+	}
 	audited, err := t.Audit(ctx, t.Product)
 	if err != nil {
 		return fmt.Errorf("audit after the hang-ups: %w", err)
 	}
-	last := t.crowd(c.Strategy).Send(ctx, t.buyers("last", int(max(2*audited.Leftover, 20))))
+	last, err := send(ctx, t.crowd(c.Strategy), t.buyers("last", int(max(2*audited.Leftover, 20))))
+	if err != nil {
+		return err
+	}
 
 	gone := 0
 	for _, v := range came {
@@ -62,4 +67,17 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 			return nil
 		}
 	}
+}
+
+// usualTime is the median time of an answer, at least 1 ns. A buyer that was
+// never sent has no times and does not count.
+func usualTime(answers []rush.Answer) time.Duration {
+	var took []time.Duration
+	for _, a := range answers {
+		if !a.Start.IsZero() {
+			took = append(took, a.End.Sub(a.Start))
+		}
+	}
+	slices.Sort(took)
+	return max(1, quantile.Of(took, 0.5))
 }

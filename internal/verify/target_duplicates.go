@@ -26,8 +26,14 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	for _, o := range orders {
 		twice = append(twice, o, o)
 	}
-	came := t.crowd(c.Strategy).Send(ctx, twice)
-	again := t.crowd(c.Strategy).Send(ctx, orders)
+	came, err := send(ctx, t.crowd(c.Strategy), twice)
+	if err != nil {
+		return err
+	}
+	again, err := send(ctx, t.crowd(c.Strategy), orders)
+	if err != nil {
+		return err
+	}
 
 	var p pairCount
 	for i := range orders {

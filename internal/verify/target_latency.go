@@ -20,7 +20,10 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 	}
 	crowd := t.crowd(c.Strategy)
 	crowd.Dial = slow.Dial
-	came := crowd.Send(ctx, t.buyers("late", targetBuyers))
+	came, err := send(ctx, crowd, t.buyers("late", targetBuyers))
+	if err != nil {
+		return err
+	}
 	const least = 2 * (way - wayJitter)
 	quickest := time.Duration(-1)
 	for _, v := range came {

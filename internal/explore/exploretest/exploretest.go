@@ -61,13 +61,34 @@ type Expectation struct {
 	Soak     string                  // why it is searched only where OVERSELL_SOAK is set
 }
 
-// Name names the expectation's test.
+// Name names the expectation's test: the strategy, the events, and what bounds the
+// search.
 func (x Expectation) Name() string {
 	parts := []string{x.Strategy}
 	for _, e := range x.Events {
 		parts = append(parts, string(e))
 	}
-	return strings.Join(parts, "+")
+	name := strings.Join(parts, "+")
+	c := explore.Config{Bound: -1, First: true}
+	if x.Config != nil {
+		x.Config(&c)
+	}
+	for _, part := range []struct {
+		is   bool
+		text string
+	}{
+		{c.Bound >= 0, fmt.Sprintf("bound=%d", c.Bound)},
+		{c.MaxEvents > 0, fmt.Sprintf("events=%d", c.MaxEvents)},
+		{c.Shared, "shared"},
+		{c.Symmetry, "symmetry"},
+		{!c.First, "whole"},
+		{x.On != "", "on=" + x.On},
+	} {
+		if part.is {
+			name += "," + part.text
+		}
+	}
+	return name
 }
 
 // SkipUnlessSoak skips a long search, and says why.

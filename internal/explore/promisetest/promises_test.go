@@ -1,4 +1,4 @@
-package promised_test
+package promisetest_test
 
 import (
 	"testing"
@@ -126,11 +126,16 @@ func promises() []exploretest.Expectation {
 func TestStrategies(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
+		named := map[string]bool{}
 		for _, want := range promises() {
-			if want.On != "" && want.On != e.DB.Name() {
-				continue
+			if named[want.Name()] {
+				t.Errorf("two rows are %s", want.Name())
 			}
+			named[want.Name()] = true
 			t.Run(want.Name(), func(t *testing.T) {
+				if want.On != "" && want.On != e.DB.Name() {
+					t.Skipf("the row is of %s, and this is %s", want.On, e.DB.Name())
+				}
 				exploretest.SkipUnlessSoak(t, want.Soak)
 				if testing.Short() && len(want.Events) > 1 {
 					t.Skip("several events; make test explores them")

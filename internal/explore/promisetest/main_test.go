@@ -1,4 +1,4 @@
-package promised_test
+package promisetest_test
 
 import (
 	"os"

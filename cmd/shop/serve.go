@@ -50,7 +50,7 @@ migrations put 100 apples on sale.`,
 		Example: `  shop serve
   shop serve --engine local --addr 127.0.0.1:9090
   SHOP_DB_URL=mysql://shop:secret@db:3306/shop SHOP_REDIS_URL=redis://cache:6379 shop serve`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	o.engines.register(c)
@@ -114,7 +114,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 		return err
 	case <-ctx.Done():
 	}
-	s.log.Info("stopping: letting running buys finish", "timeout", shutdownTimeout)
+	s.log.Info("stopping: letting running buys finish", "patience", shutdownTimeout)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(ending); err != nil {

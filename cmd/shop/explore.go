@@ -63,6 +63,9 @@ or down; 3 when the budget is spent and nothing was found; 130 after Ctrl-C.`,
   shop explore redlock --events forget --bound 2
   shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 && isReport(args[1]) {
+				return fmt.Errorf("explore takes one strategy; to write a file use --report %s", args[1])
+			}
 			if len(args) != 1 {
 				return fmt.Errorf("give one strategy; there are %s", strings.Join(lockstrategy.Names(), ", "))
 			}
@@ -77,20 +80,28 @@ or down; 3 when the budget is spent and nothing was found; 130 after Ctrl-C.`,
 	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each; 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
-	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: expire, crash, forget, renew, timeout; or all")
+	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: "+explore.EventNames()+"; or all")
 	flags.IntVar(&o.maxEvents, "max-events", 0, "at most so many of the events in one order; 0 for all of them")
-	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for any number (default -1, and 2 for 3 buyers and more)")
+	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for any number; unless it is given, 3 buyers and more have 2")
 	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")
 	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
-	flags.StringVar(&o.format, "format", "text", "text, mermaid, json or html: one page that needs nothing else")
+	flags.StringVar(&o.format, "format", "text", "what is printed: "+formatNames())
 	o.output.register(c)
-	_ = flags.MarkHidden("format") // it is there; --json and --report came after it
 	flags.StringVar(&o.replay, "replay", "", "run exactly this order, and print each step")
 	o.engines.register(c)
 	return c
+}
+
+// formatNames are those of --format, for a help text.
+func formatNames() string {
+	var names []string
+	for _, f := range witness.Formats() {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (o *exploreOptions) run(c *cobra.Command) (err error) {
@@ -161,7 +172,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		o.format = "json"
 	}
 	if _, known := witness.FormatNamed(o.format); !known {
-		return config, fmt.Errorf("--format is %q; there are text, mermaid, json and html", o.format)
+		return config, fmt.Errorf("--format is %q; there are %s", o.format, formatNames())
 	}
 	switch {
 	case o.instances != "own" && o.instances != "shared":

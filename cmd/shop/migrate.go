@@ -22,7 +22,7 @@ func migrateCommand() *cobra.Command {
 commands do so as well when they start; this one is for a user with more rights
 than the shop's own. Several may run at once.`,
 		Example: `  shop migrate --db mysql://root:secret@db:3306/shop`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := out.check(nil); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,9 @@ func (o *output) registerReport(c *cobra.Command) {
 // can be written. others are paths that are taken, by their flags.
 func (o *output) check(others map[string]string) error {
 	for _, path := range o.paths {
+		if strings.TrimSuffix(path, filepath.Ext(path)) == "-" {
+			return fmt.Errorf("--report: %q is no file; --json prints to stdout", path)
+		}
 		format, err := report.ByEnding(path)
 		if err != nil {
 			return fmt.Errorf("--report: %w", err)
@@ -77,4 +81,21 @@ func firstOf(errs ...error) error {
 		}
 	}
 	return nil
+}
+
+// noArguments refuses them, and says what a path among them was meant for.
+func noArguments(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case c.Flags().Lookup("report") != nil && isReport(args[0]):
+		return fmt.Errorf("%s takes no arguments; to write a file use --report %s", c.Name(), args[0])
+	}
+	return fmt.Errorf("%s takes no arguments, and %q is one", c.Name(), args[0])
+}
+
+// isReport tells whether a path has the ending of a report.
+func isReport(path string) bool {
+	_, err := report.ByEnding(path)
+	return err == nil
 }

@@ -58,9 +58,9 @@ func TestReports(t *testing.T) {
 func TestBadReport(t *testing.T) {
 	for name, args := range resultCommands(t) {
 		for path, want := range map[string]string{
-			"result.pdf": report.Endings(), "result": "no ending", "-": "no ending", "": "no ending",
+			"result.pdf": report.Endings(), "result": "unknown ending", "-": "--json prints", "-.json": "--json prints", "": "unknown ending",
 			"/no/such/folder/x.md": "/no/such/folder/x.md",
-			t.TempDir() + ".json/": "no ending",
+			t.TempDir() + ".json/": "unknown ending",
 		} {
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), append(slices.Clone(args), "--report", path), &stdout, &stderr)
@@ -71,7 +71,7 @@ func TestBadReport(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	same := filepath.Join(t.TempDir(), "x.md")
-	if code := run(t.Context(), []string{"strategies", "--report", same, "--report", same}, &stdout, &stderr); code != exitHarness || !strings.Contains(stderr.String(), "overwrites") {
+	if code := run(t.Context(), []string{"strategies", "--report", same, "--report", same}, &stdout, &stderr); code != exitHarness || !strings.Contains(stderr.String(), "--report names "+same+" twice") {
 		t.Errorf("the same file twice: exit %d, %q", code, stderr.String())
 	}
 }
@@ -114,9 +114,27 @@ func TestVerifyJSON(t *testing.T) {
 	}
 }
 
+// TestStrayArguments: each is one line that says what to do, and exit 2.
+func TestStrayArguments(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"rush --json out.json":         "rush takes no arguments; to write a file use --report out.json",
+		"strategies --json out.json":   "strategies takes no arguments; to write a file use --report out.json",
+		"explore none --json out.json": "explore takes one strategy; to write a file use --report out.json",
+		"rush magic":                   `rush takes no arguments, and "magic" is one`,
+		"serve out.json":               `serve takes no arguments, and "out.json" is one`,
+		"help frob":                    `unknown command "frob" for "shop"`,
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), strings.Fields(args), &stdout, &stderr); code != exitHarness || stderr.String() != "shop: "+want+"\n" {
+			t.Errorf("shop %s: exit %d, %q; want %d, %q", args, code, stderr.String(), exitHarness, want)
+		}
+	}
+}
+
 // TestOldOutputFlags: they are left out of the help, and work.
 func TestOldOutputFlags(t *testing.T) {
-	for command, flags := range map[string][]string{"verify": {"junit", "markdown", "html"}, "explore": {"format"}} {
+	for command, flags := range map[string][]string{"verify": {"junit", "markdown", "html"}} {
 		var help, stderr bytes.Buffer
 		if code := run(t.Context(), []string{command, "--help"}, &help, &stderr); code != 0 || !strings.Contains(help.String(), "--report file") {
 			t.Fatalf("%s --help: exit %d, %s", command, code, help.String())

@@ -63,6 +63,7 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 		root.Version = build.Main.Version
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), strategiesCommand(), migrateCommand())
 	root.SetArgs(joinJSON(args))
 	root.SetOut(stdout)
@@ -83,6 +84,22 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 	}
 	fmt.Fprintln(stderr, "shop: "+oneLine(err))
 	return exitHarness
+}
+
+// helpCommand is cobra's, but an unknown command is an error.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, _, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // unfinished says in a report why it is not whole.

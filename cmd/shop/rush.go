@@ -56,7 +56,7 @@ something is missing or down; 3 when a result is inconclusive.`,
   shop rush --processes 2 --expect
   shop rush --strategy conditional --stock 5000 --duration 10s
   shop rush --target http://127.0.0.1:8080 --strategy none,redis`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()

@@ -18,7 +18,7 @@ func strategiesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "strategies",
 		Short: "List the lock strategies: what each does, and when it breaks",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(nil); err != nil {
 				return err

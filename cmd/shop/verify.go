@@ -58,12 +58,12 @@ is missing or down; 3 when a cell has shown nothing.`,
   shop verify --engine local --fault db-kill --repeat 50
   shop verify --engine local --report matrix.html --report matrix.md
   shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
-	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all")
+	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all: "+conditionNames())
 	flags.BoolVar(&o.quick, "quick", false, "the explorer and the rush, on the embedded engine")
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the rushes) or local (every fault)")
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
@@ -73,6 +73,15 @@ is missing or down; 3 when a cell has shown nothing.`,
 	flags.IntVar(&o.repeat, "repeat", 1, "play each cell so often (--engine local); it is as promised when every play is")
 	o.output.register(c)
 	return c
+}
+
+// conditionNames are those of --fault, for a help text.
+func conditionNames() string {
+	var names []string
+	for _, c := range promise.Columns() {
+		names = append(names, string(c))
+	}
+	return strings.Join(names, ", ")
 }
 
 func (o *verifyOptions) run(c *cobra.Command) (err error) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -110,6 +111,31 @@ func TestReportThatFails(t *testing.T) {
 	}
 	if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte("conditional")) || !strings.Contains(stdout.String(), "conditional") {
 		t.Errorf("%v, %q, %q", err, text, stdout.String())
+	}
+}
+
+// TestReportOnFullDisk: a report that cannot be written whole leaves the old one
+// as it was, and nothing beside it. A limit on the size of a file stands for the
+// full disk: both end a write halfway.
+func TestReportOnFullDisk(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "report.json")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shop := plainCommand(t, "strategies", "--report", file)
+	limited := exec.Command("sh", append([]string{"-c", `ulimit -f 1 && exec "$@"`, "sh", shop.Path}, shop.Args[1:]...)...)
+	limited.Env = shop.Env
+	code, _, stderr := exitOfCommand(t, limited)
+	if code != exitHarness || !strings.Contains(stderr, "--report") || !strings.Contains(stderr, "too large") {
+		t.Errorf("exit %d, %q; want %d and why", code, stderr, exitHarness)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "old" {
+		t.Errorf("the old report is %q: %v", text, err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
-	"github.com/google/renameio/v2/maybe"
+	"github.com/google/renameio/v2"
 )
 
 // A File is a report that is asked for.
@@ -32,7 +33,11 @@ func Check(files []File, others map[string]string) error {
 		}
 	}
 	for _, f := range files {
-		if other := taken[place(f.Path)]; other != "" {
+		switch other := taken[place(f.Path)]; other {
+		case "":
+		case f.Flag:
+			return fmt.Errorf("--%s names %s twice", f.Flag, f.Path)
+		default:
 			return fmt.Errorf("--%s and --%s are both %s: one overwrites the other; give each a path", other, f.Flag, f.Path)
 		}
 		taken[place(f.Path)] = f.Flag
@@ -112,8 +117,37 @@ func (f File) save(d Document, stdout io.Writer) error {
 	}
 	info, err := os.Stat(f.Path)
 	special := err == nil && !info.Mode().IsRegular()
-	if !special && maybe.WriteFile(place(f.Path), text.Bytes(), 0o666) == nil {
-		return nil
+	if !special {
+		if err := replace(place(f.Path), text.Bytes()); !errors.Is(err, errNoReplacing) {
+			return err
+		}
 	}
 	return os.WriteFile(f.Path, text.Bytes(), 0o666)
+}
+
+// errNoReplacing: no other file can take the place of this one, though it may
+// well be written to.
+var errNoReplacing = errors.New("it cannot be replaced")
+
+// replace writes a temporary file and renames it. What goes wrong with the
+// writing is returned and leaves the old file as it was.
+func replace(path string, text []byte) (err error) {
+	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o666), renameio.WithExistingPermissions())
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT): // writing to the old file would empty it first
+		return err
+	case err != nil:
+		return errNoReplacing
+	}
+	defer func() { err = cmp.Or(err, f.Cleanup()) }()
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil { // a full disk may show only here
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return errNoReplacing
+	}
+	return nil
 }

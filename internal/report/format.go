@@ -25,13 +25,14 @@ func Formats() []Format {
 	}
 }
 
-// Endings are those of all formats: ".json, .xml, .md, .html".
+// Endings are those of all formats: ".json, .xml, .md or .html".
 func Endings() string {
 	var endings []string
 	for _, f := range Formats() {
 		endings = append(endings, f.Ending)
 	}
-	return strings.Join(endings, ", ")
+	last := len(endings) - 1
+	return strings.Join(endings[:last], ", ") + " or " + endings[last]
 }
 
 // ByEnding finds the format of a path, upper case or lower. An error names the
@@ -40,7 +41,7 @@ func ByEnding(path string) (Format, error) {
 	formats := Formats()
 	i := slices.IndexFunc(formats, func(f Format) bool { return f.Ending == strings.ToLower(filepath.Ext(path)) })
 	if i < 0 {
-		return Format{}, fmt.Errorf("%q has no ending of a report; there are %s", path, Endings())
+		return Format{}, fmt.Errorf("unknown ending of %q; use %s", path, Endings())
 	}
 	return formats[i], nil
 }

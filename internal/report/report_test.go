@@ -76,6 +76,14 @@ func TestFormats(t *testing.T) {
 			}
 		}
 	}
+	for _, f := range report.Formats() {
+		d := document()
+		d.Tables = nil
+		var b strings.Builder
+		if err := f.Write(&b, d); err != nil || strings.TrimSpace(b.String()) == "" {
+			t.Errorf("%s writes nothing of a document without tables (%v): a format must show its cases and their details too", f.Ending, err)
+		}
+	}
 	if !json.Valid([]byte(write(t, ".json"))) {
 		t.Error("the JSON is none")
 	}
@@ -117,7 +125,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"new":            {[]report.File{file(ok)}, nil, ""},
 		"two":            {[]report.File{file(ok), file(ok + "2")}, nil, ""},
-		"the same twice": {[]report.File{file(ok), file(filepath.Join(folder, "..", filepath.Base(folder), "x.md"))}, nil, "overwrites"},
+		"the same twice": {[]report.File{file(ok), file(filepath.Join(folder, "..", filepath.Base(folder), "x.md"))}, nil, "--report names "},
 		"taken":          {[]report.File{file(ok)}, map[string]string{"history": ok}, "--history and --report"},
 		"no folder":      {[]report.File{file(filepath.Join(folder, "no", "x.md"))}, nil, "no such"},
 		"a folder":       {[]report.File{file(folder)}, nil, "is a directory"},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
@@ -71,7 +72,7 @@ func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strat
 				return fmt.Errorf("%s under %s: %w", s.Name, f, err)
 			}
 			report.Cells = append(report.Cells, cell)
-			p.show("%d cells; last %s under %s: %s", len(report.Cells), s.Name, f, cell.Verdict)
+			p.show("%s; last %s under %s: %s", explore.Count(len(report.Cells), "cell"), s.Name, f, cell.Verdict)
 		}
 	}
 	return nil

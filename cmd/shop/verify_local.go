@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verify"
@@ -23,7 +24,7 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 	report, err := verify.Run(c.Context(), verify.Config{
 		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat,
 		Progress: func(done, all int, last verify.Cell) {
-			p.show("%d of %d cells, %d left; last %s under %s: %s", done, all, all-done, last.Strategy, last.Fault, last.Verdict)
+			p.show("%d of %s, %d left; last %s under %s: %s", done, explore.Count(all, "cell"), all-done, last.Strategy, last.Fault, last.Verdict)
 		},
 	})
 	switch {

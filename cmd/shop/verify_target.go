@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
@@ -83,7 +84,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 				return report, fmt.Errorf("%s under %s: %w", name, f, err)
 			}
 			report.Cells = append(report.Cells, cell)
-			p.show("%d of %d cells; last %s under %s: %s", len(report.Cells), len(names)*len(faults), name, f, cell.Verdict)
+			p.show("%d of %s; last %s under %s: %s", len(report.Cells), explore.Count(len(names)*len(faults), "cell"), name, f, cell.Verdict)
 		}
 	}
 	if slices.Contains(o.strategies, "all") {

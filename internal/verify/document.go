@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/report"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -20,7 +21,7 @@ const (
 func (r Report) Document(command string) (report.Document, error) {
 	broken, void := r.Broken()
 	d := report.Document{
-		Command: command, Title: "Which lock may be trusted when", Lead: fmt.Sprintf("%d cells on the %s engine", len(r.Cells), r.Engine),
+		Command: command, Title: "Which lock may be trusted when", Lead: fmt.Sprintf("%s on the %s engine", explore.Count(len(r.Cells), "cell"), r.Engine),
 		Sums: []report.Sum{
 			{Count: len(r.Cells) - len(broken) - len(void), What: "as promised", Status: report.Holds},
 			{Count: len(broken), What: "contradict", Status: report.Contradicts},
@@ -36,7 +37,7 @@ func (r Report) Document(command string) (report.Document, error) {
 		Value: r,
 	}
 	if r.Target != "" {
-		d.Lead = fmt.Sprintf("%d cells at %s", len(r.Cells), r.Target)
+		d.Lead = fmt.Sprintf("%s at %s", explore.Count(len(r.Cells), "cell"), r.Target)
 	}
 	for _, c := range r.Cells {
 		if c.NoPromise != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
@@ -103,8 +104,8 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		t.AppendRow(row)
 	}
 	broken, void := r.Broken()
-	if _, err := fmt.Fprintf(w, "%s\n\n%d cells in %s: %d as promised, %d contradict, %d inconclusive\n",
-		rush.Draw(t), len(r.Cells), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
+	if _, err := fmt.Fprintf(w, "%s\n\n%s in %s: %d as promised, %d contradict, %d inconclusive\n",
+		rush.Draw(t), explore.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
 		len(r.Cells)-len(broken)-len(void), len(broken), len(void)); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -10,9 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-
-	"github.com/google/renameio/v2"
 )
 
 // A File is a report that is asked for.
@@ -128,26 +124,3 @@ func (f File) save(d Document, stdout io.Writer) error {
 // errNoReplacing: no other file can take the place of this one, though it may
 // well be written to.
 var errNoReplacing = errors.New("it cannot be replaced")
-
-// replace writes a temporary file and renames it. What goes wrong with the
-// writing is returned and leaves the old file as it was.
-func replace(path string, text []byte) (err error) {
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o666), renameio.WithExistingPermissions())
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT): // writing to the old file would empty it first
-		return err
-	case err != nil:
-		return errNoReplacing
-	}
-	defer func() { err = cmp.Or(err, f.Cleanup()) }()
-	if _, err := f.Write(text); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil { // a full disk may show only here
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return errNoReplacing
-	}
-	return nil
-}

@@ -27,8 +27,9 @@ func earlyUnlockEntry() Entry {
 		Notes:  "The lock is the mutex of this process, which holds by itself in a single one: what breaks here is its place.",
 		New:    func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		Traits: Traits{
-			WaitsFor: ALock,
-			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldOrTwoIn},
+			Witnesses: []Witness{{Flags: "--instances shared"}},
+			WaitsFor:  ALock,
+			CaughtBy:  map[string]string{"Rush": soldTwice, "TwoProcesses": soldOrTwoIn},
 		},
 		// The gap is some 50 us on SQLite: one rush in twenty gets by.
 	}.holdsBut(promise.BreaksFrom(promise.Rush)).onSQLite([]promise.Condition{promise.Rush}, "")

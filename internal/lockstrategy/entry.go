@@ -101,9 +101,20 @@ type Traits struct {
 	// NotExplored says why verify leaves an exploration out, and how to run it.
 	NotExplored map[promise.Condition]string
 
+	// Witnesses are the searches whose shortest violations docs/witnesses shows. Nil:
+	// the one that the promise calls for, see Entry.WitnessSearches.
+	Witnesses []Witness
+
 	// CaughtBy says which tests of the conformance suite must catch the strategy, by
 	// name, and what they then say, a regular expression. A sound strategy has none.
 	CaughtBy map[string]string
+}
+
+// A Witness is a search of shop explore that ends at a violation.
+type Witness struct {
+	Suffix string // of the file docs/witnesses/NAME.md, after the strategy's name; for a second one
+	Flags  string // of shop explore, after the strategy's name
+	Long   string // why only make soak searches, and the other tests replay; "" where it is quick
 }
 
 // A Turn is what a buyer stands in line for, and so what lock events it reports.

@@ -28,9 +28,10 @@ func multilockEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewMultilock(d) },
 		Traits: Traits{
-			Leased:   true,
-			WaitsFor: ALock,
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
+			Leased:    true,
+			WaitsFor:  ALock,
+			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
 		},
 	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.NodesDown: verdict.Stalled})
 }

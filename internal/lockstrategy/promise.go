@@ -2,6 +2,7 @@ package lockstrategy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
@@ -116,4 +117,38 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 		return e.Promised(promise.NodeRestart, database), true
 	}
 	return "", false
+}
+
+// WitnessSearches are the searches that docs/witnesses shows: Traits.Witnesses, or
+// the one that the promise calls for. It is the first of: every order with nothing
+// wrong, a crash, a lease that runs out, a Redis that forgets. Empty for a strategy
+// that no exploration is promised to break.
+func (e Entry) WitnessSearches() []Witness {
+	if e.Witnesses != nil {
+		return e.Witnesses
+	}
+	for _, s := range []struct {
+		condition promise.Condition
+		flags     string
+	}{
+		{promise.Explore, ""},
+		{promise.ExploreCrash, "--events crash"},
+		{promise.ExploreExpire, "--events expire --bound 1"},
+		{promise.ExploreForget, "--events forget --bound 1"},
+	} {
+		if !e.exploredBreaks(s.condition, "mysql") {
+			continue
+		}
+		if !e.exploredBreaks(s.condition, "sqlite") {
+			s.flags = strings.TrimSpace(s.flags + " --engine local")
+		}
+		return []Witness{{Flags: s.flags}}
+	}
+	return nil
+}
+
+// exploredBreaks reports whether the exploration must find a violation.
+func (e Entry) exploredBreaks(c promise.Condition, database string) bool {
+	v, possible := e.Explored(c, database)
+	return possible && v != "" && v != verdict.Holds
 }

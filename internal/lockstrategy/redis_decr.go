@@ -31,6 +31,7 @@ func redisDecrEntry() Entry {
 		Needs:  []Need{NeedsRedis},
 		New:    func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
 		Traits: Traits{
+			Witnesses:   []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
 			AdmitsFirst: true,
 			// An explored loss of the counter may come between the first two commands: it
 			// refuses everybody then.

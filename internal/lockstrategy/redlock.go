@@ -36,8 +36,9 @@ func redlockEntry() Entry {
 		Scripts: redisscript.Redsync(),
 		New:     func(d Deps) purchase.Strategy { return NewRedlock(d) },
 		Traits: Traits{
-			Leased:   true,
-			WaitsFor: ALock,
+			Witnesses: []Witness{{Flags: "--events forget --first"}},
+			Leased:    true,
+			WaitsFor:  ALock,
 			NotExplored: map[promise.Condition]string{
 				promise.ExploreForget: "it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2",
 			},

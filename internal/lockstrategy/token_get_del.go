@@ -25,9 +25,10 @@ func tokenGetDelEntry() Entry {
 		Needs:       []Need{NeedsRedis},
 		New:         func(d Deps) purchase.Strategy { return NewTokenGetDel(d) },
 		Traits: Traits{
-			Leased:   true,
-			WaitsFor: ALock,
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders, "ReleaseRace": freedAnother},
+			Witnesses: []Witness{{Flags: "--events expire --bound 1"}, {Suffix: "-foreign", Flags: "--events expire --bound 2"}},
+			Leased:    true,
+			WaitsFor:  ALock,
+			CaughtBy:  map[string]string{"ExpiredLease": twoHolders, "ReleaseRace": freedAnother},
 		},
 	}.holdsBut(leaseBreaks())
 }

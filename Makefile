@@ -16,7 +16,7 @@ verify: servers ## every strategy under every fault on real servers, and docs/ma
 	go build -o bin/shop ./cmd/shop
 	bin/shop verify --engine local --report docs/matrix.md
 
-quick: ## all that needs no server, in a minute once built: before each push
+quick: ## all that needs no server: before each push
 	go vet ./...
 	go test -short -vet=off ./...
 

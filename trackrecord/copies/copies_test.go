@@ -15,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -36,16 +37,7 @@ func open(t *testing.T, name string, config explore.Config, build func(d lockstr
 	}
 	config.Engine, config.Buyers, config.Stock, config.Product = enginetest.Local(t), 2, 1, "apple"
 	config.Budget = 5 * time.Minute
-	x, err := explore.New(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return x
+	return exploretest.Open(t, config)
 }
 
 // search runs all schedules there are.

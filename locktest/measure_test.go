@@ -3,6 +3,7 @@ package locktest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"math"
 	"os"
 	"strings"
@@ -24,6 +25,11 @@ func TestMain(m *testing.M) {
 		}
 		return redislockAt(addr), nil
 	})
+	// More tests at once than there are cores: what a lock in memory is tried for is
+	// mostly waited for.
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 

@@ -114,15 +114,21 @@ func checkResult(t *testing.T, r rush.Result) {
 	}
 }
 
+// A busy machine may let the buyers of `none` come one after the other: it holds then,
+// and the table explains no break.
 func TestRushTable(t *testing.T) {
 	code, stdout, _ := exitCode(t, "rush", "--strategy", "none,conditional", "--stock", "20", "--buyers", "40")
 	if code != 0 {
 		t.Fatalf("exit %d", code)
 	}
-	for _, want := range []string{
+	wants := []string{
 		"20 on sale, 40 buyers at once, embedded engine, 1 process", "leftover", "records", "oversold", "drift", "sold out",
-		"busy", "errors", "p50", "p99", "purchases/s", "verdict", "conditional", "holds", "none: ",
-	} {
+		"busy", "errors", "p50", "p99", "purchases/s", "verdict", "conditional", "holds",
+	}
+	if strings.Count(stdout, "holds") < 2 {
+		wants = append(wants, "none: ")
+	}
+	for _, want := range wants {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the table lacks %q:\n%s", want, stdout)
 		}
@@ -438,7 +444,7 @@ func TestNothingLeftBehind(t *testing.T) {
 				localservertest.SkipShort(t)
 			}
 			rush := plainCommand(t, "rush", "--engine", c.engine, "--processes", "2", "--duration", "10m", "--strategy", "conditional")
-			rush.Env = append(os.Environ(), "TMPDIR="+tmp)
+			rush.Env = append(rush.Environ(), "TMPDIR="+tmp)
 			if err := rush.Start(); err != nil {
 				t.Fatal(err)
 			}

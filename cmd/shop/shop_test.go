@@ -78,6 +78,10 @@ func (s *syncBuffer) String() string {
 // binaryDir is where TestMain has room for the program.
 var binaryDir string
 
+// asShop makes this test program the shop: what -short runs in place of a built one,
+// since it is the same code, linked already.
+const asShop = "SHOP_TEST_AS_SHOP"
+
 // raced and plain are the program that users run, each built once a test run: with
 // the race detector, and as it is released. Long searches and crowds that are
 // raced elsewhere take the plain one.
@@ -96,6 +100,9 @@ func build(name string, flags ...string) (string, error) {
 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asShop) != "" {
+		main()
+	}
 	silenceLibraries()
 	if os.Getenv(plantedShop) != "" {
 		os.Exit(servePlanted())
@@ -109,12 +116,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shopCommand is the built program with arguments; under -short the plain one.
+// shopCommand is the program with the race detector and arguments.
 func shopCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	if testing.Short() {
-		return plainCommand(t, args...)
-	}
 	return commandOf(t, raced, args...)
 }
 
@@ -125,6 +129,11 @@ func plainCommand(t *testing.T, args ...string) *exec.Cmd {
 
 func commandOf(t *testing.T, binary func() (string, error), args ...string) *exec.Cmd {
 	t.Helper()
+	if testing.Short() {
+		c := exec.CommandContext(t.Context(), os.Args[0], args...)
+		c.Env = append(os.Environ(), asShop+"=1")
+		return c
+	}
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)

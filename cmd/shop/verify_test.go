@@ -167,7 +167,7 @@ func TestVerifyInterrupted(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tmp := t.TempDir()
 			verify := shopCommand(t, append([]string{"verify"}, c.args...)...)
-			verify.Env = append(os.Environ(), "TMPDIR="+tmp)
+			verify.Env = append(verify.Environ(), "TMPDIR="+tmp)
 			var stderr bytes.Buffer
 			verify.Stderr = &stderr
 			if err := verify.Start(); err != nil {
@@ -202,7 +202,7 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			verify := plainCommand(t, "verify", "--engine", "local", "--strategy", "watchdog", "--fault", "pause", "--history", kept)
-			verify.Env = append(os.Environ(), "TMPDIR="+tmp)
+			verify.Env = append(verify.Environ(), "TMPDIR="+tmp)
 			if err := verify.Start(); err != nil {
 				t.Fatal(err)
 			}

@@ -69,7 +69,9 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 
 // cancelRace: waiters hang up at about the time when they are given the lock:
 // 200 of them, or as many as come in 5 s, from one hand-over's time before the
-// Unlock to as long after it. After each the lock must be free.
+// Unlock to 1.6 times as long after it: a waiter that polls is given the lock one
+// hand-over's time after, and some must hang up later than that. After each the lock
+// must be free.
 func cancelRace(ctx context.Context, tr *trial) Result {
 	clients, err := tr.connect(ctx, 3)
 	if err != nil {
@@ -82,7 +84,7 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		handOver        time.Duration // of the first round, in which nobody hangs up
 	)
 	for rounds < most && (rounds < 20 || time.Since(begin) < 5*time.Second) {
-		apart := handOver * time.Duration(rounds*17%41-20) / 20 // all of the span, in no order
+		apart := handOver * time.Duration(rounds*17%53-20) / 20 // all of the span, in no order
 		had, took, err := tr.hangUp(ctx, clients, apart, rounds == 0)
 		if err != nil {
 			return breaks("round %d: %v", rounds, err)
@@ -99,9 +101,9 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		rounds++
 	}
 	if granted < 2 { // the first did not hang up
-		return inconclusive("none of %d waiters that hung up within %s of the hand-over had the lock", rounds-1, round(handOver))
+		return inconclusive("none of %d waiters that hung up from %s before the Unlock to 1.6 times as long after it had the lock", rounds-1, round(handOver))
 	}
-	return holds("%d waiters hung up within %s of the hand-over, %d of them had the lock; it was free after each",
+	return holds("%d waiters hung up from %s before the Unlock to 1.6 times as long after it, %d of them had the lock; it was free after each",
 		rounds, round(handOver), granted)
 }
 

@@ -200,7 +200,13 @@ func TestKeep(t *testing.T) {
 // TestDial: the crowd's connections are opened by the caller's way.
 func TestDial(t *testing.T) {
 	t.Parallel()
-	url := service(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id": 1}`) })
+	var both sync.WaitGroup // a buyer alone leaves its connection to the next
+	both.Add(2)
+	url := service(t, func(w http.ResponseWriter, _ *http.Request) {
+		both.Done()
+		both.Wait()
+		fmt.Fprint(w, `{"id": 1}`)
+	})
 	c := crowdAt(url)
 	var dialed atomic.Int64
 	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -15,14 +15,6 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
 
-# The databases of the tests write where a file system is in memory, if there is room:
-# processes are killed here, not machines, and a slow disk has the cores wait for it.
-if [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ] && [ "$(df --output=avail -B1M /dev/shm | tail -1)" -ge 4096 ]; then
-	export GOTMPDIR="$logs" # what is linked stays on the disk
-	memory=$(mktemp -d /dev/shm/oversell-test.XXXXXX)
-	export TMPDIR="$memory"
-fi
-
 # parts are all that must report, in the order of the output.
 parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
 	composecheck k6 go-test-race)
@@ -80,7 +72,7 @@ stop() {
 		done
 		kill -KILL -- "-$lane" 2>/dev/null
 	done
-	rm -rf "$logs" ${memory:+"$memory"}
+	rm -rf "$logs"
 }
 trap stop EXIT
 trap 'exit 130' INT

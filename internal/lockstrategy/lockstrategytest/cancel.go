@@ -20,9 +20,16 @@ func waitBound(tb testing.TB, w *world) {
 		bound = 2 * time.Second // so that a starved machine admits both before they give up
 	}
 	shop := w.instance(bound, nil)
+	outcomes := make(chan error, 2)
+	before := int64(0)
+	if w.entry.WritesLater { // one that brings the stock to Redis: to admit the others it needs no database
+		if _, err := shop.Buy(tb.Context(), order("apple", cap(outcomes), 1)); err != nil {
+			tb.Fatal(err)
+		}
+		before = 1
+	}
 	stuck := w.keepRowLocked(tb, "apple")
 	start := time.Now()
-	outcomes := make(chan error, 2)
 	for i := range cap(outcomes) {
 		go func() {
 			_, err := shop.Buy(tb.Context(), order("apple", i, 1))
@@ -55,7 +62,7 @@ func waitBound(tb testing.TB, w *world) {
 	if w.entry.WritesLater {
 		sold = 2
 	}
-	w.mustHaveRecords(tb, "apple", sold)
+	w.mustHaveRecords(tb, "apple", before+sold)
 }
 
 // cancelWhileWaiting: a buyer that hangs up in the line is sold nothing and leaves no

@@ -94,6 +94,8 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Oversold, fmt.Sprintf("%d units sold of %d stocked", r.UnitsSold, r.Stocked)
 	case r.Drift > 0:
 		return verdict.Drifted, fmt.Sprintf("%d updates of the stock were lost", r.Drift)
+	case r.Drift < 0 && r.Leftover < 0:
+		return verdict.Leaked, fmt.Sprintf("the stock is %d: more was taken from it than the %d units that were sold", r.Leftover, r.UnitsSold)
 	case r.Drift < 0:
 		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -r.Drift)
 	case e.Untold > 0:

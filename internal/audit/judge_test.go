@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/internal/verdict"
@@ -25,6 +26,7 @@ func TestJudge(t *testing.T) {
 		{"one unit too many", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Oversold, e.Report.Drift = 101, 1, 1 }), verdict.Oversold},
 		{"an update lost, not oversold yet", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Report.Drift = 99, 2, 1 }), verdict.Drifted},
 		{"a unit vanished", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift = 99, -1 }), verdict.Leaked},
+		{"a stock below zero", with(func(e *Evidence) { e.Report.Leftover, e.Report.Drift = -3, -3 }), verdict.Leaked},
 		{"a record that nobody was told of", with(func(e *Evidence) { e.Untold = 1 }), verdict.Leaked},
 		{"stock left that nobody can buy", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.SoldOut = 99, 1, 100 }), verdict.Leaked},
 		{"stock left, buyers gave up", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Busy = 90, 10, 110 }), verdict.Stalled},
@@ -37,8 +39,12 @@ func TestJudge(t *testing.T) {
 		{"small, but broken", Evidence{Report: Report{Stocked: 1, UnitsSold: 2, Oversold: 1, Drift: 1}, Demand: 1, MaxOverlap: 1}, verdict.Oversold},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, why := Judge(c.evidence); got != c.want || why == "" {
+			got, why := Judge(c.evidence)
+			if got != c.want || why == "" {
 				t.Errorf("%s (%s), want %s", got, why, c.want)
+			}
+			if c.evidence.Report.Leftover < 0 && !strings.HasPrefix(why, "the stock is -") {
+				t.Errorf("a stock below zero: %s", why)
 			}
 		})
 	}

@@ -26,10 +26,11 @@ type buyer struct {
 	alone   bool       // no more of them are asked along with those at the gate
 	inside  bool       // waits for another buyer in the process, or for a message
 
-	over    bool // Buy has returned
-	crashed bool
-	receipt purchase.Receipt
-	err     error
+	over     bool // Buy has returned
+	crashed  bool
+	answered bool // Buy had returned when it crashed: the answer stands
+	receipt  purchase.Receipt
+	err      error
 
 	// Of polling: a round of tries that found nothing is not made again until
 	// somebody else has changed what it asked about.
@@ -59,6 +60,10 @@ func (b *buyer) runnable(o *gate.Op) bool {
 	return false
 }
 
+// unfinished: something of the buyer's process is still to be done: its Buy, or what a
+// worker has begun for it.
+func (b *buyer) unfinished() bool { return !b.over || len(b.gate) > 0 || len(b.flying) > 0 }
+
 // waits is the buyer's statement that waits for another's transaction; nil:
 // none does. One that was refused and could be tried again does not wait.
 func (b *buyer) waits() *gate.Op {
@@ -77,7 +82,7 @@ func (b *buyer) waits() *gate.Op {
 func (b *buyer) outcome() witness.Outcome {
 	o := witness.Outcome{Buyer: b.id, Answer: string(purchase.OutcomeOf(b.err))}
 	switch {
-	case b.crashed:
+	case b.crashed && !b.answered:
 		o.Answer = "crashed"
 	case b.err != nil:
 		o.Error = b.err.Error()

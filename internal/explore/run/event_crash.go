@@ -21,7 +21,7 @@ func (crashEvent) Traits() Traits {
 
 func (crashEvent) Choices(_ context.Context, r *Run) (all []Action, _ error) {
 	for _, b := range r.buyers {
-		if !b.over && !b.crashed && b.steps > 0 {
+		if b.unfinished() && !b.crashed && b.steps > 0 {
 			all = append(all, Action{
 				Choice: schedule.Choice{Token: fmt.Sprintf("crash%d", b.id), Buyer: b.id, Name: "crash", Global: true},
 				text:   "crashes: its connections end, it is never heard of again",
@@ -36,7 +36,7 @@ func (crashEvent) Choices(_ context.Context, r *Run) (all []Action, _ error) {
 func (crashEvent) Strike(ctx context.Context, r *Run, a Action) error {
 	b := r.buyers[a.Buyer-1]
 	r.inbox.crash(b.id)
-	b.crashed = true
+	b.crashed, b.answered = true, b.over
 	r.rest.unblocks = true
 	b.cancel(errCrashed)
 	for _, o := range b.gate {

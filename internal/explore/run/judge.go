@@ -58,7 +58,7 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 func (all buyers) answers() (answers []audit.Answer, _ error) {
 	for _, b := range all {
 		a := audit.Answer{Purchaser: b.name, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
-		if b.crashed { // whatever its code made of that
+		if b.crashed && !b.answered { // whatever its code made of that
 			a.Outcome = purchase.Unknown
 		}
 		if a.Outcome == purchase.Failed {

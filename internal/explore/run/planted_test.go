@@ -55,6 +55,9 @@ func TestPlanted(t *testing.T) {
 			{"a retry of what is done already", nil, []explore.Event{explore.Timeout}, verdict.Duplicated, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return repeated{d, mistake}
 			}, false},
+			{"a worker that answers before its COMMIT", nil, []explore.Event{explore.Crash}, verdict.Lost, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
+				return hasty{d, mistake}
+			}, false},
 		} {
 			for mistake, want := range map[bool]verdict.Verdict{true: c.want, false: verdict.Holds} {
 				name := c.name
@@ -332,5 +335,39 @@ func (s repeated) Buy(ctx context.Context, o purchase.Order) (receipt purchase.R
 		}
 		s.deps.Pause(ctx, 0)
 	}
+	return receipt, err
+}
+
+// hasty sells in a goroutine of its own, and hands on the answer when its COMMIT is
+// through, or before.
+type hasty struct {
+	deps  lockstrategy.Deps
+	early bool
+}
+
+// Work is purchase.Worker.Work: the strategy's goroutines outlive a buy.
+func (s hasty) Work(ctx context.Context) { <-ctx.Done() }
+
+func (s hasty) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	answer := make(chan error, 2)
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		answer <- purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+			done := tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ? AND amount >= 1", o.Product)
+			switch {
+			case done.Error != nil:
+				return purchase.DatabaseError(ctx, "take one", done.Error)
+			case done.RowsAffected == 0:
+				return purchase.ErrSoldOut
+			}
+			err := purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+			if err == nil && s.early {
+				answer <- nil
+			}
+			return err
+		})
+	}()
+	err := <-answer
 	return receipt, err
 }

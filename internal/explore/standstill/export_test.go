@@ -12,3 +12,6 @@ func (g *Goroutines) Unseen(stacks []byte) (unseen []string) {
 	}
 	return unseen
 }
+
+// Left is how many goroutines were there before.
+func (g *Goroutines) Left() int { return len(g.left) }

@@ -12,15 +12,33 @@ type Goroutines struct {
 	marks  marks
 	stacks []byte // used again and again
 	idle   []metrics.Sample
+	left   map[string]bool // goroutines of a strategy that were there before, see NewGoroutines
 }
 
 // NewGoroutines knows a goroutine of the code under test by its strategies'
 // packages, and by entries: functions that run one of them in a goroutine.
+//
+// What is there already is of an exploration that has failed, and counts only while
+// it runs: one strategy's goroutine that does not end must not be laid at the door of
+// the next.
 func NewGoroutines(entries ...any) *Goroutines {
-	return &Goroutines{
+	g := &Goroutines{
 		marks: newMarks(entries), stacks: make([]byte, 1<<18),
 		idle: []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}},
+		left: map[string]bool{},
 	}
+	for stack := range bytes.SplitSeq(g.all(), []byte("\n\n")) {
+		if g.marks.isOurs(stack) {
+			g.left[id(stack)] = true
+		}
+	}
+	return g
+}
+
+// id is a goroutine's own, as its stack begins: "goroutine 12 [select]:".
+func id(stack []byte) string {
+	name, _, _ := bytes.Cut(stack, []byte(" ["))
+	return string(name)
 }
 
 // parked are the states in which a goroutine can be woken by another goroutine
@@ -68,7 +86,7 @@ func (g *Goroutines) AtRest() bool {
 			}
 			continue
 		}
-		if g.marks.isOurs(stack) && !g.marks.waits(stack, state) {
+		if g.marks.isOurs(stack) && !g.marks.waits(stack, state) && !g.left[id(stack)] {
 			return false
 		}
 	}
@@ -107,5 +125,16 @@ func (m *marks) waits(stack, state []byte) bool {
 // still send a command.
 func (g *Goroutines) Ended() bool {
 	all := g.all()
-	return !g.marks.isOurs(all) && !bytes.Contains(all, g.marks.rollback)
+	if bytes.Contains(all, g.marks.rollback) {
+		return false
+	}
+	if !g.marks.isOurs(all) {
+		return true
+	}
+	for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
+		if g.marks.isOurs(stack) && !g.left[id(stack)] {
+			return false
+		}
+	}
+	return true
 }

@@ -103,3 +103,35 @@ func eventually(t *testing.T, what string, done func() bool) {
 		}
 	}
 }
+
+// parked stands for a strategy's goroutine that does not end.
+func parked(until chan struct{}) { <-until }
+
+// TestLeftBehind: what a failed exploration has left does not keep the next one from
+// ending, and its own does.
+func TestLeftBehind(t *testing.T) {
+	before, own := make(chan struct{}), make(chan struct{})
+	defer close(before)
+	go parked(before)
+	for deadline := time.Now().Add(parkTimeout); standstill.NewGoroutines(parked).Left() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the goroutine is not seen")
+		}
+	}
+	g := standstill.NewGoroutines(parked)
+	if !g.Ended() {
+		t.Error("what was there before counts")
+	}
+	go parked(own)
+	for deadline := time.Now().Add(parkTimeout); g.Ended(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("its own goroutine does not count")
+		}
+	}
+	close(own)
+	for deadline := time.Now().Add(parkTimeout); !g.Ended(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it has ended, and still counts")
+		}
+	}
+}

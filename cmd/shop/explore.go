@@ -33,6 +33,7 @@ type exploreOptions struct {
 	overlap   bool
 	instances string
 	budget    time.Duration
+	schedules int
 	format    string
 	output    output // its json is the same as --format json
 	replay    string
@@ -55,7 +56,8 @@ Each buyer is a process of its own, unless --instances shared puts all into one.
 docs/explorer.md has the method, and what it cannot find.
 
 Exit code: 0 when no order breaks; 1 when one does; 2 when something is missing
-or down; 3 when the budget is spent and nothing was found; 130 after Ctrl-C.`,
+or down; 3 when nothing was found and the budget is spent, or none of
+the events had anything to strike; 130 after Ctrl-C.`,
 		Example: `  shop explore none
   shop explore redis --events expire
   shop explore setnx --events crash --report witness.md
@@ -88,6 +90,7 @@ or down; 3 when the budget is spent and nothing was found; 130 after Ctrl-C.`,
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
+	flags.IntVar(&o.schedules, "max-schedules", 0, "a budget that no machine's speed changes: at most so many orders; 0 for any number")
 	flags.StringVar(&o.format, "format", "text", "what is printed: "+formatNames())
 	o.output.register(c)
 	flags.StringVar(&o.replay, "replay", "", "run exactly this order, and print each step")
@@ -143,7 +146,8 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	if err := o.write(c, explore.NewReport(config, result)); err != nil {
+	report := explore.NewReport(config, result)
+	if err := o.write(c, report); err != nil {
 		return err
 	}
 	switch {
@@ -152,7 +156,9 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	case result.Violations > 0:
 		return &exitError{exitBroken, ""}
 	case !result.Complete:
-		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give --budget, --reduce or --bound", o.strategy)}
+		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --reduce or --bound", o.strategy)}
+	case report.Empty():
+		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", o.strategy, strings.Join(o.events, ", "))}
 	}
 	return nil
 }
@@ -179,6 +185,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
 	case o.budget <= 0:
 		return config, fmt.Errorf("--budget is %s; give some time", o.budget)
+	case o.schedules < 0:
+		return config, fmt.Errorf("--max-schedules is %d; give 1 or more, or 0 for any number", o.schedules)
 	case o.maxEvents < 0:
 		return config, fmt.Errorf("--max-events is %d; give 1 or more, or 0 for all", o.maxEvents)
 	case o.maxEvents > 0 && len(events) == 0:
@@ -194,7 +202,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	config = explore.Config{
 		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
-		Reduce: o.reduce, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, First: o.first,
+		Reduce: o.reduce, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
 	config.Symmetry = !o.overlap && (o.first || o.buyers > 2 && (o.bound >= 0 || o.reduce))

@@ -32,7 +32,8 @@ type Config struct {
 	Symmetry  bool          // of buyers who have not begun the first begins: which of them it is makes no difference but in name
 	Overlap   bool          // concurrent pairs: two buyers' commands may go to one server at once
 	Shared    bool          // all buyers in one process
-	Budget    time.Duration // for the search
+	Budget    time.Duration // for the search; 0: no bound
+	Schedules int           // in the search, at most: a budget that is the same on every machine; 0: no bound
 	First     bool          // end at the first violation; it need not be the shortest
 
 	// Progress is called after each schedule; may be nil.

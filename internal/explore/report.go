@@ -19,6 +19,7 @@ type Report struct {
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: not known, the search is not complete
 	Complete   bool     `json:"complete"`
+	Never      []Event  `json:"never"`      // events for which there was nothing to strike, at any step
 	Cut        int      `json:"cut"`        // schedules given up since they went round in circles
 	Alike      bool     `json:"alike"`      // symmetry reduction: of buyers who have not begun only the first begins
 	Within     *int     `json:"within"`     // all schedules of so many preemptions were explored; null: not known
@@ -41,13 +42,16 @@ type Report struct {
 func NewReport(c Config, r Result) Report {
 	report := Report{
 		Strategy: c.Strategy.Name, Engine: c.Engine.Name, Buyers: c.Buyers, Stock: c.Stock, Events: c.Events,
-		Reduced: r.Reduced, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Cut: r.Cut,
+		Reduced: r.Reduced, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
 	}
 	if report.Events == nil {
 		report.Events = []Event{}
+	}
+	if report.Never == nil {
+		report.Never = []Event{}
 	}
 	if c.MaxEvents > 0 && c.MaxEvents < len(c.Events) {
 		report.MaxEvents = &c.MaxEvents
@@ -119,8 +123,19 @@ func (r Report) limits(bound *int) string {
 	return " of at most " + strings.Join(limits, " and ")
 }
 
+// Empty reports whether the search is no proof of what it was asked: none of the events
+// had anything to strike.
+func (r Report) Empty() bool { return len(r.Events) > 0 && len(r.Never) == len(r.Events) }
+
 // gaps says what is missing, and how far the search got.
 func (r Report) gaps() (text string) {
+	if len(r.Never) > 0 {
+		var names []string
+		for _, e := range r.Never {
+			names = append(names, string(e))
+		}
+		text = " (nothing to strike, never came: " + strings.Join(names, ", ") + ")"
+	}
 	if !r.Complete && r.Within != nil {
 		text += fmt.Sprintf(", among them all%s (%d)", r.limits(r.Within), r.exploredWithin)
 	}

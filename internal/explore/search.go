@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type Result struct {
 	ExploredWithin int // how many those are
 
 	Reduced    bool           // one of each class only
+	Never      []Event        // those of Config.Events for which there was nothing to strike, at any step of any schedule
 	Cut        int            // schedules given up at schedule.MaxSteps: no proof
 	Overlapped int            // of those explored, the ones with a concurrent pair
 	Missed     int            // branches below a concurrent pair that did not come up again
@@ -38,6 +40,7 @@ type Result struct {
 type search struct {
 	x        *Explorer
 	choices  map[schedule.Choice]*schedule.Choice // one of each
+	offered  map[Event]bool                       // events that could have come
 	frontier frontier
 	result   Result
 	begun    time.Time
@@ -50,11 +53,12 @@ type search struct {
 // error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	s := &search{
-		x: x, choices: map[schedule.Choice]*schedule.Choice{}, frontier: frontier{limit: x.config.Bound}, begun: time.Now(),
+		x: x, choices: map[schedule.Choice]*schedule.Choice{}, offered: map[Event]bool{}, frontier: frontier{limit: x.config.Bound}, begun: time.Now(),
 		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Reduced: x.config.Reduce, Within: -1},
 	}
 	err := s.all(ctx)
 	s.result.Seconds = time.Since(s.begun).Seconds()
+	s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
 	if errors.Is(err, ErrHarness) {
 		return s.result, err
 	}
@@ -78,7 +82,7 @@ func (s *search) all(ctx context.Context) error {
 		if cost > result.Within+1 && result.Cut == 0 && !c.Reduce && !c.Overlap {
 			result.Within, result.ExploredWithin = cost-1, result.Explored
 		}
-		if result.Explored > 0 && c.Budget > 0 && time.Since(s.begun) > c.Budget {
+		if c.Schedules > 0 && result.Explored >= c.Schedules || result.Explored > 0 && c.Budget > 0 && time.Since(s.begun) > c.Budget {
 			return nil
 		}
 		if err := s.run(ctx, b, cost); err != nil {

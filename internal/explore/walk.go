@@ -72,6 +72,9 @@ func (w *walk) options(p *schedule.Point, last int) []*schedule.Choice {
 	newcomer := 0 // with Symmetry: of those who have not begun, the one who may
 	for _, a := range p.Choices {
 		c := w.one(a)
+		if a.Event != "" {
+			w.offered[a.Event] = true
+		}
 		if w.x.config.Symmetry && a.Command() && !p.Begun(a.Buyer) {
 			if newcomer == 0 {
 				newcomer = a.Buyer

@@ -64,6 +64,9 @@ func (o *output) write(c *cobra.Command, d report.Document, text func(w io.Write
 	return firstOf(err, text(out, isTerminal(out) && os.Getenv("NO_COLOR") == ""))
 }
 
+// printsText tells whether standard output is the text's.
+func (o *output) printsText() bool { return !o.json && !o.toStdout() }
+
 // toStdout tells whether a report goes there.
 func (o *output) toStdout() bool {
 	for _, f := range o.files {

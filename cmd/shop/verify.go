@@ -50,8 +50,9 @@ buyers do: they rush, hang up, come over a slow way, and send a request twice.
 loadtest/README.md has the routes. A strategy that makes no promise is expected
 to hold.
 
-Exit code: 0 all as promised; 1 a cell contradicts its promise; 2 when something
-is missing or down; 3 when a cell has shown nothing.`,
+Exit code: 0 all as promised; 1 a cell contradicts its promise, or could not be
+judged by an error of the harness; 2 when something is missing or down, or no cell
+could be judged; 3 when a cell has shown nothing.`,
 		Example: `  shop verify --engine local
   shop verify --quick --report verify.xml
   shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
@@ -73,6 +74,19 @@ is missing or down; 3 when a cell has shown nothing.`,
 	flags.IntVar(&o.repeat, "repeat", 1, "play each cell so often (--engine local); it is as promised when every play is")
 	o.output.register(c)
 	return c
+}
+
+// ended prints each cell in a line as it ends, above the table: who waits sees how far
+// it is, and what there was is in the log of a run that was killed. Where standard
+// output is another format's, it is on standard error if that is a terminal.
+func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(verify.Cell) {
+	if o.output.printsText() {
+		return func(cell verify.Cell) {
+			p.clear()
+			fmt.Fprintln(c.OutOrStdout(), cell.Line())
+		}
+	}
+	return func(cell verify.Cell) { p.show("%s under %s: %s", cell.Strategy, cell.Fault, cell.Verdict) }
 }
 
 // conditionNames are those of --fault, for a help text.
@@ -212,14 +226,19 @@ func choose(flag string, asked, known []string) (chosen []string, _ error) {
 	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(asked, name) }), nil
 }
 
-// exitOf is the exit code: a contradiction first, then a cell that shows nothing.
+// exitOf is the exit code: a contradiction first, then a cell that the harness failed,
+// then one that shows nothing.
 func exitOf(r verify.Report) error {
-	broken, void := r.Broken()
-	if len(broken) > 0 {
-		return &exitError{exitBroken, explore.Count(len(broken), "cell") + " not as promised"}
-	}
-	if len(void) > 0 {
-		return &exitError{exitInconclusive, explore.Count(len(void), "cell") + " inconclusive"}
+	sorted := r.Sort()
+	switch failed := explore.Count(len(sorted.Failed), "cell") + " not judged, by an error of the harness"; {
+	case len(sorted.Failed) > 0 && len(sorted.Failed) == len(r.Cells):
+		return &exitError{exitHarness, failed}
+	case len(sorted.Broken) > 0:
+		return &exitError{exitBroken, explore.Count(len(sorted.Broken), "cell") + " not as promised"}
+	case len(sorted.Failed) > 0:
+		return &exitError{exitBroken, failed}
+	case len(sorted.Void) > 0:
+		return &exitError{exitInconclusive, explore.Count(len(sorted.Void), "cell") + " inconclusive"}
 	}
 	return nil
 }

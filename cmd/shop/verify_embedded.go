@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
@@ -21,88 +20,129 @@ import (
 // embedded runs the explorer and the two rushes on the embedded engine, where
 // there is nothing to kill.
 func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (verify.Report, error) {
-	report := verify.Report{Engine: engine.Embedded, Started: time.Now()}
-	err := o.explorations(c, strategies, faults, &report, p)
+	r := &embeddedRun{command: c, report: verify.Report{Engine: engine.Embedded, Started: time.Now()}, ended: o.ended(c, p)}
+	err := r.explorations(strategies, faults)
 	for _, f := range faults {
 		processes := map[promise.Condition]int{promise.Rush: 1, promise.TwoProcesses: 2}[f]
 		switch {
 		case err != nil || slices.Contains(promise.Explorations(), f):
 		case processes == 0:
-			report.LeaveOut(string(f) + ": it needs servers that can be killed, --engine local")
+			r.report.LeaveOut(string(f) + ": it needs servers that can be killed, --engine local")
 		default:
-			err = o.rushes(c, f, processes, strategies, &report, p)
+			err = r.rushes(f, processes, strategies)
 		}
 	}
-	if err == nil && len(report.Cells) == 0 {
+	if err == nil && len(r.report.Cells) == 0 {
 		err = errors.New("nothing of this can run on the embedded engine; use --engine local")
 	}
-	report.Finish()
-	return report, err
+	r.report.Finish()
+	return r.report, err
 }
 
-// explorations plays the explorer's cells, one after the other: it looks at every
-// goroutine of the process.
-func (o *verifyOptions) explorations(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, report *verify.Report, p *progress) (err error) {
-	faults = slices.DeleteFunc(slices.Clone(faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
-	if len(faults) == 0 {
-		return nil
-	}
-	e, err := engine.Open(c.Context(), engine.Config{Name: engine.Embedded, Wait: exploreWait, Conns: defaultConns})
+// embeddedRun plays cells one after the other: the explorer looks at every goroutine
+// of the process.
+type embeddedRun struct {
+	command *cobra.Command
+	report  verify.Report
+	ended   func(verify.Cell)
+}
+
+// add notes a cell. Where the harness failed, and was not interrupted, the cell says
+// so, and what it was played on must not be used again: failed is true.
+func (r *embeddedRun) add(cell verify.Cell, err error) (failed bool, _ error) {
 	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	for _, s := range strategies {
-		entry, ok := lockstrategy.ByName(s.Name)
-		if why := entry.Missing(onengine.Deps(e)); !ok || why != "" {
-			report.LeaveOut(s.Name + ": " + why)
-			continue
+		err = fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
+		if r.command.Context().Err() != nil {
+			return false, err
 		}
+		cell = verify.FailedCell(cell.Strategy, cell.Fault, cell.Promise, cell.Replay, err)
+	}
+	r.report.Cells = append(r.report.Cells, cell)
+	r.ended(cell)
+	return err != nil, nil
+}
+
+// explorations plays the explorer's cells.
+func (r *embeddedRun) explorations(strategies []verify.Strategy, faults []promise.Condition) (err error) {
+	faults = slices.DeleteFunc(slices.Clone(faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
+	var e *engine.Engine
+	defer func() {
+		if e != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	for _, s := range strategies {
 		for _, f := range faults {
-			promised, possible := entry.Explored(f, e.DB.Name())
-			switch {
-			case !possible:
-				continue
-			case entry.NotExplored[f] != "":
-				report.LeaveOut(s.Name + " under " + string(f) + ": " + entry.NotExplored[f])
-				continue
+			if e == nil {
+				if e, err = engine.Open(r.command.Context(), engine.Config{Name: engine.Embedded, Wait: exploreWait, Conns: defaultConns}); err != nil {
+					return err
+				}
 			}
-			cell, err := verify.Explore(c.Context(), e, entry, f, promised)
+			failed, err := r.exploration(e, s.Name, f)
 			if err != nil {
-				return fmt.Errorf("%s under %s: %w", s.Name, f, err)
+				return err
 			}
-			report.Cells = append(report.Cells, cell)
-			p.show("%s; last %s under %s: %s", explore.Count(len(report.Cells), "cell"), s.Name, f, cell.Verdict)
+			if failed {
+				_ = e.Close() // it may hold what the failed run has left
+				e = nil
+			}
 		}
 	}
 	return nil
 }
 
+// exploration plays one, where the strategy can be explored here.
+func (r *embeddedRun) exploration(e *engine.Engine, strategy string, f promise.Condition) (failed bool, _ error) {
+	entry, ok := lockstrategy.ByName(strategy)
+	if why := entry.Missing(onengine.Deps(e)); !ok || why != "" {
+		r.report.LeaveOut(strategy + ": " + why)
+		return false, nil
+	}
+	promised, possible := entry.Explored(f, e.DB.Name())
+	if !possible {
+		return false, nil
+	}
+	if why := entry.NotExplored[f]; why != "" {
+		r.report.LeaveOut(strategy + " under " + string(f) + ": " + why)
+		return false, nil
+	}
+	return r.add(verify.Explore(r.command.Context(), e, entry, f, promised))
+}
+
 // rushes plays one of the two, on one process or on more.
-func (o *verifyOptions) rushes(c *cobra.Command, f promise.Condition, processes int, strategies []verify.Strategy, report *verify.Report, p *progress) (err error) {
+func (r *embeddedRun) rushes(f promise.Condition, processes int, strategies []verify.Strategy) (err error) {
 	crowd := rushOptions{processes: processes, buyers: 200}
 	crowd.engines.name, crowd.engines.conns = engine.Embedded, defaultConns
 	crowd.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
-	bed, err := crowd.testbed(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bed.close()) }()
-	for _, s := range strategies {
-		if why := bed.missing[s.Name]; why != "" {
-			report.LeaveOut(s.Name + ": " + why)
-			continue
+	var bed *testbed
+	defer func() {
+		if bed != nil {
+			err = errors.Join(err, bed.close())
 		}
-		result, err := rush.Run(c.Context(), verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, crowd.shops.settings.Wait))
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
+	}()
+	for _, s := range strategies {
+		if bed == nil {
+			if bed, err = crowd.testbed(r.command); err != nil {
+				return err
+			}
+		}
+		if why := bed.missing[s.Name]; why != "" {
+			r.report.LeaveOut(s.Name + ": " + why)
+			continue
 		}
 		var promised verdict.Verdict
 		if entry, ok := lockstrategy.ByName(s.Name); ok {
 			promised = entry.Promised(f, bed.database)
 		}
-		report.Cells = append(report.Cells, verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes))
-		p.show("%d of %d strategies; last %s under %s: %s", len(report.Cells), len(strategies), s.Name, f, result.Verdict)
+		result, err := rush.Run(r.command.Context(), verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, crowd.shops.settings.Wait))
+		failed, err := r.add(verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err)
+		if err != nil {
+			return err
+		}
+		if failed {
+			_ = bed.close()
+			bed = nil
+		}
 	}
 	return nil
 }

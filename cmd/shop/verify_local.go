@@ -21,10 +21,12 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 	if err != nil {
 		return verify.Report{}, err
 	}
+	ended := o.ended(c, p)
 	report, err := verify.Run(c.Context(), verify.Config{
 		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat,
 		Progress: func(done, all int, last verify.Cell) {
-			p.show("%d of %s, %d left; last %s under %s: %s", done, explore.Count(all, "cell"), all-done, last.Strategy, last.Fault, last.Verdict)
+			ended(last)
+			p.show("%d of %s, %d left", done, explore.Count(all, "cell"), all-done)
 		},
 	})
 	switch {

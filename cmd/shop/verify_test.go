@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -187,6 +191,58 @@ func TestVerifyInterrupted(t *testing.T) {
 		})
 	}
 	close(leave)
+}
+
+// TestHarnessErrorIsACell: a cell that could not be judged ends nothing but itself, and
+// the run is not green; an interrupted one is no cell.
+func TestHarnessErrorIsACell(t *testing.T) {
+	lost := errors.New("the same schedule did not run the same way again")
+	sound := verify.Cell{Strategy: "mutex", Fault: promise.Rush, Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}
+	wrong := sound
+	wrong.Verdict, wrong.OK = verdict.Oversold, false
+	void := sound
+	void.Verdict, void.OK = verdict.Inconclusive, false
+	type play struct {
+		cell verify.Cell
+		err  error
+	}
+	for name, c := range map[string]struct {
+		plays []play
+		code  int
+	}{
+		"one of two":            {[]play{{sound, lost}, {sound, nil}}, exitBroken},
+		"beside a void one":     {[]play{{void, nil}, {sound, lost}}, exitBroken},
+		"beside a break":        {[]play{{sound, lost}, {wrong, nil}}, exitBroken},
+		"nothing could be told": {[]play{{sound, lost}, {sound, lost}}, exitHarness},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command := &cobra.Command{}
+			command.SetContext(t.Context())
+			var lines []string
+			r := &embeddedRun{command: command, ended: func(cell verify.Cell) { lines = append(lines, cell.Line()) }}
+			for _, p := range c.plays {
+				failed, err := r.add(p.cell, p.err)
+				if err != nil || failed != (p.err != nil) {
+					t.Errorf("failed %t, %v", failed, err)
+				}
+			}
+			var exit *exitError
+			if err := exitOf(r.report); !errors.As(err, &exit) || exit.code != c.code {
+				t.Errorf("%v, want exit %d", err, c.code)
+			}
+			if len(lines) != len(c.plays) || !strings.Contains(strings.Join(lines, "\n"), "! harness error mutex under rush") {
+				t.Errorf("lines %q", lines)
+			}
+		})
+	}
+	interrupted, stop := context.WithCancel(t.Context())
+	stop()
+	command := &cobra.Command{}
+	command.SetContext(interrupted)
+	r := &embeddedRun{command: command}
+	if failed, err := r.add(sound, lost); failed || !errors.Is(err, lost) || len(r.report.Cells) > 0 {
+		t.Errorf("interrupted: failed %t, %v, %d cells", failed, err, len(r.report.Cells))
+	}
 }
 
 // TestVerifyNothingLeftBehind: also while a shop stands still under SIGSTOP.

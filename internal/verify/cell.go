@@ -29,6 +29,8 @@ type Cell struct {
 	NoPromise    string                  `json:"no_promise,omitempty"` // why there is none
 	BoundMS      int64                   `json:"next_sale_bound_ms"`   // what next_sale_ms should not be above; 0 where nothing was struck
 
+	HarnessError string `json:"harness_error,omitempty"` // the instrument failed: nothing is known of the strategy
+
 	Reason     string       `json:"reason"`                // of the verdict, in one sentence
 	Struck     string       `json:"struck"`                // how it is known that the fault struck
 	Audited    audit.Report `json:"books"`                 // stock and records, when all was over

@@ -3,6 +3,7 @@ package verify
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -206,8 +207,8 @@ func TestUnfinished(t *testing.T) {
 // has shown nothing.
 func TestReports(t *testing.T) {
 	r := fourCells()
-	if broken, void := r.Broken(); len(broken) != 1 || len(void) != 1 || r.OK {
-		t.Errorf("%d broken, %d void, ok %t", len(broken), len(void), r.OK)
+	if s := r.Sort(); len(s.Broken) != 1 || len(s.Void) != 1 || len(s.Failed) != 0 || r.OK {
+		t.Errorf("%d broken, %d void, %d failed, ok %t", len(s.Broken), len(s.Void), len(s.Failed), r.OK)
 	}
 	text := func(form func(*strings.Builder) error) string {
 		t.Helper()
@@ -253,6 +254,38 @@ func TestReports(t *testing.T) {
 	for _, c := range r.Cells {
 		if id := fmt.Sprintf(`id="%s-%s"`, c.Strategy, c.Fault); strings.Count(page, id) != 1 {
 			t.Errorf("the page must have one %s, for the matrix to lead to", id)
+		}
+	}
+}
+
+// TestFailedCell: a cell whose instrument failed is counted by itself, is never as
+// promised, and says what to look for, in every format.
+func TestFailedCell(t *testing.T) {
+	r := fourCells()
+	r.Cells = append(r.Cells, FailedCell("mutex", "crash", verdict.Oversold, "shop explore mutex", errors.New("a buyer\ndoes not come back")))
+	r.Finish()
+	if s := r.Sort(); len(s.Failed) != 1 || len(s.Void) != 1 || s.Failed[0].OK || r.OK {
+		t.Errorf("%+v, ok %t", s, r.OK)
+	}
+	for ending, wants := range map[string][]string{
+		".json": {`"harness_error": "a buyer does not come back"`, `"verdict": "inconclusive"`},
+		".xml":  {"a buyer does not come back", "does not end", `errors="2"`},
+		".md":   {"harness error", "a buyer does not come back", "1 of the harness failed"},
+		".html": {"harness error", "a buyer does not come back", "of the harness failed"},
+		"":      {"! harness error", "2 as promised, 1 contradict, 1 inconclusive, 1 error of the harness", "a lock or a transaction left on a connection", "shop explore mutex"},
+	} {
+		var b strings.Builder
+		form := func() error { return write(&b, r, ending) }
+		if ending == "" {
+			form = func() error { return r.Table(&b, false) }
+		}
+		if err := form(); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%q lacks %q:\n%.2000s", ending, want, b.String())
+			}
 		}
 	}
 }

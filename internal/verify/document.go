@@ -19,13 +19,13 @@ const (
 
 // Document is the report as any format shows it. command is what made it.
 func (r Report) Document(command string) (report.Document, error) {
-	broken, void := r.Broken()
+	sorted := r.Sort()
 	d := report.Document{
 		Command: command, Title: "Which lock may be trusted when", Lead: fmt.Sprintf("%s on the %s engine", explore.Count(len(r.Cells), "cell"), r.Engine),
 		Sums: []report.Sum{
-			{Count: len(r.Cells) - len(broken) - len(void), What: "as promised", Status: report.Holds},
-			{Count: len(broken), What: "contradict", Status: report.Contradicts},
-			{Count: len(void), What: "inconclusive", Status: report.Void},
+			{Count: len(r.Cells) - len(sorted.Broken) - len(sorted.Void) - len(sorted.Failed), What: "as promised", Status: report.Holds},
+			{Count: len(sorted.Broken), What: "contradict", Status: report.Contradicts},
+			{Count: len(sorted.Void), What: "inconclusive", Status: report.Void},
 		},
 		Started: r.Started, Took: time.Duration(r.DurationMS) * time.Millisecond, Alarm: r.Unfinished,
 		Tables: []report.Table{r.matrix()},
@@ -35,6 +35,9 @@ func (r Report) Document(command string) (report.Document, error) {
 			holds:  {Heading: "Holds, as promised or without a promise", Brief: true, Columns: [3]string{"strategy", "under", "what was seen"}},
 		},
 		Value: r,
+	}
+	if n := len(sorted.Failed); n > 0 {
+		d.Sums = append(d.Sums, report.Sum{Count: n, What: "of the harness failed", Status: report.Void})
 	}
 	if r.Target != "" {
 		d.Lead = fmt.Sprintf("%s at %s", explore.Count(len(r.Cells), "cell"), r.Target)
@@ -83,13 +86,21 @@ func (r Report) matrix() report.Table {
 		for _, f := range faults {
 			var field report.Cell
 			if c := r.cell(s, f); c != nil {
-				field = report.Cell{Text: string(c.Verdict), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
+				field = report.Cell{Text: c.counted(), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
 			}
 			row = append(row, field)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// shown is the verdict, or that there is none.
+func (c *Cell) shown() string {
+	if c.HarnessError != "" {
+		return "harness error"
+	}
+	return string(c.Verdict)
 }
 
 func (c *Cell) status() report.Status {
@@ -108,7 +119,7 @@ func (c *Cell) status() report.Status {
 func (c *Cell) document(p *pictures) (report.Case, error) {
 	one := report.Case{
 		Suite: c.Strategy, Name: string(c.Fault), Title: fmt.Sprintf("%s under %s", c.Strategy, c.Fault),
-		Word: string(c.Verdict), Status: c.status(), Promise: orNothing(c.Promise), Seen: c.Evidence,
+		Word: c.shown(), Status: c.status(), Promise: orNothing(c.Promise), Seen: c.Evidence,
 		Command: c.Replay, Took: time.Duration(c.DurationMS) * time.Millisecond,
 	}
 	switch one.Status {

@@ -50,7 +50,7 @@ const (
 // How far is a matter of the strategy and not of time.
 func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
-	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised}
+	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(entry.Name, f)}
 	x := exploration{Config: explore.Config{
 		Engine: e, Strategy: entry, Buyers: exploredBuyers, Stock: 1, Product: exploredProduct, Budget: searchBudget,
 	}}
@@ -81,7 +81,7 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 type exploration struct {
 	explore.Config
 	result explore.Result
-	never  bool // the event never came
+	never  bool // there was nothing that the event could strike
 }
 
 // run searches with no preemption, one, and for order alone two, then all where
@@ -106,10 +106,8 @@ func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 		if err := x.search(ctx); err != nil || x.result.Violations > 0 || !x.result.Complete {
 			return err
 		}
-		if x.Bound == 0 && len(x.Events) > 0 {
-			if err := x.came(ctx); err != nil || x.never {
-				return err
-			}
+		if x.never = len(x.result.Never) > 0; x.never {
+			return nil
 		}
 	}
 	x.Bound = deepest // what was searched
@@ -128,17 +126,6 @@ func (x *exploration) search(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, explorer.Close()) }()
 	x.result, err = explorer.Search(ctx)
 	return err
-}
-
-// came proves that the event struck: with it there are more orders than without.
-func (x *exploration) came(ctx context.Context) error {
-	without := exploration{Config: x.Config}
-	without.Events = nil
-	if err := without.search(ctx); err != nil {
-		return err
-	}
-	x.never = x.result.Explored <= without.result.Explored
-	return nil
 }
 
 // verdict: that no order breaks takes all of them, and more than one.

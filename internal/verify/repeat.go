@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,34 +45,54 @@ func merge(played []*Cell) (cells []Cell) {
 }
 
 // merged is the play that shows most, the first that contradicts or else the
-// first that has shown nothing, with what all of them have shown: a cell is as
+// first that could not be judged or has shown nothing, with what all of them have shown: a cell is as
 // promised when every play is. Under a promise that is a verdict that does not
 // change.
 func merged(plays []Cell) Cell {
 	if len(plays) == 1 {
 		return plays[0]
 	}
-	at := max(0, slices.IndexFunc(plays, func(c Cell) bool { return !c.OK }))
-	if i := slices.IndexFunc(plays, func(c Cell) bool { return !c.OK && c.Verdict != verdict.Inconclusive }); i >= 0 {
-		at = i
+	at := 0
+	for _, shows := range []func(c Cell) bool{
+		func(c Cell) bool { return !c.OK },
+		func(c Cell) bool { return c.HarnessError != "" },
+		func(c Cell) bool { return !c.OK && c.Verdict != verdict.Inconclusive },
+	} {
+		if i := slices.IndexFunc(plays, shows); i >= 0 {
+			at = i
+		}
 	}
 	cell := plays[at]
 	cell.Verdicts = map[verdict.Verdict]int{}
 	cell.DurationMS, cell.Acknowledged, cell.Lost = 0, 0, 0
-	var seen []verdict.Verdict
 	for _, play := range plays {
 		cell.DurationMS += play.DurationMS
 		cell.Acknowledged += play.Acknowledged
 		cell.Lost += play.Lost
-		if cell.Verdicts[play.Verdict]++; !slices.Contains(seen, play.Verdict) {
-			seen = append(seen, play.Verdict)
-		}
-	}
-	var counts []string
-	for _, v := range seen {
-		counts = append(counts, fmt.Sprintf("%s %d", v, cell.Verdicts[v]))
+		cell.Verdicts[play.Verdict]++
 	}
 	cell.Evidence = fmt.Sprintf("played %d times: %s; in all %d sales were acknowledged and %d of them have no record; play %d: %s",
-		len(plays), strings.Join(counts, ", "), cell.Acknowledged, cell.Lost, at+1, cell.Evidence)
+		len(plays), cell.counts(), cell.Acknowledged, cell.Lost, at+1, cell.Evidence)
 	return cell
+}
+
+// counts is how often each verdict was seen, the most frequent first.
+func (c Cell) counts() string {
+	seen := slices.SortedFunc(maps.Keys(c.Verdicts), func(a, b verdict.Verdict) int {
+		return cmp.Or(cmp.Compare(c.Verdicts[b], c.Verdicts[a]), cmp.Compare(a, b))
+	})
+	var counts []string
+	for _, v := range seen {
+		counts = append(counts, fmt.Sprintf("%s %d", v, c.Verdicts[v]))
+	}
+	return strings.Join(counts, ", ")
+}
+
+// counted is what the matrix shows: the verdict, or the counts of a cell that was
+// played more than once.
+func (c Cell) counted() string {
+	if len(c.Verdicts) > 0 && c.HarnessError == "" {
+		return c.counts()
+	}
+	return c.shown()
 }

@@ -47,20 +47,6 @@ func (r *Report) LeaveOut(text string) {
 	}
 }
 
-// Broken are the cells whose verdict is not the one promised; void those that
-// have shown nothing.
-func (r Report) Broken() (broken, void []Cell) {
-	for _, c := range r.Cells {
-		switch {
-		case c.Verdict == verdict.Inconclusive:
-			void = append(void, c)
-		case !c.OK:
-			broken = append(broken, c)
-		}
-	}
-	return broken, void
-}
-
 // cell finds one; nil when there is none.
 func (r Report) cell(strategy string, fault promise.Condition) *Cell {
 	i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Strategy == strategy && c.Fault == fault })
@@ -73,13 +59,13 @@ func (r Report) cell(strategy string, fault promise.Condition) *Cell {
 // word is a cell in the matrix: its verdict, with a mark where it is not the one
 // promised.
 func (c Cell) word() string {
-	if c.OK {
-		return string(c.Verdict)
+	switch {
+	case c.OK:
+		return c.counted()
+	case c.Verdict == verdict.Inconclusive && c.HarnessError == "":
+		return "? " + c.counted()
 	}
-	if c.Verdict == verdict.Inconclusive {
-		return "? " + string(c.Verdict)
-	}
-	return "! " + string(c.Verdict)
+	return "! " + c.counted()
 }
 
 // Table writes the matrix for a person, and below it each cell that is not as
@@ -103,13 +89,12 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		}
 		t.AppendRow(row)
 	}
-	broken, void := r.Broken()
-	if _, err := fmt.Fprintf(w, "%s\n\n%s in %s: %d as promised, %d contradict, %d inconclusive\n",
-		rush.Draw(t), explore.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second),
-		len(r.Cells)-len(broken)-len(void), len(broken), len(void)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s\n\n%s in %s: %s\n",
+		rush.Draw(t), explore.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second), r.counts()); err != nil {
 		return err
 	}
-	for _, c := range append(broken, void...) {
+	sorted := r.Sort()
+	for _, c := range slices.Concat(sorted.Broken, sorted.Failed, sorted.Void) {
 		if _, err := fmt.Fprintf(w, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.Verdict, c.Evidence, c.Replay); err != nil {
 			return err
 		}
@@ -144,6 +129,8 @@ func paint(c Cell, colour bool) string {
 	switch word := c.word(); {
 	case !colour:
 		return word
+	case c.HarnessError != "":
+		return text.FgRed.Sprint(word)
 	case c.Verdict == verdict.Inconclusive:
 		return text.FgYellow.Sprint(word)
 	case !c.OK:

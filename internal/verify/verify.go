@@ -63,7 +63,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	defer all.stop()
 	var lanes sync.WaitGroup
 	for range max(1, min(c.Lanes, len(all.jobs))) {
-		lanes.Go(func() { all.failed(c.lane(ctx, all.work)) })
+		lanes.Go(func() { all.failed(all.lane(ctx)) })
 	}
 	for i := range all.jobs {
 		select {
@@ -91,20 +91,48 @@ type plan struct {
 	errs  []error
 }
 
-// work plays jobs until there are no more.
-func (p *plan) work(play func(job) (Cell, error)) error {
-	for i := range p.next {
-		cell, err := play(p.jobs[i])
-		if err != nil {
-			return fmt.Errorf("%s under %s: %w", p.jobs[i].strategy.Name, p.jobs[i].name, err)
+// failuresInARow of a lane end the run: it is not a cell that is at fault then.
+const failuresInARow = 3
+
+// errFailed ends the use of a lane's servers: an error of the harness came up on them.
+var errFailed = errors.New("a cell was not judged")
+
+// lane plays jobs until there are no more, on new servers after each cell that could
+// not be judged.
+func (p *plan) lane(ctx context.Context) error {
+	failures := 0
+	work := func(play func(job) (Cell, error)) error {
+		for i := range p.next {
+			cell, err := play(p.jobs[i])
+			if err == nil {
+				failures = 0
+				p.ended(i, cell)
+				continue
+			}
+			failures++
+			err = fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
+			if ctx.Err() != nil || failures == failuresInARow {
+				return err
+			}
+			p.ended(i, FailedCell(cell.Strategy, cell.Fault, cell.Promise, cell.Replay, err))
+			return errFailed
 		}
-		p.mu.Lock()
-		p.cells[i] = &cell
-		p.done++
-		p.Progress(p.done, len(p.jobs), cell)
-		p.mu.Unlock()
+		return nil
 	}
-	return nil
+	for {
+		if err := p.Config.lane(ctx, work); !errors.Is(err, errFailed) {
+			return err
+		}
+	}
+}
+
+// ended notes a cell that was played.
+func (p *plan) ended(i int, cell Cell) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cells[i] = &cell
+	p.done++
+	p.Progress(p.done, len(p.jobs), cell)
 }
 
 // failed stops all lanes when one ends with an error. The others then end with

@@ -45,7 +45,6 @@ type Runner struct {
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x := &Runner{
 		spec: s, events: Events(s.Events), timer: time.NewTimer(time.Hour), gates: gate.New(s.Strategy.Scripts),
-		rest: standstill.NewGoroutines(Entries()...),
 	}
 	admin, err := adminOf(s.Engine)
 	if err != nil {
@@ -111,6 +110,7 @@ func (x *Runner) prepare(ctx context.Context) error {
 		return err
 	}
 	probe := x.spec.Strategy.New(x.deps(0))
+	x.rest = standstill.NewGoroutines(probe, Entries()...)
 	_, worker := probe.(purchase.Worker)
 	x.severalAtOnce = worker || x.spec.Shared
 	if lock, ok := probe.(purchase.Resetter); ok { // of whoever explored before

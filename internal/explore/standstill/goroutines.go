@@ -15,15 +15,16 @@ type Goroutines struct {
 	left   map[string]bool // goroutines of a strategy that were there before, see NewGoroutines
 }
 
-// NewGoroutines knows a goroutine of the code under test by its strategies'
-// packages, and by entries: functions that run one of them in a goroutine.
+// NewGoroutines knows a goroutine of the code under test by the package of its
+// strategy, those that the catalogue's stand on, and entries: functions that run one
+// in a goroutine.
 //
 // What is there already is of an exploration that has failed, and counts only while
 // it runs: one strategy's goroutine that does not end must not be laid at the door of
 // the next.
-func NewGoroutines(entries ...any) *Goroutines {
+func NewGoroutines(strategy any, entries ...any) *Goroutines {
 	g := &Goroutines{
-		marks: newMarks(entries), stacks: make([]byte, 1<<18),
+		marks: newMarks(strategy, entries), stacks: make([]byte, 1<<18),
 		idle: []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}},
 		left: map[string]bool{},
 	}

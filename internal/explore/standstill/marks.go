@@ -31,8 +31,9 @@ type marks struct {
 	rollback []byte
 }
 
-// newMarks adds the caller's functions to those that run a strategy.
-func newMarks(entries []any) marks {
+// newMarks adds the strategy's package and the caller's functions to what runs a
+// strategy.
+func newMarks(strategy any, entries []any) marks {
 	m := marks{
 		ours: [][]byte{
 			packageOf(lockstrategy.Entry{}), // a prefix of the rooms below it, too
@@ -45,6 +46,9 @@ func newMarks(entries []any) marks {
 		connects: []byte("(*PubSub).conn"),
 		rollback: []byte("database/sql.(*Tx).awaitDone"),
 	}
+	if own := packageOf(strategy); len(own) > 0 {
+		m.ours = append(m.ours, own)
+	}
 	for _, f := range entries {
 		m.ours = append(m.ours, function(f))
 	}
@@ -56,5 +60,15 @@ func function(f any) []byte {
 	return []byte(runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name())
 }
 
-// packageOf is how the functions of a value's package begin in stacks.
-func packageOf(v any) []byte { return []byte(reflect.TypeOf(v).PkgPath()) }
+// packageOf is how the functions of a value's package begin in stacks; empty where its
+// type has none.
+func packageOf(v any) []byte {
+	t := reflect.TypeOf(v)
+	if t == nil {
+		return nil
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return []byte(t.PkgPath())
+}

@@ -60,7 +60,7 @@ func TestMarks(t *testing.T) {
 	}})
 	defer connecting.Close()
 	_, _ = connecting.Subscribe(t.Context(), "channel").Receive(t.Context())
-	if unseen := standstill.NewGoroutines(run.Entries()...).Unseen(stacks); len(unseen) > 0 {
+	if unseen := standstill.NewGoroutines(nil, run.Entries()...).Unseen(stacks); len(unseen) > 0 {
 		t.Errorf("no stack has %q: marks.go does not know how they are called now", unseen)
 	}
 }
@@ -76,7 +76,7 @@ func spin(stop *atomic.Bool) {
 
 // TestAtRest: a goroutine that waits for another is at rest, and one that runs is not.
 func TestAtRest(t *testing.T) {
-	g := standstill.NewGoroutines(wait, spin)
+	g := standstill.NewGoroutines(nil, wait, spin)
 	until := make(chan struct{})
 	go wait(until)
 	eventually(t, "the goroutine waits", g.AtRest)
@@ -113,12 +113,12 @@ func TestLeftBehind(t *testing.T) {
 	before, own := make(chan struct{}), make(chan struct{})
 	defer close(before)
 	go parked(before)
-	for deadline := time.Now().Add(parkTimeout); standstill.NewGoroutines(parked).Left() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(parkTimeout); standstill.NewGoroutines(nil, parked).Left() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the goroutine is not seen")
 		}
 	}
-	g := standstill.NewGoroutines(parked)
+	g := standstill.NewGoroutines(nil, parked)
 	if !g.Ended() {
 		t.Error("what was there before counts")
 	}

@@ -28,8 +28,8 @@ func StartEtcd(g *Group) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	return onFreePort(func(port int) (*Etcd, error) {
-		peerPort, err := FreePort()
+	return onFreePort(g, func(port int) (*Etcd, error) {
+		peerPort, err := g.port()
 		if err != nil {
 			return nil, err
 		}

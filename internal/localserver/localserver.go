@@ -19,6 +19,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,7 @@ type Group struct {
 
 	mu       sync.Mutex
 	children []*Process
+	ports    []net.PacketConn // see freePort
 }
 
 // janitorScript reads until end of file which process groups have started and
@@ -140,6 +142,10 @@ func (g *Group) Close() error {
 	for i := len(g.children) - 1; i >= 0; i-- {
 		errs = append(errs, g.children[i].Kill())
 	}
+	for _, reserved := range g.ports {
+		errs = append(errs, reserved.Close())
+	}
+	g.ports = nil
 	// The janitor goes last: a SIGKILL in between must not leave the folder.
 	errs = append(errs, os.RemoveAll(g.dir))
 	return errors.Join(append(errs, g.dismiss())...)

@@ -89,7 +89,7 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ports []int
-	second, err := onFreePort(func(port int) (*Redis, error) {
+	second, err := onFreePort(g, func(port int) (*Redis, error) {
 		if ports = append(ports, port); len(ports) == 1 {
 			port, _ = strconv.Atoi(taken)
 		}
@@ -100,6 +100,34 @@ func TestPortTaken(t *testing.T) {
 	})
 	if err != nil || len(ports) != 2 || second.Addr == first.Addr {
 		t.Errorf("%v after %d tries, want the second on a port of its own", err, len(ports))
+	}
+}
+
+// TestPortKept: while a server is down nobody else is given its port; when its group
+// has ended, anybody may be.
+func TestPortKept(t *testing.T) {
+	reserved := func(address string) bool {
+		l, err := net.ListenPacket("udp", address)
+		return err != nil || l.Close() != nil
+	}
+	var address string
+	t.Run("group", func(t *testing.T) { // which ends with it
+		r, err := StartRedis(newGroup(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if address = r.Addr; !reserved(address) {
+			t.Errorf("%s is anybody's while its server is down", address)
+		}
+		if err := r.Start(); err != nil {
+			t.Error(err)
+		}
+	})
+	if reserved(address) {
+		t.Errorf("%s is still reserved", address)
 	}
 }
 

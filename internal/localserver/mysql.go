@@ -49,7 +49,7 @@ func StartMySQL(g *Group) (*MySQL, error) {
 	if err := os.WriteFile(setup, []byte(setupSQL(password)), 0o600); err != nil {
 		return nil, err
 	}
-	return onFreePort(func(port int) (*MySQL, error) {
+	return onFreePort(g, func(port int) (*MySQL, error) {
 		m := &MySQL{newServer(g, filepath.Base(path), dir, port), password}
 		m.probe = m.ping
 		m.command = append(append([]string{path}, commonArgs(dir)...),

@@ -40,7 +40,7 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return onFreePort(func(port int) (*Redis, error) {
+	return onFreePort(g, func(port int) (*Redis, error) {
 		r := &Redis{newServer(g, "redis-server", dir, port)}
 		r.env, r.startTimeout, r.probe = env, 30*time.Second, r.ping
 		r.command = append([]string{

@@ -104,11 +104,12 @@ func lastWords(file string) string {
 // errPortTaken: another process was faster than the server.
 var errPortTaken = errors.New("the port that was free is taken")
 
-// onFreePort starts a server on a port that is free now. Another process may
-// take it before the server does, and then it is tried with another port.
-func onFreePort[Server any](start func(port int) (Server, error)) (Server, error) {
+// onFreePort starts a server on a port that is free now, and the group's from then on.
+// Another process may take it before the server does, and then it is tried with
+// another port.
+func onFreePort[Server any](g *Group, start func(port int) (Server, error)) (Server, error) {
 	for tries := 1; ; tries++ {
-		port, err := FreePort()
+		port, err := g.port()
 		if err != nil {
 			var none Server
 			return none, err
@@ -127,14 +128,42 @@ func onFreePort[Server any](start func(port int) (Server, error)) (Server, error
 // connects to a port of that range where nobody listens can be given that very
 // port, and is connected to itself.
 func FreePort() (int, error) {
+	port, reserved, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	return port, reserved.Close()
+}
+
+// freePort finds one that no other group of this machine has either: its servers may
+// be down, and come back on it. A group keeps a UDP socket on each of its ports, which
+// no server here uses, and which the kernel closes however the process ends.
+func freePort() (int, net.PacketConn, error) {
 	for tries := 1; ; tries++ {
 		port := 15_000 + rand.IntN(17_000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		reserved, err := net.ListenPacket("udp", address)
 		if err == nil {
-			return port, l.Close()
+			var l net.Listener
+			if l, err = net.Listen("tcp", address); err == nil {
+				return port, reserved, l.Close()
+			}
+			_ = reserved.Close()
 		}
 		if tries == 100 {
-			return 0, err
+			return 0, nil, err
 		}
 	}
+}
+
+// port is a free one, and the group's until it is closed.
+func (g *Group) port() (int, error) {
+	port, reserved, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ports = append(g.ports, reserved)
+	return port, nil
 }

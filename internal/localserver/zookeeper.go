@@ -52,7 +52,7 @@ func StartZookeeper(g *Group) (*Zookeeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return onFreePort(func(port int) (*Zookeeper, error) {
+	return onFreePort(g, func(port int) (*Zookeeper, error) {
 		config := filepath.Join(dir, "zoo.cfg")
 		if err := os.WriteFile(config, fmt.Appendf(nil, zookeeperConfig, filepath.Join(dir, "data"), port), 0o600); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	mathrand "math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -245,6 +247,21 @@ type noLoad struct{ purchase.Strategy }
 func (s *noLoad) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	if strings.HasPrefix(o.Purchaser, "load") {
 		return purchase.Receipt{}, purchase.ErrBusy
+	}
+	return s.Strategy.Buy(ctx, o)
+}
+
+// exiting sells well, but for the product of a fault: there it takes its shop with it.
+type exiting struct {
+	purchase.Strategy
+	at []promise.Condition
+}
+
+func (s *exiting) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	for _, f := range s.at {
+		if strings.HasSuffix(o.Product, "-"+string(f)) {
+			os.Exit(1)
+		}
 	}
 	return s.Strategy.Buy(ctx, o)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -102,6 +103,30 @@ func TestFaultsThatMiss(t *testing.T) {
 	}
 }
 
+// TestHarnessErrorsInARow: cells that could not be judged, as many as there are, leave
+// the next ones on servers that nothing was left on.
+func TestHarnessErrorsInARow(t *testing.T) {
+	localservertest.SkipShort(t)
+	t.Parallel()
+	report, err := playPlanted(t, "exits", append(exitsAt(), promise.ClientGone, promise.Latency)...)
+	var exit *exitError
+	if !errors.As(err, &exit) || exit.code != exitBroken || len(report.Cells) != len(exitsAt())+2 {
+		t.Errorf("%v and %d cells, want exit %d", err, len(report.Cells), exitBroken)
+	}
+	for i, cell := range report.Cells {
+		t.Logf("%s: %s, %d ms: %s", cell.Fault, cell.Verdict, cell.DurationMS, cell.Evidence)
+		failed := slices.Contains(exitsAt(), cell.Fault)
+		if failed != (cell.HarnessError != "") || failed == cell.OK || cell.DurationMS == 0 {
+			t.Errorf("cell %d: %+v", i, cell)
+		}
+	}
+}
+
+// exitsAt are the faults under which the strategy "exits" does.
+func exitsAt() []promise.Condition {
+	return []promise.Condition{promise.Crash, promise.Pause, promise.SlowSection}
+}
+
 // playPlanted runs `shop verify` with a planted strategy, which promises to hold.
 func playPlanted(t *testing.T, strategy string, faults ...promise.Condition) (report verify.Report, _ error) {
 	t.Helper()
@@ -169,6 +194,7 @@ func servePlanted() int {
 		"half-quorum":      newQuorate(deps, "half-quorum", len(e.Redlock)/2), // the bug
 		"answers":          &answering{Deps: deps, name: "answers"},
 		"early-answer":     &answering{Deps: deps, name: "early-answer", early: true},
+		"exits":            &exiting{lockstrategy.NewConditional(deps), exitsAt()},
 		"lazy-log":         &lazyLog{Strategy: lockstrategy.NewConditional(deps), db: e.Admin},
 		"unstoppable":      lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
 		"no-load":          &noLoad{lockstrategy.NewConditional(deps)},

@@ -49,13 +49,13 @@ type embeddedRun struct {
 
 // add notes a cell. Where the harness failed, and was not interrupted, the cell says
 // so, and what it was played on must not be used again: failed is true.
-func (r *embeddedRun) add(cell verify.Cell, err error) (failed bool, _ error) {
+func (r *embeddedRun) add(start time.Time, cell verify.Cell, err error) (failed bool, _ error) {
 	if err != nil {
-		err = fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
 		if r.command.Context().Err() != nil {
-			return false, err
+			return false, fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
 		}
-		cell = verify.FailedCell(cell.Strategy, cell.Fault, cell.Promise, cell.Replay, err)
+		cell = cell.Failed(err)
+		cell.DurationMS = time.Since(start).Milliseconds()
 	}
 	r.report.Cells = append(r.report.Cells, cell)
 	r.ended(cell)
@@ -106,7 +106,9 @@ func (r *embeddedRun) exploration(e *engine.Engine, strategy string, f promise.C
 		r.report.LeaveOut(strategy + " under " + string(f) + ": " + why)
 		return false, nil
 	}
-	return r.add(verify.Explore(r.command.Context(), e, entry, f, promised))
+	start := time.Now()
+	cell, err := verify.Explore(r.command.Context(), e, entry, f, promised)
+	return r.add(start, cell, err)
 }
 
 // rushes plays one of the two, on one process or on more.
@@ -134,8 +136,9 @@ func (r *embeddedRun) rushes(f promise.Condition, processes int, strategies []ve
 		if entry, ok := lockstrategy.ByName(s.Name); ok {
 			promised = entry.Promised(f, bed.database)
 		}
+		start := time.Now()
 		result, err := rush.Run(r.command.Context(), verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, crowd.shops.settings.Wait))
-		failed, err := r.add(verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err)
+		failed, err := r.add(start, verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err)
 		if err != nil {
 			return err
 		}

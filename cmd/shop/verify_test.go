@@ -221,7 +221,7 @@ func TestHarnessErrorIsACell(t *testing.T) {
 			var lines []string
 			r := &embeddedRun{command: command, ended: func(cell verify.Cell) { lines = append(lines, cell.Line()) }}
 			for _, p := range c.plays {
-				failed, err := r.add(p.cell, p.err)
+				failed, err := r.add(time.Now(), p.cell, p.err)
 				if err != nil || failed != (p.err != nil) {
 					t.Errorf("failed %t, %v", failed, err)
 				}
@@ -240,7 +240,7 @@ func TestHarnessErrorIsACell(t *testing.T) {
 	command := &cobra.Command{}
 	command.SetContext(interrupted)
 	r := &embeddedRun{command: command}
-	if failed, err := r.add(sound, lost); failed || !errors.Is(err, lost) || len(r.report.Cells) > 0 {
+	if failed, err := r.add(time.Now(), sound, lost); failed || !errors.Is(err, lost) || len(r.report.Cells) > 0 {
 		t.Errorf("interrupted: failed %t, %v, %d cells", failed, err, len(r.report.Cells))
 	}
 }

@@ -262,7 +262,7 @@ func TestReports(t *testing.T) {
 // promised, and says what to look for, in every format.
 func TestFailedCell(t *testing.T) {
 	r := fourCells()
-	r.Cells = append(r.Cells, FailedCell("mutex", "crash", verdict.Oversold, "shop explore mutex", errors.New("a buyer\ndoes not come back")))
+	r.Cells = append(r.Cells, Cell{Strategy: "mutex", Fault: "crash", Promise: verdict.Oversold, Replay: "shop explore mutex"}.Failed(errors.New("a buyer\ndoes not come back")))
 	r.Finish()
 	if s := r.Sort(); len(s.Failed) != 1 || len(s.Void) != 1 || s.Failed[0].OK || r.OK {
 		t.Errorf("%+v, ok %t", s, r.OK)

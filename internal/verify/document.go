@@ -23,7 +23,7 @@ func (r Report) Document(command string) (report.Document, error) {
 	d := report.Document{
 		Command: command, Title: "Which lock may be trusted when", Lead: fmt.Sprintf("%s on the %s engine", explore.Count(len(r.Cells), "cell"), r.Engine),
 		Sums: []report.Sum{
-			{Count: len(r.Cells) - len(sorted.Broken) - len(sorted.Void) - len(sorted.Failed), What: "as promised", Status: report.Holds},
+			{Count: len(sorted.Kept), What: "as promised", Status: report.Holds},
 			{Count: len(sorted.Broken), What: "contradict", Status: report.Contradicts},
 			{Count: len(sorted.Void), What: "inconclusive", Status: report.Void},
 		},

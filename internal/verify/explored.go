@@ -77,6 +77,15 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	return c, nil
 }
 
+// exploreCommand is the exploration of a cell as a command of its own.
+func exploreCommand(strategy string, f promise.Condition) string {
+	line := "shop explore " + strategy
+	if event, ok := eventOf[f]; ok {
+		line += " --events " + string(event)
+	}
+	return line
+}
+
 // exploration is the searches of one cell, and what the last of them found.
 type exploration struct {
 	explore.Config

@@ -42,7 +42,8 @@ type lane struct {
 }
 
 // play plays one cell. The shops are new after each fault: what a fault did to
-// a pool or a client must not be another cell's.
+// a pool or a client must not be another cell's. An error is one of the servers, or
+// ctx's.
 func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
@@ -68,10 +69,15 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if l.History != "" {
 		cell.History = filepath.Join(l.History, j.strategy.Name, j.file())
 	}
-	if err := l.record(ctx, j, &cell); err != nil {
+	err = l.record(ctx, j, &cell)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return cell, err
+	case err != nil:
+		cell = cell.Failed(err)
+	default:
+		cell.settle()
 	}
-	cell.settle()
 	cell.DurationMS = time.Since(start).Milliseconds()
 	return cell, nil
 }

@@ -40,6 +40,36 @@ func (r *Report) Finish() {
 	}
 }
 
+// Sorted are the cells by what they came to: as promised, in contradiction to the
+// promise, with nothing shown, and with an instrument that failed.
+type Sorted struct{ Kept, Broken, Void, Failed []Cell }
+
+// Sort finds them.
+func (r Report) Sort() (s Sorted) {
+	for _, c := range r.Cells {
+		switch {
+		case c.HarnessError != "":
+			s.Failed = append(s.Failed, c)
+		case c.Verdict == verdict.Inconclusive:
+			s.Void = append(s.Void, c)
+		case !c.OK:
+			s.Broken = append(s.Broken, c)
+		default:
+			s.Kept = append(s.Kept, c)
+		}
+	}
+	return s
+}
+
+// counts is how many cells came to what, in words.
+func (s Sorted) counts() string {
+	text := fmt.Sprintf("%d as promised, %d contradict, %d inconclusive", len(s.Kept), len(s.Broken), len(s.Void))
+	if n := len(s.Failed); n > 0 {
+		text += fmt.Sprintf(", %s of the harness", explore.Count(n, "error"))
+	}
+	return text
+}
+
 // LeaveOut notes what could not run here, once.
 func (r *Report) LeaveOut(text string) {
 	if !slices.Contains(r.LeftOut, text) {
@@ -89,13 +119,13 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		}
 		t.AppendRow(row)
 	}
+	sorted := r.Sort()
 	if _, err := fmt.Fprintf(w, "%s\n\n%s in %s: %s\n",
-		rush.Draw(t), explore.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second), r.counts()); err != nil {
+		rush.Draw(t), explore.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second), sorted.counts()); err != nil {
 		return err
 	}
-	sorted := r.Sort()
 	for _, c := range slices.Concat(sorted.Broken, sorted.Failed, sorted.Void) {
-		if _, err := fmt.Fprintf(w, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.Verdict, c.Evidence, c.Replay); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.shown(), c.Evidence, c.Replay); err != nil {
 			return err
 		}
 		if c.Witness != nil {

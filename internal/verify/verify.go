@@ -50,8 +50,8 @@ type Config struct {
 	Progress   func(done, all int, last Cell)
 }
 
-// Run plays every cell. An error is one of the harness; the report then has the
-// cells that were done.
+// Run plays every cell; one that could not be judged says so. An error is one of the
+// servers, or ctx's; the report then has the cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
 	report := Report{Engine: "local", Started: time.Now()}
 	all := plan{Config: c, jobs: repeated(c.jobs(), c.Repeat), next: make(chan int)}
@@ -91,39 +91,27 @@ type plan struct {
 	errs  []error
 }
 
-// failuresInARow of a lane end the run: it is not a cell that is at fault then.
-const failuresInARow = 3
-
-// errFailed ends the use of a lane's servers: an error of the harness came up on them.
-var errFailed = errors.New("a cell was not judged")
-
 // lane plays jobs until there are no more, on new servers after each cell that could
-// not be judged.
+// not be judged: what it has left there must not be another cell's.
 func (p *plan) lane(ctx context.Context) error {
-	failures := 0
+	i, more := <-p.next
 	work := func(play func(job) (Cell, error)) error {
-		for i := range p.next {
+		for failed := false; more && !failed; i, more = <-p.next {
 			cell, err := play(p.jobs[i])
-			if err == nil {
-				failures = 0
-				p.ended(i, cell)
-				continue
+			if err != nil {
+				return fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
 			}
-			failures++
-			err = fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
-			if ctx.Err() != nil || failures == failuresInARow {
-				return err
-			}
-			p.ended(i, FailedCell(cell.Strategy, cell.Fault, cell.Promise, cell.Replay, err))
-			return errFailed
+			p.ended(i, cell)
+			failed = cell.HarnessError != ""
 		}
 		return nil
 	}
-	for {
-		if err := p.Config.lane(ctx, work); !errors.Is(err, errFailed) {
+	for more {
+		if err := p.Config.lane(ctx, work); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // ended notes a cell that was played.

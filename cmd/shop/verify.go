@@ -76,9 +76,10 @@ could be judged; 3 when a cell has shown nothing.`,
 	return c
 }
 
-// ended prints each cell in a line as it ends, above the table: who waits sees how far
-// it is, and what there was is in the log of a run that was killed. Where standard
-// output is another format's, it is on standard error if that is a terminal.
+// ended returns what is called as each cell ends. It prints the cell in a line above the
+// table: who waits sees how far it is, and what there was is in the log of a run that was
+// killed. Where standard output is another format's, the line is on standard error if
+// that is a terminal.
 func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(verify.Cell) {
 	if o.output.printsText() {
 		return func(cell verify.Cell) {

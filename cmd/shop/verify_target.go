@@ -76,6 +76,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 	if err := target.Check(c.Context()); err != nil {
 		return report, err
 	}
+	ended := o.ended(c, p)
 	for _, name := range names {
 		for _, f := range faults {
 			cell, err := target.Play(c.Context(), name, f, crowd.targetPromise(bed, name, f))
@@ -84,7 +85,8 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 				return report, fmt.Errorf("%s under %s: %w", name, f, err)
 			}
 			report.Cells = append(report.Cells, cell)
-			p.show("%d of %s; last %s under %s: %s", len(report.Cells), explore.Count(len(names)*len(faults), "cell"), name, f, cell.Verdict)
+			ended(cell)
+			p.show("%d of %s", len(report.Cells), explore.Count(len(names)*len(faults), "cell"))
 		}
 	}
 	if slices.Contains(o.strategies, "all") {

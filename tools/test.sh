@@ -40,7 +40,6 @@ in_dir() { (cd "$1" && shift && "$@"); }
 # The tests of cmd/shop run `shop verify --quick` too, by a binary built without the
 # race detector: TestVerifyQuick.
 #
-#
 # SQLite alone is compiled without the race detector: its memory is C's, translated,
 # outside the heap that the detector watches, and asking it for nothing took half of
 # the explorer's time.

@@ -54,6 +54,8 @@ func TestPlantedBugs(t *testing.T) {
 		{"lazy-log", promise.DBKill, verdict.Lost},
 		{"asks-again", promise.SlowSection, verdict.Holds},
 		{"buys-twice", promise.SlowSection, verdict.Leaked},
+		{"revocable", promise.LeaseRevoked, verdict.Holds},
+		{"deaf-to-loss", promise.LeaseRevoked, verdict.Oversold},
 	} {
 		t.Run(c.strategy+" under "+string(c.fault), func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +143,7 @@ func playPlanted(t *testing.T, strategy string, faults ...promise.Condition) (re
 			return cmd
 		},
 		extra: []verify.Strategy{{
-			Subject:  fault.Subject{Name: strategy, Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}},
+			Subject:  fault.Subject{Name: strategy, Needs: plantedNeeds(faults)},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
 		}},
 		output: verifyOutput{old: [4]string{"-"}},
@@ -158,6 +160,14 @@ func playPlanted(t *testing.T, strategy string, faults ...promise.Condition) (re
 		t.Errorf("no report: %v; %s", err, stderr.String())
 	}
 	return report, err
+}
+
+// plantedNeeds are Redis and, where one is struck, a coordinator, which is slow to start.
+func plantedNeeds(faults []promise.Condition) []lockstrategy.Need {
+	if slices.Contains(faults, promise.LeaseRevoked) {
+		return []lockstrategy.Need{lockstrategy.NeedsEtcd}
+	}
+	return []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}
 }
 
 // servePlanted is `shop serve --failpoints` with the planted strategies.
@@ -199,6 +209,8 @@ func servePlanted() int {
 		"unstoppable":      lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
 		"no-load":          &noLoad{lockstrategy.NewConditional(deps)},
 		"asks-again":       &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
+		"revocable":        &revocable{Deps: deps, name: "revocable"},
+		"deaf-to-loss":     &revocable{Deps: deps, name: "deaf-to-loss", deaf: true},
 		"buys-twice":       &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
 	} {
 		s.add(name, strategy)

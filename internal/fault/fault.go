@@ -58,6 +58,7 @@ func All() []Fault {
 		clockJump(),
 		latency(),
 		partition(),
+		leaseRevoked(),
 		dbKill(),
 	}
 }

@@ -15,6 +15,7 @@ const (
 	ClockJump     Condition = "clock-jump"     // a lock server's clock
 	Latency       Condition = "latency"        // between the shops and their lock servers
 	Partition     Condition = "partition"      // between the holder's shop and its lock servers
+	LeaseRevoked  Condition = "lease-revoked"  // the coordinator takes the lease away from a process that runs on
 	DBKill        Condition = "db-kill"        // SIGKILL of the database under load, then back with its data
 )
 
@@ -32,6 +33,7 @@ func Faults() []Condition {
 		ClockJump,
 		Latency,
 		Partition,
+		LeaseRevoked,
 		DBKill,
 	}
 }
@@ -54,6 +56,8 @@ func Struck(c Condition) []string {
 		return []string{"redis", "redlock", "zookeeper", "etcd"}
 	case Partition:
 		return []string{"redis", "redlock", "zookeeper", "etcd"}
+	case LeaseRevoked:
+		return []string{"zookeeper", "etcd"}
 	}
 	return nil
 }

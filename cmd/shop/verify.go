@@ -77,17 +77,20 @@ could be judged; 3 when a cell has shown nothing.`,
 }
 
 // ended returns what is called as each cell ends. It prints the cell in a line above the
-// table: who waits sees how far it is, and what there was is in the log of a run that was
-// killed. Where standard output is another format's, the line is on standard error if
-// that is a terminal.
-func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(verify.Cell) {
-	if o.output.printsText() {
-		return func(cell verify.Cell) {
+// table, and writes the report files: who waits sees how far it is, and a run that is
+// killed leaves what there was. Where standard output is another format's, the line is
+// on standard error if that is a terminal.
+func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Cell, sofar verify.Report) {
+	keeper := keeper{output: &o.output, command: c.CommandPath()}
+	return func(last verify.Cell, sofar verify.Report) {
+		if o.output.printsText() {
 			p.clear()
-			fmt.Fprintln(c.OutOrStdout(), cell.Line())
+			fmt.Fprintln(c.OutOrStdout(), last.Line())
+		} else {
+			p.show("%s under %s: %s", last.Strategy, last.Fault, last.Verdict)
 		}
+		keeper.keep(sofar)
 	}
-	return func(cell verify.Cell) { p.show("%s under %s: %s", cell.Strategy, cell.Fault, cell.Verdict) }
 }
 
 // conditionNames are those of --fault, for a help text.

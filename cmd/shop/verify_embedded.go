@@ -44,7 +44,7 @@ func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy,
 type embeddedRun struct {
 	command *cobra.Command
 	report  verify.Report
-	ended   func(verify.Cell)
+	ended   func(last verify.Cell, sofar verify.Report)
 }
 
 // add notes a cell. Where the harness failed, and was not interrupted, the cell says
@@ -58,7 +58,7 @@ func (r *embeddedRun) add(start time.Time, cell verify.Cell, err error) (failed 
 		cell.DurationMS = time.Since(start).Milliseconds()
 	}
 	r.report.Cells = append(r.report.Cells, cell)
-	r.ended(cell)
+	r.ended(cell, r.report)
 	return err != nil, nil
 }
 

@@ -24,8 +24,8 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 	ended := o.ended(c, p)
 	report, err := verify.Run(c.Context(), verify.Config{
 		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat,
-		Progress: func(done, all int, last verify.Cell) {
-			ended(last)
+		Progress: func(done, all int, last verify.Cell, sofar verify.Report) {
+			ended(last, sofar)
 			p.show("%d of %s, %d left", done, explore.Count(all, "cell"), all-done)
 		},
 	})

@@ -9,10 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/oversell/oversell/internal/report"
 	"github.com/oversell/oversell/internal/verify"
 )
 
@@ -85,9 +87,9 @@ func TestReportReplaces(t *testing.T) {
 	if text := <-read; !bytes.Contains(text, []byte("conditional")) {
 		t.Errorf("the pipe got %q", text)
 	}
-	var report verify.Report
-	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &report) != nil || len(report.Cells) != 1 {
-		t.Errorf("%v, %d bytes, %d cells", err, len(text), len(report.Cells))
+	var written verify.Report
+	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &written) != nil || len(written.Cells) != 1 {
+		t.Errorf("%v, %d bytes, %d cells", err, len(text), len(written.Cells))
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("%v %v, want mode 0640", info.Mode(), err)
@@ -156,11 +158,68 @@ func TestReportUnfinished(t *testing.T) {
 	if code := run(ctx, args, &stdout, &stderr); code != exitInterrupted || strings.TrimSpace(stderr.String()) != "shop: interrupted" {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}
-	var report verify.Report
-	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || len(report.Cells) != 1 || !report.Cells[0].OK {
+	var written verify.Report
+	if err := json.Unmarshal(stdout.Bytes(), &written); err != nil || len(written.Cells) != 1 || !written.Cells[0].OK {
 		t.Fatalf("%v, %s", err, stdout.String())
 	}
-	if report.OK || report.Unfinished == "" {
-		t.Errorf("ok %t, unfinished %q", report.OK, report.Unfinished)
+	if written.OK || written.Unfinished == "" {
+		t.Errorf("ok %t, unfinished %q", written.OK, written.Unfinished)
+	}
+}
+
+// TestReportOfAKilledRun: a run that is ended by a signal, also by one that nobody can
+// catch, leaves a whole report in each format, which says that it is not of a whole run.
+func TestReportOfAKilledRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		code   int
+		why    string
+	}{
+		"interrupt": {syscall.SIGINT, exitInterrupted, "it was interrupted"},
+		"terminate": {syscall.SIGTERM, exitInterrupted, "it was interrupted"},
+		"kill":      {syscall.SIGKILL, -1, "it is under way, or was killed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			args := []string{"verify", "--quick"}
+			for _, f := range report.Formats() {
+				args = append(args, "--report", filepath.Join(folder, "report"+f.Ending))
+			}
+			read := func(ending string) []byte {
+				text, _ := os.ReadFile(filepath.Join(folder, "report"+ending))
+				return text
+			}
+			shop := plainCommand(t, args...)
+			var stdout syncBuffer
+			shop.Stdout = &stdout
+			if err := shop.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "every report is there", func() bool {
+				return !slices.ContainsFunc(report.Formats(), func(f report.Format) bool { return len(read(f.Ending)) == 0 })
+			})
+			if err := shop.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = shop.Wait()
+			if code := shop.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit %d, want %d", code, c.code)
+			}
+			var kept verify.Report
+			if err := json.Unmarshal(read(".json"), &kept); err != nil || kept.OK || kept.Unfinished != c.why || len(kept.Cells) == 0 {
+				t.Errorf("%v, ok %t, unfinished %q, %d cells", err, kept.OK, kept.Unfinished, len(kept.Cells))
+			}
+			for ending, want := range map[string]string{".xml": "</testsuites>", ".md": "The run is unfinished", ".html": "</html>"} {
+				if text := read(ending); !bytes.Contains(text, []byte(c.why)) || !bytes.Contains(text, []byte(want)) {
+					t.Errorf("%s lacks %q or %q: %s", ending, c.why, want, text)
+				}
+			}
+			for _, cell := range kept.Cells {
+				if !strings.Contains(stdout.String(), cell.Line()) {
+					t.Errorf("not printed: %s", cell.Line())
+				}
+			}
+		})
 	}
 }

@@ -85,7 +85,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 				return report, fmt.Errorf("%s under %s: %w", name, f, err)
 			}
 			report.Cells = append(report.Cells, cell)
-			ended(cell)
+			ended(cell, report)
 			p.show("%d of %s", len(report.Cells), explore.Count(len(names)*len(faults), "cell"))
 		}
 	}

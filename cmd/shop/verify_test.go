@@ -219,7 +219,7 @@ func TestHarnessErrorIsACell(t *testing.T) {
 			command := &cobra.Command{}
 			command.SetContext(t.Context())
 			var lines []string
-			r := &embeddedRun{command: command, ended: func(cell verify.Cell) { lines = append(lines, cell.Line()) }}
+			r := &embeddedRun{command: command, ended: func(cell verify.Cell, _ verify.Report) { lines = append(lines, cell.Line()) }}
 			for _, p := range c.plays {
 				failed, err := r.add(time.Now(), p.cell, p.err)
 				if err != nil || failed != (p.err != nil) {

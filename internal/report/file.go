@@ -96,30 +96,58 @@ func check(path string) error {
 	return f.Close()
 }
 
+// SaveSoFar writes a document that another will follow to every file that can be
+// replaced whole: what reads a pipe or a device would take it for the last one.
+func SaveSoFar(files []File, d Document) error {
+	var errs []error
+	for _, f := range files {
+		if f.Path == "-" || special(f.Path) {
+			continue
+		}
+		text, err := f.render(d)
+		if err == nil {
+			err = replace(place(f.Path), text)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // save puts a whole new file in the place of the old one, with its mode, so that
 // there is a whole report at any moment. A device or a pipe is written to as it
 // is, and so is a file in a folder where no other may be made, or one that is
 // mounted.
 func (f File) save(d Document, stdout io.Writer) error {
+	text, err := f.render(d)
+	if err != nil {
+		return err
+	}
+	if f.Path == "-" {
+		_, err := stdout.Write(text)
+		return err
+	}
+	if !special(f.Path) {
+		if err := replace(place(f.Path), text); !errors.Is(err, errNoReplacing) {
+			return err
+		}
+	}
+	return os.WriteFile(f.Path, text, 0o666)
+}
+
+// render is the document in the file's format, with links from where it lies.
+func (f File) render(d Document) ([]byte, error) {
 	if d.folder = "."; f.Path != "-" {
 		d.folder = filepath.Dir(place(f.Path))
 	}
 	var text bytes.Buffer
-	if err := f.Format.Write(&text, d); err != nil {
-		return err
-	}
-	if f.Path == "-" {
-		_, err := stdout.Write(text.Bytes())
-		return err
-	}
-	info, err := os.Stat(f.Path)
-	special := err == nil && !info.Mode().IsRegular()
-	if !special {
-		if err := replace(place(f.Path), text.Bytes()); !errors.Is(err, errNoReplacing) {
-			return err
-		}
-	}
-	return os.WriteFile(f.Path, text.Bytes(), 0o666)
+	err := f.Format.Write(&text, d)
+	return text.Bytes(), err
+}
+
+// special tells whether a path is there and no regular file.
+func special(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular()
 }
 
 // errNoReplacing: no other file can take the place of this one, though it may

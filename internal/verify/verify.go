@@ -44,19 +44,18 @@ type Config struct {
 	Faults     []promise.Condition
 	Launch     fault.Launch // of a shop with failpoints
 	Times      fault.Times
-	History    string // the folder of the cells' histories; "" for none
-	Lanes      int    // cells side by side, each lane on servers of its own
-	Repeat     int    // each cell is played so often, one whole run after the other; 0 is 1
-	Progress   func(done, all int, last Cell)
+	History    string                                       // the folder of the cells' histories; "" for none
+	Lanes      int                                          // cells side by side, each lane on servers of its own
+	Repeat     int                                          // each cell is played so often, one whole run after the other; 0 is 1
+	Progress   func(done, all int, last Cell, sofar Report) // called as each cell ends, one call at a time
 }
 
 // Run plays every cell; one that could not be judged says so. An error is one of the
 // servers, or ctx's; the report then has the cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
-	report := Report{Engine: "local", Started: time.Now()}
-	all := plan{Config: c, jobs: repeated(c.jobs(), c.Repeat), next: make(chan int)}
+	all := plan{Config: c, started: time.Now(), jobs: repeated(c.jobs(), c.Repeat), next: make(chan int)}
 	if len(all.jobs) == 0 { // a gate that has checked nothing must not be green
-		return report, fmt.Errorf("none of these strategies uses anything that %s strikes", list(c.Faults))
+		return all.report(), fmt.Errorf("none of these strategies uses anything that %s strikes", list(c.Faults))
 	}
 	all.cells = make([]*Cell, len(all.jobs))
 	ctx, all.stop = context.WithCancel(ctx)
@@ -73,17 +72,16 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	}
 	close(all.next)
 	lanes.Wait()
-	report.Cells = merge(all.cells)
-	report.Finish()
-	return report, errors.Join(all.errs...)
+	return all.report(), errors.Join(all.errs...)
 }
 
 // plan is the cells of a run, and which of them are done.
 type plan struct {
 	Config
-	jobs []job
-	next chan int // the place of the job that a lane takes next
-	stop context.CancelFunc
+	started time.Time
+	jobs    []job
+	next    chan int // the place of the job that a lane takes next
+	stop    context.CancelFunc
 
 	mu    sync.Mutex
 	cells []*Cell // in the order of jobs; nil until it is played
@@ -120,7 +118,14 @@ func (p *plan) ended(i int, cell Cell) {
 	defer p.mu.Unlock()
 	p.cells[i] = &cell
 	p.done++
-	p.Progress(p.done, len(p.jobs), cell)
+	p.Progress(p.done, len(p.jobs), cell, p.report())
+}
+
+// report is of the cells that were played.
+func (p *plan) report() Report {
+	r := Report{Engine: "local", Started: p.started, Cells: merge(p.cells)}
+	r.Finish()
+	return r
 }
 
 // failed stops all lanes when one ends with an error. The others then end with

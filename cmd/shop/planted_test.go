@@ -54,6 +54,9 @@ func TestPlantedBugs(t *testing.T) {
 		{"lazy-log", promise.DBKill, verdict.Lost},
 		{"asks-again", promise.SlowSection, verdict.Holds},
 		{"buys-twice", promise.SlowSection, verdict.Leaked},
+		{"answers", promise.Rush, verdict.Holds},
+		{"remembers-sold-out", promise.Rush, verdict.Leaked},
+		{"remembers-sold-out", promise.SlowSection, verdict.Leaked},
 		{"revocable", promise.LeaseRevoked, verdict.Holds},
 		{"deaf-to-loss", promise.LeaseRevoked, verdict.Oversold},
 	} {
@@ -195,23 +198,24 @@ func servePlanted() int {
 	unstopped := deps
 	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{
-		"leased":           &leased{Deps: deps, name: "leased", checkToken: true},
-		"no-token-check":   &leased{Deps: deps, name: "no-token-check"},
-		"watchdog-leak":    &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
-		"versioned":        &versioned{Deps: deps, name: "versioned", checkRows: true},
-		"no-rows-affected": &versioned{Deps: deps, name: "no-rows-affected"},
-		"quorum":           newQuorate(deps, "quorum", len(e.Redlock)/2+1),
-		"half-quorum":      newQuorate(deps, "half-quorum", len(e.Redlock)/2), // the bug
-		"answers":          &answering{Deps: deps, name: "answers"},
-		"early-answer":     &answering{Deps: deps, name: "early-answer", early: true},
-		"exits":            &exiting{lockstrategy.NewConditional(deps), exitsAt()},
-		"lazy-log":         &lazyLog{Strategy: lockstrategy.NewConditional(deps), db: e.Admin},
-		"unstoppable":      lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
-		"no-load":          &noLoad{lockstrategy.NewConditional(deps)},
-		"asks-again":       &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
-		"revocable":        &revocable{Deps: deps, name: "revocable"},
-		"deaf-to-loss":     &revocable{Deps: deps, name: "deaf-to-loss", deaf: true},
-		"buys-twice":       &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
+		"leased":             &leased{Deps: deps, name: "leased", checkToken: true},
+		"no-token-check":     &leased{Deps: deps, name: "no-token-check"},
+		"watchdog-leak":      &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
+		"versioned":          &versioned{Deps: deps, name: "versioned", checkRows: true},
+		"no-rows-affected":   &versioned{Deps: deps, name: "no-rows-affected"},
+		"quorum":             newQuorate(deps, "quorum", len(e.Redlock)/2+1),
+		"half-quorum":        newQuorate(deps, "half-quorum", len(e.Redlock)/2), // the bug
+		"answers":            &answering{Deps: deps, name: "answers"},
+		"early-answer":       &answering{Deps: deps, name: "early-answer", early: true},
+		"exits":              &exiting{lockstrategy.NewConditional(deps), exitsAt()},
+		"lazy-log":           &lazyLog{Strategy: lockstrategy.NewConditional(deps), db: e.Admin},
+		"unstoppable":        lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
+		"no-load":            &noLoad{lockstrategy.NewConditional(deps)},
+		"asks-again":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
+		"remembers-sold-out": &remembering{Strategy: &answering{Deps: deps, name: "remembers-sold-out"}},
+		"revocable":          &revocable{Deps: deps, name: "revocable"},
+		"deaf-to-loss":       &revocable{Deps: deps, name: "deaf-to-loss", deaf: true},
+		"buys-twice":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
 	} {
 		s.add(name, strategy)
 	}

@@ -31,6 +31,7 @@ type rushOptions struct {
 	processes  int
 	target     string
 	duration   time.Duration
+	restocks   int
 	expect     bool
 
 	output  output
@@ -47,7 +48,8 @@ func rushCommand() *cobra.Command {
 compare what they were told with what the database holds.
 
 Before each strategy the product is restocked, which clears its records. With
---db or --target that is a product of yours: --product says which.
+--db or --target that is a product of yours: --product says which. A strategy that
+holds is restocked once more and sold out again by a small crowd (--restocks).
 
 Exit code: 0; with --expect 1 when a verdict breaks its promise; 2 when
 something is missing or down; 3 when a result is inconclusive.`,
@@ -67,6 +69,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 	flags.IntVar(&o.processes, "processes", 1, "shop processes behind the rush; buyers are spread over them")
 	flags.StringVar(&o.target, "target", "", "a service that runs already: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.DurationVar(&o.duration, "duration", 0, "a steady load for so long instead of a crowd: each buyer asks again when it is answered; give less --stock than is sold meanwhile")
+	flags.IntVar(&o.restocks, "restocks", 1, "after a rush that holds, restock and send a small crowd to the same processes, so often")
 	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")
 	o.output.register(c)
 	o.engines.register(c)
@@ -121,12 +124,16 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 // rush sends one strategy's crowd.
 func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, progress *progress) (rush.Result, error) {
 	defer progress.clear()
-	result, err := rush.Run(ctx, rush.Config{
+	config := rush.Config{
 		BaseURLs: bed.urls, Shelf: bed.target, Auditor: bed.auditor,
 		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Duration: o.duration,
 		Timeout:  o.shops.settings.Wait + 30*time.Second,
 		Progress: func(answered int) { progress.show("%s: %d answered", name, answered) },
-	})
+	}
+	result, err := rush.Run(ctx, config)
+	if err == nil {
+		result, err = rush.Restocks(ctx, config, result, o.restocks)
+	}
 	result.Promise = o.promise(bed, name)
 	return result, err
 }
@@ -143,6 +150,8 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		return fmt.Errorf("--buyers is %d; 1 to %d are allowed", o.buyers, maxBuyers)
 	case o.processes < 1 || o.processes > 64:
 		return fmt.Errorf("--processes is %d; 1 to 64 are allowed", o.processes)
+	case o.restocks < 0 || o.restocks > 100:
+		return fmt.Errorf("--restocks is %d; 0 to 100 are allowed", o.restocks)
 	case o.duration < 0 || o.duration > 10*time.Minute:
 		return fmt.Errorf("--duration is %s; up to 10m is allowed", o.duration)
 	}

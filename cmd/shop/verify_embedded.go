@@ -137,7 +137,11 @@ func (r *embeddedRun) rushes(f promise.Condition, processes int, strategies []ve
 			promised = entry.Promised(f, bed.database)
 		}
 		start := time.Now()
-		result, err := rush.Run(r.command.Context(), verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, crowd.shops.settings.Wait))
+		config := verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, crowd.shops.settings.Wait)
+		result, err := rush.Run(r.command.Context(), config)
+		if err == nil {
+			result, err = rush.Restocks(r.command.Context(), config, result, 1)
+		}
 		failed, err := r.add(start, verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err)
 		if err != nil {
 			return err

@@ -65,6 +65,7 @@ func TestVerifyTargetService(t *testing.T) {
 	}{
 		{"sound", &service{}, "", verdict.Holds, 0},
 		{"units vanish with the first sale", &service{forgets: 5}, promise.Rush, verdict.Leaked, exitBroken},
+		{"it remembers that it was sold out", &service{remembers: true}, promise.Rush, verdict.Leaked, exitBroken},
 		{"it ignores the Idempotency-Key", &service{ignoresKey: true}, promise.Duplicates, verdict.Duplicated, exitBroken},
 		{"a repeated request is told sold out", &service{refusesKey: true}, promise.Duplicates, verdict.Leaked, exitBroken},
 		{"no record when the buyer has gone", &service{dropsGone: true}, promise.ClientGone, verdict.Leaked, exitBroken},
@@ -178,9 +179,11 @@ type service struct {
 	dropsGone  bool // a buyer who has gone gets no record, and the unit is taken
 	loses      bool // the last sale is acknowledged and not recorded
 	getOnly    bool
+	remembers  bool // sold out once is sold out after a restock, too
 	hasty      bool // the answer's first bytes are out before anything is known
 
 	mu            sync.Mutex
+	wasSoldOut    bool
 	stocked, left int64
 	sales         []sale
 	byKey         map[string]sale
@@ -234,7 +237,8 @@ func (s *service) buy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	time.Sleep(time.Millisecond) // its work, under the lock
-	if s.left == 0 {
+	if s.left == 0 || s.remembers && s.wasSoldOut {
+		s.wasSoldOut = true
 		answer(w, http.StatusConflict, map[string]string{"outcome": "sold_out"})
 		return
 	}

@@ -107,6 +107,9 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err := cell.linear(settledBy(buys, sales), stock); err != nil {
 		return err
 	}
+	if err := l.restock(ctx, j, cell); err != nil {
+		return err
+	}
 	if j.fault.Strike != nil {
 		cell.bound(events, l.Times.Allowed(j.strategy.Needs))
 	}

@@ -92,6 +92,9 @@ func (t *Target) rush(ctx context.Context, c *Cell) error {
 	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, 0)
 	config.Product, config.Timeout = t.Product, t.Timeout
 	result, err := rush.Run(ctx, config)
+	if err == nil {
+		result, err = rush.Restocks(ctx, config, result, 1)
+	}
 	if err != nil {
 		return err
 	}

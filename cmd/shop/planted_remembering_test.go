@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// remembering spares the database the buyers who come too late: what was sold out is
+// sold out. The bug: a restock does not end that.
+type remembering struct {
+	purchase.Strategy
+	soldOut sync.Map // by product
+}
+
+func (s *remembering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	if _, gone := s.soldOut.Load(o.Product); gone {
+		return purchase.Receipt{}, purchase.ErrSoldOut
+	}
+	receipt, err := s.Strategy.Buy(ctx, o)
+	if errors.Is(err, purchase.ErrSoldOut) {
+		s.soldOut.Store(o.Product, true)
+	}
+	return receipt, err
+}

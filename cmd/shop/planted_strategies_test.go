@@ -19,16 +19,17 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// leased is a lock with a TTL whose section ends with the lease, and with two
-// bugs to choose from.
+// leased is a lock with a TTL whose section ends with the lease, and with bugs to choose
+// from.
 type leased struct {
 	lockstrategy.Deps
 	name       string
 	checkToken bool // false: the release frees the lock of any holder
 	leak       bool // the release gives up with the buyer, and the renewal does not
+	keep       bool // a section that fails, or finds it sold out, does not release
 }
 
-func (s *leased) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+func (s *leased) Buy(ctx context.Context, o purchase.Order) (_ purchase.Receipt, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
 	defer cancel()
 	key, token := "planted:"+s.name+":"+o.Product, rand.Text()
@@ -57,6 +58,9 @@ func (s *leased) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	defer func() {
 		event.Kind, event.At = lockstrategy.Released, time.Now()
 		s.Observe(ctx, event)
+		if s.keep && err != nil {
+			return // the bug: the early return
+		}
 		if s.leak && ctx.Err() != nil {
 			return // the bug: a buyer that hangs up leaves the lock and its renewal behind
 		}
@@ -84,26 +88,80 @@ func (s *leased) renew(key, token string, released <-chan struct{}) {
 	}
 }
 
-// versioned is optimistic, and may ignore whether its update has hit a row.
+// notifying is a lock in memory whose release tells one waiter, but for every fiftieth.
+type notifying struct {
+	lockstrategy.Deps
+	mu       sync.Mutex
+	taken    bool
+	releases int
+	freed    chan struct{}
+}
+
+func (s *notifying) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
+	defer cancel()
+	for !s.take() {
+		select {
+		case <-s.freed:
+		case <-ctx.Done():
+			return purchase.Receipt{}, context.Cause(ctx)
+		}
+	}
+	defer s.free()
+	return purchase.Section{DB: s.DB, Strategy: "missed-wake-up", Now: time.Now}.Sell(ctx, o, 0)
+}
+
+func (s *notifying) take() (took bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took, s.taken = !s.taken, true
+	return took
+}
+
+func (s *notifying) free() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken = false
+	if s.releases++; s.releases%50 == 0 { // the bug
+		return
+	}
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
+}
+
+// versioned is optimistic, and may ignore whether its update has hit a row, or read once
+// for all its rounds.
 type versioned struct {
 	lockstrategy.Deps
 	name      string
 	checkRows bool
+	stale     bool
+	rounds    chan struct{} // as many as may be under way at once
+}
+
+func newVersioned(d lockstrategy.Deps, name string, checkRows, stale bool) *versioned {
+	return &versioned{d, name, checkRows, stale, make(chan struct{}, 4)}
 }
 
 func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
 	defer cancel()
-	for ctx.Err() == nil {
-		p, err := product.ByName(s.DB.WithContext(ctx), o.Product)
-		if err != nil {
-			return purchase.Receipt{}, err
+	var p product.Product
+	for first := true; ctx.Err() == nil; first = false {
+		if first || !s.stale { // the bug: a round that was lost is tried again with what was read before
+			var err error
+			if p, err = product.ByName(s.DB.WithContext(ctx), o.Product); err != nil {
+				return purchase.Receipt{}, err
+			}
 		}
 		if err := purchase.Check(p, o); err != nil {
 			return purchase.Receipt{}, err
 		}
+		s.rounds <- struct{}{}
 		stale := errors.New("somebody was faster")
-		err = purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
+		err := purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
 			wrote, err := product.SetAmountAt(tx, p.ID, p.Amount-o.Amount, p.Version)
 			if err != nil {
 				return err
@@ -114,6 +172,7 @@ func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 			receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: p.Amount - o.Amount, Strategy: s.name}
 			return purchase.Insert(ctx, tx, o.IdempotencyKey, time.Now(), &receipt)
 		})
+		<-s.rounds
 		if !errors.Is(err, stale) {
 			return receipt, err
 		}

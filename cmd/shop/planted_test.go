@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -44,6 +45,12 @@ func TestPlantedBugs(t *testing.T) {
 		{"no-token-check", promise.SlowSection, verdict.Oversold},
 		{"leased", promise.ClientGone, verdict.Holds},
 		{"watchdog-leak", promise.ClientGone, verdict.Stalled},
+		{"kept-on-error", promise.ClientGone, verdict.Stalled},
+		{"kept-on-error", promise.Rush, verdict.Stalled},
+		{"leased", promise.Rush, verdict.Holds},
+		{"missed-wake-up", promise.Rush, verdict.Stalled},
+		{"stale-retry", promise.Rush, verdict.Stalled},
+		{"retries", promise.Rush, verdict.Holds},
 		{"quorum", promise.NodesDown, verdict.Holds},
 		{"half-quorum", promise.NodesDown, verdict.Oversold},
 		{"versioned", promise.SlowSection, verdict.Holds},
@@ -139,9 +146,9 @@ func playPlanted(t *testing.T, strategy string, faults ...promise.Condition) (re
 	var stderr syncBuffer // of two shops
 	o := verifyOptions{
 		strategies: []string{strategy}, engine: engine.Local, lanes: 1, repeat: 1, history: t.TempDir(),
-		launch: func(fault.Times) *exec.Cmd {
+		launch: func(times fault.Times) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = []string{plantedShop + "=1"}
+			cmd.Env = []string{plantedShop + "=" + times.Wait.String() + "," + times.Lease.String()}
 			cmd.Stderr = &stderr
 			return cmd
 		},
@@ -177,7 +184,16 @@ func plantedNeeds(faults []promise.Condition) []lockstrategy.Need {
 func servePlanted() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	times := fault.DefaultTimes()
+	wait, lease, _ := strings.Cut(os.Getenv(plantedShop), ",")
+	var times fault.Times
+	var err error
+	if times.Wait, err = time.ParseDuration(wait); err == nil {
+		times.Lease, err = time.ParseDuration(lease)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, plantedShop, err)
+		return 1
+	}
 	flags := shopFlags{
 		settings:    lockstrategy.Settings{Wait: times.Wait, LeaseTTL: times.Lease, Poll: 2 * time.Millisecond},
 		maxInflight: 2_000, failpoints: failpoint.New(os.Stdout),
@@ -201,8 +217,12 @@ func servePlanted() int {
 		"leased":             &leased{Deps: deps, name: "leased", checkToken: true},
 		"no-token-check":     &leased{Deps: deps, name: "no-token-check"},
 		"watchdog-leak":      &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
-		"versioned":          &versioned{Deps: deps, name: "versioned", checkRows: true},
-		"no-rows-affected":   &versioned{Deps: deps, name: "no-rows-affected"},
+		"kept-on-error":      &leased{Deps: deps, name: "kept-on-error", checkToken: true, keep: true},
+		"missed-wake-up":     &notifying{Deps: deps, freed: make(chan struct{}, 1)},
+		"retries":            lockstrategy.NewOptimistic(deps),
+		"stale-retry":        newVersioned(deps, "stale-retry", true, true),
+		"versioned":          newVersioned(deps, "versioned", true, false),
+		"no-rows-affected":   newVersioned(deps, "no-rows-affected", false, false),
 		"quorum":             newQuorate(deps, "quorum", len(e.Redlock)/2+1),
 		"half-quorum":        newQuorate(deps, "half-quorum", len(e.Redlock)/2), // the bug
 		"answers":            &answering{Deps: deps, name: "answers"},
@@ -212,10 +232,10 @@ func servePlanted() int {
 		"unstoppable":        lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
 		"no-load":            &noLoad{lockstrategy.NewConditional(deps)},
 		"asks-again":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
-		"remembers-sold-out": &remembering{Strategy: &answering{Deps: deps, name: "remembers-sold-out"}},
 		"revocable":          &revocable{Deps: deps, name: "revocable"},
 		"deaf-to-loss":       &revocable{Deps: deps, name: "deaf-to-loss", deaf: true},
 		"buys-twice":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
+		"remembers-sold-out": &remembering{Strategy: &answering{Deps: deps, name: "remembers-sold-out"}},
 	} {
 		s.add(name, strategy)
 	}

@@ -130,6 +130,9 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, progr
 		Timeout:  o.shops.settings.Wait + 30*time.Second,
 		Progress: func(answered int) { progress.show("%s: %d answered", name, answered) },
 	}
+	if o.target == "" { // else these are the service's own, and it does not say
+		config.Wait, config.Lease = o.shops.settings.Wait, o.shops.settings.LeaseTTL
+	}
 	result, err := rush.Run(ctx, config)
 	if err == nil {
 		result, err = rush.Restocks(ctx, config, result, o.restocks)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
@@ -137,7 +138,7 @@ func (r *embeddedRun) rushes(f promise.Condition, processes int, strategies []ve
 			promised = entry.Promised(f, bed.database)
 		}
 		start := time.Now()
-		config := verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, crowd.shops.settings.Wait)
+		config := verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, fault.RushTimes())
 		result, err := rush.Run(r.command.Context(), config)
 		if err == nil {
 			result, err = rush.Restocks(r.command.Context(), config, result, 1)

@@ -76,13 +76,16 @@ type Evidence struct {
 	SoldOut    int64  // buyers that were answered that it is sold out
 	Busy       int64  // buyers that gave up waiting
 	Unanswered int64  // buyers whose outcome is unknown or failed
+
+	Progress Progress // of a crowd; zero where the answers have no times
 }
 
 // Judge says what the run proved, and why in one sentence.
 //
 // A break that was seen is a break, however small the run. A run without one proves
 // something only when the buyers asked for more than there was, were in flight at
-// once, and were all served or refused.
+// once, and were all served or refused. Buyers who gave up are a break only if nothing
+// went on meanwhile: see Progress.
 func Judge(e Evidence) (verdict.Verdict, string) {
 	r := e.Report
 	switch {
@@ -102,16 +105,26 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Leaked, fmt.Sprintf("%d records are of buyers who were told no, or were told of one sale and have two", e.Untold)
 	case r.Leftover > 0 && e.SoldOut > 0:
 		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.SoldOut)
-	case r.Leftover > 0 && e.Demand >= r.Stocked && e.Busy > 0:
-		return verdict.Stalled, fmt.Sprintf("%d buyers gave up while %d units were left", e.Busy, r.Leftover)
+	case e.Progress.Stuck() != "":
+		return verdict.Stalled, e.Progress.Stuck() + e.gaveUp()
 	case e.Demand <= r.Stocked:
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand, r.Stocked)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
+	case e.Busy > 0 && (r.Leftover > 0 || e.Progress.Wait > 0 && !e.Progress.goesOn()):
+		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %d units left; %s", buyers(int(e.Busy)), r.Leftover, e.Progress.slow())
 	case e.Unanswered > 0 && r.Leftover == 0:
 		return verdict.Inconclusive, fmt.Sprintf("%d buyers were neither served nor refused", e.Unanswered)
 	case r.Leftover > 0:
 		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered)
 	}
 	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover)
+}
+
+// gaveUp counts those who waited in vain, in words.
+func (e Evidence) gaveUp() string {
+	if e.Busy == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s gave up with %d units left", buyers(int(e.Busy)), e.Report.Leftover)
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -15,6 +16,9 @@ func TestJudge(t *testing.T) {
 		change(&e)
 		return e
 	}
+	going := Progress{Usual: 250 * time.Millisecond, Idle: 900 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	stuck := Progress{Usual: 4 * time.Millisecond, Idle: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	crawling := Progress{Usual: 800 * time.Millisecond, Idle: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
 	for _, c := range []struct {
 		name     string
 		evidence Evidence
@@ -29,8 +33,18 @@ func TestJudge(t *testing.T) {
 		{"a stock below zero", with(func(e *Evidence) { e.Report.Leftover, e.Report.Drift = -3, -3 }), verdict.Leaked},
 		{"a record that nobody was told of", with(func(e *Evidence) { e.Untold = 1 }), verdict.Leaked},
 		{"stock left that nobody can buy", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.SoldOut = 99, 1, 100 }), verdict.Leaked},
-		{"stock left, buyers gave up", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Busy = 90, 10, 110 }), verdict.Stalled},
-		{"all sold, some gave up", with(func(e *Evidence) { e.Busy = 10 }), verdict.Holds},
+		{"stock left, buyers gave up, sales went on", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 90, 10, 110, going
+		}), verdict.Inconclusive},
+		{"stock left, buyers gave up, nothing went on", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 90, 10, 110, stuck
+		}), verdict.Stalled},
+		{"all sold, some gave up while others were served", with(func(e *Evidence) { e.Busy, e.Progress = 10, going }), verdict.Holds},
+		{"all sold, some gave up and nothing went on", with(func(e *Evidence) { e.Busy, e.Progress = 10, stuck }), verdict.Stalled},
+		{"all sold, all served, one of them after a lease", with(func(e *Evidence) {
+			e.Progress = Progress{Usual: 4 * time.Millisecond, Idle: 1900 * time.Millisecond, Lease: 2 * time.Second, Wait: 7 * time.Second}
+		}), verdict.Stalled},
+		{"all sold, some gave up, too slow to tell", with(func(e *Evidence) { e.Busy, e.Progress = 10, crawling }), verdict.Inconclusive},
 		{"demand equals stock", with(func(e *Evidence) { e.Demand = 100 }), verdict.Inconclusive},
 		{"one after the other", with(func(e *Evidence) { e.MaxOverlap = 1 }), verdict.Inconclusive},
 		{"no answers", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Unanswered = 0, 100, 200 }), verdict.Inconclusive},

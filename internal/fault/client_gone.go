@@ -19,7 +19,7 @@ const impatient = 30
 // holds the lock, and others wherever they happen to be.
 func clientGone() Fault {
 	return Fault{
-		Name: "client-gone", About: "the buyer hangs up in the middle of its buy", Stock: 2 * stock,
+		Name: "client-gone", About: "the buyer hangs up in the middle of its buy", Stock: 2 * stock, HolderLives: true,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			buyer, hangUp := context.WithCancel(ctx)
 			defer hangUp()

@@ -38,6 +38,9 @@ type Fault struct {
 	// Stock is what is on sale: enough for the buyers of the strike and for a crowd
 	// afterwards.
 	Stock int64
+	// HolderLives: no process ends and no server is lost. What a buyer held is free as soon
+	// as its buy has ended, and nobody has to wait for a lease.
+	HolderLives bool
 	// Strike does it. proof says how it is known that it was done; an error that is
 	// ErrMissed says why it was not. What it breaks it mends, see afterwards.
 	Strike func(ctx context.Context, t *Testbed) (proof string, err error)

@@ -13,7 +13,7 @@ const late = 30 * time.Millisecond
 // latency puts 30 ms, more or less, before each answer of the lock servers.
 func latency() Fault {
 	return Fault{
-		Name: "latency", About: "between the shops and their lock servers", Needs: lockServers(), Stock: stock,
+		Name: "latency", About: "between the shops and their lock servers", Needs: lockServers(), Stock: stock, HolderLives: true,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			var links []*link
 			for _, shop := range t.shops() {

@@ -44,6 +44,7 @@ type Facts struct {
 	Answers []rush.Answer // of all buyers
 	Last    []rush.Answer // of the crowd that came when everything was mended
 	Stalled string        // what the fault made impossible although it was promised, or ""
+	Times   Times         // of the shops
 }
 
 // Play opens the testbed, strikes and finishes. An error is one of the harness.
@@ -53,6 +54,7 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	if err := t.open(ctx); err != nil {
 		return Facts{}, err
 	}
+	facts.Times = t.Times
 	facts.Proof, err = f.Strike(ctx, t)
 	for _, undo := range slices.Backward(t.undo) {
 		err = errors.Join(err, undo(ctx))

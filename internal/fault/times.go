@@ -36,8 +36,12 @@ func (t Times) within() time.Duration { return t.Lease / 2 }
 // Allowed is how soon somebody else must get on once the holder is gone, or has
 // gone on and ended. A lock of the database ends with its connection; one that is
 // kept elsewhere ends with its lease. Two seconds are added for a server to notice
-// and for a busy machine.
-func (t Times) Allowed(needs []lockstrategy.Need) time.Duration {
+// and for a busy machine. Where the holder lives nobody waits for a lease: what comes
+// later than three quarters of one has waited for its end.
+func (t Times) Allowed(f Fault, needs []lockstrategy.Need) time.Duration {
+	if f.HolderLives {
+		return t.Lease * 3 / 4
+	}
 	const notice = 2 * time.Second
 	elsewhere := func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsMySQL }
 	if !slices.ContainsFunc(needs, elsewhere) {

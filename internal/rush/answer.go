@@ -185,17 +185,17 @@ func readSpan(header string) (span [2]time.Time) {
 	return [2]time.Time{time.UnixMicro(called), time.UnixMicro(returned)}
 }
 
-// maxOverlap is audit.Overlap: inside the shop, if it says of each sale when it
-// was there, else as the buyers saw it.
+// inside are the answers with the times at which each buy was inside the shop, if it
+// says so of each sale, else as the buyers saw it.
 //
 // The buyers' view flatters a crowd: it counts every buyer that has sent and has
 // no answer, though the service may take one request at a time.
-func maxOverlap(answers []Answer) int {
-	inside := slices.ContainsFunc(answers, Answer.saysWhen) && !slices.ContainsFunc(answers, func(a Answer) bool {
+func inside(answers []Answer) []audit.Answer {
+	says := slices.ContainsFunc(answers, Answer.saysWhen) && !slices.ContainsFunc(answers, func(a Answer) bool {
 		return a.Outcome == purchase.Sold && !a.saysWhen()
 	})
-	if !inside {
-		return audit.Overlap(Answers(answers))
+	if !says {
+		return Answers(answers)
 	}
 	var within []audit.Answer
 	for _, a := range answers {
@@ -204,5 +204,15 @@ func maxOverlap(answers []Answer) int {
 			within = append(within, a.Answer)
 		}
 	}
-	return audit.Overlap(within)
+	return within
+}
+
+// ProgressOf is audit.ProgressOf, by the times inside the shop where it says them. A
+// crowd to which nothing was sold says nothing of what a purchase takes: usual does.
+func ProgressOf(answers []Answer, usual, lease, wait time.Duration) audit.Progress {
+	p := audit.ProgressOf(inside(answers), lease, wait)
+	if p.Usual == 0 {
+		p.Usual = usual
+	}
+	return p
 }

@@ -36,6 +36,8 @@ type Config struct {
 	Buyers   int           // each asks for one unit
 	Duration time.Duration // 0: each buyer asks once; else again and again for so long
 	Timeout  time.Duration // of one request; far above the service's own limit of a buy
+	Wait     time.Duration // of a buyer inside the service; 0: not known
+	Lease    time.Duration // of its locks; 0: not known
 	Progress func(answered int)
 }
 
@@ -66,6 +68,7 @@ type Result struct {
 	Reason     string          `json:"reason"`  // of the verdict, in one sentence
 
 	Audited audit.Report `json:"-"` // what it was judged by
+	Crowd   int          `json:"-"` // how many asked, without those who came late to see whether anybody is served
 
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
@@ -82,21 +85,42 @@ const tries = 3
 // is sent again, up to three times in all: on a busy machine two processors may
 // serve a strategy that never blocks one buyer after the other. What a crowd has
 // shown is never tried away.
+//
+// A crowd that stood still is followed by another, since a machine may stand still, too.
 func Run(ctx context.Context, c Config) (Result, error) {
 	for try := 1; ; try++ {
 		r, err := c.once(ctx)
+		if err == nil && r.Verdict == verdict.Stalled {
+			return c.confirm(ctx, r)
+		}
 		if err != nil || r.Verdict != verdict.Inconclusive || r.MaxOverlap > 1 || c.Buyers < 2 || try == tries {
 			return r, err
 		}
 	}
 }
 
+// confirm sends another crowd after one that stood still. If that one goes on, nothing
+// is known: a lock may be kept now and then, and a machine may stop for seconds.
+func (c Config) confirm(ctx context.Context, stood Result) (Result, error) {
+	again, err := c.once(ctx)
+	if err != nil || again.Verdict != verdict.Holds && again.Verdict != verdict.Inconclusive {
+		return again, err
+	}
+	stood.Verdict = verdict.Inconclusive
+	stood.Reason = "stalled once, and a second crowd was not: " + stood.Reason
+	return stood, nil
+}
+
 // once restocks and sends one crowd.
 func (c Config) once(ctx context.Context) (Result, error) {
+	start := time.Now()
 	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {
 		return Result{}, fmt.Errorf("restock before the rush: %w", err)
 	}
+	restocked := time.Since(start) // it goes where a purchase goes, and writes more
 	answers := c.crowd(ctx)
+	crowd := len(answers)
+	answers = append(answers, c.late(ctx, answers)...)
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
@@ -111,7 +135,10 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
-	return result(c.Strategy, answers, audited, lost, untold), nil
+	r := result(c.Strategy, answers, audited)
+	r.Crowd = crowd
+	r.judge(answers, lost, untold, ProgressOf(answers, restocked, c.Lease, c.Wait))
+	return r, nil
 }
 
 // crowd sends the buyers and returns their answers.
@@ -121,7 +148,7 @@ func (c Config) crowd(ctx context.Context) []Answer {
 		BaseURLs: c.BaseURLs, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout,
 		Answered: func(Answer) { answered++; c.Progress(answered) },
 	}
-	run := "rush-" + strings.ToLower(rand.Text()[:8]) // makes the purchasers of this crowd its own
+	run := crowdName()
 	name := func(n int) string { return fmt.Sprintf("%s-%05d", run, n) }
 	if c.Duration > 0 {
 		return crowd.Keep(ctx, c.Buyers, c.Duration, name)
@@ -131,6 +158,24 @@ func (c Config) crowd(ctx context.Context) []Answer {
 		buyers[n].Name = name(n)
 	}
 	return crowd.Send(ctx, buyers)
+}
+
+// crowdName makes the purchasers of a crowd its own.
+func crowdName() string { return "rush-" + strings.ToLower(rand.Text()[:8]) }
+
+// late sends a buyer alone to each process after a crowd of which some gave up: where
+// they gave up since others were faster it is served at once, and where a lock is kept it
+// waits, too.
+func (c Config) late(ctx context.Context, answers []Answer) []Answer {
+	if !slices.ContainsFunc(answers, func(a Answer) bool { return a.Outcome == purchase.Busy }) {
+		return nil
+	}
+	crowd := Crowd{BaseURLs: c.BaseURLs, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout}
+	var late []Buyer
+	for range c.BaseURLs {
+		late = append(late, Buyer{Name: crowdName() + "-late"})
+	}
+	return crowd.Send(ctx, late)
 }
 
 // Compare holds answers against the product's records, or against their sums
@@ -163,13 +208,13 @@ func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
 	return max(0, sold-audited.Records), max(0, audited.Records-sold-unknown)
 }
 
-// result turns answers and the audit into a row.
-func result(strategy string, answers []Answer, audited audit.Report, lost, untold int64) Result {
+// result turns answers and the audit into a row without a verdict.
+func result(strategy string, answers []Answer, audited audit.Report) Result {
 	r := Result{
 		Strategy: strategy, Audited: audited,
 		Leftover: audited.Leftover, Records: audited.Records, UnitsSold: audited.UnitsSold,
-		Oversold: audited.Oversold, Drift: audited.Drift, Duplicates: audited.Duplicates, Lost: lost, Untold: untold,
-		MaxOverlap: maxOverlap(answers),
+		Oversold: audited.Oversold, Drift: audited.Drift, Duplicates: audited.Duplicates,
+		MaxOverlap: audit.Overlap(inside(answers)),
 	}
 	count := map[purchase.Outcome]int64{}
 	latencies := make([]time.Duration, 0, len(answers))
@@ -198,10 +243,17 @@ func result(strategy string, answers []Answer, audited audit.Report, lost, untol
 	if took := lastSale.Sub(start).Seconds(); took > 0 {
 		r.PerSecond = math.Round(float64(r.Sold)/took*1000) / 1000
 	}
-	e := audit.Evidence{Report: audited, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold}
+	return r
+}
+
+// judge gives the row its verdict. lost and untold are what Compare found.
+func (r *Result) judge(answers []Answer, lost, untold int64, p audit.Progress) {
+	r.Lost, r.Untold = lost, untold
+	e := audit.Evidence{
+		Report: r.Audited, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold, Progress: p,
+	}
 	e.Count(Answers(answers))
 	r.Verdict, r.Reason = audit.Judge(e)
-	return r
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -13,7 +13,7 @@ const (
 	Oversold     Verdict = "oversold"     // more units sold than there ever were
 	Drifted      Verdict = "drifted"      // units sold + leftover > stocked: updates were lost
 	Leaked       Verdict = "leaked"       // units sold + leftover < stocked, or units sold to a buyer that was refused: units vanished
-	Stalled      Verdict = "stalled"      // buyers could not get on within the wait bound, though stock was left
+	Stalled      Verdict = "stalled"      // buyers waited and nobody was served, far longer than a purchase takes
 	Holds        Verdict = "holds"        // none of the above, under demand above stock and with overlap
 	Inconclusive Verdict = "inconclusive" // nothing was broken, but the run could not have shown it
 )

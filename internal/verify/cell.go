@@ -46,11 +46,11 @@ type Cell struct {
 }
 
 // RushConfig is the crowd of a rush: that of the tutorial, 200 buyers for 100
-// units.
-func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, wait time.Duration) rush.Config {
+// units. The times are the shops', zero where they are not known.
+func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
 	return rush.Config{
 		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
-		Stock: 100, Buyers: 200, Timeout: wait + 30*time.Second, Progress: func(int) {},
+		Stock: 100, Buyers: 200, Timeout: times.Wait + 30*time.Second, Wait: times.Wait, Lease: times.Lease, Progress: func(int) {},
 	}
 }
 
@@ -86,7 +86,7 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 	case processes > 1:
 		at = fmt.Sprintf(" at %d processes", processes)
 	}
-	c.Struck = fmt.Sprintf("%d buyers at once%s, at most %d inside", r.Sold+r.SoldOut+r.Busy+r.LockLost+r.Unknown+r.Failed, at, r.MaxOverlap)
+	c.Struck = fmt.Sprintf("%d buyers at once%s, at most %d inside", r.Crowd, at, r.MaxOverlap)
 	c.Audited = r.Audited
 }
 
@@ -97,18 +97,24 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
 	e := audit.Evidence{
 		Report: c.Audited, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(f.Answers)), Lost: lost, Untold: untold,
+		Progress: rush.ProgressOf(f.Last, audit.Usual(rush.Answers(f.Answers)), f.Times.Lease, f.Times.Wait),
 	}
 	e.Count(rush.Answers(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)
 	c.Lost = e.Lost
-	sound := c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive
 	switch {
-	case sound && f.Missed != "": // a break that was seen is a break, struck or not
+	case c.sound() && f.Missed != "": // a break that was seen is a break, struck or not
 		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
-	case sound && f.Stalled != "":
+	case c.sound() && f.Stalled != "":
 		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
 	}
 }
+
+// sound reports whether no break was seen.
+func (c *Cell) sound() bool { return c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive }
+
+// stoodStill reports whether buyers waited in vain who were promised to get on.
+func (c *Cell) stoodStill() bool { return c.Verdict == verdict.Stalled && c.Promise != verdict.Stalled }
 
 // evidence is the cell in a few sentences.
 func (c *Cell) evidence() string {

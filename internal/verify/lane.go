@@ -69,7 +69,11 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if l.History != "" {
 		cell.History = filepath.Join(l.History, j.strategy.Name, j.file())
 	}
+	fresh := cell
 	err = l.record(ctx, j, &cell)
+	if err == nil && cell.stoodStill() {
+		err = l.confirm(ctx, j, fresh, &cell)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return cell, err
@@ -80,6 +84,24 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	cell.DurationMS = time.Since(start).Milliseconds()
 	return cell, nil
+}
+
+// confirm plays a cell again that stood still: a machine may have stood still, too. If it
+// goes on this time, nothing is known.
+func (l *lane) confirm(ctx context.Context, j job, again Cell, cell *Cell) error {
+	if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
+		return err
+	}
+	if err := l.record(ctx, j, &again); err != nil {
+		return err
+	}
+	stood := cell.Reason
+	if *cell = again; again.sound() {
+		cell.Verdict = verdict.Inconclusive
+		cell.Reason = "stalled once, and not when it was played again: " + stood
+		cell.Evidence = cell.evidence()
+	}
+	return nil
 }
 
 // record plays the cell with its history written down, and judges by both.
@@ -111,7 +133,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 		return err
 	}
 	if j.fault.Strike != nil {
-		cell.bound(events, l.Times.Allowed(j.strategy.Needs))
+		cell.bound(events, l.Times.Allowed(j.fault, j.strategy.Needs))
 	}
 	cell.read(events)
 	return nil
@@ -145,7 +167,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 		urls = append(urls, l.pair.B.URL)
 	}
 	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
-	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times.Wait)
+	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
 	result, err := rush.Run(ctx, config)
 	if err != nil {

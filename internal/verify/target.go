@@ -89,7 +89,7 @@ func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition,
 }
 
 func (t *Target) rush(ctx context.Context, c *Cell) error {
-	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, 0)
+	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
 	config.Product, config.Timeout = t.Product, t.Timeout
 	result, err := rush.Run(ctx, config)
 	if err == nil {

@@ -3,7 +3,7 @@
 //
 //	strategy x fault -> internal/fault strikes a testbed -> stock and records, answers, history -> verdict
 //
-// Timing decides no verdict. How long it took until somebody else could buy is
+// Speed decides no verdict. How long it took until somebody else could buy is
 // written beside it.
 package verify
 

@@ -53,7 +53,7 @@ const meaning = {
     : `leaked: ${-v.drift} units left the stock and were not sold`,
   unrecorded: (v) => `lost: at least ${v.unrecorded} sales were acknowledged and have no record`,
   'leftover{promise:holds}': (v) => v.busy > 0
-    ? `stalled: ${v.busy} buyers gave up while ${v.leftover} units were left`
+    ? `proved nothing: ${v.busy} buyers gave up while ${v.leftover} units were left, slow or stuck; shop rush tells which`
     : `proved nothing: ${v.leftover} units are left, so the last one was never fought for`,
   records: () => 'proved nothing: nothing was sold',
   overlap_ms: () => 'proved nothing: no two buys were surely in flight at once',

@@ -1,0 +1,81 @@
+package audit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// TestProgress: crowds that are stuck beside crowds that are only slow. All start at
+// once, and give up after 5 s.
+func TestProgress(t *testing.T) {
+	const lease, wait = 10 * time.Second, 5 * time.Second
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	buy := func(outcome purchase.Outcome, from, to int) Answer {
+		return Answer{Outcome: outcome, Start: at(from), End: at(to)}
+	}
+	every := func(ms, n int, outcome purchase.Outcome, after int) (all []Answer) {
+		for i := range n {
+			all = append(all, buy(outcome, 0, after+(i+1)*ms))
+		}
+		return all
+	}
+	gaveUp := func(n, at int) (all []Answer) {
+		for range n {
+			all = append(all, buy(purchase.Busy, 0, at))
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name    string
+		answers [][]Answer
+		stuck   bool
+		cannot  bool
+	}{
+		{"all served", [][]Answer{every(4, 100, purchase.Sold, 0), every(1, 100, purchase.SoldOut, 400)}, false, false},
+		{"the first who finds it sold out keeps the lock", [][]Answer{every(4, 100, purchase.Sold, 0), every(1, 1, purchase.SoldOut, 400), gaveUp(99, 5000)}, true, false},
+		{"losers lose for ever, and the others are served", [][]Answer{every(4, 100, purchase.Sold, 0), every(1, 60, purchase.SoldOut, 400), gaveUp(40, 5001)}, true, false},
+		{"never released", [][]Answer{every(4, 1, purchase.Sold, 0), gaveUp(199, 5000)}, true, false},
+		{"four a second to the end", [][]Answer{every(250, 19, purchase.Sold, 0), gaveUp(181, 5003)}, false, false},
+		{"four a second, and a standstill of two seconds", [][]Answer{every(250, 12, purchase.Sold, 0), gaveUp(188, 5000)}, false, false},
+		{"they take long to be told", [][]Answer{every(250, 19, purchase.Sold, 0), gaveUp(90, 5003), gaveUp(91, 9000)}, false, false},
+		{"one a second", [][]Answer{every(1000, 4, purchase.Sold, 0), gaveUp(196, 5000)}, false, true},
+		{"turned away at the door", [][]Answer{every(4, 100, purchase.Sold, 0), gaveUp(100, 1)}, false, false},
+		{"nobody was sold anything", [][]Answer{gaveUp(200, 5000)}, false, true},
+		{"a second crowd waits for nothing", [][]Answer{every(4, 100, purchase.Sold, 0), {buy(purchase.Busy, 1000, 6000)}}, true, false},
+		{"none", nil, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var answers []Answer
+			for _, some := range c.answers {
+				answers = append(answers, some...)
+			}
+			p := ProgressOf(answers, lease, wait)
+			if got := p.Stuck(); (got != "") != c.stuck {
+				t.Errorf("stuck %q, want %v; %+v", got, c.stuck, p)
+			}
+			if got := p.cannotTell(); got != c.cannot {
+				t.Errorf("cannot tell %v, want %v; %+v", got, c.cannot, p)
+			}
+		})
+	}
+}
+
+// TestProgressLease: everybody is served, one of them only when a lease has ended.
+func TestProgressLease(t *testing.T) {
+	for _, c := range []struct {
+		ms    int64
+		stuck bool
+	}{{170, false}, {1400, false}, {1970, true}} {
+		answers := []Answer{
+			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(5)},
+			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(9)},
+			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(12)},
+			{Outcome: purchase.Sold, Start: time.UnixMilli(0), End: time.UnixMilli(12 + c.ms)},
+		}
+		if got := ProgressOf(answers, 2*time.Second, 7*time.Second).Stuck(); (got != "") != c.stuck {
+			t.Errorf("%d ms: %q, want stuck %v", c.ms, got, c.stuck)
+		}
+	}
+}

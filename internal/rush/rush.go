@@ -89,19 +89,20 @@ const tries = 3
 // A crowd that stood still is followed by another, since a machine may stand still, too.
 func Run(ctx context.Context, c Config) (Result, error) {
 	for try := 1; ; try++ {
-		r, err := c.once(ctx)
-		if err == nil && r.Verdict == verdict.Stalled {
-			return c.confirm(ctx, r)
-		}
+		r, err := c.sure(ctx)
 		if err != nil || r.Verdict != verdict.Inconclusive || r.MaxOverlap > 1 || c.Buyers < 2 || try == tries {
 			return r, err
 		}
 	}
 }
 
-// confirm sends another crowd after one that stood still. If that one goes on, nothing
-// is known: a lock may be kept now and then, and a machine may stop for seconds.
-func (c Config) confirm(ctx context.Context, stood Result) (Result, error) {
+// sure sends a crowd, and another after one that stood still. If that one goes on,
+// nothing is known: a lock may be kept now and then, and a machine may stop for seconds.
+func (c Config) sure(ctx context.Context) (Result, error) {
+	stood, err := c.once(ctx)
+	if err != nil || stood.Verdict != verdict.Stalled {
+		return stood, err
+	}
 	again, err := c.once(ctx)
 	if err != nil || again.Verdict != verdict.Holds && again.Verdict != verdict.Inconclusive {
 		return again, err

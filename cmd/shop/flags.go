@@ -74,6 +74,7 @@ type shopFlags struct {
 	settings    lockstrategy.Settings
 	maxInflight int
 	failpoints  *failpoint.Set // nil unless the shop is the child of a shop verify
+	gather      int            // see gathering; 0: nobody waits for others
 }
 
 func (f *shopFlags) register(c *cobra.Command) {

@@ -60,6 +60,8 @@ migrations put 100 apples on sale.`,
 	flags.StringVar(&o.addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
 	flags.BoolVar(&o.failpoints, "failpoints", false, "obey hold and go on stdin, write the history to stdout: for shop verify")
 	_ = flags.MarkHidden("failpoints") // it is there
+	flags.IntVar(&o.shops.gather, "gather", 0, "let so many first buyers of a product in at the same moment: for shop verify --race")
+	_ = flags.MarkHidden("gather")
 	flags.StringVar(&o.level, "log-level", "info", "debug (a line a request), info, warn or error")
 	return c
 }

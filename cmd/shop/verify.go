@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ type verifyOptions struct {
 	strategies []string
 	faults     []string
 	quick      bool
+	race       bool
 	engine     string
 	target     string
 	product    string
@@ -31,6 +33,7 @@ type verifyOptions struct {
 	output     verifyOutput
 	launch     fault.Launch      // the shops under test; tests have others
 	extra      []verify.Strategy // rows beside the catalogue's; of tests
+	raceShop   func() *exec.Cmd  // a shop under the race detector; nil is this one, built so
 }
 
 func verifyCommand() *cobra.Command {
@@ -45,6 +48,10 @@ The faults need servers that can be killed: --engine local starts them. On the
 embedded engine the explorer runs instead, with and without events, and the two
 rushes; --quick is the explorer and one rush, for every push.
 
+--race is a rush, and a crowd at each of many new products, in a shop that it
+builds with the race detector, for the strategies that keep something in
+memory: a data race contradicts every promise.
+
 --target verifies a service that runs already, in whatever language, by what its
 buyers do: they rush, hang up, come over a slow way, and send a request twice.
 loadtest/README.md has the routes. A strategy that makes no promise is expected
@@ -55,6 +62,7 @@ judged by an error of the harness; 2 when something is missing or down, or no ce
 could be judged; 3 when a cell has shown nothing.`,
 		Example: `  shop verify --engine local
   shop verify --quick --report verify.xml
+  shop verify --race
   shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
   shop verify --engine local --fault db-kill --repeat 50
   shop verify --engine local --report matrix.html --report matrix.md
@@ -66,6 +74,7 @@ could be judged; 3 when a cell has shown nothing.`,
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all: "+conditionNames())
 	flags.BoolVar(&o.quick, "quick", false, "the explorer and the rush, on the embedded engine")
+	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the rushes) or local (every fault)")
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
@@ -121,6 +130,8 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	switch {
 	case o.target != "":
 		report, err = o.atTarget(c, faults, progress)
+	case o.race:
+		report, err = o.underRace(c, strategies, faults, progress)
 	case o.engine == engine.Local:
 		report, err = o.local(c, strategies, faults, progress)
 	default:
@@ -143,6 +154,9 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []promise.Condition, _ error) {
 	if c.Flags().Changed("product") {
 		return nil, nil, errors.New("--product is for a --target; else verify sells on servers of its own")
+	}
+	if o.race && (o.quick || c.Flags().Changed("engine")) {
+		return nil, nil, errors.New("--race is a run of its own on the embedded engine: it takes no --quick and no --engine")
 	}
 	if o.quick {
 		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
@@ -172,7 +186,10 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 		return nil, nil, err
 	}
 	faults := promise.Played()
-	if o.engine == engine.Embedded {
+	switch {
+	case o.race:
+		faults = promise.Watched()
+	case o.engine == engine.Embedded:
 		faults = append(promise.Explorations(), faults...)
 	}
 	columns, err = chooseFaults(o.faults, faults)

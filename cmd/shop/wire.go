@@ -74,6 +74,9 @@ func (s *shop) add(name string, strategy purchase.Strategy) {
 	if worker, ok := strategy.(purchase.Worker); ok {
 		s.workers = append(s.workers, worker)
 	}
+	if s.flags.gather > 0 {
+		strategy = &gathering{Strategy: strategy, buyers: s.flags.gather, byProduct: map[string]*gathered{}}
+	}
 	if s.flags.failpoints != nil {
 		strategy = s.flags.failpoints.Named(strategy)
 	}

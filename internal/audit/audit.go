@@ -65,6 +65,18 @@ func (r Report) Sums() Report {
 	return r
 }
 
+// Plus returns the sums over two products.
+func (r Report) Plus(other Report) Report {
+	r.Stocked += other.Stocked
+	r.Leftover += other.Leftover
+	r.Records += other.Records
+	r.UnitsSold += other.UnitsSold
+	r.Duplicates += other.Duplicates
+	r.Oversold += other.Oversold
+	r.Drift += other.Drift
+	return r
+}
+
 // Evidence is what a run saw: the stock and the records, and what the buyers were
 // answered.
 type Evidence struct {

@@ -82,6 +82,10 @@ type Traits struct {
 	// WaitsFor is what a buyer stands in line for.
 	WaitsFor Turn
 
+	// InMemory: buyers of one process meet in its memory, in a lock, a line or a
+	// subscription of the strategy's own. verify --race watches that memory.
+	InMemory bool
+
 	// WritesLater: an admitted order cannot be taken back, and a worker writes it to
 	// the database. A buyer who gives up is answered unknown, and may be sold to all
 	// the same. To the explorer such a buyer has several commands under way.

@@ -24,7 +24,7 @@ func fencedEntry() Entry {
 		Needs:   []Need{NeedsRedis},
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewFenced(d) },
-		Traits:  Traits{Leased: true, WaitsFor: ALock},
+		Traits:  Traits{Leased: true, InMemory: true, WaitsFor: ALock},
 	}.holds()
 }
 

@@ -28,6 +28,7 @@ func multilockEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewMultilock(d) },
 		Traits: Traits{
+			InMemory:  true,
 			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
 			Leased:    true,
 			WaitsFor:  ALock,

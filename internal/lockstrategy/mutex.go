@@ -21,6 +21,7 @@ func mutexEntry() Entry {
 		Notes:       "It is a semaphore of weight 1 and not a sync.Mutex: a buyer cannot give up waiting for a sync.Mutex, and here every wait is bounded.",
 		New:         func(d Deps) purchase.Strategy { return NewMutex(d) },
 		Traits: Traits{
+			InMemory: true,
 			WaitsFor: ALock,
 			CaughtBy: map[string]string{"TwoProcesses": soldOrTwoIn},
 		},

@@ -20,7 +20,7 @@ func queueEntry() Entry {
 		Cost:       "one sale at a time a product and process: no faster than one round trip after the other",
 		Source:     `the single writer: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011; the statement is that of conditional`,
 		New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
-		Traits:     Traits{WaitsFor: AWorker},
+		Traits:     Traits{WaitsFor: AWorker, InMemory: true},
 	}.holds()
 }
 

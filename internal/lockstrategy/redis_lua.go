@@ -40,7 +40,7 @@ func redisLuaEntry() Entry {
 			{SHA: redisscript.SHA(orderstream.Settle), Name: "Removes entries that the database has decided on", Role: redisscript.Change},
 		},
 		New:    func(d Deps) purchase.Strategy { return NewRedisLua(d) },
-		Traits: Traits{WaitsFor: AWorker, WritesLater: true},
+		Traits: Traits{WaitsFor: AWorker, WritesLater: true, InMemory: true},
 	}.holds()
 }
 

@@ -30,6 +30,7 @@ func redissonEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewRedisson(d) },
 		Traits: Traits{
+			InMemory: true,
 			Leased:   true,
 			WaitsFor: ALock,
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders},

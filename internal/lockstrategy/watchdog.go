@@ -26,6 +26,7 @@ func watchdogEntry() Entry {
 		Scripts:     redisEntry().Scripts,
 		New:         func(d Deps) purchase.Strategy { return NewWatchdog(d) },
 		Traits: Traits{
+			InMemory: true,
 			Leased:   true,
 			WaitsFor: ALock,
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders},

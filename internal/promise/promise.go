@@ -27,6 +27,11 @@ const (
 // after its answer. Only a service that is judged from outside is asked for it.
 const Duplicates Condition = "duplicates"
 
+// FirstUse is a crowd at each of many new products, in a process that was just started:
+// what the shop makes when it first sees a product is made by several buyers at once.
+// It is played in a shop that is built with the race detector.
+const FirstUse Condition = "first-use"
+
 // The explorations: every order of two buyers' commands, each buyer in a process of
 // its own; and the same with one event that may come at any step.
 const (
@@ -51,8 +56,13 @@ func Explorations() []Condition {
 // OfTarget lists the conditions that need nothing of a service but its routes.
 func OfTarget() []Condition { return []Condition{Rush, ClientGone, Latency, Duplicates} }
 
+// Watched lists the conditions that are played under the race detector.
+func Watched() []Condition { return []Condition{Rush, FirstUse} }
+
 // Columns lists every condition in display order.
-func Columns() []Condition { return slices.Concat(Explorations(), Played(), []Condition{Duplicates}) }
+func Columns() []Condition {
+	return slices.Concat(Explorations(), Played(), []Condition{FirstUse, Duplicates})
+}
 
 // A Promise is the verdict that is expected under each condition. A condition that
 // is not in it is not promised.

@@ -14,6 +14,7 @@ const (
 	Drifted      Verdict = "drifted"      // units sold + leftover > stocked: updates were lost
 	Leaked       Verdict = "leaked"       // units sold + leftover < stocked, or units sold to a buyer that was refused: units vanished
 	Stalled      Verdict = "stalled"      // buyers waited and nobody was served, far longer than a purchase takes
+	Raced        Verdict = "raced"        // the shop has a data race, seen by the race detector: nothing else that it did is sure
 	Holds        Verdict = "holds"        // none of the above, under demand above stock and with overlap
 	Inconclusive Verdict = "inconclusive" // nothing was broken, but the run could not have shown it
 )

@@ -40,6 +40,7 @@ type Cell struct {
 	StruckMS   *float64     `json:"struck_ms,omitempty"`   // when the fault struck, on the timeline's clock
 	History    string       `json:"history,omitempty"`     // the file
 	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a break
+	DataRace   string       `json:"data_race,omitempty"`   // the race detector's first report, its two accesses
 
 	Linearizable Linearizable `json:"linearizable,omitempty"`
 	Picture      string       `json:"picture,omitempty"` // the file that shows why not
@@ -62,13 +63,13 @@ func RushCell(strategy string, f promise.Condition, promised verdict.Verdict, en
 	}
 	c.rushed(r, processes)
 	c.Evidence = c.evidence()
-	c.settle()
+	c.Settle()
 	return c
 }
 
-// settle compares the verdict with the promise. Stock and records that
+// Settle compares the verdict with the promise. Stock and records that
 // agree do not make up for answers that no order of the buys explains.
-func (c *Cell) settle() {
+func (c *Cell) Settle() {
 	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" || c.Promise.Keeps(c.Verdict))
 	if c.Verdict == verdict.Holds && c.Linearizable == LinearNo {
 		c.OK = false

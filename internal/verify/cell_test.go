@@ -142,7 +142,7 @@ func fourCells() Report {
 		{Strategy: "fenced", Fault: "pause", Promise: verdict.Holds, Verdict: verdict.Inconclusive, Replay: "shop verify"},
 	}}
 	for i := range r.Cells {
-		r.Cells[i].settle()
+		r.Cells[i].Settle()
 	}
 	r.Finish()
 	return r

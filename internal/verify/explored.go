@@ -72,7 +72,7 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	if n := x.result.Foreign; n > 0 {
 		c.Evidence += fmt.Sprintf("; in %d schedules a buyer deletes the lock of another", n)
 	}
-	c.settle()
+	c.Settle()
 	c.DurationMS = time.Since(start).Milliseconds()
 	return c, nil
 }

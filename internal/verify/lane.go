@@ -80,7 +80,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	case err != nil:
 		cell = cell.Failed(err)
 	default:
-		cell.settle()
+		cell.Settle()
 	}
 	cell.DurationMS = time.Since(start).Milliseconds()
 	return cell, nil

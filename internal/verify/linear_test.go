@@ -119,7 +119,7 @@ func TestNotLinear(t *testing.T) {
 		t.Fatal(err)
 	}
 	cell.Evidence = cell.evidence()
-	cell.settle()
+	cell.Settle()
 	if cell.OK || cell.Linearizable != LinearNo || !strings.Contains(cell.Evidence, "not linearizable") {
 		t.Errorf("%+v", cell)
 	}

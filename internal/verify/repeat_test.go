@@ -15,7 +15,7 @@ func TestMerge(t *testing.T) {
 		if seen == verdict.Lost {
 			c.Lost = 1
 		}
-		c.settle()
+		c.Settle()
 		return c
 	}
 	plays := func(promise verdict.Verdict, seen ...verdict.Verdict) (all []*Cell) {

@@ -128,6 +128,11 @@ func (r Report) Table(w io.Writer, colour bool) error {
 		if _, err := fmt.Fprintf(w, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.shown(), c.Evidence, c.Replay); err != nil {
 			return err
 		}
+		if c.DataRace != "" {
+			if _, err := fmt.Fprintln(w, c.DataRace); err != nil {
+				return err
+			}
+		}
 		if c.Witness != nil {
 			if _, err := io.WriteString(w, c.Witness.Text); err != nil {
 				return err

@@ -83,7 +83,7 @@ func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition,
 		return c, err
 	}
 	c.Evidence = c.evidence()
-	c.settle()
+	c.Settle()
 	c.DurationMS = time.Since(start).Milliseconds()
 	return c, nil
 }

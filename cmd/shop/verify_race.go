@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/verify"
+)
+
+// raceWait is a buyer's wait, and the life of a lease, in a shop that the race detector
+// slows down five to ten times: a slow machine must not look like a lock that hangs.
+const raceWait = 45 * time.Second
+
+// firstUses is how many processes of a cell are started for a first use each.
+const firstUses = 4
+
+// underRace plays the strategies that keep something in memory in a shop that is built with
+// the race detector. A strategy that is named is played whatever it keeps.
+func (o *verifyOptions) underRace(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (_ verify.Report, err error) {
+	r := &raceRun{ctx: c.Context(), start: o.raceShop}
+	report := verify.Report{Engine: engine.Embedded, Started: time.Now()}
+	if r.folder, err = os.MkdirTemp("", "shop-race-"); err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.folder)) }()
+	if r.start == nil {
+		p.show("building the shop with the race detector")
+		if r.start, err = buildRaced(c.Context(), r.folder); err != nil {
+			return report, err
+		}
+	}
+	if r.engine, err = engine.Open(c.Context(), engine.Config{Name: engine.Embedded, Wait: raceWait, Lease: raceWait, Conns: defaultConns}); err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, r.engine.Close()) }()
+	cells := &embeddedRun{command: c, report: report, ended: o.ended(c, p)}
+	for _, s := range strategies {
+		entry, ours := lockstrategy.ByName(s.Name)
+		if slices.Contains(o.strategies, "all") && !entry.InMemory {
+			continue
+		}
+		if why := entry.Missing(onengine.Deps(r.engine)); ours && why != "" {
+			cells.report.LeaveOut(s.Name + ": " + why)
+			continue
+		}
+		promised := verdict.Holds
+		if ours {
+			promised = entry.Promised(promise.Rush, r.engine.DB.Name())
+		}
+		for _, f := range faults {
+			start := time.Now()
+			cell, err := r.cell(s.Name, f, promised)
+			cell.DurationMS = time.Since(start).Milliseconds()
+			if _, err := cells.add(start, cell, err); err != nil {
+				return cells.report, err
+			}
+		}
+	}
+	cells.report.Finish()
+	return cells.report, nil
+}
+
+// raceRun is a run in raced shops, each cell in processes of its own.
+type raceRun struct {
+	ctx    context.Context
+	folder string
+	engine *engine.Engine
+	start  func() *exec.Cmd // a raced shop
+	shops  int              // that were started
+}
+
+// cell plays one.
+func (r *raceRun) cell(strategy string, f promise.Condition, promised verdict.Verdict) (cell verify.Cell, err error) {
+	cell = verify.Cell{Strategy: strategy, Fault: f, Promise: promised}
+	auditor, replay := rush.Database{DB: r.engine.DB}, fmt.Sprintf("shop verify --race --strategy %s --fault %s", strategy, f)
+	var report string
+	if f == promise.FirstUse {
+		report, err = r.firstUse(strategy, auditor, &cell)
+	} else {
+		report, err = r.shop(func(url string) error {
+			shelf := rush.Target{BaseURL: url, Client: &http.Client{}}
+			result, err := rush.Run(r.ctx, verify.RushConfig([]string{url}, shelf, auditor, strategy, fault.Times{Wait: raceWait, Lease: raceWait}))
+			cell = verify.RushCell(strategy, f, promised, engine.Embedded, result, 1)
+			return err
+		})
+	}
+	cell.Replay = replay
+	cell.Settle()
+	if cell.Race(report); cell.Verdict == verdict.Raced {
+		err = nil // a race may well end the shop
+	}
+	return cell, err
+}
+
+// firstUse plays the crowd of a first use in one new process after the other, until a
+// race is reported.
+func (r *raceRun) firstUse(strategy string, auditor rush.Auditor, cell *verify.Cell) (report string, err error) {
+	crowd := verify.FirstUse{Strategy: strategy, Auditor: auditor, Shelve: r.shelve, Timeout: raceWait + 30*time.Second}
+	for round := 0; round < firstUses && err == nil && report == ""; round++ {
+		report, err = r.shop(func(url string) error {
+			crowd.URL = url
+			return crowd.Play(r.ctx, round, cell)
+		})
+	}
+	return report, err
+}
+
+// shelve puts a product on sale in the database itself: the shop under test must not
+// have heard of it.
+func (r *raceRun) shelve(ctx context.Context, name string, units int64) error {
+	return purchase.InLockingTx(ctx, r.engine.Admin, func(tx *gorm.DB) error { return product.Put(tx, name, units) })
+}
+
+// shop starts a raced shop, lets play use it, ends it, and returns what the race
+// detector and the runtime wrote.
+func (r *raceRun) shop(play func(url string) error) (report string, err error) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, group.Close()) }()
+	r.shops++
+	log := filepath.Join(r.folder, fmt.Sprintf("race-%d", r.shops))
+	said, err := os.Create(log)
+	if err != nil {
+		return "", err
+	}
+	defer said.Close()
+	child := r.start()
+	child.Env = slices.Concat(os.Environ(), child.Env, childEnvironment(r.engine.URLs),
+		[]string{"GORACE=halt_on_error=0 exitcode=0 atexit_sleep_ms=0 log_path=" + log})
+	child.Stderr = said
+	shop, err := localserver.StartShop(r.ctx, group, child, nil)
+	if err == nil {
+		err = errors.Join(play(shop.URL), shop.Stop(shutdownTimeout+time.Second))
+	}
+	files, _ := filepath.Glob(log + "*") // the detector adds its process id
+	for _, file := range files {
+		text, failed := os.ReadFile(file)
+		err = errors.Join(err, failed)
+		report += string(text)
+	}
+	if err != nil && report != "" {
+		err = fmt.Errorf("%w; the shop wrote: %.500s", err, report)
+	}
+	return report, err
+}
+
+// buildRaced builds this very program with the race detector, out of the sources of the
+// folder that the command runs in. SQLite is built without: its memory is C's, translated,
+// which the detector does not watch.
+func buildRaced(ctx context.Context, folder string) (start func() *exec.Cmd, _ error) {
+	const needs = "--race builds the shop with the race detector, in a checkout of the project, with Go, cgo and a C compiler: "
+	if _, err := exec.LookPath("go"); err != nil {
+		return nil, errors.New(needs + "there is no go in PATH, see https://go.dev/dl")
+	}
+	module := "github.com/oversell/oversell"
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Path != "" {
+		module = build.Main.Path
+	}
+	binary := filepath.Join(folder, "shop-raced")
+	build := exec.CommandContext(ctx, "go", "build", "-race", "-gcflags=modernc.org/sqlite/lib=-race=false", "-o", binary, module+"/cmd/shop")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, errors.New(needs + firstWords(string(out), err))
+	}
+	return func() *exec.Cmd {
+		return exec.Command(binary, "serve", "--addr", "127.0.0.1:0", "--log-level", "error", "--wait", raceWait.String(), "--lease", raceWait.String(),
+			"--gather", strconv.Itoa(verify.FirstUseBuyers))
+	}, nil
+}
+
+// firstWords is the first line of a build's output that says something.
+func firstWords(out string, err error) string {
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "go: downloading") {
+			return line
+		}
+	}
+	return err.Error()
+}

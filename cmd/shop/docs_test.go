@@ -175,6 +175,7 @@ func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	line("Cost", e.Cost)
 	line("Notes", e.Notes)
 	line("Needs", join(e.Needs))
+	line("Its lock", e.LockInWords())
 	line("In a rush", promised(e, promise.Rush)+"; two processes: "+promised(e, promise.TwoProcesses))
 	for _, f := range slices.Sorted(maps.Keys(e.NoPromise)) {
 		line("No promise under "+string(f), e.NoPromise[f])

@@ -155,6 +155,8 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 		return ctx.Err() // what there is was printed
 	case result.Violations > 0:
 		return &exitError{exitBroken, ""}
+	case result.Foreign > 0 && !config.Strategy.Lock.FreesAnothers:
+		return &exitError{exitBroken, o.strategy + ": a buyer deletes the lock of another, and the catalogue promises that only its holder frees it"}
 	case !result.Complete:
 		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --reduce or --bound", o.strategy)}
 	case report.Empty():

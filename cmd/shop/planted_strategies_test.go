@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/rlock"
 )
 
 // leased is a lock with a TTL whose section ends with the lease, and with bugs to choose
@@ -51,6 +52,11 @@ func (s *leased) Buy(ctx context.Context, o purchase.Order) (_ purchase.Receipt,
 	s.Observe(ctx, event)
 	section, end := context.WithTimeoutCause(ctx, s.Settings.LeaseTTL*9/10, purchase.ErrLockLost)
 	defer end()
+	lost := event
+	defer context.AfterFunc(section, func() {
+		lost.Kind, lost.At = lockstrategy.Lost, time.Now()
+		s.Observe(ctx, lost)
+	})()
 	released := make(chan struct{})
 	if s.leak {
 		go s.renew(key, token, released)
@@ -86,6 +92,42 @@ func (s *leased) renew(key, token string, released <-chan struct{}) {
 			}
 		}
 	}
+}
+
+// roomy is a lock in memory with room for so many at once, above a statement that would
+// need none.
+type roomy struct {
+	lockstrategy.Deps
+	purchase.Strategy
+	room chan struct{}
+}
+
+func newRoomy(d lockstrategy.Deps, room int) *roomy {
+	return &roomy{d, lockstrategy.NewConditional(d), make(chan struct{}, room)}
+}
+
+func (s *roomy) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	select {
+	case s.room <- struct{}{}:
+	case <-time.After(s.Settings.Wait):
+		return purchase.Receipt{}, purchase.ErrBusy
+	}
+	event := lockstrategy.Event{Kind: lockstrategy.Acquired, At: time.Now(), Product: o.Product, Purchaser: o.Purchaser}
+	s.Observe(ctx, event)
+	defer func() {
+		event.Kind, event.At = lockstrategy.Released, time.Now()
+		s.Observe(ctx, event)
+		<-s.room
+	}()
+	return s.Strategy.Buy(ctx, o)
+}
+
+// neverRenewed is what a watchdog is built from whose timer never fires.
+func neverRenewed(d lockstrategy.Deps) lockstrategy.Deps {
+	d.Renewal = func(context.Context, time.Duration, func(context.Context)) rlock.Timer {
+		return time.AfterFunc(time.Hour, func() {})
+	}
+	return d
 }
 
 // notifying is a lock in memory whose release tells one waiter, but for every fiftieth.

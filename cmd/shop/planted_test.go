@@ -44,6 +44,10 @@ func TestPlantedBugs(t *testing.T) {
 	}{
 		{"leased", promise.SlowSection, verdict.Holds},
 		{"no-token-check", promise.SlowSection, verdict.Oversold},
+		{"renewed", promise.SlowSection, verdict.Holds},
+		{"never-renewed", promise.SlowSection, verdict.Unlocked},
+		{"room-for-one", promise.Rush, verdict.Holds},
+		{"room-for-two", promise.Rush, verdict.Unlocked},
 		{"leased", promise.ClientGone, verdict.Holds},
 		{"watchdog-leak", promise.ClientGone, verdict.Stalled},
 		{"kept-on-error", promise.ClientGone, verdict.Stalled},
@@ -156,6 +160,9 @@ func playPlanted(t *testing.T, strategy string, faults ...promise.Condition) (re
 		extra: []verify.Strategy{{
 			Subject:  fault.Subject{Name: strategy, Needs: plantedNeeds(faults)},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
+			Lock: func(c promise.Condition) verify.LockPromise {
+				return verify.LockPromise{Excludes: c != promise.LeaseRevoked, Keeps: strings.HasSuffix(strategy, "renewed")}
+			},
 		}},
 		output: verifyOutput{old: [4]string{"-"}},
 	}
@@ -223,6 +230,10 @@ func servePlanted() int {
 		"no-token-check":     &leased{Deps: deps, name: "no-token-check"},
 		"watchdog-leak":      &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},
 		"kept-on-error":      &leased{Deps: deps, name: "kept-on-error", checkToken: true, keep: true},
+		"renewed":            lockstrategy.NewWatchdog(deps),
+		"never-renewed":      lockstrategy.NewWatchdog(neverRenewed(deps)),
+		"room-for-one":       newRoomy(deps, 1),
+		"room-for-two":       newRoomy(deps, 2),
 		"missed-wake-up":     &notifying{Deps: deps, freed: make(chan struct{}, 1)},
 		"retries":            lockstrategy.NewOptimistic(deps),
 		"stale-retry":        newVersioned(deps, "stale-retry", true, true),

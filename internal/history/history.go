@@ -15,7 +15,7 @@ const (
 	Waiting  Kind = "waiting"
 	Acquired Kind = "acquired"
 	Released Kind = "released" // about to be given back: this buyer writes no more
-	Lost     Kind = "lost"     // the lease was found gone
+	Lost     Kind = "lost"     // the lease is known to be gone: the section's context has ended, or it was found at the release
 	Return   Kind = "return"
 	Replay   Kind = "replay" // a return, with the answer to an earlier request under the same Idempotency-Key
 

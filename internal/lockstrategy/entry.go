@@ -86,6 +86,9 @@ type Traits struct {
 	// subscription of the strategy's own. verify --race watches that memory.
 	InMemory bool
 
+	// Lock is what the lock promises by itself, where WaitsFor is ALock.
+	Lock LockPromise
+
 	// WritesLater: an admitted order cannot be taken back, and a worker writes it to
 	// the database. A buyer who gives up is answered unknown, and may be sold to all
 	// the same. To the explorer such a buyer has several commands under way.

@@ -42,6 +42,7 @@ func etcdEntry() Entry {
 		Traits: Traits{
 			Leased:   true,
 			WaitsFor: ALock,
+			Lock:     LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
 		},
 	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.Partition: ""})

@@ -2,6 +2,7 @@ package lockstrategy
 
 import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -16,9 +17,12 @@ func etcdFencedEntry() Entry {
 		Source:      `Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing"`,
 		Notes: "A buyer first raises product.fence to its own token, then reads, then writes while the fence is still its own. Why the token must be there before the read: Section.SellFenced. " +
 			"A restock begins at fence 0, for any source; a writer from before it stays refused, since its token no longer seals the product.",
-		Needs:  []Need{NeedsEtcd},
-		New:    func(d Deps) purchase.Strategy { return NewEtcdFenced(d) },
-		Traits: Traits{Leased: true, WaitsFor: ALock},
+		Needs: []Need{NeedsEtcd},
+		New:   func(d Deps) purchase.Strategy { return NewEtcdFenced(d) },
+		Traits: Traits{
+			Leased: true, WaitsFor: ALock,
+			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.Pause, promise.Partition, promise.LeaseRevoked}},
+		},
 	}.holds()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
 	"github.com/oversell/oversell/rlock"
@@ -24,7 +25,12 @@ func fencedEntry() Entry {
 		Needs:   []Need{NeedsRedis},
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewFenced(d) },
-		Traits:  Traits{Leased: true, InMemory: true, WaitsFor: ALock},
+		Traits: Traits{
+			Leased: true, InMemory: true, WaitsFor: ALock,
+			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{
+				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.ClockJump,
+			}},
+		},
 	}.holds()
 }
 

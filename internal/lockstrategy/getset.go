@@ -30,6 +30,7 @@ func getsetEntry() Entry {
 		Traits: Traits{
 			Leased:   true,
 			WaitsFor: ALock,
+			Lock:     LockPromise{FreesAnothers: true},
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders, "LostLease": freedAnother, "ReleaseRace": freedAnother},
 		},
 	}.holdsBut(promise.Promise{ // as a lease, but for clock-jump: the lock server's clock has no say

@@ -32,6 +32,7 @@ func multilockEntry() Entry {
 			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
 			Leased:    true,
 			WaitsFor:  ALock,
+			Lock:      LockPromise{Renewed: true},
 			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
 		},
 	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.NodesDown: verdict.Stalled})

@@ -33,6 +33,7 @@ func redissonEntry() Entry {
 			InMemory: true,
 			Leased:   true,
 			WaitsFor: ALock,
+			Lock:     LockPromise{Renewed: true},
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
 		},
 	}.holdsBut(renewedLeaseBreaks())

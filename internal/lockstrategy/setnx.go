@@ -24,6 +24,7 @@ func setnxEntry() Entry {
 		New:    func(d Deps) purchase.Strategy { return NewSetNX(d) },
 		Traits: Traits{
 			WaitsFor: ALock,
+			Lock:     LockPromise{FreesAnothers: true},
 			CaughtBy: map[string]string{"HolderCrash": lockedForEver, "LostLease": freedAnother, "ReleaseRace": freedAnother},
 		},
 	}.holdsBut(promise.Promise{

@@ -25,6 +25,7 @@ func setnxExpireEntry() Entry {
 		Traits: Traits{
 			Leased:   true,
 			WaitsFor: ALock,
+			Lock:     LockPromise{FreesAnothers: true},
 			// An explored crash may come between the two commands, before there is a TTL.
 			// The fault strikes a holder that is in its section.
 			ExploredAs: promise.Promise{promise.ExploreCrash: verdict.Stalled},

@@ -23,6 +23,7 @@ func setnxTTLEntry() Entry {
 		Traits: Traits{
 			Leased:   true,
 			WaitsFor: ALock,
+			Lock:     LockPromise{FreesAnothers: true},
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders, "LostLease": freedAnother, "ReleaseRace": freedAnother},
 		},
 	}.holdsBut(leaseBreaks())

@@ -28,6 +28,7 @@ func tokenGetDelEntry() Entry {
 			Witnesses: []Witness{{Flags: "--events expire --bound 1"}, {Suffix: "-foreign", Flags: "--events expire --bound 2"}},
 			Leased:    true,
 			WaitsFor:  ALock,
+			Lock:      LockPromise{FreesAnothers: true},
 			CaughtBy:  map[string]string{"ExpiredLease": twoHolders, "ReleaseRace": freedAnother},
 		},
 	}.holdsBut(leaseBreaks())

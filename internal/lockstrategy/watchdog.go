@@ -29,6 +29,7 @@ func watchdogEntry() Entry {
 			InMemory: true,
 			Leased:   true,
 			WaitsFor: ALock,
+			Lock:     LockPromise{Renewed: true},
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
 		},
 	}.holdsBut(renewedLeaseBreaks())

@@ -36,6 +36,7 @@ func zookeeperEntry() Entry {
 		Traits: Traits{
 			Leased:   true,
 			WaitsFor: ALock,
+			Lock:     LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
 		},
 	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold})

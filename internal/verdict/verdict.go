@@ -13,6 +13,7 @@ const (
 	Oversold     Verdict = "oversold"     // more units sold than there ever were
 	Drifted      Verdict = "drifted"      // units sold + leftover > stocked: updates were lost
 	Leaked       Verdict = "leaked"       // units sold + leftover < stocked, or units sold to a buyer that was refused: units vanished
+	Unlocked     Verdict = "unlocked"     // stock and records are right, and the lock has let in a second one, or freed another's
 	Stalled      Verdict = "stalled"      // buyers waited and nobody was served, far longer than a purchase takes
 	Raced        Verdict = "raced"        // the shop has a data race, seen by the race detector: nothing else that it did is sure
 	Holds        Verdict = "holds"        // none of the above, under demand above stock and with overlap

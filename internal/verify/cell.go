@@ -114,15 +114,21 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 // sound reports whether no break was seen.
 func (c *Cell) sound() bool { return c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive }
 
-// stoodStill reports whether buyers waited in vain who were promised to get on.
-func (c *Cell) stoodStill() bool { return c.Verdict == verdict.Stalled && c.Promise != verdict.Stalled }
+// timed reports whether it contradicts its promise by when things happened alone.
+func (c *Cell) timed() bool {
+	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict
+}
 
 // evidence is the cell in a few sentences.
 func (c *Cell) evidence() string {
 	text := c.Reason
 	if o := c.TwoHolders; o != nil {
-		text += fmt.Sprintf("; two holders: %s from %.0f to %.0f ms and %s from %.0f to %.0f ms",
-			o.First.Purchaser, o.First.FromMS, o.First.ToMS, o.Second.Purchaser, o.Second.FromMS, o.Second.ToMS)
+		known := ""
+		if c.Verdict == verdict.Holds {
+			known = ", which is known of this lock here, and the late one was kept from writing"
+		}
+		text += fmt.Sprintf("; two holders%s: %s from %.0f to %.0f ms and %s from %.0f to %.0f ms",
+			known, o.First.Purchaser, o.First.FromMS, o.First.ToMS, o.Second.Purchaser, o.Second.FromMS, o.Second.ToMS)
 	}
 	if c.Struck != "" && c.Struck != c.Reason {
 		text += "; " + c.Struck

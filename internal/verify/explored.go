@@ -63,15 +63,19 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	c.Verdict, c.Reason = x.verdict()
 	c.Struck = x.extent()
 	c.Replay = x.replay()
-	if w := x.result.Witness; w != nil {
+	w := x.result.Witness
+	if n := x.result.Foreign; n > 0 {
+		if c.freedAnothers(n, entry.Lock.FreesAnothers) && x.result.ForeignWitness != nil {
+			w = x.result.ForeignWitness
+			c.Replay = "shop explore " + entry.Name + " --replay " + w.Schedule
+		}
+	}
+	if w != nil {
 		if err := c.witnessed(w); err != nil {
 			return c, err
 		}
 	}
 	c.Evidence = c.evidence()
-	if n := x.result.Foreign; n > 0 {
-		c.Evidence += fmt.Sprintf("; in %d schedules a buyer deletes the lock of another", n)
-	}
 	c.Settle()
 	c.DurationMS = time.Since(start).Milliseconds()
 	return c, nil

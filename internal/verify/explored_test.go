@@ -1,12 +1,18 @@
 package verify
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/redisscript"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -46,6 +52,72 @@ func TestExplore(t *testing.T) {
 		case broken && (cell.Audited.Oversold != 1 || !strings.Contains(cell.Witness.Mermaid, "sequenceDiagram") || !strings.Contains(cell.Witness.Text, "buyer 2")):
 			t.Errorf("%s under %s: books %+v, witness %+v", c.strategy, c.fault, cell.Audited, cell.Witness)
 		}
+	}
+}
+
+// freeing is a lock of one key above a statement that would need none: the stock is right
+// whatever the lock does.
+type freeing struct {
+	lockstrategy.Deps
+	blind bool // it deletes the key of any holder
+}
+
+func (s freeing) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	key := "shop:lock:freeing:{" + o.Product + "}"
+	for {
+		got, err := s.Redis.SetNX(ctx, key, o.Purchaser, s.Settings.LeaseTTL).Result()
+		if err != nil {
+			return purchase.Receipt{}, err
+		}
+		if got {
+			break
+		}
+		s.Sleep(ctx, s.Settings.Poll)
+		if ctx.Err() != nil {
+			return purchase.Receipt{}, context.Cause(ctx)
+		}
+	}
+	receipt, err := lockstrategy.NewConditional(s.Deps).Buy(ctx, o)
+	if s.blind {
+		return receipt, errors.Join(err, s.Redis.Del(ctx, key).Err())
+	}
+	return receipt, errors.Join(err, redis.NewScript(freeIfOwn).Eval(ctx, s.Redis, []string{key}, o.Purchaser).Err())
+}
+
+const freeIfOwn = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
+
+// TestExploreFreesAnothers: a lock that frees another's is a break, though no unit is sold
+// twice, unless that is known of it; and one that compares first is none.
+func TestExploreFreesAnothers(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, c := range []struct {
+		name  string
+		blind bool
+		known bool
+		want  verdict.Verdict
+	}{
+		{"compares", false, false, verdict.Holds},
+		{"blind", true, false, verdict.Unlocked},
+		{"blind, as known", true, true, verdict.Holds},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			entry := lockstrategy.Entry{
+				Name: "freeing", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis},
+				Scripts: []redisscript.Description{{SHA: redisscript.SHA(freeIfOwn), Name: "delete if mine", Role: redisscript.Release, Lock: 1, Refused: []string{"0"}}},
+				New:     func(d lockstrategy.Deps) purchase.Strategy { return freeing{d, c.blind} },
+				Traits:  lockstrategy.Traits{Leased: true, WaitsFor: lockstrategy.ALock, Lock: lockstrategy.LockPromise{FreesAnothers: c.known}},
+			}
+			cell, err := Explore(t.Context(), e, entry, promise.ExploreExpire, verdict.Holds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cell.Verdict != c.want || cell.OK != (c.want == verdict.Holds) || strings.Contains(cell.Evidence, "deletes the lock of another") != c.blind {
+				t.Errorf("%s, ok %t: %s; want %s", cell.Verdict, cell.OK, cell.Evidence, c.want)
+			}
+			if broke := c.want == verdict.Unlocked; broke && (cell.Witness == nil || !strings.Contains(cell.Witness.Text, "deleted the lock of buyer")) {
+				t.Errorf("witness %+v", cell.Witness)
+			}
+		})
 	}
 }
 

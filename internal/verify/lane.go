@@ -71,7 +71,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	fresh := cell
 	err = l.record(ctx, j, &cell)
-	if err == nil && cell.stoodStill() {
+	if err == nil && cell.timed() {
 		err = l.confirm(ctx, j, fresh, &cell)
 	}
 	switch {
@@ -86,8 +86,8 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
-// confirm plays a cell again that stood still: a machine may have stood still, too. If it
-// goes on this time, nothing is known.
+// confirm plays a cell again that stood still, or whose lock failed its holder: a machine
+// may have stood still, too. If nothing breaks this time, nothing is known.
 func (l *lane) confirm(ctx context.Context, j job, again Cell, cell *Cell) error {
 	if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
 		return err
@@ -95,10 +95,10 @@ func (l *lane) confirm(ctx context.Context, j job, again Cell, cell *Cell) error
 	if err := l.record(ctx, j, &again); err != nil {
 		return err
 	}
-	stood := cell.Reason
+	stood := *cell
 	if *cell = again; again.sound() {
 		cell.Verdict = verdict.Inconclusive
-		cell.Reason = "stalled once, and not when it was played again: " + stood
+		cell.Reason = fmt.Sprintf("%s once, and not when it was played again: %s", stood.Verdict, stood.Reason)
 		cell.Evidence = cell.evidence()
 	}
 	return nil
@@ -134,6 +134,9 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	}
 	if j.fault.Strike != nil {
 		cell.bound(events, l.Times.Allowed(j.fault, j.strategy.Needs))
+	}
+	if j.strategy.Lock != nil {
+		cell.judgeLock(j.strategy.Lock(j.name), events, l.times.Lease)
 	}
 	cell.read(events)
 	return nil

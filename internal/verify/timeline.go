@@ -15,8 +15,14 @@ type Holding struct {
 	Token     string  `json:"token,omitempty"`
 	FromMS    float64 `json:"from_ms"`
 	ToMS      float64 `json:"to_ms"`
-	Ended     string  `json:"ended"` // released, return, killed, or never
+	Ended     string  `json:"ended"` // released, lost, return, killed, or never
 }
+
+// How a holding ended, besides the kinds of history.
+const (
+	endedKilled = "killed"
+	endedNever  = "never"
+)
 
 // An Overlap is two holders at once.
 type Overlap struct {
@@ -75,7 +81,8 @@ func excerpt(holdings []Holding, two *Overlap) []Holding {
 // timeline is when each buyer believed to hold the lock, and the times of the
 // first event and of the first strike.
 //
-// A buyer that did not release held until its buy returned. Where the shop
+// A buyer held until it released, or until its section's context ended since the lease
+// was known to be lost. One that did neither held until its buy returned. Where the shop
 // reported neither, it was killed, and the buyer held until its connection broke.
 // A shop goes on after its buyer has hung up, and reports later.
 func timeline(events []history.Event) (holdings []Holding, start, struck time.Time) {
@@ -95,15 +102,15 @@ func timeline(events []history.Event) (holdings []Holding, start, struck time.Ti
 			}
 		case history.Acquired:
 			open[e.Purchaser] = len(holdings)
-			holdings = append(holdings, Holding{Purchaser: e.Purchaser, Token: e.Token, FromMS: ms(e.At), ToMS: ms(events[len(events)-1].At), Ended: "never"})
-		case history.Released, history.Return, history.Answered:
+			holdings = append(holdings, Holding{Purchaser: e.Purchaser, Token: e.Token, FromMS: ms(e.At), ToMS: ms(events[len(events)-1].At), Ended: endedNever})
+		case history.Released, history.Lost, history.Return, history.Answered:
 			i, holds := open[e.Purchaser]
 			if !holds {
 				continue
 			}
 			holdings[i].ToMS, holdings[i].Ended = ms(e.At), string(e.Kind)
 			if e.Kind == history.Answered {
-				holdings[i].Ended = "killed"
+				holdings[i].Ended = endedKilled
 				continue
 			}
 			delete(open, e.Purchaser)

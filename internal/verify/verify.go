@@ -27,6 +27,8 @@ type Strategy struct {
 	Promised func(promise.Condition) verdict.Verdict
 	// NoPromise says why it has none.
 	NoPromise map[promise.Condition]string
+	// Lock is what its lock promises by itself; nil: nothing.
+	Lock func(promise.Condition) LockPromise
 }
 
 // FromCatalogue makes a row of an entry, on MySQL.
@@ -35,6 +37,9 @@ func FromCatalogue(e lockstrategy.Entry) Strategy {
 		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
 		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, "mysql") },
 		NoPromise: e.NoPromise,
+		Lock: func(f promise.Condition) LockPromise {
+			return LockPromise{Excludes: e.Excludes(f), Keeps: e.KeepsLock(f)}
+		},
 	}
 }
 

@@ -13,7 +13,7 @@ const (
 	Waiting  EventKind = "waiting"
 	Acquired EventKind = "acquired"
 	Released EventKind = "released" // about to be given back: this buyer writes no more
-	Lost     EventKind = "lost"     // found gone at the release
+	Lost     EventKind = "lost"     // known to be gone: the section's context has ended, or it was found at the release
 )
 
 // An Event is one step of one buyer at one lock.

@@ -89,7 +89,23 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	waited := s.deps.Now().Sub(start)
 	ctx, end := lease.Context(ctx)
 	defer end()
+	defer s.reportLoss(ctx, event)()
 	return s.sell(ctx, lease, o, waited)
+}
+
+// reportLoss reports the moment at which the section's context ends since the lease is
+// known to be lost: from then on the holder is on its way out. stop must be called before
+// the section's context is ended in the normal way.
+func (s *Locked) reportLoss(ctx context.Context, e deps.Event) (stop func() bool) {
+	if s.deps.Observe == nil {
+		return func() bool { return true }
+	}
+	e.Kind = deps.Lost
+	return context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), purchase.ErrLockLost) {
+			s.deps.Report(ctx, e)
+		}
+	})
 }
 
 // Reset is purchase.Resetter.Reset: it frees the product's lock, of any holder.

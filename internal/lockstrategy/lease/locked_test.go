@@ -1,0 +1,65 @@
+package lease
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// fragile is a lease that is known to be lost when its channel is closed.
+type fragile chan struct{}
+
+func (f fragile) Lock(context.Context, string) (Lease, error) { return f, nil }
+
+func (f fragile) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return UntilLost(ctx, f)
+}
+
+func (f fragile) Token() string                 { return "" }
+func (f fragile) Release(context.Context) error { return nil }
+
+// TestReportLoss: the loss of a lease is reported when its holder's section is ended by
+// it, and not when the section ends by itself or the buyer has gone.
+func TestReportLoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(lost chan struct{}, hangUp context.CancelFunc)
+		want []deps.EventKind
+	}{
+		"the lease is lost":     {func(lost chan struct{}, _ context.CancelFunc) { close(lost) }, []deps.EventKind{deps.Waiting, deps.Acquired, deps.Lost, deps.Released}},
+		"the buyer hangs up":    {func(_ chan struct{}, hangUp context.CancelFunc) { hangUp() }, []deps.EventKind{deps.Waiting, deps.Acquired, deps.Released}},
+		"the section is at end": {func(chan struct{}, context.CancelFunc) {}, []deps.EventKind{deps.Waiting, deps.Acquired, deps.Released}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var seen []deps.EventKind
+				lost := make(chan struct{})
+				d := deps.Deps{
+					Now: time.Now, Settings: deps.DefaultSettings(),
+					Observe: func(_ context.Context, e deps.Event) { seen = append(seen, e.Kind) },
+				}
+				ctx, hangUp := context.WithCancel(t.Context())
+				defer hangUp()
+				s := NewLocked(d, "fragile", fragile(lost))
+				s.sell = func(context.Context, Lease, purchase.Order, time.Duration) (purchase.Receipt, error) {
+					c.end(lost, hangUp)
+					synctest.Wait()
+					return purchase.Receipt{}, nil
+				}
+				_, _ = s.Buy(ctx, purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
+				synctest.Wait()
+				if len(seen) != len(c.want) {
+					t.Fatalf("%v, want %v", seen, c.want)
+				}
+				for i := range seen {
+					if seen[i] != c.want[i] {
+						t.Errorf("%v, want %v", seen, c.want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package lockstrategy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// A LockPromise is what a strategy promises of its lock by itself, whatever stock and
+// records say. The zero value is that of a lock that has one holder at a time wherever
+// the strategy holds, that is not renewed, and that only its holder frees.
+type LockPromise struct {
+	// SharedUnder lists where two may hold it at once though the strategy holds: the late
+	// one is kept from writing by something else than the lock.
+	SharedUnder []promise.Condition
+
+	// Renewed: a holder that runs on keeps the lock however long its section takes, while
+	// the lock's servers answer.
+	Renewed bool
+
+	// FreesAnothers: a release may free the lock of the next holder.
+	FreesAnothers bool
+}
+
+// Excludes reports whether the lock promises that nobody comes in beside a holder. There
+// is no such promise without a lock, nor where the strategy is promised to sell twice or
+// nothing is promised.
+func (e Entry) Excludes(c promise.Condition) bool {
+	v := e.Promise[c]
+	return e.WaitsFor == ALock && v != "" && !v.Keeps(verdict.Oversold) && !slices.Contains(e.Lock.SharedUnder, c)
+}
+
+// KeepsLock reports whether a holder keeps the lock to the end of its section: it lives,
+// and so do the lock's servers.
+func (e Entry) KeepsLock(c promise.Condition) bool {
+	return e.Lock.Renewed && slices.Contains([]promise.Condition{promise.SlowSection, promise.ClientGone, promise.Latency}, c)
+}
+
+// LockInWords says what is promised of the lock, in a sentence without a full stop.
+func (e Entry) LockInWords() string {
+	if e.WaitsFor != ALock {
+		return "it reports none, so the history of a lock is not judged"
+	}
+	text := "one holder at a time wherever the strategy holds"
+	if len(e.Lock.SharedUnder) > 0 {
+		var under []string
+		for _, c := range e.Lock.SharedUnder {
+			under = append(under, string(c))
+		}
+		text += ", but not under " + strings.Join(under, ", ") + ": the late one is kept from writing"
+	}
+	if e.Lock.Renewed {
+		text += "; renewed while its holder runs and its servers answer"
+	}
+	if e.Lock.FreesAnothers {
+		return text + "; a release may free the lock of another"
+	}
+	return text + "; only its holder frees it"
+}

@@ -1,0 +1,61 @@
+package lockstrategy
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// TestLockPromises: a lock has two holders only where the strategy holds all the same, and
+// it frees another's exactly where the conformance suite catches it at that.
+func TestLockPromises(t *testing.T) {
+	for _, e := range All() {
+		for _, c := range e.Lock.SharedUnder {
+			if e.Promise[c] != verdict.Holds {
+				t.Errorf("%s under %s is %q: there is nothing to share", e.Name, c, e.Promise[c])
+			}
+			if e.Excludes(c) {
+				t.Errorf("%s under %s both excludes and shares", e.Name, c)
+			}
+		}
+		caught := false
+		for _, says := range e.CaughtBy {
+			caught = caught || says == freedAnother
+		}
+		if caught != e.Lock.FreesAnothers {
+			t.Errorf("%s: frees another's lock %v, and the suite catches it at that: %v", e.Name, e.Lock.FreesAnothers, caught)
+		}
+		if lock := e.WaitsFor == ALock; !lock && (e.Lock.Renewed || e.Lock.FreesAnothers || e.Excludes(promise.Rush)) {
+			t.Errorf("%s promises something of a lock, and reports none", e.Name)
+		}
+	}
+	for _, c := range []struct {
+		strategy  string
+		condition promise.Condition
+		want      bool
+	}{
+		{"redis", promise.Rush, true},
+		{"redis", promise.Pause, false},
+		{"fenced", promise.Pause, false},
+		{"fenced", promise.Partition, true},
+		{"etcd", promise.Partition, false}, // nothing is promised
+		{"conditional", promise.Rush, false},
+		{"setnx", promise.Crash, true}, // stalled, and by one holder
+	} {
+		entry, _ := ByName(c.strategy)
+		if got := entry.Excludes(c.condition); got != c.want {
+			t.Errorf("%s excludes under %s: %v, want %v", c.strategy, c.condition, got, c.want)
+		}
+	}
+	var renewed []string
+	for _, e := range All() {
+		if e.KeepsLock(promise.SlowSection) {
+			renewed = append(renewed, e.Name)
+		}
+	}
+	if want := []string{"watchdog", "redisson", "multilock", "fenced", "zookeeper", "etcd", "etcd-fenced"}; !slices.Equal(renewed, want) {
+		t.Errorf("renewed: %v, want %v", renewed, want)
+	}
+}

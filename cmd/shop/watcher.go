@@ -22,14 +22,14 @@ type watcher struct {
 // Called is purchase.Watcher.Called.
 func (w *watcher) Called(strategy string, o purchase.Order) {
 	w.metrics.called()
-	w.publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+	w.publish(history.Event{Kind: history.Call, At: time.Now(), Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount})
 }
 
 // TurnedAway is purchase.Watcher.TurnedAway.
 func (w *watcher) TurnedAway(strategy string, o purchase.Order) {
 	w.metrics.turnedAway(strategy)
 	now := time.Now()
-	w.publish(history.Event{Kind: history.Call, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser})
+	w.publish(history.Event{Kind: history.Call, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount})
 	w.publish(history.Event{
 		Kind: history.Return, At: now, Strategy: strategy, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(purchase.Busy),
 	})

@@ -8,13 +8,24 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Answer is what one buyer, who asked for one unit, was answered.
+// An Answer is what one buyer was answered.
 type Answer struct {
 	Purchaser string
+	Units     int64 // asked for; 0 is 1
 	Outcome   purchase.Outcome
 	ID        int64     // of the record, of a sale
 	Start     time.Time // the buy was under way from then to End, as far as that is known
 	End       time.Time
+}
+
+func (a Answer) units() int64 { return max(a.Units, 1) }
+
+// Demand is the units that the buyers asked for.
+func Demand(answers []Answer) (units int64) {
+	for _, a := range answers {
+		units += a.units()
+	}
+	return units
 }
 
 // A Sale is a record, as far as it is compared.
@@ -26,7 +37,7 @@ type Sale struct {
 // Compare holds the answers against the records, by their ids.
 //
 // lost counts the receipts without a record of their own: a record vouches for one
-// receipt, of the buyer that asked, for one unit. untold counts the records whose
+// receipt, of the buyer that asked, for the units asked for. untold counts the records whose
 // buyer is among these and was not answered with that sale: it was refused, or got
 // the receipt of another record. A buyer answered Unknown may have a record or not.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
@@ -36,7 +47,7 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 		spare[a.Purchaser] += 0
 		switch a.Outcome {
 		case purchase.Sold:
-			if claimed[a.ID] || sales[a.ID] != (Sale{a.Purchaser, 1}) {
+			if claimed[a.ID] || sales[a.ID] != (Sale{a.Purchaser, a.units()}) {
 				lost++
 			}
 			if sales[a.ID].Purchaser == a.Purchaser { // a database that has lost a sale gives its id to the next one
@@ -89,12 +100,16 @@ func Overlap(answers []Answer) int {
 	return most
 }
 
-// Count adds the answers to the evidence.
+// Count adds the answers to the evidence, whose Report is there already. Of an order for
+// more units than are left in the end, nobody can say that it was refused wrongly.
 func (e *Evidence) Count(answers []Answer) {
 	for _, a := range answers {
 		switch a.Outcome {
 		case purchase.SoldOut:
 			e.SoldOut++
+			if a.units() <= e.Report.Leftover {
+				e.Denied++
+			}
 		case purchase.Busy:
 			e.Busy++
 		case purchase.Unknown, purchase.Failed:

@@ -14,6 +14,7 @@ func TestCompare(t *testing.T) {
 	told := func(asked string, outcome purchase.Outcome) Answer {
 		return Answer{Purchaser: asked, Outcome: outcome}
 	}
+	three := func(a Answer) Answer { a.Units = 3; return a }
 	one := func(purchasers ...string) map[int64]Sale { // records 1, 2, ...
 		sales := map[int64]Sale{}
 		for i, who := range purchasers {
@@ -32,6 +33,8 @@ func TestCompare(t *testing.T) {
 		{"another's receipt", one("a"), []Answer{sold("b", 1)}, 1, 0},
 		{"an id without record", one(), []Answer{sold("a", 2)}, 1, 0},
 		{"two units for one", map[int64]Sale{1: {"a", 2}}, []Answer{sold("a", 1)}, 1, 0},
+		{"three units for three", map[int64]Sale{1: {"a", 3}}, []Answer{three(sold("a", 1))}, 0, 0},
+		{"one unit for three", one("a"), []Answer{three(sold("a", 1))}, 1, 0},
 		{"an id lost, and given to another", one("b"), []Answer{sold("a", 1), sold("b", 1)}, 1, 0},
 		{"sold twice, told once", one("a", "a"), []Answer{sold("a", 1)}, 0, 1},
 		{"told busy, and sold", one("a"), []Answer{told("a", purchase.Busy)}, 0, 1},
@@ -68,6 +71,22 @@ func TestOverlap(t *testing.T) {
 	} {
 		if got := Overlap(c.answers); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDenied: who asked for more than is left was not refused wrongly.
+func TestDenied(t *testing.T) {
+	answers := []Answer{
+		{Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.SoldOut}, {Units: 3, Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.Sold},
+	}
+	if units := Demand(answers); units != 8 {
+		t.Errorf("%d units asked for, want 8", units)
+	}
+	for left, want := range map[int64]int64{0: 0, 1: 1, 2: 2, 9: 3} {
+		e := Evidence{Report: Report{Leftover: left}}
+		if e.Count(answers); e.Denied != want || e.SoldOut != 3 {
+			t.Errorf("%d left: %d denied, %d told sold out; want %d and 3", left, e.Denied, e.SoldOut, want)
 		}
 	}
 }

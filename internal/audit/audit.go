@@ -86,6 +86,7 @@ type Evidence struct {
 	Lost       int64  // sales acknowledged and not recorded
 	Untold     int64  // sales recorded whose buyer was refused, or that one request made twice
 	SoldOut    int64  // buyers that were answered that it is sold out
+	Denied     int64  // those of them who asked for no more units than are left
 	Busy       int64  // buyers that gave up waiting
 	Unanswered int64  // buyers whose outcome is unknown or failed
 
@@ -115,8 +116,8 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -r.Drift)
 	case e.Untold > 0:
 		return verdict.Leaked, fmt.Sprintf("%d records are of buyers who were told no, or were told of one sale and have two", e.Untold)
-	case r.Leftover > 0 && e.SoldOut > 0:
-		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.SoldOut)
+	case r.Leftover > 0 && e.Denied > 0:
+		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.Denied)
 	case e.Progress.Stuck() != "":
 		return verdict.Stalled, e.Progress.Stuck() + e.gaveUp()
 	case e.Demand <= r.Stocked:

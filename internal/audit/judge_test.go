@@ -32,7 +32,7 @@ func TestJudge(t *testing.T) {
 		{"a unit vanished", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift = 99, -1 }), verdict.Leaked},
 		{"a stock below zero", with(func(e *Evidence) { e.Report.Leftover, e.Report.Drift = -3, -3 }), verdict.Leaked},
 		{"a record that nobody was told of", with(func(e *Evidence) { e.Untold = 1 }), verdict.Leaked},
-		{"stock left that nobody can buy", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.SoldOut = 99, 1, 100 }), verdict.Leaked},
+		{"stock left that nobody can buy", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Denied = 99, 1, 100 }), verdict.Leaked},
 		{"stock left, buyers gave up, sales went on", with(func(e *Evidence) {
 			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 90, 10, 110, going
 		}), verdict.Inconclusive},

@@ -63,7 +63,7 @@ func (b *buyers) ask(ctx context.Context, shop *Shop, purchaser string) (purchas
 	if err != nil {
 		return purchase.Unknown, 0, err.Error()
 	}
-	return rush.ReadAnswer(response.StatusCode, text)
+	return rush.ReadAnswer(response.StatusCode, text, 1)
 }
 
 // note keeps an answer, and writes it into the history.

@@ -44,6 +44,6 @@ type Event struct {
 	Purchaser string    `json:"purchaser"`
 	Token     string    `json:"token,omitempty"`   // what the lock knows its holder by
 	Outcome   string    `json:"outcome,omitempty"` // of a return
-	Amount    int64     `json:"amount,omitempty"`  // units, of a sale or a restock
+	Amount    int64     `json:"amount,omitempty"`  // units, of a call, a sale or a restock
 	Left      *int64    `json:"left,omitempty"`    // units left, as the seller saw it; of a sale
 }

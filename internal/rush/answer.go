@@ -122,21 +122,25 @@ func (s *sender) answer(r *vegeta.Result) (n int, a Answer) {
 func answerOf(r *vegeta.Result) Answer {
 	a := Answer{Inside: readSpan(r.Headers.Get(purchase.SpanHeader)), Status: int(r.Code)}
 	a.End = r.Timestamp.Add(r.Latency)
+	a.Units = 1
 	if u, err := url.Parse(r.URL); err == nil {
 		a.Purchaser = u.Query().Get("purchaser")
+		if units, err := strconv.ParseInt(u.Query().Get("amount"), 10, 64); err == nil {
+			a.Units = units
+		}
 	}
 	if r.Code == 0 {
 		a.Outcome, a.Detail = purchase.Unknown, r.Error
 		return a
 	}
-	a.Outcome, a.ID, a.Detail = ReadAnswer(a.Status, r.Body)
+	a.Outcome, a.ID, a.Detail = ReadAnswer(a.Status, r.Body, a.Units)
 	return a
 }
 
-// ReadAnswer reads the answer to a buy of one unit: by the problem's own word, or by
+// ReadAnswer reads the answer to a buy of so many units: by the problem's own word, or by
 // the status where the service has none. id is that of a sale's record, detail
 // says what is not a sale.
-func ReadAnswer(status int, body []byte) (outcome purchase.Outcome, id int64, detail string) {
+func ReadAnswer(status int, body []byte, units int64) (outcome purchase.Outcome, id int64, detail string) {
 	if status == http.StatusOK {
 		var receipt struct {
 			ID     int64 `json:"id"`
@@ -147,8 +151,8 @@ func ReadAnswer(status int, body []byte) (outcome purchase.Outcome, id int64, de
 			return purchase.Failed, 0, "200 with a body that is no receipt: " + err.Error()
 		case receipt.ID <= 0:
 			return purchase.Failed, 0, "200 with a receipt that has no id"
-		case receipt.Amount > 1:
-			return purchase.Failed, 0, fmt.Sprintf("200 with a receipt for %d units, and 1 was asked for", receipt.Amount)
+		case receipt.Amount > 0 && receipt.Amount != units:
+			return purchase.Failed, 0, fmt.Sprintf("200 with a receipt for %d units, and %d asked for", receipt.Amount, units)
 		}
 		return purchase.Sold, receipt.ID, ""
 	}

@@ -57,6 +57,8 @@ func TestReadAnswer(t *testing.T) {
 	}{
 		{"sold", vegeta.Result{Code: 200, Body: []byte(`{"id":1,"purchaser":"a","amount":1}`)}, purchase.Sold},
 		{"two units for one", vegeta.Result{Code: 200, Body: []byte(`{"id":1,"purchaser":"a","amount":2}`)}, purchase.Failed},
+		{"two units for two", vegeta.Result{Code: 200, URL: "http://a/product/buy?amount=2", Body: []byte(`{"id":1,"amount":2}`)}, purchase.Sold},
+		{"one unit for two", vegeta.Result{Code: 200, URL: "http://a/product/buy?amount=2", Body: []byte(`{"id":1,"amount":1}`)}, purchase.Failed},
 		{"an empty receipt", vegeta.Result{Code: 200, Body: []byte(`{}`)}, purchase.Failed},
 		{"200 around something else", vegeta.Result{Code: 200, Body: []byte(`thanks`)}, purchase.Failed},
 		{"the problem's word wins", vegeta.Result{Code: 409, Body: []byte(`{"outcome":"lock_lost"}`)}, purchase.LockLost},

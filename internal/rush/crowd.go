@@ -1,12 +1,14 @@
 package rush
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,13 +17,13 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Crowd is a number of buyers who ask for one unit each, all at once. It is
+// A Crowd is a number of buyers who ask for their units all at once. It is
 // the one sender of crowds: of a rush, of the buyers who come after a fault, and
 // of those that a target is verified by. vegeta does the sending.
 type Crowd struct {
 	BaseURLs []string // one a process, without a slash at the end; buyers are spread over them in turn
 	Strategy string
-	Product  string
+	Product  string        // what is bought, where a buyer does not say
 	Timeout  time.Duration // of one request, above 0
 	// Dial opens the connections; nil opens them directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -30,9 +32,11 @@ type Crowd struct {
 	Answered func(Answer)
 }
 
-// A Buyer is one request for one unit.
+// A Buyer is one request.
 type Buyer struct {
-	Name string
+	Name    string
+	Units   int64  // asked for; 0 is 1
+	Product string // "" is the crowd's
 	// Key is an Idempotency-Key. A request with one is a POST that has the order
 	// in the query and as JSON, as a service may read either; without one it is a
 	// GET, which every service takes.
@@ -129,10 +133,14 @@ func (s *sender) next(t *vegeta.Target) error {
 	s.sent++
 	s.mu.Unlock()
 	b, base, id := s.buyer(n), s.BaseURLs[n%len(s.BaseURLs)], fmt.Sprint(n)
-	query := url.Values{"lock": {s.Strategy}, "product": {s.Product}, "purchaser": {b.Name}}
+	product, units := cmp.Or(b.Product, s.Product), max(b.Units, 1)
+	query := url.Values{"lock": {s.Strategy}, "product": {product}, "purchaser": {b.Name}}
+	if units > 1 {
+		query.Set("amount", strconv.FormatInt(units, 10))
+	}
 	t.Method, t.URL = http.MethodGet, base+"/product/buy?"+query.Encode()+"#"+id
 	if b.Key != "" {
-		body, err := json.Marshal(map[string]any{"lock": s.Strategy, "product": s.Product, "purchaser": b.Name, "amount": 1})
+		body, err := json.Marshal(map[string]any{"lock": s.Strategy, "product": product, "purchaser": b.Name, "amount": units})
 		if err != nil {
 			return err
 		}

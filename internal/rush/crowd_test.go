@@ -88,16 +88,22 @@ func TestSendKeyed(t *testing.T) {
 	t.Parallel()
 	var sold atomic.Int64
 	url := service(t, func(w http.ResponseWriter, r *http.Request) {
-		var order struct{ Lock, Product, Purchaser string }
+		var order struct {
+			Lock, Product, Purchaser string
+			Amount                   int
+		}
 		if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
 			t.Error(err)
 		}
-		if r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != "k" || order.Purchaser != "b" || r.URL.Query().Get("purchaser") != "b" {
+		if r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != "k" || order.Purchaser != "b" || r.URL.Query().Get("purchaser") != "b" ||
+			order.Amount != 2 || r.URL.Query().Get("amount") != "2" || order.Product != "pear" || r.URL.Query().Get("product") != "pear" {
 			t.Errorf("%s %s, key %q, order %+v", r.Method, r.URL, r.Header.Get("Idempotency-Key"), order)
 		}
 		fmt.Fprintf(w, `{"id": %d}`, sold.Add(1))
 	})
-	twice := crowdAt(url).Send(t.Context(), []Buyer{{Name: "b", Key: "k"}, {Name: "b", Key: "k"}})
+	twice := crowdAt(url).Send(t.Context(), []Buyer{
+		{Name: "b", Key: "k", Units: 2, Product: "pear"}, {Name: "b", Key: "k", Units: 2, Product: "pear"},
+	})
 	if twice[0].ID+twice[1].ID != 3 {
 		t.Errorf("records %d and %d, want 1 and 2", twice[0].ID, twice[1].ID)
 	}

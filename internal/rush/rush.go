@@ -32,8 +32,10 @@ type Config struct {
 	Auditor  Auditor
 	Strategy string
 	Product  string
-	Stock    int64         // units put on sale first
-	Buyers   int           // each asks for one unit
+	Products []string // what the buyers ask for in turn; nil: all of them for Product
+	Stock    int64    // units put on sale first
+	Buyers   int
+	Sizes    []int64       // the units that the buyers ask for, in turn; nil: one each
 	Duration time.Duration // 0: each buyer asks once; else again and again for so long
 	Timeout  time.Duration // of one request; far above the service's own limit of a buy
 	Wait     time.Duration // of a buyer inside the service; 0: not known
@@ -88,8 +90,13 @@ const tries = 3
 //
 // A crowd that stood still is followed by another, since a machine may stand still, too.
 func Run(ctx context.Context, c Config) (Result, error) {
+	return c.shown(func() (Result, error) { return c.once(ctx) })
+}
+
+// shown sends crowds until one has shown something.
+func (c Config) shown(send func() (Result, error)) (Result, error) {
 	for try := 1; ; try++ {
-		r, err := c.sure(ctx)
+		r, err := sure(send)
 		if err != nil || r.Verdict != verdict.Inconclusive || r.MaxOverlap > 1 || c.Buyers < 2 || try == tries {
 			return r, err
 		}
@@ -98,12 +105,12 @@ func Run(ctx context.Context, c Config) (Result, error) {
 
 // sure sends a crowd, and another after one that stood still. If that one goes on,
 // nothing is known: a lock may be kept now and then, and a machine may stop for seconds.
-func (c Config) sure(ctx context.Context) (Result, error) {
-	stood, err := c.once(ctx)
+func sure(send func() (Result, error)) (Result, error) {
+	stood, err := send()
 	if err != nil || stood.Verdict != verdict.Stalled {
 		return stood, err
 	}
-	again, err := c.once(ctx)
+	again, err := send()
 	if err != nil || again.Verdict != verdict.Holds && again.Verdict != verdict.Inconclusive {
 		return again, err
 	}
@@ -114,14 +121,28 @@ func (c Config) sure(ctx context.Context) (Result, error) {
 
 // once restocks and sends one crowd.
 func (c Config) once(ctx context.Context) (Result, error) {
+	restocked, err := c.restock(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	answers := c.crowd(ctx)
+	return c.judged(ctx, answers, restocked, audit.Overlap(inside(answers)))
+}
+
+// restock returns how long it took: it goes where a purchase goes, and writes more.
+func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 	start := time.Now()
 	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {
-		return Result{}, fmt.Errorf("restock before the rush: %w", err)
+		return 0, fmt.Errorf("restock before the rush: %w", err)
 	}
-	restocked := time.Since(start) // it goes where a purchase goes, and writes more
-	answers := c.crowd(ctx)
+	return time.Since(start), nil
+}
+
+// judged audits the product and compares it with the answers of those who asked for it.
+// overlap is the most buys inside at once.
+func (c Config) judged(ctx context.Context, answers []Answer, restocked time.Duration, overlap int) (Result, error) {
 	crowd := len(answers)
-	answers = append(answers, c.late(ctx, answers)...)
+	answers = append(slices.Clone(answers), c.late(ctx, answers)...)
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
@@ -137,7 +158,7 @@ func (c Config) once(ctx context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
 	r := result(c.Strategy, answers, audited)
-	r.Crowd = crowd
+	r.Crowd, r.MaxOverlap = crowd, overlap
 	r.judge(answers, lost, untold, ProgressOf(answers, restocked, c.Lease, c.Wait))
 	return r, nil
 }
@@ -157,6 +178,12 @@ func (c Config) crowd(ctx context.Context) []Answer {
 	buyers := make([]Buyer, c.Buyers)
 	for n := range buyers {
 		buyers[n].Name = name(n)
+		if len(c.Products) > 0 {
+			buyers[n].Product = c.Products[n%len(c.Products)]
+		}
+		if len(c.Sizes) > 0 {
+			buyers[n].Units = c.Sizes[n%len(c.Sizes)]
+		}
 	}
 	return crowd.Send(ctx, buyers)
 }
@@ -251,7 +278,7 @@ func result(strategy string, answers []Answer, audited audit.Report) Result {
 func (r *Result) judge(answers []Answer, lost, untold int64, p audit.Progress) {
 	r.Lost, r.Untold = lost, untold
 	e := audit.Evidence{
-		Report: r.Audited, Demand: int64(len(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold, Progress: p,
+		Report: r.Audited, Demand: audit.Demand(Answers(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold, Progress: p,
 	}
 	e.Count(Answers(answers))
 	r.Verdict, r.Reason = audit.Judge(e)

@@ -121,7 +121,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 		return err
 	}
 	events := log.Events()
-	buys, stock := buysIn(events)
+	buys, stock := buysIn(events, productOf(j))
 	sales, err := l.servers.Auditor.Sales(ctx, productOf(j))
 	if err != nil {
 		return err

@@ -35,19 +35,22 @@ const linearTimeout = 2 * time.Second
 // A buy is one operation on the counter.
 type buy struct {
 	purchaser string
+	amount    int64     // units asked for; 0 is 1
 	call, ret time.Time // ret is zero when nobody saw it return: it may have happened at any time since
 	outcome   purchase.Outcome
 	left      *int64 // of a sale, as the buyer was answered
 }
 
-// stockModel is a counter of units. A sale takes one that is there and answers how
-// many are left; sold out is answered when none is there; a buy of unknown fate takes
-// one if there is one, or nothing. Since nobody saw it return it may also come
+func (b buy) units() int64 { return max(b.amount, 1) }
+
+// stockModel is a counter of units. A sale takes those that it asked for, which are
+// there, and answers how many are left; sold out is answered when fewer are there; a buy
+// of unknown fate takes them if they are there, or nothing. Since nobody saw it return it may also come
 // after all others, where it changes nothing that anybody saw: so it may have
 // happened or not.
 //
-// admits is of a strategy that takes a unit before it is sure of the sale, and
-// gives it back (Traits.AdmitsFirst), when its buyer goes or its database refuses. What it
+// admits is of a strategy that takes units before it is sure of the sale, and
+// gives them back (Traits.AdmitsFirst), when its buyer goes or its database refuses. What it
 // answers is its counter, in which units that such buyers hold are missing: left may
 // be less than there is, and sold out is answered while one of them holds the last. It
 // promises no more than that nobody buys what is not there.
@@ -56,14 +59,18 @@ func stockModel(stock int64, admits bool) porcupine.Model {
 		Init: func() any { return stock },
 		Step: func(state, _, output any) (bool, any) {
 			units, b := state.(int64), output.(buy)
+			after := units - b.units()
 			switch b.outcome {
 			case purchase.Sold:
-				right := b.left == nil || *b.left == units-1 || admits && *b.left < units
-				return units > 0 && right, units - 1
+				right := b.left == nil || *b.left == after || admits && *b.left <= after
+				return after >= 0 && right, after
 			case purchase.SoldOut:
-				return units == 0, units
+				return after < 0, units
 			}
-			return true, max(units-1, 0)
+			if after < 0 {
+				return true, units
+			}
+			return true, after
 		},
 		DescribeOperation: func(_, output any) string {
 			b := output.(buy)
@@ -119,7 +126,7 @@ func impossible(buys []buy, stock int64, admits bool) bool {
 		if b.outcome != purchase.Sold {
 			continue
 		}
-		sold++
+		sold += b.units()
 		if b.left == nil || admits {
 			continue
 		}
@@ -131,10 +138,10 @@ func impossible(buys []buy, stock int64, admits bool) bool {
 	return sold > stock
 }
 
-// buysIn reads the buys of a history: what the shops saw of each, those that
-// never returned included.
-func buysIn(events []history.Event) (buys []buy, stock int64) {
-	events = slices.Clone(events)
+// buysIn reads the buys of a product in a history: what the shops saw of each, those
+// that never returned included.
+func buysIn(events []history.Event, product string) (buys []buy, stock int64) {
+	events = slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Product != product })
 	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
 	open := map[string]int{}
 	for _, e := range events {
@@ -144,7 +151,7 @@ func buysIn(events []history.Event) (buys []buy, stock int64) {
 			clear(open)
 		case history.Call:
 			open[e.Purchaser] = len(buys)
-			buys = append(buys, buy{purchaser: e.Purchaser, call: e.At, outcome: purchase.Unknown})
+			buys = append(buys, buy{purchaser: e.Purchaser, amount: e.Amount, call: e.At, outcome: purchase.Unknown})
 		case history.Return:
 			i, called := open[e.Purchaser]
 			if !called {

@@ -27,6 +27,7 @@ func TestLinear(t *testing.T) {
 		}
 		return b
 	}
+	of := func(units int64, b buy) buy { b.amount = units; return b }
 	const sold, out, unknown, busy = purchase.Sold, purchase.SoldOut, purchase.Unknown, purchase.Busy
 	for _, c := range []struct {
 		name   string
@@ -51,6 +52,11 @@ func TestLinear(t *testing.T) {
 		{"busy changes nothing", 1, false, []buy{op(busy, 0, 1), op(sold, 2, 3, 0)}, LinearYes},
 		{"a unit is held and given back", 2, true, []buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, LinearYes},
 		{"the same where nobody may hold one", 2, false, []buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, LinearNo},
+		{"two units leave two less", 3, false, []buy{of(2, op(sold, 0, 1, 1)), op(sold, 2, 3, 0)}, LinearYes},
+		{"two units leave one less", 3, false, []buy{of(2, op(sold, 0, 1, 2))}, LinearNo},
+		{"too few for two, enough for one", 1, false, []buy{of(2, op(out, 0, 1)), op(sold, 2, 3, 0)}, LinearYes},
+		{"three of two units", 2, false, []buy{of(3, op(sold, 0, 1))}, LinearNo},
+		{"one of unknown fate asked for too many", 1, false, []buy{of(2, op(unknown, 0, open)), op(sold, 5, 6, 0)}, LinearYes},
 		{"what is held cannot be sold twice", 1, true, []buy{op(sold, 0, 1, 0), op(sold, 2, 3, 0)}, LinearNo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,7 +94,8 @@ func TestBuysIn(t *testing.T) {
 		at(1, history.Call, "old", ""), restock,
 		at(6, history.Call, "a", ""), at(7, history.Call, "b", ""), at(8, history.Call, "c", ""), at(8, history.Call, "d", ""),
 		at(10, history.Return, "a", purchase.Sold), at(11, history.Return, "d", purchase.Unknown),
-	})
+		{Kind: history.Call, At: time.UnixMilli(12), Product: "pear", Purchaser: "e"}, // is another counter
+	}, "")
 	if len(buys) != 4 || stock != 3 {
 		t.Fatalf("%d buys, stock %d: %+v", len(buys), stock, buys)
 	}

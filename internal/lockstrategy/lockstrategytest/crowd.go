@@ -51,7 +51,7 @@ func rush(tb testing.TB, w *world, instances int) {
 	report := w.audited(tb, "apple")
 	got, why := audit.Judge(audit.Evidence{
 		Report: report, Demand: buyers, MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-report.Records),
-		SoldOut: count[purchase.SoldOut], Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
+		SoldOut: count[purchase.SoldOut], Denied: count[purchase.SoldOut], Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
 	})
 	if report.Records != count[purchase.Sold] {
 		tb.Errorf("%d records, %d acknowledged", report.Records, count[purchase.Sold])

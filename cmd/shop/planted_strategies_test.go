@@ -26,6 +26,7 @@ type leased struct {
 	lockstrategy.Deps
 	name       string
 	checkToken bool // false: the release frees the lock of any holder
+	oneForAll  bool // all products have the same lock
 	leak       bool // the release gives up with the buyer, and the renewal does not
 	keep       bool // a section that fails, or finds it sold out, does not release
 }
@@ -34,6 +35,9 @@ func (s *leased) Buy(ctx context.Context, o purchase.Order) (_ purchase.Receipt,
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Settings.Wait, purchase.ErrBusy)
 	defer cancel()
 	key, token := "planted:"+s.name+":"+o.Product, rand.Text()
+	if s.oneForAll { // the bug
+		key = "planted:" + s.name
+	}
 	for {
 		got, err := s.Redis.SetNX(context.WithoutCancel(ctx), key, token, s.Settings.LeaseTTL).Result()
 		if err != nil {
@@ -306,6 +310,8 @@ type answering struct {
 	lockstrategy.Deps
 	name  string
 	early bool
+	mixed bool // the units are taken from every product whose name begins like this one's
+	byOne bool // an order is one unit to the stock, whatever it asks for
 }
 
 func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
@@ -318,7 +324,14 @@ func (s *answering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 		ctx := context.WithoutCancel(ctx)
 		receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: s.name}
 		err := purchase.InTx(ctx, s.DB, func(tx *gorm.DB) error {
-			took, err := product.TakeIfLeft(tx, o.Product, o.Amount)
+			units := o.Amount
+			if s.byOne { // the bug
+				units = 1
+			}
+			took, err := product.TakeIfLeft(tx, o.Product, units)
+			if s.mixed { // the bug
+				err = errors.Join(err, tx.Exec("UPDATE product SET amount = amount - ? WHERE name LIKE ? AND name <> ?", units, o.Product+"%", o.Product).Error)
+			}
 			if err != nil {
 				return err
 			}

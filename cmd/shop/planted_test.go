@@ -67,6 +67,14 @@ func TestPlantedBugs(t *testing.T) {
 		{"asks-again", promise.SlowSection, verdict.Holds},
 		{"buys-twice", promise.SlowSection, verdict.Leaked},
 		{"answers", promise.Rush, verdict.Holds},
+		{"answers", promise.Units, verdict.Holds},
+		{"by-one", promise.Rush, verdict.Holds}, // orders of one unit do not show it
+		{"by-one", promise.Units, verdict.Oversold},
+		{"leased", promise.TwoProducts, verdict.Holds},
+		{"one-lock-for-all", promise.Rush, verdict.Holds},
+		{"one-lock-for-all", promise.TwoProducts, verdict.Stalled},
+		{"mixes-products", promise.Rush, verdict.Holds},
+		{"mixes-products", promise.TwoProducts, verdict.Leaked},
 		{"remembers-sold-out", promise.Rush, verdict.Leaked},
 		{"remembers-sold-out", promise.SlowSection, verdict.Leaked},
 		{"revocable", promise.LeaseRevoked, verdict.Holds},
@@ -99,7 +107,7 @@ func TestFaultsThatMiss(t *testing.T) {
 	t.Parallel()
 	for strategy, faults := range map[string][]promise.Condition{
 		"unstoppable": {
-			promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone, promise.RedisRestart,
+			promise.TwoProducts, promise.Crash, promise.Pause, promise.SlowSection, promise.ClientGone, promise.RedisRestart,
 			promise.RedisFailover, promise.NodeRestart, promise.ClockJump, promise.Partition,
 		},
 		"no-load": {promise.DBKill},
@@ -248,10 +256,13 @@ func servePlanted() int {
 		"unstoppable":        lockstrategy.NewConditional(unstopped), // sells where no failpoint stands
 		"no-load":            &noLoad{lockstrategy.NewConditional(deps)},
 		"asks-again":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), true},
+		"by-one":             &answering{Deps: deps, name: "by-one", byOne: true},
+		"one-lock-for-all":   &leased{Deps: deps, name: "one-lock-for-all", checkToken: true, oneForAll: true},
+		"mixes-products":     &answering{Deps: deps, name: "mixes-products", mixed: true},
+		"remembers-sold-out": &remembering{Strategy: &answering{Deps: deps, name: "remembers-sold-out"}},
 		"revocable":          &revocable{Deps: deps, name: "revocable"},
 		"deaf-to-loss":       &revocable{Deps: deps, name: "deaf-to-loss", deaf: true},
 		"buys-twice":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
-		"remembers-sold-out": &remembering{Strategy: &answering{Deps: deps, name: "remembers-sold-out"}},
 		"map-with-lock":      &mapped{lockstrategy.NewNone(deps), new(sync.RWMutex), true, map[string]*sync.Mutex{}},
 		"map-without-lock":   &mapped{lockstrategy.NewNone(deps), nil, true, map[string]*sync.Mutex{}},
 		"check-then-create":  &mapped{lockstrategy.NewNone(deps), new(sync.RWMutex), false, map[string]*sync.Mutex{}},

@@ -32,6 +32,8 @@ type rushOptions struct {
 	target     string
 	duration   time.Duration
 	restocks   int
+	units      []int64
+	second     string // product
 	expect     bool
 
 	output  output
@@ -56,6 +58,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 		Example: `  shop rush
   shop rush --engine local --strategy none,for-update,redis --buyers 1000
   shop rush --processes 2 --expect
+  shop rush --units 1,2,3 --second-product pear
   shop rush --strategy conditional --stock 5000 --duration 10s
   shop rush --target http://127.0.0.1:8080 --strategy none,redis`,
 		Args: noArguments,
@@ -65,10 +68,12 @@ something is missing or down; 3 when a result is inconclusive.`,
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "what is sold; its records are cleared")
 	flags.Int64Var(&o.stock, "stock", 100, "units put on sale before each strategy")
-	flags.IntVar(&o.buyers, "buyers", 200, "buyers, one unit each, all at once")
+	flags.IntVar(&o.buyers, "buyers", 200, "buyers, all at once")
 	flags.IntVar(&o.processes, "processes", 1, "shop processes behind the rush; buyers are spread over them")
 	flags.StringVar(&o.target, "target", "", "a service that runs already: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.DurationVar(&o.duration, "duration", 0, "a steady load for so long instead of a crowd: each buyer asks again when it is answered; give less --stock than is sold meanwhile")
+	flags.Int64SliceVar(&o.units, "units", []int64{1}, "units that the buyers ask for, in turn: 1,2,3")
+	flags.StringVar(&o.second, "second-product", "", "sold in the same crowd: the buyers ask for the two in turn, and each has half of --stock")
 	flags.IntVar(&o.restocks, "restocks", 1, "after a rush that holds, restock and send a small crowd to the same processes, so often")
 	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")
 	o.output.register(c)
@@ -126,19 +131,27 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, progr
 	defer progress.clear()
 	config := rush.Config{
 		BaseURLs: bed.urls, Shelf: bed.target, Auditor: bed.auditor,
-		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Duration: o.duration,
+		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Sizes: o.units, Duration: o.duration,
 		Timeout:  o.shops.settings.Wait + 30*time.Second,
 		Progress: func(answered int) { progress.show("%s: %d answered", name, answered) },
 	}
 	if o.target == "" { // else these are the service's own, and it does not say
 		config.Wait, config.Lease = o.shops.settings.Wait, o.shops.settings.LeaseTTL
 	}
-	result, err := rush.Run(ctx, config)
+	result, err := o.crowd(ctx, config)
 	if err == nil {
 		result, err = rush.Restocks(ctx, config, result, o.restocks)
 	}
 	result.Promise = o.promise(bed, name)
 	return result, err
+}
+
+// crowd sends it for one product or for two.
+func (o *rushOptions) crowd(ctx context.Context, config rush.Config) (rush.Result, error) {
+	if o.second == "" {
+		return rush.Run(ctx, config)
+	}
+	return rush.RunProducts(ctx, config, []string{o.product, o.second}, []int64{o.stock - o.stock/2, o.stock / 2})
 }
 
 func (o *rushOptions) check(c *cobra.Command) error {
@@ -165,8 +178,8 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		}
 		seen[lockstrategy.Resolve(name)] = true
 	}
-	if err := product.CheckName(o.product); err != nil {
-		return fmt.Errorf("--product %w", err)
+	if err := o.checkOrders(); err != nil {
+		return err
 	}
 	if o.target == "" {
 		for _, name := range o.strategies {
@@ -188,6 +201,34 @@ func (o *rushOptions) check(c *cobra.Command) error {
 	return err
 }
 
+// checkOrders checks what the buyers ask for.
+func (o *rushOptions) checkOrders() error {
+	for _, units := range o.units {
+		if units < 1 || units > purchase.MaxAmount {
+			return fmt.Errorf("--units has %d; 1 to %d are allowed", units, purchase.MaxAmount)
+		}
+	}
+	if err := product.CheckName(o.product); err != nil {
+		return fmt.Errorf("--product %w", err)
+	}
+	switch {
+	case len(o.units) == 0:
+		return errors.New("--units is empty; give 1, or 1,2,3")
+	case o.duration > 0 && (o.second != "" || len(o.units) > 1 || o.units[0] > 1):
+		return errors.New("--duration is for orders of one unit of one product: it takes no --units and no --second-product")
+	case o.second == "":
+		return nil
+	case o.second == o.product:
+		return fmt.Errorf("--second-product is %q, as --product is; give another", o.second)
+	case o.stock < 2:
+		return fmt.Errorf("--stock is %d; two products share it, give 2 or more", o.stock)
+	}
+	if err := product.CheckName(o.second); err != nil {
+		return fmt.Errorf("--second-product %w", err)
+	}
+	return nil
+}
+
 // promise is the catalogue's for this rush. A target's own word goes first; of a
 // strategy that neither knows it is expected that it holds. "" where the
 // catalogue says that a run may show it or not.
@@ -202,10 +243,20 @@ func (o *rushOptions) promise(s *testbed, name string) verdict.Verdict {
 	if !ok {
 		return verdict.Holds
 	}
-	if o.processes > 1 {
-		return entry.Promised(promise.TwoProcesses, s.database)
+	return entry.Promised(o.condition(), s.database)
+}
+
+// condition is the column of the matrix that this rush is.
+func (o *rushOptions) condition() promise.Condition {
+	switch {
+	case o.processes > 1:
+		return promise.TwoProcesses
+	case slices.ContainsFunc(o.units, func(n int64) bool { return n != o.units[0] }):
+		return promise.Units
+	case o.second != "":
+		return promise.TwoProducts
 	}
-	return entry.Promised(promise.Rush, s.database)
+	return promise.Rush
 }
 
 // exit is the command's exit code: a broken promise first, then a proof that

@@ -45,8 +45,8 @@ func verifyCommand() *cobra.Command {
 of it with what the catalogue promises.
 
 The faults need servers that can be killed: --engine local starts them. On the
-embedded engine the explorer runs instead, with and without events, and the two
-rushes; --quick is the explorer and one rush, for every push.
+embedded engine the explorer runs instead, with and without events, and the
+crowds; --quick is the explorer and the crowds at one process, for every push.
 
 --race is a rush, and a crowd at each of many new products, in a shop that it
 builds with the race detector, for the strategies that keep something in
@@ -73,9 +73,9 @@ could be judged; 3 when a cell has shown nothing.`,
 	flags := c.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all: "+conditionNames())
-	flags.BoolVar(&o.quick, "quick", false, "the explorer and the rush, on the embedded engine")
+	flags.BoolVar(&o.quick, "quick", false, "the explorer and the crowds at one process, on the embedded engine")
 	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
-	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the rushes) or local (every fault)")
+	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (every fault)")
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
@@ -160,10 +160,10 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	}
 	if o.quick {
 		if c.Flags().Changed("engine") && o.engine != engine.Embedded || c.Flags().Changed("fault") {
-			return nil, nil, errors.New("--quick is the explorer and the rush on the embedded engine: it takes no --engine and no --fault")
+			return nil, nil, errors.New("--quick is the explorer and the crowds on the embedded engine: it takes no --engine and no --fault")
 		}
 		o.engine, o.faults = engine.Embedded, nil
-		for _, f := range append(promise.Explorations(), promise.Rush) {
+		for _, f := range append(promise.Explorations(), promise.Rush, promise.Units, promise.TwoProducts) {
 			o.faults = append(o.faults, string(f))
 		}
 	}

@@ -24,7 +24,7 @@ func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy,
 	r := &embeddedRun{command: c, report: verify.Report{Engine: engine.Embedded, Started: time.Now()}, ended: o.ended(c, p)}
 	err := r.explorations(strategies, faults)
 	for _, f := range faults {
-		processes := map[promise.Condition]int{promise.Rush: 1, promise.TwoProcesses: 2}[f]
+		processes := verify.Processes(f)
 		switch {
 		case err != nil || slices.Contains(promise.Explorations(), f):
 		case processes == 0:
@@ -139,7 +139,7 @@ func (r *embeddedRun) rushes(f promise.Condition, processes int, strategies []ve
 		}
 		start := time.Now()
 		config := verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, fault.RushTimes())
-		result, err := rush.Run(r.command.Context(), config)
+		result, err := verify.RunCrowd(r.command.Context(), f, config)
 		if err == nil {
 			result, err = rush.Restocks(r.command.Context(), config, result, 1)
 		}

@@ -3,7 +3,7 @@
 // makes the faults among them happen.
 //
 // A condition is a column of the matrix. Three kinds of them exist: a crowd with
-// nothing wrong (rush, two-processes), a fault, and an exploration of every order
+// nothing wrong (rush, units, two-products, two-processes), a fault, and an exploration of every order
 // of two buyers' commands. The room imports nothing but the verdicts, so both sides
 // of a promise may use it.
 package promise
@@ -20,6 +20,8 @@ type Condition string
 // The crowds. Nothing goes wrong.
 const (
 	Rush         Condition = "rush"          // many buyers at one process
+	Units        Condition = "units"         // the same, and each asks for one to three units
+	TwoProducts  Condition = "two-products"  // the same, for two products in turn, which must not wait for each other
 	TwoProcesses Condition = "two-processes" // the same, spread over two processes
 )
 
@@ -42,7 +44,7 @@ const (
 )
 
 // Crowds lists the conditions under which nothing goes wrong.
-func Crowds() []Condition { return []Condition{Rush, TwoProcesses} }
+func Crowds() []Condition { return []Condition{Rush, Units, TwoProducts, TwoProcesses} }
 
 // Played lists what shops on real servers go through, in display order: the crowds,
 // then the faults. The catalogue makes its promises under these.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -120,7 +120,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err := errors.Join(err, log.Close()); err != nil {
 		return err
 	}
-	events := log.Events()
+	events := slices.DeleteFunc(log.Events(), func(e history.Event) bool { return e.Product != "" && e.Product != productOf(j) })
 	buys, stock := buysIn(events, productOf(j))
 	sales, err := l.servers.Auditor.Sales(ctx, productOf(j))
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err := cell.linear(settledBy(buys, sales), stock); err != nil {
 		return err
 	}
-	if err := l.restock(ctx, j, cell); err != nil {
+	if err := errors.Join(l.restock(ctx, j, cell), l.apart(ctx, j, cell)); err != nil {
 		return err
 	}
 	if j.fault.Strike != nil {
@@ -163,16 +163,13 @@ func (l *lane) missing(s Strategy) string {
 	return ""
 }
 
-// rush is a plain one, on one process or on two.
+// rush sends the crowd of a condition, to one process or to two.
 func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
-	urls := []string{l.pair.A.URL}
-	if j.name == promise.TwoProcesses {
-		urls = append(urls, l.pair.B.URL)
-	}
+	urls := []string{l.pair.A.URL, l.pair.B.URL}[:Processes(j.name)]
 	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
 	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
-	result, err := rush.Run(ctx, config)
+	result, err := RunCrowd(ctx, j.name, config)
 	if err != nil {
 		return err
 	}

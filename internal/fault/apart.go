@@ -1,0 +1,91 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
+)
+
+// Apart shows whether two products are locked apart: a buyer of the testbed's product
+// stands inside its COMMIT at A, with its lock, its row and its record, and a buyer of
+// the other product at each shop must be sold a unit meanwhile. Both products have
+// stock, and the log is new.
+//
+// No speed is judged: a buyer that was not served, or only when half the holder's lease
+// was over, is compared with one that comes when the holder has gone on. It was Stalled
+// if that one is served in a quarter of its time, and else the fault has Missed.
+func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err error) {
+	t.buyers = newBuyers(t)
+	defer t.buyers.client.CloseIdleConnections()
+	others := newBuyers(t)
+	others.product = other
+	defer others.client.CloseIdleConnections()
+	if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+		t.undo = nil
+		facts.Missed = err.Error()
+		err = t.release()
+		t.buyers.wait()
+		return facts, err
+	}
+	t.undo = nil
+	meanwhile := t.oneEach(ctx, others, "meanwhile")
+	if err := t.release(); err != nil {
+		return facts, err
+	}
+	t.buyers.wait()
+	facts.Answers = others.answers()
+	if err := ctx.Err(); err != nil {
+		return facts, err
+	}
+	if slices.IndexFunc(meanwhile, t.Times.unserved) < 0 {
+		facts.Proof = "while a buyer stood inside its COMMIT, one of another product was sold a unit at each process"
+		return facts, nil
+	}
+	facts.Stalled, facts.Missed = heldUp(meanwhile, t.oneEach(ctx, others, "afterwards"), t.Times)
+	facts.Answers = others.answers()
+	return facts, ctx.Err()
+}
+
+// oneEach sends one buyer to each shop at the same time and waits for their answers.
+func (t *Testbed) oneEach(ctx context.Context, b *buyers, name string) []rush.Answer {
+	answers := make(chan rush.Answer, len(t.shops()))
+	for i, shop := range t.shops() {
+		go func() { answers <- b.buy(ctx, shop, fmt.Sprintf("%s-%d", name, i)) }()
+	}
+	var all []rush.Answer
+	for range t.shops() {
+		all = append(all, <-answers)
+	}
+	return all
+}
+
+// unserved reports whether the buyer got nothing, or not as long as the holder's lease
+// certainly lived.
+func (t Times) unserved(a rush.Answer) bool {
+	return a.Outcome != purchase.Sold || a.End.Sub(a.Start) > t.within()
+}
+
+// heldUp says why buyers of another product were not served: the holder was in their
+// way (stalled), or that cannot be told from a slow machine or an error (missed).
+func heldUp(meanwhile, afterwards []rush.Answer, times Times) (stalled, missed string) {
+	first := meanwhile[slices.IndexFunc(meanwhile, times.unserved)]
+	slowest := time.Duration(0)
+	for _, a := range afterwards {
+		if a.Outcome != purchase.Sold {
+			return "", fmt.Sprintf("a buyer of another product was answered %s (%s), also when nobody stood in a section", a.Outcome, a.Detail)
+		}
+		slowest = max(slowest, a.End.Sub(a.Start))
+	}
+	took := first.End.Sub(first.Start)
+	if 4*slowest > took {
+		return "", fmt.Sprintf("a buyer of another product was answered %s after %d ms, and others took %d ms when nobody stood in a section: the machine is too slow to tell",
+			first.Outcome, took.Milliseconds(), slowest.Milliseconds())
+	}
+	return fmt.Sprintf("two products wait for each other: a buyer of another product was answered %s after %d ms while a buyer stood in its section, and others were sold a unit within %d ms when it had gone on",
+		first.Outcome, took.Milliseconds(), slowest.Milliseconds()), ""
+}

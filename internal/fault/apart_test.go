@@ -1,0 +1,41 @@
+package fault
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
+)
+
+// TestHeldUp: a buyer of another product was in nobody's way only if it would have been
+// served in a small part of the time; a machine that is slow proves nothing.
+func TestHeldUp(t *testing.T) {
+	took := func(outcome purchase.Outcome, d time.Duration) rush.Answer {
+		at := time.Unix(0, 0)
+		return rush.Answer{Answer: audit.Answer{Outcome: outcome, Start: at, End: at.Add(d)}}
+	}
+	times := RushTimes()
+	wait, lease := times.Wait, times.Lease
+	const sold, busy = purchase.Sold, purchase.Busy
+	for _, c := range []struct {
+		name                  string
+		meanwhile, afterwards []rush.Answer
+		stalled               bool
+		missed                string
+	}{
+		{"it waited", []rush.Answer{took(busy, wait)}, []rush.Answer{took(sold, wait/100)}, true, ""},
+		{"one of two did", []rush.Answer{took(sold, wait/100), took(busy, wait)}, []rush.Answer{took(sold, wait/100)}, true, ""},
+		{"it waited until the lease had run out", []rush.Answer{took(sold, lease)}, []rush.Answer{took(sold, wait/100)}, true, ""},
+		{"everybody is slow", []rush.Answer{took(busy, wait)}, []rush.Answer{took(sold, wait/100), took(sold, wait/2)}, false, "too slow"},
+		{"nobody is served", []rush.Answer{took(busy, wait)}, []rush.Answer{took(busy, wait)}, false, "also when nobody"},
+		{"an error at once", []rush.Answer{took(purchase.Failed, wait/1000)}, []rush.Answer{took(sold, wait/100)}, false, "too slow"},
+	} {
+		stalled, missed := heldUp(c.meanwhile, c.afterwards, times)
+		if (stalled != "") != c.stalled || (missed != "") == c.stalled || !strings.Contains(missed, c.missed) {
+			t.Errorf("%s: stalled %q, missed %q", c.name, stalled, missed)
+		}
+	}
+}

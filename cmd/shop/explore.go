@@ -55,7 +55,8 @@ a line that runs it again.
 Each buyer is a process of its own, unless --instances shared puts all into one.
 docs/explorer.md has the method, and what it cannot find.
 
-Exit code: 0 when no order breaks; 1 when one does; 2 when something is missing
+Exit code: 0 when no order breaks; 1 when one does, or when a buyer deletes the
+lock of another and the catalogue says that it never does; 2 when something is missing
 or down; 3 when nothing was found and the budget is spent, or none of
 the events had anything to strike; 130 after Ctrl-C.`,
 		Example: `  shop explore none
@@ -150,16 +151,22 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	if err := o.write(c, report); err != nil {
 		return err
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return ctx.Err() // what there is was printed
-	case result.Violations > 0:
+	}
+	return o.exit(report, config.Strategy.Lock)
+}
+
+// exit is the command's exit code: a break first, then a search that was no proof.
+func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) error {
+	switch {
+	case r.Violations > 0:
 		return &exitError{exitBroken, ""}
-	case result.Foreign > 0 && !config.Strategy.Lock.FreesAnothers:
+	case r.Foreign > 0 && !lock.FreesAnothers:
 		return &exitError{exitBroken, o.strategy + ": a buyer deletes the lock of another, and the catalogue promises that only its holder frees it"}
-	case !result.Complete:
+	case !r.Complete:
 		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --reduce or --bound", o.strategy)}
-	case report.Empty():
+	case r.Empty():
 		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", o.strategy, strings.Join(o.events, ", "))}
 	}
 	return nil

@@ -9,7 +9,9 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 // write prints the result of a search, and writes it to every file.
@@ -50,7 +52,10 @@ func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
 		if err != nil {
 			return d, err
 		}
-		foreign.Status = report.None // the stock may be right all the same
+		foreign.Word, foreign.Status = string(verdict.Unlocked), report.Contradicts // whether or not the stock is right
+		if entry, _ := lockstrategy.ByName(r.Strategy); entry.Lock.FreesAnothers {
+			foreign.Status = report.None // it is known of the lock
+		}
 		d.Cases = append(d.Cases, foreign)
 	}
 	return d, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -245,4 +247,34 @@ func breaks(e lockstrategy.Entry) bool {
 		}
 	}
 	return false
+}
+
+// TestExploreExit: a break goes first; a lock that frees another's is one, unless it is
+// known of it; then comes what was no proof.
+func TestExploreExit(t *testing.T) {
+	o := exploreOptions{strategy: "mine"}
+	known := lockstrategy.LockPromise{FreesAnothers: true}
+	never := []explore.Event{explore.Forget}
+	for _, c := range []struct {
+		name   string
+		report explore.Report
+		lock   lockstrategy.LockPromise
+		code   int
+	}{
+		{"nothing breaks", explore.Report{Complete: true}, lockstrategy.LockPromise{}, 0},
+		{"an order breaks", explore.Report{Complete: true, Violations: 1}, known, exitBroken},
+		{"another's lock is freed", explore.Report{Complete: true, Foreign: 1}, lockstrategy.LockPromise{}, exitBroken},
+		{"another's lock is freed, as known", explore.Report{Complete: true, Foreign: 1}, known, 0},
+		{"another's lock is freed, as known, and the budget is spent", explore.Report{Foreign: 1}, known, exitBudget},
+		{"the budget is spent", explore.Report{}, lockstrategy.LockPromise{}, exitBudget},
+		{"nothing to strike", explore.Report{Complete: true, Events: never, Never: never}, lockstrategy.LockPromise{}, exitInconclusive},
+	} {
+		code := 0
+		if exit := (*exitError)(nil); errors.As(o.exit(c.report, c.lock), &exit) {
+			code = exit.code
+		}
+		if code != c.code {
+			t.Errorf("%s: exit %d, want %d", c.name, code, c.code)
+		}
+	}
 }

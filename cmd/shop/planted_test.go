@@ -52,7 +52,7 @@ func TestPlantedBugs(t *testing.T) {
 		{"watchdog-leak", promise.ClientGone, verdict.Stalled},
 		{"kept-on-error", promise.ClientGone, verdict.Stalled},
 		{"kept-on-error", promise.Rush, verdict.Stalled},
-		{"leased", promise.Rush, verdict.Holds},
+		{"renewed", promise.Rush, verdict.Holds},
 		{"missed-wake-up", promise.Rush, verdict.Stalled},
 		{"stale-retry", promise.Rush, verdict.Stalled},
 		{"retries", promise.Rush, verdict.Holds},

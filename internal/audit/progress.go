@@ -171,6 +171,8 @@ func (p Progress) cannotTell() bool { return p.Usual == 0 || p.Wait > 0 && p.pau
 // slow says what is known of buyers who gave up though nothing was stuck.
 func (p Progress) slow() string {
 	switch {
+	case p.Usual == 0:
+		return "nobody was sold anything, so it is not known what a purchase takes"
 	case p.cannotTell():
 		return fmt.Sprintf("a purchase takes %s here, so slow cannot be told from stuck: a longer --wait shows it", inWords(p.Usual))
 	case p.goesOn():

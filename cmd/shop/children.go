@@ -23,19 +23,33 @@ func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFla
 		return err
 	}
 	s.closers = append(s.closers, group.Close)
-	for range n {
+	start := func(ctx context.Context) (*localserver.Shop, error) {
 		child := exec.Command(self, "serve", "--addr", "127.0.0.1:0", "--log-level", "warn",
 			"--db-conns", strconv.Itoa(e.URLs.Conns), "--max-inflight", strconv.Itoa(f.maxInflight),
 			"--wait", f.settings.Wait.String(), "--lease", f.settings.LeaseTTL.String(),
 			"--poll", f.settings.Poll.String())
 		child.Env = append(os.Environ(), childEnvironment(e.URLs)...)
 		child.Stderr = os.Stderr
-		shop, err := localserver.StartShop(ctx, group, child, nil)
-		if err != nil {
+		return localserver.StartShop(ctx, group, child, nil)
+	}
+	shops := make([]*localserver.Shop, n)
+	for i := range shops {
+		if shops[i], err = start(ctx); err != nil {
 			return err
 		}
-		s.closers = append(s.closers, func() error { return shop.Stop(shutdownTimeout + time.Second) })
-		s.at(shop.URL, "")
+		s.closers = append(s.closers, func() error { return shops[i].Stop(shutdownTimeout + time.Second) })
+		s.at(shops[i].URL, "")
+	}
+	s.restart = func(ctx context.Context) (string, error) {
+		if err := shops[0].Kill(); err != nil {
+			return "", err
+		}
+		next, err := start(ctx)
+		if err != nil {
+			return "", err
+		}
+		shops[0], s.urls[0], s.target.BaseURL = next, next.URL, next.URL
+		return next.URL, nil
 	}
 	return nil
 }

@@ -29,6 +29,10 @@ type testbed struct {
 	missing  map[string]string     // strategies that cannot run here, and why
 	served   []rush.TargetStrategy // what a target says of its own
 	closers  []func() error
+
+	// restart kills the first process and starts another in its place; nil where the
+	// shop is not a process of its own. It returns the address.
+	restart func(context.Context) (url string, err error)
 }
 
 func (s *testbed) close() error {

@@ -27,6 +27,7 @@ type verifyOptions struct {
 	engine     string
 	target     string
 	product    string
+	noKeys     bool
 	history    string
 	lanes      int
 	repeat     int
@@ -78,6 +79,7 @@ could be judged; 3 when a cell has shown nothing.`,
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (every fault)")
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
+	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
 	flags.IntVar(&o.repeat, "repeat", 1, "play each cell so often (--engine local); it is as promised when every play is")
@@ -155,6 +157,9 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if c.Flags().Changed("product") {
 		return nil, nil, errors.New("--product is for a --target; else verify sells on servers of its own")
 	}
+	if o.noKeys {
+		return nil, nil, errors.New("--no-idempotency-keys is for a --target; the shop claims them")
+	}
 	if o.race && (o.quick || c.Flags().Changed("engine")) {
 		return nil, nil, errors.New("--race is a run of its own on the embedded engine: it takes no --quick and no --engine")
 	}
@@ -163,7 +168,7 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 			return nil, nil, errors.New("--quick is the explorer and the crowds on the embedded engine: it takes no --engine and no --fault")
 		}
 		o.engine, o.faults = engine.Embedded, nil
-		for _, f := range append(promise.Explorations(), promise.Rush, promise.Units, promise.TwoProducts) {
+		for _, f := range append(promise.Explorations(), promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates) {
 			o.faults = append(o.faults, string(f))
 		}
 	}

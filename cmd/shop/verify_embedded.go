@@ -139,8 +139,9 @@ func (r *embeddedRun) rushes(f promise.Condition, processes int, strategies []ve
 		}
 		start := time.Now()
 		config := verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, fault.RushTimes())
-		result, err := verify.RunCrowd(r.command.Context(), f, config)
+		result, err := verify.RunCrowd(r.command.Context(), f, config, bed.restart)
 		if err == nil {
+			config.BaseURLs, config.Shelf = bed.urls, bed.target // a process may have been restarted
 			result, err = rush.Restocks(r.command.Context(), config, result, 1)
 		}
 		failed, err := r.add(start, verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err)

@@ -45,7 +45,14 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Conditio
 			return nil, fmt.Errorf("--strategy has %s twice", name)
 		}
 	}
-	return chooseFaults(o.faults, promise.OfTarget())
+	faults, err = chooseFaults(o.faults, promise.OfTarget())
+	if err != nil || !o.noKeys {
+		return faults, err
+	}
+	if slices.Contains(o.faults, string(promise.Duplicates)) {
+		return nil, fmt.Errorf("--fault %s sends requests twice under an Idempotency-Key, and --no-idempotency-keys says that the target has none; leave one of them out", promise.Duplicates)
+	}
+	return slices.DeleteFunc(faults, func(f promise.Condition) bool { return f == promise.Duplicates }), nil
 }
 
 // targetURL is an address without a slash at its end.
@@ -75,6 +82,9 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 	}
 	if err := target.Check(c.Context()); err != nil {
 		return report, err
+	}
+	if o.noKeys {
+		report.LeaveOut(string(promise.Duplicates) + ": the target does not claim to know Idempotency-Keys (--no-idempotency-keys)")
 	}
 	ended := o.ended(c, p)
 	for _, name := range names {

@@ -160,6 +160,8 @@ func TestVerifyTargetBadInput(t *testing.T) {
 		{[]string{"--target", other.URL, "--strategy", "all,mine"}, "--strategy"},
 		{[]string{"--target", other.URL, "--product", " apple"}, "--product"},
 		{[]string{"--product", "pear"}, "--product"},
+		{[]string{"--no-idempotency-keys"}, "--no-idempotency-keys"},
+		{[]string{"--target", other.URL, "--no-idempotency-keys", "--fault", "rush,duplicates"}, "--no-idempotency-keys"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"verify"}, c.args...), &stdout, &stderr)
@@ -260,4 +262,19 @@ func (s *service) buy(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body)
+}
+
+// TestVerifyTargetWithoutKeys: a service that ignores Idempotency-Keys and says so is not
+// failed for it, and the report says what was not played.
+func TestVerifyTargetWithoutKeys(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(&service{ignoresKey: true})
+	defer server.Close()
+	code, report, stderr := verifyAt(t, server.URL, "--strategy", "my-lock", "--no-idempotency-keys")
+	if code != 0 || len(report.Cells) != len(promise.OfTarget())-1 {
+		t.Errorf("exit %d, %d cells: %s", code, len(report.Cells), stderr)
+	}
+	if len(report.LeftOut) != 1 || !strings.HasPrefix(report.LeftOut[0], "duplicates: ") {
+		t.Errorf("left out: %q, want duplicates", report.LeftOut)
+	}
 }

@@ -144,6 +144,17 @@ func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, nee
 	return p, nil
 }
 
+// Restart ends a shop with SIGKILL and starts another in its place. When it fails, the
+// shop that is returned may be stopped, and no more.
+func (s *Servers) Restart(ctx context.Context, shop *Shop, launch Launch, times Times, needs []lockstrategy.Need) (*Shop, error) {
+	shop.stop()
+	next, err := s.startShop(ctx, launch, times, needs)
+	if err != nil {
+		return shop, err
+	}
+	return next, nil
+}
+
 // RecordTo adds the shops' history to that log from now on; nil drops it.
 func (p Pair) RecordTo(log *history.Log) {
 	p.A.recordTo(log)

@@ -25,8 +25,9 @@ const (
 	TwoProcesses Condition = "two-processes" // the same, spread over two processes
 )
 
-// Duplicates is one request that is sent twice under one Idempotency-Key, and again
-// after its answer. Only a service that is judged from outside is asked for it.
+// Duplicates is one request that is sent under one Idempotency-Key to two processes at
+// once, to both again after its answer, and once more after a restart of one of them. A
+// service that is judged from outside gets it twice at once, and again.
 const Duplicates Condition = "duplicates"
 
 // FirstUse is a crowd at each of many new products, in a process that was just started:
@@ -47,8 +48,8 @@ const (
 func Crowds() []Condition { return []Condition{Rush, Units, TwoProducts, TwoProcesses} }
 
 // Played lists what shops on real servers go through, in display order: the crowds,
-// then the faults. The catalogue makes its promises under these.
-func Played() []Condition { return append(Crowds(), Faults()...) }
+// then the faults, then Duplicates. The catalogue makes its promises under these.
+func Played() []Condition { return append(append(Crowds(), Faults()...), Duplicates) }
 
 // Explorations lists the columns of the explorer in display order.
 func Explorations() []Condition {
@@ -63,7 +64,7 @@ func Watched() []Condition { return []Condition{Rush, FirstUse} }
 
 // Columns lists every condition in display order.
 func Columns() []Condition {
-	return slices.Concat(Explorations(), Played(), []Condition{FirstUse, Duplicates})
+	return slices.Concat(Explorations(), Crowds(), Faults(), []Condition{FirstUse, Duplicates})
 }
 
 // A Promise is the verdict that is expected under each condition. A condition that

@@ -24,6 +24,7 @@ import (
 // gate to the last byte.
 type Answer struct {
 	audit.Answer
+	Receipt     string       // of a sale, as it came
 	Detail      string       // of anything that is no sale
 	Status      int          // of the response; 0 when there was none
 	Inside      [2]time.Time // when the buy was inside the shop, where the shop says so; else zero
@@ -134,6 +135,9 @@ func answerOf(r *vegeta.Result) Answer {
 		return a
 	}
 	a.Outcome, a.ID, a.Detail = ReadAnswer(a.Status, r.Body, a.Units)
+	if a.Outcome == purchase.Sold {
+		a.Receipt = string(r.Body)
+	}
 	return a
 }
 

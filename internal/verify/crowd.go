@@ -17,7 +17,7 @@ func Processes(f promise.Condition) int {
 	switch f {
 	case promise.Rush, promise.Units, promise.TwoProducts:
 		return 1
-	case promise.TwoProcesses:
+	case promise.TwoProcesses, promise.Duplicates:
 		return 2
 	}
 	return 0
@@ -29,6 +29,7 @@ const (
 	unitsStock, unitsBuyers = 61, 90 // who ask for 180; 61 is no sum of orders in turn
 	firstStock, secondStock = 40, 30
 	productsBuyers          = 140 // half of them for each
+	keyedStock, keyedOrders = 40, 45
 )
 
 // sizes of the orders under units.
@@ -39,8 +40,11 @@ func sizes() []int64 { return []int64{1, 2, 3} }
 func otherOf(product string) string { return product + "/b" }
 
 // RunCrowd is rush.Run with the crowd of a condition, which is that of c where it is
-// nothing special.
-func RunCrowd(ctx context.Context, f promise.Condition, c rush.Config) (r rush.Result, err error) {
+// nothing special. restart ends the first process and returns the address of its
+// successor.
+func RunCrowd(
+	ctx context.Context, f promise.Condition, c rush.Config, restart func(context.Context) (url string, err error),
+) (r rush.Result, err error) {
 	switch f {
 	case promise.Units:
 		c.Stock, c.Buyers, c.Sizes = unitsStock, unitsBuyers, sizes()
@@ -48,10 +52,22 @@ func RunCrowd(ctx context.Context, f promise.Condition, c rush.Config) (r rush.R
 	case promise.TwoProducts:
 		c.Buyers = productsBuyers
 		r, err = rush.RunProducts(ctx, c, []string{c.Product, otherOf(c.Product)}, []int64{firstStock, secondStock})
+	case promise.Duplicates:
+		c.Stock, c.Buyers = keyedStock, keyedOrders
+		r, err = rush.RunKeyed(ctx, c, restart)
 	default:
 		r, err = rush.Run(ctx, c)
 	}
 	return r, err
+}
+
+// crash kills the first shop and starts another on the same servers.
+func (l *lane) crash(ctx context.Context) (url string, err error) {
+	l.pair.A, err = l.servers.Restart(ctx, l.pair.A, l.Launch, l.times, l.needs)
+	if err != nil {
+		return "", err
+	}
+	return l.pair.A.URL, nil
 }
 
 // apart ends the cell of two products that hold in a crowd: a buyer of the one is held

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -37,7 +38,8 @@ type lane struct {
 	Config
 	servers *fault.Servers
 	pair    fault.Pair
-	subject string      // what the pair was started for
+	subject string // what the pair was started for
+	needs   []lockstrategy.Need
 	times   fault.Times // of the pair
 }
 
@@ -110,7 +112,9 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err != nil {
 		return err
 	}
-	l.pair.RecordTo(log)
+	if j.name != promise.Duplicates { // one purchaser buys at two processes at once there, which no history can tell apart
+		l.pair.RecordTo(log)
+	}
 	if j.fault.Strike == nil {
 		err = l.rush(ctx, j, cell)
 	} else {
@@ -148,7 +152,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) (err error) {
 	for tries := 0; tries == 0 || err != nil && tries < 3 && ctx.Err() == nil; tries++ {
 		l.pair.Stop()
-		l.pair, l.subject, l.times = fault.Pair{}, s.Name, times
+		l.pair, l.subject, l.needs, l.times = fault.Pair{}, s.Name, s.Needs, times
 		l.pair, err = l.servers.StartPair(ctx, l.Launch, times, s.Needs)
 	}
 	return err
@@ -169,7 +173,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
 	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
-	result, err := RunCrowd(ctx, j.name, config)
+	result, err := RunCrowd(ctx, j.name, config, l.crash)
 	if err != nil {
 		return err
 	}

@@ -184,11 +184,12 @@ type versioned struct {
 	name      string
 	checkRows bool
 	stale     bool
+	once      bool          // a round that was lost is the last
 	rounds    chan struct{} // as many as may be under way at once
 }
 
 func newVersioned(d lockstrategy.Deps, name string, checkRows, stale bool) *versioned {
-	return &versioned{d, name, checkRows, stale, make(chan struct{}, 4)}
+	return &versioned{Deps: d, name: name, checkRows: checkRows, stale: stale, rounds: make(chan struct{}, 4)}
 }
 
 func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
@@ -221,6 +222,9 @@ func (s *versioned) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 		<-s.rounds
 		if !errors.Is(err, stale) {
 			return receipt, err
+		}
+		if s.once { // the bug
+			return purchase.Receipt{}, purchase.ErrBusy
 		}
 	}
 	return purchase.Receipt{}, context.Cause(ctx)

@@ -120,6 +120,9 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.Denied)
 	case e.Progress.Stuck() != "":
 		return verdict.Stalled, e.Progress.Stuck() + e.gaveUp()
+	case e.Progress.Early > 0 && r.Leftover > 0 && e.Demand >= r.Stocked:
+		return verdict.Stalled, fmt.Sprintf("%s told busy before half of the wait of %s was over, and %d units are left",
+			were(e.Progress.Early), inWords(e.Progress.Wait), r.Leftover)
 	case e.Demand <= r.Stocked:
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand, r.Stocked)
 	case e.MaxOverlap < 2:

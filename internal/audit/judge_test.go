@@ -17,6 +17,7 @@ func TestJudge(t *testing.T) {
 		return e
 	}
 	going := Progress{Usual: 250 * time.Millisecond, Idle: 900 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	hasty := Progress{Usual: 4 * time.Millisecond, Idle: 9 * time.Millisecond, Early: 1, Lease: 10 * time.Second, Wait: 5 * time.Second}
 	stuck := Progress{Usual: 4 * time.Millisecond, Idle: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
 	crawling := Progress{Usual: 800 * time.Millisecond, Idle: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
 	for _, c := range []struct {
@@ -39,6 +40,10 @@ func TestJudge(t *testing.T) {
 		{"stock left, buyers gave up, nothing went on", with(func(e *Evidence) {
 			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 90, 10, 110, stuck
 		}), verdict.Stalled},
+		{"stock left, buyers were sent away", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 60, 40, 140, hasty
+		}), verdict.Stalled},
+		{"all sold, one was sent away", with(func(e *Evidence) { e.Busy, e.Progress = 1, hasty }), verdict.Holds},
 		{"all sold, some gave up while others were served", with(func(e *Evidence) { e.Busy, e.Progress = 10, going }), verdict.Holds},
 		{"all sold, some gave up and nothing went on", with(func(e *Evidence) { e.Busy, e.Progress = 10, stuck }), verdict.Stalled},
 		{"all sold, all served, one of them after a lease", with(func(e *Evidence) {

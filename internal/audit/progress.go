@@ -22,6 +22,9 @@ type Progress struct {
 	Idle time.Duration
 	// Waiting is how many waited all that time.
 	Waiting int
+	// Early is how many were told busy before half of their wait was over, where the wait
+	// is known.
+	Early int
 	// Lease is the lease of the run's locks, 0 where it is not known. Wait is how long a
 	// buyer waits, 0 where it is not known and nobody gave up.
 	Lease, Wait time.Duration
@@ -50,6 +53,9 @@ func ProgressOf(answers []Answer, lease, wait time.Duration) Progress {
 	}
 	var since, until time.Time
 	for _, a := range answers {
+		if a.Outcome == purchase.Busy && a.End.Sub(a.Start) < wait/2 {
+			p.Early++
+		}
 		if isServed(a) || a.Outcome == purchase.Busy {
 			from, to := a.idle(served, patience)
 			if to.Sub(from) > until.Sub(since) {
@@ -194,4 +200,11 @@ func buyers(n int) string {
 		return "1 buyer"
 	}
 	return fmt.Sprintf("%d buyers", n)
+}
+
+func were(n int) string {
+	if n == 1 {
+		return "1 buyer was"
+	}
+	return fmt.Sprintf("%d buyers were", n)
 }

@@ -44,6 +44,7 @@ func TestProgress(t *testing.T) {
 		{"turned away at the door", [][]Answer{every(4, 100, purchase.Sold, 0), gaveUp(100, 1)}, false, false},
 		{"nobody was sold anything", [][]Answer{gaveUp(200, 5000)}, false, true},
 		{"a second crowd waits for nothing", [][]Answer{every(4, 100, purchase.Sold, 0), {buy(purchase.Busy, 1000, 6000)}}, true, false},
+		{"sent away", [][]Answer{every(4, 100, purchase.Sold, 0), gaveUp(99, 12), gaveUp(1, 2600)}, false, false},
 		{"none", nil, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -52,6 +53,9 @@ func TestProgress(t *testing.T) {
 				answers = append(answers, some...)
 			}
 			p := ProgressOf(answers, lease, wait)
+			if sentAway := map[string]int{"sent away": 99, "turned away at the door": 100}; p.Early != sentAway[c.name] {
+				t.Errorf("%d were told busy early, want %d", p.Early, sentAway[c.name])
+			}
 			if got := p.Stuck(); (got != "") != c.stuck {
 				t.Errorf("stuck %q, want %v; %+v", got, c.stuck, p)
 			}

@@ -1,4 +1,4 @@
-.PHONY: help rush serve verify quick test soak servers lint vuln generate bench k6 build clean
+.PHONY: help rush serve verify quick test soak planted servers lint vuln generate bench k6 build clean
 .DEFAULT_GOAL := help
 
 TOOL := go tool -modfile=tools/go.mod
@@ -25,6 +25,9 @@ test: servers ## install the servers where it can, then lint and test everything
 
 soak: servers ## the searches and repetitions that are too long for make test
 	OVERSELL_SOAK=1 go test -vet=off -timeout 180m ./...
+
+planted: servers ## plant bugs in a copy, run what must catch each; half an hour. PATCH="a b" for some
+	@go run ./trackrecord/planted $(PATCH)
 
 servers: ## install MariaDB, Redis, ZooKeeper and etcd, or print how to
 	@tools/install-servers.sh

@@ -1,0 +1,157 @@
+// Command planted plants one bug after the other in a copy of this repository, and runs
+// the instrument that must catch it as a user does.
+//
+//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify -> caught?
+//
+// It takes names of patches; without any it takes all, which runs for half an hour on
+// two cores. Patches with a command on --engine local need the servers of make servers.
+//
+// Exit code: 0 every bug was caught and every control is silent; 1 one was not; 2 a patch
+// does not apply, or does not build.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// folder has the patches, seen from the top of the repository.
+const folder = "trackrecord/planted"
+
+// runTimeout is of one instrument: the slowest takes two minutes here.
+const runTimeout = 10 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	logs := flag.String("logs", "", "a folder to keep what each instrument printed in")
+	flag.Parse()
+	ok, err := plantAll(ctx, *logs, flag.Args(), os.Stdout)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "planted: "+strings.Join(strings.Fields(err.Error()), " "))
+		os.Exit(2)
+	case !ok:
+		os.Exit(1)
+	}
+}
+
+// plantAll prints a row for each patch as it ends. ok: each came to what it should.
+func plantAll(ctx context.Context, logs string, names []string, out io.Writer) (ok bool, err error) {
+	patches, err := readPatches(folder, names)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range patches { // before anything is built
+		if err := p.apply(ctx, ".", "--check"); err != nil {
+			return false, err
+		}
+	}
+	tree, err := os.MkdirTemp("", "planted-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tree)) }()
+	if err := copyTracked(ctx, tree); err != nil {
+		return false, err
+	}
+	fmt.Fprintf(out, "| patch | class | where | instrument | verdict | seconds |\n|---|---|---|---|---|---|\n")
+	kept := 0
+	for _, p := range patches {
+		start := time.Now()
+		code, printed, err := p.plant(ctx, tree)
+		if err != nil {
+			return false, err
+		}
+		if logs != "" {
+			if err := os.WriteFile(filepath.Join(logs, p.name+".log"), []byte(printed), 0o666); err != nil {
+				return false, err
+			}
+		}
+		verdict, right := p.judge(code, printed)
+		if right {
+			kept++
+		}
+		fmt.Fprintf(out, "| %s | %s | %s | `%s` | %s | %.0f |\n", p.name, p.class, p.where, strings.Join(p.run, " "), verdict, time.Since(start).Seconds())
+	}
+	fmt.Fprintf(out, "\n%d of %d as they should be\n", kept, len(patches))
+	return kept == len(patches), nil
+}
+
+// plant applies the patch to the tree, builds its shop, runs the instrument, and takes
+// the patch out again.
+func (p patch) plant(ctx context.Context, tree string) (code int, printed string, err error) {
+	if err := p.apply(ctx, tree); err != nil {
+		return 0, "", err
+	}
+	defer func() { err = errors.Join(err, p.apply(context.WithoutCancel(ctx), tree, "--reverse")) }()
+	shop := filepath.Join(tree, "bin", "shop")
+	if out, err := in(ctx, tree, "go", "build", "-o", shop, "./cmd/shop").CombinedOutput(); err != nil {
+		return 0, "", fmt.Errorf("%s does not build: %w: %s", p.file, err, out)
+	}
+	limited, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+	cmd := in(limited, tree, shop, p.run[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has servers to end
+	cmd.WaitDelay = time.Minute
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return 0, "", errors.New("interrupted")
+	}
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) && limited.Err() == nil {
+		return 0, "", err
+	}
+	return cmd.ProcessState.ExitCode(), string(out), nil
+}
+
+// apply runs git apply in the tree.
+func (p patch) apply(ctx context.Context, tree string, flags ...string) error {
+	file, err := filepath.Abs(p.file)
+	if err != nil {
+		return err
+	}
+	if out, err := in(ctx, tree, "git", append(append([]string{"apply"}, flags...), file)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s does not apply any more; write it anew: %s", p.file, out)
+	}
+	return nil
+}
+
+// in is a command that runs in a folder. git must not find a repository above it.
+func in(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(os.TempDir()))
+	return cmd
+}
+
+// copyTracked copies what git tracks, as it is in the work tree.
+func copyTracked(ctx context.Context, tree string) error {
+	list, err := in(ctx, ".", "git", "ls-files", "-z").Output()
+	if err != nil {
+		return fmt.Errorf("git ls-files: %w", err)
+	}
+	for _, name := range strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(tree, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, text, 0o777); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A patch is one bug, or one change that only looks like one: a file NAME.patch whose
+// header says what it is, above the difference that `git apply` takes.
+type patch struct {
+	name, file string
+
+	class  string // of bugs, by its number in README.md; "control" is harmless
+	where  string // a family of strategies, or the room
+	wrong  string // what is
+	source string // of the idea
+	run    []string
+	says   *regexp.Regexp // in what the instrument prints
+}
+
+// control tells whether nothing must be said of it.
+func (p patch) control() bool { return p.class == "control" }
+
+// The classes of bugs are numbered from 1.
+const classes = 13
+
+// readPatches reads those of a folder, in the order of their names; names chooses some.
+func readPatches(folder string, names []string) (patches []patch, _ error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.patch"))
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]bool{}
+	for _, name := range names {
+		chosen[strings.TrimSuffix(filepath.Base(name), ".patch")] = true
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".patch")
+		if len(names) > 0 && !chosen[name] {
+			continue
+		}
+		delete(chosen, name)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		p, err := parse(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		p.name, p.file = name, file
+		patches = append(patches, p)
+	}
+	for name := range chosen {
+		return nil, fmt.Errorf("there is no patch %q in %s", name, folder)
+	}
+	if len(patches) == 0 {
+		return nil, fmt.Errorf("there is no patch in %s", folder)
+	}
+	return patches, nil
+}
+
+// parse reads the header: "Key: value" lines before the first "diff " line.
+func parse(text string) (p patch, err error) {
+	header, _, found := strings.Cut(text, "\ndiff ")
+	if !found {
+		return p, fmt.Errorf("it has no difference")
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(header + "\n") {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		fields[key] = value
+	}
+	for _, key := range []string{"Class", "Where", "Wrong", "Source", "Run", "Says"} {
+		if fields[key] == "" {
+			return p, fmt.Errorf("its header has no %q line", key+":")
+		}
+	}
+	p.class, p.where, p.wrong, p.source = fields["Class"], fields["Where"], fields["Wrong"], fields["Source"]
+	if n, err := strconv.Atoi(p.class); !p.control() && (err != nil || n < 1 || n > classes) {
+		return p, fmt.Errorf("its class is %q: 1 to %d, or control", p.class, classes)
+	}
+	p.run = strings.Fields(fields["Run"])
+	if len(p.run) < 2 || p.run[0] != "shop" {
+		return p, fmt.Errorf("its command is %q, which is none of shop", fields["Run"])
+	}
+	p.says, err = regexp.Compile(fields["Says"])
+	return p, err
+}
+
+// judge compares how the instrument ended with what is expected of it. A bug is caught
+// by exit code 1 and the right word: an error of the harness, 2, is none. A control gets
+// exit code 0.
+func (p patch) judge(code int, printed string) (verdict string, ok bool) {
+	said := p.says.FindString(printed)
+	switch {
+	case p.control() && code == 0 && said != "":
+		return "silent", true
+	case p.control():
+		return fmt.Sprintf("FALSE ALARM: exit %d", code), false
+	case code == 1 && said != "":
+		return "caught: " + strings.Join(strings.Fields(said), " "), true
+	case code == 1:
+		return "MISSED: exit 1, and it does not say so", false
+	}
+	return fmt.Sprintf("MISSED: exit %d", code), false
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// TestPatches: each applies still, has its header, and together they cover every class
+// of bugs and every family of strategies.
+func TestPatches(t *testing.T) {
+	patches, err := readPatches(".", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	bugs := 0
+	for _, p := range patches {
+		if err := p.apply(t.Context(), "../..", "--check"); err != nil {
+			t.Error(err)
+		}
+		seen["class "+p.class], seen[p.where] = true, true
+		if !p.control() {
+			bugs++
+		}
+	}
+	if bugs < 30 {
+		t.Errorf("%d bugs, want 30 at least", bugs)
+	}
+	want := []string{"class control", "rlock", "shop", "audit"}
+	for n := 1; n <= classes; n++ {
+		want = append(want, "class "+strconv.Itoa(n))
+	}
+	for _, e := range lockstrategy.All() {
+		if !strings.HasPrefix(e.Family, "no ") { // there is nothing to break
+			want = append(want, e.Family)
+		}
+	}
+	for _, what := range want {
+		if !seen[what] {
+			t.Errorf("no patch of %s", what)
+		}
+	}
+}
+
+// header is that of a sound patch.
+const header = "Class: 1\nWhere: SQL\nWrong: all\nSource: a book\nRun: shop rush --expect\nSays: stalled\n\ndiff --git a/x b/x\n"
+
+func TestParse(t *testing.T) {
+	if p, err := parse(header); err != nil || p.class != "1" || len(p.run) != 3 || !p.says.MatchString("is stalled") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for name, c := range map[string]struct{ old, replaced, want string }{
+		"no difference":    {"\ndiff ", "\n", "no difference"},
+		"no source":        {"Source: a book\n", "", `"Source:"`},
+		"no such class":    {"Class: 1", "Class: 14", "14"},
+		"another command":  {"shop rush", "rm -r", "none of shop"},
+		"no such pattern":  {"stalled", "(", "missing closing )"},
+		"an empty command": {"shop rush --expect", " ", `"Run:"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(strings.Replace(header, c.old, c.replaced, 1))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	bug, err := parse(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := bug
+	control.class = "control"
+	for name, c := range map[string]struct {
+		patch   patch
+		code    int
+		printed string
+		ok      bool
+	}{
+		"caught":                 {bug, 1, "mutex is stalled", true},
+		"caught as another":      {bug, 1, "mutex is oversold", false},
+		"the harness failed":     {bug, 2, "stalled", false},
+		"nothing shown":          {bug, 3, "stalled", false},
+		"not caught":             {bug, 0, "holds", false},
+		"a control, silent":      {control, 0, "not stalled", true},
+		"a control, nothing ran": {control, 0, "", false},
+		"a control, alarm":       {control, 1, "stalled", false},
+	} {
+		if verdict, ok := c.patch.judge(c.code, c.printed); ok != c.ok {
+			t.Errorf("%s: %s, %t", name, verdict, ok)
+		}
+	}
+}
+
+// TestStalePatch: one that no longer applies is one line with its name, before anything
+// is built.
+func TestStalePatch(t *testing.T) {
+	p := patch{name: "stale", file: "testdata/stale.patch"}
+	err := p.apply(t.Context(), "../..", "--check")
+	if err == nil || !strings.Contains(err.Error(), "testdata/stale.patch does not apply any more") {
+		t.Errorf("%v", err)
+	}
+}

@@ -131,7 +131,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %d units left; %s", buyers(int(e.Busy)), r.Leftover, e.Progress.slow())
 	case e.Unanswered > 0 && r.Leftover == 0:
 		return verdict.Inconclusive, fmt.Sprintf("%d buyers were neither served nor refused", e.Unanswered)
-	case r.Leftover > 0:
+	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // else what is left is less than anybody refused asked for
 		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered)
 	}
 	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover)

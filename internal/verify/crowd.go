@@ -26,14 +26,14 @@ func Processes(f promise.Condition) int {
 // What the crowds ask for, and how many they are: enough to be in each other's way, and
 // well above what is on sale.
 const (
-	unitsStock, unitsBuyers = 61, 90 // who ask for 180; 61 is no sum of orders in turn
+	unitsStock, unitsBuyers = 61, 90 // who ask for 270; in the end one unit is left that is enough for no order
 	firstStock, secondStock = 40, 30
 	productsBuyers          = 140 // half of them for each
 	keyedStock, keyedOrders = 40, 45
 )
 
 // sizes of the orders under units.
-func sizes() []int64 { return []int64{1, 2, 3} }
+func sizes() []int64 { return []int64{2, 4} }
 
 // otherOf is a product beside another. Its name goes on where the other's ends: a key
 // that is looked for by its beginning is found for both.

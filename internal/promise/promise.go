@@ -20,7 +20,7 @@ type Condition string
 // The crowds. Nothing goes wrong.
 const (
 	Rush         Condition = "rush"          // many buyers at one process
-	Units        Condition = "units"         // the same, and each asks for two or four units
+	Units        Condition = "units"         // the same, and each asks for two or fourteen units
 	TwoProducts  Condition = "two-products"  // the same, for two products in turn, which must not wait for each other
 	TwoProcesses Condition = "two-processes" // the same, spread over two processes
 )

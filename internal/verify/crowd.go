@@ -26,14 +26,17 @@ func Processes(f promise.Condition) int {
 // What the crowds ask for, and how many they are: enough to be in each other's way, and
 // well above what is on sale.
 const (
-	unitsStock, unitsBuyers = 61, 90 // who ask for 270; in the end one unit is left that is enough for no order
+	unitsStock, unitsBuyers = 201, 90 // who ask for 720; see sizes
 	firstStock, secondStock = 40, 30
 	productsBuyers          = 140 // half of them for each
 	keyedStock, keyedOrders = 40, 45
 )
 
-// sizes of the orders under units.
-func sizes() []int64 { return []int64{2, 4} }
+// sizes of the orders under units. Of an odd stock one unit is left in the end, which is
+// enough for nobody; and before that large orders are refused while small ones can still
+// be served. So a guard that asks whether anything is left is seen, and a refusal that
+// keeps what it has taken, unless six times running a small order is the faster one.
+func sizes() []int64 { return []int64{2, 14} }
 
 // otherOf is a product beside another. Its name goes on where the other's ends: a key
 // that is looked for by its beginning is found for both.

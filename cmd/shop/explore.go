@@ -29,7 +29,7 @@ type exploreOptions struct {
 	events    []string
 	maxEvents int
 	bound     int
-	reduce    bool
+	full      bool
 	overlap   bool
 	instances string
 	budget    time.Duration
@@ -86,7 +86,9 @@ the events had anything to strike; 130 after Ctrl-C.`,
 	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: "+explore.EventNames()+"; or all")
 	flags.IntVar(&o.maxEvents, "max-events", 0, "at most so many of the events in one order; 0 for all of them")
 	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for any number; unless it is given, 3 buyers and more have 2")
-	flags.BoolVar(&o.reduce, "reduce", false, "run one order of each class that no server can tell apart (sleep sets)")
+	flags.BoolVar(&o.full, "full", false, "run each order to its end, also after a state that another has come to (on MariaDB and MySQL always)")
+	flags.Bool("reduce", false, "")
+	_ = flags.MarkDeprecated("reduce", "equal states are merged without it, and nothing is left out")
 	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
@@ -165,7 +167,7 @@ func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) e
 	case r.Foreign > 0 && !lock.FreesAnothers:
 		return &exitError{exitBroken, o.strategy + ": a buyer deletes the lock of another, and the catalogue promises that only its holder frees it"}
 	case !r.Complete:
-		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --reduce or --bound", o.strategy)}
+		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --bound", o.strategy)}
 	case r.Empty():
 		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", o.strategy, strings.Join(o.events, ", "))}
 	}
@@ -206,15 +208,15 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	if err := product.CheckName(o.product); err != nil {
 		return config, fmt.Errorf("--product %w", err)
 	}
-	if o.buyers > 2 && !c.Flags().Changed("bound") && !o.reduce {
+	if o.buyers > 2 && !c.Flags().Changed("bound") {
 		o.bound = 2
 	}
 	config = explore.Config{
 		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
-		Reduce: o.reduce, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, Schedules: o.schedules, First: o.first,
+		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
-	config.Symmetry = !o.overlap && (o.first || o.buyers > 2 && (o.bound >= 0 || o.reduce))
+	config.Symmetry = !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)
 	if !c.Flags().Changed("replay") {
 		return config, config.Check()
 	}
@@ -227,6 +229,6 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	// The line says the rest.
 	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events(s.Shared)
-	config.MaxEvents, config.Reduce, config.Overlap = 0, false, s.Concurrent()
+	config.MaxEvents, config.Full, config.Overlap = 0, false, s.Concurrent()
 	return config, config.Check()
 }

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,7 +27,7 @@ type Config struct {
 	Events    []Event
 	MaxEvents int           // of them in one schedule, at most; 0: each may happen
 	Bound     int           // preemptions in one schedule, at most; negative: no bound
-	Reduce    bool          // one schedule of each class that no server can tell apart
+	Full      bool          // each schedule is run, to its end; else those that come to one state are gone on with once
 	Symmetry  bool          // of buyers who have not begun the first begins: which of them it is makes no difference but in name
 	Overlap   bool          // concurrent pairs: two buyers' commands may go to one server at once
 	Shared    bool          // all buyers in one process
@@ -48,10 +47,6 @@ func (c Config) Check() error {
 		return fmt.Errorf("--buyers is %d; %d to %d are allowed", c.Buyers, MinBuyers, MaxBuyers)
 	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
-	case c.Bound >= 0 && c.Reduce:
-		return errors.New("--bound and --reduce exclude each other: a schedule that the reduction leaves out may be the one within the bound")
-	case c.Overlap && c.Reduce:
-		return errors.New("--overlap and --reduce exclude each other: what the reduction leaves out may overlap in another way")
 	}
 	if c.Shared {
 		for _, e := range run.Events(c.Events) {

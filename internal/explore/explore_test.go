@@ -3,6 +3,8 @@ package explore_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -66,39 +68,52 @@ func BenchmarkExplore(b *testing.B) {
 	}
 }
 
-// TestReduced: the reduction leaves out no verdict that the whole search finds.
-func TestReduced(t *testing.T) {
+// TestMerged: schedules that come to one state are gone on with once, and nothing is
+// lost by that: as many schedules, that end in the same ways, with the same shortest
+// witness, as where each is run.
+func TestMerged(t *testing.T) {
 	e := enginetest.Embedded(t)
-	for name, all := range map[string][][]explore.Event{
-		"none": {nil}, "transaction": {nil}, "setnx": {nil, {explore.Crash}}, "optimistic": {nil}, "early-unlock": {nil, {explore.Timeout}}, "conditional": {{explore.Timeout}},
+	for _, c := range []exploretest.Expectation{
+		{Strategy: "none"}, {Strategy: "transaction"}, {Strategy: "optimistic"}, {Strategy: "early-unlock"}, {Strategy: "check-after"},
+		{Strategy: "mutex", Config: shared}, {Strategy: "early-unlock", Config: shared},
+		{Strategy: "setnx", Events: []explore.Event{explore.Crash}},
+		{Strategy: "conditional", Events: []explore.Event{explore.Crash, explore.Timeout}},
+		{Strategy: "none", Config: func(c *explore.Config) { c.Buyers, c.Bound, c.Symmetry = 3, 1, true }},
+		{Strategy: "token-get-del", Events: []explore.Event{explore.Expire}, Config: bound(1)},
+		{Strategy: "redisson", Events: []explore.Event{explore.Renew}, Config: bound(0)},
+		{Strategy: "redlock", Config: bound(0)},
+		{Strategy: "redis-lua", Config: bound(0)},
 	} {
-		for _, events := range all {
-			t.Run(exploretest.Expectation{Strategy: name, Events: events}.Name(), func(t *testing.T) {
-				entry := exploretest.Entry(t, name)
-				c := exploretest.Config(e, entry)
-				c.Events = events
-				whole, err := exploretest.Open(t, c).Search(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.Reduce = true
-				reduced, err := exploretest.Open(t, c).Search(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !whole.Complete || !reduced.Complete || reduced.Explored > whole.Explored {
-					t.Fatalf("explored %d and %d", whole.Explored, reduced.Explored)
-				}
-				for v := range whole.Verdicts {
-					if reduced.Verdicts[v] == 0 {
-						t.Errorf("%s is lost: %v, %v", v, whole.Verdicts, reduced.Verdicts)
-					}
-				}
-				t.Logf("%d schedules, %d reduced", whole.Explored, reduced.Explored)
-			})
-		}
+		t.Run(c.Name(), func(t *testing.T) {
+			config := exploretest.Config(e, exploretest.Entry(t, c.Strategy))
+			config.Events = c.Events
+			if c.Config != nil {
+				c.Config(&config)
+			}
+			merged, err := exploretest.Open(t, config).Search(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Full = true
+			full, err := exploretest.Open(t, config).Search(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d schedules, %d runs of %d states", full.Explored, merged.Runs, merged.States)
+			if !full.Complete || !merged.Complete || merged.Runs > full.Runs {
+				t.Errorf("%d runs and %d, complete %t and %t", full.Runs, merged.Runs, full.Complete, merged.Complete)
+			}
+			if merged.Explored != full.Explored || merged.Foreign != full.Foreign || !maps.Equal(merged.Verdicts, full.Verdicts) {
+				t.Errorf("%d schedules (%d foreign), %v; merged %d (%d), %v", full.Explored, full.Foreign, full.Verdicts, merged.Explored, merged.Foreign, merged.Verdicts)
+			}
+			if config.Bound < 0 && !reflect.DeepEqual(full.Witness, merged.Witness) {
+				t.Errorf("witness %+v; merged %+v", full.Witness, merged.Witness)
+			}
+		})
 	}
 }
+
+func shared(c *explore.Config) { c.Shared = true }
 
 func bound(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound = n }
@@ -128,6 +143,7 @@ func TestThreeBuyers(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	entry := exploretest.Entry(t, "none")
 	c := exploretest.Config(enginetest.Embedded(t), entry)
+	c.Full = true
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
 	c.Progress = func(explored, _ int) {

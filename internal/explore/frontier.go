@@ -1,69 +1,6 @@
 package explore
 
-import (
-	"slices"
-
-	"github.com/oversell/oversell/internal/explore/schedule"
-)
-
-// node is one point of a schedule.
-type node struct {
-	parent  *node
-	by      *schedule.Choice   // what led here; nil at the root
-	seen    string             // what a concurrent pair came to
-	choices []*schedule.Choice // those of the buyer of the step before go first
-	sleep   []*schedule.Choice // explored before, and still the same: need not begin here
-	kids    []*node            // below a concurrent pair: the ways that it went on
-	last    int                // buyer of the step before
-	cost    int                // so far
-}
-
-// below is the node that by leads to from n, which is nil at the root.
-func below(n *node, by *schedule.Choice) *node {
-	kid := &node{parent: n, by: by}
-	if n == nil {
-		return kid
-	}
-	kid.last = n.last
-	if by.Moves() {
-		kid.last = by.Buyer
-	}
-	kid.cost = n.cost + n.price(by)
-	return kid
-}
-
-// path are the nodes from the root to n.
-func (n *node) path() (path []*node) {
-	for ; n != nil; n = n.parent {
-		path = append(path, n)
-	}
-	slices.Reverse(path)
-	return path
-}
-
-// price is what a choice takes from the bound: 1 for a preemption, where the
-// buyer of the step before could have gone on; 1 for a buyer's command that
-// overtakes another of its own, at a Redlock node that comes first; 1 for a
-// concurrent pair.
-func (n *node) price(c *schedule.Choice) int {
-	switch {
-	case c.Pair:
-		return 1
-	case c.Event != "":
-		return 0
-	}
-	preempts, overtakes := 0, 0
-	for _, before := range n.choices[:slices.Index(n.choices, c)] {
-		switch {
-		case before.Event != "":
-		case before.Buyer == c.Buyer:
-			overtakes = 1
-		case before.Buyer == n.last:
-			preempts = 1
-		}
-	}
-	return preempts + overtakes
-}
+import "github.com/oversell/oversell/internal/explore/schedule"
 
 // A branch is a choice that was not made yet.
 type branch struct {
@@ -101,4 +38,30 @@ func (f *frontier) pop() (b branch, cost int, ok bool) {
 		}
 	}
 	return b, 0, false
+}
+
+// A tree is every schedule on its own: where each is run to its end, and where a server
+// decides what comes of a step.
+type tree struct {
+	*search
+	frontier frontier
+	begun    bool
+}
+
+// next is the branch that costs least.
+func (t *tree) next() (cost int, _ trip, more bool) {
+	var b branch
+	if more = !t.begun; more {
+		t.begun = true
+	} else if b, cost, more = t.frontier.pop(); !more {
+		return 0, nil, false
+	}
+	return cost, &walk{tree: t, branch: b, cost: cost, path: b.at.path()}, true
+}
+
+// done is trip.done.
+func (w *walk) done(schedule.Ended) {
+	if w.strayed {
+		w.again(w.branch, w.cost)
+	}
 }

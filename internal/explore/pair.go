@@ -13,7 +13,7 @@ import "github.com/oversell/oversell/internal/explore/schedule"
 // the two commands do not commute, once in a schedule.
 
 // pairs are the choices of two commands at once, in both orders.
-func (s *search) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
+func (t *tree) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 	for i, a := range choices {
 		for _, b := range choices[i+1:] {
 			if !a.Command() || !b.Command() || a.Buyer == b.Buyer || independent(a, b) {
@@ -21,7 +21,7 @@ func (s *search) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 			}
 			for _, both := range [][2]*schedule.Choice{{a, b}, {b, a}} {
 				if pair, ok := schedule.Together(*both[0], *both[1]); ok {
-					pairs = append(pairs, s.one(pair))
+					pairs = append(pairs, t.one(pair))
 				}
 			}
 		}
@@ -30,10 +30,10 @@ func (s *search) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 }
 
 // again puts a branch back whose path the server did not take this time.
-func (s *search) again(b branch, cost int) {
+func (t *tree) again(b branch, cost int) {
 	if b.tries++; b.tries == courses {
-		s.result.Missed++
+		t.result.Missed++
 		return
 	}
-	s.frontier.push(cost, b)
+	t.frontier.push(cost, b)
 }

@@ -34,6 +34,9 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 // follow runs a schedule and notes its steps.
 func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error) {
 	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
+		if p.AtEnd() {
+			return schedule.Judge, nil
+		}
 		if p.Depth == len(tokens) {
 			return "", fmt.Errorf("%w: the schedule ends before the buyers do; next would be %s", schedule.ErrDivergence, schedule.List(p.Choices))
 		}

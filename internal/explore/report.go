@@ -14,7 +14,10 @@ type Report struct {
 	Events     []Event  `json:"events"`
 	MaxEvents  *int     `json:"max_events"` // in one schedule; null: each may happen
 	Bound      *int     `json:"bound"`      // null: none
-	Reduced    bool     `json:"reduced"`    // one schedule of each class
+	Merged     bool     `json:"merged"`     // schedules that come to one state were gone on with once
+	Runs       int      `json:"runs"`       // schedules that were run; of the others it was known what follows
+	States     int      `json:"states"`     // where states were merged, how many there are
+	Digest     string   `json:"digest"`     // of what was run: two searches with the same one ran the same schedules in the same order
 	Shared     bool     `json:"shared"`     // all buyers in one process
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: not known, the search is not complete
@@ -42,7 +45,7 @@ type Report struct {
 func NewReport(c Config, r Result) Report {
 	report := Report{
 		Strategy: c.Strategy.Name, Engine: c.Engine.Name, Buyers: c.Buyers, Stock: c.Stock, Events: c.Events,
-		Reduced: r.Reduced, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
+		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
@@ -66,7 +69,7 @@ func NewReport(c Config, r Result) Report {
 		report.Total = &report.Explored
 	}
 	if r.Seconds > 0 {
-		report.PerSecond = float64(r.Explored) / r.Seconds
+		report.PerSecond = float64(r.Runs) / r.Seconds
 	}
 	return report
 }
@@ -75,10 +78,17 @@ func NewReport(c Config, r Result) Report {
 // where nothing was left out.
 func (r Report) Extent() string {
 	text := Count(r.Explored, "schedule")
+	var notes []string
 	if r.Alike {
-		text += " (buyers alike)"
+		notes = append(notes, "buyers alike")
 	}
-	whole := !r.Alike && !r.Reduced && r.MaxEvents == nil && r.Bound == nil
+	if r.Merged && r.Runs < r.Explored {
+		notes = append(notes, Count(r.Runs, "run"), "equal states merged")
+	}
+	if notes != nil {
+		text += " (" + strings.Join(notes, ", ") + ")"
+	}
+	whole := !r.Alike && r.MaxEvents == nil && r.Bound == nil
 	switch {
 	case r.Overlap:
 		text = fmt.Sprintf("explored %s, %d of them with commands let go together, whose order the server decides: not all that can happen", text, r.Overlapped)
@@ -93,9 +103,6 @@ func (r Report) Extent() string {
 	}
 	if r.Complete && r.Bound != nil {
 		text += fmt.Sprintf(" (bound %d)", *r.Bound)
-	}
-	if r.Reduced {
-		text += ", one of each class that no server can tell apart (reduced)"
 	}
 	return text + r.gaps()
 }

@@ -2,8 +2,11 @@ package explore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +17,16 @@ import (
 
 // A Result is what a search found.
 type Result struct {
-	Explored int  // complete schedules
-	Complete bool // there are no others, within Reduced or the bound
+	Explored int    // complete schedules; where states are merged, most of them were not run, since what follows was known
+	Runs     int    // schedules that were run, to their end or to a state that was known
+	Merged   bool   // schedules that come to one state are gone on with once
+	States   int    // where they are merged, how many there are
+	Digest   string // of the schedules that were run, in their order, and how each ended
+	Complete bool   // there are no others, within the bound
 
 	Within         int // all schedules of so many preemptions were explored; -1: not even those of none
 	ExploredWithin int // how many those are
 
-	Reduced    bool           // one of each class only
 	Never      []Event        // those of Config.Events for which there was nothing to strike, at any step of any schedule
 	Cut        int            // schedules given up at schedule.MaxSteps: no proof
 	Overlapped int            // of those explored, the ones with a concurrent pair
@@ -38,14 +44,28 @@ type Result struct {
 
 // A search is one run of Search.
 type search struct {
-	x        *Explorer
-	choices  map[schedule.Choice]*schedule.Choice // one of each
-	offered  map[Event]bool                       // events that could have come
-	frontier frontier
-	result   Result
-	begun    time.Time
+	x       *Explorer
+	choices map[schedule.Choice]*schedule.Choice // one of each
+	offered map[Event]bool                       // events that could have come
+	result  Result
+	digest  hash.Hash
+	broken  int // runs that broke
+	begun   time.Time
 
 	best, foreign *candidate
+}
+
+// A plan says which schedule is run next: a tree or a graph.
+type plan interface {
+	// next is the next one, and how many preemptions it is the first to need; false when
+	// there is none.
+	next() (cost int, t trip, more bool)
+}
+
+// A trip is one schedule.
+type trip interface {
+	choose(p *schedule.Point) (token string, err error) // schedule.Chooser
+	done(e schedule.Ended)
 }
 
 // Search explores until all schedules were run, the budget is spent, or ctx
@@ -53,45 +73,63 @@ type search struct {
 // error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	s := &search{
-		x: x, choices: map[schedule.Choice]*schedule.Choice{}, offered: map[Event]bool{}, frontier: frontier{limit: x.config.Bound}, begun: time.Now(),
-		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Reduced: x.config.Reduce, Within: -1},
+		x: x, choices: map[schedule.Choice]*schedule.Choice{}, offered: map[Event]bool{}, begun: time.Now(), digest: sha256.New(),
+		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Within: -1},
 	}
-	err := s.all(ctx)
+	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap // of a pair the server decides
+	var err error
+	if s.result.Merged {
+		g := newGraph(s)
+		err = s.all(ctx, g)
+		g.count()
+	} else {
+		err = s.all(ctx, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
+	}
 	s.result.Seconds = time.Since(s.begun).Seconds()
-	s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
+	s.result.Digest = hex.EncodeToString(s.digest.Sum(nil)[:8])
+	if s.result.Complete { // else they may come yet
+		s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
+	}
 	if errors.Is(err, ErrHarness) {
 		return s.result, err
 	}
-	ctx = context.WithoutCancel(ctx)
-	var failed [2]error
-	if s.result.Violations > 0 && !s.result.Complete {
-		var shrunk error
-		if s.best, shrunk = s.best.shrink(ctx, x); shrunk != nil {
-			return s.result, errors.Join(err, shrunk)
-		}
-	}
-	s.result.Witness, failed[0] = s.best.witness(ctx, x)
-	s.result.ForeignWitness, failed[1] = s.foreign.witness(ctx, x)
-	return s.result, errors.Join(err, failed[0], failed[1])
+	return s.result, errors.Join(err, s.show(context.WithoutCancel(ctx)))
 }
 
-// all runs one branch after the other.
-func (s *search) all(ctx context.Context) error {
+// show runs what is to be shown to people again.
+func (s *search) show(ctx context.Context) (err error) {
+	if s.result.Violations > 0 && !s.result.Complete {
+		if s.best, err = s.best.shrink(ctx, s.x); err != nil {
+			return err
+		}
+	}
+	var failed [2]error
+	s.result.Witness, failed[0] = s.best.witness(ctx, s.x)
+	s.result.ForeignWitness, failed[1] = s.foreign.witness(ctx, s.x)
+	return errors.Join(failed[0], failed[1])
+}
+
+// all runs one schedule after the other.
+func (s *search) all(ctx context.Context, p plan) error {
 	c, result := s.x.config, &s.result
-	for b, cost, more := (branch{}), 0, true; more; b, cost, more = s.frontier.pop() {
-		if cost > result.Within+1 && result.Cut == 0 && !c.Reduce && !c.Overlap {
+	for {
+		cost, trip, more := p.next()
+		if !more {
+			break
+		}
+		if cost > result.Within+1 && result.Cut == 0 && !c.Overlap {
 			result.Within, result.ExploredWithin = cost-1, result.Explored
 		}
-		if c.Schedules > 0 && result.Explored >= c.Schedules || result.Explored > 0 && c.Budget > 0 && time.Since(s.begun) > c.Budget {
+		if c.Schedules > 0 && result.Runs >= c.Schedules || result.Runs > 0 && c.Budget > 0 && time.Since(s.begun) > c.Budget {
 			return nil
 		}
-		if err := s.run(ctx, b, cost); err != nil {
+		if err := s.run(ctx, trip); err != nil {
 			return err
 		}
 		if c.Progress != nil {
-			c.Progress(result.Explored, result.Violations)
+			c.Progress(result.Runs, s.broken)
 		}
-		if c.First && result.Violations > 0 {
+		if c.First && s.broken > 0 {
 			return nil
 		}
 	}
@@ -99,19 +137,16 @@ func (s *search) all(ctx context.Context) error {
 	return nil
 }
 
-// run runs one branch, and notes how it ended.
-func (s *search) run(ctx context.Context, b branch, cost int) error {
-	w := &walk{search: s, branch: b, path: b.at.path()}
-	e, err := s.x.runner.Run(ctx, w.choose, s.x.config.Overlap)
+// run runs one schedule, and notes how it ended.
+func (s *search) run(ctx context.Context, t trip) error {
+	e, err := s.x.runner.Run(ctx, t.choose, s.x.config.Overlap)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
 		return fmt.Errorf("%w; schedule %s", err, strings.Join(e.Tokens, "."))
 	}
-	if w.strayed {
-		s.again(b, cost)
-	}
+	t.done(e)
 	s.note(e)
 	return nil
 }
@@ -119,6 +154,10 @@ func (s *search) run(ctx context.Context, b branch, cost int) error {
 // note counts a schedule.
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
+	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)
+	if !e.Pruned || r.Merged {
+		r.Runs++
+	}
 	if e.Pruned {
 		return
 	}
@@ -132,6 +171,7 @@ func (s *search) note(e schedule.Ended) {
 		r.Overlapped++
 	}
 	if e.Verdict != verdict.Holds {
+		s.broken++
 		if r.Violations++; r.Violations == 1 {
 			r.First = time.Since(s.begun).Seconds()
 		}
@@ -141,4 +181,34 @@ func (s *search) note(e schedule.Ended) {
 		r.Foreign++
 		s.foreign = s.foreign.better(e)
 	}
+}
+
+// options are the choices of a point, as the search knows them.
+func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
+	newcomer := 0 // with Symmetry: of those who have not begun, the one who may
+	for _, a := range p.Choices {
+		if a.Event != "" {
+			s.offered[a.Event] = true
+		}
+		if s.x.config.Symmetry && a.Command() && !p.Begun(a.Buyer) {
+			if newcomer == 0 {
+				newcomer = a.Buyer
+			}
+			if a.Buyer != newcomer {
+				continue
+			}
+		}
+		all = append(all, s.one(a))
+	}
+	return all
+}
+
+// one returns the one choice that is equal to c.
+func (s *search) one(c schedule.Choice) *schedule.Choice {
+	known := s.choices[c]
+	if known == nil {
+		known = &c
+		s.choices[c] = known
+	}
+	return known
 }

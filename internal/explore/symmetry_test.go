@@ -57,12 +57,19 @@ func TestWithin(t *testing.T) {
 	if err != nil || !bounded.Complete {
 		t.Fatal(err, bounded)
 	}
-	c.Bound = -1
-	cut := exploretest.Some(t, c, bounded.Explored+5)
+	c.Bound, c.Full, c.Schedules = -1, true, bounded.Explored+5
+	cut, err := exploretest.Open(t, c).Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if cut.Complete || cut.Within != 1 || cut.ExploredWithin != bounded.Explored {
 		t.Errorf("complete %v, all %d schedules of at most %d preemptions; want false, all %d of at most 1", cut.Complete, cut.ExploredWithin, cut.Within, bounded.Explored)
 	}
-	early := exploretest.Some(t, c, 1)
+	c.Schedules = 1
+	early, err := exploretest.Open(t, c).Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if early.Within != -1 {
 		t.Errorf("after one schedule all of at most %d preemptions", early.Within)
 	}

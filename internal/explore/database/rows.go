@@ -73,6 +73,23 @@ func (r *Rows) String() string {
 	return strings.Join(lines, "; ")
 }
 
+// Whole is all that a strategy can read, but for ids, which count on from run to
+// run, and real times.
+func (r *Rows) Whole() string {
+	var b strings.Builder
+	for _, row := range r.values {
+		for i, column := range r.columns {
+			switch column {
+			case "id", "purchase_time", "waited_ms":
+			default:
+				fmt.Fprintf(&b, "%s=%q ", column, Show(row[i]))
+			}
+		}
+		b.WriteString("; ")
+	}
+	return b.String()
+}
+
 // cell is one value with its column; "" where it says nothing.
 func (r *Rows) cell(column, value string) string {
 	switch column {

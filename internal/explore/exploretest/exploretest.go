@@ -6,8 +6,6 @@
 package exploretest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -127,9 +125,9 @@ func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expect
 	if !result.Complete || result.Explored < 2 {
 		t.Fatalf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)
 	}
-	whole := c.Bound < 0 && c.MaxEvents == 0 && !c.Reduce
+	whole := c.Bound < 0 && c.MaxEvents == 0
 	said := explore.NewReport(c, result).Extent()
-	if whole != strings.Contains(said, fmt.Sprintf("%d of %[1]d schedules", result.Explored)) || !c.Reduce && whole == strings.Contains(said, "at most") {
+	if whole != strings.Contains(said, fmt.Sprintf("%d of %[1]d schedules", result.Explored)) || whole == strings.Contains(said, "at most") {
 		t.Errorf("says %q; every order: %v", said, whole)
 	}
 }
@@ -146,24 +144,4 @@ func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
 			t.Fatalf("replay %d of %s is different: %s, not %s:\n%+v\n%+v", i+1, w.Schedule, again.Verdict, w.Verdict, again.Steps, w.Steps)
 		}
 	}
-}
-
-// ErrEnough ends a search of Some.
-var ErrEnough = errors.New("enough")
-
-// Some explores until so many schedules were run.
-func Some(t testing.TB, c explore.Config, schedules int) explore.Result {
-	t.Helper()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	c.Progress = func(explored, _ int) {
-		if explored >= schedules {
-			cancel(ErrEnough)
-		}
-	}
-	result, err := Open(t, c).Search(ctx)
-	if err != nil && !errors.Is(err, ErrEnough) {
-		t.Fatal(err)
-	}
-	return result
 }

@@ -29,7 +29,8 @@ type Op struct {
 	Controls   bool             // it begins or ends a transaction
 
 	// Set when it was run.
-	Result  string
+	Result  string // for people
+	Answer  string // all of it that a strategy can see, where Result leaves something out
 	Err     error
 	Note    string
 	Changed bool // it wrote something, or may have

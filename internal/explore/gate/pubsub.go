@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -15,15 +16,17 @@ import (
 type PubSub struct {
 	mu       sync.Mutex
 	taps     map[*tap]struct{}
-	sent     int // messages that Redis said it has sent, in this run
-	received int // of those, the ones that were read
-	moment   int // grows with each read, and each SUBSCRIBE
+	sent     int         // messages that Redis said it has sent, in this run
+	received int         // of those, the ones that were read
+	moment   int         // grows with each read, and each SUBSCRIBE
+	heard    map[int]int // messages by the owner of the connection, see Heard
 }
 
 // tap is a connection that is looked at.
 type tap struct {
 	net.Conn
-	all *PubSub
+	all   *PubSub
+	owner int // the buyer; 0: of all
 
 	// Guarded by all.mu.
 	asked, confirmed int  // SUBSCRIBE
@@ -31,16 +34,16 @@ type tap struct {
 	tail             []byte
 }
 
-func newPubSub() *PubSub { return &PubSub{taps: map[*tap]struct{}{}} }
+func newPubSub() *PubSub { return &PubSub{taps: map[*tap]struct{}{}, heard: map[int]int{}} }
 
-func (p *PubSub) dialer(timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func (p *PubSub) dialer(owner int, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d := net.Dialer{Timeout: timeout}
 		conn, err := d.DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		t := &tap{Conn: conn, all: p}
+		t := &tap{Conn: conn, all: p, owner: owner}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.taps[t] = struct{}{}
@@ -53,6 +56,17 @@ func (p *PubSub) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sent, p.received = 0, 0
+	clear(p.heard)
+}
+
+// Heard is how many messages have come since it was asked last, by the owner of the
+// connection that they came by: a buyer, or 0.
+func (p *PubSub) Heard() map[int]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	heard := maps.Clone(p.heard)
+	clear(p.heard)
+	return heard
 }
 
 // Quiet reports whether every message and every confirmation has reached the
@@ -81,6 +95,18 @@ func (p *PubSub) Used() bool {
 	defer p.mu.Unlock()
 	for t := range p.taps {
 		if t.asked > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Listens: a connection of the owner has subscribed.
+func (p *PubSub) Listens(owner int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for t := range p.taps {
+		if t.asked > 0 && t.owner == owner {
 			return true
 		}
 	}
@@ -134,7 +160,10 @@ func (t *tap) Read(b []byte) (int, error) {
 func (t *tap) count(read []byte) {
 	seen := append(t.tail, read...)
 	t.confirmed += bytes.Count(seen, subscribe)
-	t.all.received += bytes.Count(seen, message)
+	if n := bytes.Count(seen, message); n > 0 {
+		t.all.received += n
+		t.all.heard[t.owner] += n
+	}
 	keep := 0
 	for i := max(0, len(seen)-longestFrame+1); i < len(seen); i++ {
 		if bytes.HasPrefix(subscribe, seen[i:]) || bytes.HasPrefix(message, seen[i:]) {

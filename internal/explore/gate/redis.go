@@ -35,7 +35,7 @@ func (g *Gates) Client(like redis.UniversalClient, owner int, server string, not
 	if err != nil {
 		return nil, err
 	}
-	o.Dialer = g.PubSub.dialer(o.DialTimeout)
+	o.Dialer = g.PubSub.dialer(owner, o.DialTimeout)
 	c := redis.NewClient(o)
 	c.AddHook(redisHook{g, owner, server, noted})
 	return c, nil

@@ -29,6 +29,13 @@ type Conn struct {
 // ID is database.Conn.ID.
 func (c *Conn) ID() int64 { return c.id }
 
+// InTransaction: one is open.
+func (c *Conn) InTransaction() bool { return c.inTx }
+
+// Viewing: a transaction is open that has read or written, so it may have a view of
+// the database of its own.
+func (c *Conn) Viewing() bool { return c.inTx && c.touched }
+
 // Abandon is database.Conn.Abandon.
 func (c *Conn) Abandon() { c.dead.Store(true) }
 
@@ -111,6 +118,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 			return o.done(err, "")
 		}
 		c.after(o, true)
+		o.Answer = kept.Whole()
 		return o.done(nil, kept.String())
 	})
 	if err != nil {

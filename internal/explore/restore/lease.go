@@ -2,7 +2,7 @@ package restore
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -19,19 +19,18 @@ type Lease struct {
 
 // Leases are those on the server that have not run out. now is the buyers' time.
 func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ error) {
-	for _, key := range s.Keys() {
-		ttl, err := s.admin.PTTL(ctx, key).Result()
-		if err != nil {
-			return nil, fmt.Errorf("look at %s: %w", s.Name, err)
+	held, err := s.Held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range held {
+		if key.TTL > 0 {
+			found = append(found, Lease{s, key.Name, key.TTL, false})
+			continue
 		}
-		switch {
-		case ttl > 0:
-			found = append(found, Lease{s, key, ttl, false})
-		case ttl == -1: // no TTL
-			value, _ := s.admin.Get(ctx, key).Int64() // an error: it is no number
-			if value > now.UnixMilli() {
-				found = append(found, Lease{s, key, 0, true})
-			}
+		until, _ := strconv.ParseInt(key.Value, 10, 64) // an error: it is no number
+		if until > now.UnixMilli() {
+			found = append(found, Lease{s, key.Name, 0, true})
 		}
 	}
 	return found, nil
@@ -41,12 +40,16 @@ func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ err
 func (l Lease) Renewed() bool { return l.Left > schedule.Forever*5/6 }
 
 // End deletes the key.
-func (l Lease) End(ctx context.Context) error { return l.Server.admin.Del(ctx, l.Key).Err() }
+func (l Lease) End(ctx context.Context) error {
+	l.Server.Touch()
+	return l.Server.admin.Del(ctx, l.Key).Err()
+}
 
 // Age lets a third of a TTL pass.
 func (l Lease) Age(ctx context.Context) error {
 	if l.ByClock {
 		return nil // its holder's clock says, and nobody renews it
 	}
+	l.Server.Touch()
 	return l.Server.admin.PExpire(ctx, l.Key, max(time.Millisecond, l.Left-schedule.Forever/3)).Err()
 }

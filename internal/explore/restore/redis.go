@@ -20,13 +20,14 @@ type Redis struct {
 	admin *redis.Client
 	named named
 
-	counted bool // nobody has been let near it since
-	count   int64
+	looked bool // nobody has been let near it since
+	held   []Key
+	kinds  map[string]string // by key: what it was at the last look
 }
 
 // NewRedis looks at a server through admin, which Close closes.
 func NewRedis(name string, admin *redis.Client) *Redis {
-	return &Redis{Name: name, admin: admin, named: named{channels: map[string]string{}}}
+	return &Redis{Name: name, admin: admin, named: named{channels: map[string]string{}}, kinds: map[string]string{}}
 }
 
 // named are keys, and the channels on which a lock's waiters listen. Buyers name
@@ -69,7 +70,7 @@ func (s *Redis) channels() map[string]string {
 }
 
 // Touch notes that somebody was let near the server.
-func (s *Redis) Touch() { s.counted = false }
+func (s *Redis) Touch() { s.looked = false }
 
 // Clear deletes what runs have named.
 func (s *Redis) Clear(ctx context.Context) error {
@@ -82,23 +83,6 @@ func (s *Redis) Clear(ctx context.Context) error {
 		return fmt.Errorf("restore %s: %w", s.Name, err)
 	}
 	return nil
-}
-
-// Held is how many of the named keys are there.
-func (s *Redis) Held(ctx context.Context) (int64, error) {
-	keys := s.Keys()
-	if len(keys) == 0 {
-		return 0, nil
-	}
-	if s.counted {
-		return s.count, nil
-	}
-	n, err := s.admin.Exists(ctx, keys...).Result()
-	if err != nil {
-		return 0, fmt.Errorf("look at %s: %w", s.Name, err)
-	}
-	s.counted, s.count = true, n
-	return n, nil
 }
 
 // Notify wakes those who listen for the release of a lock, and returns how many

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/oversell/oversell/internal/audit"
 )
@@ -34,6 +35,34 @@ func (s SQL) Restore(ctx context.Context) error {
 		return fmt.Errorf("restore the stock: %w", err)
 	}
 	return nil
+}
+
+// Whole is all of the product's row and records that can make a difference to what
+// comes: in one statement, the records in the order of their ids, which count on from
+// run to run and are left out, as real times are.
+func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
+	rows, err := s.Admin.QueryContext(ctx, `SELECT 0, amount, stocked, version, fence, last_entry, NULL FROM product WHERE name = ?
+		UNION ALL SELECT id, amount, left_after, 0, strategy, purchaser, idempotency_key FROM purchase_history WHERE product_name = ? ORDER BY 1`, s.Product, s.Product)
+	if err != nil {
+		return "", nil, fmt.Errorf("read stock and records: %w", err)
+	}
+	defer rows.Close()
+	var b strings.Builder
+	for rows.Next() {
+		var id int64
+		var cells [6]sql.NullString
+		if err := rows.Scan(&id, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4], &cells[5]); err != nil {
+			return "", nil, fmt.Errorf("read stock and records: %w", err)
+		}
+		for _, cell := range cells {
+			fmt.Fprintf(&b, "%t %q ", cell.Valid, cell.String)
+		}
+		b.WriteString("\n")
+		if id > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return b.String(), ids, rows.Err()
 }
 
 // Read reads stock and records in one statement, while nobody else moves.

@@ -61,6 +61,7 @@ func (a account) finished(b *buyer, o *gate.Op) {
 		}
 	}
 	b.flying = without(b.flying, o)
+	r.remember(b, o)
 	if !o.Background && (o.Changed || o.Ends) { // so it was worth while
 		r.passing.phase = renewals
 	}
@@ -68,6 +69,9 @@ func (a account) finished(b *buyer, o *gate.Op) {
 	r.owners.finished(o)
 	if o.Server == gate.SQL && (o.Effect == schedule.Writes || o.Ends) {
 		b.locks = !o.Ends
+	}
+	if o.Ends {
+		b.ended++
 	}
 	for _, other := range r.buyers {
 		if other == b {

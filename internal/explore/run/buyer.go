@@ -35,13 +35,15 @@ type buyer struct {
 	// Of polling: a round of tries that found nothing is not made again until
 	// somebody else has changed what it asked about.
 	changes map[string]int // by server: changes by others, so far
-	begun   map[string]int // the same when this round began
-	touched map[string]bool
+	asks    map[string]int // the same when this round first asked the server
 	resting bool
 	named   bool // holds a named lock
 	locks   bool // may hold others of the database
 	steps   int  // so far
 	ends    int  // transactions of others that have ended
+	ended   int  // its own that have
+
+	views map[*gate.Conn]string // what its open transactions have seen of the database, see look
 }
 
 // runnable reports whether an op at the gate may be let go.
@@ -52,8 +54,8 @@ func (b *buyer) runnable(o *gate.Op) bool {
 	if !b.resting || o.Background {
 		return true
 	}
-	for server := range b.touched {
-		if b.changes[server] != b.begun[server] {
+	for server, changes := range b.asks {
+		if b.changes[server] != changes {
 			return true
 		}
 	}
@@ -127,8 +129,8 @@ func (all buyers) outcomes() (outcomes []witness.Outcome) {
 	return outcomes
 }
 
-// state says of each buyer where it is, for an error.
-func (all buyers) state() string {
+// where says of each buyer where it is, for an error.
+func (all buyers) where() string {
 	var texts []string
 	for _, b := range all {
 		where := fmt.Sprintf("buyer %d: %d at the gate, %d on the way", b.id, len(b.gate), len(b.flying))

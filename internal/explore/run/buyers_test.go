@@ -30,10 +30,10 @@ func TestManyBuyers(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%d", want.strategy, buyers), func(t *testing.T) {
 					entry := exploretest.Entry(t, want.strategy)
 					c := exploretest.Config(e, entry)
-					c.Buyers, c.Bound, c.Symmetry = buyers, 1, true
-					result := exploretest.Some(t, c, 25)
-					if result.Explored < 25 || result.Within < 0 {
-						t.Errorf("explored %d, all of %d preemptions", result.Explored, result.Within)
+					c.Buyers, c.Bound, c.Symmetry, c.Schedules = buyers, 1, true, 25
+					result, err := exploretest.Open(t, c).Search(t.Context())
+					if err != nil || result.Runs != 25 || result.Within < 0 {
+						t.Errorf("%d runs, all of %d preemptions, %v", result.Runs, result.Within, err)
 					}
 					for v := range result.Verdicts {
 						if v != verdict.Holds && v != want.verdict {

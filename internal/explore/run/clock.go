@@ -18,7 +18,7 @@ type clock struct {
 
 // begin starts the clock of a schedule.
 func (c *clock) begin() {
-	c.start.Store(time.Now().UnixNano())
+	c.start.Store(time.Now().Truncate(time.Millisecond).UnixNano())
 	c.ahead.Store(0)
 }
 
@@ -33,6 +33,21 @@ func (c *clock) NewTimer(time.Duration) (rlock.Timer, <-chan time.Time) { return
 
 // AfterFunc is rlock.Clock.AfterFunc.
 func (c *clock) AfterFunc(time.Duration, func()) rlock.Timer { return never{} }
+
+// A watch is the clock as the process of one buyer sees it; 0: of all.
+type watch struct {
+	*clock
+	x     *Runner
+	buyer int
+}
+
+// Now is rlock.Clock.Now.
+func (w watch) Now() time.Time {
+	if r := w.x.current.Load(); r != nil {
+		r.memories[min(max(0, w.buyer-1), len(r.memories)-1)].see(w.ahead.Load())
+	}
+	return w.clock.Now()
+}
 
 // never is a timer that does not fire.
 type never struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -22,10 +23,14 @@ func (crashEvent) Traits() Traits {
 func (crashEvent) Choices(_ context.Context, r *Run) (all []Action, _ error) {
 	for _, b := range r.buyers {
 		if b.unfinished() && !b.crashed && b.steps > 0 {
-			all = append(all, Action{
-				Choice: schedule.Choice{Token: fmt.Sprintf("crash%d", b.id), Buyer: b.id, Name: "crash", Global: true},
-				text:   "crashes: its connections end, it is never heard of again",
-			})
+			c := schedule.Choice{Token: fmt.Sprintf("crash%d", b.id), Buyer: b.id, Name: "crash", Effect: schedule.Local}
+			switch {
+			case r.x.gates.PubSub.Listens(b.id): // whoever notifies it is told how many listen
+				c.Global = true
+			case r.open(b): // it is rolled back
+				c.Effect, c.Touches = schedule.Writes, gate.SQL
+			}
+			all = append(all, Action{Choice: c, text: "crashes: its connections end, it is never heard of again"})
 		}
 	}
 	return all, nil
@@ -37,14 +42,15 @@ func (crashEvent) Strike(ctx context.Context, r *Run, a Action) error {
 	b := r.buyers[a.Buyer-1]
 	r.inbox.crash(b.id)
 	b.crashed, b.answered = true, b.over
-	r.rest.unblocks = true
+	r.rest.unblocks, r.books.known = true, false
 	b.cancel(errCrashed)
 	for _, o := range b.gate {
 		o.Decide(gate.Die)
 	}
 	b.gate = nil
+	open := r.open(b) || b.named
 	r.named.freed(r.buyers, b)
-	if err := r.x.kill(ctx, b.id); err != nil {
+	if err := r.x.kill(ctx, b.id); err != nil || !open {
 		return err
 	}
 	for _, other := range r.buyers {
@@ -52,4 +58,10 @@ func (crashEvent) Strike(ctx context.Context, r *Run, a Action) error {
 		other.ends++
 	}
 	return nil
+}
+
+// open: the buyer has a transaction open, or a statement on its way.
+func (r *Run) open(b *buyer) bool {
+	return slices.ContainsFunc(r.x.seatOf(b.id).connector.Open(b.id), (*gate.Conn).InTransaction) ||
+		slices.ContainsFunc(b.flying, func(o *gate.Op) bool { return o.Server == gate.SQL })
 }

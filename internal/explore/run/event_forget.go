@@ -13,11 +13,11 @@ func (forgetEvent) Traits() Traits { return Traits{Name: "forget", Tokens: "forg
 
 func (forgetEvent) Choices(ctx context.Context, r *Run) (all []Action, _ error) {
 	for _, s := range r.x.servers {
-		n, err := s.Held(ctx)
+		held, err := s.Held(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if n > 0 {
+		if len(held) > 0 {
 			all = append(all, Action{
 				Choice: schedule.Choice{Token: "forget" + suffix(s.Name), Name: "forget " + s.Name, Touches: s.Name},
 				server: s, text: s.Name + " forgets its keys",

@@ -30,9 +30,9 @@ func (s halted) Buy(ctx context.Context, _ purchase.Order) (purchase.Receipt, er
 	defer s.inside.Add(-1)
 	db := s.deps.DB.WithContext(context.WithoutCancel(ctx))
 	if s.running {
-		time.AfterFunc(5*time.Millisecond, func() { s.halt(exploretest.ErrEnough) })
+		time.AfterFunc(5*time.Millisecond, func() { s.halt(errEnough) })
 	} else {
-		s.halt(exploretest.ErrEnough)
+		s.halt(errEnough)
 	}
 	for range 3 {
 		if err := db.Exec(long).Error; err != nil {
@@ -41,6 +41,9 @@ func (s halted) Buy(ctx context.Context, _ purchase.Order) (purchase.Receipt, er
 	}
 	return purchase.Receipt{}, purchase.ErrSoldOut
 }
+
+// errEnough is a Ctrl-C.
+var errEnough = errors.New("enough")
 
 // TestInterruptedInside: Ctrl-C may come at any time. No buyer is left behind,
 // and no connection is closed under a statement that runs.
@@ -54,7 +57,7 @@ func TestInterruptedInside(t *testing.T) {
 				c := exploretest.Config(e, lockstrategy.Entry{Name: "halted", New: func(d lockstrategy.Deps) purchase.Strategy {
 					return halted{d, halt, running, &inside}
 				}})
-				if _, err := exploretest.Open(t, c).Search(ctx); !errors.Is(err, exploretest.ErrEnough) {
+				if _, err := exploretest.Open(t, c).Search(ctx); !errors.Is(err, errEnough) {
 					t.Fatal(err)
 				}
 				if n := inside.Load(); n != 0 {

@@ -13,14 +13,18 @@ import (
 
 // A Run is one schedule, from the first command to the last.
 type Run struct {
-	x       *Runner
-	inbox   *inbox
-	buyers  buyers
-	dogs    *watchdogs
-	rest    resting
-	passing passing
-	named   namedLocks
-	owners  owners
+	x        *Runner
+	inbox    *inbox
+	buyers   buyers
+	dogs     *watchdogs
+	rest     resting
+	passing  passing
+	named    namedLocks
+	owners   owners
+	names    secrets // of random values, for the state
+	memories []*memory
+	books    books
+	told     bool // the last step has brought messages
 
 	struck  map[schedule.Event]int // events so far
 	outcome sync.WaitGroup         // of the buyers' goroutines
@@ -28,10 +32,11 @@ type Run struct {
 	seen    string                 // what the last step came to, where a server decided it, see releasePair
 }
 
-func newRun(x *Runner) *Run {
-	r := &Run{x: x, inbox: newInbox(), dogs: &watchdogs{}, struck: map[schedule.Event]int{}, owners: owners{byKey: map[string]int{}}}
+func newRun(x *Runner, buyers int) *Run {
+	r := &Run{x: x, inbox: newInbox(), dogs: &watchdogs{}, struck: map[schedule.Event]int{}, owners: owners{byKey: map[string]int{}}, names: secrets{}}
 	r.rest = resting{r: r, severalAtOnce: x.severalAtOnce}
 	r.passing = passing{r: r}
+	r.memories = newMemories(buyers, x.spec.Shared)
 	return r
 }
 
@@ -62,24 +67,21 @@ func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder
 			return e, false, err
 		}
 		if !canMove(actions) {
-			if r.buyers.over() {
-				return e, false, nil
+			passed, err := r.pass(ctx, notes)
+			if err != nil {
+				return e, false, err
 			}
-			happened, passed, err := r.passing.time(ctx)
-			if err == nil && passed {
-				notes.time(happened)
-				err = r.rest.await(ctx)
+			if passed {
+				continue
 			}
-			if err != nil || !passed {
-				return e, err == nil, err
-			}
-			continue
+			e.Pruned, err = r.known(ctx, choose, depth)
+			return e, err == nil && !r.buyers.over(), err
 		}
 		if depth == schedule.MaxSteps {
 			e.Cut = true
 			return e, false, nil
 		}
-		a, err := r.choose(choose, depth, actions)
+		a, err := r.choose(ctx, choose, depth, actions)
 		if err != nil {
 			return e, false, err
 		}
@@ -89,6 +91,9 @@ func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder
 		}
 		if err := r.do(ctx, *a); err != nil {
 			return e, false, fmt.Errorf("%s %s: %w", a.Token, a.Name, err)
+		}
+		if err := r.heard(ctx, a.Token); err != nil {
+			return e, false, err
 		}
 		r.seen = r.cameTo(*a)
 		e.Tokens = append(e.Tokens, a.Token)
@@ -100,13 +105,46 @@ func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder
 	}
 }
 
+// pass lets time pass where nobody can move and somebody waits; false where nothing
+// came of it.
+func (r *Run) pass(ctx context.Context, notes *recorder) (passed bool, err error) {
+	if r.buyers.over() {
+		return false, nil
+	}
+	happened, passed, err := r.passing.time(ctx)
+	if err != nil || !passed {
+		return false, err
+	}
+	notes.time(happened)
+	if err := r.rest.await(ctx); err != nil {
+		return false, err
+	}
+	return true, r.heard(ctx, happened)
+}
+
+// known asks whether it need not be judged how the schedule has ended.
+func (r *Run) known(ctx context.Context, choose schedule.Chooser, depth int) (bool, error) {
+	token, err := choose(r.point(ctx, depth))
+	return token == "", err
+}
+
+// point is where the schedule stands.
+func (r *Run) point(ctx context.Context, depth int) *schedule.Point {
+	p := &schedule.Point{Depth: depth, Seen: r.seen, Begun: r.buyers.begun, Where: r.buyers.where, Told: r.told}
+	if r.x.Stated() {
+		p.State = func() (schedule.State, error) { return r.state(ctx) }
+	}
+	return p
+}
+
 // choose asks for the next step; nil where the schedule need not be gone on with.
-func (r *Run) choose(choose schedule.Chooser, depth int, actions []Action) (*Action, error) {
-	p := schedule.Point{Depth: depth, Choices: make([]schedule.Choice, len(actions)), Seen: r.seen, Begun: r.buyers.begun, State: r.buyers.state}
+func (r *Run) choose(ctx context.Context, choose schedule.Chooser, depth int, actions []Action) (*Action, error) {
+	p := r.point(ctx, depth)
+	p.Choices = make([]schedule.Choice, len(actions))
 	for i, a := range actions {
 		p.Choices[i] = a.Choice
 	}
-	token, err := choose(&p)
+	token, err := choose(p)
 	if token == "" || err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ type Runner struct {
 	database database.Database
 	rest     standstill.Detector
 	clock    clock
-	timer    *time.Timer
+	nap      *nap
 	events   []Event // of Spec.Events
 
 	severalAtOnce bool // a buyer may have several commands on the way
@@ -44,7 +44,7 @@ type Runner struct {
 // New opens the buyers' connections. Close must follow.
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x := &Runner{
-		spec: s, events: Events(s.Events), timer: time.NewTimer(time.Hour), gates: gate.New(s.Strategy.Scripts),
+		spec: s, events: Events(s.Events), nap: newNap(), gates: gate.New(s.Strategy.Scripts),
 	}
 	admin, err := adminOf(s.Engine)
 	if err != nil {
@@ -128,6 +128,10 @@ func closeStrategy(s purchase.Strategy) {
 	}
 }
 
+// Stated is schedule.Runner.Stated: of a database in which statements wait, more is to
+// be known than what is committed.
+func (x *Runner) Stated() bool { return !x.database.Blocks() }
+
 // Run is schedule.Runner.Run.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
 	x.clock.begin()
@@ -173,7 +177,7 @@ func (x *Runner) attach(r *Run) {
 // start has a buyer of each name begin. Its own name marks goroutines, see
 // standstill.
 func (x *Runner) start(ctx context.Context, names []string) *Run {
-	r := newRun(x)
+	r := newRun(x, len(names))
 	x.gates.PubSub.Begin()
 	x.attach(r)
 	strategies := x.build(len(names))
@@ -181,7 +185,8 @@ func (x *Runner) start(ctx context.Context, names []string) *Run {
 		ctx, cancel := context.WithCancelCause(gate.WithBuyer(ctx, i+1))
 		b := &buyer{
 			id: i + 1, name: name, strategy: strategies[i], cancel: cancel,
-			changes: map[string]int{}, begun: map[string]int{}, touched: map[string]bool{},
+			changes: map[string]int{}, asks: map[string]int{},
+			views: map[*gate.Conn]string{},
 		}
 		r.buyers = append(r.buyers, b)
 		r.outcome.Add(1)
@@ -203,7 +208,7 @@ func (x *Runner) awaitEnd() error {
 
 // Close closes the buyers' Redis clients; their pools close with the engine.
 func (x *Runner) Close() error {
-	x.timer.Stop()
+	x.nap.close()
 	err := x.servers.clear(context.Background())
 	for _, s := range x.seats {
 		err = errors.Join(err, s.close())

@@ -97,9 +97,9 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 
 // deps are what the strategy of one buyer is built from; 0: of all buyers.
 func (x *Runner) deps(id int) lockstrategy.Deps {
-	seat := x.seatOf(id)
+	seat, now := x.seatOf(id), watch{&x.clock, x, id}
 	d := lockstrategy.Deps{
-		DB: seat.db, Now: x.clock.Now, Clock: &x.clock, Renewal: x.renewal(id),
+		DB: seat.db, Now: now.Now, Clock: now, Renewal: x.renewal(id),
 		Settings: lockstrategy.Settings{Wait: schedule.Forever, LeaseTTL: schedule.Forever, Poll: 0},
 		Pause: func(ctx context.Context, _ time.Duration) {
 			if r := x.current.Load(); r != nil {

@@ -23,11 +23,14 @@ type resting struct {
 // a look takes the server about as long as it takes a statement to get there.
 const looksAtOnce = 3
 
+// firstNap is how long the scheduler sleeps before it looks for the first time: about as
+// long as a command takes.
+const firstNap = 50 * time.Microsecond
+
 // await returns when every buyer stands.
 func (s *resting) await(ctx context.Context) error {
 	s.begin()
 	deadline := time.Now().Add(schedule.HangTimeout)
-	timer := s.r.x.timer
 	for tries := 0; ; tries++ {
 		if err := s.account().drain(); err != nil {
 			return err
@@ -50,19 +53,15 @@ func (s *resting) await(ctx context.Context) error {
 				continue
 			}
 		}
-		// The time is how long to sleep until the next look, no more. The runtime makes
-		// a millisecond of it when it has nothing else to do.
-		timer.Reset(min(time.Duration(tries+1)*200*time.Microsecond, 2*time.Millisecond))
+		s.r.x.nap.begin(min(time.Duration(tries+1)*firstNap, 2*time.Millisecond))
 		select {
 		case e := <-s.r.inbox.events:
-			timer.Stop()
 			if err := s.account().note(e); err != nil {
 				return err
 			}
 			tries = -1
-		case <-timer.C:
+		case <-s.r.x.nap.over:
 		case <-ctx.Done():
-			timer.Stop()
 			return context.Cause(ctx)
 		}
 		if time.Now().After(deadline) {

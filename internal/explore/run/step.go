@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -34,11 +33,13 @@ func (r *Run) release(o *gate.Op, how gate.Decision) error {
 		return err
 	}
 	if !o.Background {
-		if b.resting || len(b.touched) == 0 {
+		if b.resting {
 			b.resting = false
-			b.begun, b.touched = maps.Clone(b.changes), map[string]bool{}
+			clear(b.asks)
 		}
-		b.touched[o.Server] = true
+		if _, asked := b.asks[o.Server]; !asked && o.Effect != schedule.Local {
+			b.asks[o.Server] = b.changes[o.Server]
+		}
 	}
 	r.x.servers.touch(o.Server)
 	r.rest.unblocks = r.rest.unblocks || o.Server == gate.SQL && o.Effect == schedule.Writes

@@ -74,6 +74,7 @@ func (r *Run) ring(due []*timer) {
 	r.rest.severalAtOnce = true
 	for _, t := range due {
 		if t.armed.Swap(false) {
+			r.memories[t.buyer-1].hear("a watchdog is due")
 			go r.dogs.renew(t)
 		}
 	}

@@ -16,11 +16,21 @@ type Runner interface {
 	// Run runs one schedule. With observe, Ended has its steps and outcomes.
 	// ErrDivergence when choose names a choice that there is not.
 	Run(ctx context.Context, choose Chooser, observe bool) (Ended, error)
+	// Stated reports whether its points have a State.
+	Stated() bool
 }
 
 // A Chooser picks one of the choices by its token, or returns "" where the
-// schedule need not be gone on with. The point is valid during the call.
+// schedule need not be gone on with. The point is valid during the call. At the end of
+// a schedule, where there is no choice, any other token has it judged: Judge.
 type Chooser func(p *Point) (token string, err error)
+
+// Judge is what a Chooser answers at the end of a schedule.
+const Judge = "judge"
+
+// A State is what all that can still happen follows from. Two schedules that come to
+// the same State have the same continuations, with the same ends.
+type State [32]byte
 
 // A Point is where a schedule stands, when every buyer does.
 type Point struct {
@@ -29,7 +39,10 @@ type Point struct {
 	Seen    string   // what the last step came to, when it was a concurrent pair
 
 	Begun func(buyer int) bool // the buyer has sent a command
-	State func() string        // where each buyer is, for an error
+	Told  bool                 // the last step has brought somebody a message
+	Where func() string        // where each buyer is, for an error
+	// State is the state here; nil where it cannot be had.
+	State func() (State, error)
 }
 
 // Ended is how one schedule ended.
@@ -46,12 +59,15 @@ type Ended struct {
 	Cut        bool // it went round in circles
 }
 
-// FirstMove is the token of the first command that can be let go; "" when none can.
+// AtEnd: the schedule has ended.
+func (p *Point) AtEnd() bool { return len(p.Choices) == 0 }
+
+// FirstMove is the token of the first command that can be let go; Judge at the end.
 func (p *Point) FirstMove() string {
 	for i := range p.Choices {
 		if p.Choices[i].Command() {
 			return p.Choices[i].Token
 		}
 	}
-	return ""
+	return Judge
 }

@@ -1,0 +1,210 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A graph merges the schedules that come to one state: what follows there is explored
+// once. Each run goes by ways that are known to a choice that was not made yet, and on
+// from there, also through states that are known, as long as something new can come.
+//
+// What needs the fewest preemptions goes first, as in a tree.
+type graph struct {
+	*search
+	states map[schedule.State]*node
+	root   *node
+	level  int            // preemptions of the runs now
+	closed map[place]bool // nothing new can be had from there
+}
+
+func newGraph(s *search) *graph {
+	return &graph{search: s, states: map[schedule.State]*node{}, closed: map[place]bool{}}
+}
+
+// A place is a node on the ways that come to it after a step of the buyer last, with so
+// many preemptions left; negative: any number.
+type place struct {
+	at         *node
+	last, left int
+}
+
+// anyNumber of preemptions is left.
+const anyNumber = -1
+
+// by is where a choice leads from p; false where it cannot be paid. Its node is nil when
+// it was not made yet.
+func (p place) by(c *schedule.Choice) (to place, payable bool) {
+	to = place{p.at.next[slices.Index(p.at.choices, c)], after(p.last, c), p.left}
+	if p.left >= 0 {
+		to.left -= p.at.price(p.last, c)
+	}
+	return to, p.left < 0 || to.left >= 0
+}
+
+// follow calls f with where each choice leads that was made and can be paid.
+func (p place) follow(f func(c *schedule.Choice, to place)) {
+	for _, c := range p.at.choices {
+		if to, payable := p.by(c); payable && to.at != nil {
+			f(c, to)
+		}
+	}
+}
+
+// next is plan.next.
+func (g *graph) next() (cost int, _ trip, more bool) {
+	if g.root == nil {
+		return 0, &way{graph: g}, true
+	}
+	for ; g.x.config.Bound < 0 || g.level <= g.x.config.Bound; g.level++ {
+		if start := (place{g.root, 0, g.level}); g.open(start) != nil {
+			return g.level, &way{graph: g, left: g.level}, true
+		}
+		if g.open(place{g.root, 0, anyNumber}) == nil {
+			break
+		}
+	}
+	return 0, nil, false
+}
+
+// open is a choice at p that was not made yet, or that leads to one; nil: there is
+// none, nor will there be.
+func (g *graph) open(p place) *schedule.Choice {
+	if g.closed[p] {
+		return nil
+	}
+	ordered := p.at.inOrder(p.last)
+	for _, c := range ordered {
+		if to, payable := p.by(c); payable && to.at == nil && !p.at.infer(c) {
+			return c
+		}
+	}
+	for _, c := range ordered {
+		if to, payable := p.by(c); payable && g.open(to) != nil {
+			return c
+		}
+	}
+	g.closed[p] = true
+	return nil
+}
+
+// infer finds out where c leads from n without a run: where what led to n and c are
+// independent, and c has been made before it, the same follows in the other order.
+func (n *node) infer(c *schedule.Choice) bool {
+	for _, step := range n.from {
+		first, quiet := step.at.quietly(c)
+		if !quiet || !independent(step.by, c) {
+			continue
+		}
+		if _, quiet := step.at.quietly(step.by); !quiet {
+			continue
+		}
+		if to, quiet := first.quietly(step.by); quiet {
+			n.leads(c, to, false)
+			return true
+		}
+	}
+	return false
+}
+
+// quietly is where a choice leads that was made, and brings nobody a message: who hears
+// one while he does something else hears it in an order.
+func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
+	i := slices.Index(n.choices, c)
+	if i < 0 || n.next[i] == nil || n.loud[i] {
+		return nil, false
+	}
+	return n.next[i], true
+}
+
+// leads notes where a choice has led.
+func (n *node) leads(c *schedule.Choice, to *node, loud bool) {
+	i := slices.Index(n.choices, c)
+	n.next[i], n.loud[i] = to, loud
+	to.from = append(to.from, step{n, c})
+}
+
+// A way is one run through the graph.
+type way struct {
+	*graph
+	at         *node            // where it was last; nil before the root
+	by         *schedule.Choice // what was chosen there
+	last, left int
+}
+
+// choose is schedule.Chooser.
+func (w *way) choose(p *schedule.Point) (string, error) {
+	n, err := w.arrive(p)
+	if err != nil {
+		return "", err
+	}
+	w.at, w.by = n, nil
+	if p.AtEnd() {
+		if n.ended != nil {
+			return "", nil
+		}
+		return schedule.Judge, nil
+	}
+	here := place{n, w.last, w.left}
+	if w.by = w.open(here); w.by == nil {
+		return "", nil
+	}
+	to, _ := here.by(w.by)
+	w.last, w.left = to.last, to.left
+	return w.by.Token, nil
+}
+
+// arrive is the node that the last choice has led to: the one it led to before, or that
+// of the state.
+func (w *way) arrive(p *schedule.Point) (n *node, err error) {
+	choices := w.options(p)
+	n = w.root
+	if w.at != nil {
+		n = w.at.next[slices.Index(w.at.choices, w.by)]
+	}
+	if n != nil {
+		return n, n.repeats(choices, "the same schedule did not run the same way again", p)
+	}
+	state, err := p.State()
+	if err != nil {
+		return nil, err
+	}
+	n, known := w.states[state]
+	if known {
+		err = n.repeats(choices, "two schedules came to one state and not to the same choices", p)
+	} else {
+		n = &node{choices: choices, next: make([]*node, len(choices)), loud: make([]bool, len(choices))}
+		w.states[state] = n
+	}
+	w.link(n, p.Told)
+	return n, err
+}
+
+// repeats returns the error that the choices are others now.
+func (n *node) repeats(now []*schedule.Choice, what string, p *schedule.Point) error {
+	if slices.Equal(n.choices, now) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s, and before %s; %s", ErrHarness, what, list(now), list(n.choices), p.Where())
+}
+
+// link notes where the last choice has led.
+func (w *way) link(n *node, loud bool) {
+	if w.at == nil {
+		w.root = n
+		return
+	}
+	w.at.leads(w.by, n, loud)
+}
+
+// done is trip.done.
+func (w *way) done(e schedule.Ended) {
+	switch {
+	case e.Cut: // so that it does not go there again
+		w.link(&node{}, true)
+	case !e.Pruned:
+		w.at.ended = &schedule.Ended{Verdict: e.Verdict, Why: e.Why, Foreign: e.Foreign}
+	}
+}

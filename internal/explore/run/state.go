@@ -1,0 +1,209 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A memory is all that a process has heard from outside, in order: answers, messages,
+// timers that fired, times. Its code decides by nothing else (docs/explorer.md), so two
+// runs in which it has heard the same find it at the same place, and it will do the same.
+// It is for several goroutines.
+type memory struct {
+	mu    sync.Mutex
+	sum   [sha256.Size]byte
+	ahead int64 // what the clock showed, see clock.ahead
+}
+
+// hear adds to it.
+func (m *memory) hear(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sum = sha256.Sum256(append(m.sum[:], what...))
+}
+
+// see adds what the clock shows, where it shows another time than before.
+func (m *memory) see(ahead int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ahead != m.ahead {
+		m.ahead = ahead
+		m.sum = sha256.Sum256(fmt.Append(m.sum[:], "it is later by ", ahead))
+	}
+}
+
+func (m *memory) hash() [sha256.Size]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sum
+}
+
+// newMemories are those of the buyers, who have one together where they are one process.
+func newMemories(buyers int, shared bool) (all []*memory) {
+	for i := range buyers {
+		if shared && i > 0 {
+			all = append(all, all[0])
+		} else {
+			all = append(all, &memory{})
+		}
+	}
+	return all
+}
+
+// books are the product's row and its records as they are committed.
+type books struct {
+	known bool // nobody has changed them since
+	text  string
+	ids   []int64
+}
+
+// remember adds a command's answer to the memory of who sent it. What it had sent
+// follows from what it had heard.
+func (r *Run) remember(b *buyer, o *gate.Op) {
+	r.books.known = r.books.known && !o.Ends
+	r.names.readable(b.id, o.Text)
+	answer := o.Answer
+	if answer == "" {
+		answer = o.Result
+	}
+	r.memories[b.id-1].hear(fmt.Sprintf("%s %s: %s", token(o), o.Name, r.exact(b.id, answer)))
+	if o.Ends {
+		delete(b.views, o.Conn())
+	}
+}
+
+// heard adds the messages that a step has brought to the memories of those who listen,
+// and notes what transactions that have begun to read can see.
+func (r *Run) heard(ctx context.Context, step string) error {
+	heard := r.x.gates.PubSub.Heard()
+	r.told = len(heard) > 0
+	for owner, n := range heard {
+		r.memories[max(0, owner-1)].hear(fmt.Sprintf("%d messages by %s", n, step))
+	}
+	if !r.x.Stated() {
+		return nil
+	}
+	for _, b := range r.buyers {
+		for _, c := range r.x.seatOf(b.id).connector.Open(b.id) {
+			if !c.Viewing() || b.views[c] != "" {
+				continue
+			}
+			if err := r.readBooks(ctx); err != nil {
+				return err
+			}
+			// Whether a write is refused since the view is old follows from who has
+			// committed after it.
+			b.views[c] = fmt.Sprintf("%s %v", r.exact(b.id, r.books.text), r.buyers.ended())
+		}
+	}
+	return nil
+}
+
+// ended is how many transactions each buyer has ended.
+func (all buyers) ended() (ended []int) {
+	for _, b := range all {
+		ended = append(ended, b.ended)
+	}
+	return ended
+}
+
+// readBooks reads what is committed, if somebody may have changed it.
+func (r *Run) readBooks(ctx context.Context) (err error) {
+	if r.books.known {
+		return nil
+	}
+	r.books.text, r.books.ids, err = r.x.stock.Whole(ctx)
+	r.books.known = err == nil
+	return err
+}
+
+// state is schedule.Point.State: what is committed on the servers, what each process
+// has heard, and how far the explorer's own account has come.
+func (r *Run) state(ctx context.Context) (schedule.State, error) {
+	if err := r.readBooks(ctx); err != nil {
+		return schedule.State{}, err
+	}
+	var s strings.Builder
+	s.WriteString(r.exact(0, r.books.text))
+	for _, server := range r.x.servers {
+		held, err := server.Held(ctx)
+		if err != nil {
+			return schedule.State{}, err
+		}
+		for _, key := range held {
+			thirds := (key.TTL + schedule.Forever/6) * 3 / schedule.Forever
+			fmt.Fprintf(&s, "%s %s %q %d\n", server.Name, key.Name, r.exact(0, key.Value), thirds)
+		}
+	}
+	fmt.Fprintf(&s, "%d %v %v %v %v\n", r.x.clock.ahead.Load(), r.struck, r.passing.phase, r.passing.renewed, r.passing.woken)
+	fmt.Fprintf(&s, "%v %v\n", r.owners, r.named)
+	for _, b := range r.buyers {
+		s.WriteString(r.stateOf(b) + "\n")
+	}
+	return sha256.Sum256([]byte(s.String())), nil
+}
+
+// stateOf is where one buyer is.
+func (r *Run) stateOf(b *buyer) string {
+	answer := ""
+	if b.over && (!b.crashed || b.answered) {
+		answer = fmt.Sprintf("%s %d", purchase.OutcomeOf(b.err), slices.Index(r.books.ids, b.receipt.ID))
+	}
+	switch {
+	case b.crashed:
+		return "crashed " + answer
+	case r.ended(b):
+		return "ended " + answer
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "%x %s %t %t %t %d", r.memories[b.id-1].hash(), answer, b.inside, b.resting, b.steps > 0, len(r.dogs.due(b)))
+	if r.x.nodes > 0 {
+		fmt.Fprintf(&s, " %d", b.asked%r.x.nodes)
+	}
+	for _, server := range slices.Sorted(maps.Keys(b.asks)) {
+		fmt.Fprintf(&s, " %s %t", server, b.changes[server] != b.asks[server])
+	}
+	for _, o := range slices.SortedFunc(slices.Values(b.gate), func(x, y *gate.Op) int { return strings.Compare(token(x), token(y)) }) {
+		fmt.Fprintf(&s, " %s %s %t %t %t", token(o), o.Name, o.Blocked, o.Blocked && o.SeenEnds == b.ends, o.GivenUp())
+	}
+	for _, view := range slices.Sorted(maps.Values(b.views)) {
+		s.WriteString(" sees " + view)
+	}
+	return s.String()
+}
+
+// ended: nothing of the buyer's process will do anything any more. Of one that has a
+// worker, or other buyers, nobody knows.
+func (r *Run) ended(b *buyer) bool {
+	return !b.unfinished() && !r.x.severalAtOnce && len(r.dogs.due(b)) == 0 && len(b.views) == 0
+}
+
+// number is a number of milliseconds: a time since 1970, or one until a lease ends.
+var number = regexp.MustCompile(`\b(?:[0-9]{13}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
+
+// exact is a text as it is the same in each run that comes to this state: random values
+// have names, times are since the schedule began, TTLs are rounded.
+func (r *Run) exact(buyer int, text string) string {
+	text = number.ReplaceAllStringFunc(text, func(value string) string {
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case err != nil: // the id of an entry
+			return value
+		case len(value) == 13:
+			return fmt.Sprintf("@%d", n-r.x.clock.start.Load()/1e6)
+		}
+		return fmt.Sprintf("~%d", (n+50_000)/100_000)
+	})
+	return r.names.readable(buyer, text)
+}

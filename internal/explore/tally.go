@@ -1,0 +1,143 @@
+package explore
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// A tally is what the schedules from a place on come to.
+type tally struct {
+	schedules, foreign int
+	verdicts           map[verdict.Verdict]int
+}
+
+// tallies counts, each place once.
+type tallies map[place]tally
+
+func (all tallies) of(p place) tally {
+	if t, known := all[p]; known {
+		return t
+	}
+	t := tally{verdicts: map[verdict.Verdict]int{}}
+	if end := p.at.ended; end != nil {
+		t.schedules, t.verdicts[end.Verdict] = 1, 1
+		if end.Foreign {
+			t.foreign = 1
+		}
+	}
+	p.follow(func(_ *schedule.Choice, to place) {
+		below := all.of(to)
+		t.schedules, t.foreign = plus(t.schedules, below.schedules), plus(t.foreign, below.foreign)
+		for v, n := range below.verdicts {
+			t.verdicts[v] = plus(t.verdicts[v], n)
+		}
+	})
+	all[p] = t
+	return t
+}
+
+// plus does not run over.
+func plus(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
+}
+
+// A suffix is the rest of a schedule, as cheap as candidate wants it.
+type suffix struct {
+	cost  [3]int
+	token string
+	rest  *suffix
+}
+
+// ends finds the best suffix from each place to an end that is wanted.
+type ends struct {
+	wanted func(*schedule.Ended) bool
+	best   map[place]*suffix
+}
+
+// of is the best suffix; nil: there is none.
+func (all ends) of(p place) *suffix {
+	if w, known := all.best[p]; known {
+		return w
+	}
+	var best *suffix
+	if p.at.ended != nil && all.wanted(p.at.ended) {
+		best = &suffix{}
+	}
+	p.follow(func(c *schedule.Choice, to place) {
+		rest := all.of(to)
+		if rest == nil {
+			return
+		}
+		w := &suffix{cost: rest.cost, token: c.Token, rest: rest}
+		w.cost[0]++
+		switch {
+		case c.Event != "":
+			w.cost[2]++
+		case p.last != 0 && p.last != c.Buyer:
+			w.cost[1]++
+		}
+		if best == nil || w.before(best) {
+			best = w
+		}
+	})
+	all.best[p] = best
+	return best
+}
+
+// before: it is the better one.
+func (w *suffix) before(other *suffix) bool {
+	return cmp.Or(slices.Compare(w.cost[:], other.cost[:]), slices.Compare(w.tokens(), other.tokens())) < 0
+}
+
+func (w *suffix) tokens() (tokens []string) {
+	for ; w != nil && w.rest != nil; w = w.rest {
+		tokens = append(tokens, w.token)
+	}
+	return tokens
+}
+
+// count fills the result in: a schedule is a way through the graph, and most of them
+// were never run. The graph has no circle, since each step adds to what somebody has
+// heard. So how many ways there are, how they end, and which is the best, are sums.
+func (g *graph) count() {
+	r := &g.result
+	r.States = len(g.states)
+	if g.root == nil {
+		return
+	}
+	total := tallies{}.of(place{g.root, 0, g.x.config.Bound})
+	r.Explored, r.Foreign, r.Verdicts = total.schedules, total.foreign, total.verdicts
+	r.Violations = 0
+	for v, n := range r.Verdicts {
+		if v != verdict.Holds {
+			r.Violations = plus(r.Violations, n)
+		}
+	}
+	if r.Within >= 0 {
+		r.ExploredWithin = tallies{}.of(place{g.root, 0, r.Within}).schedules
+	}
+	if r.Complete {
+		g.best = g.shortest(func(e *schedule.Ended) bool { return e.Verdict != verdict.Holds })
+		g.foreign = g.shortest(func(e *schedule.Ended) bool { return e.Foreign })
+	}
+}
+
+// shortest is the best schedule whose end is wanted.
+func (g *graph) shortest(wanted func(*schedule.Ended) bool) *candidate {
+	w := ends{wanted, map[place]*suffix{}}.of(place{g.root, 0, g.x.config.Bound})
+	if w == nil {
+		return nil
+	}
+	end := g.root
+	for _, token := range w.tokens() {
+		end = end.next[slices.IndexFunc(end.choices, func(c *schedule.Choice) bool { return c.Token == token })]
+	}
+	return &candidate{schedule.Ended{Tokens: w.tokens(), Verdict: end.ended.Verdict, Why: end.ended.Why}, w.cost}
+}

@@ -32,7 +32,7 @@ func earlyUnlockEntry() Entry {
 			CaughtBy:  map[string]string{"Rush": soldTwice, "TwoProcesses": soldOrTwoIn},
 		},
 		// The gap is some 50 us on SQLite: one rush in twenty gets by.
-	}.holdsBut(promise.BreaksFrom(promise.Rush)).onSQLite([]promise.Condition{promise.Rush, promise.Units, promise.TwoProducts}, "")
+	}.holdsBut(promise.BreaksFrom(promise.Rush)).onSQLite([]promise.Condition{promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates}, "")
 }
 
 // EarlyUnlock frees the lock one statement too early.

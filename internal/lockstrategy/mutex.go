@@ -25,7 +25,7 @@ func mutexEntry() Entry {
 			WaitsFor: ALock,
 			CaughtBy: map[string]string{"TwoProcesses": soldOrTwoIn},
 		},
-	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses))
+	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses)).onSQLite([]promise.Condition{promise.Duplicates}, "")
 }
 
 // NewMutex needs the database.

@@ -27,8 +27,8 @@ func Processes(f promise.Condition) int {
 // well above what is on sale.
 const (
 	unitsStock, unitsBuyers = 201, 90 // who ask for 720; see sizes
-	firstStock, secondStock = 40, 30
-	productsBuyers          = 140 // half of them for each
+	firstStock, secondStock = 30, 20
+	productsBuyers          = 100 // half of them for each
 	keyedStock, keyedOrders = 40, 45
 )
 

@@ -25,7 +25,7 @@ func redisDecrEntry() Entry {
 			"The database dies under A's COMMIT: nobody can say what became of it, and the unit is not put back (leaked). " +
 			"Redis forgets: step 1, A is admitted; step 2, the counter is gone; step 3, B copies the stock from the database, where A has not written yet, and is admitted too (oversold). " +
 			"Or the counter goes between SETNX and DECRBY, which then makes one below zero: sold out for ever (leaked; docs/witnesses/redis-decr-forget.md). " +
-			"A buyer of three takes the last unit from the counter, which makes it negative, and puts it back; a buyer of one who comes meanwhile is told sold out (leaked, when nobody comes after). " +
+			"A buyer of many takes the last few units from the counter, which makes it negative, and puts them back; a buyer of few who comes meanwhile is told sold out (leaked, when nobody comes after). " +
 			"A repeated Idempotency-Key whose first request is under way in another process may be answered sold out.",
 		Cost:   "one round trip to Redis for a buyer who comes too late; an admitted one locks the row from its update to the commit",
 		Source: `Redis documentation, INCR, "Pattern: Counter", turned round; as a stock it is in any number of flash sale tutorials`,

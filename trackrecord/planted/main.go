@@ -70,7 +70,10 @@ func plantAll(ctx context.Context, logs string, names []string, out io.Writer) (
 	for _, p := range patches {
 		start := time.Now()
 		code, printed, err := p.plant(ctx, tree)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return false, errors.New("interrupted")
+		case err != nil:
 			return false, err
 		}
 		if logs != "" {
@@ -105,9 +108,6 @@ func (p patch) plant(ctx context.Context, tree string) (code int, printed string
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has servers to end
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return 0, "", errors.New("interrupted")
-	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) && limited.Err() == nil {
 		return 0, "", err
 	}

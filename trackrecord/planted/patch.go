@@ -28,22 +28,19 @@ func (p patch) control() bool { return p.class == "control" }
 // The classes of bugs are numbered from 1.
 const classes = 13
 
-// readPatches reads those of a folder, in the order of their names; names chooses some.
+// readPatches reads those of a folder that are named, in that order, or all by their names.
 func readPatches(folder string, names []string) (patches []patch, _ error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.patch"))
 	if err != nil {
 		return nil, err
 	}
-	chosen := map[string]bool{}
+	if len(names) > 0 {
+		files = nil
+	}
 	for _, name := range names {
-		chosen[strings.TrimSuffix(filepath.Base(name), ".patch")] = true
+		files = append(files, filepath.Join(folder, strings.TrimSuffix(filepath.Base(name), ".patch")+".patch"))
 	}
 	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".patch")
-		if len(names) > 0 && !chosen[name] {
-			continue
-		}
-		delete(chosen, name)
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
@@ -52,14 +49,8 @@ func readPatches(folder string, names []string) (patches []patch, _ error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		p.name, p.file = name, file
+		p.name, p.file = strings.TrimSuffix(filepath.Base(file), ".patch"), file
 		patches = append(patches, p)
-	}
-	for name := range chosen {
-		return nil, fmt.Errorf("there is no patch %q in %s", name, folder)
-	}
-	if len(patches) == 0 {
-		return nil, fmt.Errorf("there is no patch in %s", folder)
 	}
 	return patches, nil
 }

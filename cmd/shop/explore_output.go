@@ -9,6 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/report"
 )
 
@@ -59,7 +60,11 @@ func ofSearch(r explore.Report) witness.Document {
 		d.Broken = witness.Found{Witness: r.Witness, Replay: again(r.Strategy, r.Engine, r.Witness.Schedule)}
 	}
 	if r.Foreign > 0 {
-		foreign := witness.Found{Intro: fmt.Sprintf("\nin %d schedules a buyer deletes the lock of another\n", r.Foreign), Witness: r.ForeignWitness}
+		known := ""
+		if entry, _ := lockstrategy.ByName(r.Strategy); !entry.Lock.FreesAnothers {
+			known = ", and only its holder should"
+		}
+		foreign := witness.Found{Intro: fmt.Sprintf("\nin %d schedules a buyer deletes the lock of another%s\n", r.Foreign, known), Witness: r.ForeignWitness}
 		if r.ForeignWitness != nil {
 			foreign.Replay = again(r.Strategy, r.Engine, r.ForeignWitness.Schedule)
 		}

@@ -114,9 +114,20 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 // sound reports whether no break was seen.
 func (c *Cell) sound() bool { return c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive }
 
-// timed reports whether it contradicts its promise by when things happened alone.
-func (c *Cell) timed() bool {
+// unsure reports whether it contradicts its promise by when things happened alone.
+func (c *Cell) unsure() bool {
 	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict
+}
+
+// confirms is the cell of a second play, after one that was unsure. If nothing breaks this
+// time, nothing is known: a machine may have stood still.
+func (c Cell) confirms(before Cell) Cell {
+	if c.sound() {
+		c.Verdict = verdict.Inconclusive
+		c.Reason = fmt.Sprintf("%s once, and not when it was played again: %s", before.Verdict, before.Reason)
+		c.Evidence = c.evidence()
+	}
+	return c
 }
 
 // evidence is the cell in a few sentences.

@@ -60,6 +60,35 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestConfirms: what was seen once by the clock, and not again, shows nothing; what was
+// seen twice is so, and another break is that break.
+func TestConfirms(t *testing.T) {
+	before := Cell{Promise: verdict.Holds, Verdict: verdict.Stalled, Reason: "nobody was served"}
+	for again, want := range map[verdict.Verdict]verdict.Verdict{
+		verdict.Holds: verdict.Inconclusive, verdict.Inconclusive: verdict.Inconclusive,
+		verdict.Stalled: verdict.Stalled, verdict.Oversold: verdict.Oversold,
+	} {
+		got := Cell{Promise: verdict.Holds, Verdict: again, Reason: "again"}.confirms(before)
+		if said := strings.Contains(got.Evidence, "stalled once, and not when it was played again: nobody was served"); got.Verdict != want || said != (want == verdict.Inconclusive) {
+			t.Errorf("%s: %s (%s), want %s", again, got.Verdict, got.Evidence, want)
+		}
+	}
+	for _, c := range []struct {
+		promised, seen verdict.Verdict
+		want           bool
+	}{
+		{verdict.Holds, verdict.Stalled, true},
+		{verdict.Holds, verdict.Unlocked, true},
+		{verdict.Stalled, verdict.Stalled, false},
+		{verdict.Holds, verdict.Oversold, false},
+		{verdict.Holds, verdict.Holds, false},
+	} {
+		if got := (&Cell{Promise: c.promised, Verdict: c.seen}).unsure(); got != c.want {
+			t.Errorf("%s, promised %s: unsure %v, want %v", c.seen, c.promised, got, c.want)
+		}
+	}
+}
+
 // TestTwoHolders: only two who held at the same time are two holders.
 func TestTwoHolders(t *testing.T) {
 	at := func(ms int, who string, kind history.Kind) history.Event {

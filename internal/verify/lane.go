@@ -73,7 +73,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	fresh := cell
 	err = l.record(ctx, j, &cell)
-	if err == nil && cell.timed() {
+	if err == nil && cell.unsure() {
 		err = l.confirm(ctx, j, fresh, &cell)
 	}
 	switch {
@@ -89,7 +89,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 }
 
 // confirm plays a cell again that stood still, or whose lock failed its holder: a machine
-// may have stood still, too. If nothing breaks this time, nothing is known.
+// may have stood still, too.
 func (l *lane) confirm(ctx context.Context, j job, again Cell, cell *Cell) error {
 	if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
 		return err
@@ -97,12 +97,7 @@ func (l *lane) confirm(ctx context.Context, j job, again Cell, cell *Cell) error
 	if err := l.record(ctx, j, &again); err != nil {
 		return err
 	}
-	stood := *cell
-	if *cell = again; again.sound() {
-		cell.Verdict = verdict.Inconclusive
-		cell.Reason = fmt.Sprintf("%s once, and not when it was played again: %s", stood.Verdict, stood.Reason)
-		cell.Evidence = cell.evidence()
-	}
+	*cell = again.confirms(*cell)
 	return nil
 }
 

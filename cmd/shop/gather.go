@@ -26,10 +26,11 @@ type gathering struct {
 
 // gathered are the first buyers of one product.
 type gathered struct {
-	joined  int
-	all     chan struct{} // closed when all are there
-	running atomic.Int64  // of those that were let go, how many have begun
-	passed  atomic.Int64
+	joined int
+	all    chan struct{} // closed when all are there
+	begun  atomic.Int64  // of those that were let go, how many have
+	inLine atomic.Int64  // of those, how many have come to what they wait for
+	passed atomic.Int64
 }
 
 // Buy is purchase.Strategy.Buy.
@@ -44,9 +45,10 @@ func (g *gathering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	}
 	select {
 	case <-first.all:
-		first.pair()
+		pair(&first.begun)
 	case <-ctx.Done(): // the others do not come
 	}
+	ctx = context.WithValue(ctx, gatheredKey{}, first)
 	if int(first.passed.Add(1)) == g.buyers {
 		g.turn.Unlock()
 	}
@@ -65,18 +67,29 @@ func (g *gathering) join(product string) (first *gathered, number int) {
 	return first, first.joined
 }
 
+// gatheredKey is the first buyers of a product in the context of each of them.
+type gatheredKey struct{}
+
+// pairInLine pairs first buyers again where their strategy reports that they begin to
+// wait: what they meet at is just behind it.
+func pairInLine(ctx context.Context) {
+	if first, ok := ctx.Value(gatheredKey{}).(*gathered); ok {
+		pair(&first.inLine)
+	}
+}
+
 // pairing is how long a buyer waits for another one to run beside it.
 const pairing = 5 * time.Millisecond
 
-// pair returns at the same moment in two goroutines that run on two processors, give or
-// take some hundred nanoseconds, which are drawn anew each time: a goroutine that is
-// woken takes longer to begin than most of what it could meet there.
-func (f *gathered) pair() {
-	running := f.running.Add(1)
-	running += running % 2
-	for start := time.Now(); f.running.Load() < running && time.Since(start) < pairing; {
+// pair returns at the same moment in two goroutines that run on two processors, every
+// other time give or take some hundred nanoseconds, which are drawn anew: a goroutine that
+// is woken takes longer to begin than most of what it could meet there.
+func pair(running *atomic.Int64) {
+	two := running.Add(1)
+	two += two % 2
+	for start := time.Now(); running.Load() < two && time.Since(start) < pairing; {
 		runtime.Gosched() // the other one may stand in line for this very processor
 	}
-	for start, pause := time.Now(), time.Duration(rand.IntN(500)); time.Since(start) < pause; {
+	for start, pause := time.Now(), time.Duration(rand.IntN(2)*rand.IntN(500)); time.Since(start) < pause; {
 	}
 }

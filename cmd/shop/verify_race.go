@@ -35,7 +35,7 @@ import (
 const raceWait = 45 * time.Second
 
 // firstUses is how many processes of a cell are started for a first use each.
-const firstUses = 4
+const firstUses = 8
 
 // underRace plays the strategies that keep something in memory in a shop that is built with
 // the race detector. A strategy that is named is played whatever it keeps.
@@ -116,10 +116,10 @@ func (r *raceRun) cell(strategy string, f promise.Condition, promised verdict.Ve
 }
 
 // firstUse plays the crowd of a first use in one new process after the other, until a
-// race is reported.
+// race is reported or a product breaks.
 func (r *raceRun) firstUse(strategy string, auditor rush.Auditor, cell *verify.Cell) (report string, err error) {
 	crowd := verify.FirstUse{Strategy: strategy, Auditor: auditor, Shelve: r.shelve, Timeout: raceWait + 30*time.Second}
-	for round := 0; round < firstUses && err == nil && report == ""; round++ {
+	for round := 0; round < firstUses && err == nil && report == "" && (round == 0 || cell.Verdict == verdict.Holds); round++ {
 		report, err = r.shop(func(url string) error {
 			crowd.URL = url
 			return crowd.Play(r.ctx, round, cell)

@@ -29,7 +29,7 @@ const (
 	unitsStock, unitsBuyers = 201, 90 // who ask for 720; see sizes
 	firstStock, secondStock = 30, 20
 	productsBuyers          = 100 // half of them for each
-	keyedStock, keyedOrders = 40, 45
+	keyedStock, keyedOrders = 32, 36
 )
 
 // sizes of the orders under units. Of an odd stock one unit is left in the end, which is

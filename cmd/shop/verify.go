@@ -45,9 +45,11 @@ func verifyCommand() *cobra.Command {
 		Long: `Strike every strategy with every fault on real servers, and compare what came
 of it with what the catalogue promises.
 
-The faults need servers that can be killed: --engine local starts them. On the
-embedded engine the explorer runs instead, with and without events, and the
-crowds; --quick is the explorer and the crowds at one process, for every push.
+--engine local starts servers that can be killed. The explorer comes first, with
+and without events, on MariaDB or MySQL: a missing FOR UPDATE shows there, and on
+no other engine. Then every fault is struck. The embedded engine has the explorer
+and the crowds; --quick is those at one process, for every push, and says what it
+could not explore.
 
 --race is a rush, and a crowd at each of many new products, in a shop that it
 builds with the race detector, for the strategies that keep something in
@@ -76,7 +78,7 @@ could be judged; 3 when a cell has shown nothing.`,
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all: "+conditionNames())
 	flags.BoolVar(&o.quick, "quick", false, "the explorer and the crowds at one process, on the embedded engine")
 	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
-	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (every fault)")
+	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the explorer on MariaDB, the crowds and every fault)")
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
@@ -194,7 +196,7 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	switch {
 	case o.race:
 		faults = promise.Watched()
-	case o.engine == engine.Embedded:
+	default:
 		faults = append(promise.Explorations(), faults...)
 	}
 	columns, err = chooseFaults(o.faults, faults)

@@ -6,9 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/promise"
@@ -22,8 +25,14 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 		return verify.Report{}, err
 	}
 	ended := o.ended(c, p)
+	explored := &oneByOne{command: c, report: verify.Report{Engine: engine.Local, Started: time.Now()}, ended: ended}
+	if err := explored.explorations(engine.Local, strategies, faults); err != nil {
+		explored.report.Finish()
+		return explored.report, err
+	}
+	faults = slices.DeleteFunc(faults, func(f promise.Condition) bool { return slices.Contains(promise.Explorations(), f) })
 	report, err := verify.Run(c.Context(), verify.Config{
-		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat,
+		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, Lanes: o.lanes, Repeat: o.repeat, Before: explored.report,
 		Progress: func(done, all int, last verify.Cell, sofar verify.Report) {
 			ended(last, sofar)
 			p.show("%d of %s, %d left", done, explore.Count(all, "cell"), all-done)

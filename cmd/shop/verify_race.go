@@ -56,7 +56,7 @@ func (o *verifyOptions) underRace(c *cobra.Command, strategies []verify.Strategy
 		return report, err
 	}
 	defer func() { err = errors.Join(err, r.engine.Close()) }()
-	cells := &embeddedRun{command: c, report: report, ended: o.ended(c, p)}
+	cells := &oneByOne{command: c, report: report, ended: o.ended(c, p)}
 	for _, s := range strategies {
 		entry, ours := lockstrategy.ByName(s.Name)
 		if slices.Contains(o.strategies, "all") && !entry.InMemory {

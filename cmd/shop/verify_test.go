@@ -89,7 +89,6 @@ func TestVerifyBadInput(t *testing.T) {
 		{[]string{"--quick", "--engine", "local"}, "--quick"},
 		{[]string{"--quick", "--fault", "pause"}, "--quick"},
 		{[]string{"--fault", "pause"}, "--engine local"},
-		{[]string{"--engine", "local", "--fault", "explore"}, "explore"},
 		{[]string{"--lanes", "0"}, "--lanes"},
 		{[]string{"--engine", "local", "--repeat", "0"}, "--repeat"},
 		{[]string{"--repeat", "2"}, "--engine local"},
@@ -219,7 +218,7 @@ func TestHarnessErrorIsACell(t *testing.T) {
 			command := &cobra.Command{}
 			command.SetContext(t.Context())
 			var lines []string
-			r := &embeddedRun{command: command, ended: func(cell verify.Cell, _ verify.Report) { lines = append(lines, cell.Line()) }}
+			r := &oneByOne{command: command, ended: func(cell verify.Cell, _ verify.Report) { lines = append(lines, cell.Line()) }}
 			for _, p := range c.plays {
 				failed, err := r.add(time.Now(), p.cell, p.err)
 				if err != nil || failed != (p.err != nil) {
@@ -239,7 +238,7 @@ func TestHarnessErrorIsACell(t *testing.T) {
 	stop()
 	command := &cobra.Command{}
 	command.SetContext(interrupted)
-	r := &embeddedRun{command: command}
+	r := &oneByOne{command: command}
 	if failed, err := r.add(time.Now(), sound, lost); failed || !errors.Is(err, lost) || len(r.report.Cells) > 0 {
 		t.Errorf("interrupted: failed %t, %v, %d cells", failed, err, len(r.report.Cells))
 	}

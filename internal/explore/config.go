@@ -55,12 +55,20 @@ func (c Config) Check() error {
 			}
 		}
 	}
-	for _, need := range c.Strategy.Needs {
-		if need == lockstrategy.NeedsZookeeper || need == lockstrategy.NeedsEtcd {
-			return fmt.Errorf("strategy %s: the explorer has gates for SQL and Redis, not for %s", c.Strategy.Name, need)
-		}
+	if why := Ungated(c.Strategy); why != "" {
+		return fmt.Errorf("strategy %s: %s", c.Strategy.Name, why)
 	}
 	return nil
+}
+
+// Ungated says why a strategy's commands cannot be held; "" when they can.
+func Ungated(e lockstrategy.Entry) string {
+	for _, need := range e.Needs {
+		if need == lockstrategy.NeedsZookeeper || need == lockstrategy.NeedsEtcd {
+			return fmt.Sprintf("the explorer has gates for SQL and Redis, not for %s", need)
+		}
+	}
+	return ""
 }
 
 // check is Check, and whether the engine has what the strategy needs.

@@ -16,10 +16,12 @@ type branch struct {
 type frontier struct {
 	limit  int // no branch costs more; negative: no limit
 	byCost [][]branch
+	cut    bool // one did
 }
 
 func (f *frontier) push(cost int, b branch) {
 	if f.limit >= 0 && cost > f.limit {
+		f.cut = true
 		return
 	}
 	for len(f.byCost) <= cost {
@@ -58,6 +60,9 @@ func (t *tree) next() (cost int, _ trip, more bool) {
 	}
 	return cost, &walk{tree: t, branch: b, cost: cost, path: b.at.path()}, true
 }
+
+// whole is plan.whole.
+func (t *tree) whole() bool { return !t.frontier.cut }
 
 // done is trip.done.
 func (w *walk) done(schedule.Ended) {

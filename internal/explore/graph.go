@@ -69,6 +69,9 @@ func (g *graph) next() (cost int, _ trip, more bool) {
 	return 0, nil, false
 }
 
+// whole is plan.whole.
+func (g *graph) whole() bool { return g.open(place{g.root, 0, anyNumber}) == nil }
+
 // open is a choice at p that was not made yet, or that leads to one; nil: there is
 // none, nor will there be.
 func (g *graph) open(p place) *schedule.Choice {

@@ -23,6 +23,7 @@ type Result struct {
 	States   int    // where they are merged, how many there are
 	Digest   string // of the schedules that were run, in their order, and how each ended
 	Complete bool   // there are no others, within the bound
+	Whole    bool   // there are no others, within any bound
 
 	Within         int // all schedules of so many preemptions were explored; -1: not even those of none
 	ExploredWithin int // how many those are
@@ -60,6 +61,8 @@ type plan interface {
 	// next is the next one, and how many preemptions it is the first to need; false when
 	// there is none.
 	next() (cost int, t trip, more bool)
+	// whole: the bound has left nothing out.
+	whole() bool
 }
 
 // A trip is one schedule.
@@ -134,6 +137,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 		}
 	}
 	result.Complete = result.Cut == 0
+	result.Whole = result.Complete && p.whole()
 	return nil
 }
 

@@ -37,12 +37,12 @@ const (
 	exploredProduct = "explored"
 
 	// searchBudget is of one search; one that is not complete by then has shown
-	// nothing. Those here take some seconds at most.
-	searchBudget = 2 * time.Minute
+	// nothing. Those here take some seconds, on a machine that has nothing else to do.
+	searchBudget = 10 * time.Minute
 
-	// few is a number of schedules at two preemptions from which on all of them
-	// are run.
-	few = 100
+	// few is how many runs a search with so many preemptions may take for one with
+	// one more to follow.
+	few = 40
 )
 
 // Explore plays a cell of the explorer: it raises the number of preemptions until
@@ -50,7 +50,7 @@ const (
 // How far is a matter of the strategy and not of time.
 func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
-	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(entry.Name, f)}
+	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e.Name, entry.Name, f)}
 	x := exploration{Config: explore.Config{
 		Engine: e, Strategy: entry, Buyers: exploredBuyers, Stock: 1, Product: exploredProduct, Budget: searchBudget,
 	}}
@@ -67,7 +67,7 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	if n := x.result.Foreign; n > 0 {
 		if c.freedAnothers(n, entry.Lock.FreesAnothers) && x.result.ForeignWitness != nil {
 			w = x.result.ForeignWitness
-			c.Replay = "shop explore " + entry.Name + " --replay " + w.Schedule
+			c.Replay = command(e.Name, entry.Name) + " --replay " + w.Schedule
 		}
 	}
 	if w != nil {
@@ -82,12 +82,20 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 }
 
 // exploreCommand is the exploration of a cell as a command of its own.
-func exploreCommand(strategy string, f promise.Condition) string {
-	line := "shop explore " + strategy
+func exploreCommand(engineName, strategy string, f promise.Condition) string {
+	line := command(engineName, strategy)
 	if event, ok := eventOf[f]; ok {
 		line += " --events " + string(event)
 	}
 	return line
+}
+
+// command begins the command that explores a strategy on an engine.
+func command(engineName, strategy string) string {
+	if engineName == engine.Embedded {
+		return "shop explore " + strategy
+	}
+	return "shop explore " + strategy + " --engine " + engineName
 }
 
 // exploration is the searches of one cell, and what the last of them found.
@@ -97,38 +105,40 @@ type exploration struct {
 	never  bool // there was nothing that the event could strike
 }
 
-// run searches with no preemption, one, and for order alone two, then all where
-// they are few. Where a buyer has several commands on the way, to the nodes of a
-// lock or by a worker of its own, the orders are too many and it goes one less
-// far; a break that is promised there is looked for with one preemption, until it
-// is found.
+// run raises the number of preemptions until an order breaks, so that the witness is a
+// simple one, or until there is no order left, or a level has taken so many runs that the
+// next would take too long. How far it goes is a matter of the strategy and of no
+// machine's speed: a level is searched whole.
+//
+// Order alone is searched to two preemptions at least, since a lock that needs a majority
+// and takes less breaks there; an event may come at any step and takes one. Where a buyer
+// has several commands on the way, to the nodes of a lock or by a worker of its own, the
+// orders are too many: order alone ends with two, an event with none. A break that is
+// promised there is looked for with one, until it is found.
 func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
-	deepest := 2
-	if len(x.Events) > 0 {
-		deepest = 1
-	}
 	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
-	if wide {
-		deepest--
+	least := 2
+	switch breaks := promised != verdict.Holds; {
+	case len(x.Events) == 0:
+	case wide && !breaks:
+		least = 0
+	default:
+		least = 1
 	}
-	if promised != verdict.Holds {
-		deepest = max(deepest, 1)
-	}
-	for x.Bound = 0; x.Bound <= deepest; x.Bound++ {
-		x.First = wide && x.Bound == 1 && promised != verdict.Holds
+	for x.Bound = 0; ; x.Bound++ {
+		x.First = wide && x.Bound > 0 && promised != verdict.Holds
 		if err := x.search(ctx); err != nil || x.result.Violations > 0 || !x.result.Complete {
 			return err
 		}
-		if x.never = len(x.result.Never) > 0; x.never {
+		x.never = len(x.result.Never) > 0
+		switch {
+		case x.result.Whole:
+			x.Bound = -1
+			return nil
+		case x.Bound >= least && (wide || x.result.Runs > few):
 			return nil
 		}
 	}
-	x.Bound = deepest // what was searched
-	if deepest == 2 && x.result.Explored < few {
-		x.Bound = -1
-		return x.search(ctx)
-	}
-	return nil
 }
 
 func (x *exploration) search(ctx context.Context) (err error) {
@@ -172,7 +182,7 @@ func (x *exploration) extent() string {
 
 // replay is the line that shows the witness again, or searches as far again.
 func (x *exploration) replay() string {
-	line := "shop explore " + x.Strategy.Name
+	line := command(x.Engine.Name, x.Strategy.Name)
 	if x.result.Witness != nil {
 		return line + " --replay " + x.result.Witness.Schedule
 	}

@@ -11,8 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -51,6 +51,7 @@ type Config struct {
 	Times      fault.Times
 	History    string                                       // the folder of the cells' histories; "" for none
 	Lanes      int                                          // cells side by side, each lane on servers of its own
+	Before     Report                                       // what was played before; the cells of this run follow
 	Repeat     int                                          // each cell is played so often, one whole run after the other; 0 is 1
 	Progress   func(done, all int, last Cell, sofar Report) // called as each cell ends, one call at a time
 }
@@ -58,7 +59,10 @@ type Config struct {
 // Run plays every cell; one that could not be judged says so. An error is one of the
 // servers, or ctx's; the report then has the cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
-	all := plan{Config: c, started: time.Now(), jobs: repeated(c.jobs(), c.Repeat), next: make(chan int)}
+	all := plan{Config: c, jobs: repeated(c.jobs(), c.Repeat), next: make(chan int)}
+	if len(all.jobs) == 0 && len(c.Before.Cells) > 0 {
+		return all.report(), nil
+	}
 	if len(all.jobs) == 0 { // a gate that has checked nothing must not be green
 		return all.report(), fmt.Errorf("none of these strategies uses anything that %s strikes", list(c.Faults))
 	}
@@ -83,10 +87,9 @@ func Run(ctx context.Context, c Config) (Report, error) {
 // plan is the cells of a run, and which of them are done.
 type plan struct {
 	Config
-	started time.Time
-	jobs    []job
-	next    chan int // the place of the job that a lane takes next
-	stop    context.CancelFunc
+	jobs []job
+	next chan int // the place of the job that a lane takes next
+	stop context.CancelFunc
 
 	mu    sync.Mutex
 	cells []*Cell // in the order of jobs; nil until it is played
@@ -128,7 +131,8 @@ func (p *plan) ended(i int, cell Cell) {
 
 // report is of the cells that were played.
 func (p *plan) report() Report {
-	r := Report{Engine: "local", Started: p.started, Cells: merge(p.cells)}
+	r := p.Before
+	r.Cells = append(slices.Clone(r.Cells), merge(p.cells)...)
 	r.Finish()
 	return r
 }

@@ -35,7 +35,7 @@ import (
 const raceWait = 45 * time.Second
 
 // firstUses is how many processes of a cell are started for a first use each.
-const firstUses = 8
+const firstUses = 5
 
 // underRace plays the strategies that keep something in memory in a shop that is built with
 // the race detector. A strategy that is named is played whatever it keeps.

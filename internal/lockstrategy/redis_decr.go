@@ -25,16 +25,12 @@ func redisDecrEntry() Entry {
 			"The database dies under A's COMMIT: nobody can say what became of it, and the unit is not put back (leaked). " +
 			"Redis forgets: step 1, A is admitted; step 2, the counter is gone; step 3, B copies the stock from the database, where A has not written yet, and is admitted too (oversold). " +
 			"Or the counter goes between SETNX and DECRBY, which then makes one below zero: sold out for ever (leaked; docs/witnesses/redis-decr-forget.md). " +
-			"A buyer of many takes the last few units from the counter, which makes it negative, and puts them back; a buyer of few who comes meanwhile is told sold out (leaked, when nobody comes after). " +
+			"A buyer of many takes the last few units from the counter, which makes it negative, and puts them back; a buyer of few who comes meanwhile is told sold out, though the next one can buy them. " +
 			"A repeated Idempotency-Key whose first request is under way in another process may be answered sold out.",
 		Cost:   "one round trip to Redis for a buyer who comes too late; an admitted one locks the row from its update to the commit",
 		Source: `Redis documentation, INCR, "Pattern: Counter", turned round; as a stock it is in any number of flash sale tutorials`,
 		Needs:  []Need{NeedsRedis},
-		NoPromise: map[promise.Condition]string{
-			promise.Units: "leaked in 11 of 15 plays: a unit stays unsold if the last buyers who could take it come while a buyer of more holds it for a moment; " +
-				"with orders of one unit each nobody holds what it cannot buy",
-		},
-		New: func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
+		New:    func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
 		Traits: Traits{
 			Witnesses:   []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
 			AdmitsFirst: true,
@@ -44,7 +40,6 @@ func redisDecrEntry() Entry {
 			CaughtBy:   map[string]string{"StockCrash": "1 left that nobody can buy", "StockForgotten": "sold twice"},
 		},
 	}.holdsBut(promise.Promise{
-		promise.Units:         "",
 		promise.Crash:         verdict.Leaked,
 		promise.RedisRestart:  verdict.Oversold,
 		promise.RedisFailover: verdict.Oversold,

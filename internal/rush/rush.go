@@ -143,7 +143,9 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 func (c Config) judged(ctx context.Context, answers []Answer, restocked time.Duration, overlap int) (Result, error) {
 	crowd := len(answers)
 	answers = append(slices.Clone(answers), c.late(ctx, answers)...)
-	if err := ctx.Err(); err != nil {
+	rest, err := c.rest(ctx)
+	answers = append(answers, rest...)
+	if err := errors.Join(err, ctx.Err()); err != nil {
 		return Result{}, err
 	}
 	audited, err := c.Auditor.Audit(ctx, c.Product)
@@ -204,6 +206,21 @@ func (c Config) late(ctx context.Context, answers []Answer) []Answer {
 		late = append(late, Buyer{Name: crowdName() + "-late"})
 	}
 	return crowd.Send(ctx, late)
+}
+
+// rest sends a buyer alone for all that orders of several sizes have left. One of few units
+// may have been refused rightly while one of many was under way; whether what is left can
+// be sold, or has leaked, shows when nobody else is there.
+func (c Config) rest(ctx context.Context) ([]Answer, error) {
+	if len(c.Sizes) == 0 || ctx.Err() != nil {
+		return nil, nil
+	}
+	audited, err := c.Auditor.Audit(ctx, c.Product)
+	if err != nil || audited.Leftover <= 0 {
+		return nil, err
+	}
+	crowd := Crowd{BaseURLs: c.BaseURLs[:1], Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout}
+	return crowd.Send(ctx, []Buyer{{Name: crowdName() + "-rest", Units: audited.Leftover}}), nil
 }
 
 // Compare holds answers against the product's records, or against their sums

@@ -74,8 +74,13 @@ func BenchmarkExplore(b *testing.B) {
 func TestMerged(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []exploretest.Expectation{
-		{Strategy: "none"}, {Strategy: "transaction"}, {Strategy: "optimistic"}, {Strategy: "early-unlock"}, {Strategy: "check-after"},
-		{Strategy: "mutex", Config: shared}, {Strategy: "early-unlock", Config: shared},
+		{Strategy: "none"},
+		{Strategy: "transaction"},
+		{Strategy: "optimistic"},
+		{Strategy: "early-unlock"},
+		{Strategy: "check-after"},
+		{Strategy: "mutex", Config: shared},
+		{Strategy: "early-unlock", Config: shared},
 		{Strategy: "setnx", Events: []explore.Event{explore.Crash}},
 		{Strategy: "conditional", Events: []explore.Event{explore.Crash, explore.Timeout}},
 		{Strategy: "none", Config: func(c *explore.Config) { c.Buyers, c.Bound, c.Symmetry = 3, 1, true }},

@@ -35,9 +35,6 @@ func (a account) note(e event) error {
 	case arrived:
 		b.gate = append(b.gate, e.op)
 		b.inside = false
-		if isNode(e.op.Server) && !e.op.Background {
-			b.asked++
-		}
 	case refused:
 		e.op.Blocked = true
 		b.flying = without(b.flying, e.op)

@@ -22,8 +22,6 @@ type buyer struct {
 	gate    []*gate.Op // stand there
 	flying  []*gate.Op // let go, and not answered
 	blocked bool       // flying waits for another buyer in the database
-	asked   int        // Redlock nodes, so far
-	alone   bool       // no more of them are asked along with those at the gate
 	inside  bool       // waits for another buyer in the process, or for a message
 
 	over     bool // Buy has returned

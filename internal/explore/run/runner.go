@@ -36,7 +36,7 @@ type Runner struct {
 	events   []Event // of Spec.Events
 
 	severalAtOnce bool // a buyer may have several commands on the way
-	nodes         int  // of Redlock, all of which a buyer may ask at once; 0: none
+	outlives      bool // a process may go on after its Buy has returned
 
 	current atomic.Pointer[Run]
 }
@@ -69,8 +69,8 @@ func (x *Runner) watchServers() (err error) {
 		err = x.servers.watch("redis", e.Redis)
 	}
 	if slices.Contains(x.spec.Strategy.Needs, lockstrategy.NeedsRedlock) {
-		x.nodes = min(Nodes, len(e.Redlock))
-		for i := range x.nodes {
+		x.severalAtOnce = true
+		for i := range min(Nodes, len(e.Redlock)) {
 			err = errors.Join(err, x.servers.watch(fmt.Sprintf("redlock-%d", i+1), e.Redlock[i]))
 		}
 	}
@@ -112,7 +112,8 @@ func (x *Runner) prepare(ctx context.Context) error {
 	probe := x.spec.Strategy.New(x.deps(0))
 	x.rest = standstill.NewGoroutines(probe, Entries()...)
 	_, worker := probe.(purchase.Worker)
-	x.severalAtOnce = worker || x.spec.Shared
+	x.outlives = worker || x.spec.Shared
+	x.severalAtOnce = x.severalAtOnce || x.outlives
 	if lock, ok := probe.(purchase.Resetter); ok { // of whoever explored before
 		if err := lock.Reset(ctx, x.spec.Product); err != nil {
 			return err

@@ -81,5 +81,3 @@ func suffix(server string) string {
 	}
 	return "-" + string(rune('a'+n-1))
 }
-
-func isNode(server string) bool { return strings.HasPrefix(server, "redlock-") }

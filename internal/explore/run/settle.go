@@ -75,7 +75,6 @@ func (s *resting) begin() {
 	messages := s.r.x.gates.PubSub.Count()
 	for _, b := range s.r.buyers {
 		b.blocked = b.blocked && !s.unblocks
-		b.alone = false
 		b.inside = b.inside && s.messages == messages && !s.severalAtOnce
 	}
 	s.unblocks, s.messages = false, messages
@@ -127,13 +126,10 @@ func (s *resting) background() bool {
 
 // settled: as far as the gates know.
 func (s *resting) settled() bool {
-	nodes := s.r.x.nodes
 	for _, b := range s.r.buyers {
 		switch {
 		case len(b.flying) > 0 && !b.blocked, slices.ContainsFunc(b.flying, (*gate.Op).GivenUp):
 			return false
-		case !b.over && len(b.gate) > 0 && nodes > 0 && b.asked%nodes != 0 && !b.alone:
-			return false // the other nodes will be asked along with this one
 		case !b.over && len(b.gate) == 0 && len(b.flying) == 0 && !b.inside:
 			return false
 		}
@@ -161,7 +157,7 @@ func (s *resting) look(ctx context.Context) error {
 	for _, b := range s.r.buyers {
 		flying = flying || len(b.flying) > 0
 		named = named || slices.ContainsFunc(b.flying, func(o *gate.Op) bool { return o.Asks })
-		silent = silent || !b.over && len(b.flying) == 0 && (len(b.gate) == 0 || x.nodes > 0)
+		silent = silent || !b.over && len(b.flying) == 0 && len(b.gate) == 0
 	}
 	if flying {
 		waiting, err := x.database.Waiting(ctx, named)
@@ -173,7 +169,6 @@ func (s *resting) look(ctx context.Context) error {
 	if silent && s.still() {
 		for _, b := range s.r.buyers {
 			b.inside = !b.over && len(b.gate) == 0 && len(b.flying) == 0
-			b.alone = len(b.gate) > 0
 		}
 	}
 	return nil

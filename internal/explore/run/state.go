@@ -168,9 +168,6 @@ func (r *Run) stateOf(b *buyer) string {
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "%x %s %t %t %t %d", r.memories[b.id-1].hash(), answer, b.inside, b.resting, b.steps > 0, len(r.dogs.due(b)))
-	if r.x.nodes > 0 {
-		fmt.Fprintf(&s, " %d", b.asked%r.x.nodes)
-	}
 	for _, server := range slices.Sorted(maps.Keys(b.asks)) {
 		fmt.Fprintf(&s, " %s %t", server, b.changes[server] != b.asks[server])
 	}
@@ -186,7 +183,7 @@ func (r *Run) stateOf(b *buyer) string {
 // ended: nothing of the buyer's process will do anything any more. Of one that has a
 // worker, or other buyers, nobody knows.
 func (r *Run) ended(b *buyer) bool {
-	return !b.unfinished() && !r.x.severalAtOnce && len(r.dogs.due(b)) == 0 && len(b.views) == 0
+	return !b.unfinished() && !r.x.outlives && len(r.dogs.due(b)) == 0 && len(b.views) == 0
 }
 
 // number is a number of milliseconds: a time since 1970, or one until a lease ends.

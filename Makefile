@@ -1,4 +1,4 @@
-.PHONY: help rush serve verify quick test soak planted servers lint vuln generate bench k6 build clean
+.PHONY: help rush serve verify quick test soak planted servers lint vuln generate bench k6 build
 .DEFAULT_GOAL := help
 
 TOOL := go tool -modfile=tools/go.mod
@@ -54,6 +54,3 @@ k6: ## the rush as a k6 script, at a shop that serves on 8080
 
 build: ## bin/shop
 	go build -o bin/shop ./cmd/shop
-
-clean: ## remove what build made
-	rm -rf bin

@@ -145,3 +145,12 @@ func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
 		}
 	}
 }
+
+// Main runs the tests of a binary on one processor, as shop explore does: that is faster,
+// and leaves the other to the test binary beside this one. It is what a TestMain calls.
+func Main(m *testing.M) {
+	undo := explore.OneProcessor(false)
+	code := m.Run()
+	undo()
+	os.Exit(code)
+}

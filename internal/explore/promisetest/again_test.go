@@ -1,0 +1,62 @@
+package promisetest_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+)
+
+// TestSameAgain: whatever the code under test can observe is decided by the schedule. So
+// each search of so many schedules runs the same ones in the same order, on a machine
+// that has nothing else to do and beside six busy loops.
+func TestSameAgain(t *testing.T) {
+	calm, busy, schedules := 1, 1, 6
+	if os.Getenv("OVERSELL_SOAK") != "" {
+		calm, busy, schedules = 20, 20, 60
+	}
+	e := enginetest.Embedded(t)
+	digests := map[string]string{}
+	search := func(t *testing.T, name string) {
+		c := exploretest.Config(e, exploretest.Entry(t, name))
+		c.Events, c.Schedules = explore.Events(false), schedules
+		result, err := exploretest.Open(t, c).Search(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known := digests[name]; known != "" && known != result.Digest {
+			t.Errorf("%d schedules with the digest %s, and before it was %s", result.Runs, result.Digest, known)
+		}
+		digests[name] = result.Digest
+	}
+	var names []string
+	for _, entry := range lockstrategy.All() {
+		if entry.Missing(onengine.Deps(e)) == "" && explore.Ungated(entry) == "" {
+			names = append(names, entry.Name)
+		}
+	}
+	all := func(times int, how string) {
+		for range times {
+			for _, name := range names {
+				t.Run(name+"/"+how, func(t *testing.T) { search(t, name) })
+			}
+		}
+	}
+	all(calm+1, "calm")
+	for range 6 {
+		loop := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		if err := loop.Start(); err != nil {
+			t.Skip("no shell for a busy loop: ", err)
+		}
+		defer func() { _ = loop.Process.Kill(); _ = loop.Wait() }()
+	}
+	all(busy, "busy")
+	if len(names) < 20 {
+		t.Errorf("only %d strategies", len(names))
+	}
+}

@@ -25,6 +25,7 @@ type exploreOptions struct {
 	strategy  string
 	buyers    int
 	stock     int64
+	units     int64
 	product   string
 	events    []string
 	maxEvents int
@@ -80,8 +81,9 @@ the events had anything to strike; 130 after Ctrl-C.`,
 		},
 	}
 	flags := c.Flags()
-	flags.IntVar(&o.buyers, "buyers", 2, "buyers, one unit each; 2 to 8")
+	flags.IntVar(&o.buyers, "buyers", 2, "buyers; 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
+	flags.Int64Var(&o.units, "units", 1, "units that each buyer asks for; 1 to 8")
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
 	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: "+explore.EventNames()+"; or all")
 	flags.IntVar(&o.maxEvents, "max-events", 0, "at most so many of the events in one order; 0 for all of them")
@@ -196,6 +198,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
 	case o.budget <= 0:
 		return config, fmt.Errorf("--budget is %s; give some time", o.budget)
+	case o.units < 1:
+		return config, fmt.Errorf("--units is %d; give 1 to %d", o.units, explore.MaxBuyers)
 	case o.schedules < 0:
 		return config, fmt.Errorf("--max-schedules is %d; give 1 or more, or 0 for any number", o.schedules)
 	case o.maxEvents < 0:
@@ -212,7 +216,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		o.bound = 2
 	}
 	config = explore.Config{
-		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
+		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Units: o.units, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
 		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
@@ -228,7 +232,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--replay is of the strategy %q, not of %s", s.Strategy, name)
 	}
 	// The line says the rest.
-	config.Buyers, config.Stock, config.Shared, config.Events = s.Buyers, s.Stock, s.Shared, explore.Events(s.Shared)
+	config.Buyers, config.Stock, config.Units, config.Shared, config.Events = s.Buyers, s.Stock, s.Units, s.Shared, explore.Events(s.Shared)
 	config.MaxEvents, config.Full, config.Overlap = 0, false, s.Concurrent()
 	return config, config.Check()
 }

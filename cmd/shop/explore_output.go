@@ -48,8 +48,8 @@ func (o *exploreOptions) print(w io.Writer, d witness.Document) error {
 // ofSearch is what there is to say of a search.
 func ofSearch(r explore.Report) witness.Document {
 	d := witness.Document{
-		Head: fmt.Sprintf("%s on %s, %s, stock %d%s: %s in %.1f s (%.0f/s), %s",
-			r.Strategy, r.Engine, crowd(r), r.Stock, withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
+		Head: fmt.Sprintf("%s on %s, %s, stock %d%s%s: %s in %.1f s (%.0f/s), %s",
+			r.Strategy, r.Engine, crowd(r), r.Stock, withUnits(r.Units), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
 		Title:   fmt.Sprintf("shop explore %s on %s%s", r.Strategy, r.Engine, withEvents(r.Events)),
 		Extent:  r.Extent(),
 		Summary: fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")),
@@ -89,6 +89,13 @@ func again(strategy, on, schedule string) string {
 		flag = " --engine local"
 	}
 	return fmt.Sprintf("shop explore %s%s --replay %s", strategy, flag, schedule)
+}
+
+func withUnits(units int64) string {
+	if units == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", orders of %d units", units)
 }
 
 func withEvents(events []explore.Event) string {

@@ -21,8 +21,9 @@ const (
 type Config struct {
 	Engine    *engine.Engine // of this exploration alone
 	Strategy  lockstrategy.Entry
-	Buyers    int    // MinBuyers to MaxBuyers, one unit each
+	Buyers    int    // MinBuyers to MaxBuyers
 	Stock     int64  // units on sale
+	Units     int64  // that each buyer asks for, up to MaxBuyers; 0 is 1
 	Product   string // its records are cleared, again and again
 	Events    []Event
 	MaxEvents int           // of them in one schedule, at most; 0: each may happen
@@ -45,6 +46,8 @@ func (c Config) Check() error {
 	switch {
 	case c.Buyers < MinBuyers || c.Buyers > MaxBuyers:
 		return fmt.Errorf("--buyers is %d; %d to %d are allowed", c.Buyers, MinBuyers, MaxBuyers)
+	case c.Units < 0 || c.units() > int64(MaxBuyers):
+		return fmt.Errorf("--units is %d; 1 to %d are allowed", c.Units, MaxBuyers)
 	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
 	}
@@ -82,10 +85,12 @@ func (c Config) check() error {
 	return nil
 }
 
+func (c Config) units() int64 { return max(c.Units, 1) }
+
 // spec is what the schedules are of.
 func (c Config) spec() run.Spec {
 	return run.Spec{
-		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Product: c.Product,
+		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Product: c.Product,
 		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared,
 	}
 }

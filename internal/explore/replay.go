@@ -21,7 +21,7 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 		return nil, err
 	}
 	c := x.config
-	if s.Strategy != c.Strategy.Name || s.Buyers != c.Buyers || s.Stock != c.Stock || s.Shared != c.Shared {
+	if s.Strategy != c.Strategy.Name || s.Buyers != c.Buyers || s.Stock != c.Stock || max(s.Units, 1) != c.units() || s.Shared != c.Shared {
 		return nil, fmt.Errorf("the replay line is of %s, not of %s", s.Head(), x.schedule(nil).Head())
 	}
 	w, err := x.follow(ctx, s.Tokens)
@@ -55,5 +55,5 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error
 }
 
 func (x *Explorer) schedule(tokens []string) Schedule {
-	return Schedule{Strategy: x.config.Strategy.Name, Buyers: x.config.Buyers, Stock: x.config.Stock, Shared: x.config.Shared, Tokens: tokens}
+	return Schedule{Strategy: x.config.Strategy.Name, Buyers: x.config.Buyers, Stock: x.config.Stock, Units: x.config.Units, Shared: x.config.Shared, Tokens: tokens}
 }

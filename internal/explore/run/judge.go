@@ -29,11 +29,11 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	if err != nil {
 		return "", "", err
 	}
-	answers, err := r.buyers.answers()
+	answers, err := r.buyers.answers(x.spec.Units)
 	if err != nil {
 		return "", "", err
 	}
-	e := audit.Evidence{Report: state.Report, Demand: int64(len(answers)), MaxOverlap: 2}
+	e := audit.Evidence{Report: state.Report, Demand: audit.Demand(answers), MaxOverlap: 2}
 	e.Lost, e.Untold = audit.Compare(answers, state.Sales)
 	e.Count(answers)
 	v, why := audit.Judge(e)
@@ -55,9 +55,9 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 }
 
 // answers are what the buyers were answered, for the audit.
-func (all buyers) answers() (answers []audit.Answer, _ error) {
+func (all buyers) answers(units int64) (answers []audit.Answer, _ error) {
 	for _, b := range all {
-		a := audit.Answer{Purchaser: b.name, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
+		a := audit.Answer{Purchaser: b.name, Units: units, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
 		if b.crashed && !b.answered { // whatever its code made of that
 			a.Outcome = purchase.Unknown
 		}

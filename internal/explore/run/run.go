@@ -50,7 +50,7 @@ func (r *Run) buy(ctx context.Context, b *buyer) {
 		b.err = r.x.gates.Pass(o, func() error { o.Changed = true; return ctx.Err() })
 	}
 	if b.err == nil {
-		b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.spec.Product, Purchaser: b.name, Amount: 1})
+		b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.spec.Product, Purchaser: b.name, Amount: max(r.x.spec.Units, 1)})
 	}
 	r.inbox.events <- event{kind: returned, buyer: b.id}
 }

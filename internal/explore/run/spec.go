@@ -14,8 +14,9 @@ const Nodes = 3
 type Spec struct {
 	Engine    *engine.Engine // of this exploration alone
 	Strategy  lockstrategy.Entry
-	Buyers    int    // one unit each
+	Buyers    int
 	Stock     int64  // units on sale
+	Units     int64  // that each buyer asks for; 0 is 1
 	Product   string // its records are cleared, again and again
 	Events    []schedule.Event
 	MaxEvents int  // of them in one schedule, at most; 0: each may happen

@@ -19,6 +19,7 @@ type Schedule struct {
 	Strategy string
 	Buyers   int
 	Stock    int64
+	Units    int64 // that each buyer asks for; 0 is 1
 	Shared   bool
 	// One a step: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both
 	// at once, "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
@@ -28,6 +29,9 @@ type Schedule struct {
 // Head names the strategy and the crowd, for an error.
 func (s Schedule) Head() string {
 	text := fmt.Sprintf("%s with %d buyers and stock %d", s.Strategy, s.Buyers, s.Stock)
+	if s.Units > 1 {
+		text += fmt.Sprintf(" and orders of %d units", s.Units)
+	}
 	if s.Shared {
 		text += " in one process"
 	}
@@ -55,15 +59,21 @@ func (s Schedule) String() string {
 		parts = append(parts, part)
 		i = n
 	}
-	shared := ""
-	if s.Shared {
-		shared = ":shared"
+	options := ""
+	if s.Units > 1 {
+		options += fmt.Sprintf(":u%d", s.Units)
 	}
-	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, shared, strings.Join(parts, "."))
+	if s.Shared {
+		options += ":shared"
+	}
+	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, options, strings.Join(parts, "."))
 }
 
 // crowd is how many buyers there are, and what is on sale.
 var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
+
+// units are what each buyer asks for, where that is more than one.
+var units = regexp.MustCompile(`^u[2-8]$`)
 
 // command is the token of a buyer's command, or of two.
 const command = `[1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?`
@@ -87,9 +97,13 @@ func (g Grammar) Parse(line string) (s Schedule, err error) {
 		}
 		return s, fmt.Errorf("%q is no replay line; one looks like v%d:none:b2:s1:1*2.2*5.1*3", line, version)
 	}
-	if len(parts) == 6 && parts[4] == "shared" {
+	if len(parts) > 5 && units.MatchString(parts[4]) {
+		s.Units, _ = strconv.ParseInt(parts[4][1:], 10, 64)
+		parts = slices.Delete(slices.Clone(parts), 4, 5)
+	}
+	if len(parts) > 5 && parts[4] == "shared" {
 		s.Shared = true
-		parts = append(parts[:4:4], parts[5])
+		parts = slices.Delete(slices.Clone(parts), 4, 5)
 	}
 	if len(parts) != 5 {
 		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(parts))

@@ -50,7 +50,9 @@ func BenchmarkExplore(b *testing.B) {
 			}
 			defer e.Close()
 			entry := exploretest.Entry(b, c.strategy)
-			x, err := explore.New(b.Context(), exploretest.Config(e, entry))
+			config := exploretest.Config(e, entry)
+			config.Full = true // the speed of a run
+			x, err := explore.New(b.Context(), config)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -15,10 +15,11 @@
 // for a renewal or a worker, whose context does not say. With Config.Shared all
 // buyers share one instance, and the context says it.
 //
-// This is stateless model checking: no state is stored, a schedule is a list of
-// choices, and each one runs from the restored state. It rests on a schedule
-// running the same way again; one that does not is an error (ErrHarness), never a
-// result.
+// A schedule is a list of choices, and each run begins at the restored state. No state
+// is stored, but known again: by a hash of all that what comes can follow from (graph),
+// so that it is explored once. Where nobody knows a state each schedule is run to its end
+// (tree). Both rest on a schedule running the same way again; one that does not is an
+// error (ErrHarness), never a result.
 //
 // The search knows neither SQL nor Redis nor goroutines. What two servers do in the
 // same instant, and orders within one statement, are beyond it; docs/explorer.md has

@@ -80,7 +80,7 @@ func (g *graph) open(p place) *schedule.Choice {
 	}
 	ordered := p.at.inOrder(p.last)
 	for _, c := range ordered {
-		if to, payable := p.by(c); payable && to.at == nil && !p.at.infer(c) {
+		if to, payable := p.by(c); payable && to.at == nil && (g.x.config.Shared || !p.at.infer(c)) {
 			return c
 		}
 	}
@@ -94,7 +94,8 @@ func (g *graph) open(p place) *schedule.Choice {
 }
 
 // infer finds out where c leads from n without a run: where what led to n and c are
-// independent, and c has been made before it, the same follows in the other order.
+// independent, and c has been made before it, the same follows in the other order. It is
+// for buyers of several processes: one process may tell who was answered first.
 func (n *node) infer(c *schedule.Choice) bool {
 	for _, step := range n.from {
 		first, quiet := step.at.quietly(c)

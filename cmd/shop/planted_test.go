@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -37,65 +38,80 @@ const plantedShop = "SHOP_TEST_PLANTED"
 func TestPlantedBugs(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
-	for _, c := range []struct {
-		strategy string
-		fault    promise.Condition
-		want     verdict.Verdict // where holds is promised
-	}{
-		{"leased", promise.SlowSection, verdict.Holds},
-		{"no-token-check", promise.SlowSection, verdict.Oversold},
-		{"renewed", promise.SlowSection, verdict.Holds},
-		{"never-renewed", promise.SlowSection, verdict.Unlocked},
-		{"room-for-one", promise.Rush, verdict.Holds},
-		{"room-for-two", promise.Rush, verdict.Unlocked},
-		{"leased", promise.ClientGone, verdict.Holds},
-		{"watchdog-leak", promise.ClientGone, verdict.Stalled},
-		{"kept-on-error", promise.ClientGone, verdict.Stalled},
-		{"kept-on-error", promise.Rush, verdict.Stalled},
-		{"renewed", promise.Rush, verdict.Holds},
-		{"missed-wake-up", promise.Rush, verdict.Stalled},
-		{"stale-retry", promise.Rush, verdict.Stalled},
-		{"retries", promise.Rush, verdict.Holds},
-		{"no-retry", promise.Rush, verdict.Stalled},
-		{"quorum", promise.NodesDown, verdict.Holds},
-		{"half-quorum", promise.NodesDown, verdict.Oversold},
-		{"versioned", promise.SlowSection, verdict.Holds},
-		{"no-rows-affected", promise.SlowSection, verdict.Oversold},
-		{"answers", promise.Crash, verdict.Holds},
-		{"early-answer", promise.Crash, verdict.Lost},
-		{"answers", promise.DBKill, verdict.Holds},
-		{"lazy-log", promise.DBKill, verdict.Lost},
-		{"asks-again", promise.SlowSection, verdict.Holds},
-		{"buys-twice", promise.SlowSection, verdict.Leaked},
-		{"answers", promise.Rush, verdict.Holds},
-		{"answers", promise.Units, verdict.Holds},
-		{"by-one", promise.Rush, verdict.Holds}, // orders of one unit do not show it
-		{"by-one", promise.Units, verdict.Oversold},
-		{"leased", promise.TwoProducts, verdict.Holds},
-		{"one-lock-for-all", promise.TwoProducts, verdict.Stalled},
-		{"mixes-products", promise.TwoProducts, verdict.Leaked},
-		{"answers", promise.Duplicates, verdict.Holds},
-		{"drops-key", promise.Duplicates, verdict.Duplicated},
-		{"remembers-key", promise.Duplicates, verdict.Duplicated},
-		{"remembers-sold-out", promise.Rush, verdict.Leaked},
-		{"remembers-sold-out", promise.SlowSection, verdict.Leaked},
-		{"revocable", promise.LeaseRevoked, verdict.Holds},
-		{"deaf-to-loss", promise.LeaseRevoked, verdict.Oversold},
+	for f, wants := range map[promise.Condition]map[string]verdict.Verdict{ // of the same fault, on the same servers
+		promise.SlowSection: {
+			"leased":             verdict.Holds,
+			"no-token-check":     verdict.Oversold,
+			"renewed":            verdict.Holds,
+			"never-renewed":      verdict.Unlocked,
+			"versioned":          verdict.Holds,
+			"no-rows-affected":   verdict.Oversold,
+			"asks-again":         verdict.Holds,
+			"buys-twice":         verdict.Leaked,
+			"remembers-sold-out": verdict.Leaked,
+		},
+		promise.Rush: {
+			"room-for-one":       verdict.Holds,
+			"room-for-two":       verdict.Unlocked,
+			"kept-on-error":      verdict.Stalled,
+			"renewed":            verdict.Holds,
+			"missed-wake-up":     verdict.Stalled,
+			"stale-retry":        verdict.Stalled,
+			"retries":            verdict.Holds,
+			"no-retry":           verdict.Stalled,
+			"answers":            verdict.Holds,
+			"by-one":             verdict.Holds, // orders of one unit do not show it
+			"remembers-sold-out": verdict.Leaked,
+		},
+		promise.ClientGone: {
+			"leased":        verdict.Holds,
+			"watchdog-leak": verdict.Stalled,
+			"kept-on-error": verdict.Stalled,
+		},
+		promise.NodesDown: {
+			"quorum":      verdict.Holds,
+			"half-quorum": verdict.Oversold,
+		},
+		promise.Crash: {
+			"answers":      verdict.Holds,
+			"early-answer": verdict.Lost,
+		},
+		promise.DBKill: {
+			"answers":  verdict.Holds,
+			"lazy-log": verdict.Lost,
+		},
+		promise.Units: {
+			"answers": verdict.Holds,
+			"by-one":  verdict.Oversold,
+		},
+		promise.TwoProducts: {
+			"leased":           verdict.Holds,
+			"one-lock-for-all": verdict.Stalled,
+			"mixes-products":   verdict.Leaked,
+		},
+		promise.Duplicates: {
+			"answers":       verdict.Holds,
+			"drops-key":     verdict.Duplicated,
+			"remembers-key": verdict.Duplicated,
+		},
+		promise.LeaseRevoked: {
+			"revocable":    verdict.Holds,
+			"deaf-to-loss": verdict.Oversold,
+		},
 	} {
-		t.Run(c.strategy+" under "+string(c.fault), func(t *testing.T) {
+		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
-			report, err := playPlanted(t, c.strategy, c.fault)
-			if len(report.Cells) != 1 {
-				t.Fatalf("%v, %d cells", err, len(report.Cells))
-			}
-			cell := report.Cells[0]
-			t.Logf("%s: %s", cell.Verdict, cell.Evidence)
+			report, err := playPlanted(t, slices.Sorted(maps.Keys(wants)), f)
 			var exit *exitError
-			switch red := errors.As(err, &exit) && exit.code == exitBroken; {
-			case !c.want.Keeps(cell.Verdict):
-				t.Errorf("%s, want %s", cell.Verdict, c.want)
-			case red == (c.want == verdict.Holds):
-				t.Errorf("exit %v, and the verdict is %s", err, cell.Verdict)
+			if len(report.Cells) != len(wants) || !errors.As(err, &exit) || exit.code != exitBroken {
+				t.Errorf("%v, %d cells, want exit %d and %d", err, len(report.Cells), exitBroken, len(wants))
+			}
+			for _, cell := range report.Cells {
+				want := wants[cell.Strategy]
+				t.Logf("%s, %s: %s", cell.Strategy, cell.Verdict, cell.Evidence)
+				if !want.Keeps(cell.Verdict) || cell.OK != (want == verdict.Holds) {
+					t.Errorf("%s: %s, as promised %t, want %s", cell.Strategy, cell.Verdict, cell.OK, want)
+				}
 			}
 		})
 	}
@@ -116,7 +132,7 @@ func TestFaultsThatMiss(t *testing.T) {
 	} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
-			report, err := playPlanted(t, strategy, faults...)
+			report, err := playPlanted(t, []string{strategy}, faults...)
 			var exit *exitError
 			if len(report.Cells) != len(faults) || !errors.As(err, &exit) || exit.code != exitInconclusive {
 				t.Errorf("%v and %d cells, want exit %d and %d", err, len(report.Cells), exitInconclusive, len(faults))
@@ -135,7 +151,7 @@ func TestFaultsThatMiss(t *testing.T) {
 func TestHarnessErrorsInARow(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
-	report, err := playPlanted(t, "exits", append(exitsAt(), promise.ClientGone, promise.Latency)...)
+	report, err := playPlanted(t, []string{"exits"}, append(exitsAt(), promise.ClientGone, promise.Latency)...)
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.code != exitBroken || len(report.Cells) != len(exitsAt())+2 {
 		t.Errorf("%v and %d cells, want exit %d", err, len(report.Cells), exitBroken)
@@ -154,27 +170,29 @@ func exitsAt() []promise.Condition {
 	return []promise.Condition{promise.Crash, promise.Pause, promise.SlowSection}
 }
 
-// playPlanted runs `shop verify` with a planted strategy, which promises to hold.
-func playPlanted(t *testing.T, strategy string, faults ...promise.Condition) (report verify.Report, _ error) {
+// playPlanted runs `shop verify` with planted strategies, which promise to hold.
+func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition) (report verify.Report, _ error) {
 	t.Helper()
 	var stdout bytes.Buffer
 	var stderr syncBuffer // of two shops
 	o := verifyOptions{
-		strategies: []string{strategy}, engine: engine.Local, lanes: 1, repeat: 1, history: t.TempDir(),
+		strategies: strategies, engine: engine.Local, lanes: min(2, len(strategies)), repeat: 1, history: t.TempDir(),
 		launch: func(times fault.Times) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = []string{plantedShop + "=" + times.Wait.String() + "," + times.Lease.String()}
 			cmd.Stderr = &stderr
 			return cmd
 		},
-		extra: []verify.Strategy{{
-			Subject:  fault.Subject{Name: strategy, Needs: plantedNeeds(faults)},
+		output: verifyOutput{old: [4]string{"-"}},
+	}
+	for _, name := range strategies {
+		o.extra = append(o.extra, verify.Strategy{
+			Subject:  fault.Subject{Name: name, Needs: plantedNeeds(faults)},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
 			Lock: func(c promise.Condition) verify.LockPromise {
-				return verify.LockPromise{Excludes: c != promise.LeaseRevoked, Keeps: strings.HasSuffix(strategy, "renewed")}
+				return verify.LockPromise{Excludes: c != promise.LeaseRevoked, Keeps: strings.HasSuffix(name, "renewed")}
 			},
-		}},
-		output: verifyOutput{old: [4]string{"-"}},
+		})
 	}
 	for _, f := range faults {
 		o.faults = append(o.faults, string(f))

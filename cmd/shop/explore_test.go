@@ -43,7 +43,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"conditional --format mermaid", 0, "none breaks"},
 		{"none --buyers 3 --first", 1, "oversold"},
 		{"none --buyers 4 --first", 1, "oversold"}, // 8 are below
-		{"conditional --buyers 8 --budget 500ms", 3, "(buyers alike, "},
+		{"conditional --buyers 8 --budget 500ms", 3, "(buyers alike"},
 		{"conditional --overlap", 0, "not all that can happen"},
 		{"none --replay v1:none:b2:s1:1*2.2+1.1*2.2*4", 1, "buyer 1: sold, buyer 2: sold"},
 		{"setnx --buyers 3 --bound 1", 0, "(bound 1)"},

@@ -168,7 +168,7 @@ func (s *notifying) free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken = false
-	if s.releases++; s.releases%50 == 0 { // the bug
+	if s.releases++; s.releases%100 >= 50 { // the bug
 		return
 	}
 	select {

@@ -92,6 +92,7 @@ func TestMerged(t *testing.T) {
 		{Strategy: "redis-lua", Config: bound(0)},
 	} {
 		t.Run(c.Name(), func(t *testing.T) {
+			exploretest.SkipUnlessSoak(t, c.Soak)
 			config := exploretest.Config(e, exploretest.Entry(t, c.Strategy))
 			config.Events = c.Events
 			if c.Config != nil {

@@ -208,11 +208,14 @@ func (c Config) late(ctx context.Context, answers []Answer) []Answer {
 	return crowd.Send(ctx, late)
 }
 
+// severalSizes: not each order is for as many units.
+func (c Config) severalSizes() bool { return len(slices.Compact(slices.Clone(c.Sizes))) > 1 }
+
 // rest sends a buyer alone for all that orders of several sizes have left. One of few units
 // may have been refused rightly while one of many was under way; whether what is left can
 // be sold, or has leaked, shows when nobody else is there.
 func (c Config) rest(ctx context.Context) ([]Answer, error) {
-	if len(c.Sizes) == 0 || ctx.Err() != nil {
+	if !c.severalSizes() || ctx.Err() != nil {
 		return nil, nil
 	}
 	audited, err := c.Auditor.Audit(ctx, c.Product)

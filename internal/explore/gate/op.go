@@ -78,7 +78,7 @@ func (o *Op) Got() bool { return o.Asks && o.Err == nil && strings.HasSuffix(o.R
 
 // statement is what the database must know of it.
 func (o *Op) statement() database.Statement {
-	return database.Statement{Conn: o.conn, NamedLock: o.Asks, TimedOut: o.TimedOut(), Read: o.conn.inTx && o.conn.touched}
+	return database.Statement{Conn: o.conn, NamedLock: o.Asks, TimedOut: o.TimedOut(), Read: o.conn.Viewing()}
 }
 
 // done notes how it ended.

@@ -20,7 +20,7 @@ type Conn struct {
 	id    int64 // the database's name for it
 	buyer int   // who uses it
 
-	inTx, touched bool // a transaction is open, and has read or written
+	inTx, touched atomic.Bool // a transaction is open, and has read or written
 	serializable  bool
 	dead          atomic.Bool // killed: nobody may use it again
 	closed        bool        // guarded by from.mu
@@ -30,11 +30,11 @@ type Conn struct {
 func (c *Conn) ID() int64 { return c.id }
 
 // InTransaction: one is open.
-func (c *Conn) InTransaction() bool { return c.inTx }
+func (c *Conn) InTransaction() bool { return c.inTx.Load() }
 
 // Viewing: a transaction is open that has read or written, so it may have a view of
 // the database of its own.
-func (c *Conn) Viewing() bool { return c.inTx && c.touched }
+func (c *Conn) Viewing() bool { return c.inTx.Load() && c.touched.Load() }
 
 // Abandon is database.Conn.Abandon.
 func (c *Conn) Abandon() { c.dead.Store(true) }
@@ -50,7 +50,7 @@ func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	err := c.from.gates.Pass(o, func() (err error) {
 		tx, err = c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 		if err == nil {
-			c.inTx, c.touched = true, false
+			c.opens(false)
 			c.serializable = sql.IsolationLevel(opts.Isolation) == sql.LevelSerializable
 		}
 		return o.done(err, "")
@@ -76,9 +76,11 @@ func (t *sqlTx) end(name string, end func() error) error {
 		o.Background, o.Note = true, "its context has ended"
 	}
 	return t.conn.from.gates.Pass(o, func() error {
-		wrote := t.conn.touched
+		wrote := t.conn.touched.Load()
 		err := end()
-		t.conn.inTx, t.conn.touched, t.conn.serializable = false, false, false
+		t.conn.inTx.Store(false)
+		t.conn.touched.Store(false)
+		t.conn.serializable = false
 		o.Ends, o.Changed = true, wrote
 		return o.done(err, "")
 	})
@@ -127,17 +129,24 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return kept, nil
 }
 
+// opens notes that a transaction is open, and whether it has touched anything.
+func (c *Conn) opens(touched bool) {
+	c.touched.Store(touched)
+	c.inTx.Store(true)
+}
+
 // after notes what a statement that succeeded did to the transaction.
 func (c *Conn) after(o *Op, rows bool) {
 	switch o.Name {
 	case "BEGIN IMMEDIATE":
-		c.inTx, c.touched = true, true
+		c.opens(true)
 	case "COMMIT", "ROLLBACK":
-		c.inTx, c.touched = false, false
+		c.inTx.Store(false)
+		c.touched.Store(false)
 		o.Ends = true
 	default:
-		c.touched = c.touched || c.inTx
-		o.Ends = !c.inTx && o.Effect == schedule.Writes
+		c.touched.Store(c.touched.Load() || c.inTx.Load())
+		o.Ends = !c.inTx.Load() && o.Effect == schedule.Writes
 	}
 	o.Changed = o.Effect == schedule.Writes && rows
 }

@@ -71,6 +71,9 @@ type books struct {
 // remember adds a command's answer to the memory of who sent it. What it had sent
 // follows from what it had heard.
 func (r *Run) remember(b *buyer, o *gate.Op) {
+	if !r.x.Stated() {
+		return
+	}
 	r.books.known = r.books.known && !o.Ends
 	r.names.readable(b.id, o.Text)
 	answer := o.Answer

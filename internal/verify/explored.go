@@ -113,10 +113,11 @@ type exploration struct {
 // Order alone is searched to two preemptions at least, since a lock that needs a majority
 // and takes less breaks there; an event may come at any step and takes one. Where a buyer
 // has several commands on the way, to the nodes of a lock or by a worker of its own, the
-// orders are too many: order alone ends with two, an event with none. A break that is
-// promised there is looked for with one, until it is found.
+// orders are too many: order alone ends with two, an event with none, and buyer 1 begins. A
+// break that is promised there is looked for with one, until it is found.
 func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
+	x.Symmetry = wide
 	least := 2
 	switch breaks := promised != verdict.Holds; {
 	case len(x.Events) == 0:

@@ -34,9 +34,7 @@ import (
 const plantedShop = "SHOP_TEST_PLANTED"
 
 // TestPlantedBugs: a sound strategy with one bug planted turns a cell red, and
-// the same strategy without the bug does not. Where this machine has little time to
-// spare nobody can tell stuck from slow, and a cell that is to be stalled may be
-// inconclusive; it is never green. internal/audit tests the rule by itself.
+// the same strategy without the bug does not.
 func TestPlantedBugs(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -105,18 +103,12 @@ func TestPlantedBugs(t *testing.T) {
 			t.Parallel()
 			report, err := playPlanted(t, slices.Sorted(maps.Keys(wants)), f)
 			var exit *exitError
-			if len(report.Cells) != len(wants) || !errors.As(err, &exit) || exit.code != exitBroken && exit.code != exitInconclusive {
+			if len(report.Cells) != len(wants) || !errors.As(err, &exit) || exit.code != exitBroken {
 				t.Errorf("%v, %d cells, want exit %d and %d", err, len(report.Cells), exitBroken, len(wants))
 			}
 			for _, cell := range report.Cells {
 				want := wants[cell.Strategy]
 				t.Logf("%s, %s: %s", cell.Strategy, cell.Verdict, cell.Evidence)
-				if f == promise.Duplicates && cell.Verdict == verdict.Leaked && want == verdict.Duplicated {
-					continue // the shelf was empty when the order came again
-				}
-				if want == verdict.Stalled && cell.Verdict == verdict.Inconclusive && !cell.OK {
-					continue
-				}
 				if !want.Keeps(cell.Verdict) || cell.OK != (want == verdict.Holds) {
 					t.Errorf("%s: %s, as promised %t, want %s", cell.Strategy, cell.Verdict, cell.OK, want)
 				}

@@ -45,6 +45,8 @@ type Facts struct {
 	Last    []rush.Answer // of the crowd that came when everything was mended
 	Stalled string        // what the fault made impossible although it was promised, or ""
 	Times   Times         // of the shops
+	// Kept is how long a lock may be kept in Last, though nothing is wrong with it any more.
+	Kept time.Duration
 }
 
 // Play opens the testbed, strikes and finishes. An error is one of the harness.
@@ -54,7 +56,7 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	if err := t.open(ctx); err != nil {
 		return Facts{}, err
 	}
-	facts.Times = t.Times
+	facts.Times, facts.Kept = t.Times, t.Times.kept(f)
 	facts.Proof, err = f.Strike(ctx, t)
 	for _, undo := range slices.Backward(t.undo) {
 		err = errors.Join(err, undo(ctx))

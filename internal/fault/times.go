@@ -33,6 +33,18 @@ func (t Times) reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
 // in during it was let in by the fault, and not by the clock.
 func (t Times) within() time.Duration { return t.Lease / 2 }
 
+// notice is how long a server may take to see that somebody has gone.
+const notice = 2 * time.Second
+
+// kept is how long a lock may be kept though nothing is wrong any more: what a process or a
+// server that was lost has left is there until its lease ends.
+func (t Times) kept(f Fault) time.Duration {
+	if f.HolderLives {
+		return t.Lease
+	}
+	return t.Lease + notice
+}
+
 // Allowed is how soon somebody else must get on once the holder is gone, or has
 // gone on and ended. A lock of the database ends with its connection; one that is
 // kept elsewhere ends with its lease. Two seconds are added for a server to notice
@@ -42,7 +54,6 @@ func (t Times) Allowed(f Fault, needs []lockstrategy.Need) time.Duration {
 	if f.HolderLives {
 		return t.Lease * 3 / 4
 	}
-	const notice = 2 * time.Second
 	elsewhere := func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsMySQL }
 	if !slices.ContainsFunc(needs, elsewhere) {
 		return notice

@@ -30,7 +30,10 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 		name := fmt.Sprintf("%s-%05d", run, i)
 		orders[i] = Buyer{Name: name, Key: name}
 	}
-	first := c.visit(ctx, orders, c.BaseURLs)
+	// The first of them while there are units for two of each: one that is sold again must
+	// not be refused for want of units.
+	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
+	first := append(c.visit(ctx, orders[:few], c.BaseURLs), c.visit(ctx, orders[few:], c.BaseURLs)...)
 	again := c.visit(ctx, orders, c.BaseURLs)
 	later := [][]Answer{}
 	if restart != nil && ctx.Err() == nil {
@@ -60,6 +63,9 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 
 // visit sends each order to each of the processes at once, and returns its answers.
 func (c Config) visit(ctx context.Context, orders []Buyer, urls []string) [][]Answer {
+	if len(orders) == 0 {
+		return nil
+	}
 	var all []Buyer
 	for _, o := range orders {
 		for range urls {

@@ -44,6 +44,8 @@ type Cell struct {
 
 	Linearizable Linearizable `json:"linearizable,omitempty"`
 	Picture      string       `json:"picture,omitempty"` // the file that shows why not
+
+	seenTwice verdict.Verdict // what needs no second play, since it had one
 }
 
 // RushConfig is the crowd of a rush: that of the tutorial, 200 buyers for 100
@@ -80,6 +82,9 @@ func (c *Cell) Settle() {
 // say.
 func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
+	if r.Verdict == verdict.Stalled { // a rush says so of two crowds in a row
+		c.seenTwice = r.Verdict
+	}
 	at := ""
 	switch {
 	case processes == 1:
@@ -98,7 +103,7 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
 	e := audit.Evidence{
 		Report: c.Audited, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(f.Answers)), Lost: lost, Untold: untold,
-		Progress: rush.ProgressOf(f.Last, audit.Usual(rush.Answers(f.Answers)), f.Times.Lease, f.Times.Wait),
+		Progress: rush.ProgressOf(f.Last, audit.Usual(rush.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
 	}
 	e.Count(rush.Answers(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)
@@ -116,7 +121,7 @@ func (c *Cell) sound() bool { return c.Verdict == verdict.Holds || c.Verdict == 
 
 // unsure reports whether it contradicts its promise by when things happened alone.
 func (c *Cell) unsure() bool {
-	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict
+	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict && c.Verdict != c.seenTwice
 }
 
 // confirms is the cell of a second play, after one that was unsure. If nothing breaks this

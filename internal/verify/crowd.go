@@ -73,11 +73,11 @@ func (l *lane) crash(ctx context.Context) (url string, err error) {
 	return l.pair.A.URL, nil
 }
 
-// apart ends the cell of two products that hold in a crowd: a buyer of the one is held
+// apart ends the cell of two products of which a crowd has broken none: a buyer of the one is held
 // inside its section, and buyers of the other must not wait for it. The shop needs
 // failpoints for that.
 func (l *lane) apart(ctx context.Context, j job, cell *Cell) (err error) {
-	if j.name != promise.TwoProducts || cell.Verdict != verdict.Holds {
+	if j.name != promise.TwoProducts || !cell.sound() {
 		return nil
 	}
 	bed := &fault.Testbed{

@@ -58,7 +58,7 @@ func (t *Target) Check(ctx context.Context) error {
 // one of the harness, or of a service that does not speak the routes.
 func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	c, err := t.play(ctx, strategy, f, promised)
-	if err != nil || !c.unsure() || f == promise.Rush { // which has sent a second crowd by itself
+	if err != nil || !c.unsure() {
 		return c, err
 	}
 	again, err := t.play(ctx, strategy, f, promised)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
@@ -73,6 +74,11 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	}
 	event.Kind, event.Token = deps.Acquired, lease.Token()
 	s.deps.Report(ctx, event)
+	lost := sync.OnceFunc(func() { // found while the section runs, or at the release
+		event := event
+		event.Kind = deps.Lost
+		s.deps.Report(ctx, event)
+	})
 
 	defer func() { // after the commit, never before it
 		// Reported before it is done: an observer that sees acquired..released of two
@@ -82,28 +88,23 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 		ctx, cancel := s.deps.Releasing(ctx)
 		defer cancel()
 		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
-			event.Kind = deps.Lost // the sale stands: its fate was decided by the commit
-			s.deps.Report(ctx, event)
+			lost() // the sale stands: its fate was decided by the commit
 		}
 	}()
 	waited := s.deps.Now().Sub(start)
 	ctx, end := lease.Context(ctx)
 	defer end()
-	defer s.reportLoss(ctx, event)()
+	defer onLoss(ctx, lost)()
 	return s.sell(ctx, lease, o, waited)
 }
 
-// reportLoss reports the moment at which the section's context ends since the lease is
+// onLoss calls lost at the moment at which the section's context ends since the lease is
 // known to be lost: from then on the holder is on its way out. stop must be called before
 // the section's context is ended in the normal way.
-func (s *Locked) reportLoss(ctx context.Context, e deps.Event) (stop func() bool) {
-	if s.deps.Observe == nil {
-		return func() bool { return true }
-	}
-	e.Kind = deps.Lost
+func onLoss(ctx context.Context, lost func()) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), purchase.ErrLockLost) {
-			s.deps.Report(ctx, e)
+			lost()
 		}
 	})
 }

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// fragile is a lease that is known to be lost when its channel is closed.
+// fragile is a lease that is known to be lost when its channel is closed, and not held
+// any more when it is released then.
 type fragile chan struct{}
 
 func (f fragile) Lock(context.Context, string) (Lease, error) { return f, nil }
@@ -19,11 +21,28 @@ func (f fragile) Context(ctx context.Context) (context.Context, context.CancelFu
 	return UntilLost(ctx, f)
 }
 
-func (f fragile) Token() string                 { return "" }
-func (f fragile) Release(context.Context) error { return nil }
+func (f fragile) Token() string { return "" }
 
-// TestReportLoss: the loss of a lease is reported when its holder's section is ended by
-// it, and not when the section ends by itself or the buyer has gone.
+func (f fragile) Release(context.Context) error {
+	select {
+	case <-f:
+		return ErrNotHeld
+	default:
+		return nil
+	}
+}
+
+// unwatched is a fragile lease whose holder is told of the loss at the release only.
+type unwatched struct{ fragile }
+
+func (u unwatched) Lock(context.Context, string) (Lease, error) { return u, nil }
+
+func (u unwatched) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+// TestReportLoss: the loss of a lease is reported once, when its holder's section is ended
+// by it or at the release, and not when the section ends by itself or the buyer has gone.
 func TestReportLoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(lost chan struct{}, hangUp context.CancelFunc)
@@ -32,6 +51,7 @@ func TestReportLoss(t *testing.T) {
 		"the lease is lost":     {func(lost chan struct{}, _ context.CancelFunc) { close(lost) }, []deps.EventKind{deps.Waiting, deps.Acquired, deps.Lost, deps.Released}},
 		"the buyer hangs up":    {func(_ chan struct{}, hangUp context.CancelFunc) { hangUp() }, []deps.EventKind{deps.Waiting, deps.Acquired, deps.Released}},
 		"the section is at end": {func(chan struct{}, context.CancelFunc) {}, []deps.EventKind{deps.Waiting, deps.Acquired, deps.Released}},
+		"unwatched":             {func(lost chan struct{}, _ context.CancelFunc) { close(lost) }, []deps.EventKind{deps.Waiting, deps.Acquired, deps.Released, deps.Lost}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,7 +63,11 @@ func TestReportLoss(t *testing.T) {
 				}
 				ctx, hangUp := context.WithCancel(t.Context())
 				defer hangUp()
-				s := NewLocked(d, "fragile", fragile(lost))
+				var locker Locker = fragile(lost)
+				if name == "unwatched" {
+					locker = unwatched{fragile(lost)}
+				}
+				s := NewLocked(d, "fragile", locker)
 				s.sell = func(context.Context, Lease, purchase.Order, time.Duration) (purchase.Receipt, error) {
 					c.end(lost, hangUp)
 					synctest.Wait()
@@ -51,13 +75,8 @@ func TestReportLoss(t *testing.T) {
 				}
 				_, _ = s.Buy(ctx, purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
 				synctest.Wait()
-				if len(seen) != len(c.want) {
-					t.Fatalf("%v, want %v", seen, c.want)
-				}
-				for i := range seen {
-					if seen[i] != c.want[i] {
-						t.Errorf("%v, want %v", seen, c.want)
-					}
+				if !slices.Equal(seen, c.want) {
+					t.Errorf("%v, want %v", seen, c.want)
 				}
 			})
 		})

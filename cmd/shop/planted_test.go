@@ -189,8 +189,8 @@ func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition)
 		o.extra = append(o.extra, verify.Strategy{
 			Subject:  fault.Subject{Name: name, Needs: plantedNeeds(faults)},
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
-			Lock: func(c promise.Condition) verify.LockPromise {
-				return verify.LockPromise{Excludes: c != promise.LeaseRevoked, Keeps: strings.HasSuffix(name, "renewed")}
+			Lock: func(c promise.Condition) verify.LockRules {
+				return verify.LockRules{Excludes: c != promise.LeaseRevoked, Keeps: strings.HasSuffix(name, "renewed")}
 			},
 		})
 	}

@@ -124,15 +124,17 @@ func (c *Cell) unsure() bool {
 	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict && c.Verdict != c.seenTwice
 }
 
-// confirms is the cell of a second play, after one that was unsure. If nothing breaks this
-// time, nothing is known: a machine may have stood still.
+// confirms is the cell of a second play, after one that was unsure. If it does not show
+// the same, nothing is known, and the first play is what there is to look at: a machine may
+// have stood still. A break that needs no second play counts at once.
 func (c Cell) confirms(before Cell) Cell {
-	if c.sound() {
-		c.Verdict = verdict.Inconclusive
-		c.Reason = fmt.Sprintf("%s once, and not when it was played again: %s", before.Verdict, before.Reason)
-		c.Evidence = c.evidence()
+	if !c.sound() && (!c.unsure() || c.Verdict == before.Verdict) {
+		return c
 	}
-	return c
+	before.Reason = fmt.Sprintf("%s once, and %s when it was played again: %s", before.Verdict, c.Verdict, before.Reason)
+	before.Verdict = verdict.Inconclusive
+	before.Evidence = before.evidence()
+	return before
 }
 
 // evidence is the cell in a few sentences.

@@ -66,10 +66,10 @@ func TestConfirms(t *testing.T) {
 	before := Cell{Promise: verdict.Holds, Verdict: verdict.Stalled, Reason: "nobody was served"}
 	for again, want := range map[verdict.Verdict]verdict.Verdict{
 		verdict.Holds: verdict.Inconclusive, verdict.Inconclusive: verdict.Inconclusive,
-		verdict.Stalled: verdict.Stalled, verdict.Oversold: verdict.Oversold,
+		verdict.Stalled: verdict.Stalled, verdict.Oversold: verdict.Oversold, verdict.Unlocked: verdict.Inconclusive,
 	} {
 		got := Cell{Promise: verdict.Holds, Verdict: again, Reason: "again"}.confirms(before)
-		if said := strings.Contains(got.Evidence, "stalled once, and not when it was played again: nobody was served"); got.Verdict != want || said != (want == verdict.Inconclusive) {
+		if said := strings.Contains(got.Evidence, fmt.Sprintf("stalled once, and %s when it was played again: nobody was served", again)); got.Verdict != want || said != (want == verdict.Inconclusive) {
 			t.Errorf("%s: %s (%s), want %s", again, got.Verdict, got.Evidence, want)
 		}
 	}
@@ -119,6 +119,7 @@ func TestTimeline(t *testing.T) {
 		want   Holding
 	}{
 		"released":    {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Released), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "released"}},
+		"not held":    {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Released), at(4, "a", history.Lost), at(5, "a", history.Answered)}, Holding{"a", "", 0, 3, "not held"}},
 		"hung up":     {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Answered), at(9, "a", history.Released)}, Holding{"a", "", 0, 9, "released"}},
 		"was killed":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Answered), at(9, "b", history.Call)}, Holding{"a", "", 0, 3, "killed"}},
 		"no release":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Return), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "return"}},

@@ -67,7 +67,7 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	if n := x.result.Foreign; n > 0 {
 		if c.freedAnothers(n, entry.Lock.FreesAnothers) && x.result.ForeignWitness != nil {
 			w = x.result.ForeignWitness
-			c.Replay = command(e.Name, entry.Name) + " --replay " + w.Schedule
+			c.Replay = replayOf(e.Name, entry.Name, w)
 		}
 	}
 	if w != nil {
@@ -88,6 +88,11 @@ func exploreCommand(engineName, strategy string, f promise.Condition) string {
 		line += " --events " + string(event)
 	}
 	return line
+}
+
+// replayOf is the command that shows a witness again.
+func replayOf(engineName, strategy string, w *explore.Witness) string {
+	return command(engineName, strategy) + " --replay " + w.Schedule
 }
 
 // command begins the command that explores a strategy on an engine.
@@ -183,10 +188,10 @@ func (x *exploration) extent() string {
 
 // replay is the line that shows the witness again, or searches as far again.
 func (x *exploration) replay() string {
-	line := command(x.Engine.Name, x.Strategy.Name)
-	if x.result.Witness != nil {
-		return line + " --replay " + x.result.Witness.Schedule
+	if w := x.result.Witness; w != nil {
+		return replayOf(x.Engine.Name, x.Strategy.Name, w)
 	}
+	line := command(x.Engine.Name, x.Strategy.Name)
 	if len(x.Events) > 0 {
 		line += " --events " + string(x.Events[0])
 	}

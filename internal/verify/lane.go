@@ -94,6 +94,9 @@ func (l *lane) confirm(ctx context.Context, j job, again Cell, cell *Cell) error
 	if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
 		return err
 	}
+	if folder, file := filepath.Split(again.History); file != "" {
+		again.History = filepath.Join(folder, "again-"+file)
+	}
 	if err := l.record(ctx, j, &again); err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// A LockPromise is what a strategy's lock promises under one condition, by itself: stock
+// LockRules are what a strategy's lock promises under one condition, by itself: stock
 // and records that are right do not make up for it. The zero value promises nothing.
-type LockPromise struct {
+type LockRules struct {
 	Excludes bool // nobody holds it beside a holder
 	Keeps    bool // a holder keeps it to the end of its section
 }
@@ -24,7 +24,7 @@ type LockPromise struct {
 // that it has acquired after it has, and that it releases before it does. Only a loss may
 // be reported late, by a process that a busy machine keeps waiting. So a loss that was
 // known within a quarter of a lease after somebody else came in shows nothing.
-func (c *Cell) judgeLock(p LockPromise, events []history.Event, lease time.Duration) {
+func (c *Cell) judgeLock(p LockRules, events []history.Event, lease time.Duration) {
 	if !c.sound() {
 		return
 	}
@@ -70,7 +70,7 @@ func besides(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 // lost is the first holding that ended since the lease was gone.
 func lost(holdings []Holding) *Holding {
 	for _, h := range holdings {
-		if h.Ended == string(history.Lost) {
+		if h.Ended == string(history.Lost) || h.Ended == endedNotHeld {
 			return &h
 		}
 	}

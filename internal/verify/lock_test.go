@@ -24,17 +24,17 @@ func TestJudgeLock(t *testing.T) {
 		}
 		return all
 	}
-	excludes, keeps := LockPromise{Excludes: true}, LockPromise{Excludes: true, Keeps: true}
+	excludes, keeps := LockRules{Excludes: true}, LockRules{Excludes: true, Keeps: true}
 	for _, c := range []struct {
 		name    string
-		promise LockPromise
+		promise LockRules
 		events  []history.Event
 		want    verdict.Verdict
 		why     string
 	}{
 		{"one after the other", excludes, both(got("a", 0, 5, history.Released), got("b", 6, 9, history.Released)), verdict.Holds, ""},
 		{"one beside the other", excludes, both(got("a", 0, 7, history.Released), got("b", 6, 9, history.Released)), verdict.Unlocked, "one holder at a time"},
-		{"no promise", LockPromise{}, both(got("a", 0, 7, history.Released), got("b", 6, 9, history.Released)), verdict.Holds, ""},
+		{"no promise", LockRules{}, both(got("a", 0, 7, history.Released), got("b", 6, 9, history.Released)), verdict.Holds, ""},
 		{"no lock is reported", keeps, []history.Event{at(0, "a", history.Call), at(9, "a", history.Return)}, verdict.Holds, ""},
 		{"held beyond its lease", excludes, both(got("a", 0, 2300, history.Released), got("b", 2010, 2013, history.Released)), verdict.Unlocked, "no unit was sold twice"},
 		{"lost in time, released later", excludes, both(got("a", 0, 1800, history.Lost), got("b", 2010, 2013, history.Released), []history.Event{at(2040, "a", history.Released)}), verdict.Holds, ""},
@@ -43,7 +43,7 @@ func TestJudgeLock(t *testing.T) {
 		{"was killed", excludes, both(got("a", 0, 2100, history.Answered), got("b", 2010, 2013, history.Released)), verdict.Holds, ""},
 		{"lost by a holder that lives", keeps, got("a", 10, 1810, history.Lost), verdict.Unlocked, "a lost the lock after 1800 ms"},
 		{"lost, and not promised to be kept", excludes, got("a", 10, 1810, history.Lost), verdict.Holds, ""},
-		{"found lost at the release", keeps, both(got("a", 0, 5, history.Released), []history.Event{at(6, "a", history.Lost)}), verdict.Holds, ""},
+		{"found lost at the release", keeps, both(got("a", 0, 5, history.Released), []history.Event{at(6, "a", history.Lost)}), verdict.Unlocked, "a lost the lock after"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cell := Cell{Verdict: verdict.Holds}

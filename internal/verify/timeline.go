@@ -15,13 +15,14 @@ type Holding struct {
 	Token     string  `json:"token,omitempty"`
 	FromMS    float64 `json:"from_ms"`
 	ToMS      float64 `json:"to_ms"`
-	Ended     string  `json:"ended"` // released, lost, return, killed, or never
+	Ended     string  `json:"ended"` // released, lost, not held, return, killed, or never
 }
 
 // How a holding ended, besides the kinds of history.
 const (
-	endedKilled = "killed"
-	endedNever  = "never"
+	endedKilled  = "killed"
+	endedNever   = "never"
+	endedNotHeld = "not held" // it released, and was told that the lease was gone before
 )
 
 // An Overlap is two holders at once.
@@ -93,7 +94,7 @@ func timeline(events []history.Event) (holdings []Holding, start, struck time.Ti
 	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
 	start = events[0].At
 	ms := func(at time.Time) float64 { return float64(at.Sub(start).Microseconds()) / 1000 }
-	open := map[string]int{}
+	open, last := map[string]int{}, map[string]int{} // by purchaser
 	for _, e := range events {
 		switch e.Kind {
 		case history.Struck:
@@ -101,11 +102,14 @@ func timeline(events []history.Event) (holdings []Holding, start, struck time.Ti
 				struck = e.At
 			}
 		case history.Acquired:
-			open[e.Purchaser] = len(holdings)
+			open[e.Purchaser], last[e.Purchaser] = len(holdings), len(holdings)
 			holdings = append(holdings, Holding{Purchaser: e.Purchaser, Token: e.Token, FromMS: ms(e.At), ToMS: ms(events[len(events)-1].At), Ended: endedNever})
 		case history.Released, history.Lost, history.Return, history.Answered:
 			i, holds := open[e.Purchaser]
 			if !holds {
+				if i, held := last[e.Purchaser]; held && e.Kind == history.Lost && holdings[i].Ended == string(history.Released) {
+					holdings[i].Ended = endedNotHeld
+				}
 				continue
 			}
 			holdings[i].ToMS, holdings[i].Ended = ms(e.At), string(e.Kind)

@@ -28,7 +28,7 @@ type Strategy struct {
 	// NoPromise says why it has none.
 	NoPromise map[promise.Condition]string
 	// Lock is what its lock promises by itself; nil: nothing.
-	Lock func(promise.Condition) LockPromise
+	Lock func(promise.Condition) LockRules
 }
 
 // FromCatalogue makes a row of an entry, on MySQL.
@@ -37,8 +37,8 @@ func FromCatalogue(e lockstrategy.Entry) Strategy {
 		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
 		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, "mysql") },
 		NoPromise: e.NoPromise,
-		Lock: func(f promise.Condition) LockPromise {
-			return LockPromise{Excludes: e.Excludes(f), Keeps: e.KeepsLock(f)}
+		Lock: func(f promise.Condition) LockRules {
+			return LockRules{Excludes: e.Excludes(f), Keeps: e.KeepsLock(f)}
 		},
 	}
 }

@@ -84,7 +84,7 @@ could be judged; 3 when a cell has shown nothing.`,
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
-	flags.IntVar(&o.repeat, "repeat", 1, "play each cell so often (--engine local); it is as promised when every play is")
+	flags.IntVar(&o.repeat, "repeat", 1, "play each cell of a crowd or a fault so often (--engine local); it is as promised when every play is. The explorer plays once: it has all orders")
 	o.output.register(c)
 	return c
 }
@@ -142,6 +142,9 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		report, err = o.embedded(c, strategies, faults, progress)
 	}
 	progress.clear()
+	if err == nil && len(report.Cells) == 0 { // a gate that has checked nothing must not be green
+		err = errors.New("nothing of this can run here: " + strings.Join(report.LeftOut, "; "))
+	}
 	if c.Context().Err() != nil || err != nil {
 		report.Unfinish(unfinished(c.Context(), err))
 	}

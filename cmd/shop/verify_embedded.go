@@ -31,9 +31,6 @@ func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy,
 			err = r.rushes(f, processes, strategies)
 		}
 	}
-	if err == nil && len(r.report.Cells) == 0 {
-		err = errors.New("nothing of this can run on the embedded engine; use --engine local")
-	}
 	r.report.Finish()
 	return r.report, err
 }

@@ -46,12 +46,6 @@ func (o *verifyOptions) underRace(c *cobra.Command, strategies []verify.Strategy
 		return report, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.folder)) }()
-	if r.start == nil {
-		p.show("building the shop with the race detector")
-		if r.start, err = buildRaced(c.Context(), r.folder); err != nil {
-			return report, err
-		}
-	}
 	if r.engine, err = engine.Open(c.Context(), engine.Config{Name: engine.Embedded, Wait: raceWait, Lease: raceWait, Conns: defaultConns}); err != nil {
 		return report, err
 	}
@@ -65,6 +59,12 @@ func (o *verifyOptions) underRace(c *cobra.Command, strategies []verify.Strategy
 		if why := entry.Missing(onengine.Deps(r.engine)); ours && why != "" {
 			cells.report.LeaveOut(s.Name + ": " + why)
 			continue
+		}
+		if r.start == nil {
+			p.show("building the shop with the race detector")
+			if r.start, err = buildRaced(c.Context(), r.folder); err != nil {
+				return report, err
+			}
 		}
 		promised := verdict.Holds
 		if ours {
@@ -116,14 +116,15 @@ func (r *raceRun) cell(strategy string, f promise.Condition, promised verdict.Ve
 }
 
 // firstUse plays the crowd of a first use in one new process after the other, until a
-// race is reported or a product breaks.
+// race is reported or a product breaks. report is the last one.
 func (r *raceRun) firstUse(strategy string, auditor rush.Auditor, cell *verify.Cell) (report string, err error) {
 	crowd := verify.FirstUse{Strategy: strategy, Auditor: auditor, Shelve: r.shelve, Timeout: raceWait + 30*time.Second}
-	for round := 0; round < firstUses && err == nil && report == "" && (round == 0 || cell.Verdict == verdict.Holds); round++ {
+	for round := 0; round < firstUses && err == nil && (round == 0 || cell.Verdict == verdict.Holds || cell.Verdict == verdict.Inconclusive); round++ {
 		report, err = r.shop(func(url string) error {
 			crowd.URL = url
 			return crowd.Play(r.ctx, round, cell)
 		})
+		cell.Race(report)
 	}
 	return report, err
 }

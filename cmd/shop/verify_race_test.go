@@ -113,16 +113,17 @@ func TestVerifyRaceBadInput(t *testing.T) {
 		env, args []string
 		dir, want string
 	}{
-		"no Go":          {[]string{"PATH=/no/such"}, nil, "", "there is no go in PATH"},
-		"no cgo":         {[]string{"CGO_ENABLED=0"}, nil, "", "requires cgo"},
-		"no C compiler":  {[]string{"CC=/no/such/cc"}, nil, "", "/no/such/cc"},
-		"no checkout":    {nil, nil, t.TempDir(), "go.mod"},
+		"no Go":          {[]string{"PATH=/no/such"}, []string{"--strategy", "mutex"}, "", "there is no go in PATH"},
+		"no cgo":         {[]string{"CGO_ENABLED=0"}, []string{"--strategy", "mutex"}, "", "requires cgo"},
+		"no C compiler":  {[]string{"CC=/no/such/cc"}, []string{"--strategy", "mutex"}, "", "/no/such/cc"},
+		"no checkout":    {nil, []string{"--strategy", "mutex"}, t.TempDir(), "go.mod"},
 		"with quick":     {nil, []string{"--quick"}, "", "--quick"},
 		"with an engine": {nil, []string{"--engine", "local"}, "", "--engine"},
 		"with a fault":   {nil, []string{"--fault", "pause"}, "", "pause"},
+		"no cell":        {nil, []string{"--strategy", "zookeeper"}, "", "nothing of this can run here: zookeeper: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shop := plainCommand(t, append([]string{"verify", "--race", "--strategy", "mutex"}, c.args...)...)
+			shop := plainCommand(t, append([]string{"verify", "--race"}, c.args...)...)
 			shop.Env, shop.Dir = append(shop.Environ(), c.env...), c.dir
 			code, stdout, stderr := exitOfCommand(t, shop)
 			if said := strings.TrimSpace(stderr); code != exitHarness || stdout != "" || strings.Contains(said, "\n") || !strings.Contains(said, c.want) {

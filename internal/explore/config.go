@@ -40,6 +40,12 @@ type Config struct {
 	Progress func(explored, violations int)
 }
 
+// nodesAlike: of a lock's nodes to which nobody has sent anything the first is asked
+// first: which of them it is makes no difference but in name.
+func (c Config) nodesAlike() bool {
+	return !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
+}
+
 // Check says what is wrong with the configuration, in one line, before there is
 // an engine.
 func (c Config) Check() error {

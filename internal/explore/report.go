@@ -23,13 +23,14 @@ type Report struct {
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: not known, the search is not complete
 	Complete   bool     `json:"complete"`
-	Never      []Event  `json:"never"`      // events for which there was nothing to strike, at any step
-	Cut        int      `json:"cut"`        // schedules given up since they went round in circles
-	Alike      bool     `json:"alike"`      // symmetry reduction: of buyers who have not begun only the first begins
-	Within     *int     `json:"within"`     // all schedules of so many preemptions were explored; null: not known
-	Overlap    bool     `json:"overlap"`    // concurrent pairs were explored
-	Overlapped int      `json:"overlapped"` // the schedules in which that was so
-	Missed     int      `json:"missed"`     // ways that a server took once and not again
+	Never      []Event  `json:"never"`       // events for which there was nothing to strike, at any step
+	Cut        int      `json:"cut"`         // schedules given up since they went round in circles
+	Alike      bool     `json:"alike"`       // symmetry reduction: of buyers who have not begun only the first begins
+	NodesAlike bool     `json:"nodes_alike"` // of a lock's nodes to which nobody has sent a command only the first is asked
+	Within     *int     `json:"within"`      // all schedules of so many preemptions were explored; null: not known
+	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored
+	Overlapped int      `json:"overlapped"`  // the schedules in which that was so
+	Missed     int      `json:"missed"`      // ways that a server took once and not again
 	Violations int      `json:"violations"`
 	Seconds    float64  `json:"seconds"`
 	PerSecond  float64  `json:"per_second"`
@@ -48,7 +49,7 @@ func NewReport(c Config, r Result) Report {
 		Strategy: c.Strategy.Name, Engine: c.Engine.Name, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Events: c.Events,
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
-		Alike: c.Symmetry, Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
+		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
 	}
 	if report.Events == nil {
@@ -83,13 +84,16 @@ func (r Report) Extent() string {
 	if r.Alike {
 		notes = append(notes, "buyers alike")
 	}
+	if r.NodesAlike {
+		notes = append(notes, "nodes alike")
+	}
 	if r.Merged && r.Runs < r.Explored {
 		notes = append(notes, Count(r.Runs, "run"), "equal states merged")
 	}
 	if notes != nil {
 		text += " (" + strings.Join(notes, ", ") + ")"
 	}
-	whole := !r.Alike && r.MaxEvents == nil && r.Bound == nil
+	whole := !r.Alike && !r.NodesAlike && r.MaxEvents == nil && r.Bound == nil
 	switch {
 	case r.Overlap:
 		text = fmt.Sprintf("explored %s, %d of them with commands let go together, whose order the server decides: not all that can happen", text, r.Overlapped)

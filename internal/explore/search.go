@@ -189,7 +189,8 @@ func (s *search) note(e schedule.Ended) {
 
 // options are the choices of a point, as the search knows them.
 func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
-	newcomer := 0 // with Symmetry: of those who have not begun, the one who may
+	newcomer := 0              // with Symmetry: of those who have not begun, the one who may
+	first := map[string]bool{} // of nodes that are alike, the first was offered
 	for _, a := range p.Choices {
 		if a.Event != "" {
 			s.offered[a.Event] = true
@@ -201,6 +202,13 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 			if a.Buyer != newcomer {
 				continue
 			}
+		}
+		if standing, fresh := p.Fresh(a.Touches); fresh && s.x.config.nodesAlike() {
+			same := fmt.Sprint(a.Buyer, a.Background, a.Name, standing)
+			if first[same] {
+				continue
+			}
+			first[same] = true
 		}
 		all = append(all, s.one(a))
 	}

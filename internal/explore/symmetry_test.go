@@ -1,6 +1,8 @@
 package explore_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -44,6 +46,29 @@ func TestSymmetry(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNodesAlike: which node of a lock is asked first makes no difference but in name: there
+// are fewer schedules, and they end in the same ways.
+func TestNodesAlike(t *testing.T) {
+	e := enginetest.Embedded(t)
+	config := exploretest.Config(e, exploretest.Entry(t, "redlock"))
+	config.Bound = 1
+	alike, err := exploretest.Open(t, config).Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Full = true
+	all, err := exploretest.Open(t, config).Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !all.Complete || !alike.Complete || alike.Explored >= all.Explored {
+		t.Errorf("explored %d (%t), and with nodes alike %d (%t)", all.Explored, all.Complete, alike.Explored, alike.Complete)
+	}
+	if ends := slices.Sorted(maps.Keys(all.Verdicts)); !slices.Equal(ends, slices.Sorted(maps.Keys(alike.Verdicts))) {
+		t.Errorf("%v, and with nodes alike %v", all.Verdicts, alike.Verdicts)
 	}
 }
 

@@ -81,6 +81,23 @@ func token(o *gate.Op) string {
 	return strconv.Itoa(o.Buyer) + background + strings.TrimPrefix(suffix(o.Server), "-")
 }
 
+// fresh is schedule.Point.Fresh.
+func (r *Run) fresh(server string) (standing string, fresh bool) {
+	if suffix(server) == "" || r.touched[server] {
+		return "", false
+	}
+	var all []string
+	for _, b := range r.buyers {
+		for _, o := range b.gate {
+			if o.Server == server {
+				all = append(all, fmt.Sprintf("%d %t %s", o.Buyer, o.Background, o.Name))
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n"), true
+}
+
 // canMove: there is a step of a buyer. Events alone need not happen.
 func canMove(actions []Action) bool {
 	return slices.ContainsFunc(actions, func(a Action) bool { return a.Moves() })

@@ -24,7 +24,8 @@ type Run struct {
 	names    secrets // of random values, for the state
 	memories []*memory
 	books    books
-	told     bool // the last step has brought messages
+	told     bool            // the last step has brought messages
+	touched  map[string]bool // servers to which a command was sent
 
 	struck  map[schedule.Event]int // events so far
 	outcome sync.WaitGroup         // of the buyers' goroutines
@@ -33,7 +34,7 @@ type Run struct {
 }
 
 func newRun(x *Runner, buyers int) *Run {
-	r := &Run{x: x, inbox: newInbox(), dogs: &watchdogs{}, struck: map[schedule.Event]int{}, owners: owners{byKey: map[string]int{}}, names: secrets{}}
+	r := &Run{x: x, inbox: newInbox(), dogs: &watchdogs{}, struck: map[schedule.Event]int{}, touched: map[string]bool{}, owners: owners{byKey: map[string]int{}}, names: secrets{}}
 	r.rest = resting{r: r, severalAtOnce: x.severalAtOnce}
 	r.passing = passing{r: r}
 	r.memories = newMemories(buyers, x.spec.Shared)
@@ -130,7 +131,7 @@ func (r *Run) known(ctx context.Context, choose schedule.Chooser, depth int) (bo
 
 // point is where the schedule stands.
 func (r *Run) point(ctx context.Context, depth int) *schedule.Point {
-	p := &schedule.Point{Depth: depth, Seen: r.seen, Begun: r.buyers.begun, Where: r.buyers.where, Told: r.told}
+	p := &schedule.Point{Depth: depth, Seen: r.seen, Begun: r.buyers.begun, Fresh: r.fresh, Where: r.buyers.where, Told: r.told}
 	if r.x.Stated() {
 		p.State = func() (schedule.State, error) { return r.state(ctx) }
 	}

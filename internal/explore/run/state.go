@@ -150,7 +150,7 @@ func (r *Run) state(ctx context.Context) (schedule.State, error) {
 		}
 	}
 	fmt.Fprintf(&s, "%d %v %v %v %v\n", r.x.clock.ahead.Load(), r.struck, r.passing.phase, r.passing.renewed, r.passing.woken)
-	fmt.Fprintf(&s, "%v %v\n", r.owners, r.named)
+	fmt.Fprintf(&s, "%v %v %v\n", r.owners, r.named, r.touched)
 	for _, b := range r.buyers {
 		s.WriteString(r.stateOf(b) + "\n")
 	}

@@ -42,6 +42,7 @@ func (r *Run) release(o *gate.Op, how gate.Decision) error {
 		}
 	}
 	r.x.servers.touch(o.Server)
+	r.touched[o.Server] = true
 	r.rest.unblocks = r.rest.unblocks || o.Server == gate.SQL && o.Effect == schedule.Writes
 	b.steps++
 	b.gate = without(b.gate, o)

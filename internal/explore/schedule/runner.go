@@ -39,8 +39,12 @@ type Point struct {
 	Seen    string   // what the last step came to, when it was a concurrent pair
 
 	Begun func(buyer int) bool // the buyer has sent a command
-	Told  bool                 // the last step has brought somebody a message
-	Where func() string        // where each buyer is, for an error
+	// Fresh reports whether server is one of a lock's nodes to which nobody has sent a
+	// command, and what stands before it. Nothing but their names tells two apart before
+	// which the same stands.
+	Fresh func(server string) (standing string, fresh bool)
+	Told  bool          // the last step has brought somebody a message
+	Where func() string // where each buyer is, for an error
 	// State is the state here; nil where it cannot be had.
 	State func() (State, error)
 }

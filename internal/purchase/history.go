@@ -115,13 +115,15 @@ func SoldUnder(db *gorm.DB, keys []string) (map[string]Receipt, error) {
 		return sold, nil
 	}
 	var found []Record
-	err := db.Where("idempotency_key IN ?", keys).Find(&found).Error
+	if err := db.Where("idempotency_key IN ?", keys).Find(&found).Error; err != nil {
+		return nil, err // the last of found may be half read
+	}
 	for _, record := range found {
 		receipt := record.receipt()
 		receipt.Replayed = false
 		sold[*record.IdempotencyKey] = receipt
 	}
-	return sold, err
+	return sold, nil
 }
 
 // clearBatch is how many records one statement deletes: some 100 ms, far below

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/zookeeper"
 )
 
 // TestRevoked: the lease of the product's first in line is found and revoked, another
@@ -94,7 +95,7 @@ func etcdLine(t *testing.T, addr string, products ...string) {
 // zookeeperLine has a node under a session of its own for each product.
 func zookeeperLine(t *testing.T, addr string, products ...string) {
 	for _, product := range products {
-		conn, _, err := zk.Connect([]string{addr}, time.Minute, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
+		conn, _, err := zk.Connect([]string{addr}, time.Minute, zk.WithLogger(zookeeper.Silent{}), zk.WithLogInfo(false))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/oversell/oversell/internal/zookeeper"
 )
 
 // zookeeperSessions is ZooKeeper as an operator sees it.
@@ -20,7 +22,7 @@ type zookeeperSessions struct {
 }
 
 func openZookeeperSessions(addr string) (*zookeeperSessions, error) {
-	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(zookeeper.Silent{}), zk.WithLogInfo(false))
 	return &zookeeperSessions{addr, conn}, err
 }
 
@@ -157,8 +159,3 @@ func sessionPassword(session int64) []byte {
 	}
 	return password
 }
-
-// quiet: what the library would log it returns too.
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}

@@ -56,7 +56,7 @@ func Open(hosts []string, timeout time.Duration) (*Session, error) {
 		root = "/" + strings.TrimSuffix(root, "/")
 	}
 	s := &Session{Root: root, closed: make(chan struct{}), doubt: make(chan struct{})}
-	conn, _, err := zk.Connect(hosts, timeout, zk.WithEventCallback(s.event), zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(hosts, timeout, zk.WithEventCallback(s.event), zk.WithLogger(Silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func ConnectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer)
 }
 
-// silent: what the library would log it returns too.
-type silent struct{}
+// Silent is a zk.Logger that writes nothing: what the library would log it returns too.
+type Silent struct{}
 
-func (silent) Printf(string, ...any) {}
+func (Silent) Printf(string, ...any) {}

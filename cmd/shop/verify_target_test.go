@@ -68,6 +68,8 @@ func TestVerifyTargetService(t *testing.T) {
 		{"it remembers that it was sold out", &service{remembers: true}, promise.Rush, verdict.Leaked, exitBroken},
 		{"it ignores the Idempotency-Key", &service{ignoresKey: true}, promise.Duplicates, verdict.Duplicated, exitBroken},
 		{"a repeated request is told sold out", &service{refusesKey: true}, promise.Duplicates, verdict.Leaked, exitBroken},
+		{"a repeated request is told when it was answered", &service{dates: true}, promise.Duplicates, verdict.Holds, 0},
+		{"a repeated request is told busy", &service{busyKey: true}, promise.Duplicates, verdict.Inconclusive, exitInconclusive},
 		{"no record when the buyer has gone", &service{dropsGone: true}, promise.ClientGone, verdict.Leaked, exitBroken},
 		{"it acknowledges what it does not record", &service{loses: true}, promise.Latency, verdict.Lost, exitBroken},
 		{"it has no POST", &service{getOnly: true}, promise.Duplicates, verdict.Inconclusive, exitInconclusive},
@@ -178,6 +180,8 @@ type service struct {
 	forgets    int64 // units that vanish with the first sale
 	ignoresKey bool
 	refusesKey bool // a key that has bought gets 409
+	busyKey    bool // a key that has bought and asked again gets 503
+	dates      bool // no two receipts are the same, byte for byte
 	dropsGone  bool // a buyer who has gone gets no record, and the unit is taken
 	loses      bool // the last sale is acknowledged and not recorded
 	getOnly    bool
@@ -189,12 +193,14 @@ type service struct {
 	stocked, left int64
 	sales         []sale
 	byKey         map[string]sale
+	asked         map[string]bool // by key: it has asked again
 }
 
 type sale struct {
 	ID        int64  `json:"id"`
 	Purchaser string `json:"purchaser"`
 	Amount    int64  `json:"amount"`
+	Answered  int64  `json:"answered,omitempty"`
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +210,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&body)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.stocked, s.left, s.sales, s.byKey = body.Amount, body.Amount, nil, map[string]sale{}
+		s.stocked, s.left, s.sales, s.byKey, s.asked = body.Amount, body.Amount, nil, map[string]sale{}, map[string]bool{}
 	case r.URL.Path == "/product/buy" && (r.Method == http.MethodGet || !s.getOnly):
 		s.buy(w, r)
 	case r.URL.Path == "/audit":
@@ -231,10 +237,14 @@ func (s *service) buy(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	key := r.Header.Get("Idempotency-Key")
 	if earlier, ok := s.byKey[key]; ok && key != "" && !s.ignoresKey {
-		if s.refusesKey {
+		switch {
+		case s.refusesKey:
 			answer(w, http.StatusConflict, map[string]string{"outcome": "sold_out"})
-		} else {
-			answer(w, http.StatusOK, earlier)
+		case s.busyKey && s.asked[key]:
+			answer(w, http.StatusServiceUnavailable, map[string]string{"outcome": "busy"})
+		default:
+			s.asked[key] = true
+			s.receipt(w, earlier)
 		}
 		return
 	}
@@ -251,11 +261,18 @@ func (s *service) buy(w http.ResponseWriter, r *http.Request) {
 	if s.dropsGone && r.Context().Err() != nil {
 		return
 	}
-	sold := sale{int64(len(s.sales) + 1), r.URL.Query().Get("purchaser"), 1}
+	sold := sale{ID: int64(len(s.sales) + 1), Purchaser: r.URL.Query().Get("purchaser"), Amount: 1}
 	if !s.loses || s.left > 0 {
 		s.sales = append(s.sales, sold)
 	}
 	s.byKey[key] = sold
+	s.receipt(w, sold)
+}
+
+func (s *service) receipt(w http.ResponseWriter, sold sale) {
+	if s.dates {
+		sold.Answered = time.Now().UnixNano()
+	}
 	answer(w, http.StatusOK, sold)
 }
 

@@ -43,6 +43,7 @@ type Facts struct {
 	Missed  string        // why it did not, "" when it did
 	Answers []rush.Answer // of all buyers
 	Last    []rush.Answer // of the crowd that came when everything was mended
+	Visits  []rush.Answer // where buyers asked more than once, all that they were answered; else nil
 	Stalled string        // what the fault made impossible although it was promised, or ""
 	Times   Times         // of the shops
 	// Kept is how long a lock may be kept in Last, though nothing is wrong with it any more.

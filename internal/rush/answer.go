@@ -215,12 +215,12 @@ func inside(answers []Answer) []audit.Answer {
 	return within
 }
 
-// ProgressOf is audit.ProgressOf, by the times inside the shop where it says them. A
-// crowd to which nothing was sold says nothing of what a purchase takes: usual does.
-func ProgressOf(answers []Answer, usual, lease, wait time.Duration) audit.Progress {
-	p := audit.ProgressOf(inside(answers), lease, wait)
-	if p.Usual == 0 {
-		p.Usual = usual
-	}
+// ProgressOf is audit.ProgressOf of all visits, by the times inside the shop where it
+// says them. What a purchase takes is that of the answers, which are the visits without
+// those that repeat a request: a receipt is faster the second time. A crowd to which
+// nothing was sold says nothing of what a purchase takes: usual does.
+func ProgressOf(visits, answers []Answer, usual, lease, wait time.Duration) audit.Progress {
+	p := audit.ProgressOf(inside(visits), lease, wait)
+	p.Usual = cmp.Or(audit.Usual(inside(answers)), usual)
 	return p
 }

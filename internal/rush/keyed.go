@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/oversell/oversell/internal/audit"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 // RunKeyed sends each order under an Idempotency-Key: to every process at once, to
@@ -35,28 +34,27 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
 	first := append(c.visit(ctx, orders[:few], c.BaseURLs), c.visit(ctx, orders[few:], c.BaseURLs)...)
 	again := c.visit(ctx, orders, c.BaseURLs)
-	later := [][]Answer{}
+	rounds := [][][]Answer{first, again} // each by order
 	if restart != nil && ctx.Err() == nil {
 		url, err := restart(ctx)
 		if err != nil {
 			return Result{}, fmt.Errorf("restart a process: %w", err)
 		}
-		later = c.visit(ctx, orders, []string{url})
+		rounds = append(rounds, c.visit(ctx, orders, []string{url}))
 		c.BaseURLs = append([]string{url}, c.BaseURLs[1:]...)
 	}
-	var sum Orders
-	var all []Answer
+	var came Orders
 	for i := range orders {
-		visits := append(first[i], again[i]...)
-		if len(later) > 0 {
-			visits = append(visits, later[i]...)
+		var of [][]Answer
+		for _, round := range rounds {
+			of = append(of, round[i])
 		}
-		all = append(all, visits...)
-		sum.Add(visits[0], visits[1], visits[2:]...)
+		came.Add(of...)
 	}
-	r, err := c.judged(ctx, sum.Known, restocked, audit.Overlap(inside(all)))
+	r, err := c.judged(ctx, came.Known, came.Visits, restocked, audit.Overlap(inside(came.Visits)))
 	if err == nil {
-		r.keyed(sum)
+		r.Crowd = len(orders)
+		r.Verdict, r.Reason = came.Judge(r.Verdict, r.Reason)
 	}
 	return r, err
 }
@@ -79,25 +77,4 @@ func (c Config) visit(ctx context.Context, orders []Buyer, urls []string) [][]An
 		byOrder[i] = answers[i*len(urls) : (i+1)*len(urls) : (i+1)*len(urls)]
 	}
 	return byOrder
-}
-
-// keyed adds what the orders show to the verdict of stock and records.
-func (r *Result) keyed(o Orders) {
-	sound := r.Verdict == verdict.Holds || r.Verdict == verdict.Inconclusive
-	switch {
-	case r.Verdict == verdict.Lost: // worse
-	case o.Repeated > 0:
-		r.Verdict, r.Reason = verdict.Duplicated, fmt.Sprintf("%d orders were sold more than once under one Idempotency-Key; %s", o.Repeated, r.Reason)
-	case !sound:
-	case o.Denied > 0:
-		r.Verdict, r.Reason = verdict.Leaked, fmt.Sprintf("%d buyers who have bought were refused when they sent the same request again", o.Denied)
-	case o.Altered > 0:
-		r.Verdict, r.Reason = verdict.Leaked, fmt.Sprintf("%d buyers got another receipt for the same sale when they sent the same request again", o.Altered)
-	case r.Verdict == verdict.Holds && o.Unclear > 0:
-		r.Verdict, r.Reason = verdict.Inconclusive, fmt.Sprintf("%d buyers who have bought were not answered when they sent the same request again", o.Unclear)
-	case r.Verdict == verdict.Holds && o.Both == 0:
-		r.Verdict, r.Reason = verdict.Inconclusive, "no order was sold whose two requests were under way at once"
-	case r.Verdict == verdict.Holds:
-		r.Reason += fmt.Sprintf("; %d orders were sold whose two requests were under way at once, and each had one receipt", o.Both)
-	}
 }

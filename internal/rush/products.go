@@ -40,7 +40,7 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 		for n := i; n < len(answers); n += len(each) {
 			of = append(of, answers[n])
 		}
-		r, err := each[i].judged(ctx, of, restocked, overlap)
+		r, err := each[i].judged(ctx, of, of, restocked, overlap)
 		if err != nil {
 			return Result{}, err
 		}

@@ -126,7 +126,7 @@ func (c Config) once(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	answers := c.crowd(ctx)
-	return c.judged(ctx, answers, restocked, audit.Overlap(inside(answers)))
+	return c.judged(ctx, answers, answers, restocked, audit.Overlap(inside(answers)))
 }
 
 // restock returns how long it took: it goes where a purchase goes, and writes more.
@@ -139,12 +139,14 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 }
 
 // judged audits the product and compares it with the answers of those who asked for it.
-// overlap is the most buys inside at once.
-func (c Config) judged(ctx context.Context, answers []Answer, restocked time.Duration, overlap int) (Result, error) {
+// visits are the same, and the other answers to those who asked more than once: all of
+// them show how the crowd got on. overlap is the most buys inside at once.
+func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked time.Duration, overlap int) (Result, error) {
 	crowd := len(answers)
-	answers = append(slices.Clone(answers), c.late(ctx, answers)...)
+	after := c.late(ctx, answers)
 	rest, err := c.rest(ctx)
-	answers = append(answers, rest...)
+	after = append(after, rest...)
+	answers, visits = slices.Concat(answers, after), slices.Concat(visits, after)
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return Result{}, err
 	}
@@ -161,7 +163,7 @@ func (c Config) judged(ctx context.Context, answers []Answer, restocked time.Dur
 	}
 	r := result(c.Strategy, answers, audited)
 	r.Crowd, r.MaxOverlap = crowd, overlap
-	r.judge(answers, lost, untold, ProgressOf(answers, restocked, c.Lease, c.Wait))
+	r.judge(answers, lost, untold, ProgressOf(visits, answers, restocked, c.Lease, c.Wait))
 	return r, nil
 }
 

@@ -101,9 +101,13 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 // be true, and the buyers after the repair must be served.
 func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
+	all, last := f.Answers, f.Last
+	if f.Visits != nil {
+		all, last = f.Visits, f.Visits
+	}
 	e := audit.Evidence{
-		Report: c.Audited, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(f.Answers)), Lost: lost, Untold: untold,
-		Progress: rush.ProgressOf(f.Last, audit.Usual(rush.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
+		Report: c.Audited, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(all)), Lost: lost, Untold: untold,
+		Progress: rush.ProgressOf(last, f.Last, audit.Usual(rush.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
 	}
 	e.Count(rush.Answers(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)

@@ -203,11 +203,6 @@ func (o *rushOptions) check(c *cobra.Command) error {
 
 // checkOrders checks what the buyers ask for.
 func (o *rushOptions) checkOrders() error {
-	for _, units := range o.units {
-		if units < 1 || units > purchase.MaxAmount {
-			return fmt.Errorf("--units has %d; 1 to %d are allowed", units, purchase.MaxAmount)
-		}
-	}
 	if err := product.CheckName(o.product); err != nil {
 		return fmt.Errorf("--product %w", err)
 	}
@@ -216,15 +211,31 @@ func (o *rushOptions) checkOrders() error {
 		return errors.New("--units is empty; give 1, or 1,2,3")
 	case o.duration > 0 && (o.second != "" || len(o.units) > 1 || o.units[0] > 1):
 		return errors.New("--duration is for orders of one unit of one product: it takes no --units and no --second-product")
-	case o.second == "":
-		return nil
 	case o.second == o.product:
 		return fmt.Errorf("--second-product is %q, as --product is; give another", o.second)
-	case o.stock < 2:
+	case o.second != "" && o.stock < 2:
 		return fmt.Errorf("--stock is %d; two products share it, give 2 or more", o.stock)
+	}
+	if err := o.checkUnits(); err != nil || o.second == "" {
+		return err
 	}
 	if err := product.CheckName(o.second); err != nil {
 		return fmt.Errorf("--second-product %w", err)
+	}
+	return nil
+}
+
+// checkUnits: an order for more than there is of a product is never sold, and shows nothing.
+func (o *rushOptions) checkUnits() error {
+	for _, units := range o.units {
+		switch {
+		case units < 1 || units > purchase.MaxAmount:
+			return fmt.Errorf("--units has %d; 1 to %d are allowed", units, purchase.MaxAmount)
+		case o.second == "" && units > o.stock:
+			return fmt.Errorf("--units has %d, and --stock is %d; give orders that the stock can serve", units, o.stock)
+		case o.second != "" && units > o.stock/2:
+			return fmt.Errorf("--units has %d, and each product has half of --stock %d; give orders that it can serve", units, o.stock)
+		}
 	}
 	return nil
 }

@@ -163,6 +163,8 @@ func TestRushExits(t *testing.T) {
 		{"no buyers", []string{"--buyers", "0"}, 2, "--buyers"},
 		{"no units", []string{"--units", "0"}, 2, "--units"},
 		{"units no number", []string{"--units", "1,many"}, 2, "--units"},
+		{"units above the stock", []string{"--units", "1,101"}, 2, "--units has 101, and --stock is 100"},
+		{"units above half of the stock", []string{"--units", "51", "--second-product", "pear"}, 2, "half of --stock 100"},
 		{"the same product twice", []string{"--product", "pear", "--second-product", "pear"}, 2, "--second-product"},
 		{"a bad second product", []string{"--second-product", " pear"}, 2, "--second-product"},
 		{"one unit of two products", []string{"--second-product", "pear", "--stock", "1"}, 2, "--stock"},

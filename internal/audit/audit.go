@@ -125,6 +125,8 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 			were(e.Progress.Early), inWords(e.Progress.Wait), r.Leftover)
 	case e.Demand <= r.Stocked:
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand, r.Stocked)
+	case r.UnitsSold == 0 && e.SoldOut > 0: // nobody of them asked for as few as are left
+		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused who asked for more than the %d units that are left", were(int(e.SoldOut)), r.Leftover)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
 	case e.Busy > 0 && (r.Leftover > 0 || e.Progress.Wait > 0 && !e.Progress.goesOn()):

@@ -33,6 +33,15 @@ func TestJudge(t *testing.T) {
 		{"a unit vanished", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift = 99, -1 }), verdict.Leaked},
 		{"a stock below zero", with(func(e *Evidence) { e.Report.Leftover, e.Report.Drift = -3, -3 }), verdict.Leaked},
 		{"a record that nobody was told of", with(func(e *Evidence) { e.Untold = 1 }), verdict.Leaked},
+		{"nothing sold, all asked for more than there is", with(func(e *Evidence) {
+			e.Report, e.Demand, e.SoldOut = Report{Stocked: 100, Leftover: 100}, 40_000, 200
+		}), verdict.Inconclusive},
+		{"nothing sold, and told sold out", with(func(e *Evidence) {
+			e.Report, e.SoldOut, e.Denied = Report{Stocked: 100, Leftover: 100}, 200, 200
+		}), verdict.Leaked},
+		{"less left than anybody refused asked for", with(func(e *Evidence) {
+			e.Report, e.SoldOut = Report{Stocked: 100, UnitsSold: 99, Leftover: 1}, 100
+		}), verdict.Holds},
 		{"stock left that nobody can buy", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Denied = 99, 1, 100 }), verdict.Leaked},
 		{"stock left, buyers gave up, sales went on", with(func(e *Evidence) {
 			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 90, 10, 110, going

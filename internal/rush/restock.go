@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// The crowd after a restock is small: whether a service that was sold out sells again
-// does not depend on how many ask.
+// The crowd after a restock is small, and asks for one unit each: whether a service that
+// was sold out sells again does not depend on how many ask, nor for how much.
 const (
 	againStock  = 10
 	againBuyers = 30
@@ -20,7 +20,7 @@ const (
 // "sold out" in a process's memory. The result is then that of the crowd that broke,
 // and its reason begins with "after a restock"; else it is r.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
-	c.Stock, c.Buyers, c.Duration = min(c.Stock, againStock), min(c.Buyers, againBuyers), 0
+	c.Stock, c.Buyers, c.Sizes, c.Duration = min(c.Stock, againStock), min(c.Buyers, againBuyers), nil, 0
 	processes := c.BaseURLs
 	for i := range times * len(processes) {
 		if r.Verdict != verdict.Holds {

@@ -33,6 +33,8 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"stocked":%d,"leftover":%d,"records":%d,"units_sold":%d}`, s.stocked, s.left, len(s.sales), len(s.sales))
 	case r.URL.Path == "/purchase_history":
 		_ = json.NewEncoder(w).Encode(map[string]any{"records": s.sales})
+	case r.URL.Path == "/product/buy" && r.URL.Query().Has("amount"): // it sells one unit at a time
+		w.WriteHeader(http.StatusBadRequest)
 	case r.URL.Path == "/product/buy" && (s.left == 0 || s.soldOut && s.remembers):
 		s.soldOut = true
 		w.WriteHeader(http.StatusConflict)
@@ -64,7 +66,7 @@ func TestRestocks(t *testing.T) {
 			target := Target{BaseURL: server.URL, Client: server.Client()}
 			config := Config{
 				BaseURLs: []string{server.URL, server.URL}, Shelf: target, Auditor: target, Strategy: "mine", Product: "apple",
-				Stock: 100, Buyers: 200, Timeout: crowdAt().Timeout, Progress: func(int) {},
+				Stock: 100, Buyers: 200, Sizes: []int64{11}, Timeout: crowdAt().Timeout, Progress: func(int) {},
 			}
 			r, err := Restocks(t.Context(), config, Result{Verdict: c.first}, 1)
 			if err != nil || r.Verdict != c.want {

@@ -42,6 +42,5 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 // soldOut reports whether a crowd bought what there was, and nothing broke. It may have
 // done so one buyer after the other: that buyers at once are kept apart was shown before.
 func (r Result) soldOut() bool {
-	return r.Verdict == verdict.Holds ||
-		r.Verdict == verdict.Inconclusive && r.Leftover == 0 && r.Unknown+r.Failed == 0
+	return r.Verdict == verdict.Holds || r.oneByOne() && r.Leftover == 0 && r.Unknown+r.Failed == 0
 }

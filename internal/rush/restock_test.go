@@ -78,3 +78,41 @@ func TestRestocks(t *testing.T) {
 		})
 	}
 }
+
+// TestSoldOut: after a restock a crowd that came one by one is excused, and nothing else.
+func TestSoldOut(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    Result
+		want bool
+	}{
+		{"holds", Result{Verdict: verdict.Holds, MaxOverlap: 2}, true},
+		{"one by one", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1}, true},
+		{"one by one, and something is left", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, Leftover: 1}, false},
+		{"one by one, and no answer", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, Unknown: 1}, false},
+		{"some gave up", Result{Verdict: verdict.Inconclusive, MaxOverlap: 2}, false},
+		{"stalled", Result{Verdict: verdict.Stalled, MaxOverlap: 1}, false},
+	} {
+		if got := c.r.soldOut(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestStalledOnce: a crowd that stood still once is not excused, and not sent again,
+// whether its buys were inside at once or one by one.
+func TestStalledOnce(t *testing.T) {
+	for _, overlap := range []int{1, 2} {
+		sent := 0
+		r, err := Config{Buyers: 2}.shown(func() (Result, error) {
+			sent++
+			if sent == 1 {
+				return Result{Verdict: verdict.Stalled, MaxOverlap: overlap}, nil
+			}
+			return Result{Verdict: verdict.Holds, MaxOverlap: 2}, nil
+		})
+		if err != nil || r.Verdict != verdict.Inconclusive || r.soldOut() || sent != 2 {
+			t.Errorf("overlap %d: %s, sold out %v, %d crowds, %v; want inconclusive, false, 2 crowds", overlap, r.Verdict, r.soldOut(), sent, err)
+		}
+	}
+}

@@ -74,6 +74,8 @@ type Result struct {
 
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
+
+	stoodOnce bool // a crowd stood still, and the next one did not
 }
 
 // tries is how often a crowd is sent whose buyers did not overlap.
@@ -97,10 +99,15 @@ func Run(ctx context.Context, c Config) (Result, error) {
 func (c Config) shown(send func() (Result, error)) (Result, error) {
 	for try := 1; ; try++ {
 		r, err := sure(send)
-		if err != nil || r.Verdict != verdict.Inconclusive || r.MaxOverlap > 1 || c.Buyers < 2 || try == tries {
+		if err != nil || !r.oneByOne() || c.Buyers < 2 || try == tries {
 			return r, err
 		}
 	}
+}
+
+// oneByOne: the crowd has shown nothing, since no two of its buys were inside at once.
+func (r Result) oneByOne() bool {
+	return r.Verdict == verdict.Inconclusive && r.MaxOverlap < 2 && !r.stoodOnce
 }
 
 // sure sends a crowd, and another after one that stood still. If that one goes on,
@@ -114,7 +121,7 @@ func sure(send func() (Result, error)) (Result, error) {
 	if err != nil || again.Verdict != verdict.Holds && again.Verdict != verdict.Inconclusive {
 		return again, err
 	}
-	stood.Verdict = verdict.Inconclusive
+	stood.Verdict, stood.stoodOnce = verdict.Inconclusive, true
 	stood.Reason = "stalled once, and a second crowd was not: " + stood.Reason
 	return stood, nil
 }

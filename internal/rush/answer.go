@@ -215,6 +215,9 @@ func inside(answers []Answer) []audit.Answer {
 	return within
 }
 
+// Overlap is audit.Overlap, by the times inside the shop where it says them.
+func Overlap(answers []Answer) int { return audit.Overlap(inside(answers)) }
+
 // ProgressOf is audit.ProgressOf of all visits, by the times inside the shop where it
 // says them. What a purchase takes is that of the answers, which are the visits without
 // those that repeat a request: a receipt is faster the second time. A crowd to which

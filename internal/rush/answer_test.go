@@ -35,7 +35,7 @@ func TestMaxOverlap(t *testing.T) {
 		}, 2},
 		{"a sale that does not say", []Answer{sent(purchase.SoldOut, at(1), at(3)), sent(purchase.Sold)}, 2},
 	} {
-		if got := audit.Overlap(inside(c.answers)); got != c.want {
+		if got := Overlap(c.answers); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -3,8 +3,6 @@ package rush
 import (
 	"context"
 	"fmt"
-
-	"github.com/oversell/oversell/internal/audit"
 )
 
 // RunKeyed sends each order under an Idempotency-Key: to every process at once, to
@@ -51,7 +49,7 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 		}
 		came.Add(of...)
 	}
-	r, err := c.judged(ctx, came.Known, came.Visits, restocked, audit.Overlap(inside(came.Visits)))
+	r, err := c.judged(ctx, came.Known, came.Visits, restocked, Overlap(came.Visits))
 	if err == nil {
 		r.Crowd = len(orders)
 		r.Verdict, r.Reason = came.Judge(r.Verdict, r.Reason)

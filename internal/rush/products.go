@@ -33,7 +33,7 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 	}
 	c.Products = products
 	answers := c.crowd(ctx)
-	overlap := audit.Overlap(inside(answers))
+	overlap := Overlap(answers)
 	var all []Result
 	for i := range each {
 		var of []Answer

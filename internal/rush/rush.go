@@ -133,7 +133,7 @@ func (c Config) once(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	answers := c.crowd(ctx)
-	return c.judged(ctx, answers, answers, restocked, audit.Overlap(inside(answers)))
+	return c.judged(ctx, answers, answers, restocked, Overlap(answers))
 }
 
 // restock returns how long it took: it goes where a purchase goes, and writes more.
@@ -271,7 +271,7 @@ func result(strategy string, answers []Answer, audited audit.Report) Result {
 		Strategy: strategy, Audited: audited,
 		Leftover: audited.Leftover, Records: audited.Records, UnitsSold: audited.UnitsSold,
 		Oversold: audited.Oversold, Drift: audited.Drift, Duplicates: audited.Duplicates,
-		MaxOverlap: audit.Overlap(inside(answers)),
+		MaxOverlap: Overlap(answers),
 	}
 	count := map[purchase.Outcome]int64{}
 	latencies := make([]time.Duration, 0, len(answers))

@@ -106,7 +106,7 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 		all, last = f.Visits, f.Visits
 	}
 	e := audit.Evidence{
-		Report: c.Audited, Demand: int64(len(f.Answers)), MaxOverlap: audit.Overlap(rush.Answers(all)), Lost: lost, Untold: untold,
+		Report: c.Audited, Demand: audit.Demand(rush.Answers(f.Answers)), MaxOverlap: rush.Overlap(all), Lost: lost, Untold: untold,
 		Progress: rush.ProgressOf(last, f.Last, audit.Usual(rush.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
 	}
 	e.Count(rush.Answers(f.Last))

@@ -30,6 +30,13 @@ func TestJudge(t *testing.T) {
 	}
 	sold, refused := told("a", purchase.Sold, 1), told("b", purchase.SoldOut, 0)
 	crowd := []rush.Answer{sold, refused}
+	inside := func(a rush.Answer, from, to time.Duration) rush.Answer {
+		a.Inside = [2]time.Time{now.Add(from), now.Add(to)}
+		return a
+	}
+	inTurn := []rush.Answer{inside(sold, 0, 1), inside(refused, 2, 3)}
+	two := func(a rush.Answer) rush.Answer { a.Units = 2; return a }
+	ofTwo := []rush.Answer{two(sold), two(refused)}
 	sales := map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}}
 	books := audit.Report{Stocked: 1, Records: 1, UnitsSold: 1}
 	for _, c := range []struct {
@@ -42,6 +49,8 @@ func TestJudge(t *testing.T) {
 		{"sound", fault.Facts{Answers: crowd, Last: crowd}, books, sales, verdict.Holds},
 		{"an empty load", fault.Facts{}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Inconclusive},
 		{"a load as small as the stock", fault.Facts{Answers: crowd[:1], Last: crowd[:1]}, books, sales, verdict.Inconclusive},
+		{"sent at once, and inside one after the other", fault.Facts{Answers: inTurn, Last: inTurn}, books, sales, verdict.Inconclusive},
+		{"orders of two units, of which three are there", fault.Facts{Answers: ofTwo, Last: ofTwo}, audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 2}}, verdict.Holds},
 		{"the fault did not strike", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, books, sales, verdict.Inconclusive},
 		{"it did not strike, and a sale is lost", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Lost},
 		{"nobody got on", fault.Facts{Answers: crowd, Last: crowd, Stalled: "nobody could buy"}, books, sales, verdict.Stalled},

@@ -85,7 +85,7 @@ func (f *FirstUse) judge(ctx context.Context, name string, answers []rush.Answer
 		return fmt.Errorf("read the records of %s: %w", name, err)
 	}
 	e := audit.Evidence{
-		Report: audited, Demand: FirstUseBuyers, MaxOverlap: audit.Overlap(rush.Answers(answers)), Lost: lost, Untold: untold,
+		Report: audited, Demand: audit.Demand(rush.Answers(answers)), MaxOverlap: rush.Overlap(answers), Lost: lost, Untold: untold,
 	}
 	e.Count(rush.Answers(answers))
 	v, why := audit.Judge(e)

@@ -2,6 +2,8 @@ package rush
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,5 +58,33 @@ func TestJudgedVisits(t *testing.T) {
 	}
 	if p := ProgressOf(waited, answers, 0, c.Lease, c.Wait); p.Usual != 4*time.Millisecond {
 		t.Errorf("a purchase takes %s, want 4 ms", p.Usual)
+	}
+}
+
+// TestJudgedLate: a buyer who comes after the crowd is counted, since stock and records
+// are; but no figure of the crowd is its: not the demand, and not the times.
+func TestJudgedLate(t *testing.T) {
+	late := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) }
+	c := Config{
+		BaseURLs: []string{service(t, late)}, Timeout: crowdAt().Timeout,
+		Stock: 2, Lease: 2 * time.Second, Wait: 5 * time.Second,
+		Auditor: books{audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
+	}
+	crowd := []Answer{buy("a", purchase.Sold, 1, 0, 4), buy("b", purchase.Sold, 2, 0, 8), buy("c", purchase.Busy, 0, 0, 8)}
+	r, err := c.judged(t.Context(), crowd, crowd, time.Millisecond, 2)
+	if err != nil || r.Crowd != 3 || r.SoldOut != 1 || r.DurationMS != 8 || r.P99MS != 8 || r.PerSecond != 250 {
+		t.Errorf("%+v, %v; want a crowd of 3 in 8 ms, one more told sold out, 250 sales a second", r, err)
+	}
+	all := together(Config{Strategy: "any", Products: []string{"apple"}}, crowd, []Result{r})
+	if all.Outcomes != r.Outcomes || all.DurationMS != 8 || all.PerSecond != 250 || all.MaxOverlap != 2 {
+		t.Errorf("of several products: %+v, want the figures of %+v", all, r)
+	}
+
+	// Three ask for three units; the late one is the fourth.
+	c.Stock, c.Auditor = 3, books{audit.Report{Stocked: 3, Records: 3, UnitsSold: 3}, map[int64]audit.Sale{
+		1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}, 3: {Purchaser: "d", Amount: 1},
+	}}
+	if r, err = c.judged(t.Context(), crowd, crowd, time.Millisecond, 2); err != nil || r.Verdict != verdict.Inconclusive || !strings.HasPrefix(r.Reason, "3 units asked for, 3 stocked") {
+		t.Errorf("as many as units: %s (%s), %v; want inconclusive", r.Verdict, r.Reason, err)
 	}
 }

@@ -1,6 +1,7 @@
 package rush
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -56,19 +57,20 @@ func together(c Config, answers []Answer, each []Result) Result {
 		sum = sum.Plus(r.Audited)
 	}
 	row := result(c.Strategy, answers, sum)
-	row.Crowd, row.Reason = len(answers), fmt.Sprintf("%d units of %d products sold of %d stocked, %d left", sum.UnitsSold, len(each), sum.Stocked, sum.Leftover)
-	worst := slices.IndexFunc(each, broke)
+	row.MaxOverlap = each[0].MaxOverlap // of the whole crowd
+	row.Outcomes = Outcomes{}
+	for _, r := range each { // those who came after the crowd are in it
+		row.add(r.Outcomes)
+		row.Lost, row.Untold = row.Lost+r.Lost, row.Untold+r.Untold
+		row.FirstError = cmp.Or(row.FirstError, r.FirstError)
+	}
+	row.Reason = fmt.Sprintf("%d units of %d products sold of %d stocked, %d left", sum.UnitsSold, len(each), sum.Stocked, sum.Leftover)
+	worst := slices.IndexFunc(each, Result.broke)
 	if worst < 0 {
 		worst = max(0, slices.IndexFunc(each, func(r Result) bool { return r.Verdict != verdict.Holds }))
 	}
 	if row.Verdict = each[worst].Verdict; row.Verdict != verdict.Holds {
 		row.Reason = fmt.Sprintf("of %q: %s", c.Products[worst], each[worst].Reason)
 	}
-	for _, r := range each {
-		row.Lost, row.Untold = row.Lost+r.Lost, row.Untold+r.Untold
-	}
 	return row
 }
-
-// broke reports whether a break was seen.
-func broke(r Result) bool { return r.Verdict != verdict.Holds && r.Verdict != verdict.Inconclusive }

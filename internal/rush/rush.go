@@ -14,14 +14,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/quantile"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -41,41 +39,6 @@ type Config struct {
 	Wait     time.Duration // of a buyer inside the service; 0: not known
 	Lease    time.Duration // of its locks; 0: not known
 	Progress func(answered int)
-}
-
-// A Result is what one rush showed; a row of the table.
-type Result struct {
-	Strategy   string          `json:"strategy"`
-	Leftover   int64           `json:"leftover"`
-	Records    int64           `json:"records"`
-	UnitsSold  int64           `json:"units_sold"`
-	Oversold   int64           `json:"oversold"`
-	Drift      int64           `json:"drift"`
-	Duplicates int64           `json:"duplicates"`
-	Lost       int64           `json:"lost"`   // acknowledged, not recorded
-	Untold     int64           `json:"untold"` // recorded, though the buyer was refused, or sold a second time
-	Sold       int64           `json:"sold"`   // this and the next five count answers
-	SoldOut    int64           `json:"sold_out"`
-	Busy       int64           `json:"busy"`
-	LockLost   int64           `json:"lock_lost"`
-	Unknown    int64           `json:"unknown"`
-	Failed     int64           `json:"failed"`
-	P50MS      float64         `json:"p50_ms"`
-	P99MS      float64         `json:"p99_ms"`
-	DurationMS float64         `json:"duration_ms"` // from the start to the last answer
-	PerSecond  float64         `json:"per_second"`  // sales, from the start to the last of them
-	MaxOverlap int             `json:"max_overlap"` // most buys inside the shop at once; at a target that does not say, in flight at once
-	Verdict    verdict.Verdict `json:"verdict"`
-	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
-	Reason     string          `json:"reason"`  // of the verdict, in one sentence
-
-	Audited audit.Report `json:"-"` // what it was judged by
-	Crowd   int          `json:"-"` // how many asked, without those who came late to see whether anybody is served
-
-	// FirstError is the first answer that is neither a sale nor a refusal.
-	FirstError string `json:"-"`
-
-	stoodOnce bool // a crowd stood still, and the next one did not
 }
 
 // tries is how often a crowd is sent whose buyers did not overlap.
@@ -103,11 +66,6 @@ func (c Config) shown(send func() (Result, error)) (Result, error) {
 			return r, err
 		}
 	}
-}
-
-// oneByOne: the crowd has shown nothing, since no two of its buys were inside at once.
-func (r Result) oneByOne() bool {
-	return r.Verdict == verdict.Inconclusive && r.MaxOverlap < 2 && !r.stoodOnce
 }
 
 // sure sends a crowd, and another after one that stood still. If that one goes on,
@@ -149,11 +107,10 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 // visits are the same, and the other answers to those who asked more than once: all of
 // them show how the crowd got on. overlap is the most buys inside at once.
 func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked time.Duration, overlap int) (Result, error) {
-	crowd := len(answers)
-	after := c.late(ctx, answers)
+	late := c.late(ctx, answers)
 	rest, err := c.rest(ctx)
-	after = append(after, rest...)
-	answers, visits = slices.Concat(answers, after), slices.Concat(visits, after)
+	after := append(late, rest...)
+	all, visits := slices.Concat(answers, after), slices.Concat(visits, after)
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return Result{}, err
 	}
@@ -164,13 +121,14 @@ func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked 
 	if audited.Stocked != c.Stock {
 		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, audited.Stocked)
 	}
-	lost, untold, err := Compare(ctx, c.Auditor, c.Product, Answers(answers), audited)
+	lost, untold, err := Compare(ctx, c.Auditor, c.Product, Answers(all), audited)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
 	r := result(c.Strategy, answers, audited)
-	r.Crowd, r.MaxOverlap = crowd, overlap
-	r.judge(answers, lost, untold, ProgressOf(visits, answers, restocked, c.Lease, c.Wait))
+	r.count(after)
+	r.MaxOverlap, r.Lost, r.Untold = overlap, lost, untold
+	r.judge(audit.Demand(Answers(answers)), all, ProgressOf(visits, all, restocked, c.Lease, c.Wait))
 	return r, nil
 }
 
@@ -264,53 +222,3 @@ func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
 	}
 	return max(0, sold-audited.Records), max(0, audited.Records-sold-unknown)
 }
-
-// result turns answers and the audit into a row without a verdict.
-func result(strategy string, answers []Answer, audited audit.Report) Result {
-	r := Result{
-		Strategy: strategy, Audited: audited,
-		Leftover: audited.Leftover, Records: audited.Records, UnitsSold: audited.UnitsSold,
-		Oversold: audited.Oversold, Drift: audited.Drift, Duplicates: audited.Duplicates,
-		MaxOverlap: Overlap(answers),
-	}
-	count := map[purchase.Outcome]int64{}
-	latencies := make([]time.Duration, 0, len(answers))
-	var start, end, lastSale time.Time
-	for _, a := range answers {
-		count[a.Outcome]++
-		latencies = append(latencies, a.End.Sub(a.Start))
-		if start.IsZero() || a.Start.Before(start) {
-			start = a.Start
-		}
-		if a.End.After(end) {
-			end = a.End
-		}
-		if a.Outcome == purchase.Sold && a.End.After(lastSale) {
-			lastSale = a.End
-		}
-		if r.FirstError == "" && a.Outcome != purchase.Sold && a.Outcome != purchase.SoldOut {
-			r.FirstError = a.Detail
-		}
-	}
-	slices.Sort(latencies)
-	r.Sold, r.SoldOut, r.Busy = count[purchase.Sold], count[purchase.SoldOut], count[purchase.Busy]
-	r.LockLost, r.Unknown, r.Failed = count[purchase.LockLost], count[purchase.Unknown], count[purchase.Failed]
-	r.P50MS, r.P99MS = milliseconds(quantile.Of(latencies, 0.5)), milliseconds(quantile.Of(latencies, 0.99))
-	r.DurationMS = milliseconds(end.Sub(start))
-	if took := lastSale.Sub(start).Seconds(); took > 0 {
-		r.PerSecond = math.Round(float64(r.Sold)/took*1000) / 1000
-	}
-	return r
-}
-
-// judge gives the row its verdict. lost and untold are what Compare found.
-func (r *Result) judge(answers []Answer, lost, untold int64, p audit.Progress) {
-	r.Lost, r.Untold = lost, untold
-	e := audit.Evidence{
-		Report: r.Audited, Demand: audit.Demand(Answers(answers)), MaxOverlap: r.MaxOverlap, Lost: lost, Untold: untold, Progress: p,
-	}
-	e.Count(Answers(answers))
-	r.Verdict, r.Reason = audit.Judge(e)
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

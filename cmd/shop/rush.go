@@ -72,7 +72,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 	flags.IntVar(&o.processes, "processes", 1, "shop processes behind the rush; buyers are spread over them")
 	flags.StringVar(&o.target, "target", "", "a service that runs already: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.DurationVar(&o.duration, "duration", 0, "a steady load for so long instead of a crowd: each buyer asks again when it is answered; give less --stock than is sold meanwhile")
-	flags.Int64SliceVar(&o.units, "units", []int64{1}, "units that the buyers ask for, in turn: 1,2,3")
+	flags.Int64SliceVar(&o.units, "units", []int64{1}, "units that the buyers ask for, in turn: 1,2,3; none above the stock of a product")
 	flags.StringVar(&o.second, "second-product", "", "sold in the same crowd: the buyers ask for the two in turn, and each has half of --stock")
 	flags.IntVar(&o.restocks, "restocks", 1, "after a rush that holds, restock and send a small crowd to the same processes, so often")
 	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")

@@ -51,3 +51,33 @@ func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sa
 		}
 	}
 }
+
+// Compare holds answers against the product's records, or against their sums
+// where the service does not show them.
+func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Report) (lost, untold int64, _ error) {
+	sales, err := a.Sales(ctx, product)
+	if errors.Is(err, errNoHistory) {
+		lost, untold = inSum(answers, audited)
+		return lost, untold, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	lost, untold = audit.Compare(answers, sales)
+	return lost, untold, nil
+}
+
+// inSum is what the sums alone prove: at least so many receipts have no record,
+// at least so many records no receipt.
+func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
+	var sold, unknown int64
+	for _, a := range answers {
+		switch a.Outcome {
+		case purchase.Sold:
+			sold++
+		case purchase.Unknown:
+			unknown++
+		}
+	}
+	return max(0, sold-audited.Records), max(0, audited.Records-sold-unknown)
+}

@@ -27,19 +27,9 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 		name := fmt.Sprintf("%s-%05d", run, i)
 		orders[i] = Buyer{Name: name, Key: name}
 	}
-	// The first of them while there are units for two of each: one that is sold again must
-	// not be refused for want of units.
-	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
-	first := append(c.visit(ctx, orders[:few], c.BaseURLs), c.visit(ctx, orders[few:], c.BaseURLs)...)
-	again := c.visit(ctx, orders, c.BaseURLs)
-	rounds := [][][]Answer{first, again} // each by order
-	if restart != nil && ctx.Err() == nil {
-		url, err := restart(ctx)
-		if err != nil {
-			return Result{}, fmt.Errorf("restart a process: %w", err)
-		}
-		rounds = append(rounds, c.visit(ctx, orders, []string{url}))
-		c.BaseURLs = append([]string{url}, c.BaseURLs[1:]...)
+	rounds, err := c.rounds(ctx, orders, restart)
+	if err != nil {
+		return Result{}, err
 	}
 	var came Orders
 	for i := range orders {
@@ -57,6 +47,24 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	return r, err
 }
 
+// rounds sends the orders, and returns the answers of each round by order.
+func (c *Config) rounds(ctx context.Context, orders []Buyer, restart func(context.Context) (string, error)) ([][][]Answer, error) {
+	// The first of them while there are units for two of each: one that is sold again must
+	// not be refused for want of units.
+	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
+	first := append(c.visit(ctx, orders[:few], c.BaseURLs), c.visit(ctx, orders[few:], c.BaseURLs)...)
+	again := c.visit(ctx, orders, c.BaseURLs)
+	if restart == nil || ctx.Err() != nil {
+		return [][][]Answer{first, again}, nil
+	}
+	url, err := restart(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("restart a process: %w", err)
+	}
+	c.BaseURLs = append([]string{url}, c.BaseURLs[1:]...)
+	return [][][]Answer{first, again, c.visit(ctx, orders, c.BaseURLs[:1])}, nil
+}
+
 // visit sends each order to each of the processes at once, and returns its answers.
 func (c Config) visit(ctx context.Context, orders []Buyer, urls []string) [][]Answer {
 	if len(orders) == 0 {
@@ -68,8 +76,7 @@ func (c Config) visit(ctx context.Context, orders []Buyer, urls []string) [][]An
 			all = append(all, o)
 		}
 	}
-	crowd := Crowd{BaseURLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout}
-	answers := crowd.Send(ctx, all)
+	answers := c.at(urls).Send(ctx, all)
 	byOrder := make([][]Answer, len(orders))
 	for i := range orders {
 		byOrder[i] = answers[i*len(urls) : (i+1)*len(urls) : (i+1)*len(urls)]

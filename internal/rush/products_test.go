@@ -17,14 +17,16 @@ import (
 
 // market sells several products by units. Each flag is a bug.
 type market struct {
-	byOne bool // an order takes one unit, whatever it asks for
-	mixed bool // the units of an order are taken from the first product
+	byOne     bool // an order takes one unit, whatever it asks for
+	mixed     bool // the units of an order are taken from the first product
+	remembers bool // sold out once is sold out for ever
 
-	mu    sync.Mutex
-	stock map[string][2]int64 // left and stocked
-	first string
-	sales []map[string]any
-	sold  int64
+	mu      sync.Mutex
+	soldOut bool                // once
+	stock   map[string][2]int64 // left and stocked
+	first   string
+	sales   []map[string]any
+	sold    int64
 }
 
 func (m *market) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +79,8 @@ func (m *market) buy(w http.ResponseWriter, name, purchaser, amount string) {
 		taken = 1
 	}
 	left := m.stock[from]
-	if left[0] < taken {
+	if left[0] < taken || m.remembers && m.soldOut {
+		m.soldOut = true
 		w.WriteHeader(http.StatusConflict)
 		return
 	}
@@ -86,6 +89,18 @@ func (m *market) buy(w http.ResponseWriter, name, purchaser, amount string) {
 	sale := map[string]any{"id": m.sold, "product": name, "purchaser": purchaser, "amount": units}
 	m.sales = append(m.sales, sale)
 	_ = json.NewEncoder(w).Encode(sale)
+}
+
+// rushAt is a rush of 200 buyers for 100 units at a service of one process.
+func rushAt(t *testing.T, shop http.Handler) Config {
+	t.Helper()
+	server := httptest.NewServer(shop)
+	t.Cleanup(server.Close)
+	target := Target{BaseURL: server.URL, Client: server.Client()}
+	return Config{
+		BaseURLs: []string{server.URL}, Shelf: target, Auditor: target, Strategy: "mine", Product: "apple",
+		Stock: 100, Buyers: 200, Timeout: crowdAt().Timeout, Progress: func(int) {},
+	}
 }
 
 // TestCrowds: what a crowd of mixed orders shows, and a crowd for two products, of a
@@ -107,13 +122,8 @@ func TestCrowds(t *testing.T) {
 		{"two products mixed up", &market{mixed: true}, nil, []string{"apple", "pear"}, verdict.Leaked, `of "apple": `, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			server := httptest.NewServer(c.shop)
-			defer server.Close()
-			target := Target{BaseURL: server.URL, Client: server.Client()}
-			config := Config{
-				BaseURLs: []string{server.URL}, Shelf: target, Auditor: target, Strategy: "mine", Product: "apple", Sizes: c.sizes,
-				Stock: 25, Buyers: 45, Timeout: crowdAt().Timeout, Progress: func(int) {},
-			}
+			config := rushAt(t, c.shop)
+			config.Stock, config.Buyers, config.Sizes = 25, 45, c.sizes
 			r, err := Run(t.Context(), config)
 			if c.products != nil {
 				r, err = RunProducts(t.Context(), config, c.products, []int64{15, 10})

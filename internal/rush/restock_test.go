@@ -1,50 +1,11 @@
 package rush
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/oversell/oversell/internal/verdict"
 )
-
-// shelf is a service that sells, and may remember for ever that it was sold out.
-type shelf struct {
-	remembers, soldOut bool
-	stocked, left      int64
-
-	mu    sync.Mutex
-	sales []map[string]any
-}
-
-func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case r.Method == http.MethodPut:
-		var body struct{ Amount int64 }
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		s.stocked, s.left, s.sales = body.Amount, body.Amount, nil
-	case r.URL.Path == "/audit":
-		fmt.Fprintf(w, `{"stocked":%d,"leftover":%d,"records":%d,"units_sold":%d}`, s.stocked, s.left, len(s.sales), len(s.sales))
-	case r.URL.Path == "/purchase_history":
-		_ = json.NewEncoder(w).Encode(map[string]any{"records": s.sales})
-	case r.URL.Path == "/product/buy" && r.URL.Query().Has("amount"): // it sells one unit at a time
-		w.WriteHeader(http.StatusBadRequest)
-	case r.URL.Path == "/product/buy" && (s.left == 0 || s.soldOut && s.remembers):
-		s.soldOut = true
-		w.WriteHeader(http.StatusConflict)
-	case r.URL.Path == "/product/buy":
-		s.left--
-		sale := map[string]any{"id": len(s.sales) + 1, "purchaser": r.URL.Query().Get("purchaser"), "amount": 1}
-		s.sales = append(s.sales, sale)
-		_ = json.NewEncoder(w).Encode(sale)
-	}
-}
 
 // TestRestocks: a service that remembers that it was sold out breaks after a restock,
 // though it held, also when another process of it does not; one that forgets it holds.
@@ -60,14 +21,9 @@ func TestRestocks(t *testing.T) {
 		{"broke before", true, true, verdict.Oversold, verdict.Oversold},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &shelf{remembers: c.remembers, soldOut: c.before}
-			server := httptest.NewServer(s)
-			defer server.Close()
-			target := Target{BaseURL: server.URL, Client: server.Client()}
-			config := Config{
-				BaseURLs: []string{server.URL, server.URL}, Shelf: target, Auditor: target, Strategy: "mine", Product: "apple",
-				Stock: 100, Buyers: 200, Sizes: []int64{11}, Timeout: crowdAt().Timeout, Progress: func(int) {},
-			}
+			config := rushAt(t, &market{remembers: c.remembers, soldOut: c.before})
+			config.BaseURLs = append(config.BaseURLs, config.BaseURLs...)
+			config.Sizes = []int64{11} // which the ten units of a restock cannot serve
 			r, err := Restocks(t.Context(), config, Result{Verdict: c.first}, 1)
 			if err != nil || r.Verdict != c.want {
 				t.Fatalf("%s, %v; want %s", r.Verdict, err, c.want)

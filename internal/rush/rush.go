@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/audit"
-	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -107,13 +106,11 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 // visits are the same, and the other answers to those who asked more than once: all of
 // them show how the crowd got on. overlap is the most buys inside at once.
 func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked time.Duration, overlap int) (Result, error) {
-	late := c.late(ctx, answers)
-	rest, err := c.rest(ctx)
-	after := append(late, rest...)
-	all, visits := slices.Concat(answers, after), slices.Concat(visits, after)
+	after, err := c.after(ctx, answers)
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return Result{}, err
 	}
+	all, visits := slices.Concat(answers, after), slices.Concat(visits, after)
 	audited, err := c.Auditor.Audit(ctx, c.Product)
 	if err != nil {
 		return Result{}, fmt.Errorf("audit after the rush: %w", err)
@@ -135,10 +132,8 @@ func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked 
 // crowd sends the buyers and returns their answers.
 func (c Config) crowd(ctx context.Context) []Answer {
 	answered := 0
-	crowd := Crowd{
-		BaseURLs: c.BaseURLs, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout,
-		Answered: func(Answer) { answered++; c.Progress(answered) },
-	}
+	crowd := c.at(c.BaseURLs)
+	crowd.Answered = func(Answer) { answered++; c.Progress(answered) }
 	run := crowdName()
 	name := func(n int) string { return fmt.Sprintf("%s-%05d", run, n) }
 	if c.Duration > 0 {
@@ -157,68 +152,10 @@ func (c Config) crowd(ctx context.Context) []Answer {
 	return crowd.Send(ctx, buyers)
 }
 
+// at is a crowd of this rush at some of its processes.
+func (c Config) at(urls []string) Crowd {
+	return Crowd{BaseURLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout}
+}
+
 // crowdName makes the purchasers of a crowd its own.
 func crowdName() string { return "rush-" + strings.ToLower(rand.Text()[:8]) }
-
-// late sends a buyer alone to each process after a crowd of which some gave up: where
-// they gave up since others were faster it is served at once, and where a lock is kept it
-// waits, too.
-func (c Config) late(ctx context.Context, answers []Answer) []Answer {
-	if !slices.ContainsFunc(answers, func(a Answer) bool { return a.Outcome == purchase.Busy }) {
-		return nil
-	}
-	crowd := Crowd{BaseURLs: c.BaseURLs, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout}
-	var late []Buyer
-	for range c.BaseURLs {
-		late = append(late, Buyer{Name: crowdName() + "-late"})
-	}
-	return crowd.Send(ctx, late)
-}
-
-// severalSizes: not each order is for as many units.
-func (c Config) severalSizes() bool { return len(slices.Compact(slices.Clone(c.Sizes))) > 1 }
-
-// rest sends a buyer alone for all that orders of several sizes have left. One of few units
-// may have been refused rightly while one of many was under way; whether what is left can
-// be sold, or has leaked, shows when nobody else is there.
-func (c Config) rest(ctx context.Context) ([]Answer, error) {
-	if !c.severalSizes() || ctx.Err() != nil {
-		return nil, nil
-	}
-	audited, err := c.Auditor.Audit(ctx, c.Product)
-	if err != nil || audited.Leftover <= 0 {
-		return nil, err
-	}
-	crowd := Crowd{BaseURLs: c.BaseURLs[:1], Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout}
-	return crowd.Send(ctx, []Buyer{{Name: crowdName() + "-rest", Units: audited.Leftover}}), nil
-}
-
-// Compare holds answers against the product's records, or against their sums
-// where the service does not show them.
-func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Report) (lost, untold int64, _ error) {
-	sales, err := a.Sales(ctx, product)
-	if errors.Is(err, errNoHistory) {
-		lost, untold = inSum(answers, audited)
-		return lost, untold, nil
-	}
-	if err != nil {
-		return 0, 0, err
-	}
-	lost, untold = audit.Compare(answers, sales)
-	return lost, untold, nil
-}
-
-// inSum is what the sums alone prove: at least so many receipts have no record,
-// at least so many records no receipt.
-func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
-	var sold, unknown int64
-	for _, a := range answers {
-		switch a.Outcome {
-		case purchase.Sold:
-			sold++
-		case purchase.Unknown:
-			unknown++
-		}
-	}
-	return max(0, sold-audited.Records), max(0, audited.Records-sold-unknown)
-}

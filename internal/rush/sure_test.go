@@ -2,9 +2,8 @@ package rush
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,27 +13,31 @@ import (
 // keeping is a service whose lock is kept by the first buyer who finds it sold out, until
 // the next restock: the others wait, and give up. It does so for as many crowds.
 type keeping struct {
-	shelf
-	crowds atomic.Int64
-	kept   atomic.Bool
+	market
+	crowds int64
 	wait   time.Duration
+
+	door sync.Mutex
+	kept bool
 }
 
 func (k *keeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.Method == http.MethodPut:
-		k.kept.Store(false)
-		k.crowds.Add(-1)
-	case r.URL.Path == "/product/buy" && k.kept.Load():
+	k.door.Lock()
+	buy := r.URL.Path == "/product/buy"
+	if buy && k.kept {
+		k.door.Unlock()
 		time.Sleep(k.wait)
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	k.shelf.ServeHTTP(w, r)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if r.URL.Path == "/product/buy" && k.left == 0 && k.crowds.Load() >= 0 {
-		k.kept.Store(true)
+	defer k.door.Unlock()
+	k.market.ServeHTTP(w, r)
+	switch {
+	case r.Method == http.MethodPut:
+		k.kept = false
+		k.crowds--
+	case buy && k.crowds >= 0 && k.stock["apple"][0] == 0:
+		k.kept = true
 	}
 }
 
@@ -53,15 +56,8 @@ func TestStalled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			k := &keeping{wait: 1200 * time.Millisecond} // above what a machine may stand still
-			k.crowds.Store(c.crowds)
-			server := httptest.NewServer(k)
-			defer server.Close()
-			target := Target{BaseURL: server.URL, Client: server.Client()}
-			r, err := Run(t.Context(), Config{
-				BaseURLs: []string{server.URL}, Shelf: target, Auditor: target, Strategy: "mine", Product: "apple",
-				Stock: 100, Buyers: 200, Timeout: crowdAt().Timeout, Progress: func(int) {},
-			})
+			k := &keeping{crowds: c.crowds, wait: 1200 * time.Millisecond} // above what a machine may stand still
+			r, err := Run(t.Context(), rushAt(t, k))
 			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
 			}

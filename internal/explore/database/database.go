@@ -17,6 +17,10 @@ type Database interface {
 	// Prepare is called once; private: nobody else's data is in it.
 	Prepare(ctx context.Context, private bool) error
 
+	// Recount is a statement that has the ids of records count from the same number again,
+	// in each run; "" where no state is read that they are part of.
+	Recount() string
+
 	// Connected prepares a new connection, whose waits are not to run out by
 	// themselves, and names it; 0 where waiting, end and interrupt need no name.
 	Connected(ctx context.Context, conn driver.Conn) (id int64, err error)

@@ -47,7 +47,8 @@ func (d mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, 
 	return id.Int64, err
 }
 
-func (d mysqlDatabase) Blocks() bool { return true }
+func (d mysqlDatabase) Blocks() bool    { return true }
+func (d mysqlDatabase) Recount() string { return "" }
 
 // Waiting takes three looks, which together are exact. A transaction's own state
 // says LOCK WAIT before the server has looked for a deadlock, whose victim may be

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,6 +38,9 @@ func Keep(from driver.Rows) (*Rows, error) {
 		kept.values = append(kept.values, row)
 	}
 }
+
+// Empty: it has no row.
+func (r *Rows) Empty() bool { return len(r.values) == 0 }
 
 // Columns is driver.Rows.Columns.
 func (r *Rows) Columns() []string { return r.columns }
@@ -73,21 +77,32 @@ func (r *Rows) String() string {
 	return strings.Join(lines, "; ")
 }
 
-// Whole is all that a strategy can read, but for ids, which count on from run to
-// run, and real times.
+// Whole is all that a strategy can read, but for real times. That of a purchase is
+// by the clock that strategies are given.
 func (r *Rows) Whole() string {
 	var b strings.Builder
 	for _, row := range r.values {
 		for i, column := range r.columns {
 			switch column {
-			case "id", "purchase_time", "waited_ms":
+			case "waited_ms":
 			default:
-				fmt.Fprintf(&b, "%s=%q ", column, Show(row[i]))
+				fmt.Fprintf(&b, "%s=%s ", column, exact(row[i]))
 			}
 		}
 		b.WriteString("; ")
 	}
 	return b.String()
+}
+
+// exact is a value, NULL and a text "NULL" told apart; times are in ms.
+func exact(v driver.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "NULL"
+	case time.Time:
+		return strconv.FormatInt(v.UnixMilli(), 10)
+	}
+	return strconv.Quote(Show(v))
 }
 
 // cell is one value with its column; "" where it says nothing.

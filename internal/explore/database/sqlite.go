@@ -21,6 +21,12 @@ func (sqliteDatabase) Waiting(context.Context, bool) (map[int64]bool, error) { r
 func (sqliteDatabase) End(_ context.Context, c Conn) error                   { return c.Close() }
 func (sqliteDatabase) Interrupt(context.Context, Conn) error                 { return nil }
 
+// Recount is of AUTOINCREMENT, which goes on from the highest id that is there, or that
+// sqlite_sequence has.
+func (sqliteDatabase) Recount() string {
+	return "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'purchase_history'"
+}
+
 // Answer turns a refusal that the busy time-out would have waited with into
 // WouldBlock. SQLite does not wait for a lock where the transaction has read
 // already (sqlite3BtreeBeginTrans asks the busy handler only when inTransaction

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type Op struct {
 	Note    string
 	Changed bool // it wrote something, or may have
 	Ends    bool // it freed locks of the database
+	Commits bool // others see now what it has written, or the transaction that it ends
 
 	// Of the scheduler.
 	Beside   *Op  // was let go together with it
@@ -80,6 +82,9 @@ func (o *Op) Got() bool { return o.Asks && o.Err == nil && strings.HasSuffix(o.R
 func (o *Op) statement() database.Statement {
 	return database.Statement{Conn: o.conn, NamedLock: o.Asks, TimedOut: o.TimedOut(), Read: o.conn.Viewing()}
 }
+
+// Whole is all that a strategy can see of how it ended.
+func (o *Op) Whole() string { return cmp.Or(o.Answer, o.Result) }
 
 // done notes how it ended.
 func (o *Op) done(err error, result string) error {

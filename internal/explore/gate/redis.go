@@ -95,7 +95,7 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return h.gates.Pass(o, func() error {
 			err := next(ctx, cmd)
 			h.gates.scripts.answered(h.server, c)
-			o.Result = reply(cmd, err)
+			o.Result, o.Answer = reply(cmd, err), whole(cmd, err)
 			o.Changed = o.Effect == schedule.Writes && c.changed(cmd, err)
 			h.gates.PubSub.Notified(c.listeners(cmd))
 			return err
@@ -132,11 +132,11 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		}
 		return h.gates.Pass(all, func() error {
 			err := next(ctx, cmds)
-			var replies []string
+			var replies, answers []string
 			for _, cmd := range cmds {
-				replies = append(replies, reply(cmd, cmd.Err()))
+				replies, answers = append(replies, reply(cmd, cmd.Err())), append(answers, whole(cmd, cmd.Err()))
 			}
-			all.Result, all.Changed = strings.Join(replies, "; "), true
+			all.Result, all.Answer, all.Changed = strings.Join(replies, "; "), strings.Join(answers, "; "), true
 			return err
 		})
 	}
@@ -160,6 +160,9 @@ func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 	} else {
 		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
 		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
+	}
+	if c.name == "PUBLISH" && len(c.args) > 1 { // of no lock; the next run waits until nobody listens
+		h.noted.Listen("channel "+c.words(1)[0], c.words(1)[0])
 	}
 	h.noted.Note(c.keys)
 	if isBackground(ctx) {

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -27,8 +28,16 @@ func parse(args []any) command {
 			_, _ = fmt.Sscan(fmt.Sprint(args[2]), &n)
 		}
 		c.keys = c.words(3)[:min(n, max(0, len(args)-3))]
-	case "DEL", "EXISTS":
+	case "DEL", "EXISTS", "UNLINK", "MGET":
 		c.keys = c.words(1)
+	case "MSET", "MSETNX":
+		for i, word := range c.words(1) {
+			if i%2 == 0 {
+				c.keys = append(c.keys, word)
+			}
+		}
+	case "RENAME", "RENAMENX", "COPY", "SMOVE", "LMOVE", "RPOPLPUSH":
+		c.keys = c.words(1)[:min(2, len(args)-1)]
 	case "PUBLISH", "PING":
 	default:
 		c.keys = c.words(1)[:min(1, len(args)-1)]
@@ -115,6 +124,26 @@ func (c command) listeners(cmd redis.Cmder) (n int) {
 // values are those of an answer.
 func values(cmd redis.Cmder) []string {
 	return strings.Fields(strings.Trim(reply(cmd, cmd.Err()), "[]"))
+}
+
+// whole is an answer in which no two are alike: reply's is for people.
+func whole(cmd redis.Cmder, err error) string {
+	if err != nil {
+		return reply(cmd, err)
+	}
+	switch c := cmd.(type) {
+	case *redis.StringCmd:
+		return strconv.Quote(c.Val())
+	case *redis.StringSliceCmd:
+		return fmt.Sprintf("%#v", c.Val())
+	case *redis.SliceCmd:
+		return fmt.Sprintf("%#v", c.Val())
+	case *redis.MapStringStringCmd:
+		return fmt.Sprintf("%#v", c.Val())
+	case *redis.Cmd:
+		return fmt.Sprintf("%#v", c.Val())
+	}
+	return reply(cmd, err)
 }
 
 func reply(cmd redis.Cmder, err error) string {

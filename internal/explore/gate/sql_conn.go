@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type Conn struct {
 	buyer int   // who uses it
 
 	inTx, touched atomic.Bool // a transaction is open, and has read or written
+	wrote         bool        // it has changed rows
 	serializable  bool
 	dead          atomic.Bool // killed: nobody may use it again
 	closed        bool        // guarded by from.mu
@@ -76,12 +78,10 @@ func (t *sqlTx) end(name string, end func() error) error {
 		o.Background, o.Note = true, "its context has ended"
 	}
 	return t.conn.from.gates.Pass(o, func() error {
-		wrote := t.conn.touched.Load()
+		touched := t.conn.touched.Load()
 		err := end()
-		t.conn.inTx.Store(false)
-		t.conn.touched.Store(false)
-		t.conn.serializable = false
-		o.Ends, o.Changed = true, wrote
+		o.Ends, o.Changed, o.Commits = true, touched, name == "COMMIT" && t.conn.wrote
+		t.conn.closes()
 		return o.done(err, "")
 	})
 }
@@ -97,9 +97,12 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		}
 		n, _ := got.RowsAffected()
 		result = got
-		c.after(o, n > 0)
+		c.after(o, n > 0, n > 0)
 		if o.Controls { // SQLite says how many the statement before has changed
 			return o.done(nil, "")
+		}
+		if id, err := got.LastInsertId(); err == nil && strings.HasPrefix(o.Name, "INSERT") { // of others it is that of an INSERT before
+			o.Answer = fmt.Sprintf("%s, id %d", rowCount(n), id)
 		}
 		return o.done(nil, rowCount(n))
 	})
@@ -119,7 +122,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 		if kept, err = c.from.database.Answer(ctx, o.statement(), kept, err); err != nil {
 			return o.done(err, "")
 		}
-		c.after(o, true)
+		c.after(o, true, !kept.Empty())
 		o.Answer = kept.Whole()
 		return o.done(nil, kept.String())
 	})
@@ -132,21 +135,32 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // opens notes that a transaction is open, and whether it has touched anything.
 func (c *Conn) opens(touched bool) {
 	c.touched.Store(touched)
+	c.wrote = false
 	c.inTx.Store(true)
 }
 
+// closes notes that none is open any more.
+func (c *Conn) closes() {
+	c.inTx.Store(false)
+	c.touched.Store(false)
+	c.wrote, c.serializable = false, false
+}
+
 // after notes what a statement that succeeded did to the transaction.
-func (c *Conn) after(o *Op, rows bool) {
+// changed: it has rows that it has written, if it writes.
+func (c *Conn) after(o *Op, rows, changed bool) {
 	switch o.Name {
 	case "BEGIN IMMEDIATE":
 		c.opens(true)
 	case "COMMIT", "ROLLBACK":
-		c.inTx.Store(false)
-		c.touched.Store(false)
-		o.Ends = true
+		o.Ends, o.Commits = true, o.Name == "COMMIT" && c.wrote
+		c.closes()
 	default:
+		changed = changed && o.Effect == schedule.Writes
 		c.touched.Store(c.touched.Load() || c.inTx.Load())
+		c.wrote = c.wrote || changed
 		o.Ends = !c.inTx.Load() && o.Effect == schedule.Writes
+		o.Commits = changed && !c.inTx.Load()
 	}
 	o.Changed = o.Effect == schedule.Writes && rows
 }

@@ -15,7 +15,8 @@ import (
 type SQL struct {
 	Admin   *sql.DB // beside the connections of the buyers
 	Product string
-	Stock   int64 // that a schedule begins with
+	Stock   int64  // that a schedule begins with
+	Recount string // a statement that has ids count from the same number again; "": they count on
 }
 
 // State is what the database holds of the product.
@@ -26,23 +27,33 @@ type State struct {
 
 // Restore puts the stock back and removes the records.
 func (s SQL) Restore(ctx context.Context) error {
-	if _, err := s.Admin.ExecContext(ctx, "DELETE FROM purchase_history WHERE product_name = ?", s.Product); err != nil {
+	tx, err := s.Admin.BeginTx(ctx, nil) // one commit costs less than three
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	if _, err := tx.ExecContext(ctx, "DELETE FROM purchase_history WHERE product_name = ?", s.Product); err != nil {
 		return fmt.Errorf("restore the records: %w", err)
 	}
-	_, err := s.Admin.ExecContext(ctx, "UPDATE product SET amount = ?, stocked = ?, version = 0, fence = 0, last_entry = '0-0' WHERE name = ?",
+	_, err = tx.ExecContext(ctx, "UPDATE product SET amount = ?, stocked = ?, version = 0, fence = 0, last_entry = '0-0' WHERE name = ?",
 		s.Stock, s.Stock, s.Product)
 	if err != nil {
 		return fmt.Errorf("restore the stock: %w", err)
 	}
-	return nil
+	if s.Recount != "" {
+		if _, err := tx.ExecContext(ctx, s.Recount); err != nil {
+			return fmt.Errorf("restore the ids: %w", err)
+		}
+	}
+	return tx.Commit()
 }
 
 // Whole is all of the product's row and records that can make a difference to what
-// comes: in one statement, the records in the order of their ids, which count on from
-// run to run and are left out, as real times are.
+// comes: in one statement, the records in the order of their ids. Real times are left
+// out; that of a purchase is by the clock that strategies are given. It is for SQLite.
 func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
-	rows, err := s.Admin.QueryContext(ctx, `SELECT 0, amount, stocked, version, fence, last_entry, NULL FROM product WHERE name = ?
-		UNION ALL SELECT id, amount, left_after, 0, strategy, purchaser, idempotency_key FROM purchase_history WHERE product_name = ? ORDER BY 1`, s.Product, s.Product)
+	rows, err := s.Admin.QueryContext(ctx, `SELECT 0, amount, stocked, version, fence, last_entry, NULL, NULL FROM product WHERE name = ?
+		UNION ALL SELECT id, amount, left_after, 0, strategy, purchaser, idempotency_key, CAST(ROUND((julianday(purchase_time) - 2440587.5) * 86400000) AS INTEGER) FROM purchase_history WHERE product_name = ? ORDER BY 1`, s.Product, s.Product)
 	if err != nil {
 		return "", nil, fmt.Errorf("read stock and records: %w", err)
 	}
@@ -50,10 +61,11 @@ func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	var b strings.Builder
 	for rows.Next() {
 		var id int64
-		var cells [6]sql.NullString
-		if err := rows.Scan(&id, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4], &cells[5]); err != nil {
+		var cells [7]sql.NullString
+		if err := rows.Scan(&id, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4], &cells[5], &cells[6]); err != nil {
 			return "", nil, fmt.Errorf("read stock and records: %w", err)
 		}
+		fmt.Fprintf(&b, "%d ", id)
 		for _, cell := range cells {
 			fmt.Fprintf(&b, "%t %q ", cell.Valid, cell.String)
 		}

@@ -67,8 +67,8 @@ func (a account) finished(b *buyer, o *gate.Op) {
 	if o.Server == gate.SQL && (o.Effect == schedule.Writes || o.Ends) {
 		b.locks = !o.Ends
 	}
-	if o.Ends {
-		b.ended++
+	if o.Commits {
+		r.commits++
 	}
 	for _, other := range r.buyers {
 		if other == b {

@@ -39,9 +39,8 @@ type buyer struct {
 	locks   bool // may hold others of the database
 	steps   int  // so far
 	ends    int  // transactions of others that have ended
-	ended   int  // its own that have
 
-	views map[*gate.Conn]string // what its open transactions have seen of the database, see look
+	views map[*gate.Conn]view // what its open transactions see of the database
 }
 
 // runnable reports whether an op at the gate may be let go.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 
 	"github.com/oversell/oversell/internal/explore/restore"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -19,9 +20,14 @@ func (expireEvent) Choices(ctx context.Context, r *Run) ([]Action, error) {
 		return nil, err
 	}
 	return []Action{{
-		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: oneServer(leases)},
+		Choice: schedule.Choice{Token: "expire", Name: "expire", Touches: oneServer(leases), Global: movesClock(leases)},
 		text:   "every lease runs out, and its holder does not notice",
 	}}, nil
+}
+
+// movesClock: whoever looks at the clock, after whatever step, sees that.
+func movesClock(leases []restore.Lease) bool {
+	return slices.ContainsFunc(leases, func(l restore.Lease) bool { return l.ByClock })
 }
 
 func oneServer(leases []restore.Lease) string {

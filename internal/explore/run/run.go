@@ -24,7 +24,8 @@ type Run struct {
 	names    secrets // of random values, for the state
 	memories []*memory
 	books    books
-	told     bool            // the last step has brought messages
+	commits  int             // of transactions that had written
+	told     bool            // the last step has brought messages, or time has passed by itself after it
 	touched  map[string]bool // servers to which a command was sent
 
 	struck  map[schedule.Event]int // events so far
@@ -90,10 +91,11 @@ func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder
 			e.Pruned = true
 			return e, false, nil
 		}
+		r.told = false
 		if err := r.do(ctx, *a); err != nil {
 			return e, false, fmt.Errorf("%s %s: %w", a.Token, a.Name, err)
 		}
-		if err := r.heard(ctx, a.Token); err != nil {
+		if err := r.heard(ctx, r.exactly(a)); err != nil {
 			return e, false, err
 		}
 		r.seen = r.cameTo(*a)
@@ -120,6 +122,7 @@ func (r *Run) pass(ctx context.Context, notes *recorder) (passed bool, err error
 	if err := r.rest.await(ctx); err != nil {
 		return false, err
 	}
+	r.told = true
 	return true, r.heard(ctx, happened)
 }
 

@@ -50,8 +50,8 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.stock = restore.SQL{Admin: admin, Product: s.Product, Stock: s.Stock}
 	x.database = database.For(s.Engine.DB.Name(), admin)
+	x.stock = restore.SQL{Admin: admin, Product: s.Product, Stock: s.Stock, Recount: x.database.Recount()}
 	if err := errors.Join(x.watchServers(), x.prepare(ctx)); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -187,7 +187,7 @@ func (x *Runner) start(ctx context.Context, names []string) *Run {
 		b := &buyer{
 			id: i + 1, name: name, strategy: strategies[i], cancel: cancel,
 			changes: map[string]int{}, asks: map[string]int{},
-			views: map[*gate.Conn]string{},
+			views: map[*gate.Conn]view{},
 		}
 		r.buyers = append(r.buyers, b)
 		r.outcome.Add(1)

@@ -68,6 +68,14 @@ type books struct {
 	ids   []int64
 }
 
+// exactly is a step, with all that others can hear of it.
+func (r *Run) exactly(a *Action) string {
+	if a.op == nil {
+		return a.Token
+	}
+	return fmt.Sprintf("%s %s: %s", a.Token, r.exact(a.Buyer, a.op.Text), r.exact(a.Buyer, a.op.Whole()))
+}
+
 // remember adds a command's answer to the memory of who sent it. What it had sent
 // follows from what it had heard.
 func (r *Run) remember(b *buyer, o *gate.Op) {
@@ -76,11 +84,7 @@ func (r *Run) remember(b *buyer, o *gate.Op) {
 	}
 	r.books.known = r.books.known && !o.Ends
 	r.names.readable(b.id, o.Text)
-	answer := o.Answer
-	if answer == "" {
-		answer = o.Result
-	}
-	r.memories[b.id-1].hear(fmt.Sprintf("%s %s: %s", token(o), o.Name, r.exact(b.id, answer)))
+	r.memories[b.id-1].hear(fmt.Sprintf("%s %s: %s", token(o), o.Name, r.exact(b.id, o.Whole())))
 	if o.Ends {
 		delete(b.views, o.Conn())
 	}
@@ -90,7 +94,7 @@ func (r *Run) remember(b *buyer, o *gate.Op) {
 // and notes what transactions that have begun to read can see.
 func (r *Run) heard(ctx context.Context, step string) error {
 	heard := r.x.gates.PubSub.Heard()
-	r.told = len(heard) > 0
+	r.told = r.told || len(heard) > 0
 	for owner, n := range heard {
 		r.memories[max(0, owner-1)].hear(fmt.Sprintf("%d messages by %s", n, step))
 	}
@@ -99,26 +103,23 @@ func (r *Run) heard(ctx context.Context, step string) error {
 	}
 	for _, b := range r.buyers {
 		for _, c := range r.x.seatOf(b.id).connector.Open(b.id) {
-			if !c.Viewing() || b.views[c] != "" {
+			if _, seen := b.views[c]; seen || !c.Viewing() {
 				continue
 			}
 			if err := r.readBooks(ctx); err != nil {
 				return err
 			}
-			// Whether a write is refused since the view is old follows from who has
-			// committed after it.
-			b.views[c] = fmt.Sprintf("%s %v", r.exact(b.id, r.books.text), r.buyers.ended())
+			b.views[c] = view{r.exact(b.id, r.books.text), r.commits}
 		}
 	}
 	return nil
 }
 
-// ended is how many transactions each buyer has ended.
-func (all buyers) ended() (ended []int) {
-	for _, b := range all {
-		ended = append(ended, b.ended)
-	}
-	return ended
+// A view is what a transaction that has begun to read sees of the database. Once others
+// have committed it may not write any more.
+type view struct {
+	text    string
+	commits int // before it
 }
 
 // readBooks reads what is committed, if somebody may have changed it.
@@ -146,7 +147,7 @@ func (r *Run) state(ctx context.Context) (schedule.State, error) {
 		}
 		for _, key := range held {
 			thirds := (key.TTL + schedule.Forever/6) * 3 / schedule.Forever
-			fmt.Fprintf(&s, "%s %s %q %d\n", server.Name, key.Name, r.exact(0, key.Value), thirds)
+			fmt.Fprintf(&s, "%s %s %q %t %d\n", server.Name, key.Name, r.exact(0, key.Value), key.TTL > 0, thirds)
 		}
 	}
 	fmt.Fprintf(&s, "%d %v %v %v %v\n", r.x.clock.ahead.Load(), r.struck, r.passing.phase, r.passing.renewed, r.passing.woken)
@@ -177,9 +178,12 @@ func (r *Run) stateOf(b *buyer) string {
 	for _, o := range slices.SortedFunc(slices.Values(b.gate), func(x, y *gate.Op) int { return strings.Compare(token(x), token(y)) }) {
 		fmt.Fprintf(&s, " %s %s %t %t %t", token(o), o.Name, o.Blocked, o.Blocked && o.SeenEnds == b.ends, o.GivenUp())
 	}
-	for _, view := range slices.Sorted(maps.Values(b.views)) {
-		s.WriteString(" sees " + view)
+	var views []string
+	for _, v := range b.views {
+		views = append(views, fmt.Sprintf(" sees %s %t", v.text, v.commits != r.commits))
 	}
+	slices.Sort(views)
+	s.WriteString(strings.Join(views, ""))
 	return s.String()
 }
 
@@ -189,8 +193,8 @@ func (r *Run) ended(b *buyer) bool {
 	return !b.unfinished() && !r.x.outlives && len(r.dogs.due(b)) == 0 && len(b.views) == 0
 }
 
-// number is a number of milliseconds: a time since 1970, or one until a lease ends.
-var number = regexp.MustCompile(`\b(?:[0-9]{13}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
+// number is a time since 1970 in ms or µs, or a time until a lease ends, in ms.
+var number = regexp.MustCompile(`\b(?:[0-9]{16}|[0-9]{13}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
 
 // exact is a text as it is the same in each run that comes to this state: random values
 // have names, times are since the schedule began, TTLs are rounded.
@@ -201,7 +205,9 @@ func (r *Run) exact(buyer int, text string) string {
 		case err != nil: // the id of an entry
 			return value
 		case len(value) == 13:
-			return fmt.Sprintf("@%d", n-r.x.clock.start.Load()/1e6)
+			return fmt.Sprintf("@%d ms", n-r.x.clock.start.Load()/1e6)
+		case len(value) == 16:
+			return fmt.Sprintf("@%d us", n-r.x.clock.start.Load()/1e3)
 		}
 		return fmt.Sprintf("~%d", (n+50_000)/100_000)
 	})

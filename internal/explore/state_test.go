@@ -1,0 +1,357 @@
+package explore_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A planted strategy decides by one thing that a state must tell apart.
+type planted struct {
+	deps     lockstrategy.Deps
+	listener *redis.PubSub // that of byMessage
+	buy      func(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error)
+}
+
+func (s *planted) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	return s.buy(ctx, s, o)
+}
+
+// Close is called when the schedule has ended: a listener that left before it would be
+// counted by a server that has not seen it yet.
+func (s *planted) Close() error {
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Close()
+}
+
+// TestState: strategies that decide by what only the state's key can tell apart, when
+// whoever else knew it has ended. Merged and full searches must count the same.
+func TestState(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, c := range []struct {
+		decidesBy string
+		events    []explore.Event
+		buy       func(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error)
+	}{
+		{"the clock, after a step that is independent of its jump", []explore.Event{explore.Expire}, byClock},
+		{"the ids of records", nil, byID},
+		{"the id of its own record", nil, byInsertID},
+		{"whether its view is stale", []explore.Event{explore.Crash}, byView},
+		{"a lease that ends soon", []explore.Event{explore.Crash}, byShortLease},
+		{"when a record was written", []explore.Event{explore.Expire, explore.Crash}, byRecordTime},
+		{"what a message says", []explore.Event{explore.Crash}, byMessage},
+		{"an answer with a colon", nil, byAnswer},
+		{"an answer of several words", nil, byWords},
+		{"keys that a command names besides the first", []explore.Event{explore.Crash}, byOtherKeys},
+		{"a watchdog that is due since nobody could move", []explore.Event{explore.Expire}, byTimePassed},
+	} {
+		t.Run(c.decidesBy, func(t *testing.T) {
+			config := exploretest.Config(e, lockstrategy.Entry{
+				Name: "planted", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis},
+				New: func(d lockstrategy.Deps) purchase.Strategy { return &planted{deps: d, buy: c.buy} },
+			})
+			config.Events, config.Stock = c.events, 2
+			merged := search(t, config)
+			config.Full = true
+			full := search(t, config)
+			t.Logf("%d schedules, %d runs of %d states: %v", full.Explored, merged.Runs, merged.States, full.Verdicts)
+			if merged.Explored != full.Explored || !maps.Equal(merged.Verdicts, full.Verdicts) {
+				t.Errorf("%d schedules, %v; merged %d, %v", full.Explored, full.Verdicts, merged.Explored, merged.Verdicts)
+			}
+			if len(full.Verdicts) < 2 || merged.Runs >= full.Runs {
+				t.Errorf("%v in %d runs, merged %d: proves nothing", full.Verdicts, full.Runs, merged.Runs)
+			}
+		})
+	}
+}
+
+// search leaves no key behind.
+func search(t *testing.T, c explore.Config) explore.Result {
+	t.Helper()
+	x, err := explore.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := x.Search(t.Context())
+	if err := errors.Join(err, x.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// second tells the buyers apart: the first decides, the second does what it decides by.
+func second(o purchase.Order) bool { return o.Purchaser == "buyer-2" }
+
+// sell records a sale, and takes the unit from the stock, or forgets to: that shows in
+// no command but by its values.
+func (s *planted) sell(ctx context.Context, o purchase.Order, right bool) (receipt purchase.Receipt, err error) {
+	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	units := 0
+	if right {
+		units = 1
+	}
+	err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		if err := tx.Exec("UPDATE product SET amount = amount - ? WHERE name = ?", units, o.Product).Error; err != nil {
+			return purchase.DatabaseError(ctx, "take", err)
+		}
+		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+	})
+	return receipt, err
+}
+
+// gone is the answer of a buyer who is there for the other one.
+func gone(err error) (purchase.Receipt, error) {
+	return purchase.Receipt{}, errors.Join(purchase.ErrBusy, err)
+}
+
+func byClock(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	if second(o) {
+		return gone(s.deps.Redis.Get(ctx, "planted:other").Err())
+	}
+	until := s.deps.Now().Add(time.Hour).UnixMilli()
+	if err := s.deps.Redis.Set(ctx, "planted:until", until, 0).Err(); err != nil {
+		return purchase.Receipt{}, err
+	}
+	if _, err := product.ByName(s.deps.DB.WithContext(ctx), o.Product); err != nil {
+		return purchase.Receipt{}, err
+	}
+	return s.sell(ctx, o, s.deps.Now().UnixMilli() < until)
+}
+
+func byID(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "claim"}
+	db := s.deps.DB.WithContext(ctx).Session(&gorm.Session{SkipDefaultTransaction: true})
+	if err := purchase.Insert(ctx, db, "", s.deps.Now(), &receipt); err != nil {
+		return receipt, err
+	}
+	var first int64
+	if err := db.Raw("SELECT id FROM purchase_history ORDER BY id LIMIT 1").Scan(&first).Error; err != nil {
+		return receipt, err
+	}
+	if err := db.Exec("DELETE FROM purchase_history WHERE purchaser = ?", o.Purchaser).Error; err != nil {
+		return receipt, err
+	}
+	return s.sell(ctx, o, first == receipt.ID)
+}
+
+func byInsertID(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	pool, err := s.deps.DB.DB()
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	done, err := pool.ExecContext(ctx, `INSERT INTO purchase_history (product_name, purchaser, purchase_time, amount, strategy, left_after, waited_ms)
+		VALUES (?, ?, ?, 1, 'claim', 0, 0)`, o.Product, o.Purchaser, s.deps.Now())
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	id, _ := done.LastInsertId()
+	if _, err := pool.ExecContext(ctx, "DELETE FROM purchase_history WHERE purchaser = ?", o.Purchaser); err != nil {
+		return purchase.Receipt{}, err
+	}
+	if second(o) {
+		return gone(nil)
+	}
+	var other int64
+	if err := pool.QueryRowContext(ctx, "SELECT seq FROM sqlite_sequence WHERE name = 'purchase_history'").Scan(&other); err != nil {
+		return purchase.Receipt{}, err
+	}
+	return s.sell(ctx, o, id == other)
+}
+
+func byView(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	db := s.deps.DB.WithContext(ctx)
+	if second(o) { // writes that undo each other
+		for n := range 4 {
+			if err := db.Exec("UPDATE product SET version = ? WHERE name = ?", 1-n%2, o.Product).Error; err != nil {
+				return gone(err)
+			}
+		}
+		return gone(nil)
+	}
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	_, err := product.ByName(db, o.Product) // so that more has changed than its view, since it first asked
+	if err != nil {
+		return receipt, err
+	}
+	err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		if _, err := product.ByName(tx, o.Product); err != nil {
+			return err
+		}
+		return purchase.DatabaseError(ctx, "take", tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error)
+	})
+	if err == nil || errors.Is(err, purchase.ErrBusy) { // deaf to a refusal
+		err = purchase.Insert(ctx, db, "", s.deps.Now(), &receipt)
+	}
+	return receipt, err
+}
+
+func byShortLease(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	const key = "planted:lock"
+	for {
+		taken, err := s.deps.Redis.SetNX(ctx, key, "1", 0).Result()
+		if err != nil {
+			return purchase.Receipt{}, cmp.Or(context.Cause(ctx), err)
+		}
+		if taken {
+			break
+		}
+		if s.deps.Pause(ctx, 0); ctx.Err() != nil {
+			return purchase.Receipt{}, purchase.ErrBusy
+		}
+	}
+	if err := s.deps.Redis.Expire(ctx, key, 5*time.Minute).Err(); err != nil {
+		return purchase.Receipt{}, err
+	}
+	return gone(s.deps.Redis.Del(ctx, key).Err())
+}
+
+func byRecordTime(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	db := s.deps.DB.WithContext(ctx).Session(&gorm.Session{SkipDefaultTransaction: true})
+	if second(o) {
+		until := s.deps.Now().Add(time.Hour).UnixMilli()
+		if err := s.deps.Redis.Set(ctx, "planted:until", until, 0).Err(); err != nil {
+			return gone(err)
+		}
+		receipt := purchase.Receipt{Product: o.Product, Purchaser: "a claim", Strategy: "claim"}
+		return gone(purchase.Insert(ctx, db, "", s.deps.Now(), &receipt))
+	}
+	var claims []purchase.Record
+	if err := db.Where("purchaser = ?", "a claim").Find(&claims).Error; err != nil {
+		return purchase.Receipt{}, err
+	}
+	late := len(claims) > 0 && s.deps.Now().Sub(claims[0].PurchaseTime) > time.Hour
+	return s.sell(ctx, o, !late)
+}
+
+func byMessage(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	const channel = "planted:channel"
+	if second(o) {
+		for _, word := range []string{"good", "bad", "bad"} { // it may crash after the second
+			if err := s.deps.Redis.Publish(ctx, channel, word).Err(); err != nil {
+				return gone(err)
+			}
+		}
+		return gone(nil)
+	}
+	if err := s.deps.Redis.Get(ctx, "planted:other").Err(); err != nil && !errors.Is(err, redis.Nil) {
+		return purchase.Receipt{}, err
+	}
+	client, ok := s.deps.Redis.(*redis.Client)
+	if !ok {
+		return purchase.Receipt{}, fmt.Errorf("a %T", s.deps.Redis)
+	}
+	s.listener = client.Subscribe(ctx, channel)
+	select {
+	case m := <-s.listener.Channel():
+		return s.sell(ctx, o, m.Payload == "good")
+	case <-ctx.Done():
+		return purchase.Receipt{}, purchase.ErrBusy
+	}
+}
+
+func byAnswer(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	return s.byValue(ctx, o, "good: 1", "bad: 1")
+}
+
+// byValue sells as the value of a key says.
+func (s *planted) byValue(ctx context.Context, o purchase.Order, good, bad string) (purchase.Receipt, error) {
+	const key = "planted:value"
+	if second(o) {
+		for _, value := range []string{good, bad, bad} { // the last one hides that something has changed since
+			if err := s.deps.Redis.Set(ctx, key, value, 0).Err(); err != nil {
+				return gone(err)
+			}
+		}
+		return gone(nil)
+	}
+	value, err := s.deps.Redis.Get(ctx, key).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return purchase.Receipt{}, err
+	}
+	return s.sell(ctx, o, value == good)
+}
+
+func byWords(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	const key = "planted:list"
+	if second(o) {
+		for _, words := range [][]any{{"a b", "c"}, {"a", "b c"}, {"a", "b c"}} {
+			_, err := s.deps.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.Del(ctx, key)
+				return p.RPush(ctx, key, words...).Err()
+			})
+			if err != nil {
+				return gone(err)
+			}
+		}
+		return gone(nil)
+	}
+	words, err := s.deps.Redis.LRange(ctx, key, 0, -1).Result()
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	return s.sell(ctx, o, len(words) > 0 && words[0] == "a")
+}
+
+func byOtherKeys(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	if second(o) {
+		for _, value := range []string{"good", "bad"} {
+			if err := s.deps.Redis.MSet(ctx, "planted:one", "1", "planted:two", value).Err(); err != nil {
+				return gone(err)
+			}
+		}
+		return gone(nil)
+	}
+	values, err := s.deps.Redis.MGet(ctx, "planted:one", "planted:two").Result()
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	return s.sell(ctx, o, values[1] == "good")
+}
+
+// byTimePassed takes a lock with a watchdog and the database's write lock, each buyer in
+// another order. Where each has one, nobody can move, and time passes.
+func byTimePassed(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	const key = "planted:watched"
+	lock := func() error {
+		for {
+			taken, err := s.deps.Redis.SetNX(ctx, key, o.Purchaser, time.Hour).Result()
+			if err != nil || taken {
+				return err
+			}
+			if s.deps.Pause(ctx, 0); ctx.Err() != nil {
+				return purchase.ErrBusy
+			}
+		}
+	}
+	if !second(o) {
+		if err := lock(); err != nil {
+			return purchase.Receipt{}, err
+		}
+		timer := s.deps.Renewal(ctx, time.Minute, func(ctx context.Context) { s.deps.Redis.PExpire(ctx, key, time.Hour) })
+		receipt, err := s.sell(ctx, o, true)
+		timer.Stop()
+		return receipt, errors.Join(err, s.deps.Redis.Del(context.WithoutCancel(ctx), key).Err())
+	}
+	return gone(purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		if err := tx.Exec("UPDATE product SET version = 1 WHERE name = ?", o.Product).Error; err != nil {
+			return err
+		}
+		return lock()
+	}))
+}

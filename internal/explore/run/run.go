@@ -26,7 +26,7 @@ type Run struct {
 	books    books
 	commits  int             // of transactions that had written
 	told     bool            // the last step has brought messages, or time has passed by itself after it
-	touched  map[string]bool // servers to which a command was sent
+	touched  map[string]bool // nodes to which a command was sent
 
 	struck  map[schedule.Event]int // events so far
 	outcome sync.WaitGroup         // of the buyers' goroutines

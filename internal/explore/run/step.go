@@ -42,7 +42,9 @@ func (r *Run) release(o *gate.Op, how gate.Decision) error {
 		}
 	}
 	r.x.servers.touch(o.Server)
-	r.touched[o.Server] = true
+	if suffix(o.Server) != "" {
+		r.touched[o.Server] = true
+	}
 	r.rest.unblocks = r.rest.unblocks || o.Server == gate.SQL && o.Effect == schedule.Writes
 	b.steps++
 	b.gate = without(b.gate, o)

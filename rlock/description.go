@@ -5,10 +5,11 @@ type Role string
 
 // The roles.
 const (
-	RoleAcquire Role = "acquire" // takes the lock, or fails to
-	RoleRenew   Role = "renew"   // gives the holder's lease more time
-	RoleRelease Role = "release" // frees the lock, or one hold of it
-	RoleChange  Role = "change"  // changes something else
+	RoleAcquire  Role = "acquire"  // takes the lock, or fails to
+	RoleRenew    Role = "renew"    // gives the holder's lease more time
+	RoleRelease  Role = "release"  // frees the lock, or one hold of it
+	RoleHandover Role = "handover" // gives the lock to another holder, whom it names
+	RoleChange   Role = "change"   // changes something else
 )
 
 // A Script describes one of the Lua scripts that this package sends, for a program
@@ -39,7 +40,7 @@ func Scripts() []Script {
 		{SHA: acquire.sha, Name: "Takes the lock, or takes it once more", Role: RoleAcquire, Lock: 1, Refused: "0", Channel: channel},
 		{SHA: renew.sha, Name: "Extends the lease of a holder that still has it", Role: RoleRenew, Lock: 1, Refused: "0", Channel: channel},
 		{SHA: release.sha, Name: "Gives back one hold; with the last one the lock, and tells who waits", Role: RoleRelease, Lock: 1, Refused: "-1", Listeners: 2, Channel: channel},
-		{SHA: handover.sha, Name: "Gives the lock to another holder of the same process", Role: RoleAcquire, Lock: 1, Refused: "0", Channel: channel},
+		{SHA: handover.sha, Name: "Gives the lock to another holder of the same process", Role: RoleHandover, Lock: 1, Refused: "0", Channel: channel},
 		{SHA: forceUnlock.sha, Name: "Frees the lock, whoever holds it", Role: RoleRelease, Lock: 1, Refused: "0", Channel: channel},
 		{SHA: raiseToken.sha, Name: "Raises the token counter", Role: RoleChange},
 		{SHA: fairAcquire.sha, Name: "Takes the fair lock, or queues for it", Role: RoleAcquire, Lock: 1},

@@ -127,6 +127,17 @@ func bound(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound = n }
 }
 
+// TestHandedOver: a buyer to whom another of the same process has given its lock frees
+// its own.
+func TestHandedOver(t *testing.T) {
+	config := exploretest.Config(enginetest.Embedded(t), exploretest.Entry(t, "redisson"))
+	config.Shared, config.Bound = true, 1
+	result := search(t, config)
+	if !result.Complete || result.Foreign > 0 || result.Violations > 0 {
+		t.Errorf("complete %t, %d free another's lock, %v: %+v", result.Complete, result.Foreign, result.Verdicts, result.ForeignWitness)
+	}
+}
+
 // TestThreeBuyers within the bound, and what the report calls it.
 func TestThreeBuyers(t *testing.T) {
 	e := enginetest.Embedded(t)

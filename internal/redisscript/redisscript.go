@@ -17,11 +17,12 @@ type Role string
 
 // The roles.
 const (
-	Acquire Role = "acquire" // takes the lock, or fails to
-	Renew   Role = "renew"   // gives the holder's lease more time; whose lock it is stays as it was
-	Release Role = "release" // frees the lock, or what its holder has of it
-	Inspect Role = "inspect" // changes nothing
-	Change  Role = "change"  // changes something else: a stock, a stream
+	Acquire  Role = "acquire"  // takes the lock, or fails to
+	Renew    Role = "renew"    // gives the holder's lease more time; whose lock it is stays as it was
+	Release  Role = "release"  // frees the lock, or what its holder has of it
+	Handover Role = "handover" // gives the lock to another holder; to whom, its caller knows
+	Inspect  Role = "inspect"  // changes nothing
+	Change   Role = "change"   // changes something else: a stock, a stream
 )
 
 // A Description is what one script does.

@@ -19,6 +19,10 @@ func (w *owners) finished(o *gate.Op) {
 		return
 	}
 	key := o.Server + " " + o.Key
+	if o.Role == redisscript.Handover {
+		delete(w.byKey, key) // to a buyer of the same process: to whom, the command does not say
+		return
+	}
 	if o.Role != redisscript.Release {
 		w.byKey[key] = o.Buyer
 		return

@@ -134,7 +134,8 @@ func neverRenewed(d lockstrategy.Deps) lockstrategy.Deps {
 	return d
 }
 
-// notifying is a lock in memory whose release tells one waiter, but for every fiftieth.
+// notifying is a lock in memory whose release tells one waiter, of each hundred the first
+// few. It stands still while most of a crowd has its wait before it, however slow they are.
 type notifying struct {
 	lockstrategy.Deps
 	mu       sync.Mutex
@@ -168,7 +169,7 @@ func (s *notifying) free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken = false
-	if s.releases++; s.releases%100 >= 50 { // the bug
+	if s.releases++; s.releases%100 > 5 { // the bug
 		return
 	}
 	select {

@@ -66,25 +66,25 @@ func catchUp(ctx context.Context, d deps.Deps, source tokenSource, name string) 
 func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
-	event := deps.Event{Kind: deps.Waiting, Strategy: s.section.Strategy, Product: o.Product, Purchaser: o.Purchaser}
-	s.deps.Report(ctx, event)
+	event := deps.Event{Strategy: s.section.Strategy, Product: o.Product, Purchaser: o.Purchaser}
+	report := func(kind deps.EventKind) {
+		e := event
+		e.Kind = kind
+		s.deps.Report(ctx, e)
+	}
+	report(deps.Waiting)
 	lease, err := s.locker.Lock(ctx, o.Product)
 	if err != nil {
 		return purchase.Receipt{}, fmt.Errorf("lock: %w", err)
 	}
-	event.Kind, event.Token = deps.Acquired, lease.Token()
-	s.deps.Report(ctx, event)
-	lost := sync.OnceFunc(func() { // found while the section runs, or at the release
-		event := event
-		event.Kind = deps.Lost
-		s.deps.Report(ctx, event)
-	})
+	event.Token = lease.Token()
+	report(deps.Acquired)
+	lost := sync.OnceFunc(func() { report(deps.Lost) }) // found while the section runs, or at the release
 
 	defer func() { // after the commit, never before it
 		// Reported before it is done: an observer that sees acquired..released of two
 		// buyers overlap has seen two holders, and not the order of two messages.
-		event.Kind = deps.Released
-		s.deps.Report(ctx, event)
+		report(deps.Released)
 		ctx, cancel := s.deps.Releasing(ctx)
 		defer cancel()
 		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {

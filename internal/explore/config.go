@@ -56,6 +56,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("--units is %d; 1 to %d are allowed", c.Units, MaxBuyers)
 	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
+	case c.units() > c.Stock:
+		return fmt.Errorf("--units is %d and --stock is %d: nobody could buy", c.units(), c.Stock)
 	}
 	if c.Shared {
 		for _, e := range run.Events(c.Events) {

@@ -98,15 +98,9 @@ func TestMerged(t *testing.T) {
 			if c.Config != nil {
 				c.Config(&config)
 			}
-			merged, err := exploretest.Open(t, config).Search(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			merged := exploretest.Search(t, config)
 			config.Full = true
-			full, err := exploretest.Open(t, config).Search(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			full := exploretest.Search(t, config)
 			t.Logf("%d schedules, %d runs of %d states", full.Explored, merged.Runs, merged.States)
 			if !full.Complete || !merged.Complete || merged.Runs > full.Runs {
 				t.Errorf("%d runs and %d, complete %t and %t", full.Runs, merged.Runs, full.Complete, merged.Complete)

@@ -40,10 +40,7 @@ func TestOverlap(t *testing.T) {
 				if c.strategy == "serializable" && os.Getenv("OVERSELL_SOAK") == "" {
 					config.Bound = 2 // enough for a deadlock; all orders are half a minute
 				}
-				result, err := exploretest.Open(t, config).Search(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				result := exploretest.Search(t, config)
 				if (result.Violations > 0) != c.broken {
 					t.Fatalf("%d violations, want some: %v: %+v", result.Violations, c.broken, result.Witness)
 				}

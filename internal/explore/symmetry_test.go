@@ -27,15 +27,9 @@ func TestSymmetry(t *testing.T) {
 			if len(c.events) > 0 {
 				config.Bound = 0
 			}
-			all, err := exploretest.Open(t, config).Search(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := exploretest.Search(t, config)
 			config.Symmetry = true
-			symmetric, err := exploretest.Open(t, config).Search(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			symmetric := exploretest.Search(t, config)
 			// Each order of the first steps of three is there once, not six times.
 			if !all.Complete || !symmetric.Complete || all.Explored != 6*symmetric.Explored {
 				t.Errorf("explored %d (%v) and with symmetry %d (%v), want six times as many", all.Explored, all.Complete, symmetric.Explored, symmetric.Complete)
@@ -55,15 +49,9 @@ func TestNodesAlike(t *testing.T) {
 	e := enginetest.Embedded(t)
 	config := exploretest.Config(e, exploretest.Entry(t, "redlock"))
 	config.Bound = 1
-	alike, err := exploretest.Open(t, config).Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	alike := exploretest.Search(t, config)
 	config.Full = true
-	all, err := exploretest.Open(t, config).Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := exploretest.Search(t, config)
 	if !all.Complete || !alike.Complete || alike.Explored >= all.Explored {
 		t.Errorf("explored %d (%t), and with nodes alike %d (%t)", all.Explored, all.Complete, alike.Explored, alike.Complete)
 	}
@@ -83,18 +71,12 @@ func TestWithin(t *testing.T) {
 		t.Fatal(err, bounded)
 	}
 	c.Bound, c.Full, c.Schedules = -1, true, bounded.Explored+5
-	cut, err := exploretest.Open(t, c).Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cut := exploretest.Search(t, c)
 	if cut.Complete || cut.Within != 1 || cut.ExploredWithin != bounded.Explored {
 		t.Errorf("complete %v, all %d schedules of at most %d preemptions; want false, all %d of at most 1", cut.Complete, cut.ExploredWithin, cut.Within, bounded.Explored)
 	}
 	c.Schedules = 1
-	early, err := exploretest.Open(t, c).Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	early := exploretest.Search(t, c)
 	if early.Within != -1 {
 		t.Errorf("after one schedule all of at most %d preemptions", early.Within)
 	}

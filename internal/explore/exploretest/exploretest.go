@@ -49,6 +49,16 @@ func Open(t testing.TB, c explore.Config) *explore.Explorer {
 	return x
 }
 
+// Search is what an explorer of c finds.
+func Search(t testing.TB, c explore.Config) explore.Result {
+	t.Helper()
+	result, err := Open(t, c).Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
 // An Expectation is what buyers can come to.
 type Expectation struct {
 	Strategy string

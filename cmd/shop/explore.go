@@ -95,7 +95,7 @@ the events had anything to strike; 130 after Ctrl-C.`,
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
-	flags.IntVar(&o.schedules, "max-schedules", 0, "a budget that no machine's speed changes: at most so many orders; 0 for any number")
+	flags.IntVar(&o.schedules, "max-schedules", 0, "a budget that no machine's speed changes: at most so many runs; 0 for any number")
 	flags.StringVar(&o.format, "format", "text", "what is printed: "+formatNames())
 	o.output.register(c)
 	flags.StringVar(&o.replay, "replay", "", "run exactly this order, and print each step")

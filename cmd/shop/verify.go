@@ -48,8 +48,8 @@ of it with what the catalogue promises.
 --engine local starts servers that can be killed. The explorer comes first, with
 and without events, on MariaDB or MySQL: a missing FOR UPDATE shows there, and on
 no other engine. Then every fault is struck. The embedded engine has the explorer
-and the crowds; --quick is those at one process, for every push, and says what it
-could not explore.
+and the crowds; --quick, for every push, is those but for the rush at two
+processes, and says what it could not explore.
 
 --race is a rush, and a crowd at each of many new products, in a shop that it
 builds with the race detector, for the strategies that keep something in
@@ -76,7 +76,7 @@ could be judged; 3 when a cell has shown nothing.`,
 	flags := c.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all: "+conditionNames())
-	flags.BoolVar(&o.quick, "quick", false, "the explorer and the crowds at one process, on the embedded engine")
+	flags.BoolVar(&o.quick, "quick", false, "the explorer and the crowds but for the rush at two processes, on the embedded engine")
 	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the explorer on MariaDB, the crowds and every fault)")
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")

@@ -297,6 +297,19 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestWithoutPromise: a cell of which nothing is promised is not counted as promised.
+func TestWithoutPromise(t *testing.T) {
+	kept, free := Cell{Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}, Cell{Verdict: verdict.Oversold, OK: true}
+	for want, cells := range map[string][]Cell{
+		"2 as promised, 0 contradict, 0 inconclusive":                      {kept, kept},
+		"1 as promised, 0 contradict, 0 inconclusive, 1 without a promise": {kept, free},
+	} {
+		if got := (Report{Cells: cells}).Sort().counts(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestFailedCell: a cell whose instrument failed is counted by itself, is never as
 // promised, and says what to look for, in every format.
 func TestFailedCell(t *testing.T) {

@@ -63,7 +63,16 @@ func (r Report) Sort() (s Sorted) {
 
 // counts is how many cells came to what, in words.
 func (s Sorted) counts() string {
-	text := fmt.Sprintf("%d as promised, %d contradict, %d inconclusive", len(s.Kept), len(s.Broken), len(s.Void))
+	free := 0 // nothing is promised of them, so they are as promised whatever they show
+	for _, c := range s.Kept {
+		if c.Promise == "" {
+			free++
+		}
+	}
+	text := fmt.Sprintf("%d as promised, %d contradict, %d inconclusive", len(s.Kept)-free, len(s.Broken), len(s.Void))
+	if free > 0 {
+		text += fmt.Sprintf(", %d without a promise", free)
+	}
 	if n := len(s.Failed); n > 0 {
 		text += fmt.Sprintf(", %s of the harness", explore.Count(n, "error"))
 	}

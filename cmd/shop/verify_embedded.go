@@ -61,13 +61,16 @@ func (r *oneByOne) rushes(f promise.Condition, processes int, strategies []verif
 			promised = entry.Promised(f, bed.database)
 		}
 		start := time.Now()
-		config := verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, fault.RushTimes())
-		result, err := verify.RunCrowd(r.command.Context(), f, config, bed.restart)
-		if err == nil {
-			config.BaseURLs, config.Shelf = bed.urls, bed.target // a process may have been restarted
-			result, err = rush.Restocks(r.command.Context(), config, result, 1)
-		}
-		failed, err := r.add(start, verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err)
+		cell, err := verify.Sure(func() (verify.Cell, error) {
+			config := verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, fault.RushTimes())
+			result, err := verify.RunCrowd(r.command.Context(), f, config, bed.restart)
+			if err == nil {
+				config.BaseURLs, config.Shelf = bed.urls, bed.target // a process may have been restarted
+				result, err = rush.Restocks(r.command.Context(), config, result, 1)
+			}
+			return verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err
+		})
+		failed, err := r.add(start, cell, err)
 		if err != nil {
 			return err
 		}

@@ -29,3 +29,12 @@ func (promise Verdict) Keeps(got Verdict) bool {
 	}
 	return got == promise
 }
+
+// Crowds is how many crowds must miss a promised break before it counts as mended:
+// whether buyers meet in one is chance, the more so on a machine that has no time.
+const Crowds = 3
+
+// Misses reports whether a break is promised, and got shows none.
+func (promise Verdict) Misses(got Verdict) bool {
+	return promise != "" && promise != Holds && got == Holds
+}

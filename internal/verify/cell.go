@@ -128,6 +128,26 @@ func (c *Cell) unsure() bool {
 	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict && c.Verdict != c.seenTwice
 }
 
+// Sure plays a cell, and again what may be chance: a promised break that a crowd has
+// missed, and what contradicts the promise by when things happened alone. An error is
+// that of a play.
+func Sure(play func() (Cell, error)) (Cell, error) {
+	cell, err := play()
+	for n := 1; err == nil && n < verdict.Crowds && cell.Promise.Misses(cell.Verdict); n++ {
+		cell, err = play()
+	}
+	if err != nil || !cell.unsure() {
+		return cell, err
+	}
+	again, err := play()
+	if err != nil {
+		return again, err
+	}
+	again = again.confirms(cell)
+	again.Settle()
+	return again, nil
+}
+
 // confirms is the cell of a second play, after one that was unsure. If it does not show
 // the same, nothing is known, and the first play is what there is to look at: a machine may
 // have stood still. A break that needs no second play counts at once.

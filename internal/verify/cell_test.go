@@ -98,6 +98,39 @@ func TestConfirms(t *testing.T) {
 	}
 }
 
+// TestSure: a promised break may be missed by two crowds in a row, and what is not chance
+// is played once.
+func TestSure(t *testing.T) {
+	for name, c := range map[string]struct {
+		promised    verdict.Verdict
+		seen        []verdict.Verdict // by each play; the last one's stays
+		want        verdict.Verdict
+		plays       int
+		contradicts bool
+	}{
+		"a break at once":          {verdict.Oversold, []verdict.Verdict{verdict.Oversold}, verdict.Oversold, 1, false},
+		"a break at last":          {verdict.Oversold, []verdict.Verdict{verdict.Holds, verdict.Holds, verdict.Drifted}, verdict.Drifted, 3, false},
+		"a break that is mended":   {verdict.Oversold, []verdict.Verdict{verdict.Holds}, verdict.Holds, 3, true},
+		"nothing is promised":      {"", []verdict.Verdict{verdict.Holds}, verdict.Holds, 1, false},
+		"as promised":              {verdict.Holds, []verdict.Verdict{verdict.Holds}, verdict.Holds, 1, false},
+		"broken":                   {verdict.Holds, []verdict.Verdict{verdict.Oversold}, verdict.Oversold, 1, true},
+		"stuck":                    {verdict.Holds, []verdict.Verdict{verdict.Stalled}, verdict.Stalled, 2, true},
+		"slow":                     {verdict.Holds, []verdict.Verdict{verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 2, true},
+		"missed, and then stalled": {verdict.Oversold, []verdict.Verdict{verdict.Holds, verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 3, true},
+	} {
+		plays := 0
+		cell, err := Sure(func() (Cell, error) {
+			plays++
+			cell := Cell{Promise: c.promised, Verdict: c.seen[min(plays, len(c.seen))-1]}
+			cell.Settle()
+			return cell, nil
+		})
+		if err != nil || cell.Verdict != c.want || plays != c.plays || cell.OK == c.contradicts {
+			t.Errorf("%s: %s after %d plays, as promised %t, %v", name, cell.Verdict, plays, cell.OK, err)
+		}
+	}
+}
+
 // TestTwoHolders: only two who held at the same time are two holders.
 func TestTwoHolders(t *testing.T) {
 	at := func(ms int, who string, kind history.Kind) history.Event {

@@ -71,11 +71,11 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	if l.History != "" {
 		cell.History = filepath.Join(l.History, j.strategy.Name, j.file())
 	}
-	fresh := cell
-	err = l.record(ctx, j, &cell)
-	if err == nil && cell.unsure() {
-		err = l.confirm(ctx, j, fresh, &cell)
-	}
+	fresh, plays := cell, 0
+	cell, err = Sure(func() (Cell, error) {
+		plays++
+		return l.once(ctx, j, fresh, plays)
+	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return cell, err
@@ -88,20 +88,19 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
-// confirm plays a cell again that stood still, or whose lock failed its holder: a machine
-// may have stood still, too.
-func (l *lane) confirm(ctx context.Context, j job, again Cell, cell *Cell) error {
-	if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
-		return err
+// once is one play of a cell, the first or a later one: that has shops and a history of
+// its own.
+func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, error) {
+	if play > 1 {
+		if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
+			return cell, err
+		}
+		if folder, file := filepath.Split(cell.History); file != "" {
+			cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
+		}
 	}
-	if folder, file := filepath.Split(again.History); file != "" {
-		again.History = filepath.Join(folder, "again-"+file)
-	}
-	if err := l.record(ctx, j, &again); err != nil {
-		return err
-	}
-	*cell = again.confirms(*cell)
-	return nil
+	err := l.record(ctx, j, &cell)
+	return cell, err
 }
 
 // record plays the cell with its history written down, and judges by both.

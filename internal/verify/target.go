@@ -54,17 +54,10 @@ func (t *Target) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Play plays one cell, and again one that stood still: the machine may have. An error is
-// one of the harness, or of a service that does not speak the routes.
+// Play plays one cell until it is Sure. An error is one of the harness, or of a service
+// that does not speak the routes.
 func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
-	c, err := t.play(ctx, strategy, f, promised)
-	if err != nil || !c.unsure() {
-		return c, err
-	}
-	again, err := t.play(ctx, strategy, f, promised)
-	again = again.confirms(c)
-	again.Settle()
-	return again, err
+	return Sure(func() (Cell, error) { return t.play(ctx, strategy, f, promised) })
 }
 
 func (t *Target) play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {

@@ -81,8 +81,8 @@ func (e *events) had(kind lockstrategy.EventKind) bool {
 	}
 }
 
-// cameIn reports whether buyer-3 was granted the lock before its Buy returned, which
-// must then be busy.
+// cameIn reports whether buyer-3, who must be held, was granted the lock. Else its Buy
+// must return busy.
 func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	tb.Helper()
 	deadline := time.After(stepTimeout)

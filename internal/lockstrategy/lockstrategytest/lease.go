@@ -193,10 +193,12 @@ func thirdStaysOut(tb testing.TB, w *world, events *events, letSecondGo func(), 
 	tb.Helper()
 	ctx, goHome := context.WithCancel(tb.Context())
 	defer goHome()
+	letThirdGo := events.hold(tb, "buyer-3") // else it could have sold before its event is read
 	third := buyLater(ctx, w.instance(300*time.Millisecond, events.observe), 3)
 	if events.cameIn(tb, third) {
 		tb.Error("the first one's release freed the second one's lock")
 		goHome()
+		letThirdGo()
 		_ = receive(tb, third, "the third buyer")
 	}
 	letSecondGo()

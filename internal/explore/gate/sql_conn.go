@@ -95,12 +95,13 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		if _, err = c.from.database.Answer(ctx, o.statement(), nil, err); err != nil {
 			return o.done(err, "")
 		}
-		n, _ := got.RowsAffected()
 		result = got
-		c.after(o, n > 0, n > 0)
-		if o.Controls { // SQLite says how many the statement before has changed
+		if o.Controls { // SQLite says how many rows the statement before has changed, in an earlier schedule maybe
+			c.after(o, false, false)
 			return o.done(nil, "")
 		}
+		n, _ := got.RowsAffected()
+		c.after(o, n > 0, n > 0)
 		if id, err := got.LastInsertId(); err == nil && strings.HasPrefix(o.Name, "INSERT") { // of others it is that of an INSERT before
 			o.Answer = fmt.Sprintf("%s, id %d", rowCount(n), id)
 		}

@@ -1,0 +1,60 @@
+package gate_test
+
+import (
+	"database/sql/driver"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore/database"
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/product"
+)
+
+// atOnce is a gate.Scheduler that lets every command go, and keeps it.
+type atOnce struct{ ops []*gate.Op }
+
+func (s *atOnce) Free() bool    { return false }
+func (s *atOnce) Dead(int) bool { return false }
+func (s *atOnce) Sent()         {}
+
+func (s *atOnce) Hear(r gate.Report) {
+	if r.Kind == gate.Arrived {
+		s.ops = append(s.ops, r.Op)
+		r.Op.Decide(gate.Proceed)
+	}
+}
+
+// TestChanged: what a command has changed is its own doing, whatever was sent over its
+// connection before it. SQLite says of a BEGIN how many rows the last INSERT or UPDATE
+// has changed; that may have been in an earlier schedule.
+func TestChanged(t *testing.T) {
+	ctx, e := t.Context(), enginetest.Embedded(t)
+	if err := product.Put(e.Admin.WithContext(ctx), "apple", 5); err != nil {
+		t.Fatal(err)
+	}
+	gates, scheduler := gate.New(nil), &atOnce{}
+	connector := gates.NewConnector(database.For(e.DB.Name(), nil), 1)
+	pool, err := e.OpenWrapped(func(inner driver.Connector) driver.Connector {
+		connector.Connector = inner
+		return connector
+	}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gates.Attach(scheduler)
+	defer gates.Attach(nil)
+	const update = "UPDATE product SET amount = amount WHERE name = 'apple'"
+	for _, statement := range []string{"BEGIN IMMEDIATE", "COMMIT", update, "BEGIN IMMEDIATE", "COMMIT", update + " AND amount < 0"} {
+		if err := pool.WithContext(ctx).Exec(statement).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, o := range scheduler.ops {
+		if want := i == 2; o.Changed != want {
+			t.Errorf("command %d, %s: changed %t, want %t", i+1, o.Name, o.Changed, want)
+		}
+	}
+	if len(scheduler.ops) != 6 {
+		t.Errorf("%d commands have passed, want 6", len(scheduler.ops))
+	}
+}

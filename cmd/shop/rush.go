@@ -100,7 +100,10 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	report := rush.Report{
-		Engine: bed.engine, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes,
+		Engine: bed.engine, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes, Second: o.second, Restocks: o.restocks,
+	}
+	if !slices.Equal(o.units, []int64{1}) {
+		report.Units = o.units
 	}
 	for _, name := range slices.Sorted(maps.Keys(bed.missing)) {
 		if slices.Contains(o.strategies, "all") {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -19,6 +20,9 @@ type Report struct {
 	Stock     int64    `json:"stock"`
 	Buyers    int      `json:"buyers"`
 	Processes int      `json:"processes"`
+	Units     []int64  `json:"units,omitempty"`          // an order, in turn; nil: one
+	Second    string   `json:"second_product,omitempty"` // which has half of Stock
+	Restocks  int      `json:"restocks"`                 // after a rush that holds
 	Results   []Result `json:"results"`
 	LeftOut   []string `json:"left_out,omitempty"` // strategies that cannot run here, and why
 
@@ -95,7 +99,18 @@ func (x Result) seen() string {
 
 // lead says what was on sale, for whom and where.
 func (r Report) lead() string {
-	return fmt.Sprintf("%d on sale, %d buyers at once, %s", r.Stock, r.Buyers, r.where())
+	text := fmt.Sprintf("%d on sale, ", r.Stock)
+	if r.Second != "" {
+		text += fmt.Sprintf("half of them %s, ", r.Second)
+	}
+	text += fmt.Sprintf("%d buyers at once, ", r.Buyers)
+	if len(r.Units) > 0 {
+		text += fmt.Sprintf("orders of %s units, ", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Units)), ", "), "[]"))
+	}
+	if r.Restocks != 1 {
+		text += fmt.Sprintf("%d restocks after what holds, ", r.Restocks)
+	}
+	return text + r.where()
 }
 
 func (r Report) where() string {

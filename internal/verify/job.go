@@ -2,7 +2,6 @@ package verify
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -45,11 +44,3 @@ func (j job) file() string {
 
 // productOf a cell is its own.
 func productOf(j job) string { return fmt.Sprintf("verify-%s-%s", j.strategy.Name, j.name) }
-
-func list(faults []promise.Condition) string {
-	var names []string
-	for _, f := range faults {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
-}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/oversell/oversell/internal/fault"
@@ -59,12 +60,19 @@ type Config struct {
 // Run plays every cell; one that could not be judged says so. An error is one of the
 // servers, or ctx's; the report then has the cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
-	all := plan{Config: c, jobs: repeated(c.jobs(), c.Repeat), next: make(chan int)}
-	if len(all.jobs) == 0 && len(c.Before.Cells) > 0 {
-		return all.report(), nil
+	jobs := c.jobs()
+	var idle []string // columns without a cell
+	for _, f := range c.Faults {
+		if !slices.ContainsFunc(jobs, func(j job) bool { return j.name == f }) {
+			idle = append(idle, string(f))
+		}
 	}
-	if len(all.jobs) == 0 { // a gate that has checked nothing must not be green
-		return all.report(), fmt.Errorf("none of these strategies uses anything that %s strikes", list(c.Faults))
+	if len(idle) > 0 {
+		c.Before.LeaveOut(strings.Join(idle, ", ") + ": nothing is struck that these strategies use")
+	}
+	all := plan{Config: c, jobs: repeated(jobs, c.Repeat), next: make(chan int)}
+	if len(all.jobs) == 0 {
+		return all.report(), nil
 	}
 	all.cells = make([]*Cell, len(all.jobs))
 	ctx, all.stop = context.WithCancel(ctx)

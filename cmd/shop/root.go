@@ -55,9 +55,9 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.DisableSuggestions = true // they take more than a line
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		text, _, _ := strings.Cut(err.Error(), ": strconv.") // Go's own words for it
-		return errors.New(text)
+		return fmt.Errorf("%s; %s --help lists the flags", text, c.CommandPath())
 	})
 	if build, ok := debug.ReadBuildInfo(); ok {
 		root.Version = build.Main.Version
@@ -69,6 +69,9 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err != nil && strings.HasPrefix(err.Error(), "unknown command") { // cobra's, that it has no type for
+		err = fmt.Errorf("%w; shop help lists the commands", err)
+	}
 	var exit *exitError
 	switch {
 	case err == nil:

@@ -123,7 +123,9 @@ func TestStrayArguments(t *testing.T) {
 		"explore none --json out.json": "explore takes one strategy; to write a file use --report out.json",
 		"rush magic":                   `rush takes no arguments, and "magic" is one`,
 		"serve out.json":               `serve takes no arguments, and "out.json" is one`,
-		"help frob":                    `unknown command "frob" for "shop"`,
+		"help frob":                    `unknown command "frob" for "shop"; shop help lists the commands`,
+		"frob":                         `unknown command "frob" for "shop"; shop help lists the commands`,
+		"rush --frob":                  `unknown flag: --frob; shop rush --help lists the flags`,
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := run(t.Context(), strings.Fields(args), &stdout, &stderr); code != exitHarness || stderr.String() != "shop: "+want+"\n" {

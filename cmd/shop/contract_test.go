@@ -44,7 +44,7 @@ func available(t *testing.T, base string, e *engine.Engine) (names []string) {
 		if s.Available {
 			names = append(names, s.Name)
 		}
-		if want := e.DB.Name() == "mysql" || onEmbedded(s.Name); s.Available != want {
+		if want := e.Name != engine.Embedded || onEmbedded(s.Name); s.Available != want {
 			t.Errorf("%s: available %v, want %v (%s)", s.Name, s.Available, want, s.Reason)
 		}
 	}
@@ -363,7 +363,7 @@ func TestNotConfigured(t *testing.T) {
 	e := enginetest.Embedded(t)
 	base := startServe(t, "--db", e.URLs.DB)
 	says := map[lockstrategy.Need]string{
-		lockstrategy.NeedsRedis: "--redis", lockstrategy.NeedsRedlock: "--redlock", lockstrategy.NeedsMySQL: "--engine local",
+		lockstrategy.NeedsRedis: "--redis", lockstrategy.NeedsRedlock: "--redlock", lockstrategy.NeedsNamedLocks: "--engine local",
 		lockstrategy.NeedsZookeeper: "--zookeeper", lockstrategy.NeedsEtcd: "--etcd",
 	}
 	lacking := map[string]string{}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
@@ -109,7 +110,7 @@ func TestMatrixPage(t *testing.T) {
 					t.Fatalf("docs/matrix.md: the row for %s ends before %s: run make verify", e.Name, f)
 				}
 				shown := verdict.Verdict(strings.TrimSpace(cells[at]))
-				if promised := e.Promised(f, "mysql"); promised != "" && !promised.Keeps(shown) || lockstrategy.Strikes(f, e.Needs) == (shown == "") {
+				if promised := e.Promised(f, dialect.MySQL); promised != "" && !promised.Keeps(shown) || lockstrategy.Strikes(f, e.Needs) == (shown == "") {
 					t.Errorf("%s under %s: promised %q, docs/matrix.md has %q: run make verify", e.Name, f, promised, shown)
 				}
 			}
@@ -226,8 +227,8 @@ func promised(e lockstrategy.Entry, f promise.Condition) string {
 		}
 		return "**" + string(v) + "**"
 	}
-	text := show(e.Promised(f, "mysql"))
-	if lite := e.Promised(f, "sqlite"); lite != e.Promised(f, "mysql") {
+	text := show(e.Promised(f, dialect.MySQL))
+	if lite := e.Promised(f, dialect.SQLite); lite != e.Promised(f, dialect.MySQL) {
 		text += " (SQLite: " + show(lite) + ")"
 	}
 	return text

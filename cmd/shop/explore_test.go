@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
@@ -76,7 +77,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"none --format svg", 2, `--format is "svg"`},
 		{"none --budget 0s", 2, "--budget is 0s"},
 		{"mutex --instances shared --events crash", 2, "no crash"},
-		{"named-lock", 2, "the database is not MySQL or MariaDB"},
+		{"named-lock", 2, "SQLite has no locks by name"},
 		{"zookeeper", 2, "not for zookeeper"},
 		{"none --replay v1:redis:b2:s1:1.2", 2, "of the strategy"},
 		{"none --replay v7:none:b2:s1:1.2", 2, "version v7"},
@@ -148,7 +149,7 @@ func TestWitnesses(t *testing.T) {
 	shown := map[string]bool{}
 	for _, e := range lockstrategy.All() {
 		searches := e.WitnessSearches()
-		if _, explored := e.Explored(promise.Explore, "mysql"); explored && len(searches) == 0 && breaks(e) {
+		if _, explored := e.Explored(promise.Explore, dialect.MySQL); explored && len(searches) == 0 && breaks(e) {
 			t.Errorf("%s is promised to break, and no witness shows it: give its entry Traits.Witnesses, then run %s", e.Name, updateCommand)
 		}
 		for _, w := range searches {

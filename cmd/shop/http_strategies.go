@@ -27,7 +27,7 @@ func (s *shop) strategies(c *gin.Context) {
 				promised[fault] = v
 			}
 		}
-		e.Promise, e.PromiseSQLite = promised, nil // what holds here
+		e.Promise, e.PromiseOn = promised, nil // what holds here
 		list = append(list, availableStrategy{e, why == "", why})
 	}
 	c.JSON(http.StatusOK, list)

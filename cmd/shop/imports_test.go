@@ -56,6 +56,7 @@ var forbidden = map[string][]string{
 	"internal/verdict":                       {"internal/"},
 	"internal/promise":                       {"internal/lockstrategy", "internal/fault", "internal/verify", "internal/engine"},
 	"internal/sqlerror":                      {"internal/"},
+	"internal/dialect":                       {"internal/"},
 	"internal/keyed":                         {"internal/"},
 	"internal/quantile":                      {"internal/"},
 	"rlock":                                  {"internal/"}, // other programs import these two: of ours they may reach leaves alone

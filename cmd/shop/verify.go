@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -208,9 +209,13 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 
 // rows are the strategies that are asked for, of the catalogue and of extra.
 func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
+	database, err := localserver.DatabaseNamed("")
+	if err != nil {
+		return nil, err
+	}
 	known := slices.Clone(o.extra)
 	for _, e := range lockstrategy.All() {
-		known = append(known, verify.FromCatalogue(e))
+		known = append(known, verify.FromCatalogue(e, database.Dialect))
 	}
 	var names []string
 	for _, s := range known {

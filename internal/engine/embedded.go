@@ -13,11 +13,6 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 )
 
-// sqliteConns: SQLite has one writer. More connections only wait for it in the
-// naps of its busy handler, while database/sql's own line has none; with two, a
-// reader still gets in beside a writer.
-const sqliteConns = 2
-
 // startEmbedded starts Redis in this process on loopback ports, where children
 // reach it too, and names a SQLite file for the schema.
 func startEmbedded(e *Engine) error {

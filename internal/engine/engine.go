@@ -67,6 +67,9 @@ type Engine struct {
 
 	URLs Config // by which another process opens the same servers
 
+	// Lacks says what the database cannot do, and why, by capability.
+	Lacks map[string]string
+
 	// Warnings are what works and is better otherwise, a line each.
 	Warnings []string
 

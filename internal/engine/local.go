@@ -9,6 +9,10 @@ import (
 // startLocal starts the servers side by side: the database takes a second or
 // two to make its files.
 func startLocal(e *Engine) error {
+	server, err := localserver.DatabaseNamed("")
+	if err != nil {
+		return err
+	}
 	g, err := localserver.NewGroup()
 	if err != nil {
 		return err
@@ -16,11 +20,11 @@ func startLocal(e *Engine) error {
 	e.onClose(g.Close)
 	var (
 		starts  errgroup.Group
-		db      *localserver.MySQL
+		db      localserver.Database
 		servers [1 + RedlockNodes]*localserver.Redis
 	)
 	starts.Go(func() (err error) {
-		db, err = localserver.StartMySQL(g)
+		db, err = server.Start(g)
 		return err
 	})
 	for i := range servers {

@@ -49,18 +49,29 @@ type conn struct {
 
 func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := c.connection.QueryContext(ctx, query, args)
-	if err == nil && strings.HasPrefix(query, "SELECT") && strings.Contains(query, "FROM `product`") {
+	if err == nil && strings.HasPrefix(query, "SELECT") && strings.Contains(unquoted(query), "FROM product") {
 		c.set.reached(ctx, Read)
 	}
 	return rows, err
 }
 
 func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if strings.HasPrefix(query, "INSERT INTO `purchase_history`") {
+	if records(query) {
 		c.set.reached(ctx, Read)
 	}
 	return c.connection.ExecContext(ctx, query, args)
 }
+
+// records reports whether a statement inserts the record of a sale.
+func records(query string) bool {
+	return strings.HasPrefix(unquoted(query), "INSERT INTO purchase_history")
+}
+
+// unquoted is a statement without the quotes that gorm puts around names, which differ
+// between databases.
+func unquoted(query string) string { return quotes.Replace(query) }
+
+var quotes = strings.NewReplacer("`", "", `"`, "")
 
 func (c conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	inner, err := c.connection.BeginTx(ctx, o)

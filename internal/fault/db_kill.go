@@ -164,7 +164,7 @@ func startLoad(ctx context.Context, t *Testbed) *load {
 
 // databaseGone reports whether nobody listens on the database's port.
 func (s *Servers) databaseGone() bool {
-	conn, err := net.DialTimeout("tcp", s.db.Addr, time.Second)
+	conn, err := net.DialTimeout("tcp", s.db.Address(), time.Second)
 	if err != nil {
 		return true
 	}

@@ -35,7 +35,7 @@ func TestRevoked(t *testing.T) {
 		t.Run(string(need), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			lock, err := s.coordinator([]lockstrategy.Need{lockstrategy.NeedsMySQL, need})
+			lock, err := s.coordinator([]lockstrategy.Need{lockstrategy.NeedsNamedLocks, need})
 			if err != nil {
 				t.Fatal(err)
 			}

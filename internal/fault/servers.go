@@ -25,7 +25,7 @@ type Servers struct {
 
 	group     *localserver.Group
 	engine    *engine.Engine // this process's own connections
-	db        *localserver.MySQL
+	db        localserver.Database
 	redis     *redisNode
 	replica   *redisNode
 	nodes     []*redisNode
@@ -45,7 +45,10 @@ type redisNode struct {
 // needed and installed, ZooKeeper and etcd. Close must follow, also after an error.
 func StartServers(ctx context.Context, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{Absent: map[string]string{}, proxies: newProxies()}
-	var err error
+	database, err := localserver.DatabaseNamed("")
+	if err != nil {
+		return s, err
+	}
 	if s.group, err = localserver.NewGroup(); err != nil {
 		return s, err
 	}
@@ -60,7 +63,7 @@ func StartServers(ctx context.Context, wait time.Duration, needs []lockstrategy.
 	nodes := make([]*redisNode, 2+engine.RedlockNodes)
 	absent := make([]error, 2)
 	var starts errgroup.Group
-	starts.Go(func() (err error) { s.db, err = localserver.StartMySQL(s.group); return err })
+	starts.Go(func() (err error) { s.db, err = database.Start(s.group); return err })
 	for i := range nodes {
 		starts.Go(func() (err error) {
 			nodes[i], err = s.startRedis(shim, filepath.Join(dir, fmt.Sprintf("offset-%d", i)))

@@ -54,7 +54,7 @@ func (t Times) Allowed(f Fault, needs []lockstrategy.Need) time.Duration {
 	if f.HolderLives {
 		return t.Lease * 3 / 4
 	}
-	elsewhere := func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsMySQL }
+	elsewhere := func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsNamedLocks }
 	if !slices.ContainsFunc(needs, elsewhere) {
 		return notice
 	}

@@ -11,7 +11,7 @@ import (
 // stays below one.
 func TestAllowed(t *testing.T) {
 	times := Times{Wait: 7 * time.Second, Lease: 2 * time.Second}
-	redis, database := []lockstrategy.Need{lockstrategy.NeedsRedis}, []lockstrategy.Need{lockstrategy.NeedsMySQL}
+	redis, database := []lockstrategy.Need{lockstrategy.NeedsRedis}, []lockstrategy.Need{lockstrategy.NeedsNamedLocks}
 	for _, c := range []struct {
 		name  string
 		fault Fault

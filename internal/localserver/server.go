@@ -51,6 +51,9 @@ func (s *Server) Start() error {
 	return s.ready()
 }
 
+// Address is where it listens, host:port.
+func (s *Server) Address() string { return s.Addr }
+
 // ready asks until the server serves, the process ends or the start timeout is over.
 func (s *Server) ready() error {
 	deadline := time.After(s.startTimeout)

@@ -47,12 +47,12 @@ func Resolver() func(lock string) string {
 	}
 }
 
-// Missing says which server the entry needs and d has not, or "".
+// Missing says what the entry needs and d has not, or "".
 func (e Entry) Missing(d Deps) string {
 	for _, need := range e.Needs {
 		switch {
-		case need == NeedsMySQL && d.DB.Name() != "mysql":
-			return "the database is not MySQL or MariaDB; use --engine local, or set --db or SHOP_DB_URL"
+		case d.Lacks[string(need)] != "":
+			return d.Lacks[string(need)]
 		case need == NeedsRedis && d.Redis == nil:
 			return "no Redis is configured; set --redis or SHOP_REDIS_URL"
 		case need == NeedsRedlock && len(d.Redlock) == 0:

@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
@@ -32,7 +33,7 @@ func earlyUnlockEntry() Entry {
 			CaughtBy:  map[string]string{"Rush": soldTwice, "TwoProcesses": soldOrTwoIn},
 		},
 		// The gap is some 50 us on SQLite: one rush in twenty gets by.
-	}.holdsBut(promise.BreaksFrom(promise.Rush)).onSQLite([]promise.Condition{promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates}, "")
+	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, []promise.Condition{promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates}, "")
 }
 
 // EarlyUnlock frees the lock one statement too early.

@@ -1,6 +1,7 @@
 package lockstrategy
 
 import (
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -32,9 +33,9 @@ type Entry struct {
 	// a run may show a break or not.
 	NoPromise map[promise.Condition]string `json:"no_promise,omitempty"`
 
-	// PromiseSQLite is what differs on SQLite, condition by condition; "" where a
+	// PromiseOn is what differs on a database, by dialect and condition; "" where a
 	// run there may show it or not.
-	PromiseSQLite promise.Promise `json:"promise_sqlite,omitempty"`
+	PromiseOn map[string]promise.Promise `json:"promise_on,omitempty"`
 
 	// Scripts describes the Lua scripts that it sends, and those of the libraries that
 	// it uses. The explorer refuses a script that is not here.
@@ -56,14 +57,15 @@ const (
 	coordination = "coordination"
 )
 
-// A Need is a server that a strategy uses besides the database.
+// A Need is a server that a strategy uses besides the database, or what the database
+// itself must be able to do, see Deps.Lacks.
 type Need string
 
 // The needs, named as on the command line.
 const (
-	NeedsMySQL   Need = "mysql" // or MariaDB, as the database
-	NeedsRedis   Need = deps.Redis
-	NeedsRedlock Need = deps.Redlock // an odd number of independent Redis nodes
+	NeedsNamedLocks Need = dialect.NamedLocks // of the database server
+	NeedsRedis      Need = deps.Redis
+	NeedsRedlock    Need = deps.Redlock // an odd number of independent Redis nodes
 
 	NeedsZookeeper Need = deps.Zookeeper
 	NeedsEtcd      Need = deps.Etcd

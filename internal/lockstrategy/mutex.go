@@ -3,6 +3,7 @@ package lockstrategy
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
@@ -25,7 +26,7 @@ func mutexEntry() Entry {
 			WaitsFor: ALock,
 			CaughtBy: map[string]string{"TwoProcesses": soldOrTwoIn},
 		},
-	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses)).onSQLite([]promise.Condition{promise.Duplicates}, "")
+	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses)).on(dialect.SQLite, []promise.Condition{promise.Duplicates}, "")
 }
 
 // NewMutex needs the database.

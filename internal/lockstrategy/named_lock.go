@@ -22,7 +22,7 @@ func namedLockEntry() Entry {
 		HowItBreaks: "The names belong to the server, not to the database. A Galera node, or a proxy that spreads statements over connections, knows nothing of them.",
 		Cost:        "each waiting buyer keeps a connection of the pool; two round trips",
 		Source:      `MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK`,
-		Needs:       []Need{NeedsMySQL},
+		Needs:       []Need{NeedsNamedLocks},
 		New:         func(d Deps) purchase.Strategy { return NewNamedLock(d) },
 		Traits:      Traits{WaitsFor: ALock},
 	}.holds()

@@ -1,9 +1,11 @@
 package lockstrategy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -43,15 +45,22 @@ func (e Entry) holdsBut(breaks promise.Promise) Entry {
 	return e
 }
 
-// onSQLite promises v under these conditions on SQLite, where they strike; "" is no
+// on promises v under these conditions on a database, where they strike; "" is no
 // promise.
-func (e Entry) onSQLite(conditions []promise.Condition, v verdict.Verdict) Entry {
-	e.PromiseSQLite = promise.Promise{}
+func (e Entry) on(database string, conditions []promise.Condition, v verdict.Verdict) Entry {
+	differs := promise.Promise{}
+	maps.Copy(differs, e.PromiseOn[database])
 	for _, c := range conditions {
 		if Strikes(c, e.Needs) {
-			e.PromiseSQLite[c] = v
+			differs[c] = v
 		}
 	}
+	all := maps.Clone(e.PromiseOn)
+	if all == nil {
+		all = map[string]promise.Promise{}
+	}
+	all[database] = differs
+	e.PromiseOn = all
 	return e
 }
 
@@ -72,14 +81,14 @@ func renewedLeaseBreaks() promise.Promise {
 	}
 }
 
-// Promised is the verdict promised under a condition on a database, "mysql" or
-// "sqlite"; "" where the catalogue makes no promise. An entry without any, such
+// Promised is the verdict promised under a condition on a database, by its dialect; ""
+// where the catalogue makes no promise. An entry without any, such
 // as one that was just added, is expected to hold.
 func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if e.Promise == nil {
 		return verdict.Holds
 	}
-	if v, ok := e.PromiseSQLite[c]; ok && database == "sqlite" {
+	if v, ok := e.PromiseOn[database][c]; ok {
 		return v
 	}
 	return e.Promise[c]
@@ -136,10 +145,10 @@ func (e Entry) WitnessSearches() []Witness {
 		{promise.ExploreExpire, "--events expire --bound 1"},
 		{promise.ExploreForget, "--events forget --bound 1"},
 	} {
-		if !e.exploredBreaks(s.condition, "mysql") {
+		if !e.exploredBreaks(s.condition, dialect.MySQL) {
 			continue
 		}
-		if !e.exploredBreaks(s.condition, "sqlite") {
+		if !e.exploredBreaks(s.condition, dialect.SQLite) {
 			s.flags = strings.TrimSpace(s.flags + " --engine local")
 		}
 		return []Witness{{Flags: s.flags}}

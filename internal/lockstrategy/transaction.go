@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
@@ -27,7 +28,7 @@ func transactionEntry() Entry {
 			"(error 1020), the default since 11.6.2. The shop's sessions switch that off, to behave as MySQL does.",
 		New:    func(d Deps) purchase.Strategy { return NewTransaction(d) },
 		Traits: Traits{CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice}},
-	}.holdsBut(promise.BreaksFrom(promise.Rush)).onSQLite(promise.Played(), verdict.Holds)
+	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, promise.Played(), verdict.Holds)
 }
 
 // Transaction reads and writes in one transaction, and locks nothing.

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/dialect"
 )
 
 // Idempotent makes a strategy answer a repeated Idempotency-Key with the sale that was
@@ -93,12 +95,13 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 }
 
 // onDisk returns once a record that was read would survive a kill of the database.
-// InnoDB shows a commit to others before it has flushed it, see product.SetAmountAfter.
+// Some databases show a commit to others before they have flushed it, see
+// product.SetAmountAfter.
 // A transaction that has written is on the disk when its own COMMIT returns, and so is
 // everything before it in the log. So this one writes a value and restores it.
 func onDisk(ctx context.Context, db *gorm.DB, id int64) error {
-	if db.Name() != "mysql" {
-		return nil // SQLite shows a commit when it is written
+	if !dialect.Of(db).ShowsEarly {
+		return nil
 	}
 	return InTx(ctx, db, func(tx *gorm.DB) error {
 		for _, by := range []int{1, -1} {

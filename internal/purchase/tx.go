@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/sqlerror"
 )
 
@@ -43,7 +44,7 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options 
 // (https://www.sqlite.org/lang_transaction.html); elsewhere fn must read with
 // product.ForUpdate.
 func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
-	if db.Name() != "sqlite" {
+	if dialect.Of(db).RowLocks {
 		return InTx(ctx, db, fn)
 	}
 	connected := false

@@ -32,11 +32,11 @@ type Strategy struct {
 	Lock func(promise.Condition) LockRules
 }
 
-// FromCatalogue makes a row of an entry, on MySQL.
-func FromCatalogue(e lockstrategy.Entry) Strategy {
+// FromCatalogue makes a row of an entry, on a database by its dialect.
+func FromCatalogue(e lockstrategy.Entry, database string) Strategy {
 	return Strategy{
 		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
-		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, "mysql") },
+		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, database) },
 		NoPromise: e.NoPromise,
 		Lock: func(f promise.Condition) LockRules {
 			return LockRules{Excludes: e.Excludes(f), Keeps: e.KeepsLock(f)}

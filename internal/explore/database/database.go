@@ -10,6 +10,10 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/dialect"
 )
 
 // A Database is used from the scheduler's goroutine, but for Connected and Answer.
@@ -69,13 +73,19 @@ type WouldBlock struct{ error }
 // Unwrap returns the refusal.
 func (e WouldBlock) Unwrap() error { return e.error }
 
-// For returns the database of a dialect, "mysql" or "sqlite"; admin is a connection
-// beside those of the buyers.
-func For(dialect string, admin *sql.DB) Database {
-	switch dialect {
-	case "mysql":
-		return mysqlDatabase{admin}
-	default:
-		return sqliteDatabase{}
+// ErrNone: the explorer does not run on that database.
+var ErrNone = errors.New("the explorer does not run on this database")
+
+// For returns the database of a dialect; admin is a connection beside those of the
+// buyers. ErrNone where there is none.
+func For(name string, admin *sql.DB) (Database, error) {
+	byDialect := map[string]Database{
+		dialect.MySQL:  mysqlDatabase{admin},
+		dialect.SQLite: sqliteDatabase{},
 	}
+	d, ok := byDialect[name]
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrNone, name)
+	}
+	return d, nil
 }

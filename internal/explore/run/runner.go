@@ -50,7 +50,9 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.database = database.For(s.Engine.DB.Name(), admin)
+	if x.database, err = database.For(s.Engine.DB.Name(), admin); err != nil {
+		return nil, err
+	}
 	x.stock = restore.SQL{Admin: admin, Product: s.Product, Stock: s.Stock, Recount: x.database.Recount()}
 	if err := errors.Join(x.watchServers(), x.prepare(ctx)); err != nil {
 		return nil, errors.Join(err, x.Close())

@@ -29,6 +29,10 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
+	// Lacks says what the database cannot do, and why, by the need of it: what the
+	// server itself said when it was opened decides, and not its name.
+	Lacks map[string]string
+
 	// Absent says why a server that could have been started was not; may be nil.
 	Absent func(server string) string
 

@@ -13,7 +13,7 @@ import (
 type stuck struct {
 	release func() // may be called twice
 	db      *sql.DB
-	dialect string
+	rows    rows
 }
 
 // keepRowLocked locks the row from a connection of its own until release; on
@@ -28,7 +28,7 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &stuck{db: db, dialect: w.engine.DB.Name()}
+	s := &stuck{db: db, rows: rowsOf(w.engine.DB.Name())}
 	s.release = sync.OnceFunc(func() {
 		if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
 			tb.Errorf("unlock the row: %v", err)
@@ -36,11 +36,7 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 		_ = conn.Close()
 	})
 	tb.Cleanup(s.release)
-	statements := []string{"BEGIN IMMEDIATE"}
-	if s.dialect == "mysql" {
-		statements = []string{"BEGIN", "SELECT id FROM product WHERE name = '" + name + "' FOR UPDATE"}
-	}
-	for _, statement := range statements {
+	for _, statement := range s.rows.lock(name) {
 		if _, err := conn.ExecContext(tb.Context(), statement); err != nil {
 			tb.Fatalf("%s: %v", statement, err)
 		}
@@ -48,21 +44,17 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 	return s
 }
 
-// waitForVictims returns when so many statements wait for the row. SQLite does
-// not show them: what a test proves there must hold wherever the buyer stands.
-//
-// The status variable is read because it is current: information_schema's
-// innodb_trx is cached, see docs/design.md.
+// waitForVictims returns when so many statements wait for the row. A database that does
+// not show them is not asked: what a test proves there must hold wherever the buyer
+// stands.
 func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	tb.Helper()
-	if s.dialect != "mysql" {
+	if s.rows.waiting == nil {
 		return
 	}
 	for deadline := time.Now().Add(stepTimeout); ; {
-		var name string
-		var waits int
-		row := s.db.QueryRowContext(tb.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
-		if err := row.Scan(&name, &waits); err != nil {
+		waits, err := s.rows.waiting(tb.Context(), s.db)
+		if err != nil {
 			tb.Fatal(err)
 		}
 		if waits >= n {

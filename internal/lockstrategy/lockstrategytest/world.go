@@ -123,7 +123,7 @@ func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan err
 // What a check may need of the strategy or the engine.
 
 // seesVictims reports whether this database shows the statements that wait for a row.
-func (w *world) seesVictims() bool { return w.engine.DB.Name() == "mysql" }
+func (w *world) seesVictims() bool { return rowsOf(w.engine.DB.Name()).waiting != nil }
 
 func lacksVictims(w *world) string {
 	if w.seesVictims() {

@@ -1,0 +1,45 @@
+// Package dialect has what differs between SQL databases for the rooms that send
+// statements: which locks there are, and what a COMMIT shows to others when.
+//
+// A database is one short file and one line in All. Other rooms have a file of their
+// own for what only they need of it: internal/engine opens it, internal/localserver
+// starts it, internal/sqlerror reads its errors. None compares names.
+package dialect
+
+import (
+	"slices"
+
+	"gorm.io/gorm"
+)
+
+// A Dialect is what a kind of database does.
+type Dialect struct {
+	// Name is what gorm's dialector calls it. It is also its folder in migrations, and
+	// the word in the promises of the catalogue.
+	Name string
+
+	// RowLocks: SELECT ... FOR UPDATE locks the row that it reads. Where it does not,
+	// BEGIN IMMEDIATE locks the whole file.
+	RowLocks bool
+
+	// ShowsEarly: others see a commit before it is on the disk, so a server that is
+	// killed can take back what they have read.
+	ShowsEarly bool
+}
+
+// NamedLocks: the server locks a name for one buyer. It is a capability, by which a
+// strategy says what it needs and a database what it lacks.
+const NamedLocks = "named-locks"
+
+// All are the databases that the shop knows.
+func All() []Dialect { return []Dialect{mysql(), sqlite()} }
+
+// Of returns the dialect of an open database. One that this room does not know has
+// row locks and nothing else.
+func Of(db *gorm.DB) Dialect {
+	all := All()
+	if i := slices.IndexFunc(all, func(d Dialect) bool { return d.Name == db.Name() }); i >= 0 {
+		return all[i]
+	}
+	return Dialect{Name: db.Name(), RowLocks: true}
+}

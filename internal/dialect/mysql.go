@@ -1,0 +1,8 @@
+package dialect
+
+// MySQL is the name of MySQL and MariaDB.
+const MySQL = "mysql"
+
+// mysql: InnoDB releases the locks of a transaction in memory, and flushes its log
+// afterwards (trx0trx.cc: trx_commit_in_memory, then trx_flush_log_if_needed).
+func mysql() Dialect { return Dialect{Name: MySQL, RowLocks: true, ShowsEarly: true} }

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/pressly/goose/v3"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/dialect"
+)
+
+func mysqlDatabase() database {
+	return database{
+		name: dialect.MySQL, schemes: []string{"mysql", "mariadb"}, example: "mysql://user:password@host:3306/database",
+		goose: goose.DialectMySQL, open: openMySQL, alone: migrateUnderLock,
+	}
+}
+
+func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
+	c, err := mysqlConfig(u)
+	if err != nil {
+		return err
+	}
+	e.dialect = func(db *sql.DB) gorm.Dialector {
+		return mysql.New(mysql.Config{Conn: db, SkipInitializeWithVersion: true})
+	}
+	admin, err := mysqldriver.NewConnector(c.Clone())
+	if err != nil {
+		return err
+	}
+	if e.Admin, err = e.pool(admin, adminConns); err != nil {
+		return err
+	}
+	var setting struct{ Value string }
+	err = e.Admin.WithContext(ctx).Raw("SHOW SESSION VARIABLES LIKE 'innodb_snapshot_isolation'").Scan(&setting).Error
+	if err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	if setting.Value != "" {
+		// MariaDB's own, the default since 11.6.2: a transaction's write is refused
+		// where its snapshot is stale. Off, repeatable read is what it is elsewhere.
+		c.Params["innodb_snapshot_isolation"] = "OFF"
+	}
+	c.ReadTimeout = e.URLs.Wait + 10*time.Second // a server that hangs is an error in the end
+	c.WriteTimeout = 10 * time.Second
+	// The buyer gives up first; this frees the server's side of the wait.
+	c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(e.URLs.Wait/time.Second) + 1)
+	buyers, err := mysqldriver.NewConnector(c)
+	if err != nil {
+		return err
+	}
+	e.stepwise = buyers
+	e.DB, err = e.pool(e.URLs.wrapped(buyers), e.URLs.Conns)
+	return err
+}
+
+// mysqlConfig reads the URL. The settings that the strategies rest on are made here,
+// whatever the URL says.
+func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
+	addr, name := u.Host, strings.TrimPrefix(u.Path, "/")
+	if u.Port() == "" {
+		addr += ":3306"
+	}
+	if u.Hostname() == "" {
+		return nil, fmt.Errorf("the URL names no host; %w", errURL())
+	}
+	if name == "" {
+		return nil, fmt.Errorf("the URL names no database; %w", errURL())
+	}
+	// With the address, since tls=true checks the certificate against it.
+	c, err := mysqldriver.ParseDSN("tcp(" + addr + ")/?" + u.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	c.DBName = name
+	c.User = u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.ParseTime, c.Loc = true, time.UTC
+	c.ClientFoundRows = true   // RowsAffected counts rows found: a lost update may write the number that is there
+	c.InterpolateParams = true // one round trip a statement, not three
+	c.Timeout = 3 * time.Second
+	c.Logger = &mysqldriver.NopLogger{} // what it would log it returns too
+	if c.Params == nil {
+		c.Params = map[string]string{}
+	}
+	c.Params["time_zone"] = "'+00:00'"
+	return c, nil
+}
+
+// migrateUnderLock: MySQL commits each CREATE TABLE by itself, so two migrations at
+// once would disturb each other.
+func migrateUnderLock(ctx context.Context, db *sql.DB, migrate func() error) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	defer conn.Close()
+	// The lock is the server's, its name this database's.
+	var got sql.NullInt64
+	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+migrateLock+", 60)").Scan(&got); err != nil {
+		return fmt.Errorf("lock for migrating: %w", err)
+	}
+	if got.Int64 != 1 {
+		return errors.New("another process has been migrating this database for 60 s")
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK("+migrateLock+")")
+	return migrate()
+}
+
+// migrateLock is the lock's name, of at most 64 characters, the same for every process
+// on one database.
+const migrateLock = "CONCAT('shop migrate ', MD5(DATABASE()))"

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	sqlitedriver "github.com/glebarez/go-sqlite"
+	"github.com/glebarez/sqlite"
+	"github.com/pressly/goose/v3"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/dialect"
+)
+
+func sqliteDatabase() database {
+	return database{
+		name: dialect.SQLite, schemes: []string{"sqlite"}, example: "sqlite:///path/to/file with the whole path",
+		goose: goose.DialectSQLite3, open: openSQLite, alone: migrateAgain,
+	}
+}
+
+// sqliteConns: SQLite has one writer. More connections only wait for it in the
+// naps of its busy handler, while database/sql's own line has none; with two, a
+// reader still gets in beside a writer.
+const sqliteConns = 2
+
+func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
+	if u.Host != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || u.RawQuery != "" {
+		return fmt.Errorf("%s names no file; %w", e.URLs.DB, errURL())
+	}
+	if info, err := os.Stat(filepath.Dir(u.Path)); err != nil || !info.IsDir() {
+		return fmt.Errorf("there is no folder %s; %w", filepath.Dir(u.Path), errURL())
+	}
+	if info, err := os.Stat(u.Path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder; %w", u.Path, errURL())
+	}
+	// WAL lets readers read beside a writer; a second writer waits up to
+	// busy_timeout in SQLite's own back-off. A sale changes a few rows: with small
+	// pages, of a file that is made now, it copies and writes less.
+	file := func(wait time.Duration, pragmas ...string) sqliteConnector {
+		return sqliteConnector{"file:" + u.EscapedPath() + "?_pragma=page_size(1024)&_pragma=busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) +
+			")&_pragma=journal_mode(WAL)&_pragma=" + strings.Join(pragmas, "&_pragma=")}
+	}
+	e.dialect = func(db *sql.DB) gorm.Dialector { return &sqlite.Dialector{Conn: db} }
+	// temp_store: the journal of one statement, which INSERT ... RETURNING keeps, is
+	// else given its 64 KiB afresh each time, by mmap and munmap (memjournal.c,
+	// sqlite3JournalOpen). A pool that sorts or counts much would do so in memory, too.
+	e.stepwise = file(0, "synchronous(OFF)", "temp_store(MEMORY)")
+	e.URLs.Conns = sqliteConns
+	e.Lacks = map[string]string{dialect.NamedLocks: "SQLite has no locks by name; use --engine local, or set --db or SHOP_DB_URL"}
+	if e.Admin, err = e.pool(file(time.Minute, "synchronous(NORMAL)"), adminConns); err != nil {
+		return err
+	}
+	e.DB, err = e.pool(e.URLs.wrapped(file(e.URLs.Wait, "synchronous(NORMAL)")), sqliteConns)
+	return err
+}
+
+// sqliteConnector makes connections to one file.
+type sqliteConnector struct{ dsn string }
+
+func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) { return c.Driver().Open(c.dsn) }
+
+func (c sqliteConnector) Driver() driver.Driver { return &sqlitedriver.Driver{} }
+
+// sqliteTries is how often a migration of a SQLite file is tried, at most.
+const sqliteTries = 20
+
+// migrateAgain: SQLite has no named locks. Each step is a transaction, and the process
+// that comes second finds at its next try that nothing is left to do.
+func migrateAgain(ctx context.Context, _ *sql.DB, migrate func() error) error {
+	err := migrate()
+	for tries := 1; err != nil && tries < sqliteTries && ctx.Err() == nil; tries++ {
+		time.Sleep(rand.N(100 * time.Millisecond))
+		err = migrate()
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package localserver
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/dialect"
+)
+
+// A Database is a running SQL server with an empty database "shop". Started again
+// after it was killed, it has its data.
+type Database interface {
+	URL() string     // the form that --db takes
+	Address() string // host:port
+	Start() error    // again
+	Kill() error
+	Signal(sig os.Signal) error
+}
+
+// A DatabaseServer is one that this room can start: one file, and one line in
+// DatabaseServers.
+type DatabaseServer struct {
+	Name    string // as --local-db names it
+	Dialect string
+	start   func(*Group) (Database, error)
+}
+
+// DatabaseServers are the values of --local-db. The first is the default: its start
+// takes what the machine has.
+func DatabaseServers() []DatabaseServer {
+	return []DatabaseServer{
+		{"mariadb", dialect.MySQL, started(StartMySQL)},
+	}
+}
+
+// DatabaseNamed finds a server; "" is the default.
+func DatabaseNamed(name string) (DatabaseServer, error) {
+	all := DatabaseServers()
+	if name == "" {
+		return all[0], nil
+	}
+	var names []string
+	for _, d := range all {
+		if d.Name == name {
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	return DatabaseServer{}, fmt.Errorf("there is no private server %q; there are %s", name, strings.Join(slices.Clip(names), ", "))
+}
+
+// Start starts the server. ErrMissing when the machine has not its program.
+func (d DatabaseServer) Start(g *Group) (Database, error) { return d.start(g) }
+
+func started[Server Database](start func(*Group) (Server, error)) func(*Group) (Database, error) {
+	return func(g *Group) (Database, error) {
+		server, err := start(g)
+		if err != nil {
+			return nil, err // no nil pointer in an interface
+		}
+		return server, nil
+	}
+}

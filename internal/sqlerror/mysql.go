@@ -1,0 +1,30 @@
+package sqlerror
+
+import (
+	"errors"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// mysqlKind reads an answer of MySQL or MariaDB. The numbers are those of
+// https://mariadb.com/kb/en/mariadb-error-code-reference/.
+func mysqlKind(err error) (kind Kind, said bool) {
+	var my *mysql.MySQLError
+	if !errors.As(err, &my) {
+		return Other, false
+	}
+	switch my.Number {
+	case 1205, 1213, 1020: // ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK, ER_CHECKREAD (innodb_snapshot_isolation)
+		return Contended, true
+	case 1062: // ER_DUP_ENTRY
+		return Duplicate, true
+	case 1040, 1203, 1226, // too many connections: ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
+		1053, 1927, // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED
+		1290, 1836: // read-only, after a failover: ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE
+		return Down, true
+	}
+	return Other, true
+}
+
+// mysqlBroken: its driver's word for a connection that broke.
+func mysqlBroken(err error) bool { return errors.Is(err, mysql.ErrInvalidConn) }

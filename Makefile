@@ -29,7 +29,7 @@ soak: servers ## the searches and repetitions that are too long for make test
 planted: servers ## plant bugs in a copy, run what must catch each; a quarter of an hour. PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)
 
-servers: ## install MariaDB, Redis, ZooKeeper and etcd, or print how to
+servers: ## install MariaDB, PostgreSQL, PgBouncer, Redis, ZooKeeper and etcd, or print how to
 	@tools/install-servers.sh
 
 lint: ## go vet, staticcheck, gofumpt; no tracked file above 1 MB

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests run against and is not there yet: MariaDB, Redis,
+# Installs what the tests run against and is not there yet: MariaDB, PostgreSQL, Redis,
 # ZooKeeper with a Java, etcd, and a C compiler for the race detector. Where it
 # may not, it prints how to.
 set -eu
@@ -9,6 +9,9 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 packages=
 have mariadbd || have mysqld || packages="$packages mariadb-server"
+have postgres || [ -e "${SHOP_POSTGRES_BIN:-/}/postgres" ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ||
+	packages="$packages postgresql"
+have pgbouncer || packages="$packages pgbouncer"
 have redis-server || have valkey-server || packages="$packages redis-server"
 have java || packages="$packages default-jre-headless"
 [ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
@@ -25,7 +28,7 @@ if ! have apt-get || [ "$root" = none ]; then
 	cat >&2 <<HELP
 The tests need:$packages. Get it with one of
   sudo apt-get install$packages
-  brew install mariadb redis zookeeper etcd
+  brew install mariadb postgresql pgbouncer redis zookeeper etcd
 or run them in a container:
   docker run --rm -v "\$PWD":/src -w /src golang:1.26 make test
 HELP
@@ -33,7 +36,8 @@ HELP
 fi
 
 # The packages would start servers on the usual ports; the tests start private
-# ones. Debian asks policy-rc.d first (invoke-rc.d(8)).
+# ones. Debian asks policy-rc.d first (invoke-rc.d(8)): PostgreSQL's cluster
+# "main" is made and stays down.
 if [ ! -e /usr/sbin/policy-rc.d ]; then
 	printf '#!/bin/sh\nexit 101\n' | $root tee /usr/sbin/policy-rc.d >/dev/null
 	$root chmod +x /usr/sbin/policy-rc.d

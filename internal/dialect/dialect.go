@@ -22,6 +22,10 @@ type Dialect struct {
 	// BEGIN IMMEDIATE locks the whole file.
 	RowLocks bool
 
+	// LocksInTransaction: a named lock is one of the transaction that asks for it, and
+	// ends with it. Else it is one of the session, until it is given back.
+	LocksInTransaction bool
+
 	// ShowsEarly: others see a commit before it is on the disk, so a server that is
 	// killed can take back what they have read.
 	ShowsEarly bool
@@ -32,7 +36,7 @@ type Dialect struct {
 const NamedLocks = "named-locks"
 
 // All are the databases that the shop knows.
-func All() []Dialect { return []Dialect{mysql(), sqlite()} }
+func All() []Dialect { return []Dialect{mysql(), postgres(), sqlite()} }
 
 // Of returns the dialect of an open database. One that this room does not know has
 // row locks and nothing else.

@@ -3,7 +3,6 @@ package localserver
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/dialect"
@@ -27,19 +26,21 @@ type DatabaseServer struct {
 	start   func(*Group) (Database, error)
 }
 
-// DatabaseServers are the values of --local-db. The first is the default: its start
-// takes what the machine has.
+// DatabaseServers are the values of --local-db.
 func DatabaseServers() []DatabaseServer {
 	return []DatabaseServer{
-		{"mariadb", dialect.MySQL, started(StartMySQL)},
+		{"mariadb", dialect.MySQL, started(StartMariaDB)},
+		{"mysql", dialect.MySQL, started(StartMySQLOnly)},
+		{"postgres", dialect.Postgres, started(StartPostgres)},
 	}
 }
 
-// DatabaseNamed finds a server; "" is the default.
+// DatabaseNamed finds a server; "" is the default: MariaDB, or MySQL where that is what
+// the machine has.
 func DatabaseNamed(name string) (DatabaseServer, error) {
 	all := DatabaseServers()
 	if name == "" {
-		return all[0], nil
+		return DatabaseServer{"", dialect.MySQL, started(StartMySQL)}, nil
 	}
 	var names []string
 	for _, d := range all {
@@ -48,7 +49,7 @@ func DatabaseNamed(name string) (DatabaseServer, error) {
 		}
 		names = append(names, d.Name)
 	}
-	return DatabaseServer{}, fmt.Errorf("there is no private server %q; there are %s", name, strings.Join(slices.Clip(names), ", "))
+	return DatabaseServer{}, fmt.Errorf("%q is not known; there are %s", name, strings.Join(names, ", "))
 }
 
 // Start starts the server. ErrMissing when the machine has not its program.

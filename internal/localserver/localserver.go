@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,7 +49,8 @@ type Group struct {
 // janitorScript reads until end of file which process groups have started and
 // which have ended: an ended one's number may be somebody else's by now. $0 is
 // the folder; a server that is just dying may still write to it, so removing
-// it is tried for 10 s.
+// it is tried for 10 s. The file postmaster.pid is PostgreSQL's, see
+// removeSharedMemory.
 const janitorScript = `
 groups=' '
 while read -r event group; do
@@ -58,6 +60,9 @@ while read -r event group; do
 	esac
 done
 for group in $groups; do kill -9 "-$group" 2>/dev/null; done
+for file in "$0"/*/data/postmaster.pid; do
+	[ -e "$file" ] && ipcrm -m "$(sed -n '7s/.* //p' "$file")" 2>/dev/null
+done
 tries=0
 while [ -e "$0" ] && [ $tries -lt 100 ]; do
 	rm -rf "$0" 2>/dev/null || sleep 0.1
@@ -79,7 +84,7 @@ func NewGroup() (*Group, error) {
 		return nil, fmt.Errorf("pipe to the janitor: %w", err)
 	}
 	janitor := exec.Command("/bin/sh", "-c", janitorScript, dir)
-	janitor.SysProcAttr = ownProcessGroup()
+	ownProcessGroup(janitor)
 	janitor.Stdin = out
 	err = janitor.Start()
 	_ = out.Close() // the janitor has its own
@@ -116,7 +121,7 @@ func (g *Group) Start(cmd *exec.Cmd) (*Process, error) {
 	cmd.Args = append([]string{"sh", "-c", childScript, "sh", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
 	cmd.ExtraFiles = []*os.File{g.pipe} // 3 in the child
-	cmd.SysProcAttr = ownProcessGroup()
+	ownProcessGroup(cmd)
 	// Children of a killed child may keep the output pipe open; do not wait for them.
 	cmd.WaitDelay = time.Second
 	g.mu.Lock()
@@ -146,6 +151,7 @@ func (g *Group) Close() error {
 		errs = append(errs, reserved.Close())
 	}
 	g.ports = nil
+	removeSharedMemory(g.dir)
 	// The janitor goes last: a SIGKILL in between must not leave the folder.
 	errs = append(errs, os.RemoveAll(g.dir))
 	return errors.Join(append(errs, g.dismiss())...)
@@ -157,6 +163,8 @@ type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // valid once done is closed
+
+	sessions bool // its own children have sessions of their own
 }
 
 // Done is closed when the process has ended.
@@ -178,12 +186,19 @@ func (p *Process) Kill() error {
 		return nil
 	default:
 	}
+	var apart []int
+	if p.sessions {
+		apart = killSessions(p.cmd.Process)
+	}
 	if killGroup(p.cmd.Process) != nil { // it has just ended
 		if err := p.Signal(syscall.SIGKILL); err != nil {
 			return err
 		}
 	}
 	<-p.done
+	for tries := 0; slices.ContainsFunc(apart, func(pid int) bool { return !ended(pid) }) && tries < 10_000; tries++ {
+		time.Sleep(time.Millisecond)
+	}
 	return nil
 }
 

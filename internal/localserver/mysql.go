@@ -37,6 +37,36 @@ func StartMySQL(g *Group) (*MySQL, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startMySQL(g, path)
+}
+
+// StartMariaDB is StartMySQL with MariaDB alone.
+func StartMariaDB(g *Group) (*MySQL, error) {
+	path, err := program("apt-get install mariadb-server, or brew install mariadb", "mariadbd")
+	if err != nil {
+		return nil, err
+	}
+	return startMySQL(g, path)
+}
+
+// StartMySQLOnly is StartMySQL with MySQL alone. MariaDB's packages have a mysqld, too.
+func StartMySQLOnly(g *Group) (*MySQL, error) {
+	const get = "dev.mysql.com/downloads, or brew install mysql"
+	path, err := program(get, "mysqld")
+	if err != nil {
+		return nil, err
+	}
+	version, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s --version: %w", path, err)
+	}
+	if strings.Contains(string(version), "MariaDB") {
+		return nil, fmt.Errorf("mysqld: %w: %s is MariaDB; get it with: %s", ErrMissing, path, get)
+	}
+	return startMySQL(g, path)
+}
+
+func startMySQL(g *Group, path string) (*MySQL, error) {
 	dir, err := g.Dir("mysql")
 	if err != nil {
 		return nil, err

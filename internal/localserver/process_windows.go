@@ -2,11 +2,17 @@ package localserver
 
 import (
 	"os"
-	"syscall"
+	"os/exec"
 )
 
 // The janitor is a Unix shell: on Windows NewGroup fails when it starts it.
 // The embedded engine and servers by URL work there.
-func ownProcessGroup() *syscall.SysProcAttr { return nil }
+func ownProcessGroup(*exec.Cmd) {}
+
+func runAs(*exec.Cmd, int, int) {}
 
 func killGroup(p *os.Process) error { return p.Kill() }
+
+func killSessions(*os.Process) []int { return nil }
+
+func ended(int) bool { return true }

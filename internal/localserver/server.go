@@ -23,6 +23,8 @@ type Server struct {
 	group        *Group
 	command      []string
 	env          []string      // beside this process's own
+	user         *account      // who runs it; nil: who runs this process
+	sessions     bool          // its children have sessions of their own
 	logFile      string        // what it prints
 	startTimeout time.Duration // until it must answer
 	probe        func() error  // nil once it serves
@@ -45,9 +47,11 @@ func (s *Server) Start() error {
 	cmd := exec.Command(s.command[0], s.command[1:]...)
 	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = log, log
+	s.user.run(cmd, filepath.Dir(s.logFile))
 	if s.Process, err = s.group.Start(cmd); err != nil {
 		return err
 	}
+	s.Process.sessions = s.sessions
 	return s.ready()
 }
 
@@ -91,7 +95,7 @@ func lastWords(file string) string {
 		line = strings.Join(strings.Fields(line), " ")
 		switch {
 		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // no reason
-		case strings.Contains(line, "ERROR"), strings.Contains(line, "Exception:"): // the latter is ZooKeeper's reason
+		case strings.Contains(line, "ERROR"), strings.Contains(line, "FATAL"), strings.Contains(line, "Exception:"): // ZooKeeper's reason
 			failures = append(failures, line)
 		default:
 			lines = append(lines, line)

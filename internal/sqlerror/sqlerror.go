@@ -25,13 +25,16 @@ const (
 // servers say what an answer of their server means; said is false for an error that
 // is not one.
 func servers() []func(err error) (kind Kind, said bool) {
-	return []func(error) (Kind, bool){mysqlKind, sqliteKind}
+	return []func(error) (Kind, bool){mysqlKind, postgresKind, sqliteKind}
 }
 
 // KindOf classifies err.
 func KindOf(err error) Kind {
 	if kind, said := answer(err); said {
 		return kind
+	}
+	if postgresBroken(err) { // its time-out to connect is a context's, too
+		return Down
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return Other // a deadline is a net.Error too, but says nothing about the server
@@ -50,7 +53,7 @@ func KindOf(err error) Kind {
 // had committed and before it could say so.
 func Definite(err error) bool {
 	_, said := answer(err)
-	return said
+	return said && !postgresFatal(err)
 }
 
 func answer(err error) (kind Kind, said bool) {

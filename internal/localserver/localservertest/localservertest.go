@@ -45,6 +45,12 @@ func MySQL(t testing.TB) *localserver.MySQL {
 	return started(t, localserver.StartMySQL)
 }
 
+// Postgres starts a postgres.
+func Postgres(t testing.TB) *localserver.Postgres {
+	t.Helper()
+	return started(t, localserver.StartPostgres)
+}
+
 func started[Server any](t testing.TB, start func(*localserver.Group) (Server, error)) Server {
 	t.Helper()
 	server, err := start(Group(t))

@@ -1,0 +1,69 @@
+package localserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+)
+
+// An account runs a server in place of root. nil is the user of this process.
+type account struct {
+	name     string
+	uid, gid int
+}
+
+// notRoot is who runs a program that refuses root: nil where this process is not
+// root's, else the first of the names that this machine has.
+func notRoot(names ...string) (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil //nolint:nilnil // nil is an account
+	}
+	var errs []error
+	for _, name := range names {
+		u, err := user.Lookup(name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		a := &account{name: name}
+		if a.uid, err = strconv.Atoi(u.Uid); err == nil {
+			a.gid, err = strconv.Atoi(u.Gid)
+		}
+		return a, err
+	}
+	return nil, fmt.Errorf("it refuses to run as root, and there is nobody to run it as: %w", errors.Join(errs...))
+}
+
+// own gives a folder of the group to the account, and lets it pass through the group's.
+func (a *account) own(g *Group, dir string) error {
+	if a == nil {
+		return nil
+	}
+	if err := errors.Join(os.Chmod(g.dir, 0o711), os.Chown(dir, a.uid, a.gid)); err != nil {
+		return err
+	}
+	for above := filepath.Dir(g.dir); ; above = filepath.Dir(above) {
+		info, err := os.Stat(above)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("the user %s, who runs it, cannot enter %s: set TMPDIR to a folder that anybody may enter", a.name, above)
+		}
+		if above == filepath.Dir(above) {
+			return nil
+		}
+	}
+}
+
+// run makes cmd run as the account, in a folder that it can enter.
+func (a *account) run(cmd *exec.Cmd, dir string) {
+	if a != nil {
+		cmd.Dir = dir
+		runAs(cmd, a.uid, a.gid)
+	}
+}

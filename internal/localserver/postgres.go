@@ -1,0 +1,191 @@
+package localserver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Postgres is a running PostgreSQL with an empty database "shop". Started again after
+// it was killed, it has its data.
+type Postgres struct {
+	Server
+	password string
+}
+
+// URL is the form that --db takes.
+func (p *Postgres) URL() string { return p.url("shop") }
+
+func (p *Postgres) url(database string) string {
+	return "postgres://shop:" + p.password + "@" + p.Addr + "/" + database + "?sslmode=disable"
+}
+
+// StartPostgres starts postgres, of the folder that SHOP_POSTGRES_BIN names if it is
+// set, else the newest that the machine has. ErrMissing when it has none.
+//
+// A commit is on the disk when it returns: fsync and synchronous_commit are on, as
+// they come. Only initdb does not sync: nobody waits for what it writes.
+func StartPostgres(g *Group) (*Postgres, error) {
+	bin, err := postgresBin()
+	if err != nil {
+		return nil, err
+	}
+	who, err := notRoot("postgres", "nobody") // PostgreSQL 15 manual, 19.1
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	dir, err := g.Dir("postgres")
+	if err != nil {
+		return nil, err
+	}
+	if err := who.own(g, dir); err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	password := rand.Text()
+	if err := initdb(g, who, bin, dir, password); err != nil {
+		return nil, err
+	}
+	return onFreePort(g, func(port int) (*Postgres, error) {
+		p := &Postgres{newServer(g, "postgres", dir, port), password}
+		p.user, p.sessions, p.probe = who, true, p.ping
+		p.command = []string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(port)}
+		for _, setting := range []string{
+			"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "fsync=on", "synchronous_commit=on",
+			"dynamic_shared_memory_type=mmap", // files in dir, which go with it
+		} {
+			p.command = append(p.command, "-c", setting)
+		}
+		return p, p.Start()
+	})
+}
+
+// initdb makes the files. The owner of all databases is the user shop; nobody else on
+// this machine can log in. Passwords are compared as MD5: SCRAM makes each new
+// connection pay 4096 rounds, against an attacker whom a server on loopback that is
+// thrown away has not.
+func initdb(g *Group, who *account, bin, dir, password string) error {
+	secret, log := filepath.Join(dir, "password"), filepath.Join(dir, "install.log")
+	for file, text := range map[string]string{secret: password, log: ""} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if who != nil {
+			if err := os.Chown(file, who.uid, who.gid); err != nil {
+				return err
+			}
+		}
+	}
+	out, err := os.OpenFile(log, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer out.Close() // the child has its own
+	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "--username=shop", "--pwfile="+secret, "--auth=md5",
+		"--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	cmd.Stdout, cmd.Stderr = out, out
+	who.run(cmd, dir)
+	child, err := g.Start(cmd)
+	if err != nil {
+		return err
+	}
+	<-child.Done()
+	if child.err != nil {
+		return fmt.Errorf("initdb failed (%w); its last words: %s", child.err, lastWords(log))
+	}
+	return os.Remove(secret)
+}
+
+// ping makes the database at the first start.
+func (p *Postgres) ping() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := p.exec(ctx, "shop", "")
+	var said *pgconn.PgError
+	if errors.As(err, &said) && said.Code == "3D000" { // invalid_catalog_name: it does not exist
+		err = p.exec(ctx, "postgres", "CREATE DATABASE shop")
+	}
+	return err
+}
+
+func (p *Postgres) exec(ctx context.Context, database, statement string) error {
+	conn, err := pgx.Connect(ctx, p.url(database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, statement)
+	return err
+}
+
+// postgresBin finds the folder of initdb and postgres, which Debian keeps out of PATH.
+func postgresBin() (string, error) {
+	whole := func(dir string) bool {
+		for _, name := range []string{"initdb", "postgres"} {
+			if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
+				return false
+			}
+		}
+		return true
+	}
+	if dir := os.Getenv("SHOP_POSTGRES_BIN"); dir != "" {
+		if !whole(dir) {
+			return "", fmt.Errorf("SHOP_POSTGRES_BIN is %s: initdb and postgres are not there", dir)
+		}
+		return filepath.Abs(dir)
+	}
+	var dirs []string
+	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin"} {
+		found, _ := filepath.Glob(pattern) // the patterns are well-formed
+		slices.SortFunc(found, func(a, b string) int { return versionIn(b) - versionIn(a) })
+		dirs = append(dirs, found...)
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	if i := slices.IndexFunc(dirs, whole); i >= 0 {
+		return dirs[i], nil
+	}
+	return "", fmt.Errorf("postgres: %w; get it with: apt-get install postgresql, or brew install postgresql, or name a folder with initdb and postgres in SHOP_POSTGRES_BIN", ErrMissing)
+}
+
+// versionIn is the number in a path such as /usr/lib/postgresql/15/bin.
+func versionIn(path string) int {
+	digits := strings.FieldsFunc(path, func(r rune) bool { return r < '0' || r > '9' })
+	if len(digits) == 0 {
+		return 0
+	}
+	version, _ := strconv.Atoi(digits[0])
+	return version
+}
+
+// removeSharedMemory removes what a PostgreSQL of the group that was killed has left in
+// the kernel: a System V segment of some bytes, by which a server sees that another has
+// its files (PostgreSQL 15 manual, 19.4.1). The last word of line 7 of postmaster.pid
+// is its id.
+func removeSharedMemory(groupDir string) {
+	files, _ := filepath.Glob(filepath.Join(groupDir, "*", "data", "postmaster.pid"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		lines := strings.Split(string(text), "\n")
+		if len(lines) < 7 {
+			continue
+		}
+		if words := strings.Fields(lines[6]); len(words) > 0 {
+			_ = exec.Command("ipcrm", "-m", words[len(words)-1]).Run() // gone already where it ended by itself
+		}
+	}
+}

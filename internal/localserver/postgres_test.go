@@ -1,0 +1,139 @@
+package localserver
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPostgres: it is killed with all of its processes, which have sessions of their own,
+// and is back with its data.
+func TestPostgres(t *testing.T) {
+	start := time.Now()
+	p, err := StartPostgres(newGroup(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("ready after %s", time.Since(start))
+	if err := p.exec(t.Context(), "shop", "CREATE TABLE kept AS SELECT 1 AS n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	start = time.Now()
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("back after %s", time.Since(start))
+	if err := p.exec(t.Context(), "shop", "DROP TABLE kept"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPostgresOrphan: after a SIGKILL of the process that started it nothing is left: no
+// server, no folder, no shared memory in the kernel.
+func TestPostgresOrphan(t *testing.T) {
+	if os.Getenv("STARTER") != "" {
+		g, err := NewGroup()
+		if err == nil {
+			_, err = StartPostgres(g)
+		}
+		fmt.Println(g.dir, err)
+		select {}
+	}
+	if testing.Short() {
+		t.Skip("needs servers, and -short starts none: run make test")
+	}
+	starter := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPostgresOrphan$")
+	starter.Env = append(os.Environ(), "STARTER=1")
+	out, err := starter.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := starter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	dir, said, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if err != nil || said != "<nil>" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "data", "postmaster.pid"))
+	if len(files) != 1 {
+		t.Fatalf("%d servers in %s", len(files), dir)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	words := strings.Fields(lines[6])
+	segment := words[len(words)-1]
+	if !hasSegment(t, segment) {
+		t.Fatalf("no segment %s while the server runs: this test looks for nothing", segment)
+	}
+	if err := starter.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = starter.Wait()
+	pid, err := strconv.Atoi(lines[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, err := os.Stat(dir)
+		if errors.Is(err, os.ErrNotExist) && !hasSegment(t, segment) && !runs(pid) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the folder: %v; its segment is left: %t; its server runs: %t", err, hasSegment(t, segment), runs(pid))
+		}
+	}
+}
+
+func hasSegment(t *testing.T, id string) bool {
+	t.Helper()
+	list, err := exec.Command("ipcs", "-m").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		if words := strings.Fields(line); len(words) > 1 && words[1] == id {
+			return true
+		}
+	}
+	return false
+}
+
+// runs reports whether a process runs: one that has ended and that nobody has asked for
+// is still listed.
+func runs(pid int) bool {
+	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
+}
+
+// TestPostgresBin: the folder that is named is taken, and one that lacks a program is
+// told.
+func TestPostgresBin(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("SHOP_POSTGRES_BIN", dir)
+	if _, err := postgresBin(); err == nil || !strings.Contains(err.Error(), "are not there") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	for _, name := range []string{"initdb", "postgres"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := postgresBin(); got != dir || err != nil {
+		t.Errorf("%s, %v; want %s", got, err, dir)
+	}
+}

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 )
 
-//go:embed mysql/*.sql sqlite/*.sql
+//go:embed mysql/*.sql postgres/*.sql sqlite/*.sql
 var files embed.FS
 
-// For returns the migrations of one dialect, "mysql" or "sqlite". An unknown
+// For returns the migrations of one dialect, by its folder. An unknown
 // dialect is a programming error and gives an error from fs.Sub's reader.
 func For(dialect string) (fs.FS, error) {
 	return fs.Sub(files, dialect)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		base := startServe(t, serveArgs(e)...)
 		for _, strategy := range available(t, base, e) {

@@ -216,7 +216,7 @@ func strategyTable() string {
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// promised shows a break in bold, and what differs on SQLite.
+// promised shows a break in bold, and what differs by database.
 func promised(e lockstrategy.Entry, f promise.Condition) string {
 	show := func(v verdict.Verdict) string {
 		switch v {
@@ -228,8 +228,16 @@ func promised(e lockstrategy.Entry, f promise.Condition) string {
 		return "**" + string(v) + "**"
 	}
 	text := show(e.Promised(f, dialect.MySQL))
-	if lite := e.Promised(f, dialect.SQLite); lite != e.Promised(f, dialect.MySQL) {
-		text += " (SQLite: " + show(lite) + ")"
+	var differs []string
+	for _, other := range []struct{ label, database string }{
+		{"SQLite", dialect.SQLite}, {"PostgreSQL", dialect.Postgres}, {"PostgreSQL above READ COMMITTED", dialect.PostgresRepeatableRead},
+	} {
+		if there := e.Promised(f, other.database); there != e.Promised(f, dialect.MySQL) {
+			differs = append(differs, other.label+": "+show(there))
+		}
 	}
-	return text
+	if differs == nil {
+		return text
+	}
+	return text + " (" + strings.Join(differs, "; ") + ")"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,12 +11,14 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // engineFlags are the same on every command that opens servers.
 type engineFlags struct {
 	name    string
+	localDB string
 	db      string
 	redis   string
 	redlock []string
@@ -31,13 +34,34 @@ const defaultConns = 64
 
 func (f *engineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB or MySQL, Redis and, where installed, ZooKeeper and etcd)")
-	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database or sqlite:///file [SHOP_DB_URL]")
+	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB, MySQL or PostgreSQL, Redis and, where installed, ZooKeeper and etcd)")
+	registerLocalDB(c, &f.localDB)
+	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database, postgres://user:password@host:5432/database or sqlite:///file [SHOP_DB_URL]")
 	flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: redis://[:password@]host:6379 [SHOP_REDIS_URL]")
 	flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: independent Redis nodes, URL,URL,... [SHOP_REDLOCK_URLS]")
 	flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: a ZooKeeper ensemble, host:2181,... [SHOP_ZOOKEEPER_HOSTS]")
 	flags.StringSliceVar(&f.etcd, "etcd", splitList(os.Getenv("SHOP_ETCD_HOSTS")), "with --db: an etcd cluster, host:2379,... [SHOP_ETCD_HOSTS]")
 	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections to the database, at most")
+}
+
+// registerLocalDB adds --local-db.
+func registerLocalDB(c *cobra.Command, to *string) {
+	var names []string
+	for _, d := range localserver.DatabaseServers() {
+		names = append(names, d.Name)
+	}
+	c.Flags().StringVar(to, "local-db", "", "with --engine local: "+strings.Join(names, ", ")+"; unless given, MariaDB, or MySQL where the machine has only that")
+}
+
+// checkLocalDB checks --local-db against --engine.
+func checkLocalDB(name, engineName string) error {
+	if name != "" && engineName != engine.Local {
+		return errors.New("--local-db is for --engine local")
+	}
+	if _, err := localserver.DatabaseNamed(name); err != nil {
+		return fmt.Errorf("--local-db %w", err)
+	}
+	return nil
 }
 
 // config checks the flags against each other.
@@ -50,11 +74,14 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 		}
 		f.db, f.redis, f.redlock, f.zookeeper, f.etcd = "", "", nil, nil, nil // the command line wins over the environment
 	}
+	if err := checkLocalDB(f.localDB, f.name); err != nil {
+		return engine.Config{}, err
+	}
 	if f.conns < 2 {
 		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)
 	}
 	return engine.Config{
-		Name: f.name, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
+		Name: f.name, LocalDB: f.localDB, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
 		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns,
 	}, nil
 }

@@ -23,7 +23,7 @@ func (s *shop) strategies(c *gin.Context) {
 		why := s.counter.Missing[e.Name]
 		promised := promise.Promise{}
 		for fault := range e.Promise {
-			if v := e.Promised(fault, s.engine.DB.Name()); v != "" {
+			if v := e.Promised(fault, s.engine.Database); v != "" {
 				promised[fault] = v
 			}
 		}

@@ -21,8 +21,9 @@ func migrateCommand() *cobra.Command {
 		Long: `Bring the schema of --db up to date and say which version it has. The other
 commands do so as well when they start; this one is for a user with more rights
 than the shop's own. Several may run at once.`,
-		Example: `  shop migrate --db mysql://root:secret@db:3306/shop`,
-		Args:    noArguments,
+		Example: `  shop migrate --db mysql://root:secret@db:3306/shop
+  shop migrate --db postgres://owner:secret@db:5432/shop`,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := out.check(nil); err != nil {
 				return err
@@ -32,7 +33,7 @@ than the shop's own. Several may run at once.`,
 				return err
 			}
 			if config.DB == "" {
-				return errors.New("--db is missing: the other engines migrate by themselves; give mysql://user:password@host:3306/database")
+				return errors.New("--db is missing: the other engines migrate by themselves; give mysql://user:password@host:3306/database or postgres://user:password@host:5432/database")
 			}
 			e, err := engine.Open(c.Context(), config) // it migrates
 			if err != nil {

@@ -57,6 +57,7 @@ Exit code: 0; with --expect 1 when a verdict breaks its promise; 2 when
 something is missing or down; 3 when a result is inconclusive.`,
 		Example: `  shop rush
   shop rush --engine local --strategy none,for-update,redis --buyers 1000
+  shop rush --engine local --local-db postgres --expect
   shop rush --processes 2 --expect
   shop rush --units 1,2,3 --second-product pear
   shop rush --strategy conditional --stock 5000 --duration 10s
@@ -197,7 +198,7 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		return o.shops.check()
 	}
 	for _, flag := range []string{
-		"engine", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight",
+		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight",
 	} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)

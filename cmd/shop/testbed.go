@@ -22,7 +22,7 @@ import (
 // A testbed is where a crowd buys: the shop's processes, or a target.
 type testbed struct {
 	engine   string
-	database string   // "mysql", "sqlite"; "" at a target
+	database string   // as the promises name it; "" at a target
 	urls     []string // one a process
 	target   rush.Target
 	auditor  rush.Auditor
@@ -69,7 +69,7 @@ func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
 	for _, warning := range e.Warnings {
 		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
 	}
-	s.engine, s.database, s.auditor = e.Name, e.DB.Name(), rush.Database{DB: e.DB}
+	s.engine, s.database, s.auditor = e.Name, e.Database, rush.Database{DB: e.DB}
 	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
 	shops := o.shops
 	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in

@@ -26,6 +26,7 @@ type verifyOptions struct {
 	quick      bool
 	race       bool
 	engine     string
+	localDB    string
 	target     string
 	product    string
 	noKeys     bool
@@ -47,10 +48,11 @@ func verifyCommand() *cobra.Command {
 of it with what the catalogue promises.
 
 --engine local starts servers that can be killed. The explorer comes first, with
-and without events, on MariaDB or MySQL: a missing FOR UPDATE shows there, and on
-no other engine. Then every fault is struck. The embedded engine has the explorer
-and the crowds; --quick, for every push, is those but for the rush at two
-processes, and says what it could not explore.
+and without events, on MariaDB or MySQL: a missing FOR UPDATE shows there, and
+not on SQLite; on PostgreSQL (--local-db postgres) it does not run yet. Then every
+fault is struck. The embedded engine has the explorer and the crowds; --quick, for
+every push, is those but for the rush at two processes, and says what it could not
+explore.
 
 --race is a rush, and a crowd at each of many new products, in a shop that it
 builds with the race detector, for the strategies that keep something in
@@ -69,6 +71,7 @@ could be judged; 3 when a cell has shown nothing.`,
   shop verify --race
   shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
   shop verify --engine local --fault db-kill --repeat 50
+  shop verify --engine local --local-db postgres --strategy for-update,serializable
   shop verify --engine local --report matrix.html --report matrix.md
   shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
 		Args: noArguments,
@@ -79,7 +82,8 @@ could be judged; 3 when a cell has shown nothing.`,
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all: "+conditionNames())
 	flags.BoolVar(&o.quick, "quick", false, "the explorer and the crowds but for the rush at two processes, on the embedded engine")
 	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
-	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the explorer on MariaDB, the crowds and every fault)")
+	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the crowds and every fault, and on MariaDB and MySQL the explorer)")
+	registerLocalDB(c, &o.localDB)
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
@@ -181,6 +185,9 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if o.engine != engine.Embedded && o.engine != engine.Local {
 		return nil, nil, fmt.Errorf("--engine is %q; there are %s and %s", o.engine, engine.Embedded, engine.Local)
 	}
+	if err := checkLocalDB(o.localDB, o.engine); err != nil {
+		return nil, nil, err
+	}
 	if o.lanes < 1 || o.lanes > 16 {
 		return nil, nil, fmt.Errorf("--lanes is %d; 1 to 16 are allowed", o.lanes)
 	}
@@ -209,13 +216,13 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 
 // rows are the strategies that are asked for, of the catalogue and of extra.
 func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
-	database, err := localserver.DatabaseNamed("")
+	database, err := localserver.DatabaseNamed(o.localDB)
 	if err != nil {
 		return nil, err
 	}
 	known := slices.Clone(o.extra)
 	for _, e := range lockstrategy.All() {
-		known = append(known, verify.FromCatalogue(e, database.Dialect))
+		known = append(known, verify.FromCatalogue(e, database.Database))
 	}
 	var names []string
 	for _, s := range known {

@@ -20,7 +20,7 @@ import (
 // there is nothing to kill.
 func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (verify.Report, error) {
 	r := &oneByOne{command: c, report: verify.Report{Engine: engine.Embedded, Started: time.Now()}, ended: o.ended(c, p)}
-	err := r.explorations(engine.Embedded, strategies, faults)
+	err := r.explorations(engine.Config{Name: engine.Embedded}, strategies, faults)
 	for _, f := range faults {
 		processes := verify.Processes(f)
 		switch {

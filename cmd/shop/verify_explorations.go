@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
@@ -41,12 +42,17 @@ func (r *oneByOne) add(start time.Time, cell verify.Cell, err error) (failed boo
 
 // explorations plays the explorer's cells on an engine of its own: what only MariaDB
 // shows takes the local one.
-func (r *oneByOne) explorations(engineName string, strategies []verify.Strategy, faults []promise.Condition) (err error) {
+func (r *oneByOne) explorations(on engine.Config, strategies []verify.Strategy, faults []promise.Condition) (err error) {
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
 	if len(faults) == 0 {
 		return nil
 	}
-	defer explore.OneProcessor(engineName == engine.Local)()
+	if err := explorable(on); err != nil {
+		r.report.LeaveOut("the explorer: " + err.Error())
+		return nil
+	}
+	defer explore.OneProcessor(on.Name == engine.Local)()
+	on.Wait, on.Conns = exploreWait, defaultConns
 	var e *engine.Engine
 	defer func() {
 		if e != nil {
@@ -56,7 +62,7 @@ func (r *oneByOne) explorations(engineName string, strategies []verify.Strategy,
 	for _, s := range strategies {
 		for _, f := range faults {
 			if e == nil {
-				if e, err = engine.Open(r.command.Context(), engine.Config{Name: engineName, Wait: exploreWait, Conns: defaultConns}); err != nil {
+				if e, err = engine.Open(r.command.Context(), on); err != nil {
 					return err
 				}
 			}
@@ -73,6 +79,18 @@ func (r *oneByOne) explorations(engineName string, strategies []verify.Strategy,
 	return nil
 }
 
+// explorable is nil where the explorer runs on the engine's database.
+func explorable(on engine.Config) error {
+	if on.Name != engine.Local {
+		return nil
+	}
+	server, err := localserver.DatabaseNamed(on.LocalDB)
+	if err != nil {
+		return err
+	}
+	return explore.Runs(server.Database)
+}
+
 // exploration plays one, where the strategy can be explored here.
 func (r *oneByOne) exploration(e *engine.Engine, strategy string, f promise.Condition) (failed bool, _ error) {
 	entry, ok := lockstrategy.ByName(strategy)
@@ -87,7 +105,7 @@ func (r *oneByOne) exploration(e *engine.Engine, strategy string, f promise.Cond
 		r.report.LeaveOut("the explorer, " + strategy + ": " + why)
 		return false, nil
 	}
-	promised, possible := entry.Explored(f, e.DB.Name())
+	promised, possible := entry.Explored(f, e.Database)
 	if !possible {
 		return false, nil
 	}

@@ -68,7 +68,7 @@ func (o *verifyOptions) underRace(c *cobra.Command, strategies []verify.Strategy
 		}
 		promised := verdict.Holds
 		if ours {
-			promised = entry.Promised(promise.Rush, r.engine.DB.Name())
+			promised = entry.Promised(promise.Rush, r.engine.Database)
 		}
 		for _, f := range faults {
 			start := time.Now()

@@ -26,7 +26,7 @@ const targetTimeout = 35 * time.Second
 
 // checkTarget reads the flags of a run at a service that runs already.
 func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Condition, err error) {
-	for _, flag := range []string{"engine", "quick", "race", "history", "lanes", "repeat"} {
+	for _, flag := range []string{"engine", "local-db", "quick", "race", "history", "lanes", "repeat"} {
 		if c.Flags().Changed(flag) {
 			return nil, fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
 		}

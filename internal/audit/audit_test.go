@@ -12,7 +12,7 @@ import (
 
 // TestRead: the report is the books as they stand, right or wrong.
 func TestRead(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
 		exec := func(statement string) {
 			t.Helper()

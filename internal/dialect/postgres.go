@@ -1,7 +1,31 @@
 package dialect
 
+import "strings"
+
 // Postgres is the name of PostgreSQL, and of what speaks its protocol.
 const Postgres = "postgres"
+
+// The two other isolation levels of PostgreSQL, where they are the default of the
+// sessions: the catalogue promises otherwise there.
+const (
+	PostgresRepeatableRead = Postgres + "-repeatable-read"
+	PostgresSerializable   = Postgres + "-serializable"
+)
+
+// RefusesStale reports whether a database refuses, at its default isolation level, a
+// write of a row that has changed since the transaction's snapshot: PostgreSQL above
+// READ COMMITTED (PostgreSQL 15 manual, 13.2.2).
+func RefusesStale(database string) bool {
+	return database == PostgresRepeatableRead || database == PostgresSerializable
+}
+
+// PostgresAt is the name of PostgreSQL at a default_transaction_isolation.
+func PostgresAt(isolation string) string {
+	if isolation == "read committed" || isolation == "read uncommitted" { // the latter is the former there
+		return Postgres
+	}
+	return Postgres + "-" + strings.ReplaceAll(isolation, " ", "-")
+}
 
 // postgres shows a commit when its log is on the disk and, where a replica is waited
 // for, there (xact.c: RecordTransactionCommit flushes and waits, and

@@ -30,7 +30,7 @@ type database struct {
 }
 
 // databases are those that --db may name.
-func databases() []database { return []database{mysqlDatabase(), sqliteDatabase()} }
+func databases() []database { return []database{mysqlDatabase(), postgresDatabase(), sqliteDatabase()} }
 
 // databaseBy finds the one that a URL's scheme names, or a dialect.
 func databaseBy(is func(database) bool) (database, bool) {

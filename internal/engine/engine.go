@@ -39,6 +39,7 @@ const RedlockNodes = 5
 // Config says what to open. With DB set, Name is not looked at.
 type Config struct {
 	Name    string   // Embedded or Local
+	LocalDB string   // with Local: one of localserver.DatabaseServers; "" for MariaDB or MySQL
 	DB      string   // mysql://user:password@host:port/database or sqlite:///path
 	Redis   string   // redis://[:password@]host:port[/db]; "" for none
 	Redlock []string // as Redis, each once; empty for none
@@ -66,6 +67,13 @@ type Engine struct {
 	Etcd      *clientv3.Client   // nil when not configured
 
 	URLs Config // by which another process opens the same servers
+
+	// Database is the word in the promises of the catalogue: its dialect, and the
+	// isolation level where the promises differ by it.
+	Database string
+
+	// Server is the database's product and version, as it says itself.
+	Server string
 
 	// Lacks says what the database cannot do, and why, by capability.
 	Lacks map[string]string

@@ -9,7 +9,7 @@ import (
 // startLocal starts the servers side by side: the database takes a second or
 // two to make its files.
 func startLocal(e *Engine) error {
-	server, err := localserver.DatabaseNamed("")
+	server, err := localserver.DatabaseNamed(e.URLs.LocalDB)
 	if err != nil {
 		return err
 	}

@@ -40,12 +40,11 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	if e.Admin, err = e.pool(admin, adminConns); err != nil {
 		return err
 	}
-	var setting struct{ Value string }
-	err = e.Admin.WithContext(ctx).Raw("SHOW SESSION VARIABLES LIKE 'innodb_snapshot_isolation'").Scan(&setting).Error
+	setting, err := askMySQL(ctx, e, c.Addr)
 	if err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
+		return err
 	}
-	if setting.Value != "" {
+	if setting != "" {
 		// MariaDB's own, the default since 11.6.2: a transaction's write is refused
 		// where its snapshot is stale. Off, repeatable read is what it is elsewhere.
 		c.Params["innodb_snapshot_isolation"] = "OFF"
@@ -61,6 +60,35 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	e.stepwise = buyers
 	e.DB, err = e.pool(e.URLs.wrapped(buyers), e.URLs.Conns)
 	return err
+}
+
+// askMySQL asks what the server is, and for its innodb_snapshot_isolation; "" where it
+// has none.
+func askMySQL(ctx context.Context, e *Engine, address string) (snapshots string, _ error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer time.AfterFunc(greetingTimeout, func() { // a PostgreSQL waits for the client, as the client does for it
+		if isPostgres(ctx, address) {
+			cancel(fmt.Errorf("a PostgreSQL server answers there; give %s", postgresDatabase().example))
+		}
+	}).Stop()
+	var setting struct{ Value string }
+	var version string
+	err := e.Admin.WithContext(ctx).Raw("SHOW SESSION VARIABLES LIKE 'innodb_snapshot_isolation'").Scan(&setting).Error
+	if err == nil {
+		err = e.Admin.WithContext(ctx).Raw("SELECT VERSION()").Scan(&version).Error
+	}
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		e.Database, e.Server = dialect.MySQL, "MySQL "+version
+		if strings.Contains(version, "MariaDB") {
+			e.Server = "MariaDB " + version
+		}
+		return setting.Value, nil
+	case cause != nil && ctx.Err() == context.Canceled && !errors.Is(cause, context.Canceled):
+		return "", cause
+	}
+	return "", fmt.Errorf("the database does not answer: %w", err)
 }
 
 // mysqlConfig reads the URL. The settings that the strategies rest on are made here,

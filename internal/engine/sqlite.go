@@ -17,6 +17,7 @@ import (
 	"github.com/glebarez/sqlite"
 	"github.com/pressly/goose/v3"
 	"gorm.io/gorm"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/oversell/oversell/internal/dialect"
 )
@@ -55,6 +56,7 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 	// else given its 64 KiB afresh each time, by mmap and munmap (memjournal.c,
 	// sqlite3JournalOpen). A pool that sorts or counts much would do so in memory, too.
 	e.stepwise = file(0, "synchronous(OFF)", "temp_store(MEMORY)")
+	e.Database, e.Server = dialect.SQLite, "SQLite "+sqlite3.SQLITE_VERSION
 	e.URLs.Conns = sqliteConns
 	e.Lacks = map[string]string{dialect.NamedLocks: "SQLite has no locks by name; use --engine local, or set --db or SHOP_DB_URL"}
 	if e.Admin, err = e.pool(file(time.Minute, "synchronous(NORMAL)"), adminConns); err != nil {

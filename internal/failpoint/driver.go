@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A connection is what MySQL's driver offers. SQLite's lacks a part of it; the
+// A connection is what the drivers of MySQL and PostgreSQL offer. SQLite's lacks a part of it; the
 // faults are for servers.
 type connection interface {
 	driver.Conn
@@ -36,7 +36,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	whole, ok := inner.(connection)
 	if !ok {
-		return nil, errors.Join(errors.New("failpoints are for MySQL and MariaDB"), inner.Close())
+		return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB and PostgreSQL"), inner.Close())
 	}
 	return conn{whole, c.set}, nil
 }
@@ -48,6 +48,9 @@ type conn struct {
 }
 
 func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if records(query) { // INSERT ... RETURNING
+		c.set.reached(ctx, Read)
+	}
 	rows, err := c.connection.QueryContext(ctx, query, args)
 	if err == nil && strings.HasPrefix(query, "SELECT") && strings.Contains(unquoted(query), "FROM product") {
 		c.set.reached(ctx, Read)

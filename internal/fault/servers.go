@@ -41,11 +41,11 @@ type redisNode struct {
 	clock *clock
 }
 
-// StartServers starts MariaDB or MySQL, two Redis, five Redlock nodes and, where
+// StartServers starts the database server that localDB names, two Redis, five Redlock nodes and, where
 // needed and installed, ZooKeeper and etcd. Close must follow, also after an error.
-func StartServers(ctx context.Context, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
+func StartServers(ctx context.Context, localDB string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{Absent: map[string]string{}, proxies: newProxies()}
-	database, err := localserver.DatabaseNamed("")
+	database, err := localserver.DatabaseNamed(localDB)
 	if err != nil {
 		return s, err
 	}

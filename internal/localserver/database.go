@@ -21,9 +21,9 @@ type Database interface {
 // A DatabaseServer is one that this room can start: one file, and one line in
 // DatabaseServers.
 type DatabaseServer struct {
-	Name    string // as --local-db names it
-	Dialect string
-	start   func(*Group) (Database, error)
+	Name     string // as --local-db names it
+	Database string // as the promises of the catalogue name it
+	start    func(*Group) (Database, error)
 }
 
 // DatabaseServers are the values of --local-db.
@@ -31,7 +31,9 @@ func DatabaseServers() []DatabaseServer {
 	return []DatabaseServer{
 		{"mariadb", dialect.MySQL, started(StartMariaDB)},
 		{"mysql", dialect.MySQL, started(StartMySQLOnly)},
-		{"postgres", dialect.Postgres, started(StartPostgres)},
+		{dialect.Postgres, dialect.Postgres, started(StartPostgres)},
+		{dialect.PostgresRepeatableRead, dialect.PostgresRepeatableRead, started(postgresAt("repeatable read"))},
+		{dialect.PostgresSerializable, dialect.PostgresSerializable, started(postgresAt("serializable"))},
 	}
 }
 

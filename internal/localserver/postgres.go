@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +22,17 @@ import (
 // it was killed, it has its data.
 type Postgres struct {
 	Server
-	password string
+	password  string
+	isolation string // of the sessions that URL leads to; "" for the server's own
 }
 
 // URL is the form that --db takes.
-func (p *Postgres) URL() string { return p.url("shop") }
+func (p *Postgres) URL() string {
+	if p.isolation == "" {
+		return p.url("shop")
+	}
+	return p.url("shop") + "&default_transaction_isolation=" + url.PathEscape(p.isolation)
+}
 
 func (p *Postgres) url(database string) string {
 	return "postgres://shop:" + p.password + "@" + p.Addr + "/" + database + "?sslmode=disable"
@@ -57,7 +64,7 @@ func StartPostgres(g *Group) (*Postgres, error) {
 		return nil, err
 	}
 	return onFreePort(g, func(port int) (*Postgres, error) {
-		p := &Postgres{newServer(g, "postgres", dir, port), password}
+		p := &Postgres{Server: newServer(g, "postgres", dir, port), password: password}
 		p.user, p.sessions, p.probe = who, true, p.ping
 		p.command = []string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(port)}
 		for _, setting := range []string{
@@ -68,6 +75,18 @@ func StartPostgres(g *Group) (*Postgres, error) {
 		}
 		return p, p.Start()
 	})
+}
+
+// postgresAt is StartPostgres, with a default isolation level in its URL.
+func postgresAt(isolation string) func(*Group) (*Postgres, error) {
+	return func(g *Group) (*Postgres, error) {
+		p, err := StartPostgres(g)
+		if err != nil {
+			return nil, err
+		}
+		p.isolation = isolation
+		return p, nil
+	}
 }
 
 // initdb makes the files. The owner of all databases is the user shop; nobody else on

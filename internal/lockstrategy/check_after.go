@@ -7,7 +7,9 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 func checkAfterEntry() Entry {
@@ -19,8 +21,9 @@ func checkAfterEntry() Entry {
 		HowItBreaks: "Without the transaction it leaves a stock below zero. With a column that cannot go below zero (UNSIGNED) the statement fails instead.",
 		Cost:        "as conditional; and every buyer after the last unit writes, locks the row and rolls back",
 		Source:      `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"`,
+		Notes:       notRetried,
 		New:         func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
-	}.holds()
+	}.holds().refused(promise.Crowds(), verdict.Stalled)
 }
 
 // CheckAfter decrements first and checks the stock afterwards.

@@ -8,7 +8,9 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 func conditionalEntry() Entry {
@@ -18,9 +20,11 @@ func conditionalEntry() Entry {
 		Guarantees: "the check and the write are one statement, which the database runs under the row's lock: no stock below zero, no lost update",
 		BreaksWhen: "never (single primary)",
 		Cost:       "the row is locked from the update to the commit; no retry",
-		Source:     `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE sees and locks the newest row)`,
-		New:        func(d Deps) purchase.Strategy { return NewConditional(d) },
-	}.holds()
+		Source: `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE sees and locks the newest row); ` +
+			`PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits, and checks the WHERE again)`,
+		Notes: notRetried,
+		New:   func(d Deps) purchase.Strategy { return NewConditional(d) },
+	}.holds().refused(promise.Crowds(), verdict.Stalled)
 }
 
 // Conditional takes units only if so many are left.

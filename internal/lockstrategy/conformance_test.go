@@ -1,8 +1,10 @@
 package lockstrategy_test
 
 import (
+	"os"
 	"testing"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -10,11 +12,20 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
+// apart says why an entry is not run on a database, unless OVERSELL_SOAK is set; "" where
+// it is. A lock that is kept elsewhere wraps the same section on each database.
+func apart(e *engine.Engine, entry lockstrategy.Entry) string {
+	if e.DB.Name() == dialect.Postgres && entry.Leased && os.Getenv("OVERSELL_SOAK") == "" {
+		return "its lock is kept elsewhere, and MariaDB's run has shown it; make soak, or OVERSELL_SOAK=1, runs it"
+	}
+	return ""
+}
+
 // TestConformance: on the embedded engine each test has a database and a Redis of its
 // own, so strategies run side by side. On real servers they run one after the other:
 // MariaDB counts the waiting statements of all its databases together.
 func TestConformance(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t) // servers that tests share start now and are no leak later
 		alone := e.Name != engine.Embedded
 		if !alone {
@@ -30,6 +41,9 @@ func TestConformance(t *testing.T) {
 				if why := entry.Missing(onengine.Deps(e)); why != "" {
 					t.Skip(why) // on real servers none is left out: TestEveryStrategyRuns
 				}
+				if why := apart(e, entry); why != "" {
+					t.Skip(why)
+				}
 				lockstrategytest.Exercise(t, entry, open)
 			})
 		}
@@ -38,8 +52,9 @@ func TestConformance(t *testing.T) {
 
 // TestEveryStrategyRuns: on real servers no strategy of the catalogue is left out.
 func TestEveryStrategyRuns(t *testing.T) {
-	e := enginetest.Local(t)
-	for name, why := range lockstrategy.AllMissing(onengine.Deps(e)) {
-		t.Errorf("%s: %s", name, why)
+	for _, e := range []*engine.Engine{enginetest.Local(t), enginetest.Postgres(t)} {
+		for name, why := range lockstrategy.AllMissing(onengine.Deps(e)) {
+			t.Errorf("%s on %s: %s", name, e.Server, why)
+		}
 	}
 }

@@ -135,6 +135,11 @@ const (
 	ALock               // that the buyer then holds: Waiting, Acquired, Released
 )
 
+// notRetried is the note of a strategy that does not start again when the database
+// refuses it in favour of another buyer.
+const notRetried = "PostgreSQL above READ COMMITTED refuses a write of a row that has changed since the snapshot (40001), and this code does not start again: " +
+	"buyers are told busy while units are left."
+
 // What the conformance suite says of a broken strategy.
 const (
 	soldTwice     = "verdict (oversold|drifted)"

@@ -14,7 +14,7 @@ import (
 // TestFencedAfterRedisForgot: a Redis without its counter grants tokens that the
 // database has seen long ago. One buyer pays for it; then sales go on.
 func TestFencedAfterRedisForgot(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		shop := lockstrategy.NewFenced(onengine.Deps(e))
 		defer shop.Close()

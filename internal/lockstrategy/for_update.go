@@ -6,7 +6,9 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 func forUpdateEntry() Entry {
@@ -17,10 +19,10 @@ func forUpdateEntry() Entry {
 		BreaksWhen:  "never (single primary)",
 		HowItBreaks: "After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
 		Cost:        "buyers stand in line inside the database, each on a connection of the pool, for four round trips of the one ahead",
-		Source:      `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"`,
-		Notes:       "SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file.",
+		Source:      `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level Locks"`,
+		Notes:       "SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file. " + notRetried,
 		New:         func(d Deps) purchase.Strategy { return NewForUpdate(d) },
-	}.holds()
+	}.holds().refused(promise.Crowds(), verdict.Stalled)
 }
 
 // ForUpdate locks the product's row.

@@ -5,27 +5,40 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"time"
 
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 func namedLockEntry() Entry {
 	return Entry{
 		Name: "named-lock", Family: sqlOnly,
-		Summary: "MySQL GET_LOCK, the section on the lock's own connection",
+		Summary: "a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the section on the lock's own connection",
 		Guarantees: "one buyer of a product at a time on one server, whatever the number of processes. Lock and writes share a session: when it dies, " +
 			"the lock is freed and the transaction rolled back together, so nobody writes under a lock that is lost",
-		BreaksWhen:  "never (single server): lock and writes die together",
-		HowItBreaks: "The names belong to the server, not to the database. A Galera node, or a proxy that spreads statements over connections, knows nothing of them.",
-		Cost:        "each waiting buyer keeps a connection of the pool; two round trips",
-		Source:      `MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK`,
-		Needs:       []Need{NeedsNamedLocks},
-		New:         func(d Deps) purchase.Strategy { return NewNamedLock(d) },
-		Traits:      Traits{WaitsFor: ALock},
-	}.holds()
+		BreaksWhen: "never (single server): lock and writes die together",
+		HowItBreaks: "In MySQL the names belong to the server, not to the database. A Galera node, or a proxy that spreads statements over connections, knows nothing of them. " +
+			"In PostgreSQL a lock of the session (pg_advisory_lock) goes astray behind a pooler in transaction mode; this one is of the transaction.",
+		Cost: "each waiting buyer keeps a connection of the pool; two round trips, one in PostgreSQL",
+		Source: `MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK; ` +
+			`PostgreSQL 15 manual, 13.3.5, "Advisory Locks", and 9.27.10, "Advisory Lock Functions"`,
+		Notes: "In PostgreSQL lock, read and writes are one transaction, at READ COMMITTED: each statement sees what was committed when it began. " +
+			"At REPEATABLE READ the statement that waits for the lock would already have taken the snapshot that the read then sees. " +
+			"The key is the first 64 bits of the SHA-256 of the product's name.",
+		Needs:  []Need{NeedsNamedLocks},
+		New:    func(d Deps) purchase.Strategy { return NewNamedLock(d) },
+		Traits: Traits{WaitsFor: ALock},
+	}.holds().refused(promise.Played(), verdict.Holds)
 }
 
 // NamedLock holds a lock of the database server.
@@ -34,7 +47,7 @@ type NamedLock struct {
 	section purchase.Section
 }
 
-// NewNamedLock needs MySQL or MariaDB.
+// NewNamedLock needs a database with named locks.
 func NewNamedLock(d Deps) *NamedLock { return &NamedLock{d, d.Section("named-lock")} }
 
 // lockName is of the length that MySQL takes: 64 characters.
@@ -43,12 +56,56 @@ func lockName(product string) string {
 	return "shop:" + hex.EncodeToString(sum[:16])
 }
 
+// lockKey is the name of a lock where names are numbers.
+func lockKey(product string) int64 {
+	sum := sha256.Sum256([]byte(product))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
 // Buy is purchase.Strategy.Buy.
-func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
+func (s *NamedLock) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	event := deps.Event{Kind: deps.Waiting, Strategy: "named-lock", Product: o.Product, Purchaser: o.Purchaser}
 	s.deps.Report(ctx, event)
+	if dialect.Of(s.deps.DB).LocksInTransaction {
+		return s.inTransaction(ctx, o, start, event)
+	}
+	return s.inSession(ctx, o, start, event)
+}
+
+// inTransaction takes the lock as the first statement of the transaction that writes:
+// it ends with the COMMIT, or with whatever else ends the transaction.
+func (s *NamedLock) inTransaction(ctx context.Context, o purchase.Order, start time.Time, event deps.Event) (receipt purchase.Receipt, _ error) {
+	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		if err := tx.Exec("SELECT pg_advisory_xact_lock(?)", lockKey(o.Product)).Error; err != nil {
+			return purchase.DatabaseError(ctx, "get the lock", err)
+		}
+		waited := s.deps.Now().Sub(start)
+		event.Kind = deps.Acquired
+		s.deps.Report(ctx, event)
+		defer func() { // after COMMIT somebody else may have it already
+			event.Kind = deps.Released
+			s.deps.Report(ctx, event)
+		}()
+		p, err := product.ByName(tx, o.Product)
+		if err != nil {
+			return purchase.DatabaseError(ctx, "read the stock", err)
+		}
+		if err := purchase.Check(p, o); err != nil {
+			return err
+		}
+		receipt, err = s.section.Write(ctx, tx, p, o, waited)
+		return err
+	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	return receipt, nil
+}
+
+// inSession takes the lock on a connection of its own, and gives it back there.
+func (s *NamedLock) inSession(ctx context.Context, o purchase.Order, start time.Time, event deps.Event) (purchase.Receipt, error) {
 	pool, err := s.deps.DB.DB()
 	if err != nil {
 		return purchase.Receipt{}, err

@@ -33,7 +33,7 @@ var notStrategies = []struct {
 	{"internal/explore", []string{"redis", "redlock"}, "servers, as a witness names them"},
 	{"internal/explore/restore", []string{"none"}, "the TYPE of a Redis key that is not there"},
 	{"internal/fault", []string{"zookeeper", "etcd"}, "servers that a fault starts"},
-	{"internal/localserver", append([]string{"none"}, servers...), "programs and folders; none is an empty list of servers"},
+	{"internal/localserver", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},
 	{"internal/lockstrategy/deps", servers, "servers, as errors name them"},
 	{"internal/promise", servers, "servers that a fault strikes"},
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 func optimisticEntry() Entry {
@@ -23,7 +25,7 @@ func optimisticEntry() Entry {
 		Source: `Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; ` +
 			`the pause between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")`,
 		New: func(d Deps) purchase.Strategy { return NewOptimistic(d) },
-	}.holds()
+	}.holds().refused(promise.Played(), verdict.Holds)
 }
 
 // errStale: another buyer wrote first.

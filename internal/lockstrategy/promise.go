@@ -64,6 +64,12 @@ func (e Entry) on(database string, conditions []promise.Condition, v verdict.Ver
 	return e
 }
 
+// refused promises v under these conditions where the database refuses a stale write
+// with 40001: PostgreSQL at REPEATABLE READ and SERIALIZABLE.
+func (e Entry) refused(conditions []promise.Condition, v verdict.Verdict) Entry {
+	return e.on(dialect.PostgresRepeatableRead, conditions, v).on(dialect.PostgresSerializable, conditions, v)
+}
+
 // leaseBreaks is where a lease breaks that runs out under a holder that does not
 // know it. Its Redis may forget it, too.
 func leaseBreaks() promise.Promise {
@@ -81,8 +87,8 @@ func renewedLeaseBreaks() promise.Promise {
 	}
 }
 
-// Promised is the verdict promised under a condition on a database, by its dialect; ""
-// where the catalogue makes no promise. An entry without any, such
+// Promised is the verdict promised under a condition on a database, as
+// engine.Engine.Database names it; "" where the catalogue makes no promise. An entry without any, such
 // as one that was just added, is expected to hold.
 func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if e.Promise == nil {
@@ -90,6 +96,9 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	}
 	if v, ok := e.PromiseOn[database][c]; ok {
 		return v
+	}
+	if dialect.RefusesStale(database) && !slices.Contains(promise.Crowds(), c) {
+		return "" // the faults have not been played there
 	}
 	return e.Promise[c]
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -21,7 +22,8 @@ func queueEntry() Entry {
 		Source:     `the single writer: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011; the statement is that of conditional`,
 		New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
 		Traits:     Traits{WaitsFor: AWorker, InMemory: true},
-	}.holds()
+		// Two processes are two writers, and PostgreSQL refuses the second of two that meet.
+	}.holds().refused([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
 }
 
 // Queue sells one product one buyer at a time.

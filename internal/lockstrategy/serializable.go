@@ -5,7 +5,9 @@ import (
 	"database/sql"
 
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 func serializableEntry() Entry {
@@ -15,12 +17,13 @@ func serializableEntry() Entry {
 		Guarantees:  "the sales are as if made one after the other",
 		BreaksWhen:  "never; busy under contention",
 		HowItBreaks: "Code that does not retry on 1213 or 40001 refuses buyers while stock is left.",
-		Cost:        "the most rounds lost of all: MySQL turns the read into SELECT ... FOR SHARE, so of two buyers that have both read one dies as a deadlock victim",
+		Cost:        "the most rounds lost of all: MySQL turns the read into SELECT ... FOR SHARE, so of two buyers that have both read one dies as a deadlock victim. PostgreSQL lets both write and refuses one (40001)",
 		Source: `MySQL 8.0 Reference Manual, 17.7.2.1, "Transaction Isolation Levels", SERIALIZABLE; ` +
-			`17.7.5.3, "How to Minimize and Handle Deadlocks" ("always be prepared to re-issue a transaction")`,
+			`17.7.5.3, "How to Minimize and Handle Deadlocks" ("always be prepared to re-issue a transaction"); ` +
+			`Ports and Grittner, "Serializable Snapshot Isolation in PostgreSQL", VLDB 2012; PostgreSQL 15 manual, 13.2.3`,
 		Notes: "SQLite's transactions are serializable already: there it does what transaction does.",
 		New:   func(d Deps) purchase.Strategy { return NewSerializable(d) },
-	}.holds()
+	}.holds().refused(promise.Played(), verdict.Holds)
 }
 
 // Serializable retries until Settings.Wait is over.

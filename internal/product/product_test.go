@@ -35,7 +35,7 @@ func read(t *testing.T, db *gorm.DB, name string) product.Product {
 // TestPut: it creates, and resets all but the version, which goes on, so that a writer
 // from before stays refused.
 func TestPut(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
 		p := put(t, db, "pear", 10)
 		if p.Amount != 10 || p.Stocked != 10 || p.Fence != 0 {
@@ -72,7 +72,7 @@ func TestPut(t *testing.T) {
 
 // TestList: in the order of their names, and never null.
 func TestList(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
 		if err := db.Exec("DELETE FROM product").Error; err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestList(t *testing.T) {
 
 // TestWrites: each write changes the row when it may, and says when it did not.
 func TestWrites(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
 		p := put(t, db, "pear", 10)
 		const nobody = 1 << 40
@@ -145,7 +145,7 @@ func TestWrites(t *testing.T) {
 // TestSetAmountAfter: the last entry is written with the stock, and the row changes
 // even where both are as they were, so that its COMMIT reaches the disk.
 func TestSetAmountAfter(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
 		p := put(t, db, "pear", 10)
 		for range 2 {
@@ -162,7 +162,7 @@ func TestSetAmountAfter(t *testing.T) {
 // TestTakeBelowZero: Take does not look; the transaction that finds the stock below
 // zero rolls it back.
 func TestTakeBelowZero(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
 		put(t, db, "pear", 1)
 		tooMuch := errors.New("too much")

@@ -17,7 +17,7 @@ import (
 // TestFence: two holders at once, one of them late. Holder 1 has read before
 // holder 2 begins, and writes when holder 2 has read.
 func TestFence(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		for _, c := range []struct {
 			name  string
 			seal  func(db *gorm.DB, name string, token int64) (bool, error)
@@ -82,7 +82,7 @@ func fenceAtWrite(tx *gorm.DB, id, amount, token int64) (bool, error) {
 // TestSellFenced: who comes with a token that is not the highest so far sells
 // nothing; a restock lets any source of tokens begin.
 func TestSellFenced(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
 		section := purchase.Section{DB: db, Strategy: "fenced", Now: time.Now}
 		sell := func(token int64) error {

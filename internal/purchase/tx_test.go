@@ -127,7 +127,7 @@ func relay(client net.Conn, server string, forward bool) {
 
 // TestContextEndsBeforeCommit: nothing is written, and the cause is told.
 func TestContextEndsBeforeCommit(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		reason := errors.New("hung up")
 		for name, in := range map[string]func(context.Context, *gorm.DB, func(*gorm.DB) error) error{
@@ -157,7 +157,7 @@ func TestContextEndsBeforeCommit(t *testing.T) {
 // TestTxRollsBack: an error and a panic leave nothing behind, and the
 // connection can be used again.
 func TestTxRollsBack(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		refused := errors.New("refused")
 		for range 40 { // more often than the pool has connections

@@ -23,7 +23,7 @@ func (c Config) lane(ctx context.Context, work func(play func(job) (Cell, error)
 	for _, s := range c.Strategies {
 		needs = append(needs, s.Needs...)
 	}
-	servers, err := fault.StartServers(ctx, c.Times.Wait, needs)
+	servers, err := fault.StartServers(ctx, c.LocalDB, c.Times.Wait, needs)
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.NoPromise[j.name],
-		Replay: fmt.Sprintf("shop verify --engine local --strategy %s --fault %s", j.strategy.Name, j.name),
+		Replay: fmt.Sprintf("shop verify --engine local%s --strategy %s --fault %s", l.localDB(), j.strategy.Name, j.name),
 	}
 	if j.plays > 0 {
 		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
@@ -86,6 +86,14 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	cell.DurationMS = time.Since(start).Milliseconds()
 	return cell, nil
+}
+
+// localDB is the flag that names the database server, where it is not the default.
+func (c Config) localDB() string {
+	if c.LocalDB == "" {
+		return ""
+	}
+	return " --local-db " + c.LocalDB
 }
 
 // once is one play of a cell, the first or a later one: that has shops and a history of

@@ -51,6 +51,7 @@ type Config struct {
 	Launch     fault.Launch // of a shop with failpoints
 	Times      fault.Times
 	History    string                                       // the folder of the cells' histories; "" for none
+	LocalDB    string                                       // which database server, of localserver.DatabaseServers; "" is the default
 	Lanes      int                                          // cells side by side, each lane on servers of its own
 	Before     Report                                       // what was played before; the cells of this run follow
 	Repeat     int                                          // each cell is played so often, one whole run after the other; 0 is 1

@@ -6,6 +6,7 @@ package enginetest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
@@ -29,6 +32,12 @@ const Lease = 2 * time.Minute
 func Each(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
 	t.Run(engine.Embedded, func(t *testing.T) { test(t, Embedded) })
 	t.Run(engine.Local, func(t *testing.T) { test(t, Local) })
+}
+
+// EachDatabase is Each, and on PostgreSQL.
+func EachDatabase(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
+	Each(t, test)
+	t.Run(dialect.Postgres, func(t *testing.T) { test(t, Postgres) })
 }
 
 // Embedded opens an embedded engine of the test's own.
@@ -54,20 +63,60 @@ func Local(t *testing.T) *engine.Engine {
 	if err != nil {
 		t.Fatalf("local servers: %v", err)
 	}
-	name := "test_" + strings.ToLower(rand.Text()[:12])
+	name := testName()
 	if err := servers.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
 		t.Fatal(err)
 	}
+	return open(t, shared(servers, name, strings.TrimSuffix(servers.URLs.DB, "/shop")+"/"+name))
+}
+
+func testName() string { return "test_" + strings.ToLower(rand.Text()[:12]) }
+
+// shared is what the test of that name has of the servers, beside its database.
+func shared(servers *engine.Engine, name, db string) engine.Config {
 	number := fmt.Sprintf("/%d", redisNumber.Add(1))
 	c := engine.Config{
-		DB: strings.TrimSuffix(servers.URLs.DB, "/shop") + "/" + name, Redis: servers.URLs.Redis + number, Wait: Wait, Conns: 16,
+		DB: db, Redis: servers.URLs.Redis + number, Wait: Wait, Conns: 16,
 		Zookeeper: under(name, servers.URLs.Zookeeper), Etcd: under(name, servers.URLs.Etcd), Lease: Lease,
 	}
 	for _, node := range servers.URLs.Redlock {
 		c.Redlock = append(c.Redlock, node+number)
 	}
-	return open(t, c)
+	return c
 }
+
+// Postgres opens a schema of the test's own on a PostgreSQL that all tests of a package
+// share, with the lock servers of Local. A database takes four times as long to make.
+func Postgres(t *testing.T) *engine.Engine {
+	t.Helper()
+	localservertest.SkipShort(t)
+	servers, err := local()
+	if err != nil {
+		t.Fatalf("local servers: %v", err)
+	}
+	admin, err := postgres()
+	if err != nil {
+		t.Fatalf("local servers: %v", err)
+	}
+	name := testName()
+	if err := admin.DB.Exec("CREATE SCHEMA " + name).Error; err != nil {
+		t.Fatal(err)
+	}
+	return open(t, shared(servers, name, admin.URLs.DB+"&search_path="+name))
+}
+
+// postgres starts the server once a test binary, as local does.
+var postgres = sync.OnceValues(func() (*engine.Engine, error) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return nil, err
+	}
+	server, err := localserver.StartPostgres(group)
+	if err != nil {
+		return nil, errors.Join(err, group.Close())
+	}
+	return engine.Open(context.Background(), engine.Config{DB: server.URL(), Wait: Wait, Conns: 4})
+})
 
 // under puts a path of the test's own behind the last host.
 func under(name string, hosts []string) []string {

@@ -85,7 +85,7 @@ func For(name string, admin *sql.DB) (Database, error) {
 	}
 	d, ok := byDialect[name]
 	if !ok {
-		return nil, fmt.Errorf("%w: %s", ErrNone, name)
+		return nil, fmt.Errorf("%w, %s; use --engine embedded, or --engine local with MariaDB or MySQL", ErrNone, name)
 	}
 	return d, nil
 }

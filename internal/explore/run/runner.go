@@ -41,6 +41,12 @@ type Runner struct {
 	current atomic.Pointer[Run]
 }
 
+// Knows is nil where there is a way to ask a database who waits, by its dialect.
+func Knows(on string) error {
+	_, err := database.For(on, nil)
+	return err
+}
+
 // New opens the buyers' connections. Close must follow.
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x := &Runner{

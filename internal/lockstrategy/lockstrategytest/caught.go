@@ -20,7 +20,7 @@ const rounds = 50
 func caughtBy(w *world, check string) (reason string, broken bool) {
 	reason, broken = w.entry.CaughtBy[check]
 	condition, promised := map[string]promise.Condition{"Rush": promise.Rush, "TwoProcesses": promise.TwoProcesses}[check]
-	if promised && w.entry.Promised(condition, w.engine.DB.Name()) == verdict.Holds {
+	if promised && w.entry.Promised(condition, w.engine.Database) == verdict.Holds {
 		return "", false // it holds on this database
 	}
 	return reason, broken

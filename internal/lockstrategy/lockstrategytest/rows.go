@@ -19,13 +19,21 @@ type rows struct {
 // rowsOf returns that of a dialect: one line each.
 func rowsOf(name string) rows {
 	return map[string]rows{
-		dialect.MySQL:  {lockRow, mysqlWaits},
-		dialect.SQLite: {lockFile, nil},
+		dialect.MySQL:    {lockRow, mysqlWaits},
+		dialect.Postgres: {lockRow, postgresWaits},
+		dialect.SQLite:   {lockFile, nil},
 	}[name]
 }
 
 func lockRow(product string) []string {
 	return []string{"BEGIN", "SELECT id FROM product WHERE name = '" + product + "' FOR UPDATE"}
+}
+
+// postgresWaits counts those of this database alone.
+func postgresWaits(ctx context.Context, db *sql.DB) (waits int, err error) {
+	err = db.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`).Scan(&waits)
+	return waits, err
 }
 
 // lockFile: SQLite has no row locks.

@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pressly/goose/v3"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/dialect"
+)
+
+func postgresDatabase() database {
+	return database{
+		name: dialect.Postgres, schemes: []string{"postgres", "postgresql"}, example: "postgres://user:password@host:5432/database",
+		goose: goose.DialectPostgres, open: openPostgres, alone: migrateUnderAdvisoryLock,
+	}
+}
+
+// postgresOldest is the oldest version that is supported, as server_version_num has it.
+const postgresOldest = 120000
+
+func openPostgres(ctx context.Context, e *Engine, u *url.URL) error {
+	c, err := postgresConfig(u)
+	if err != nil {
+		return err
+	}
+	e.dialect = func(db *sql.DB) gorm.Dialector { return postgres.New(postgres.Config{Conn: db}) }
+	if e.Admin, err = e.pool(newPostgresConnector(c, 0), adminConns); err != nil {
+		return err
+	}
+	if err := askPostgres(ctx, e, withPort(u, "5432")); err != nil {
+		return err
+	}
+	e.stepwise = newPostgresConnector(c, 0)
+	e.DB, err = e.pool(e.URLs.wrapped(newPostgresConnector(bounded(c, e.URLs.Wait), e.URLs.Wait+15*time.Second)), e.URLs.Conns)
+	return err
+}
+
+// bounded is c with the ends of waits on the server's side. The buyer gives up first:
+// these end what a process has left behind that lives and has lost its connection, or
+// that stands still in a transaction. A process that is stopped for a while, or held by
+// the machine, must not lose its transaction by them.
+func bounded(c *pgx.ConnConfig, wait time.Duration) *pgx.ConnConfig {
+	c = c.Copy()
+	for name, limit := range map[string]time.Duration{
+		"lock_timeout":                        wait + time.Second,
+		"statement_timeout":                   wait + 10*time.Second,
+		"idle_in_transaction_session_timeout": wait + time.Minute,
+	} {
+		c.RuntimeParams[name] = strconv.FormatInt(limit.Milliseconds(), 10)
+	}
+	return c
+}
+
+// postgresConfig reads the URL. What the driver makes of a parameter that it does not
+// know is a setting of the session.
+func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
+	if u.Hostname() == "" {
+		return nil, fmt.Errorf("the URL names no host; %w", errURL())
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		return nil, fmt.Errorf("the URL names no database; %w", errURL())
+	}
+	c, err := pgx.ParseConfig(u.String())
+	if err != nil {
+		text := err.Error() // with the URL, and its password if it has not found it
+		return nil, errors.New(text[strings.LastIndex(text, "`: ")+len("`: "):])
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 3 * time.Second
+	}
+	c.RuntimeParams = maps.Clone(c.RuntimeParams)
+	c.RuntimeParams["timezone"] = "UTC"
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "shop"
+	}
+	return c, nil
+}
+
+// askPostgres asks what the server is, and whether it can be sold from.
+func askPostgres(ctx context.Context, e *Engine, address string) error {
+	var server struct {
+		Number   int
+		Version  string
+		ReadOnly string
+		Commits  string
+		Level    string
+	}
+	err := e.Admin.WithContext(ctx).Raw(`SELECT current_setting('server_version_num')::int AS number, version() AS version,
+		current_setting('transaction_read_only') AS read_only, current_setting('synchronous_commit') AS commits,
+		current_setting('default_transaction_isolation') AS level`).Scan(&server).Error
+	var said *pgconn.PgError
+	switch {
+	case errors.As(err, &said):
+		return refusal{said}
+	case err != nil && isMySQL(ctx, address):
+		return fmt.Errorf("a MySQL or MariaDB server answers there; give %s", mysqlDatabase().example)
+	case err != nil:
+		return postgresRefused(err)
+	}
+	if server.Number < postgresOldest {
+		return fmt.Errorf("the server is %s; PostgreSQL 12 or later is needed", firstWords(server.Version, 2))
+	}
+	if server.ReadOnly == "on" {
+		return errors.New("the server is read-only, a replica or set so (transaction_read_only is on); give the primary")
+	}
+	if server.Commits == "off" || server.Commits == "local" {
+		e.Warnings = append(e.Warnings, "--db: synchronous_commit is "+server.Commits+": a server that is lost takes sales with it that buyers were told of")
+	}
+	e.Database, e.Server = dialect.PostgresAt(server.Level), firstWords(server.Version, 2)
+	if strings.HasPrefix(server.Version, "CockroachDB") {
+		e.Server = firstWords(server.Version, 3)
+		e.Lacks = map[string]string{dialect.NamedLocks: "CockroachDB takes pg_advisory_xact_lock and locks nothing; use PostgreSQL, or another strategy"}
+	}
+	return nil
+}
+
+// withPort is the address of a URL.
+func withPort(u *url.URL, port string) string {
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+func firstWords(text string, n int) string {
+	words := strings.Fields(text)
+	return strings.TrimRight(strings.Join(words[:min(n, len(words))], " "), ",")
+}
+
+// A refusal is what the server said itself, in one line.
+type refusal struct{ *pgconn.PgError }
+
+func (r refusal) Error() string {
+	return "the database refuses: " + r.Message + " (SQLSTATE " + r.Code + ")"
+}
+
+func (r refusal) Unwrap() error { return r.PgError }
+
+// postgresRefused is why a server was not opened, in one line: what it said itself, or
+// what stood in the way. The driver tells of each attempt with and without TLS.
+func postgresRefused(err error) error {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return refusal{said}
+	}
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	reason := strings.TrimSpace(lines[len(lines)-1])
+	if strings.Contains(reason, "refused TLS") {
+		return errors.New("the server speaks no TLS, and sslmode in the URL asks for it: set sslmode to prefer, or turn ssl on at the server")
+	}
+	return fmt.Errorf("the database does not answer: %s", reason)
+}
+
+// migrateUnderAdvisoryLock: of two migrations at once one would fail. The lock is one
+// of a transaction, which a pooler keeps on one connection, too. Its key is one to a
+// database.
+func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() error) error {
+	waiting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return postgresRefused(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // nothing was written
+	if _, err := tx.ExecContext(waiting, "SELECT pg_advisory_xact_lock($1)", migrateKey); err != nil {
+		return fmt.Errorf("another process has been migrating this database for 60 s: %w", err)
+	}
+	err = migrate()
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return fmt.Errorf("migrate: %s (SQLSTATE %s)%s", said.Message, said.Code, migrateHint(said.Code))
+	}
+	return err
+}
+
+// migrateHint says what to do about a refusal.
+func migrateHint(code string) string {
+	if code == "42501" { // insufficient_privilege
+		return "; let the database's owner run shop migrate, or grant this user CREATE on the schema"
+	}
+	return ""
+}
+
+// migrateKey is "shop" in ASCII.
+const migrateKey = 0x73686f70

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// postgresConnector makes connections on which a COMMIT is never interrupted.
+type postgresConnector struct {
+	driver.Connector
+	patience time.Duration // how long the answer to a COMMIT is waited for; 0: as long as it takes
+}
+
+func newPostgresConnector(c *pgx.ConnConfig, patience time.Duration) postgresConnector {
+	c = c.Copy()
+	c.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
+		if n.SeverityUnlocalized == "WARNING" && n.Code == warned {
+			conn.CustomData()[warned] = n.Message
+		}
+	}
+	utc := stdlib.OptionAfterConnect(func(_ context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		return nil
+	})
+	return postgresConnector{stdlib.GetConnector(*c, utc), patience}
+}
+
+// warned is the class of a warning that has no code of its own, such as the one that a
+// COMMIT gives up to wait for a synchronous replica (syncrep.c, SyncRepWaitForLSN): it
+// then says COMMIT all the same.
+const warned = "01000"
+
+func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &postgresConn{inner.(*stdlib.Conn), c.patience}, nil
+}
+
+// postgresConn is pgx's connection but for the end of a transaction: pgx would send
+// COMMIT and ROLLBACK under the context of BEGIN, so a buyer who gives up would cut a
+// COMMIT off and be told that nothing was sold.
+type postgresConn struct {
+	*stdlib.Conn
+	patience time.Duration
+}
+
+// BeginTx is driver.ConnBeginTx.
+func (c *postgresConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	levels := map[sql.IsolationLevel]pgx.TxIsoLevel{
+		sql.LevelDefault: "", sql.LevelReadCommitted: pgx.ReadCommitted, sql.LevelRepeatableRead: pgx.RepeatableRead, sql.LevelSerializable: pgx.Serializable,
+	}
+	level, known := levels[sql.IsolationLevel(o.Isolation)]
+	if !known {
+		return nil, fmt.Errorf("isolation level %v is not known", o.Isolation)
+	}
+	options := pgx.TxOptions{IsoLevel: level}
+	if o.ReadOnly {
+		options.AccessMode = pgx.ReadOnly
+	}
+	conn := c.Conn.Conn()
+	if conn.IsClosed() {
+		return nil, driver.ErrBadConn
+	}
+	tx, err := conn.BeginTx(ctx, options)
+	var said *pgconn.PgError
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && !errors.As(err, &said):
+		return nil, driver.ErrBadConn // it broke while nobody used it, and a BEGIN has done nothing: database/sql takes another
+	default:
+		return nil, err
+	}
+	return postgresTx{tx, c.patience}, nil
+}
+
+// IsValid is driver.Validator.
+func (c *postgresConn) IsValid() bool { return !c.Conn.Conn().IsClosed() }
+
+type postgresTx struct {
+	tx       pgx.Tx
+	patience time.Duration
+}
+
+// errNoAnswer: it does not wrap a context's error, which would say that COMMIT was never
+// sent.
+var errNoAnswer = errors.New("the server did not answer in time")
+
+func (t postgresTx) Commit() error {
+	ctx, cancel := t.bounded()
+	defer cancel()
+	said := t.tx.Conn().PgConn().CustomData()
+	delete(said, warned)
+	err := t.tx.Commit(ctx)
+	if err != nil && ctx.Err() != nil {
+		return errNoAnswer
+	}
+	if warning, ok := said[warned].(string); ok && err == nil {
+		return fmt.Errorf("the server warned: %s", warning)
+	}
+	return err
+}
+
+func (t postgresTx) Rollback() error {
+	ctx, cancel := t.bounded()
+	defer cancel()
+	return t.tx.Rollback(ctx)
+}
+
+func (t postgresTx) bounded() (context.Context, context.CancelFunc) {
+	if t.patience == 0 {
+		return context.WithCancel(context.Background())
+	}
+	return context.WithTimeout(context.Background(), t.patience)
+}

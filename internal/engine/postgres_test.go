@@ -1,0 +1,220 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sqlerror"
+)
+
+// TestPostgresRefused: what cannot be sold from is refused in one line that says what is
+// wrong, and nothing is changed there.
+func TestPostgresRefused(t *testing.T) {
+	e := enginetest.Postgres(t)
+	for _, statement := range []string{
+		"CREATE SCHEMA owned", "CREATE USER poor PASSWORD 'secret'", "GRANT USAGE ON SCHEMA owned TO poor",
+		"CREATE USER reader PASSWORD 'secret'", "ALTER USER reader SET default_transaction_read_only = on",
+	} {
+		if err := e.Admin.Exec(statement).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer e.Admin.Exec("DROP SCHEMA owned CASCADE; DROP USER poor, reader")
+	of := func(change func(*url.URL)) string {
+		u, err := url.Parse(e.URLs.DB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.RawQuery = "sslmode=disable&search_path=owned"
+		change(u)
+		return u.String()
+	}
+	mysql, err := url.Parse(enginetest.Local(t).URLs.DB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, url, says string }{
+		{"wrong password", of(func(u *url.URL) { u.User = url.UserPassword("shop", "secret") }), "password authentication failed"},
+		{"no such database", of(func(u *url.URL) { u.Path = "/nowhere" }), `database "nowhere" does not exist`},
+		{"no right to create tables", of(func(u *url.URL) { u.User = url.UserPassword("poor", "secret") }), "permission denied for schema owned (SQLSTATE 42501); let the database's owner"},
+		{"read-only", of(func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), "give the primary"},
+		{"TLS refused", of(func(u *url.URL) { u.RawQuery = "sslmode=require" }), "set sslmode to prefer"},
+		{"no such sslmode", of(func(u *url.URL) { u.RawQuery = "sslmode=maybe" }), "sslmode is invalid"},
+		{"no host", "postgres://shop:secret@/shop", "names no host"},
+		{"no database", "postgres://shop:secret@127.0.0.1:1", "names no database"},
+		{"nobody there", "postgres://shop:secret@127.0.0.1:1/shop", "connection refused"},
+		{"MySQL's URL", of(func(u *url.URL) { u.Scheme = "mysql"; u.RawQuery = "" }), "a PostgreSQL server answers there; give postgres://"},
+		{"PostgreSQL's URL at MySQL", "postgres://shop:secret@" + mysql.Host + "/shop", "a MySQL or MariaDB server answers there; give mysql://"},
+		{"too old", "postgres://shop:secret@" + oldPostgres(t) + "/shop", "PostgreSQL 12 or later is needed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			start := time.Now()
+			opened, err := engine.Open(t.Context(), engine.Config{DB: c.url, Wait: enginetest.Wait, Conns: 4})
+			if err == nil {
+				_ = opened.Close()
+				t.Fatal("it was opened")
+			}
+			if text := err.Error(); !strings.Contains(text, c.says) || strings.Contains(text, "\n") || strings.Contains(text, "secret") {
+				t.Errorf("%v; want one line with %q and no password", err, c.says)
+			}
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("refused after %s", took)
+			}
+		})
+	}
+	var tables int
+	if err := e.Admin.Raw("SELECT count(*) FROM pg_tables WHERE schemaname = 'owned'").Scan(&tables).Error; err != nil || tables != 0 {
+		t.Errorf("%d tables were left, %v", tables, err)
+	}
+}
+
+// oldPostgres answers the first questions as PostgreSQL 11 does.
+func oldPostgres(t *testing.T) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serveOld(conn)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func serveOld(conn net.Conn) {
+	defer conn.Close()
+	b := pgproto3.NewBackend(conn, conn)
+	for started := false; !started; {
+		message, err := b.ReceiveStartupMessage()
+		if err != nil {
+			return
+		}
+		if _, tls := message.(*pgproto3.SSLRequest); tls {
+			_, _ = conn.Write([]byte("N"))
+			continue
+		}
+		started = true
+	}
+	b.Send(&pgproto3.AuthenticationOk{})
+	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	_ = b.Flush()
+	for {
+		message, err := b.Receive()
+		if err != nil {
+			return
+		}
+		switch message.(type) {
+		case *pgproto3.Describe:
+			b.Send(&pgproto3.ParseComplete{})
+			b.Send(&pgproto3.ParameterDescription{})
+			b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{
+				{Name: []byte("number"), DataTypeOID: 23},
+				{Name: []byte("version"), DataTypeOID: 25},
+				{Name: []byte("read_only"), DataTypeOID: 25},
+				{Name: []byte("commits"), DataTypeOID: 25},
+				{Name: []byte("level"), DataTypeOID: 25},
+			}})
+		case *pgproto3.Bind:
+			b.Send(&pgproto3.BindComplete{})
+		case *pgproto3.Execute:
+			b.Send(&pgproto3.DataRow{Values: [][]byte{{0, 1, 0xad, 0xc6}, []byte("PostgreSQL 11.22 on x86_64"), []byte("off"), []byte("on"), []byte("read committed")}})
+			b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
+		case *pgproto3.Sync:
+			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+			_ = b.Flush()
+		}
+	}
+}
+
+// TestPostgresCommit: a COMMIT that was sent is not cut off by a buyer who gives up, and
+// one that the server did not finish, or says that it finished without the replica that
+// it was to wait for, is unknown.
+func TestPostgresCommit(t *testing.T) {
+	server := localservertest.Postgres(t)
+	e, err := engine.Open(t.Context(), engine.Config{DB: server.URL(), Wait: enginetest.Wait, Conns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"} {
+		if err := e.Admin.Exec(statement).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	const commits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+	for i, end := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
+		ctx, giveUp := context.WithCancel(t.Context())
+		committed := make(chan error, 1)
+		go func() {
+			committed <- purchase.InTx(ctx, e.DB, func(tx *gorm.DB) error {
+				return tx.Exec("UPDATE product SET amount = ? WHERE name = 'apple'", i).Error
+			})
+		}()
+		var pid int
+		for deadline := time.Now().Add(30 * time.Second); pid == 0; {
+			if err := e.Admin.Raw(commits).Scan(&pid).Error; err != nil || time.Now().After(deadline) {
+				t.Fatalf("no COMMIT waits for the replica: %v", err)
+			}
+		}
+		giveUp()
+		if err := e.Admin.Exec("SELECT "+end+"(?)", pid).Error; err != nil {
+			t.Fatal(err)
+		}
+		if err := <-committed; !errors.Is(err, purchase.ErrUnknownOutcome) {
+			t.Errorf("%s in a COMMIT: %v, want that its outcome is unknown", end, err)
+		}
+		var amount int
+		if err := e.Admin.Raw("SELECT amount FROM product WHERE name = 'apple'").Scan(&amount).Error; err != nil || amount != i {
+			t.Errorf("%s in a COMMIT: the stock is %d, %v; want %d: it was committed here", end, amount, err, i)
+		}
+	}
+}
+
+// TestPostgresWaitEnds: a wait for a row ends on the server's side, too.
+func TestPostgresWaitEnds(t *testing.T) {
+	u := enginetest.Postgres(t).URLs
+	u.Wait = 100 * time.Millisecond
+	e, err := engine.Open(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	holder := e.Admin.Begin()
+	defer holder.Rollback()
+	const take = "UPDATE product SET amount = amount - 1 WHERE name = 'apple'"
+	if err := holder.Exec(take).Error; err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	err = e.DB.Exec(take).Error
+	if sqlerror.KindOf(err) != sqlerror.Contended || time.Since(start) < time.Second {
+		t.Errorf("%v after %s; want lock_not_available after a second and a bit", err, time.Since(start))
+	}
+	for setting, want := range map[string]string{"lock_timeout": "1100ms", "statement_timeout": "10100ms", "idle_in_transaction_session_timeout": "60100ms"} {
+		for db, want := range map[*gorm.DB]string{e.DB: want, e.Admin: "0"} {
+			var got string
+			if err := db.Raw("SHOW " + setting).Scan(&got).Error; err != nil || got != want {
+				t.Errorf("%s is %s, %v; want %s", setting, got, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// A server of another kind on the port that a URL names: MySQL's speaks first, and
+// PostgreSQL's waits for the client. A client of one protocol would wait for the other
+// in vain.
+
+// greetingTimeout is how long a server may take to say its first word.
+const greetingTimeout = time.Second
+
+// isMySQL reports whether the server greets as MySQL does: a packet with the number 0
+// and the protocol version 10 (MySQL Internals, Protocol::HandshakeV10).
+func isMySQL(ctx context.Context, address string) bool {
+	greeting := exchange(ctx, address, nil, 5)
+	return len(greeting) == 5 && greeting[3] == 0 && greeting[4] == 10
+}
+
+// isPostgres reports whether the server is silent and answers a request for TLS with
+// yes or no in one letter (PostgreSQL 15 manual, 55.2.10 and 55.7, SSLRequest).
+func isPostgres(ctx context.Context, address string) bool {
+	if len(exchange(ctx, address, nil, 1)) > 0 {
+		return false
+	}
+	answer := exchange(ctx, address, []byte{0, 0, 0, 8, 4, 210, 22, 47}, 1)
+	return len(answer) == 1 && (answer[0] == 'S' || answer[0] == 'N')
+}
+
+// exchange says something and returns the first n bytes of what is answered, or less
+// where less is answered in time.
+func exchange(ctx context.Context, address string, say []byte, n int) []byte {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), greetingTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil
+	}
+	if _, err := conn.Write(say); err != nil {
+		return nil
+	}
+	answer := make([]byte, n)
+	got := 0
+	for got < n {
+		more, err := conn.Read(answer[got:])
+		got += more
+		if err != nil {
+			break
+		}
+	}
+	return answer[:got]
+}

@@ -31,7 +31,13 @@ func newPostgresConnector(c *pgx.ConnConfig, patience time.Duration) postgresCon
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
 		return nil
 	})
-	return postgresConnector{stdlib.GetConnector(*c, utc), patience}
+	return postgresConnector{stdlib.GetConnector(*c, utc, stdlib.OptionShouldPing(wasIdle)), patience}
+}
+
+// wasIdle reports whether a connection that is taken from the pool must show first that
+// it lives. One that is new has an idle time since the year 1.
+func wasIdle(_ context.Context, p stdlib.ShouldPingParams) bool {
+	return p.IdleDuration > time.Second && p.IdleDuration < 24*365*time.Hour
 }
 
 // warned is the class of a warning that has no code of its own, such as the one that a

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,89 @@ func TestSQLSent(t *testing.T) {
 			compare(t, filepath.Join("testdata", "sql", entry.Name+".sql"), withoutTokens(withoutLogging(received)))
 		})
 	}
+}
+
+// TestPostgresSent is TestSQLSent on PostgreSQL, by the server's log. The statements of
+// the buyer's sessions alone are in it.
+func TestPostgresSent(t *testing.T) {
+	e := enginetest.Postgres(t)
+	config := e.URLs
+	config.DB += "&log_statement=all"
+	logged, err := engine.Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logged.Close()
+	for _, entry := range lockstrategy.All() {
+		t.Run(entry.Name, func(t *testing.T) {
+			deps := onengine.Deps(logged)
+			deps.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC) }
+			if err := e.DB.Exec("UPDATE product SET amount = 100, version = 7, fence = 0").Error; err != nil {
+				t.Fatal(err)
+			}
+			before := postgresLog(t, e)
+			shop := entry.New(deps)
+			_, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
+			if c, ok := shop.(io.Closer); ok {
+				err = errors.Join(err, c.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			statements, processes := postgresStatements(strings.TrimPrefix(postgresLog(t, e), before))
+			if slices.Contains(entry.Needs, lockstrategy.NeedsNamedLocks) && len(processes) != 1 {
+				t.Errorf("lock and section on %d connections, want one", len(processes))
+			}
+			compare(t, filepath.Join("testdata", "sql", "postgres", entry.Name+".sql"), withoutTokens(statements))
+		})
+	}
+}
+
+// postgresLog is what the server has logged so far.
+func postgresLog(t *testing.T, e *engine.Engine) string {
+	t.Helper()
+	var data string
+	if err := e.Admin.Raw("SHOW data_directory").Scan(&data).Error; err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(data), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Lines of the log: a statement, and the parameters of the one before.
+var (
+	logLine   = regexp.MustCompile(`(?m)^\S+ \S+ UTC \[(\d+)\] (?:LOG:  (?:statement|execute [^:]+): (.*)|DETAIL:  parameters: (.*))$`)
+	parameter = regexp.MustCompile(`\$(\d+) = (?:'((?:[^']|'')*)'|NULL)`)
+)
+
+// postgresStatements are the statements of a log with their parameters in place, and the
+// server's processes that ran them.
+func postgresStatements(log string) (_ string, processes map[string]bool) {
+	var statements []string
+	processes = map[string]bool{}
+	for _, line := range logLine.FindAllStringSubmatch(log, -1) {
+		processes[line[1]] = true
+		if line[3] == "" {
+			statements = append(statements, line[2])
+			continue
+		}
+		values := map[string]string{}
+		for _, p := range parameter.FindAllStringSubmatch(line[3], -1) {
+			values["$"+p[1]] = "NULL"
+			if !strings.HasSuffix(p[0], "= NULL") {
+				values["$"+p[1]] = "'" + p[2] + "'"
+			}
+			if _, err := strconv.ParseInt(p[2], 10, 64); err == nil {
+				values["$"+p[1]] = p[2]
+			}
+		}
+		last := len(statements) - 1
+		statements[last] = regexp.MustCompile(`\$\d+`).ReplaceAllStringFunc(statements[last], func(place string) string { return values[place] })
+	}
+	return strings.Join(statements, ";\n") + ";\n", processes
 }
 
 // logBuy leaves one buy in mysql.general_log, and closes the shop.

@@ -223,7 +223,7 @@ func promised(e lockstrategy.Entry, f promise.Condition) string {
 		case verdict.Holds:
 			return string(v)
 		case "":
-			return "most times"
+			return "may break"
 		}
 		return "**" + string(v) + "**"
 	}

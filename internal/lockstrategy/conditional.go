@@ -10,7 +10,6 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 func conditionalEntry() Entry {
@@ -24,7 +23,7 @@ func conditionalEntry() Entry {
 			`PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits, and checks the WHERE again)`,
 		Notes: notRetried,
 		New:   func(d Deps) purchase.Strategy { return NewConditional(d) },
-	}.holds().refused(promise.Crowds(), verdict.Stalled)
+	}.holds().refused(promise.Crowds(), "")
 }
 
 // Conditional takes units only if so many are left.

@@ -138,7 +138,7 @@ const (
 // notRetried is the note of a strategy that does not start again when the database
 // refuses it in favour of another buyer.
 const notRetried = "PostgreSQL above READ COMMITTED refuses a write of a row that has changed since the snapshot (40001), and this code does not start again: " +
-	"buyers are told busy while units are left."
+	"buyers are told busy while units are left, more of them the more meet. How many do is chance, so nothing is promised there."
 
 // What the conformance suite says of a broken strategy.
 const (

@@ -26,7 +26,8 @@ func mutexEntry() Entry {
 			WaitsFor: ALock,
 			CaughtBy: map[string]string{"TwoProcesses": soldOrTwoIn},
 		},
-	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses)).on(dialect.SQLite, []promise.Condition{promise.Duplicates}, "")
+	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses)).on(dialect.SQLite, []promise.Condition{promise.Duplicates}, "").
+		refused([]promise.Condition{promise.TwoProducts}, "") // a buyer at each process ends it: one may be refused
 }
 
 // NewMutex needs the database.

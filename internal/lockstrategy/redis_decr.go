@@ -44,7 +44,7 @@ func redisDecrEntry() Entry {
 		promise.RedisRestart:  verdict.Oversold,
 		promise.RedisFailover: verdict.Oversold,
 		promise.DBKill:        verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
-	}).refused(promise.Crowds(), verdict.Leaked) // units of the refused are put back after others were told that there are none
+	}).refused(promise.Crowds(), "") // units of the refused are put back after others were told that there are none
 }
 
 // RedisDecr keeps a copy of the stock in Redis.

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+)
+
+// TestRushPostgres: on a private PostgreSQL each strategy does what the catalogue promises
+// for its isolation level.
+func TestRushPostgres(t *testing.T) {
+	localservertest.SkipShort(t)
+	for _, c := range []struct {
+		database string
+		verdicts map[string]string
+	}{
+		{dialect.Postgres, map[string]string{"transaction": "oversold", "conditional": "holds", "named-lock": "holds", "serializable": "holds"}},
+		{dialect.PostgresRepeatableRead, map[string]string{"transaction": "holds", "named-lock": "holds"}},
+	} {
+		t.Run(c.database, func(t *testing.T) {
+			t.Parallel()
+			var names []string
+			for name := range c.verdicts {
+				names = append(names, name)
+			}
+			code, stdout, stderr := exitCode(t, "rush", "--engine", "local", "--local-db", c.database, "--strategy", strings.Join(names, ","), "--expect")
+			if code == exitInconclusive {
+				t.Skip("the machine was too slow to show anything: " + stderr)
+			}
+			if code != 0 {
+				t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
+			}
+			for name, verdict := range c.verdicts {
+				if row := rowOf(stdout, name); !strings.HasSuffix(row, verdict) {
+					t.Errorf("%s: %q, want %s", name, row, verdict)
+				}
+			}
+		})
+	}
+}
+
+// rowOf is the line of a table that begins with that word.
+func rowOf(table, word string) string {
+	for line := range strings.Lines(table) {
+		if words := strings.Fields(line); len(words) > 0 && words[0] == word {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}

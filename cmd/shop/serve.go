@@ -110,7 +110,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	if s.flags.failpoints != nil {
 		go s.flags.failpoints.Obey(os.Stdin)
 	}
-	s.log.Info("serving", "addr", l.Addr().String(), "engine", s.engine.Name)
+	s.log.Info("serving", "addr", l.Addr().String(), "engine", s.engine.Name, "database", s.engine.Server)
 	select {
 	case err := <-ended:
 		return err

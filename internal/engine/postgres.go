@@ -37,14 +37,24 @@ func openPostgres(ctx context.Context, e *Engine, u *url.URL) error {
 		return err
 	}
 	e.dialect = func(db *sql.DB) gorm.Dialector { return postgres.New(postgres.Config{Conn: db}) }
+	through, err := pooled(ctx, c)
+	if err != nil {
+		return whyNot(ctx, err, withPort(u, "5432"))
+	}
+	buyers := bounded(c, e.URLs.Wait)
+	if through {
+		c.DefaultQueryExecMode = pgx.QueryExecModeExec
+		buyers = c
+		e.Warnings = append(e.Warnings, poolerWarning)
+	}
 	if e.Admin, err = e.pool(newPostgresConnector(c, 0), adminConns); err != nil {
 		return err
 	}
-	if err := askPostgres(ctx, e, withPort(u, "5432")); err != nil {
+	if err := askPostgres(ctx, e); err != nil {
 		return err
 	}
 	e.stepwise = newPostgresConnector(c, 0)
-	e.DB, err = e.pool(e.URLs.wrapped(newPostgresConnector(bounded(c, e.URLs.Wait), e.URLs.Wait+15*time.Second)), e.URLs.Conns)
+	e.DB, err = e.pool(e.URLs.wrapped(newPostgresConnector(buyers, e.URLs.Wait+15*time.Second)), e.URLs.Conns)
 	return err
 }
 
@@ -90,7 +100,7 @@ func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 }
 
 // askPostgres asks what the server is, and whether it can be sold from.
-func askPostgres(ctx context.Context, e *Engine, address string) error {
+func askPostgres(ctx context.Context, e *Engine) error {
 	var server struct {
 		Number   int
 		Version  string
@@ -101,13 +111,7 @@ func askPostgres(ctx context.Context, e *Engine, address string) error {
 	err := e.Admin.WithContext(ctx).Raw(`SELECT current_setting('server_version_num')::int AS number, version() AS version,
 		current_setting('transaction_read_only') AS read_only, current_setting('synchronous_commit') AS commits,
 		current_setting('default_transaction_isolation') AS level`).Scan(&server).Error
-	var said *pgconn.PgError
-	switch {
-	case errors.As(err, &said):
-		return refusal{said}
-	case err != nil && isMySQL(ctx, address):
-		return fmt.Errorf("a MySQL or MariaDB server answers there; give %s", mysqlDatabase().example)
-	case err != nil:
+	if err != nil {
 		return postgresRefused(err)
 	}
 	if server.Number < postgresOldest {
@@ -125,6 +129,15 @@ func askPostgres(ctx context.Context, e *Engine, address string) error {
 		e.Lacks = map[string]string{dialect.NamedLocks: "CockroachDB takes pg_advisory_xact_lock and locks nothing; use PostgreSQL, or another strategy"}
 	}
 	return nil
+}
+
+// whyNot is why no connection was made.
+func whyNot(ctx context.Context, err error, address string) error {
+	var said *pgconn.PgError
+	if !errors.As(err, &said) && isMySQL(ctx, address) {
+		return fmt.Errorf("a MySQL or MariaDB server answers there; give %s", mysqlDatabase().example)
+	}
+	return postgresRefused(err)
 }
 
 // withPort is the address of a URL.
@@ -181,7 +194,7 @@ func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() er
 	err = migrate()
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
-		return fmt.Errorf("migrate: %s (SQLSTATE %s)%s", said.Message, said.Code, migrateHint(said.Code))
+		return fmt.Errorf("migrate: %w%s", refusal{said}, migrateHint(said.Code))
 	}
 	return err
 }

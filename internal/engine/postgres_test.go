@@ -117,26 +117,36 @@ func serveOld(conn net.Conn) {
 	b.Send(&pgproto3.AuthenticationOk{})
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 	_ = b.Flush()
+	const text, number = 25, 23 // types
+	fields, row := []pgproto3.FieldDescription{}, [][]byte{}
 	for {
 		message, err := b.Receive()
 		if err != nil {
 			return
 		}
-		switch message.(type) {
-		case *pgproto3.Describe:
+		switch m := message.(type) {
+		case *pgproto3.Parse:
+			fields, row = []pgproto3.FieldDescription{{Name: []byte("pid"), DataTypeOID: number}}, [][]byte{{'0'}}
+			if !strings.Contains(m.Query, "pg_backend_pid") {
+				fields = []pgproto3.FieldDescription{
+					{Name: []byte("number"), DataTypeOID: number, Format: 1},
+					{Name: []byte("version"), DataTypeOID: text},
+					{Name: []byte("read_only"), DataTypeOID: text},
+					{Name: []byte("commits"), DataTypeOID: text},
+					{Name: []byte("level"), DataTypeOID: text},
+				}
+				row = [][]byte{{0, 1, 0xad, 0xc6}, []byte("PostgreSQL 11.22 on x86_64"), []byte("off"), []byte("on"), []byte("read committed")}
+			}
 			b.Send(&pgproto3.ParseComplete{})
-			b.Send(&pgproto3.ParameterDescription{})
-			b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{
-				{Name: []byte("number"), DataTypeOID: 23},
-				{Name: []byte("version"), DataTypeOID: 25},
-				{Name: []byte("read_only"), DataTypeOID: 25},
-				{Name: []byte("commits"), DataTypeOID: 25},
-				{Name: []byte("level"), DataTypeOID: 25},
-			}})
+		case *pgproto3.Describe:
+			if m.ObjectType == 'S' {
+				b.Send(&pgproto3.ParameterDescription{})
+			}
+			b.Send(&pgproto3.RowDescription{Fields: fields})
 		case *pgproto3.Bind:
 			b.Send(&pgproto3.BindComplete{})
 		case *pgproto3.Execute:
-			b.Send(&pgproto3.DataRow{Values: [][]byte{{0, 1, 0xad, 0xc6}, []byte("PostgreSQL 11.22 on x86_64"), []byte("off"), []byte("on"), []byte("read committed")}})
+			b.Send(&pgproto3.DataRow{Values: row})
 			b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
 		case *pgproto3.Sync:
 			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})

@@ -22,6 +22,9 @@ type Dialect struct {
 	// BEGIN IMMEDIATE locks the whole file.
 	RowLocks bool
 
+	// rowWaits is the query of RowWaits; its column Value is the number.
+	rowWaits string
+
 	// LocksInTransaction: a named lock is one of the transaction that asks for it, and
 	// ends with it. Else it is one of the session, until it is given back.
 	LocksInTransaction bool
@@ -29,6 +32,20 @@ type Dialect struct {
 	// ShowsEarly: others see a commit before it is on the disk, so a server that is
 	// killed can take back what they have read.
 	ShowsEarly bool
+}
+
+// ShowsWaits reports whether the database shows which statements wait for a row.
+func (d Dialect) ShowsWaits() bool { return d.rowWaits != "" }
+
+// RowWaits counts the statements that wait for a row; 0 where the database does not show
+// them. db is a connection beside those that wait.
+func (d Dialect) RowWaits(db *gorm.DB) (int, error) {
+	if !d.ShowsWaits() {
+		return 0, nil
+	}
+	var found struct{ Value int }
+	err := db.Raw(d.rowWaits).Scan(&found).Error
+	return found.Value, err
 }
 
 // NamedLocks: the server locks a name for one buyer. It is a capability, by which a

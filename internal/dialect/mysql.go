@@ -5,4 +5,8 @@ const MySQL = "mysql"
 
 // mysql: InnoDB releases the locks of a transaction in memory, and flushes its log
 // afterwards (trx0trx.cc: trx_commit_in_memory, then trx_flush_log_if_needed).
-func mysql() Dialect { return Dialect{Name: MySQL, RowLocks: true, ShowsEarly: true} }
+// The status variable is the server's, of all its databases, and current:
+// information_schema.innodb_trx is cached.
+func mysql() Dialect {
+	return Dialect{Name: MySQL, RowLocks: true, ShowsEarly: true, rowWaits: "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'"}
+}

@@ -30,4 +30,12 @@ func PostgresAt(isolation string) string {
 // postgres shows a commit when its log is on the disk and, where a replica is waited
 // for, there (xact.c: RecordTransactionCommit flushes and waits, and
 // ProcArrayEndTransaction follows). synchronous_commit = off takes that back.
-func postgres() Dialect { return Dialect{Name: Postgres, RowLocks: true, LocksInTransaction: true} }
+func postgres() Dialect {
+	return Dialect{
+		Name: Postgres, RowLocks: true, LocksInTransaction: true,
+		// Only those of this database. A wait for a row is one for the transaction that has
+		// written it, or for the row's own turn.
+		rowWaits: `SELECT count(*) AS value FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple') AND cardinality(pg_blocking_pids(pid)) > 0`,
+	}
+}

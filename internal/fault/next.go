@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -48,10 +49,9 @@ func nextSold(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return isNext(e) && e.Outcome == string(purchase.Sold) })
 }
 
-// rowIsAwaited reports whether a statement waits for a row of the database. The
-// counter is the server's own, which is not cached (docs/design.md).
+// rowIsAwaited reports whether a statement waits for a row of the database.
 func (s *Servers) rowIsAwaited(ctx context.Context) bool {
-	var status struct{ Value int }
-	err := s.engine.Admin.WithContext(ctx).Raw("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&status).Error
-	return err == nil && status.Value > 0
+	db := s.engine.Admin.WithContext(ctx)
+	waits, err := dialect.Of(db).RowWaits(db)
+	return err == nil && waits > 0
 }

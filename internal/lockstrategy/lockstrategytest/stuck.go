@@ -2,18 +2,21 @@ package lockstrategytest
 
 import (
 	"context"
-	"database/sql"
 	"sync"
 	"testing"
 	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/dialect"
 )
 
 // stuck keeps a product's row locked, so that a buyer inside the critical section
 // stays there.
 type stuck struct {
 	release func() // may be called twice
-	db      *sql.DB
-	rows    rows
+	db      *gorm.DB
+	dialect dialect.Dialect
 }
 
 // keepRowLocked locks the row from a connection of its own until release; on
@@ -28,7 +31,7 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &stuck{db: db, rows: rowsOf(w.engine.DB.Name())}
+	s := &stuck{db: w.engine.DB, dialect: dialect.Of(w.engine.DB)}
 	s.release = sync.OnceFunc(func() {
 		if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
 			tb.Errorf("unlock the row: %v", err)
@@ -36,7 +39,7 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 		_ = conn.Close()
 	})
 	tb.Cleanup(s.release)
-	for _, statement := range s.rows.lock(name) {
+	for _, statement := range lockRow(s.dialect, name) {
 		if _, err := conn.ExecContext(tb.Context(), statement); err != nil {
 			tb.Fatalf("%s: %v", statement, err)
 		}
@@ -49,11 +52,11 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 // stands.
 func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	tb.Helper()
-	if s.rows.waiting == nil {
+	if !s.dialect.ShowsWaits() {
 		return
 	}
 	for deadline := time.Now().Add(stepTimeout); ; {
-		waits, err := s.rows.waiting(tb.Context(), s.db)
+		waits, err := s.dialect.RowWaits(s.db.WithContext(tb.Context()))
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
@@ -123,7 +124,7 @@ func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan err
 // What a check may need of the strategy or the engine.
 
 // seesVictims reports whether this database shows the statements that wait for a row.
-func (w *world) seesVictims() bool { return rowsOf(w.engine.DB.Name()).waiting != nil }
+func (w *world) seesVictims() bool { return dialect.Of(w.engine.DB).ShowsWaits() }
 
 func lacksVictims(w *world) string {
 	if w.seesVictims() {

@@ -6,11 +6,7 @@
 // starts it, internal/sqlerror reads its errors. None compares names.
 package dialect
 
-import (
-	"slices"
-
-	"gorm.io/gorm"
-)
+import "slices"
 
 // A Dialect is what a kind of database does.
 type Dialect struct {
@@ -22,8 +18,10 @@ type Dialect struct {
 	// BEGIN IMMEDIATE locks the whole file.
 	RowLocks bool
 
-	// rowWaits is the query of RowWaits; its column Value is the number.
-	rowWaits string
+	// RowWaits is the query that counts the statements that wait for a row, in its column
+	// Value; "" where the database does not show them. It is asked on a connection beside
+	// those that wait.
+	RowWaits string
 
 	// LocksInTransaction: a named lock is one of the transaction that asks for it, and
 	// ends with it. Else it is one of the session, until it is given back.
@@ -34,20 +32,6 @@ type Dialect struct {
 	ShowsEarly bool
 }
 
-// ShowsWaits reports whether the database shows which statements wait for a row.
-func (d Dialect) ShowsWaits() bool { return d.rowWaits != "" }
-
-// RowWaits counts the statements that wait for a row; 0 where the database does not show
-// them. db is a connection beside those that wait.
-func (d Dialect) RowWaits(db *gorm.DB) (int, error) {
-	if !d.ShowsWaits() {
-		return 0, nil
-	}
-	var found struct{ Value int }
-	err := db.Raw(d.rowWaits).Scan(&found).Error
-	return found.Value, err
-}
-
 // NamedLocks: the server locks a name for one buyer. It is a capability, by which a
 // strategy says what it needs and a database what it lacks.
 const NamedLocks = "named-locks"
@@ -55,9 +39,9 @@ const NamedLocks = "named-locks"
 // All are the databases that the shop knows.
 func All() []Dialect { return []Dialect{mysql(), postgres(), sqlite()} }
 
-// Of returns the dialect of an open database. One that this room does not know has
-// row locks and nothing else.
-func Of(db *gorm.DB) Dialect {
+// Of returns the dialect of an open database, a *gorm.DB. One that this room does not
+// know has row locks and nothing else.
+func Of(db interface{ Name() string }) Dialect {
 	all := All()
 	if i := slices.IndexFunc(all, func(d Dialect) bool { return d.Name == db.Name() }); i >= 0 {
 		return all[i]

@@ -8,5 +8,5 @@ const MySQL = "mysql"
 // The status variable is the server's, of all its databases, and current:
 // information_schema.innodb_trx is cached.
 func mysql() Dialect {
-	return Dialect{Name: MySQL, RowLocks: true, ShowsEarly: true, rowWaits: "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'"}
+	return Dialect{Name: MySQL, RowLocks: true, ShowsEarly: true, RowWaits: "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'"}
 }

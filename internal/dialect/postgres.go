@@ -35,7 +35,7 @@ func postgres() Dialect {
 		Name: Postgres, RowLocks: true, LocksInTransaction: true,
 		// Only those of this database. A wait for a row is one for the transaction that has
 		// written it, or for the row's own turn.
-		rowWaits: `SELECT count(*) AS value FROM pg_stat_activity
+		RowWaits: `SELECT count(*) AS value FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple') AND cardinality(pg_blocking_pids(pid)) > 0`,
 	}
 }

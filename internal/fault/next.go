@@ -52,6 +52,7 @@ func nextSold(log *history.Log) bool {
 // rowIsAwaited reports whether a statement waits for a row of the database.
 func (s *Servers) rowIsAwaited(ctx context.Context) bool {
 	db := s.engine.Admin.WithContext(ctx)
-	waits, err := dialect.Of(db).RowWaits(db)
-	return err == nil && waits > 0
+	var waits struct{ Value int }
+	err := db.Raw(dialect.Of(db).RowWaits).Scan(&waits).Error
+	return err == nil && waits.Value > 0
 }

@@ -52,19 +52,19 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 // stands.
 func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	tb.Helper()
-	if !s.dialect.ShowsWaits() {
+	if s.dialect.RowWaits == "" {
 		return
 	}
 	for deadline := time.Now().Add(stepTimeout); ; {
-		waits, err := s.dialect.RowWaits(s.db.WithContext(tb.Context()))
-		if err != nil {
+		var waits struct{ Value int }
+		if err := s.db.WithContext(tb.Context()).Raw(s.dialect.RowWaits).Scan(&waits).Error; err != nil {
 			tb.Fatal(err)
 		}
-		if waits >= n {
+		if waits.Value >= n {
 			return
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf("%d wait for the row, want %d", waits, n)
+			tb.Fatalf("%d wait for the row, want %d", waits.Value, n)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan err
 // What a check may need of the strategy or the engine.
 
 // seesVictims reports whether this database shows the statements that wait for a row.
-func (w *world) seesVictims() bool { return dialect.Of(w.engine.DB).ShowsWaits() }
+func (w *world) seesVictims() bool { return dialect.Of(w.engine.DB).RowWaits != "" }
 
 func lacksVictims(w *world) string {
 	if w.seesVictims() {

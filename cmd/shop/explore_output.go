@@ -24,7 +24,7 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 		Broken: witness.Found{Witness: found}, Data: found,
 	}
 	if o.format == "html" { // a page is read apart from the command
-		d.Broken.Replay = again(o.strategy, o.engines.name, found.Schedule)
+		d.Broken.Replay = o.again(found)
 	}
 	page, err := o.replayed(found)
 	if err != nil {
@@ -57,7 +57,7 @@ func ofSearch(r explore.Report) witness.Document {
 		Data:    r,
 	}
 	if r.Witness != nil {
-		d.Broken = witness.Found{Witness: r.Witness, Replay: again(r.Strategy, r.Engine, r.Witness.Schedule)}
+		d.Broken = witness.Found{Witness: r.Witness, Replay: r.Replay(r.Witness)}
 	}
 	if r.Foreign > 0 {
 		known := ""
@@ -66,7 +66,7 @@ func ofSearch(r explore.Report) witness.Document {
 		}
 		foreign := witness.Found{Intro: fmt.Sprintf("\nin %d schedules a buyer deletes the lock of another%s\n", r.Foreign, known), Witness: r.ForeignWitness}
 		if r.ForeignWitness != nil {
-			foreign.Replay = again(r.Strategy, r.Engine, r.ForeignWitness.Schedule)
+			foreign.Replay = r.Replay(r.ForeignWitness)
 		}
 		d.Others = append(d.Others, foreign)
 	}
@@ -83,12 +83,12 @@ func crowd(r explore.Report) string {
 }
 
 // again is the command that replays a schedule.
-func again(strategy, on, schedule string) string {
-	flag := ""
-	if on == engine.Local {
-		flag = " --engine local"
+func (o *exploreOptions) again(w *explore.Witness) string {
+	on := o.engines.name
+	if o.engines.db != "" {
+		on = engine.URL
 	}
-	return fmt.Sprintf("shop explore %s%s --replay %s", strategy, flag, schedule)
+	return explore.Replay(o.strategy, engine.Flags(on, o.engines.localDB), w)
 }
 
 func withUnits(units int64) string {

@@ -82,7 +82,7 @@ func (o *exploreOptions) witnessed(c report.Case, w *witness.Witness, buyers int
 	if w.Broken() {
 		c.Status = report.Contradicts
 	}
-	c.Command = again(o.strategy, o.engines.name, w.Schedule)
+	c.Command = o.again(w)
 	steps := witnessTable(w, buyers)
 	c.Details = []report.Detail{{Text: text.String(), Mermaid: mermaid.String(), Table: &steps, Summary: "as text, and for Mermaid"}}
 	return c, nil

@@ -48,11 +48,10 @@ func verifyCommand() *cobra.Command {
 of it with what the catalogue promises.
 
 --engine local starts servers that can be killed. The explorer comes first, with
-and without events, on MariaDB or MySQL: a missing FOR UPDATE shows there, and
-not on SQLite; on PostgreSQL (--local-db postgres) it does not run yet. Then every
-fault is struck. The embedded engine has the explorer and the crowds; --quick, for
-every push, is those but for the rush at two processes, and says what it could not
-explore.
+and without events, on MariaDB, MySQL or PostgreSQL (--local-db): a missing FOR
+UPDATE shows there, and not on SQLite. Then every fault is struck. The embedded
+engine has the explorer and the crowds; --quick, for every push, is those but for
+the rush at two processes, and says what it could not explore.
 
 --race is a rush, and a crowd at each of many new products, in a shop that it
 builds with the race detector, for the strategies that keep something in
@@ -82,7 +81,7 @@ could be judged; 3 when a cell has shown nothing.`,
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "faults by name, a,b,...; or all: "+conditionNames())
 	flags.BoolVar(&o.quick, "quick", false, "the explorer and the crowds but for the rush at two processes, on the embedded engine")
 	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
-	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the crowds and every fault, and on MariaDB and MySQL the explorer)")
+	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the explorer, the crowds and every fault)")
 	registerLocalDB(c, &o.localDB)
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")

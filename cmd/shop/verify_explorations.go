@@ -10,7 +10,6 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
@@ -40,15 +39,11 @@ func (r *oneByOne) add(start time.Time, cell verify.Cell, err error) (failed boo
 	return err != nil, nil
 }
 
-// explorations plays the explorer's cells on an engine of its own: what only MariaDB
-// shows takes the local one.
+// explorations plays the explorer's cells on an engine of its own: what only a
+// server shows takes the local one.
 func (r *oneByOne) explorations(on engine.Config, strategies []verify.Strategy, faults []promise.Condition) (err error) {
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
 	if len(faults) == 0 {
-		return nil
-	}
-	if err := explorable(on); err != nil {
-		r.report.LeaveOut("the explorer: " + err.Error())
 		return nil
 	}
 	defer explore.OneProcessor(on.Name == engine.Local)()
@@ -77,18 +72,6 @@ func (r *oneByOne) explorations(on engine.Config, strategies []verify.Strategy, 
 		}
 	}
 	return nil
-}
-
-// explorable is nil where the explorer runs on the engine's database.
-func explorable(on engine.Config) error {
-	if on.Name != engine.Local {
-		return nil
-	}
-	server, err := localserver.DatabaseNamed(on.LocalDB)
-	if err != nil {
-		return err
-	}
-	return explore.Runs(server.Database)
 }
 
 // exploration plays one, where the strategy can be explored here.

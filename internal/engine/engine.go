@@ -55,6 +55,20 @@ type Config struct {
 	WrapDB func(driver.Connector) driver.Connector
 }
 
+// Flags are what a command takes, after a space, to open an engine of this name as it was
+// opened; "" for the default. localDB is Config.LocalDB.
+func Flags(name, localDB string) string {
+	switch {
+	case name == URL:
+		return " --db URL" // which may have a password
+	case name == Local && localDB != "":
+		return " --engine local --local-db " + localDB
+	case name == Local:
+		return " --engine local"
+	}
+	return ""
+}
+
 // An Engine is what is open. Close ends what Open started.
 type Engine struct {
 	Name    string

@@ -72,11 +72,6 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Runs is nil where the explorer knows how to ask a database who waits, by its dialect.
-func Runs(on string) error {
-	return run.Knows(on)
-}
-
 // Ungated says why a strategy's commands cannot be held; "" when they can.
 func Ungated(e lockstrategy.Entry) string {
 	for _, need := range e.Needs {

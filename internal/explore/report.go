@@ -3,6 +3,8 @@ package explore
 import (
 	"fmt"
 	"strings"
+
+	"github.com/oversell/oversell/internal/engine"
 )
 
 // A Report is a search's result as `shop explore --json` prints it.
@@ -39,6 +41,7 @@ type Report struct {
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
 
+	flags          string // of a command that opens the engine
 	exploredWithin int
 	first          bool // it ended at the first violation
 }
@@ -51,6 +54,7 @@ func NewReport(c Config, r Result) Report {
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
+		flags: engine.Flags(c.Engine.Name, c.Engine.URLs.LocalDB),
 	}
 	if report.Events == nil {
 		report.Events = []Event{}
@@ -74,6 +78,14 @@ func NewReport(c Config, r Result) Report {
 		report.PerSecond = float64(r.Runs) / r.Seconds
 	}
 	return report
+}
+
+// Replay is the command that runs a schedule of the search again.
+func (r Report) Replay(w *Witness) string { return Replay(r.Strategy, r.flags, w) }
+
+// Replay is the command that runs a schedule again; flags are those of engine.Flags.
+func Replay(strategy, flags string, w *Witness) string {
+	return fmt.Sprintf("shop explore %s%s --replay %s", strategy, flags, w.Schedule)
 }
 
 // Extent is how much was explored, in words that claim no more: "N of N" only

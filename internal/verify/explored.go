@@ -50,7 +50,7 @@ const (
 // How far is a matter of the strategy and not of time.
 func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
-	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e.Name, entry.Name, f)}
+	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry.Name, f)}
 	x := exploration{Config: explore.Config{
 		Engine: e, Strategy: entry, Buyers: exploredBuyers, Stock: 1, Product: exploredProduct, Budget: searchBudget,
 	}}
@@ -67,7 +67,7 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	if n := x.result.Foreign; n > 0 {
 		if c.freedAnothers(n, entry.Lock.FreesAnothers) && x.result.ForeignWitness != nil {
 			w = x.result.ForeignWitness
-			c.Replay = replayOf(e.Name, entry.Name, w)
+			c.Replay = replayOf(e, entry.Name, w)
 		}
 	}
 	if w != nil {
@@ -82,8 +82,8 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 }
 
 // exploreCommand is the exploration of a cell as a command of its own.
-func exploreCommand(engineName, strategy string, f promise.Condition) string {
-	line := command(engineName, strategy)
+func exploreCommand(e *engine.Engine, strategy string, f promise.Condition) string {
+	line := command(e, strategy)
 	if event, ok := eventOf[f]; ok {
 		line += " --events " + string(event)
 	}
@@ -91,16 +91,13 @@ func exploreCommand(engineName, strategy string, f promise.Condition) string {
 }
 
 // replayOf is the command that shows a witness again.
-func replayOf(engineName, strategy string, w *explore.Witness) string {
-	return command(engineName, strategy) + " --replay " + w.Schedule
+func replayOf(e *engine.Engine, strategy string, w *explore.Witness) string {
+	return explore.Replay(strategy, engine.Flags(e.Name, e.URLs.LocalDB), w)
 }
 
 // command begins the command that explores a strategy on an engine.
-func command(engineName, strategy string) string {
-	if engineName == engine.Embedded {
-		return "shop explore " + strategy
-	}
-	return "shop explore " + strategy + " --engine " + engineName
+func command(e *engine.Engine, strategy string) string {
+	return "shop explore " + strategy + engine.Flags(e.Name, e.URLs.LocalDB)
 }
 
 // exploration is the searches of one cell, and what the last of them found.
@@ -189,9 +186,9 @@ func (x *exploration) extent() string {
 // replay is the line that shows the witness again, or searches as far again.
 func (x *exploration) replay() string {
 	if w := x.result.Witness; w != nil {
-		return replayOf(x.Engine.Name, x.Strategy.Name, w)
+		return replayOf(x.Engine, x.Strategy.Name, w)
 	}
-	line := command(x.Engine.Name, x.Strategy.Name)
+	line := command(x.Engine, x.Strategy.Name)
 	if len(x.Events) > 0 {
 		line += " --events " + string(x.Events[0])
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -50,7 +51,7 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.NoPromise[j.name],
-		Replay: fmt.Sprintf("shop verify --engine local%s --strategy %s --fault %s", l.localDB(), j.strategy.Name, j.name),
+		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB), j.strategy.Name, j.name),
 	}
 	if j.plays > 0 {
 		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
@@ -86,14 +87,6 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	cell.DurationMS = time.Since(start).Milliseconds()
 	return cell, nil
-}
-
-// localDB is the flag that names the database server, where it is not the default.
-func (c Config) localDB() string {
-	if c.LocalDB == "" {
-		return ""
-	}
-	return " --local-db " + c.LocalDB
 }
 
 // once is one play of a cell, the first or a later one: that has shops and a history of

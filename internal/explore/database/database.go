@@ -2,16 +2,13 @@
 // connections wait, how to end a connection as the death of its process would, and
 // how to end a wait.
 //
-// A database is one file and one line in For. One for Postgres would ask
-// pg_blocking_pids, and end by pg_terminate_backend and pg_cancel_backend.
+// A database is one file and one line in For.
 package database
 
 import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
-	"fmt"
 
 	"github.com/oversell/oversell/internal/dialect"
 )
@@ -73,19 +70,12 @@ type WouldBlock struct{ error }
 // Unwrap returns the refusal.
 func (e WouldBlock) Unwrap() error { return e.error }
 
-// ErrNone: the explorer does not run on that database.
-var ErrNone = errors.New("the explorer does not run on this database")
-
 // For returns the database of a dialect; admin is a connection beside those of the
-// buyers. ErrNone where there is none.
-func For(name string, admin *sql.DB) (Database, error) {
-	byDialect := map[string]Database{
-		dialect.MySQL:  mysqlDatabase{admin},
-		dialect.SQLite: sqliteDatabase{},
-	}
-	d, ok := byDialect[name]
-	if !ok {
-		return nil, fmt.Errorf("%w, %s; use --engine embedded, or --engine local with MariaDB or MySQL", ErrNone, name)
-	}
-	return d, nil
+// buyers.
+func For(name string, admin *sql.DB) Database {
+	return map[string]Database{
+		dialect.MySQL:    mysqlDatabase{admin},
+		dialect.Postgres: newPostgresDatabase(admin),
+		dialect.SQLite:   sqliteDatabase{},
+	}[name]
 }

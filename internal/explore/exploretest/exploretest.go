@@ -65,7 +65,7 @@ type Expectation struct {
 	Events   []explore.Event
 	Want     verdict.Verdict
 	Config   func(c *explore.Config) // may be nil
-	On       string                  // "mysql" or "sqlite": on that database only
+	On       string                  // "mysql" or "sqlite": on that database only; "server": on any but SQLite
 	Soak     string                  // why it is searched only where OVERSELL_SOAK is set
 }
 

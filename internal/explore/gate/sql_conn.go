@@ -166,6 +166,9 @@ func (c *Conn) after(o *Op, rows, changed bool) {
 	o.Changed = o.Effect == schedule.Writes && rows
 }
 
+// quotes of names, MySQL's and PostgreSQL's.
+var quotes = strings.NewReplacer("`", "", `"`, "")
+
 // op describes a statement.
 func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *Op {
 	if c.from.owner == 0 {
@@ -173,12 +176,13 @@ func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *
 			c.buyer = id
 		}
 	}
-	query = strings.Join(strings.Fields(strings.ReplaceAll(query, "`", "")), " ")
+	query = strings.Join(strings.Fields(quotes.Replace(query)), " ")
 	o := &Op{Buyer: c.buyer, Server: SQL, Name: query, Text: withValues(query, slices.Clone(args)), ctx: ctx, conn: c}
 	o.Controls = query == "BEGIN IMMEDIATE" || query == "COMMIT" || query == "ROLLBACK"
 	o.Asks, o.Gives = strings.Contains(query, "GET_LOCK("), strings.Contains(query, "RELEASE_LOCK(")
 	upper := strings.ToUpper(query)
-	if strings.HasPrefix(upper, "SELECT") && !c.serializable && !strings.Contains(upper, " FOR ") && !strings.Contains(upper, "_LOCK(") {
+	takes := strings.Contains(upper, " FOR ") || strings.Contains(upper, "_LOCK(") // GET_LOCK(...), pg_advisory_xact_lock(...)
+	if strings.HasPrefix(upper, "SELECT") && !c.serializable && !takes {
 		o.Effect = schedule.Reads
 	}
 	return o

@@ -3,6 +3,7 @@ package gate
 import (
 	"database/sql/driver"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/database"
@@ -15,7 +16,10 @@ func rowCount(n int64) string {
 	return fmt.Sprintf("%d rows", n)
 }
 
-// withValues puts the arguments where the question marks are.
+// placeholder is one argument: ?, or $1 in PostgreSQL, where gorm numbers them in order.
+var placeholder = regexp.MustCompile(`\?|\$[0-9]+`)
+
+// withValues puts the arguments where the placeholders are.
 func withValues(query string, args []driver.NamedValue) string {
 	var b strings.Builder
 	var columns []string
@@ -24,11 +28,13 @@ func withValues(query string, args []driver.NamedValue) string {
 		list, _, _ = strings.Cut(list, ")")
 		columns = strings.Split(list, ",")
 	}
-	for i := 0; i < len(query); i++ {
-		if query[i] != '?' || len(args) == 0 {
-			b.WriteByte(query[i])
-			continue
+	for {
+		at := placeholder.FindStringIndex(query)
+		if at == nil || len(args) == 0 {
+			break
 		}
+		b.WriteString(query[:at[0]])
+		query = query[at[1]:]
 		if len(columns) > 0 && columns[0] == "waited_ms" { // different in each run
 			args[0].Value = "MS"
 		}
@@ -43,5 +49,5 @@ func withValues(query string, args []driver.NamedValue) string {
 		}
 		args = args[1:]
 	}
-	return b.String()
+	return b.String() + query
 }

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"strings"
 
+	"gorm.io/gorm"
+
 	"github.com/oversell/oversell/internal/audit"
 )
 
 // SQL is the database as the explorer sees it: one product's stock and records.
 type SQL struct {
-	Admin   *sql.DB // beside the connections of the buyers
+	Admin   *gorm.DB // beside the connections of the buyers
 	Product string
 	Stock   int64  // that a schedule begins with
 	Recount string // a statement that has ids count from the same number again; "": they count on
@@ -27,33 +29,31 @@ type State struct {
 
 // Restore puts the stock back and removes the records.
 func (s SQL) Restore(ctx context.Context) error {
-	tx, err := s.Admin.BeginTx(ctx, nil) // one commit costs less than three
-	if err != nil {
-		return fmt.Errorf("restore: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
-	if _, err := tx.ExecContext(ctx, "DELETE FROM purchase_history WHERE product_name = ?", s.Product); err != nil {
-		return fmt.Errorf("restore the records: %w", err)
-	}
-	_, err = tx.ExecContext(ctx, "UPDATE product SET amount = ?, stocked = ?, version = 0, fence = 0, last_entry = '0-0' WHERE name = ?",
-		s.Stock, s.Stock, s.Product)
-	if err != nil {
-		return fmt.Errorf("restore the stock: %w", err)
-	}
-	if s.Recount != "" {
-		if _, err := tx.ExecContext(ctx, s.Recount); err != nil {
+	return s.Admin.WithContext(ctx).Transaction(func(tx *gorm.DB) error { // one commit costs less than three
+		if err := tx.Exec("DELETE FROM purchase_history WHERE product_name = ?", s.Product).Error; err != nil {
+			return fmt.Errorf("restore the records: %w", err)
+		}
+		err := tx.Exec("UPDATE product SET amount = ?, stocked = ?, version = 0, fence = 0, last_entry = '0-0' WHERE name = ?",
+			s.Stock, s.Stock, s.Product).Error
+		if err != nil {
+			return fmt.Errorf("restore the stock: %w", err)
+		}
+		if s.Recount == "" {
+			return nil
+		}
+		if err := tx.Exec(s.Recount).Error; err != nil {
 			return fmt.Errorf("restore the ids: %w", err)
 		}
-	}
-	return tx.Commit()
+		return nil
+	})
 }
 
 // Whole is all of the product's row and records that can make a difference to what
 // comes: in one statement, the records in the order of their ids. Real times are left
 // out; that of a purchase is by the clock that strategies are given. It is for SQLite.
 func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
-	rows, err := s.Admin.QueryContext(ctx, `SELECT 0, amount, stocked, version, fence, last_entry, NULL, NULL FROM product WHERE name = ?
-		UNION ALL SELECT id, amount, left_after, 0, strategy, purchaser, idempotency_key, CAST(ROUND((julianday(purchase_time) - 2440587.5) * 86400000) AS INTEGER) FROM purchase_history WHERE product_name = ? ORDER BY 1`, s.Product, s.Product)
+	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT 0, amount, stocked, version, fence, last_entry, NULL, NULL FROM product WHERE name = ?
+		UNION ALL SELECT id, amount, left_after, 0, strategy, purchaser, idempotency_key, CAST(ROUND((julianday(purchase_time) - 2440587.5) * 86400000) AS INTEGER) FROM purchase_history WHERE product_name = ? ORDER BY 1`, s.Product, s.Product).Rows()
 	if err != nil {
 		return "", nil, fmt.Errorf("read stock and records: %w", err)
 	}
@@ -81,8 +81,8 @@ func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 func (s SQL) Read(ctx context.Context) (State, error) {
 	state := State{Sales: map[int64]audit.Sale{}}
 	// It costs half of a join. The sales are the rows with a purchaser.
-	rows, err := s.Admin.QueryContext(ctx, `SELECT amount, stocked, NULL FROM product WHERE name = ?
-		UNION ALL SELECT amount, id, purchaser FROM purchase_history WHERE product_name = ?`, s.Product, s.Product)
+	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT amount, stocked, NULL FROM product WHERE name = ?
+		UNION ALL SELECT amount, id, purchaser FROM purchase_history WHERE product_name = ?`, s.Product, s.Product).Rows()
 	if err != nil {
 		return state, fmt.Errorf("read stock and records: %w", err)
 	}

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -41,25 +40,21 @@ type Runner struct {
 	current atomic.Pointer[Run]
 }
 
-// Knows is nil where there is a way to ask a database who waits, by its dialect.
-func Knows(on string) error {
-	_, err := database.For(on, nil)
-	return err
-}
-
 // New opens the buyers' connections. Close must follow.
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x := &Runner{
 		spec: s, events: Events(s.Events), nap: newNap(), gates: gate.New(s.Strategy.Scripts),
 	}
-	admin, err := adminOf(s.Engine)
+	beside, err := s.Engine.OpenWrapped(func(inner driver.Connector) driver.Connector { return inner }, 2)
 	if err != nil {
 		return nil, err
 	}
-	if x.database, err = database.For(s.Engine.DB.Name(), admin); err != nil {
+	admin, err := beside.DB()
+	if err != nil {
 		return nil, err
 	}
-	x.stock = restore.SQL{Admin: admin, Product: s.Product, Stock: s.Stock, Recount: x.database.Recount()}
+	x.database = database.For(s.Engine.DB.Name(), admin)
+	x.stock = restore.SQL{Admin: beside, Product: s.Product, Stock: s.Stock, Recount: x.database.Recount()}
 	if err := errors.Join(x.watchServers(), x.prepare(ctx)); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -83,15 +78,6 @@ func (x *Runner) watchServers() (err error) {
 		}
 	}
 	return err
-}
-
-// adminOf is a connection beside those of the buyers.
-func adminOf(e *engine.Engine) (*sql.DB, error) {
-	pool, err := e.OpenWrapped(func(inner driver.Connector) driver.Connector { return inner }, 2)
-	if err != nil {
-		return nil, err
-	}
-	return pool.DB()
 }
 
 // prepare seats the buyers, and puts the product there.

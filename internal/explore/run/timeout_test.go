@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
@@ -23,12 +24,13 @@ func TestTimeoutShown(t *testing.T) {
 		{"embedded", "for-update", "v1:for-update:b2:s1:1.2.timeout2.1*4", "BEGIN IMMEDIATE", "database is locked"},
 		{"local", "for-update", "v1:for-update:b2:s1:1*2.2*2.timeout2.2.1*3", "(timed out) SELECT", "1205"},
 		{"local", "named-lock", "v1:named-lock:b2:s1:1.2.timeout2.1*6", "(timed out) SELECT GET_LOCK", "=0"},
+		{"postgres", "for-update", "v1:for-update:b2:s1:1*2.2*2.timeout2.2.1*3", "(timed out) SELECT", "55P03"},
+		{"postgres", "named-lock", "v1:named-lock:b2:s1:1*2.2*2.timeout2.2.1*4", "(timed out) SELECT pg_advisory_xact_lock", "55P03"},
 	} {
 		t.Run(c.engine+"/"+c.strategy, func(t *testing.T) {
-			e := enginetest.Embedded
-			if c.engine == "local" {
-				e = enginetest.Local
-			}
+			e := map[string]func(*testing.T) *engine.Engine{
+				"embedded": enginetest.Embedded, "local": enginetest.Local, "postgres": enginetest.Postgres,
+			}[c.engine]
 			entry := exploretest.Entry(t, c.strategy)
 			config := exploretest.Config(e(t), entry)
 			config.Events = []explore.Event{explore.Timeout}

@@ -1,0 +1,225 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// postgresDatabase is PostgreSQL, asked over a connection of its own.
+//
+// A deadlock is the explorer's to find: the server looks for one only when a wait has
+// lasted for deadlock_timeout, and which of the two then gives way depends on whose wait
+// is that old. Here it is always the one whose wait has closed the circle.
+type postgresDatabase struct {
+	admin *sql.DB
+
+	known map[int64]bool // who waited when Waiting was asked last
+
+	mu         sync.Mutex
+	ours       map[int64]bool // connections of buyers
+	sacrificed map[int64]bool // whose statement was ended for a deadlock, and has not been answered
+}
+
+func newPostgresDatabase(admin *sql.DB) *postgresDatabase {
+	return &postgresDatabase{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
+}
+
+// Prepare: a private server is thrown away, so a commit need not reach the disk.
+func (d *postgresDatabase) Prepare(ctx context.Context, private bool) error {
+	if !private {
+		return nil
+	}
+	for _, statement := range []string{"ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()"} {
+		if _, err := d.admin.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("prepare the server: %w", err)
+		}
+	}
+	return nil
+}
+
+// Connected: only a superuser may set deadlock_timeout. Where it stays at its second, the
+// explorer has found a deadlock long before.
+func (d *postgresDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
+	_, err := conn.(driver.ExecerContext).ExecContext(ctx, "SET deadlock_timeout = '1h'", nil)
+	if err != nil && !isPostgres(err, errInsufficientPrivilege) {
+		return 0, err
+	}
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT pg_backend_pid()", nil)
+	if err != nil {
+		return 0, err
+	}
+	kept, err := Keep(rows)
+	if err != nil || len(kept.values) != 1 {
+		return 0, fmt.Errorf("ask for the connection's process: %w", err)
+	}
+	var id sql.NullInt64
+	err = id.Scan(kept.values[0][0])
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ours[id.Int64] = true
+	return id.Int64, err
+}
+
+func (d *postgresDatabase) Blocks() bool    { return true }
+func (d *postgresDatabase) Recount() string { return "" }
+
+// Waiting asks the table of locks itself: who was granted a lock does not wait there any
+// more, also if it has not woken yet. An advisory lock is a lock as any other.
+func (d *postgresDatabase) Waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
+	blockers, err := d.blockers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask which connections wait: %w", err)
+	}
+	if victim, found := d.closed(blockers); found {
+		return nil, d.sacrifice(ctx, victim)
+	}
+	d.known = map[int64]bool{}
+	for id := range blockers {
+		d.known[id] = true
+	}
+	return d.known, nil
+}
+
+// blockers are, of each connection that waits for a buyer's lock, those that it waits for.
+// Who waits for somebody else, such as a VACUUM that gives up the end of a table, goes on
+// by itself.
+func (d *postgresDatabase) blockers(ctx context.Context) (map[int64][]int64, error) {
+	rows, err := d.admin.QueryContext(ctx, `SELECT a.pid, b.pid FROM pg_stat_activity a, unnest(pg_blocking_pids(a.pid)) AS b(pid)
+		WHERE a.datname = current_database() AND a.wait_event_type = 'Lock'`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	blockers := map[int64][]int64{}
+	for rows.Next() {
+		var waits, holds int64
+		if err := rows.Scan(&waits, &holds); err != nil {
+			return nil, err
+		}
+		blockers[waits] = append(blockers[waits], holds)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(blockers, func(_ int64, holders []int64) bool {
+		return slices.ContainsFunc(holders, func(id int64) bool { return !d.ours[id] })
+	})
+	return blockers, rows.Err()
+}
+
+// closed is the connection whose wait has closed a circle; of several, the last one.
+func (d *postgresDatabase) closed(blockers map[int64][]int64) (victim int64, found bool) {
+	for id := range blockers {
+		if !inCircle(blockers, id) {
+			continue
+		}
+		if !found || d.known[victim] && !d.known[id] || d.known[victim] == d.known[id] && id > victim {
+			victim, found = id, true
+		}
+	}
+	return victim, found
+}
+
+// inCircle: the connection waits, through others maybe, for itself.
+func inCircle(blockers map[int64][]int64, id int64) bool {
+	seen, next := map[int64]bool{}, slices.Clone(blockers[id])
+	for len(next) > 0 {
+		at := next[len(next)-1]
+		next = next[:len(next)-1]
+		if at == id {
+			return true
+		}
+		if !seen[at] {
+			seen[at] = true
+			next = append(next, blockers[at]...)
+		}
+	}
+	return false
+}
+
+// sacrifice ends a wait for a deadlock, once.
+func (d *postgresDatabase) sacrifice(ctx context.Context, victim int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sacrificed[victim] { // it is on its way
+		return nil
+	}
+	d.sacrificed[victim] = true
+	return d.cancel(ctx, victim)
+}
+
+func (d *postgresDatabase) cancel(ctx context.Context, id int64) error {
+	_, err := d.admin.ExecContext(ctx, "SELECT pg_cancel_backend($1::int)", id)
+	return err
+}
+
+// End returns when the server's process has gone, which it has when its transaction is
+// rolled back (postinit.c, ShutdownPostgres, is called before all else at exit).
+func (d *postgresDatabase) End(ctx context.Context, c Conn) error {
+	if _, err := d.admin.ExecContext(ctx, "SELECT pg_terminate_backend($1::int)", c.ID()); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(schedule.HangTimeout); ; {
+		var left int
+		if err := d.admin.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", c.ID()).Scan(&left); err != nil {
+			return err
+		}
+		if left == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: the server does not end a connection", schedule.ErrHarness)
+		}
+	}
+}
+
+// Interrupt ends the statement as lock_timeout does: the transaction has failed, and has
+// let go of its locks (TestPostgresWaits). What differs is the error, see Answer.
+func (d *postgresDatabase) Interrupt(ctx context.Context, c Conn) error {
+	return d.cancel(ctx, c.ID())
+}
+
+// Errors of the server that mean something here (PostgreSQL 15 manual, appendix A).
+const (
+	errInsufficientPrivilege = "42501"
+	errQueryCanceled         = "57014"
+	errLockNotAvailable      = "55P03"
+	errDeadlockDetected      = "40P01"
+)
+
+func (d *postgresDatabase) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
+	if isPostgres(err, errQueryCanceled) {
+		d.mu.Lock()
+		victim := d.sacrificed[s.Conn.ID()]
+		delete(d.sacrificed, s.Conn.ID())
+		d.mu.Unlock()
+		switch {
+		case victim:
+			return nil, &pgconn.PgError{Severity: "ERROR", Code: errDeadlockDetected, Message: "deadlock detected"}
+		case s.TimedOut:
+			return nil, &pgconn.PgError{Severity: "ERROR", Code: errLockNotAvailable, Message: "canceling statement due to lock timeout"}
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		// The driver has hung up on a statement that waited. When the server sees that is
+		// its own affair; nobody else can tell whether it does it now.
+		s.Conn.Abandon()
+		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
+	}
+	return got, err
+}
+
+func isPostgres(err error, code string) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == code
+}

@@ -38,6 +38,14 @@ func notRoot(names ...string) (*account, error) {
 	return nil, fmt.Errorf("it refuses to run as root, and there is nobody to run it as: %w", errors.Join(errs...))
 }
 
+// write makes a file that is the account's own.
+func (a *account) write(file, text string) error {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil || a == nil {
+		return err
+	}
+	return os.Chown(file, a.uid, a.gid)
+}
+
 // own gives a folder of the group to the account, and lets it pass through the group's.
 func (a *account) own(g *Group, dir string) error {
 	if a == nil {

@@ -151,7 +151,8 @@ func (g *Group) Close() error {
 		errs = append(errs, reserved.Close())
 	}
 	g.ports = nil
-	removeSharedMemory(g.dir)
+	servers, _ := filepath.Glob(filepath.Join(g.dir, "*")) // the pattern is well-formed
+	removeSharedMemory(servers...)
 	// The janitor goes last: a SIGKILL in between must not leave the folder.
 	errs = append(errs, os.RemoveAll(g.dir))
 	return errors.Join(append(errs, g.dismiss())...)

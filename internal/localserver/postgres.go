@@ -22,6 +22,7 @@ import (
 // it was killed, it has its data.
 type Postgres struct {
 	Server
+	bin       string // the folder of its programs
 	password  string
 	isolation string // of the sessions that URL leads to; "" for the server's own
 }
@@ -63,18 +64,25 @@ func StartPostgres(g *Group) (*Postgres, error) {
 	if err := initdb(g, who, bin, dir, password); err != nil {
 		return nil, err
 	}
+	first := &Postgres{Server: Server{group: g, user: who}, bin: bin, password: password}
 	return onFreePort(g, func(port int) (*Postgres, error) {
-		p := &Postgres{Server: newServer(g, "postgres", dir, port), password: password}
-		p.user, p.sessions, p.probe = who, true, p.ping
-		p.command = []string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(port)}
-		for _, setting := range []string{
-			"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "fsync=on", "synchronous_commit=on",
-			"dynamic_shared_memory_type=mmap", // files in dir, which go with it
-		} {
-			p.command = append(p.command, "-c", setting)
-		}
+		p := first.at(dir, port)
 		return p, p.Start()
 	})
+}
+
+// at is a server of the same programs and users in another folder, on another port.
+func (p *Postgres) at(dir string, port int, settings ...string) *Postgres {
+	other := &Postgres{Server: newServer(p.group, "postgres", dir, port), bin: p.bin, password: p.password, isolation: p.isolation}
+	other.user, other.sessions, other.probe = p.user, true, other.ping
+	other.command = []string{filepath.Join(p.bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(port)}
+	for _, setting := range append([]string{
+		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "fsync=on", "synchronous_commit=on",
+		"dynamic_shared_memory_type=mmap", // files in dir, which go with it
+	}, settings...) {
+		other.command = append(other.command, "-c", setting)
+	}
+	return other
 }
 
 // postgresAt is StartPostgres, with a default isolation level in its URL.
@@ -96,13 +104,8 @@ func postgresAt(isolation string) func(*Group) (*Postgres, error) {
 func initdb(g *Group, who *account, bin, dir, password string) error {
 	secret, log := filepath.Join(dir, "password"), filepath.Join(dir, "install.log")
 	for file, text := range map[string]string{secret: password, log: ""} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		if err := who.write(file, text); err != nil {
 			return err
-		}
-		if who != nil {
-			if err := os.Chown(file, who.uid, who.gid); err != nil {
-				return err
-			}
 		}
 	}
 	out, err := os.OpenFile(log, os.O_WRONLY, 0)
@@ -147,6 +150,17 @@ func (p *Postgres) exec(ctx context.Context, database, statement string) error {
 	return err
 }
 
+// ask asks the database "shop" a question that is answered with yes or no.
+func (p *Postgres) ask(ctx context.Context, query string) (yes bool, err error) {
+	conn, err := pgx.Connect(ctx, p.url("shop"))
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, query).Scan(&yes)
+	return yes, err
+}
+
 // postgresBin finds the folder of initdb and postgres, which Debian keeps out of PATH.
 func postgresBin() (string, error) {
 	whole := func(dir string) bool {
@@ -188,13 +202,13 @@ func versionIn(path string) int {
 	return version
 }
 
-// removeSharedMemory removes what a PostgreSQL of the group that was killed has left in
-// the kernel: a System V segment of some bytes, by which a server sees that another has
-// its files (PostgreSQL 15 manual, 19.4.1). The last word of line 7 of postmaster.pid
-// is its id.
-func removeSharedMemory(groupDir string) {
-	files, _ := filepath.Glob(filepath.Join(groupDir, "*", "data", "postmaster.pid"))
-	for _, file := range files {
+// removeSharedMemory removes what PostgreSQL servers that were killed have left in the
+// kernel, by their folders: a System V segment of some bytes, by which a server sees that
+// another has its files (PostgreSQL 15 manual, 19.4.1). The last word of line 7 of
+// postmaster.pid is its id.
+func removeSharedMemory(serverDirs ...string) {
+	for _, dir := range serverDirs {
+		file := filepath.Join(dir, "data", "postmaster.pid")
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue

@@ -137,3 +137,53 @@ func TestPostgresBin(t *testing.T) {
 		t.Errorf("%s, %v; want %s", got, err, dir)
 	}
 }
+
+// TestReplica: a replica has what was committed before it and after it, and takes writes
+// once it is promoted; what it leaves is removed.
+func TestReplica(t *testing.T) {
+	g := newGroup(t)
+	p, err := StartPostgres(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(p *Postgres, statement string) {
+		t.Helper()
+		if err := p.exec(t.Context(), "shop", statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(p, "CREATE TABLE kept (n int)")
+	write(p, "INSERT INTO kept VALUES (1)")
+	start := time.Now()
+	replica, err := p.Replicate(p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("it follows after %s", time.Since(start))
+	if err := p.Synchronous(); err != nil {
+		t.Fatal(err)
+	}
+	write(p, "INSERT INTO kept VALUES (2)")
+	second := replica.(*Postgres)
+	if err := second.exec(t.Context(), "shop", "INSERT INTO kept VALUES (3)"); err == nil {
+		t.Error("a replica takes writes")
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	start = time.Now()
+	if err := replica.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("promoted after %s", time.Since(start))
+	write(second, "INSERT INTO kept VALUES (3)")
+	if all, err := second.ask(t.Context(), "SELECT sum(n) = 6 FROM kept"); err != nil || !all {
+		t.Errorf("the promoted replica has not all: %v", err)
+	}
+	if err := p.Remove(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Dir(p.logFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the first server's folder is left: %v", err)
+	}
+}

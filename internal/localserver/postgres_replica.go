@@ -1,0 +1,120 @@
+package localserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// A Replicated is a database that a replica can follow.
+type Replicated interface {
+	Database
+	// Replicate starts a replica, which finds the database at that host:port. The
+	// database is restarted meanwhile.
+	Replicate(through string) (Replica, error)
+	// Synchronous has a COMMIT wait, from now on, until a replica has it, too.
+	Synchronous() error
+	Remove() error // and its files
+}
+
+// A Replica follows another database until it is promoted.
+type Replica interface {
+	Database
+	Promote() error
+	Remove() error // and its files
+}
+
+// replicaTimeout is how long a replica may take to follow.
+const replicaTimeout = 30 * time.Second
+
+// Replicate copies the files of the server while it is down: that takes no more than the
+// server, where pg_basebackup need not be installed with it.
+func (p *Postgres) Replicate(through string) (Replica, error) {
+	// SIGINT rolls back what is open; SIGTERM alone would wait for it (manual, 19.5).
+	if err := errors.Join(p.Signal(syscall.SIGINT), p.Stop(replicaTimeout)); err != nil {
+		return nil, fmt.Errorf("stop %s: %w", p.name, err)
+	}
+	from := filepath.Dir(p.logFile)
+	dir, err := p.group.Dir("postgres")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.user.own(p.group, dir); err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command("cp", "-a", filepath.Join(from, "data"), filepath.Join(dir, "data")).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("copy the files of %s: %w: %s", p.name, err, out)
+	}
+	if err := p.user.write(filepath.Join(dir, "data", "standby.signal"), ""); err != nil {
+		return nil, err
+	}
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(through)
+	if err != nil {
+		return nil, err
+	}
+	primary := fmt.Sprintf("primary_conninfo=host=%s port=%s user=shop password=%s", host, port, p.password)
+	replica, err := onFreePort(p.group, func(port int) (*Postgres, error) {
+		r := p.at(dir, port, primary)
+		return r, r.Start()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return replica, p.await("a replica follows", "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming'")
+}
+
+// Synchronous is a quorum of one: any replica (PostgreSQL 15 manual, 27.2.8.2).
+func (p *Postgres) Synchronous() error {
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'", "SELECT pg_reload_conf()"} {
+		ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
+		defer cancel()
+		if err := p.exec(ctx, "shop", statement); err != nil {
+			return err
+		}
+	}
+	return p.await("a COMMIT waits for the replica", "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'quorum'")
+}
+
+// Promote has the replica take writes, and returns when it does.
+func (p *Postgres) Promote() error {
+	ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
+	defer cancel()
+	if err := p.exec(ctx, "shop", "SELECT pg_promote(false)"); err != nil {
+		return err
+	}
+	return p.await("the replica takes writes", "SELECT NOT pg_is_in_recovery()")
+}
+
+// Remove kills the server and removes its files.
+func (p *Postgres) Remove() error {
+	err := p.Kill()
+	dir := filepath.Dir(p.logFile)
+	removeSharedMemory(dir)
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// await asks until a query says yes.
+func (p *Postgres) await(what, query string) error {
+	deadline := time.Now().Add(replicaTimeout)
+	for {
+		ctx, cancel := context.WithDeadline(context.Background(), deadline)
+		yes, err := p.ask(ctx, query)
+		cancel()
+		switch {
+		case err == nil && yes:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("not within %s: %s; %w", replicaTimeout, what, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

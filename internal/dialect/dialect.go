@@ -6,7 +6,10 @@
 // starts it, internal/sqlerror reads its errors. None compares names.
 package dialect
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // A Dialect is what a kind of database does.
 type Dialect struct {
@@ -38,6 +41,13 @@ const NamedLocks = "named-locks"
 
 // All are the databases that the shop knows.
 func All() []Dialect { return []Dialect{mysql(), postgres(), sqlite()} }
+
+// Kind is the dialect of a database as the promises name it, with its isolation level or
+// without.
+func Kind(database string) string {
+	kind, _, _ := strings.Cut(database, "-")
+	return kind
+}
 
 // Of returns the dialect of an open database, a *gorm.DB. One that this room does not
 // know has row locks and nothing else.

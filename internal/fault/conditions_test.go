@@ -35,13 +35,16 @@ func TestConditions(t *testing.T) {
 
 // conditions writes the faults as Go.
 func conditions(all []Fault) []byte {
-	var constants, list, struck bytes.Buffer
+	var constants, list, struck, on bytes.Buffer
 	for _, f := range all {
 		name := constant(string(f.Name))
 		fmt.Fprintf(&constants, "\t%s Condition = %q // %s\n", name, f.Name, f.About)
 		fmt.Fprintf(&list, "\t\t%s,\n", name)
 		if len(f.Needs) > 0 {
 			fmt.Fprintf(&struck, "\tcase %s:\n\t\treturn %#v\n", name, asStrings(f.Needs))
+		}
+		if f.On != "" {
+			fmt.Fprintf(&on, "\tcase %s:\n\t\treturn %q\n", name, f.On)
 		}
 	}
 	return fmt.Appendf(nil, `// Code generated from fault.All by make generate; DO NOT EDIT.
@@ -65,7 +68,14 @@ func Struck(c Condition) []string {
 %s	}
 	return nil
 }
-`, &constants, &list, &struck)
+
+// On is the dialect of the databases that a condition strikes; "": every one.
+func On(c Condition) string {
+	switch c {
+%s	}
+	return ""
+}
+`, &constants, &list, &struck, &on)
 }
 
 // constant is the Go name of a condition: db-kill is DBKill.

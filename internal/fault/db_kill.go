@@ -37,30 +37,18 @@ func dbKill() Fault {
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			l := startLoad(ctx, t)
 			defer l.stop()
-			select {
-			case <-l.enough:
-			case <-time.After(10 * time.Second):
-			case <-ctx.Done():
-			}
-			// Buyers that are answered together ask again together: a kill in between would
-			// strike nobody.
-			for deadline := time.Now().Add(time.Second); l.inside.Load() < loaders/2 && time.Now().Before(deadline); {
-				time.Sleep(50 * time.Microsecond)
-			}
+			l.awaitSold(ctx, enough)
 			before, killed := l.sold.Load(), time.Now()
 			l.refused.Store(0)
 			gone, err := withoutDatabase(t, func() error {
-				// Buyers meet a database that is gone; a strategy may let them wait for it.
-				for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline); {
-					time.Sleep(time.Millisecond)
-				}
+				l.awaitRefused(ctx)
 				return nil
 			})
 			if err != nil {
 				return "", err
 			}
 			l.stop()
-			proof, err := underLoad(before, gone, underWay(t.buyers.answers(), killed), l.refused.Load())
+			proof, err := underLoad("database", before, gone, underWay(t.buyers.answers(), killed), l.refused.Load())
 			if err != nil {
 				return "", err
 			}
@@ -89,7 +77,7 @@ func withoutDatabase(t *Testbed, meanwhile func() error) (gone bool, _ error) {
 	if err := meanwhile(); err != nil {
 		return false, err
 	}
-	gone = t.Servers.databaseGone()
+	gone = nobodyAt(t.Servers.db.Address())
 	if err := t.Servers.db.Start(); err != nil {
 		return false, err
 	}
@@ -107,13 +95,13 @@ func warm(ctx context.Context, t *Testbed) {
 	}
 }
 
-// underLoad is the proof that the database was killed while it sold.
-func underLoad(before int64, gone bool, cut int, refused int64) (proof string, _ error) {
+// underLoad is the proof that a server was killed while the shops sold.
+func underLoad(server string, before int64, gone bool, cut int, refused int64) (proof string, _ error) {
 	if before < enough || !gone || cut == 0 {
-		return "", missed("%d sales were acknowledged before the kill, the database was gone: %t, and %d buyers were under way", before, gone, cut)
+		return "", missed("%d sales were acknowledged before the kill, the %s was gone: %t, and %d buyers were under way", before, server, gone, cut)
 	}
-	return fmt.Sprintf("%d sales were acknowledged before the kill and %d buyers under way; nobody listened on the database's port then, and %d were refused",
-		before, cut, refused), nil
+	return fmt.Sprintf("%d sales were acknowledged before the kill and %d buyers under way; nobody listened on the %s's port then, and %d were refused",
+		before, cut, server, refused), nil
 }
 
 // underWay counts the buyers that had asked at the moment and had no answer.
@@ -130,14 +118,13 @@ func underWay(answers []rush.Answer, at time.Time) (n int) {
 // answer.
 type load struct {
 	sold, refused atomic.Int64
-	inside        atomic.Int64  // buyers that have asked and have no answer
-	enough        chan struct{} // closed when so many are sold
-	stop          func()        // and wait
+	inside        atomic.Int64 // buyers that have asked and have no answer
+	stop          func()       // and wait
 }
 
 func startLoad(ctx context.Context, t *Testbed) *load {
 	goOn, cancel := context.WithCancel(ctx)
-	l := &load{enough: make(chan struct{})}
+	l := &load{}
 	var buyers sync.WaitGroup
 	for i := range loaders {
 		buyers.Go(func() {
@@ -147,9 +134,7 @@ func startLoad(ctx context.Context, t *Testbed) *load {
 				l.inside.Add(-1)
 				switch answer.Outcome {
 				case purchase.Sold:
-					if l.sold.Add(1) == enough {
-						close(l.enough)
-					}
+					l.sold.Add(1)
 					time.Sleep(time.Millisecond) // a load, and no race to the last unit
 				case purchase.Failed, purchase.Unknown, purchase.Busy:
 					l.refused.Add(1)
@@ -162,9 +147,28 @@ func startLoad(ctx context.Context, t *Testbed) *load {
 	return l
 }
 
-// databaseGone reports whether nobody listens on the database's port.
-func (s *Servers) databaseGone() bool {
-	conn, err := net.DialTimeout("tcp", s.db.Address(), time.Second)
+// awaitSold returns when so many are sold, and half of the buyers have asked again: those
+// that are answered together ask together, and a kill in between would strike nobody.
+func (l *load) awaitSold(ctx context.Context, n int64) {
+	await := func(patience time.Duration, there func() bool) {
+		for deadline := time.Now().Add(patience); !there() && time.Now().Before(deadline) && ctx.Err() == nil; {
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+	await(10*time.Second, func() bool { return l.sold.Load() >= n })
+	await(time.Second, func() bool { return l.inside.Load() >= loaders/2 })
+}
+
+// awaitRefused lets buyers meet a server that is gone; a strategy may let them wait for it.
+func (l *load) awaitRefused(ctx context.Context) {
+	for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline) && ctx.Err() == nil; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// nobodyAt reports whether nobody listens at an address.
+func nobodyAt(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {
 		return true
 	}

@@ -35,6 +35,8 @@ type Fault struct {
 	// Needs says which strategies it strikes: those that need one of these servers.
 	// Empty: every strategy.
 	Needs []lockstrategy.Need
+	// On is the dialect of the databases that it strikes. Empty: every one.
+	On string
 	// Stock is what is on sale: enough for the buyers of the strike and for a crowd
 	// afterwards.
 	Stock int64
@@ -63,6 +65,9 @@ func All() []Fault {
 		partition(),
 		leaseRevoked(),
 		dbKill(),
+		dbFailover(),
+		dbFailoverAsync(),
+		poolerRestart(),
 	}
 }
 

@@ -242,7 +242,7 @@ func TestUnderLoad(t *testing.T) {
 		{"it was there", enough, false, 1, false},
 		{"nobody was under way", enough, true, 0, false},
 	} {
-		proof, err := underLoad(c.before, c.gone, c.cut, 0)
+		proof, err := underLoad("database", c.before, c.gone, c.cut, 0)
 		proven(t, c.name, proof, err, c.struck)
 	}
 	at := time.Now()
@@ -253,14 +253,13 @@ func TestUnderLoad(t *testing.T) {
 		t.Errorf("%d under way, want the one who had asked and had no answer", n)
 	}
 	db := localservertest.MySQL(t)
-	s := &Servers{db: db}
-	if s.databaseGone() {
+	if nobodyAt(db.Address()) {
 		t.Error("a database that answers is taken for gone")
 	}
 	if err := db.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if !s.databaseGone() {
+	if !nobodyAt(db.Address()) {
 		t.Error("a database that was killed is taken for there")
 	}
 }

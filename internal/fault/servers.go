@@ -26,6 +26,9 @@ type Servers struct {
 	group     *localserver.Group
 	engine    *engine.Engine // this process's own connections
 	db        localserver.Database
+	pooling   pooling
+	front     string        // what a link of each shop leads to instead of db, host:port; see Testbed.behind
+	wait      time.Duration // of this process's own buyers
 	redis     *redisNode
 	replica   *redisNode
 	nodes     []*redisNode
@@ -44,7 +47,7 @@ type redisNode struct {
 // StartServers starts the database server that localDB names, two Redis, five Redlock nodes and, where
 // needed and installed, ZooKeeper and etcd. Close must follow, also after an error.
 func StartServers(ctx context.Context, localDB string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
-	s := &Servers{Absent: map[string]string{}, proxies: newProxies()}
+	s := &Servers{Absent: map[string]string{}, proxies: newProxies(), wait: wait}
 	database, err := localserver.DatabaseNamed(localDB)
 	if err != nil {
 		return s, err
@@ -88,11 +91,21 @@ func StartServers(ctx context.Context, localDB string, wait time.Duration, needs
 		}
 	}
 	s.redis, s.replica, s.nodes = nodes[0], nodes[1], nodes[2:]
-	s.engine, err = engine.Open(ctx, engine.Config{DB: s.db.URL(), Wait: wait, Conns: 4})
-	if err == nil {
-		s.Auditor = rush.Database{DB: s.engine.Admin}
+	return s, s.reopen(ctx)
+}
+
+// reopen opens this process's own connections to the database, which may be another one
+// now.
+func (s *Servers) reopen(ctx context.Context) error {
+	opened, err := engine.Open(ctx, engine.Config{DB: s.db.URL(), Wait: s.wait, Conns: 4})
+	if err != nil {
+		return err
 	}
-	return s, err
+	if s.engine != nil {
+		err = s.engine.Close()
+	}
+	s.engine, s.Auditor = opened, rush.Database{DB: opened.Admin}
+	return err
 }
 
 func (s *Servers) startRedis(shim, offsets string) (*redisNode, error) {

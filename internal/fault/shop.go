@@ -29,6 +29,7 @@ type Shop struct {
 	URL      string
 	process  *localserver.Process
 	commands *os.File // its stdin
+	database *link    // nil: none; see Testbed.behind
 	redis    *link
 	nodes    []*link
 	others   []*link // ZooKeeper, etcd
@@ -82,8 +83,12 @@ func (s *Servers) connect(h *Shop, needs []lockstrategy.Need) (env []string, err
 		h.nodes = append(h.nodes, l)
 		nodes = append(nodes, "redis://"+l.addr)
 	}
+	database, err := s.databaseURL(h)
+	if err != nil {
+		return nil, err
+	}
 	env = []string{
-		"SHOP_DB_URL=" + s.db.URL(), "SHOP_REDIS_URL=redis://" + h.redis.addr, "SHOP_REDLOCK_URLS=" + strings.Join(nodes, ","),
+		"SHOP_DB_URL=" + database, "SHOP_REDIS_URL=redis://" + h.redis.addr, "SHOP_REDLOCK_URLS=" + strings.Join(nodes, ","),
 		"SHOP_ZOOKEEPER_HOSTS=", "SHOP_ETCD_HOSTS=",
 	}
 	if s.zookeeper != nil && slices.Contains(needs, lockstrategy.NeedsZookeeper) {
@@ -103,6 +108,22 @@ func (s *Servers) connect(h *Shop, needs []lockstrategy.Need) (env []string, err
 		env = append(env, "SHOP_ETCD_HOSTS="+l.addr)
 	}
 	return env, nil
+}
+
+// databaseURL leads the shop to the database, by a link where there is one in front.
+func (s *Servers) databaseURL(h *Shop) (_ string, err error) {
+	if s.front == "" {
+		return s.db.URL(), nil
+	}
+	u, err := url.Parse(s.db.URL())
+	if err != nil {
+		return "", err
+	}
+	if h.database, err = s.proxies.link(s.front, ""); err != nil {
+		return "", err
+	}
+	u.Host = h.database.addr
+	return u.String(), nil
 }
 
 // links are all of the shop's links to lock servers.
@@ -193,6 +214,9 @@ func (h *Shop) stop() {
 	}
 	if h.commands != nil {
 		_ = h.commands.Close()
+	}
+	if h.database != nil {
+		h.database.cut()
 	}
 	for _, l := range h.links() {
 		l.cut()

@@ -36,6 +36,8 @@ func (e Entry) holdsBut(breaks promise.Promise) Entry {
 		}
 		v, ok := breaks[c]
 		switch {
+		case c == promise.DBFailoverAsync:
+			e.Promise[c] = verdict.Lost // no lock keeps what the database has lost
 		case !ok:
 			e.Promise[c] = verdict.Holds
 		case v != "":
@@ -93,6 +95,9 @@ func renewedLeaseBreaks() promise.Promise {
 func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if e.Promise == nil {
 		return verdict.Holds
+	}
+	if on := promise.On(c); on != "" && dialect.Kind(database) != on {
+		return "" // it cannot be played there
 	}
 	if v, ok := e.PromiseOn[database][c]; ok {
 		return v

@@ -30,7 +30,10 @@ func redisDecrEntry() Entry {
 		Cost:   "one round trip to Redis for a buyer who comes too late; an admitted one locks the row from its update to the commit",
 		Source: `Redis documentation, INCR, "Pattern: Counter", turned round; as a stock it is in any number of flash sale tutorials`,
 		Needs:  []Need{NeedsRedis},
-		New:    func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
+		NoPromise: map[promise.Condition]string{
+			promise.DBFailover: byChance, promise.PoolerRestart: byChance,
+		},
+		New: func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
 		Traits: Traits{
 			Witnesses:   []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
 			AdmitsFirst: true,
@@ -44,8 +47,13 @@ func redisDecrEntry() Entry {
 		promise.RedisRestart:  verdict.Oversold,
 		promise.RedisFailover: verdict.Oversold,
 		promise.DBKill:        verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
+		promise.DBFailover:    "",
+		promise.PoolerRestart: "",
 	}).refused(promise.Crowds(), "") // units of the refused are put back after others were told that there are none
 }
+
+// byChance is why nothing is promised where no buyer is held in its COMMIT.
+const byChance = "a unit whose COMMIT has an unknown fate is not put back, and whether one was under way is chance"
 
 // RedisDecr keeps a copy of the stock in Redis.
 type RedisDecr struct{ deps Deps }

@@ -4,19 +4,22 @@ package promise
 
 // The faults. Each strikes one of two processes, or the servers of both.
 const (
-	Crash         Condition = "crash"          // SIGKILL of the holder between acquire and write
-	Pause         Condition = "pause"          // SIGSTOP of the holder for longer than its lease, then SIGCONT
-	SlowSection   Condition = "slow-section"   // the section outlives the lease, and the process runs on
-	ClientGone    Condition = "client-gone"    // the buyer hangs up in the middle of its buy
-	RedisRestart  Condition = "redis-restart"  // killed, and back empty
-	RedisFailover Condition = "redis-failover" // to a replica that lacks what was written last
-	NodeRestart   Condition = "node-restart"   // one Redlock node of a bare majority comes back empty
-	NodesDown     Condition = "nodes-down"     // a minority of the Redlock nodes, then a majority
-	ClockJump     Condition = "clock-jump"     // a lock server's clock
-	Latency       Condition = "latency"        // between the shops and their lock servers
-	Partition     Condition = "partition"      // between the holder's shop and its lock servers
-	LeaseRevoked  Condition = "lease-revoked"  // the coordinator takes the lease away from a process that runs on
-	DBKill        Condition = "db-kill"        // SIGKILL of the database under load, then back with its data
+	Crash           Condition = "crash"             // SIGKILL of the holder between acquire and write
+	Pause           Condition = "pause"             // SIGSTOP of the holder for longer than its lease, then SIGCONT
+	SlowSection     Condition = "slow-section"      // the section outlives the lease, and the process runs on
+	ClientGone      Condition = "client-gone"       // the buyer hangs up in the middle of its buy
+	RedisRestart    Condition = "redis-restart"     // killed, and back empty
+	RedisFailover   Condition = "redis-failover"    // to a replica that lacks what was written last
+	NodeRestart     Condition = "node-restart"      // one Redlock node of a bare majority comes back empty
+	NodesDown       Condition = "nodes-down"        // a minority of the Redlock nodes, then a majority
+	ClockJump       Condition = "clock-jump"        // a lock server's clock
+	Latency         Condition = "latency"           // between the shops and their lock servers
+	Partition       Condition = "partition"         // between the holder's shop and its lock servers
+	LeaseRevoked    Condition = "lease-revoked"     // the coordinator takes the lease away from a process that runs on
+	DBKill          Condition = "db-kill"           // SIGKILL of the database under load, then back with its data
+	DBFailover      Condition = "db-failover"       // SIGKILL of the database under load; its synchronous replica is promoted
+	DBFailoverAsync Condition = "db-failover-async" // the same, and the replica lacks the last commits
+	PoolerRestart   Condition = "pooler-restart"    // SIGKILL of the connection pooler under load, then back
 )
 
 // Faults lists the faults in display order.
@@ -35,6 +38,9 @@ func Faults() []Condition {
 		Partition,
 		LeaseRevoked,
 		DBKill,
+		DBFailover,
+		DBFailoverAsync,
+		PoolerRestart,
 	}
 }
 
@@ -60,4 +66,17 @@ func Struck(c Condition) []string {
 		return []string{"zookeeper", "etcd"}
 	}
 	return nil
+}
+
+// On is the dialect of the databases that a condition strikes; "": every one.
+func On(c Condition) string {
+	switch c {
+	case DBFailover:
+		return "postgres"
+	case DBFailoverAsync:
+		return "postgres"
+	case PoolerRestart:
+		return "postgres"
+	}
+	return ""
 }

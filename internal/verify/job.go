@@ -3,7 +3,9 @@ package verify
 import (
 	"fmt"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 )
@@ -26,12 +28,27 @@ func (c Config) jobs() (all []job) {
 	}
 	for _, s := range c.Strategies {
 		for _, name := range c.Faults {
-			if lockstrategy.Strikes(name, s.Needs) {
+			if c.played(name) && lockstrategy.Strikes(name, s.Needs) {
 				all = append(all, job{strategy: s, name: name, fault: faults[name]})
 			}
 		}
 	}
 	return all
+}
+
+// played reports whether the condition can be played on the database.
+func (c Config) played(f promise.Condition) bool {
+	on := promise.On(f)
+	return on == "" || on == c.database()
+}
+
+// database is the dialect.
+func (c Config) database() string {
+	server, err := localserver.DatabaseNamed(c.LocalDB)
+	if err != nil {
+		return "" // as StartServers will say
+	}
+	return dialect.Kind(server.Database)
 }
 
 // file is the name of the cell's history.

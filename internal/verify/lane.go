@@ -187,7 +187,7 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.Times,
 	}
 	facts, err := bed.Play(ctx, j.fault)
-	l.pair.A = bed.A // a crashed shop has a successor
+	l.pair.A, l.pair.B = bed.A, bed.B // a shop that was restarted has a successor
 	if err != nil {
 		return err
 	}

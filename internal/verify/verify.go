@@ -64,7 +64,10 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	jobs := c.jobs()
 	var idle []string // columns without a cell
 	for _, f := range c.Faults {
-		if !slices.ContainsFunc(jobs, func(j job) bool { return j.name == f }) {
+		switch {
+		case !c.played(f):
+			c.Before.LeaveOut(string(f) + ": it is for --local-db " + promise.On(f))
+		case !slices.ContainsFunc(jobs, func(j job) bool { return j.name == f }):
 			idle = append(idle, string(f))
 		}
 	}

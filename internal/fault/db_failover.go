@@ -1,0 +1,142 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// dbFailover kills the primary under load and promotes a replica that each COMMIT has
+// waited for: every acknowledged sale must be there.
+func dbFailover() Fault {
+	return Fault{
+		Name: "db-failover", About: "SIGKILL of the database under load; its synchronous replica is promoted", On: dialect.Postgres, Stock: 160,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, true) },
+	}
+}
+
+// dbFailoverAsync is dbFailover to a replica that no COMMIT has waited for. It was cut off
+// for some sales before the kill: replication takes its time, so any failover may do this.
+func dbFailoverAsync() Fault {
+	return Fault{
+		Name: "db-failover-async", About: "the same, and the replica lacks the last commits", On: dialect.Postgres, Stock: 160,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, false) },
+	}
+}
+
+func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, err error) {
+	f, err := t.Servers.follow(ctx, synchronous)
+	if err != nil {
+		return "", err
+	}
+	t.afterwards(f.end)
+	if err := t.behind(ctx, t.Servers.db.Address()); err != nil {
+		return "", err
+	}
+	l := startLoad(ctx, t)
+	defer l.stop()
+	l.awaitSold(ctx, enough)
+	lacks := int64(0)
+	if !synchronous {
+		f.cord.cut()
+		cut := l.sold.Load()
+		l.awaitSold(ctx, cut+enough/2)
+		// Those that were under way at the cut may have gone through before it.
+		lacks = l.sold.Load() - cut - loaders
+	}
+	before, killed := l.sold.Load(), time.Now()
+	l.refused.Store(0)
+	if err := t.Servers.db.Kill(); err != nil {
+		return "", err
+	}
+	t.struck("SIGKILL of the primary")
+	gone := nobodyAt(t.Servers.db.Address())
+	if err := f.promote(ctx); err != nil {
+		return "", err
+	}
+	t.struck("its replica is promoted")
+	for _, shop := range t.shops() {
+		if err := shop.database.redirect(t.Servers.db.Address()); err != nil {
+			return "", err
+		}
+	}
+	l.stop()
+	if proof, err = underLoad("database", before, gone, underWay(t.buyers.answers(), killed), l.refused.Load()); err != nil {
+		return "", err
+	}
+	if !synchronous && lacks <= 0 {
+		return "", missed("no more sales were acknowledged after the replica was cut off than were under way")
+	}
+	if synchronous {
+		return proof + "; each COMMIT had waited for the replica, which was promoted", nil
+	}
+	return fmt.Sprintf("%s; the replica, which was promoted, lacks at least %d of the sales", proof, lacks), nil
+}
+
+// A following is a replica of the database, for one failover.
+type following struct {
+	servers  *Servers
+	primary  localserver.Replicated
+	replica  localserver.Replica
+	cord     *link // by which it follows
+	promoted bool
+}
+
+// follow starts a replica of the database.
+func (s *Servers) follow(ctx context.Context, synchronous bool) (*following, error) {
+	db, ok := s.db.(localserver.Replicated)
+	if !ok {
+		return nil, errors.New("this database has no replicas here")
+	}
+	cord, err := s.proxies.link(db.Address(), "")
+	if err != nil {
+		return nil, err
+	}
+	f := &following{servers: s, primary: db, cord: cord}
+	if f.replica, err = db.Replicate(cord.addr); err == nil && synchronous {
+		err = db.Synchronous()
+	}
+	if err != nil {
+		cord.cut()
+		return nil, err
+	}
+	return f, s.reopen(ctx)
+}
+
+// promote makes the replica the database.
+func (f *following) promote(ctx context.Context) error {
+	if err := f.replica.Promote(); err != nil {
+		return err
+	}
+	lost := f.primary
+	f.servers.db, f.promoted = f.replica, true
+	return errors.Join(lost.Remove(), f.servers.reopen(ctx))
+}
+
+// end removes the replica where it was not promoted.
+func (f *following) end(context.Context) error {
+	f.cord.cut()
+	if f.promoted {
+		return nil
+	}
+	return f.replica.Remove()
+}
+
+// behind starts both shops anew, each behind a link of its own to the database.
+func (t *Testbed) behind(ctx context.Context, address string) error {
+	t.Servers.front = address
+	t.afterwards(func(context.Context) error { t.Servers.front = ""; return nil })
+	for _, shop := range []**Shop{&t.A, &t.B} {
+		next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
+		if err != nil {
+			return err
+		}
+		next.recordTo(t.Log)
+		*shop = next
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// poolerRestart kills a pooler that stands between the shops and the database, in
+// transaction mode, while buyers of both shops buy, and starts it again.
+func poolerRestart() Fault {
+	return Fault{
+		Name: "pooler-restart", About: "SIGKILL of the connection pooler under load, then back", On: dialect.Postgres, Stock: 160,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			pooler, err := t.Servers.pooler()
+			if errors.Is(err, localserver.ErrMissing) {
+				return "", missed("%v", err)
+			}
+			if err != nil {
+				return "", err
+			}
+			if err := t.behind(ctx, pooler.Address()); err != nil {
+				return "", err
+			}
+			l := startLoad(ctx, t)
+			defer l.stop()
+			l.awaitSold(ctx, enough)
+			before, killed := l.sold.Load(), time.Now()
+			l.refused.Store(0)
+			if err := pooler.Kill(); err != nil {
+				return "", err
+			}
+			t.struck("SIGKILL of the pooler")
+			l.awaitRefused(ctx)
+			gone := nobodyAt(pooler.Address())
+			if err := pooler.Start(); err != nil {
+				return "", err
+			}
+			t.struck("the pooler is back")
+			l.stop()
+			return underLoad("pooler", before, gone, underWay(t.buyers.answers(), killed), l.refused.Load())
+		},
+	}
+}
+
+// A pooling is a pooler in front of a database.
+type pooling struct {
+	*localserver.Server
+	to string // the database's address
+}
+
+// pooler starts one, or returns that of the play before.
+func (s *Servers) pooler() (*localserver.Server, error) {
+	db, ok := s.db.(localserver.Pooled)
+	if !ok {
+		return nil, errors.New("this database has no pooler here")
+	}
+	if s.pooling.Server != nil {
+		if s.pooling.to == db.Address() {
+			return s.pooling.Server, nil
+		}
+		if err := s.pooling.Kill(); err != nil { // the database has failed over
+			return nil, err
+		}
+	}
+	pooler, err := db.Pooler()
+	if err != nil {
+		return nil, err
+	}
+	s.pooling = pooling{pooler, db.Address()}
+	return pooler, nil
+}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -63,13 +64,17 @@ type Config struct {
 func Run(ctx context.Context, c Config) (Report, error) {
 	jobs := c.jobs()
 	var idle []string // columns without a cell
+	elsewhere := map[string][]string{}
 	for _, f := range c.Faults {
-		switch {
+		switch on := promise.On(f); {
 		case !c.played(f):
-			c.Before.LeaveOut(string(f) + ": it is for --local-db " + promise.On(f))
+			elsewhere[on] = append(elsewhere[on], string(f))
 		case !slices.ContainsFunc(jobs, func(j job) bool { return j.name == f }):
 			idle = append(idle, string(f))
 		}
+	}
+	for _, on := range slices.Sorted(maps.Keys(elsewhere)) {
+		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": for --local-db " + on)
 	}
 	if len(idle) > 0 {
 		c.Before.LeaveOut(strings.Join(idle, ", ") + ": nothing is struck that these strategies use")

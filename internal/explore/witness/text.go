@@ -61,18 +61,18 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 		for b := range buyers {
 			cell := ""
 			if s.Buyer == b+1 || s.Buyer == 0 && b == 0 {
-				cell = s.line()
+				cell = s.Line()
 			}
 			row = append(row, cell)
 		}
 		t.AppendRow(append(row, s.Stock, s.Records))
 	}
-	_, err := fmt.Fprintf(out, "%s\n%s: %s\n%s\n", t.Render(), w.Verdict, w.Why, w.answers())
+	_, err := fmt.Fprintf(out, "%s\n%s: %s\n%s\n", t.Render(), w.Verdict, w.Why, w.Answers())
 	return err
 }
 
-// line is a step in one cell.
-func (s Step) line() string {
+// Line is a step in one cell of a table: the command and its answer.
+func (s Step) Line() string {
 	text := s.brief()
 	if s.Result != "" {
 		text += " -> " + s.Result
@@ -99,7 +99,8 @@ func brief(command string) string {
 	return command
 }
 
-func (w *Witness) answers() string {
+// Answers is what each buyer was told, in one line.
+func (w *Witness) Answers() string {
 	var all []string
 	for _, o := range w.Outcomes {
 		all = append(all, fmt.Sprintf("buyer %d: %s", o.Buyer, o.Answer))

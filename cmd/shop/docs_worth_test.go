@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+//go:generate go test -run TestWorthPage -update .
+
+// TestWorthPage: docs/worth.md is the catalogue's.
+func TestWorthPage(t *testing.T) {
+	const file = "../../docs/worth.md"
+	want := worthPage(onengine.Deps(enginetest.Embedded(t)))
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/worth.md is not the catalogue's: run make generate")
+	}
+}
+
+// worthPage is each strategy on each database. embedded is what the strategies have on
+// SQLite: where something is missing there, the cell says what.
+func worthPage(embedded lockstrategy.Deps) string {
+	var b strings.Builder
+	b.WriteString(`<!-- written by go generate from the entries in internal/lockstrategy -->
+# What each promise is worth where
+
+What a strategy is worth depends on the database under it. This page has what the catalogue promises on each;
+[matrix.md](matrix.md) (MariaDB) and [matrix-postgres.md](matrix-postgres.md) have the verdicts that were seen, under every fault.
+
+| a cell says | it means |
+|---|---|
+| holds | a rush of one process or of two does not break it, nor does a fault |
+| holds: a stale write is refused | the same code is oversold on another database. This one refuses to write a row that has changed since the transaction read it (PostgreSQL: 40001; SQLite: SQLITE_BUSY_SNAPSHOT), and the strategy starts again |
+| **oversold** by order alone | two buyers suffice, with nothing wrong |
+| holds; **oversold** by expire | it takes an event: ` + "`expire`, all leases run out and no holder notices; `crash`, a buyer dies; `forget`" + `, a Redis loses its keys; or a fault of the matrix. One that breaks it is named; the matrix has the others |
+| no promise: stale writes are refused | the strategy does not start again when its write is refused. Buyers are told busy while units are left, or sold out too early; how many is chance. Without a lock elsewhere no order of two buyers' commands sells too much (` + "`TestAboveReadCommitted`" + `) |
+| not played under faults | it is promised of rushes only |
+
+A row's command shows its cells: add the flags of the column. An order that breaks is found by ` + "`shop explore`" + `, which runs every order of two
+buyers' commands ([explorer.md](explorer.md)). MariaDB's promises are MySQL's, too. CockroachDB and YugabyteDB speak PostgreSQL's
+protocol and were not run, so nothing is said of them.
+`)
+	writeWorth(&b, "Nothing but the database", embedded, true)
+	writeWorth(&b, "A lock or a stock elsewhere", embedded, false)
+	b.WriteString("\n## Where databases differ\n\nThe same buyers in the same order, side by side:\n\n")
+	for _, e := range lockstrategy.All() {
+		if byDatabase(e) {
+			fmt.Fprintf(&b, "- [%[1]s](witnesses/by-database/%[1]s.md)\n", e.Name)
+		}
+	}
+	return b.String()
+}
+
+// writeWorth is the table of the strategies that need no other server, or of the rest.
+func writeWorth(b *strings.Builder, heading string, embedded lockstrategy.Deps, databaseOnly bool) {
+	fmt.Fprintf(b, "\n## %s\n\n| strategy |", heading)
+	levels := dialect.Levels()
+	for _, l := range levels {
+		fmt.Fprintf(b, " %s |", l.Title)
+	}
+	b.WriteString(" command |\n|---|" + strings.Repeat("---|", len(levels)+1) + "\n| *flags* |")
+	for _, l := range levels {
+		fmt.Fprintf(b, " %s |", quoted(levelFlags(l.Name)))
+	}
+	b.WriteString(" |\n")
+	for _, e := range lockstrategy.All() {
+		if onDatabaseOnly(e) != databaseOnly {
+			continue
+		}
+		fmt.Fprintf(b, "| [`%[1]s`](strategies.md#%[1]s) |", e.Name)
+		for _, l := range levels {
+			missing := ""
+			if l.Name == dialect.SQLite {
+				missing = e.Missing(embedded)
+			}
+			fmt.Fprintf(b, " %s |", worth(e, l.Name, missing))
+		}
+		fmt.Fprintf(b, " `%s` |\n", worthCommand(e))
+	}
+}
+
+// onDatabaseOnly reports whether a strategy needs no server but the database's.
+func onDatabaseOnly(e lockstrategy.Entry) bool {
+	return !slices.ContainsFunc(e.Needs, func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsNamedLocks })
+}
+
+// levelFlags open the database with a command.
+func levelFlags(level string) string {
+	switch level {
+	case dialect.SQLite:
+		return ""
+	case dialect.MySQL:
+		return strings.TrimSpace(engine.Flags(engine.Local, ""))
+	}
+	return strings.TrimSpace(engine.Flags(engine.Local, level))
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+// worth is what the promise of e comes to on a database; missing is what e lacks there.
+func worth(e lockstrategy.Entry, database, missing string) string {
+	if missing != "" {
+		why, _, _ := strings.Cut(missing, ";")
+		return "not available: " + why
+	}
+	one, two := e.Promised(promise.Rush, database), e.Promised(promise.TwoProcesses, database)
+	switch {
+	case two == "" && one == verdict.Holds:
+		return "holds in one process; with two " + noPromise(database)
+	case two == "":
+		return noPromise(database)
+	case two != verdict.Holds && one == verdict.Holds:
+		return "holds in one process; **" + string(two) + "** by two"
+	case two != verdict.Holds:
+		return "**" + string(two) + "** by order alone"
+	}
+	text := "holds"
+	if e.Promised(promise.TwoProcesses, dialect.MySQL) != verdict.Holds {
+		text += ": a stale write is refused"
+	}
+	if c, v := firstBreak(e, database); c != "" {
+		return text + "; **" + string(v) + "** by " + strings.TrimPrefix(string(c), "explore-")
+	}
+	if e.Promised(promise.Crash, database) == "" {
+		return text + "; not played under faults"
+	}
+	return text
+}
+
+// noPromise says why there is none.
+func noPromise(database string) string {
+	if dialect.RefusesStale(database) {
+		return "no promise: stale writes are refused"
+	}
+	return "no promise"
+}
+
+// firstBreak is the first condition that breaks a strategy which order alone does not
+// break: one of the explorer's if there is one, since that needs no luck.
+func firstBreak(e lockstrategy.Entry, database string) (promise.Condition, verdict.Verdict) {
+	for _, c := range explorerEvents() {
+		if v, possible := e.Explored(c, database); possible && v != "" && v != verdict.Holds {
+			return c, v
+		}
+	}
+	for _, c := range promise.Played() {
+		if v := e.Promised(c, database); v != "" && v != verdict.Holds {
+			return c, v
+		}
+	}
+	return "", ""
+}
+
+// explorerEvents are the explorations with an event, the plainest event first.
+func explorerEvents() []promise.Condition {
+	return []promise.Condition{promise.ExploreCrash, promise.ExploreExpire, promise.ExploreForget}
+}
+
+// worthCommand shows the row's cells, with the flags of the column.
+func worthCommand(e lockstrategy.Entry) string {
+	c, _ := firstBreak(e, dialect.MySQL)
+	switch event, explored := strings.CutPrefix(string(c), "explore-"); {
+	case explore.Ungated(e) != "" && c != "":
+		return "shop verify --strategy " + e.Name + " --fault " + string(c)
+	case explore.Ungated(e) != "":
+		return "shop verify --strategy " + e.Name
+	case explored:
+		return "shop explore " + e.Name + " --events " + event + " --bound 1"
+	}
+	return "shop explore " + e.Name
+}
+
+// byDatabase reports whether order alone breaks a strategy on one database and not on
+// another.
+func byDatabase(e lockstrategy.Entry) bool {
+	verdicts := map[verdict.Verdict]bool{}
+	for _, l := range dialect.Levels() {
+		if v, explored := e.Explored(promise.Explore, l.Name); explored && v != "" {
+			verdicts[v] = true
+		}
+	}
+	return len(verdicts) > 1
+}

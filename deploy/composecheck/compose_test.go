@@ -23,8 +23,9 @@ import (
 
 const root = "../.."
 
-// pinned is a tag with a patch version: two dots, and never latest.
-var pinned = regexp.MustCompile(`:v?\d+\.\d+\.\d+(-[a-z0-9.]+)?$`)
+// pinned is a tag with a patch version: two dots, and never latest. PostgreSQL's versions
+// have one.
+var pinned = regexp.MustCompile(`(:v?\d+\.\d+\.\d+|^postgres:\d+\.\d+)(-[a-z0-9.]+)?$`)
 
 func TestComposeFile(t *testing.T) {
 	t.Parallel()
@@ -52,12 +53,17 @@ func TestFaultsAreSeen(t *testing.T) {
 		{"minor version only", "mysql:8.4.10", "mysql:8.4", "mysql: image mysql:8.4 is not pinned"},
 		{"no health check", "[CMD, wget, -q, -O, /dev/null, http://127.0.0.1:9090/-/ready]", "[NONE]", "prometheus: no health check"},
 		{"started, not healthy", "condition: service_healthy", "condition: service_started", "shop: waits for mysql to be service_started"},
-		{"unknown dependency", "      redlock5: *healthy", "      redlock6: *healthy", `service "shop" depends on undefined service "redlock6"`},
-		{"not waited for", "      redlock5: *healthy\n", "", "shop: uses redlock5 and does not wait for it"},
+		{"unknown dependency", "  redlock5: *healthy", "  redlock6: *healthy", `depends on undefined service "redlock6"`},
+		{"not waited for", "  redlock5: *healthy\n", "", "shop: uses redlock5 and does not wait for it"},
+		{"database not waited for", "      postgres: *healthy\n", "", "shop-postgres: uses postgres and does not wait for it"},
+		{"major version only", "postgres:15.18", "postgres:15", "postgres: image postgres:15 is not pinned"},
+		{"same port", "127.0.0.1:8081:8080", "127.0.0.1:8080:8080", "shop-postgres: 8081 is not published"},
+		{"same locks", "redis://redlock3:6379/1", "redis://redlock3:6379", "shop-postgres: redis://redlock3:6379 is shop's, too"},
+		{"always started", "    profiles: [postgres]\n    image", "    image", "postgres is started without --profile postgres"},
 		{"unknown server", "redis://redis:6379", "redis://cache:6379", `shop: SHOP_REDIS_URL names "cache", which is no service`},
 		{"other port", `"127.0.0.1:8080:8080"`, `"127.0.0.1:8081:8080"`, "shop: 8080 is not published"},
 		{"open to the network", `"127.0.0.1:9090:9090"`, `"9090:9090"`, "prometheus: port 9090 is published on every address"},
-		{"a node less", "  redlock1: *redis\n", "", `service "shop" depends on undefined service "redlock1"`},
+		{"a node less", "  redlock1: *redis\n", "", `depends on undefined service "redlock1"`},
 		{"a node more", "  redlock1: *redis\n", "  redlock1: *redis\n  redlock6: *redis\n", "7 Redis nodes, want 6"},
 		{"no token", "${SHOP_ADMIN_TOKEN:-workshop}", "${SHOP_ADMIN_TOKEN}", "shop: without SHOP_ADMIN_TOKEN set nobody can restock"},
 		{"missing file", "./deploy/prometheus.yml", "./deploy/prometheus.yaml", "prometheus: ../../deploy/prometheus.yaml is mounted and is not there"},
@@ -79,17 +85,33 @@ func TestFaultsAreSeen(t *testing.T) {
 	}
 }
 
-// faults loads a compose file with an empty environment, as for somebody who
-// set nothing, and says what is wrong with it.
-func faults(file []byte) (found []string) {
-	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	project, err := loader.LoadWithContext(context.Background(), types.ConfigDetails{
+// profile starts the shop on PostgreSQL, too.
+const profile = "postgres"
+
+// load reads a compose file with an empty environment, as for somebody who set nothing.
+func load(file []byte, profiles ...string) (*types.Project, error) {
+	return loader.LoadWithContext(context.Background(), types.ConfigDetails{
 		WorkingDir:  root,
 		ConfigFiles: []types.ConfigFile{{Filename: "docker-compose.yml", Content: file}},
 		Environment: types.Mapping{},
-	})
+	}, loader.WithProfiles(profiles))
+}
+
+// faults says what is wrong with a compose file, with and without the profile.
+func faults(file []byte) (found []string) {
+	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	plain, err := load(file)
 	if err != nil {
 		return []string{err.Error()}
+	}
+	project, err := load(file, profile)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, name := range []string{"postgres", "shop-postgres"} {
+		if _, started := plain.Services[name]; started {
+			wrong("%s is started without --profile %s", name, profile)
+		}
 	}
 	redis := 0
 	for _, name := range slices.Sorted(maps.Keys(project.Services)) {
@@ -126,15 +148,17 @@ func faults(file []byte) (found []string) {
 	if redis != 6 {
 		wrong("%d Redis nodes, want 6: one, and five for Redlock", redis)
 	}
-	return append(found, shopFaults(project)...)
+	used := map[string]string{} // by address
+	return slices.Concat(found, shopFaults(project, "shop", "8080", used), shopFaults(project, "shop-postgres", "8081", used))
 }
 
-// shopFaults looks at what the shop is told of the others.
-func shopFaults(project *types.Project) (found []string) {
-	wrong := func(format string, args ...any) { found = append(found, "shop: "+fmt.Sprintf(format, args...)) }
-	shop := project.Services["shop"]
-	if !slices.ContainsFunc(shop.Ports, func(p types.ServicePortConfig) bool { return p.Published == "8080" && p.Target == 8080 }) {
-		wrong("8080 is not published")
+// shopFaults looks at what a shop is told of the others. used are the servers' addresses
+// that a shop before it has: locks of two shops must not meet.
+func shopFaults(project *types.Project, name, port string, used map[string]string) (found []string) {
+	wrong := func(format string, args ...any) { found = append(found, name+": "+fmt.Sprintf(format, args...)) }
+	shop := project.Services[name]
+	if !slices.ContainsFunc(shop.Ports, func(p types.ServicePortConfig) bool { return p.Published == port && p.Target == 8080 }) {
+		wrong("%s is not published", port)
 	}
 	if token := shop.Environment["SHOP_ADMIN_TOKEN"]; token == nil || *token == "" {
 		wrong("without SHOP_ADMIN_TOKEN set nobody can restock")
@@ -152,6 +176,10 @@ func shopFaults(project *types.Project) (found []string) {
 				wrong("%s: %v", variable, err)
 				continue
 			}
+			if other := used[address]; other != "" {
+				wrong("%s is %s's, too", address, other)
+			}
+			used[address] = name
 			host := u.Hostname()
 			hosts[host] = true
 			if _, ok := project.Services[host]; !ok {

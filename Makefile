@@ -12,9 +12,10 @@ rush: ## a crowd on every strategy, nothing to install
 serve: ## the shop and its live page on http://127.0.0.1:8080
 	go run ./cmd/shop serve
 
-verify: servers ## every strategy under every fault on real servers, and docs/matrix.md
+verify: servers ## every strategy under every fault on real servers, and the pages docs/matrix*.md
 	go build -o bin/shop ./cmd/shop
 	bin/shop verify --engine local --report docs/matrix.md
+	bin/shop verify --engine local --local-db postgres --report docs/matrix-postgres.md
 
 quick: ## all that needs no server: before each push
 	go vet ./...

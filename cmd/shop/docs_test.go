@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,18 +76,40 @@ func TestStrategiesPage(t *testing.T) {
 	}
 }
 
-// TestMatrixPage: docs/matrix.md is a full run of this catalogue, in which every
-// cell was as promised. make verify writes it. Under -short, which needs no server,
-// what was not played yet is skipped; what was played must be as promised.
+// TestMatrixPage: docs/matrix.md, of MariaDB, and each docs/matrix-DATABASE.md is a full
+// run of this catalogue, in which every cell was as promised. make verify writes them.
+// Under -short, which needs no server, what was not played yet is skipped; what was
+// played must be as promised.
 func TestMatrixPage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/matrix.md")
+	files, err := filepath.Glob("../../docs/matrix*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(files, "../../docs/matrix.md") {
+		t.Fatal("there is no docs/matrix.md")
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		t.Run(name, func(t *testing.T) {
+			database := strings.TrimPrefix(strings.TrimSuffix(name, ".md"), "matrix")
+			if database = strings.TrimPrefix(database, "-"); database == "" {
+				database = dialect.MySQL
+			}
+			testMatrixPage(t, file, database)
+		})
+	}
+}
+
+// testMatrixPage compares the page of a run with the promises for its database.
+func testMatrixPage(t *testing.T, file, database string) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := strings.Split(string(text), "\n")
 	head := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, "| strategy |") })
 	if head < 0 {
-		t.Fatal("docs/matrix.md has no matrix")
+		t.Fatal("it has no matrix")
 	}
 	columns := strings.Split(rows[head], "|")
 	for _, f := range promise.Played() {
@@ -107,29 +130,29 @@ func TestMatrixPage(t *testing.T) {
 					continue // the column's own test says so
 				}
 				if at >= len(cells) {
-					t.Fatalf("docs/matrix.md: the row for %s ends before %s: run make verify", e.Name, f)
+					t.Fatalf("the row for %s ends before %s: run make verify", e.Name, f)
 				}
 				shown := verdict.Verdict(strings.TrimSpace(cells[at]))
-				if promised := e.Promised(f, dialect.MySQL); promised != "" && !promised.Keeps(shown) || lockstrategy.Strikes(f, e.Needs) == (shown == "") {
-					t.Errorf("%s under %s: promised %q, docs/matrix.md has %q: run make verify", e.Name, f, promised, shown)
+				if promised := e.Promised(f, database); promised != "" && !promised.Keeps(shown) || lockstrategy.Strikes(f, e.Needs) == (shown == "") {
+					t.Errorf("%s under %s: promised %q, the page has %q: run make verify", e.Name, f, promised, shown)
 				}
 			}
 		})
 	}
 }
 
-// matrixColumn is where a condition stands in docs/matrix.md; -1 where it does not.
+// matrixColumn is where a condition stands in a matrix; -1 where it does not.
 func matrixColumn(columns []string, c promise.Condition) int {
 	return slices.IndexFunc(columns, func(column string) bool { return strings.TrimSpace(column) == string(c) })
 }
 
-// notPlayed ends the test of what docs/matrix.md lacks.
+// notPlayed ends the test of what a matrix lacks.
 func notPlayed(t *testing.T, what string) {
 	t.Helper()
 	if testing.Short() {
-		t.Skipf("docs/matrix.md has no %s: not yet played: run make verify", what)
+		t.Skipf("the page has no %s: not yet played: run make verify", what)
 	}
-	t.Fatalf("docs/matrix.md has no %s: run make verify", what)
+	t.Fatalf("the page has no %s: run make verify", what)
 }
 
 // strategiesPage is the catalogue: a table of all, then each at length.
@@ -144,7 +167,8 @@ answers 501.
 `)
 	b.WriteString(strategyTable())
 	b.WriteString(`The two columns on the right are the promise: the verdict of a rush of 200 buyers for 100 units.
-[docs/matrix.md](matrix.md) has the verdicts under every fault.
+[worth.md](worth.md) has it by database, and [matrix.md](matrix.md) (MariaDB) and [matrix-postgres.md](matrix-postgres.md)
+have the verdicts under every fault.
 
 "Caught by" names the tests of the conformance suite
 ([lockstrategytest](../internal/lockstrategy/lockstrategytest)) that a broken strategy must fail, and what they then

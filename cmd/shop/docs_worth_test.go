@@ -54,10 +54,10 @@ What a strategy is worth depends on the database under it. This page has what th
 | **oversold** by order alone | two buyers suffice, with nothing wrong |
 | holds; **oversold** by expire | it takes an event: ` + "`expire`, all leases run out and no holder notices; `crash`, a buyer dies; `forget`" + `, a Redis loses its keys; or a fault of the matrix. One that breaks it is named; the matrix has the others |
 | no promise: stale writes are refused | the strategy does not start again when its write is refused. Buyers are told busy while units are left, or sold out too early; how many is chance. Without a lock elsewhere no order of two buyers' commands sells too much (` + "`TestAboveReadCommitted`" + `) |
-| not played under faults | it is promised of rushes only |
+| not played under faults | it is promised of rushes, and of every order of two buyers |
 
-A row's command shows its cells: add the flags of the column. An order that breaks is found by ` + "`shop explore`" + `, which runs every order of two
-buyers' commands ([explorer.md](explorer.md)). MariaDB's promises are MySQL's, too. CockroachDB and YugabyteDB speak PostgreSQL's
+A row's command shows its cells: add the flags of the column. ` + "`shop explore`" + ` runs every order of two buyers' commands
+([explorer.md](explorer.md)); what a fault breaks is seen by ` + "`shop verify --strategy NAME --fault FAULT`" + `. MariaDB's promises are MySQL's, too. CockroachDB and YugabyteDB speak PostgreSQL's
 protocol and were not run, so nothing is said of them.
 `)
 	writeWorth(&b, "Nothing but the database", embedded, true)
@@ -163,10 +163,8 @@ func noPromise(database string) string {
 // firstBreak is the first condition that breaks a strategy which order alone does not
 // break: one of the explorer's if there is one, since that needs no luck.
 func firstBreak(e lockstrategy.Entry, database string) (promise.Condition, verdict.Verdict) {
-	for _, c := range explorerEvents() {
-		if v, possible := e.Explored(c, database); possible && v != "" && v != verdict.Holds {
-			return c, v
-		}
+	if c, v := e.BrokenBy(database); c != "" {
+		return c, v
 	}
 	for _, c := range promise.Played() {
 		if v := e.Promised(c, database); v != "" && v != verdict.Holds {
@@ -174,11 +172,6 @@ func firstBreak(e lockstrategy.Entry, database string) (promise.Condition, verdi
 		}
 	}
 	return "", ""
-}
-
-// explorerEvents are the explorations with an event, the plainest event first.
-func explorerEvents() []promise.Condition {
-	return []promise.Condition{promise.ExploreCrash, promise.ExploreExpire, promise.ExploreForget}
 }
 
 // worthCommand shows the row's cells, with the flags of the column.

@@ -64,6 +64,7 @@ the events had anything to strike; 130 after Ctrl-C.`,
   shop explore redis --events expire
   shop explore setnx --events crash --report witness.md
   shop explore transaction --engine local
+  shop explore transaction --engine local --local-db postgres-repeatable-read
   shop explore redlock --events forget --bound 2
   shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3`,
 		Args: func(_ *cobra.Command, args []string) error {

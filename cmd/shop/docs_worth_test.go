@@ -49,7 +49,7 @@ What a strategy is worth depends on the database under it. This page has what th
 
 | a cell says | it means |
 |---|---|
-| holds | a rush of one process or of two does not break it, nor does a fault |
+| holds | a rush of one process or of two does not break it, nor does a fault that can strike every database server |
 | holds: a stale write is refused | the same code is oversold on another database. This one refuses to write a row that has changed since the transaction read it (PostgreSQL: 40001; SQLite: SQLITE_BUSY_SNAPSHOT), and the strategy starts again |
 | **oversold** by order alone | two buyers suffice, with nothing wrong |
 | holds; **oversold** by expire | it takes an event: ` + "`expire`, all leases run out and no holder notices; `crash`, a buyer dies; `forget`" + `, a Redis loses its keys; or a fault of the matrix. One that breaks it is named; the matrix has the others |
@@ -57,8 +57,10 @@ What a strategy is worth depends on the database under it. This page has what th
 | not played under faults | it is promised of rushes, and of every order of two buyers |
 
 A row's command shows its cells: add the flags of the column. ` + "`shop explore`" + ` runs every order of two buyers' commands
-([explorer.md](explorer.md)); what a fault breaks is seen by ` + "`shop verify --strategy NAME --fault FAULT`" + `. MariaDB's promises are MySQL's, too. CockroachDB and YugabyteDB speak PostgreSQL's
-protocol and were not run, so nothing is said of them.
+([explorer.md](explorer.md)); what a fault breaks is seen by ` + "`shop verify --strategy NAME --fault FAULT`" + `. Faults that strike
+PostgreSQL alone, such as a failover to a replica that lacks the last commits, are in its matrix and not here. MariaDB's
+promises are MySQL's, too. CockroachDB and YugabyteDB speak PostgreSQL's protocol and were not run, so nothing is said of
+them.
 `)
 	writeWorth(&b, "Nothing but the database", embedded, true)
 	writeWorth(&b, "A lock or a stock elsewhere", embedded, false)
@@ -161,13 +163,14 @@ func noPromise(database string) string {
 }
 
 // firstBreak is the first condition that breaks a strategy which order alone does not
-// break: one of the explorer's if there is one, since that needs no luck.
+// break: one of the explorer's if there is one, since that needs no luck. A fault of one
+// database alone is none: the others' cells would not be of the same question.
 func firstBreak(e lockstrategy.Entry, database string) (promise.Condition, verdict.Verdict) {
 	if c, v := e.BrokenBy(database); c != "" {
 		return c, v
 	}
 	for _, c := range promise.Played() {
-		if v := e.Promised(c, database); v != "" && v != verdict.Holds {
+		if v := e.Promised(c, database); promise.On(c) == "" && v != "" && v != verdict.Holds {
 			return c, v
 		}
 	}

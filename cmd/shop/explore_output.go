@@ -48,8 +48,8 @@ func (o *exploreOptions) print(w io.Writer, d witness.Document) error {
 // ofSearch is what there is to say of a search.
 func ofSearch(r explore.Report) witness.Document {
 	d := witness.Document{
-		Head: fmt.Sprintf("%s on %s, %s, stock %d%s%s: %s in %.1f s (%.0f/s), %s",
-			r.Strategy, r.Engine, crowd(r), r.Stock, withUnits(r.Units), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
+		Head: fmt.Sprintf("%s on %s%s, %s, stock %d%s%s: %s in %.1f s (%.0f/s), %s",
+			r.Strategy, r.Engine, server(r), crowd(r), r.Stock, withUnits(r.Units), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
 		Title:   fmt.Sprintf("shop explore %s on %s%s", r.Strategy, r.Engine, withEvents(r.Events)),
 		Extent:  r.Extent(),
 		Summary: fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")),
@@ -71,6 +71,14 @@ func ofSearch(r explore.Report) witness.Document {
 		d.Others = append(d.Others, foreign)
 	}
 	return d
+}
+
+// server says what an engine's database is; "" where the engine says it.
+func server(r explore.Report) string {
+	if r.Engine == engine.Embedded {
+		return ""
+	}
+	return " (" + r.Server + ")"
 }
 
 // crowd says how many buyers there are, and in how many processes: a lock in memory

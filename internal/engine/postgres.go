@@ -157,7 +157,11 @@ func firstWords(text string, n int) string {
 type refusal struct{ *pgconn.PgError }
 
 func (r refusal) Error() string {
-	return "the database refuses: " + r.Message + " (SQLSTATE " + r.Code + ")"
+	text := "the database refuses: " + r.Message + " (SQLSTATE " + r.Code + ")"
+	if strings.HasPrefix(r.Message, "unsupported startup parameter") {
+		text += "; a pooler stands in between and takes no such setting: leave it out of the URL, and set it for the role"
+	}
+	return text
 }
 
 func (r refusal) Unwrap() error { return r.PgError }

@@ -72,6 +72,11 @@ func TestPooler(t *testing.T) {
 		t.Errorf("a statement that both clients prepare: %v", broken)
 	}
 
+	_, err = engine.Open(ctx, engine.Config{DB: url + "&default_transaction_isolation=serializable", Wait: enginetest.Wait, Conns: 8})
+	if err == nil || !strings.Contains(err.Error(), "leave it out of the URL") {
+		t.Errorf("a setting that the pooler does not know: %v", err)
+	}
+
 	e, err := engine.Open(ctx, engine.Config{DB: url, Wait: enginetest.Wait, Conns: 8})
 	if err != nil {
 		t.Fatal(err)

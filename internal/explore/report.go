@@ -11,6 +11,7 @@ import (
 type Report struct {
 	Strategy   string   `json:"strategy"`
 	Engine     string   `json:"engine"`
+	Server     string   `json:"server"` // the database's product and version
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
 	Units      int64    `json:"units"` // that each buyer asked for
@@ -49,7 +50,7 @@ type Report struct {
 // NewReport says what c was and r is.
 func NewReport(c Config, r Result) Report {
 	report := Report{
-		Strategy: c.Strategy.Name, Engine: c.Engine.Name, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Events: c.Events,
+		Strategy: c.Strategy.Name, Engine: c.Engine.Name, Server: c.Engine.Server, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Events: c.Events,
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,18 +21,13 @@ import (
 // it was killed, it has its data.
 type Postgres struct {
 	Server
-	bin       string // the folder of its programs
-	password  string
-	isolation string // of the sessions that URL leads to; "" for the server's own
+	bin      string // the folder of its programs
+	password string
+	settings []string // of the server, beside those that all have
 }
 
 // URL is the form that --db takes.
-func (p *Postgres) URL() string {
-	if p.isolation == "" {
-		return p.url("shop")
-	}
-	return p.url("shop") + "&default_transaction_isolation=" + url.PathEscape(p.isolation)
-}
+func (p *Postgres) URL() string { return p.url("shop") }
 
 func (p *Postgres) url(database string) string {
 	return "postgres://shop:" + p.password + "@" + p.Addr + "/" + database + "?sslmode=disable"
@@ -44,7 +38,9 @@ func (p *Postgres) url(database string) string {
 //
 // A commit is on the disk when it returns: fsync and synchronous_commit are on, as
 // they come. Only initdb does not sync: nobody waits for what it writes.
-func StartPostgres(g *Group) (*Postgres, error) {
+func StartPostgres(g *Group) (*Postgres, error) { return startPostgres(g) }
+
+func startPostgres(g *Group, settings ...string) (*Postgres, error) {
 	bin, err := postgresBin()
 	if err != nil {
 		return nil, err
@@ -64,7 +60,7 @@ func StartPostgres(g *Group) (*Postgres, error) {
 	if err := initdb(g, who, bin, dir, password); err != nil {
 		return nil, err
 	}
-	first := &Postgres{Server: Server{group: g, user: who}, bin: bin, password: password}
+	first := &Postgres{Server: Server{group: g, user: who}, bin: bin, password: password, settings: settings}
 	return onFreePort(g, func(port int) (*Postgres, error) {
 		p := first.at(dir, port)
 		return p, p.Start()
@@ -73,27 +69,23 @@ func StartPostgres(g *Group) (*Postgres, error) {
 
 // at is a server of the same programs and users in another folder, on another port.
 func (p *Postgres) at(dir string, port int, settings ...string) *Postgres {
-	other := &Postgres{Server: newServer(p.group, "postgres", dir, port), bin: p.bin, password: p.password, isolation: p.isolation}
+	other := &Postgres{Server: newServer(p.group, "postgres", dir, port), bin: p.bin, password: p.password, settings: p.settings}
 	other.user, other.sessions, other.probe = p.user, true, other.ping
 	other.command = []string{filepath.Join(p.bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(port)}
 	for _, setting := range append([]string{
 		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "fsync=on", "synchronous_commit=on",
 		"dynamic_shared_memory_type=mmap", // files in dir, which go with it
-	}, settings...) {
+	}, slices.Concat(p.settings, settings)...) {
 		other.command = append(other.command, "-c", setting)
 	}
 	return other
 }
 
-// postgresAt is StartPostgres, with a default isolation level in its URL.
+// postgresAt is StartPostgres with another default isolation level. It is a setting of the
+// server, and not of the sessions: PgBouncer refuses those.
 func postgresAt(isolation string) func(*Group) (*Postgres, error) {
 	return func(g *Group) (*Postgres, error) {
-		p, err := StartPostgres(g)
-		if err != nil {
-			return nil, err
-		}
-		p.isolation = isolation
-		return p, nil
+		return startPostgres(g, "default_transaction_isolation="+isolation)
 	}
 }
 

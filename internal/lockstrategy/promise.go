@@ -36,15 +36,22 @@ func (e Entry) holdsBut(breaks promise.Promise) Entry {
 		}
 		v, ok := breaks[c]
 		switch {
-		case c == promise.DBFailoverAsync:
-			e.Promise[c] = verdict.Lost // no lock keeps what the database has lost
 		case !ok:
-			e.Promise[c] = verdict.Holds
+			e.Promise[c] = atBest(c, verdict.Holds)
 		case v != "":
-			e.Promise[c] = v
+			e.Promise[c] = atBest(c, v)
 		}
 	}
 	return e
+}
+
+// atBest is v, but where nothing helps: no lock, and no isolation level, keeps what the
+// database has lost.
+func atBest(c promise.Condition, v verdict.Verdict) verdict.Verdict {
+	if c == promise.DBFailoverAsync && v != "" {
+		return verdict.Lost
+	}
+	return v
 }
 
 // on promises v under these conditions on a database, where they strike; "" is no
@@ -54,7 +61,7 @@ func (e Entry) on(database string, conditions []promise.Condition, v verdict.Ver
 	maps.Copy(differs, e.PromiseOn[database])
 	for _, c := range conditions {
 		if Strikes(c, e.Needs) {
-			differs[c] = v
+			differs[c] = atBest(c, v)
 		}
 	}
 	all := maps.Clone(e.PromiseOn)

@@ -30,8 +30,9 @@ type Dialect struct {
 	// ends with it. Else it is one of the session, until it is given back.
 	LocksInTransaction bool
 
-	// ShowsEarly: others see a commit before it is on the disk, so a server that is
-	// killed can take back what they have read.
+	// ShowsEarly: others may see a commit before it is where it was to be when COMMIT
+	// returns, on the disk or on a replica, so a server that is lost can take back what
+	// they have read.
 	ShowsEarly bool
 }
 

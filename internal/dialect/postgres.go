@@ -27,12 +27,13 @@ func PostgresAt(isolation string) string {
 	return Postgres + "-" + strings.ReplaceAll(isolation, " ", "-")
 }
 
-// postgres shows a commit when its log is on the disk and, where a replica is waited
-// for, there (xact.c: RecordTransactionCommit flushes and waits, and
-// ProcArrayEndTransaction follows). synchronous_commit = off takes that back.
+// postgres shows a commit when its log is on the disk and, where a replica is waited for,
+// there (xact.c: RecordTransactionCommit flushes and waits, and ProcArrayEndTransaction
+// follows). But a wait for a replica can be cut, by a cancel or a time-out, and the commit
+// is shown all the same (syncrep.c, SyncRepWaitForLSN).
 func postgres() Dialect {
 	return Dialect{
-		Name: Postgres, RowLocks: true, LocksInTransaction: true,
+		Name: Postgres, RowLocks: true, LocksInTransaction: true, ShowsEarly: true,
 		// Only those of this database. A wait for a row is one for the transaction that has
 		// written it, or for the row's own turn.
 		RowWaits: `SELECT count(*) AS value FROM pg_stat_activity

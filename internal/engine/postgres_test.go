@@ -170,26 +170,13 @@ func TestPostgresCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const commits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 	for i, end := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
-		ctx, giveUp := context.WithCancel(t.Context())
-		committed := make(chan error, 1)
-		go func() {
-			committed <- purchase.InTx(ctx, e.DB, func(tx *gorm.DB) error {
+		err := cutCommit(t, e.Admin, end, func(ctx context.Context) error {
+			return purchase.InTx(ctx, e.DB, func(tx *gorm.DB) error {
 				return tx.Exec("UPDATE product SET amount = ? WHERE name = 'apple'", i).Error
 			})
-		}()
-		var pid int
-		for deadline := time.Now().Add(30 * time.Second); pid == 0; {
-			if err := e.Admin.Raw(commits).Scan(&pid).Error; err != nil || time.Now().After(deadline) {
-				t.Fatalf("no COMMIT waits for the replica: %v", err)
-			}
-		}
-		giveUp()
-		if err := e.Admin.Exec("SELECT "+end+"(?)", pid).Error; err != nil {
-			t.Fatal(err)
-		}
-		if err := <-committed; !errors.Is(err, purchase.ErrUnknownOutcome) {
+		})
+		if !errors.Is(err, purchase.ErrUnknownOutcome) {
 			t.Errorf("%s in a COMMIT: %v, want that its outcome is unknown", end, err)
 		}
 		var amount int
@@ -197,6 +184,46 @@ func TestPostgresCommit(t *testing.T) {
 			t.Errorf("%s in a COMMIT: the stock is %d, %v; want %d: it was committed here", end, amount, err, i)
 		}
 	}
+	// Its record is there. Who asks again by its key is not told that it is sold: the
+	// replica lacks it.
+	order := purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1, IdempotencyKey: "key"}
+	sale := &purchase.Receipt{Product: order.Product, Purchaser: order.Purchaser, Amount: 1}
+	_ = cutCommit(t, e.Admin, "pg_cancel_backend", func(ctx context.Context) error {
+		return purchase.InTx(ctx, e.DB, func(tx *gorm.DB) error {
+			return purchase.InsertAll(ctx, tx, []string{order.IdempotencyKey}, time.Now(), []*purchase.Receipt{sale})
+		})
+	})
+	if record, err := purchase.ByKey(e.Admin, order.IdempotencyKey); err != nil || record == nil {
+		t.Fatalf("the record: %v, %v", record, err)
+	}
+	err = cutCommit(t, e.Admin, "pg_cancel_backend", func(ctx context.Context) error {
+		_, err := purchase.NewIdempotent(nil, e.DB).Buy(ctx, order)
+		return err
+	})
+	if !errors.Is(err, purchase.ErrUnknownOutcome) {
+		t.Errorf("asked again: %v, want that its outcome is unknown", err)
+	}
+}
+
+// cutCommit ends a COMMIT's wait for a replica, when its buyer has given up, and returns
+// what he was told.
+func cutCommit(t *testing.T, admin *gorm.DB, end string, buy func(context.Context) error) error {
+	t.Helper()
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	told := make(chan error, 1)
+	go func() { told <- buy(ctx) }()
+	var pid int
+	for deadline := time.Now().Add(30 * time.Second); pid == 0; {
+		if err := admin.Raw("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&pid).Error; err != nil || time.Now().After(deadline) {
+			t.Fatalf("no COMMIT waits for the replica: %v", err)
+		}
+	}
+	giveUp()
+	if err := admin.Exec("SELECT "+end+"(?)", pid).Error; err != nil {
+		t.Fatal(err)
+	}
+	return <-told
 }
 
 // TestPostgresWaitEnds: a wait for a row ends on the server's side, too.

@@ -94,10 +94,10 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	return record.receipt(), true, nil
 }
 
-// onDisk returns once a record that was read would survive a kill of the database.
-// Some databases show a commit to others before they have flushed it, see
-// product.SetAmountAfter.
-// A transaction that has written is on the disk when its own COMMIT returns, and so is
+// onDisk returns once a record that was read would survive the loss of the database.
+// Databases may show a commit to others before it is on the disk, or on the replica that
+// it was to wait for, see product.SetAmountAfter.
+// A transaction that has written is there when its own COMMIT returns, and so is
 // everything before it in the log. So this one writes a value and restores it.
 func onDisk(ctx context.Context, db *gorm.DB, id int64) error {
 	if !dialect.Of(db).ShowsEarly {

@@ -2,6 +2,7 @@ package sqlerror
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,7 +25,7 @@ func postgresKind(err error) (kind Kind, said bool) {
 	case "23505": // unique_violation
 		return Duplicate, true
 	case "25006", // read_only_sql_transaction, after a failover
-		"25P03": // idle_in_transaction_session_timeout: the session has ended
+		"25P03", "25P04": // idle_in_transaction_session_timeout, transaction_timeout: the session has ended
 		return Down, true
 	}
 	switch class := pg.Code[:min(2, len(pg.Code))]; class {
@@ -37,11 +38,13 @@ func postgresKind(err error) (kind Kind, said bool) {
 	return Other, true
 }
 
-// postgresFatal: the server ends the session with this word. It may do so at any moment,
-// after a COMMIT was written, too (postgres.c: quickdie runs in a signal handler).
-func postgresFatal(err error) bool {
+// postgresAmbiguous: what was said does not tell whether a COMMIT took place. The server
+// may end the session at any moment, after a COMMIT was written, too (postgres.c: quickdie
+// runs in a signal handler). What speaks its protocol in front of several servers says
+// statement_completion_unknown, or that a connection of its own broke.
+func postgresAmbiguous(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.SeverityUnlocalized != "ERROR"
+	return errors.As(err, &pg) && (pg.SeverityUnlocalized != "ERROR" || pg.Code == "40003" || strings.HasPrefix(pg.Code, "08"))
 }
 
 // postgresBroken: a connection that could not be made, whatever the driver calls the

@@ -1,6 +1,7 @@
 // Package sqlerror says what an error of the database means to a buyer, for
 // every driver that the shop speaks. It is the one place that knows the
-// drivers' error codes: a driver is one file, and one line in servers.
+// drivers' error codes: a driver is one file, a line in servers, and one more where its
+// errors need it.
 package sqlerror
 
 import (
@@ -53,7 +54,7 @@ func KindOf(err error) Kind {
 // had committed and before it could say so.
 func Definite(err error) bool {
 	_, said := answer(err)
-	return said && !postgresFatal(err)
+	return said && !postgresAmbiguous(err)
 }
 
 func answer(err error) (kind Kind, said bool) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -48,13 +49,36 @@ func (d *postgresDatabase) Prepare(ctx context.Context, private bool) error {
 	return nil
 }
 
+// noTimeouts ends those of the role or the database. A version has not all of them.
+const noTimeouts = `SELECT set_config(name, '0', false) FROM pg_settings
+	WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
+
 // Connected: only a superuser may set deadlock_timeout. Where it stays at its second, the
-// explorer has found a deadlock long before.
+// explorer has found a deadlock long before. Behind a pooler nobody knows whose session is
+// set, nor who is ended.
 func (d *postgresDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
-	_, err := conn.(driver.ExecerContext).ExecContext(ctx, "SET deadlock_timeout = '1h'", nil)
-	if err != nil && !isPostgres(err, errInsufficientPrivilege) {
+	id, err := backend(ctx, conn)
+	if err != nil {
 		return 0, err
 	}
+	if greeted, ok := conn.(interface{ Conn() *pgx.Conn }); ok && int64(greeted.Conn().PgConn().PID()) != id {
+		return 0, errors.New("a pooler stands in between; give the explorer the server's own address")
+	}
+	exec := conn.(driver.ExecerContext)
+	if _, err := exec.ExecContext(ctx, noTimeouts, nil); err != nil {
+		return 0, err
+	}
+	if _, err := exec.ExecContext(ctx, "SET deadlock_timeout = '1h'", nil); err != nil && !isPostgres(err, errInsufficientPrivilege) {
+		return 0, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ours[id] = true
+	return id, nil
+}
+
+// backend is the server's process that serves a connection.
+func backend(ctx context.Context, conn driver.Conn) (int64, error) {
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT pg_backend_pid()", nil)
 	if err != nil {
 		return 0, err
@@ -65,9 +89,6 @@ func (d *postgresDatabase) Connected(ctx context.Context, conn driver.Conn) (int
 	}
 	var id sql.NullInt64
 	err = id.Scan(kept.values[0][0])
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.ours[id.Int64] = true
 	return id.Int64, err
 }
 
@@ -175,6 +196,10 @@ func (d *postgresDatabase) End(ctx context.Context, c Conn) error {
 			return err
 		}
 		if left == 0 {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			delete(d.ours, c.ID()) // the number may be somebody else's from now on
+			delete(d.sacrificed, c.ID())
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -198,11 +223,11 @@ const (
 )
 
 func (d *postgresDatabase) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
+	d.mu.Lock()
+	victim := d.sacrificed[s.Conn.ID()]
+	delete(d.sacrificed, s.Conn.ID())
+	d.mu.Unlock()
 	if isPostgres(err, errQueryCanceled) {
-		d.mu.Lock()
-		victim := d.sacrificed[s.Conn.ID()]
-		delete(d.sacrificed, s.Conn.ID())
-		d.mu.Unlock()
 		switch {
 		case victim:
 			return nil, &pgconn.PgError{Severity: "ERROR", Code: errDeadlockDetected, Message: "deadlock detected"}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,9 +28,11 @@ func TestVerifyPostgres(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 		t.Fatalf("exit %d, %v: %s", code, err, stderr)
 	}
+	var void []string
 	for _, c := range report.Cells {
-		if c.Verdict == verdict.Inconclusive {
-			t.Skipf("%s has shown nothing: %s", c.Fault, c.Evidence)
+		if c.Verdict == verdict.Inconclusive && c.HarnessError == "" {
+			void = append(void, fmt.Sprintf("%s: %s", c.Fault, c.Evidence))
+			continue
 		}
 		if c.Verdict != want[c.Fault] || !c.OK {
 			t.Errorf("%s: %s, want %s: %s", c.Fault, c.Verdict, want[c.Fault], c.Evidence)
@@ -38,7 +41,10 @@ func TestVerifyPostgres(t *testing.T) {
 			t.Errorf("no sale is lost: %s", c.Evidence)
 		}
 	}
-	if len(report.Cells) != len(want) || code != 0 {
+	switch {
+	case len(void) > 0 && code == exitInconclusive:
+		t.Skipf("the machine was too slow to show anything of %q", void)
+	case len(report.Cells) != len(want) || code != 0:
 		t.Errorf("exit %d, %d cells: %s", code, len(report.Cells), stderr)
 	}
 }

@@ -97,10 +97,7 @@ func (s *Servers) follow(ctx context.Context, synchronous bool) (*following, err
 		return nil, err
 	}
 	f := &following{servers: s, primary: db, cord: cord}
-	if f.replica, err = db.Replicate(cord.addr); err == nil && synchronous {
-		err = db.Synchronous()
-	}
-	if err != nil {
+	if f.replica, err = db.Replicate(cord.addr, synchronous); err != nil {
 		cord.cut()
 		return nil, err
 	}
@@ -123,7 +120,7 @@ func (f *following) end(context.Context) error {
 	if f.promoted {
 		return nil
 	}
-	return f.replica.Remove()
+	return errors.Join(f.primary.Alone(), f.replica.Remove())
 }
 
 // behind starts both shops anew, each behind a link of its own to the database.

@@ -121,6 +121,9 @@ func (s *Servers) startRedis(shim, offsets string) (*redisNode, error) {
 	return &redisNode{r, c}, err
 }
 
+// Database is the product and the version of the database.
+func (s *Servers) Database() string { return s.engine.Server }
+
 // Close ends the servers.
 func (s *Servers) Close() error {
 	var errs []error

@@ -73,7 +73,7 @@ func (p *Postgres) at(dir string, port int, settings ...string) *Postgres {
 	other.user, other.sessions, other.probe = p.user, true, other.ping
 	other.command = []string{filepath.Join(p.bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(port)}
 	for _, setting := range append([]string{
-		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "fsync=on", "synchronous_commit=on",
+		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500",
 		"dynamic_shared_memory_type=mmap", // files in dir, which go with it
 	}, slices.Concat(p.settings, settings)...) {
 		other.command = append(other.command, "-c", setting)
@@ -127,7 +127,9 @@ func (p *Postgres) ping() error {
 	err := p.exec(ctx, "shop", "")
 	var said *pgconn.PgError
 	if errors.As(err, &said) && said.Code == "3D000" { // invalid_catalog_name: it does not exist
-		err = p.exec(ctx, "postgres", "CREATE DATABASE shop")
+		slow, cancel := context.WithTimeout(context.Background(), p.startTimeout) // up to version 14 it copies files
+		defer cancel()
+		err = p.exec(slow, "postgres", "CREATE DATABASE shop")
 	}
 	return err
 }

@@ -16,10 +16,10 @@ import (
 type Replicated interface {
 	Database
 	// Replicate starts a replica, which finds the database at that host:port. The
-	// database is restarted meanwhile.
-	Replicate(through string) (Replica, error)
-	// Synchronous has a COMMIT wait, from now on, until a replica has it, too.
-	Synchronous() error
+	// database is restarted meanwhile. Synchronous: from then on a COMMIT waits until a
+	// replica has it, too.
+	Replicate(through string, synchronous bool) (Replica, error)
+	Alone() error  // has no COMMIT wait for a replica any more
 	Remove() error // and its files
 }
 
@@ -35,7 +35,10 @@ const replicaTimeout = 30 * time.Second
 
 // Replicate copies the files of the server while it is down: that takes no more than the
 // server, where pg_basebackup need not be installed with it.
-func (p *Postgres) Replicate(through string) (Replica, error) {
+//
+// Synchronous is a quorum of one: any replica (PostgreSQL 15 manual, 27.2.8.2). It is set
+// before the server is back, so that no COMMIT goes by without it.
+func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) {
 	// SIGINT rolls back what is open; SIGTERM alone would wait for it (manual, 19.5).
 	if err := errors.Join(p.Signal(syscall.SIGINT), p.Stop(replicaTimeout)); err != nil {
 		return nil, fmt.Errorf("stop %s: %w", p.name, err)
@@ -54,6 +57,16 @@ func (p *Postgres) Replicate(through string) (Replica, error) {
 	if err := p.user.write(filepath.Join(dir, "data", "standby.signal"), ""); err != nil {
 		return nil, err
 	}
+	if synchronous {
+		settings, err := os.OpenFile(filepath.Join(from, "data", "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		_, err = settings.WriteString("synchronous_standby_names = 'ANY 1 (*)'\n")
+		if err := errors.Join(err, settings.Close()); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.Start(); err != nil {
 		return nil, err
 	}
@@ -69,19 +82,19 @@ func (p *Postgres) Replicate(through string) (Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	return replica, p.await("a replica follows", "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming'")
+	state := "async"
+	if synchronous {
+		state = "quorum"
+	}
+	return replica, p.await("a replica follows", "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = '"+state+"'")
 }
 
-// Synchronous is a quorum of one: any replica (PostgreSQL 15 manual, 27.2.8.2).
-func (p *Postgres) Synchronous() error {
-	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'", "SELECT pg_reload_conf()"} {
-		ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
-		defer cancel()
-		if err := p.exec(ctx, "shop", statement); err != nil {
-			return err
-		}
-	}
-	return p.await("a COMMIT waits for the replica", "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'quorum'")
+// Alone frees who waits for a replica, too.
+func (p *Postgres) Alone() error {
+	ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
+	defer cancel()
+	return errors.Join(
+		p.exec(ctx, "shop", "ALTER SYSTEM RESET synchronous_standby_names"), p.exec(ctx, "shop", "SELECT pg_reload_conf()"))
 }
 
 // Promote has the replica take writes, and returns when it does.

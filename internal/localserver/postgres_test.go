@@ -155,14 +155,11 @@ func TestReplica(t *testing.T) {
 	write(p, "CREATE TABLE kept (n int)")
 	write(p, "INSERT INTO kept VALUES (1)")
 	start := time.Now()
-	replica, err := p.Replicate(p.Addr)
+	replica, err := p.Replicate(p.Addr, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("it follows after %s", time.Since(start))
-	if err := p.Synchronous(); err != nil {
-		t.Fatal(err)
-	}
 	write(p, "INSERT INTO kept VALUES (2)")
 	second := replica.(*Postgres)
 	if err := second.exec(t.Context(), "shop", "INSERT INTO kept VALUES (3)"); err == nil {

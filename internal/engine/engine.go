@@ -40,7 +40,7 @@ const RedlockNodes = 5
 type Config struct {
 	Name    string   // Embedded or Local
 	LocalDB string   // with Local: one of localserver.DatabaseServers; "" for MariaDB or MySQL
-	DB      string   // mysql://user:password@host:port/database or sqlite:///path
+	DB      string   // a URL, see databases
 	Redis   string   // redis://[:password@]host:port[/db]; "" for none
 	Redlock []string // as Redis, each once; empty for none
 

@@ -64,6 +64,7 @@ func openPostgres(ctx context.Context, e *Engine, u *url.URL) error {
 // the machine, must not lose its transaction by them.
 func bounded(c *pgx.ConnConfig, wait time.Duration) *pgx.ConnConfig {
 	c = c.Copy()
+	c.RuntimeParams["client_min_messages"] = "warning" // see warned
 	for name, limit := range map[string]time.Duration{
 		"lock_timeout":                        wait + time.Second,
 		"statement_timeout":                   wait + 10*time.Second,
@@ -86,7 +87,10 @@ func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 	c, err := pgx.ParseConfig(u.String())
 	if err != nil {
 		text := err.Error() // with the URL, and its password if it has not found it
-		return nil, errors.New(text[strings.LastIndex(text, "`: ")+len("`: "):])
+		if i := strings.LastIndex(text, "`: "); i >= 0 {
+			return nil, errors.New(text[i+len("`: "):])
+		}
+		return nil, errURL()
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 3 * time.Second
@@ -192,8 +196,12 @@ func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() er
 		return postgresRefused(err)
 	}
 	defer tx.Rollback() //nolint:errcheck // nothing was written
-	if _, err := tx.ExecContext(waiting, "SELECT pg_advisory_xact_lock($1)", migrateKey); err != nil {
+	_, err = tx.ExecContext(waiting, "SELECT set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1)", migrateKey)
+	switch {
+	case err != nil && waiting.Err() != nil && ctx.Err() == nil:
 		return fmt.Errorf("another process has been migrating this database for 60 s: %w", err)
+	case err != nil:
+		return postgresRefused(err)
 	}
 	err = migrate()
 	var said *pgconn.PgError

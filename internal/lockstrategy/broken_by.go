@@ -20,7 +20,7 @@ func (e Entry) BrokenBy(database string) (promise.Condition, verdict.Verdict) {
 	for _, c := range []promise.Condition{promise.ExploreCrash, promise.ExploreExpire, promise.ExploreForget} {
 		on := database
 		if v, possible := e.Explored(c, database); possible && v == "" && dialect.RefusesStale(database) {
-			on = dialect.Postgres
+			on = dialect.Kind(database)
 		}
 		if e.exploredBreaks(c, on) {
 			v, _ := e.Explored(c, on)

@@ -22,7 +22,7 @@ func checkAfterEntry() Entry {
 		Source:      `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"`,
 		Notes:       notRetried,
 		New:         func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
-	}.holds().refused(promise.Crowds(), "")
+	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }
 
 // CheckAfter decrements first and checks the stock afterwards.

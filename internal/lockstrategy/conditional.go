@@ -23,7 +23,7 @@ func conditionalEntry() Entry {
 			`PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits, and checks the WHERE again)`,
 		Notes: notRetried,
 		New:   func(d Deps) purchase.Strategy { return NewConditional(d) },
-	}.holds().refused(promise.Crowds(), "")
+	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }
 
 // Conditional takes units only if so many are left.

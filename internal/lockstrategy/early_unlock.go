@@ -34,7 +34,7 @@ func earlyUnlockEntry() Entry {
 		},
 		// The gap is some 50 us on SQLite: one rush in twenty gets by.
 	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, []promise.Condition{promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates}, "").
-		refused([]promise.Condition{promise.Rush, promise.Units, promise.TwoProducts}, "") // many of those who would sell twice are refused
+		aboveReadCommitted([]promise.Condition{promise.Rush, promise.Units, promise.TwoProducts}, "") // many of those who would sell twice are refused
 }
 
 // EarlyUnlock frees the lock one statement too early.

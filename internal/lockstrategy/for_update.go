@@ -21,7 +21,7 @@ func forUpdateEntry() Entry {
 		Source:      `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level Locks"`,
 		Notes:       "SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file. " + notRetried,
 		New:         func(d Deps) purchase.Strategy { return NewForUpdate(d) },
-	}.holds().refused(promise.Crowds(), "")
+	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }
 
 // ForUpdate locks the product's row.

@@ -27,7 +27,7 @@ func mutexEntry() Entry {
 			CaughtBy: map[string]string{"TwoProcesses": soldOrTwoIn},
 		},
 	}.holdsBut(promise.BreaksFrom(promise.TwoProcesses)).on(dialect.SQLite, []promise.Condition{promise.Duplicates}, "").
-		refused([]promise.Condition{promise.TwoProducts}, "") // a buyer at each process ends it: one may be refused
+		aboveReadCommitted([]promise.Condition{promise.TwoProducts}, "") // a buyer at each process ends it: one may be refused
 }
 
 // NewMutex needs the database.

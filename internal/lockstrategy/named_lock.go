@@ -38,7 +38,7 @@ func namedLockEntry() Entry {
 		Needs:  []Need{NeedsNamedLocks},
 		New:    func(d Deps) purchase.Strategy { return NewNamedLock(d) },
 		Traits: Traits{WaitsFor: ALock},
-	}.holds().refused(promise.Played(), verdict.Holds)
+	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 
 // NamedLock holds a lock of the database server.

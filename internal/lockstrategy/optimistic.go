@@ -25,7 +25,7 @@ func optimisticEntry() Entry {
 		Source: `Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; ` +
 			`the pause between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")`,
 		New: func(d Deps) purchase.Strategy { return NewOptimistic(d) },
-	}.holds().refused(promise.Played(), verdict.Holds)
+	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 
 // errStale: another buyer wrote first.

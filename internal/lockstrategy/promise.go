@@ -73,9 +73,9 @@ func (e Entry) on(database string, conditions []promise.Condition, v verdict.Ver
 	return e
 }
 
-// refused promises v under these conditions where the database refuses a stale write
-// with 40001: PostgreSQL at REPEATABLE READ and SERIALIZABLE.
-func (e Entry) refused(conditions []promise.Condition, v verdict.Verdict) Entry {
+// aboveReadCommitted promises v under these conditions where the database refuses a stale
+// write with 40001: PostgreSQL at REPEATABLE READ and SERIALIZABLE.
+func (e Entry) aboveReadCommitted(conditions []promise.Condition, v verdict.Verdict) Entry {
 	return e.on(dialect.PostgresRepeatableRead, conditions, v).on(dialect.PostgresSerializable, conditions, v)
 }
 
@@ -113,6 +113,19 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 		return "" // the faults have not been played there
 	}
 	return e.Promise[c]
+}
+
+// WhyNoPromise says why Promised is "" under a condition; "" where it is not.
+func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
+	switch {
+	case e.Promised(c, database) != "":
+		return ""
+	case e.NoPromise[c] != "" || !dialect.RefusesStale(database):
+		return e.NoPromise[c]
+	case slices.Contains(promise.Crowds(), c):
+		return "a stale write is refused at this isolation level and the strategy does not start again; how many buyers notice is chance"
+	}
+	return "it has not been played at this isolation level"
 }
 
 // Explored is the verdict that an exploration of two buyers and one unit must

@@ -23,7 +23,7 @@ func queueEntry() Entry {
 		New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
 		Traits:     Traits{WaitsFor: AWorker, InMemory: true},
 		// Two processes are two writers, and PostgreSQL refuses the second of two that meet.
-	}.holds().refused([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
+	}.holds().aboveReadCommitted([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
 }
 
 // Queue sells one product one buyer at a time.

@@ -49,7 +49,7 @@ func redisDecrEntry() Entry {
 		promise.DBKill:        verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
 		promise.DBFailover:    "",
 		promise.PoolerRestart: "",
-	}).refused(promise.Crowds(), "") // units of the refused are put back after others were told that there are none
+	}).aboveReadCommitted(promise.Crowds(), "") // units of the refused are put back after others were told that there are none
 }
 
 // byChance is why nothing is promised where no buyer is held in its COMMIT.

@@ -23,7 +23,7 @@ func serializableEntry() Entry {
 			`Ports and Grittner, "Serializable Snapshot Isolation in PostgreSQL", VLDB 2012; PostgreSQL 15 manual, 13.2.3`,
 		Notes: "SQLite's transactions are serializable already: there it does what transaction does.",
 		New:   func(d Deps) purchase.Strategy { return NewSerializable(d) },
-	}.holds().refused(promise.Played(), verdict.Holds)
+	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 
 // Serializable retries until Settings.Wait is over.

@@ -17,13 +17,25 @@ const (
 	holds
 )
 
+// lead says how much was played, and where.
+func (r Report) lead() string {
+	text := explore.Count(len(r.Cells), "cell")
+	switch {
+	case r.Target != "":
+		return text + " at " + r.Target
+	case r.Server != "":
+		return fmt.Sprintf("%s on the %s engine, %s", text, r.Engine, r.Server)
+	}
+	return fmt.Sprintf("%s on the %s engine", text, r.Engine)
+}
+
 // Document is the report as any format shows it. command is what made it.
 func (r Report) Document(command string) (report.Document, error) {
 	sorted := r.Sort()
 	d := report.Document{
-		Command: command, Title: "Which lock may be trusted when", Lead: fmt.Sprintf("%s on the %s engine", explore.Count(len(r.Cells), "cell"), r.Engine),
+		Command: command, Title: "Which lock may be trusted when", Lead: r.lead(),
 		Sums: []report.Sum{
-			{Count: len(sorted.Kept), What: "as promised", Status: report.Holds},
+			{Count: len(sorted.Kept) - sorted.free(), What: "as promised", Status: report.Holds},
 			{Count: len(sorted.Broken), What: "contradict", Status: report.Contradicts},
 			{Count: len(sorted.Void), What: "inconclusive", Status: report.Void},
 		},
@@ -36,11 +48,11 @@ func (r Report) Document(command string) (report.Document, error) {
 		},
 		Value: r,
 	}
+	if n := sorted.free(); n > 0 {
+		d.Sums = append(d.Sums, report.Sum{Count: n, What: "without a promise", Status: report.Holds})
+	}
 	if n := len(sorted.Failed); n > 0 {
 		d.Sums = append(d.Sums, report.Sum{Count: n, What: "of the harness failed", Status: report.Void})
-	}
-	if r.Target != "" {
-		d.Lead = fmt.Sprintf("%s at %s", explore.Count(len(r.Cells), "cell"), r.Target)
 	}
 	for _, c := range r.Cells {
 		if c.NoPromise != "" {

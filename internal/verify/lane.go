@@ -18,8 +18,9 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// lane starts servers and two shops, and lets work play cells on them.
-func (c Config) lane(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
+// serve starts servers and two shops, and lets work play cells on them.
+func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
+	c := p.Config
 	var needs []lockstrategy.Need
 	for _, s := range c.Strategies {
 		needs = append(needs, s.Needs...)
@@ -29,6 +30,7 @@ func (c Config) lane(ctx context.Context, work func(play func(job) (Cell, error)
 	if err != nil {
 		return err
 	}
+	p.on(servers.Database())
 	l := &lane{Config: c, servers: servers}
 	defer func() { l.pair.Stop() }()
 	return work(func(j job) (Cell, error) { return l.play(ctx, j) })
@@ -50,7 +52,7 @@ type lane struct {
 func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
-		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.NoPromise[j.name],
+		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.noPromise(j.name),
 		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB), j.strategy.Name, j.name),
 	}
 	if j.plays > 0 {

@@ -20,6 +20,7 @@ import (
 type Report struct {
 	Engine     string    `json:"engine"`           // "target" for a service that runs already
 	Target     string    `json:"target,omitempty"` // where it is
+	Server     string    `json:"server,omitempty"` // the database's product and version, of the local engine
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`
@@ -61,14 +62,19 @@ func (r Report) Sort() (s Sorted) {
 	return s
 }
 
-// counts is how many cells came to what, in words.
-func (s Sorted) counts() string {
-	free := 0 // nothing is promised of them, so they are as promised whatever they show
+// free counts those of which nothing is promised: they are as promised whatever they show.
+func (s Sorted) free() (n int) {
 	for _, c := range s.Kept {
 		if c.Promise == "" {
-			free++
+			n++
 		}
 	}
+	return n
+}
+
+// counts is how many cells came to what, in words.
+func (s Sorted) counts() string {
+	free := s.free()
 	text := fmt.Sprintf("%d as promised, %d contradict, %d inconclusive", len(s.Kept)-free, len(s.Broken), len(s.Void))
 	if free > 0 {
 		text += fmt.Sprintf(", %d without a promise", free)

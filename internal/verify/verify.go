@@ -27,22 +27,29 @@ type Strategy struct {
 	fault.Subject
 	// Promised is the catalogue's word, "" where it has none.
 	Promised func(promise.Condition) verdict.Verdict
-	// NoPromise says why it has none.
-	NoPromise map[promise.Condition]string
+	// NoPromise says why it has none; "" where it has one. nil: it says nothing.
+	NoPromise func(promise.Condition) string
 	// Lock is what its lock promises by itself; nil: nothing.
 	Lock func(promise.Condition) LockRules
 }
 
-// FromCatalogue makes a row of an entry, on a database by its dialect.
+// FromCatalogue makes a row of an entry, on a database as engine.Engine.Database names it.
 func FromCatalogue(e lockstrategy.Entry, database string) Strategy {
 	return Strategy{
 		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
 		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, database) },
-		NoPromise: e.NoPromise,
+		NoPromise: func(f promise.Condition) string { return e.WhyNoPromise(f, database) },
 		Lock: func(f promise.Condition) LockRules {
 			return LockRules{Excludes: e.Excludes(f), Keeps: e.KeepsLock(f)}
 		},
 	}
+}
+
+func (s Strategy) noPromise(f promise.Condition) string {
+	if s.NoPromise == nil {
+		return ""
+	}
+	return s.NoPromise(f)
 }
 
 // Config is one run.
@@ -114,6 +121,13 @@ type plan struct {
 	errs  []error
 }
 
+// on notes what the database is.
+func (p *plan) on(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Before.Server = server
+}
+
 // lane plays jobs until there are no more, on new servers after each cell that could
 // not be judged: what it has left there must not be another cell's.
 func (p *plan) lane(ctx context.Context) error {
@@ -130,7 +144,7 @@ func (p *plan) lane(ctx context.Context) error {
 		return nil
 	}
 	for more {
-		if err := p.Config.lane(ctx, work); err != nil {
+		if err := p.serve(ctx, work); err != nil {
 			return err
 		}
 	}

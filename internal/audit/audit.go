@@ -132,7 +132,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	case e.Busy > 0 && (r.Leftover > 0 || e.Progress.Wait > 0 && !e.Progress.goesOn()):
 		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %d units left; %s", buyers(int(e.Busy)), r.Leftover, e.Progress.slow())
 	case e.Unanswered > 0 && r.Leftover == 0:
-		return verdict.Inconclusive, were(int(e.Unanswered))+" neither served nor refused"
+		return verdict.Inconclusive, were(int(e.Unanswered)) + " neither served nor refused"
 	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // else what is left is less than anybody refused asked for
 		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
@@ -39,12 +40,16 @@ func TestShortest(t *testing.T) {
 // BenchmarkExplore is the schedules a second of docs/benchmarks.md, on one
 // processor as shop explore runs them.
 func BenchmarkExplore(b *testing.B) {
-	for _, c := range []struct{ engine, strategy string }{
-		{engine.Embedded, "none"}, {engine.Local, "none"}, {engine.Local, "for-update"},
+	for _, c := range []struct{ engine, localDB, strategy string }{
+		{engine.Embedded, "", "none"},
+		{engine.Local, "", "none"},
+		{engine.Local, dialect.Postgres, "none"},
+		{engine.Local, "", "for-update"},
+		{engine.Local, dialect.Postgres, "for-update"},
 	} {
-		b.Run(c.engine+"/"+c.strategy, func(b *testing.B) {
+		b.Run(c.engine+c.localDB+"/"+c.strategy, func(b *testing.B) {
 			defer explore.OneProcessor(c.engine == engine.Local)() // as the command does
-			e, err := engine.Open(b.Context(), engine.Config{Name: c.engine, Wait: enginetest.Wait, Conns: 4})
+			e, err := engine.Open(b.Context(), engine.Config{Name: c.engine, LocalDB: c.localDB, Wait: enginetest.Wait, Conns: 4})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -20,7 +20,7 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-func newGroup(t *testing.T) *Group {
+func newGroup(t testing.TB) *Group {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs servers, and -short starts none: run make test")

@@ -112,10 +112,12 @@ func (m *marks) isOurs(stack []byte) bool {
 
 // waits: a goroutine of ours cannot go on by itself.
 func (m *marks) waits(stack, state []byte) bool {
-	network := bytes.HasPrefix(state, []byte("IO wait"))
+	network := bytes.HasPrefix(state, []byte("IO wait")) || bytes.Contains(stack, m.answer)
 	switch {
 	case network && bytes.Contains(stack, m.sent):
 		return true
+	case bytes.Contains(stack, m.answer): // it connects, or asks whether a connection lives
+		return false
 	case bytes.Contains(stack, m.listener): // or it connects, or naps before it connects again
 		return network && bytes.Contains(stack, m.reads) && !bytes.Contains(stack, m.connects)
 	}

@@ -27,6 +27,9 @@ type marks struct {
 	reads []byte
 	// connects: ... which it is still setting up.
 	connects []byte
+	// answer: it waits for an answer of PostgreSQL, in whatever state: what takes longer
+	// than 15 ms another goroutine of the driver reads.
+	answer []byte
 	// rollback: it will end a transaction whose context has ended.
 	rollback []byte
 }
@@ -44,6 +47,7 @@ func newMarks(strategy any, entries []any) marks {
 		sent:     function((*gate.Gates).Pass),
 		reads:    []byte("/explore/gate.(*tap).Read"),
 		connects: []byte("(*PubSub).conn"),
+		answer:   []byte("/bgreader.(*BGReader).Read"),
 		rollback: []byte("database/sql.(*Tx).awaitDone"),
 	}
 	if own := packageOf(strategy); len(own) > 0 {

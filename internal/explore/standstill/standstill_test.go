@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
@@ -60,9 +61,39 @@ func TestMarks(t *testing.T) {
 	}})
 	defer connecting.Close()
 	_, _ = connecting.Subscribe(t.Context(), "channel").Receive(t.Context())
+	askPostgres(t, look)
 	if unseen := standstill.NewGoroutines(nil, run.Entries()...).Unseen(stacks); len(unseen) > 0 {
 		t.Errorf("no stack has %q: marks.go does not know how they are called now", unseen)
 	}
+}
+
+// askPostgres looks while the driver of PostgreSQL waits for an answer, for longer than it
+// reads by itself.
+func askPostgres(t *testing.T, look func()) {
+	t.Helper()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, hangUp := context.WithCancel(t.Context())
+	given := make(chan error, 1)
+	go func() {
+		_, err := pgconn.Connect(ctx, "postgres://nobody@"+silent.Addr().String()+"/nothing?sslmode=disable")
+		given <- err
+	}()
+	server, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if _, err := server.Read(make([]byte, 1)); err != nil { // it has asked
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	look()
+	hangUp()
+	<-given
 }
 
 // wait and spin are entries of this test.
@@ -132,6 +163,30 @@ func TestLeftBehind(t *testing.T) {
 	for deadline := time.Now().Add(parkTimeout); !g.Ended(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it has ended, and still counts")
+		}
+	}
+}
+
+// TestAnswer: who waits for an answer of PostgreSQL is at rest where a command was let go,
+// and not where it connects, or asks whether a connection lives, whoever reads.
+func TestAnswer(t *testing.T) {
+	const (
+		pgx  = "github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).Read"
+		gate = "github.com/oversell/oversell/internal/explore/gate.(*Gates).Pass"
+	)
+	g := standstill.NewGoroutines(nil)
+	for _, c := range []struct {
+		state, functions string
+		want             bool
+	}{
+		{"IO wait", pgx, false},
+		{"sync.Cond.Wait", pgx, false}, // another goroutine reads
+		{"IO wait", pgx + gate, true},
+		{"sync.Cond.Wait", pgx + gate, true},
+		{"sync.Cond.Wait", "", true},
+	} {
+		if got := g.Waits(c.state, c.functions); got != c.want {
+			t.Errorf("%s in %q: %t, want %t", c.state, c.functions, got, c.want)
 		}
 	}
 }

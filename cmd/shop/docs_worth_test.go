@@ -57,10 +57,14 @@ What a strategy is worth depends on the database under it. This page has what th
 | not played under faults | it is promised of rushes, and of every order of two buyers |
 
 A row's command shows its cells: add the flags of the column. ` + "`shop explore`" + ` runs every order of two buyers' commands
-([explorer.md](explorer.md)); what a fault breaks is seen by ` + "`shop verify --strategy NAME --fault FAULT`" + `. Faults that strike
-PostgreSQL alone, such as a failover to a replica that lacks the last commits, are in its matrix and not here. MariaDB's
-promises are MySQL's, too. CockroachDB and YugabyteDB speak PostgreSQL's protocol and were not run, so nothing is said of
-them.
+([explorer.md](explorer.md)); what a fault breaks is seen by ` + "`shop verify --strategy NAME --fault FAULT`" + `. Where stale writes are
+refused and nothing is promised, ` + "`shop rush --strategy NAME`" + ` shows the units that are left. MariaDB's promises are MySQL's, too.
+CockroachDB and YugabyteDB speak PostgreSQL's protocol and were not run, so nothing is said of them.
+
+**A failover** is played on PostgreSQL alone, in its matrix. To a replica that each COMMIT has waited for (synchronous, a quorum of one) no
+acknowledged sale was lost, in 150 kills of the primary under load. To one that lacks the last commits each strategy loses sales that
+buyers were told of, and sells those units again: no lock and no isolation level keeps what the database has lost, on whatever
+database that replicates so.
 `)
 	writeWorth(&b, "Nothing but the database", embedded, true)
 	writeWorth(&b, "A lock or a stock elsewhere", embedded, false)

@@ -151,7 +151,20 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, progr
 		result, err = rush.Restocks(ctx, config, result, o.restocks)
 	}
 	result.Promise = promised
+	if why := o.whyNoPromise(bed, name); promised == "" && why != "" && result.Verdict != verdict.Holds {
+		result.Reason += "; no promise is made: " + why
+	}
 	return result, err
+}
+
+// whyNoPromise says why the catalogue has none for this rush; "" where it has one, or does
+// not know the strategy.
+func (o *rushOptions) whyNoPromise(s *testbed, name string) string {
+	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
+	if !ok || o.target != "" {
+		return ""
+	}
+	return entry.WhyNoPromise(o.condition(), s.database)
 }
 
 // crowd sends it for one product or for two.

@@ -128,6 +128,9 @@ func askPostgres(ctx context.Context, e *Engine) error {
 		e.Warnings = append(e.Warnings, "--db: synchronous_commit is "+server.Commits+": a server that is lost takes sales with it that buyers were told of")
 	}
 	e.Database, e.Server = dialect.PostgresAt(server.Level), firstWords(server.Version, 2)
+	if e.Database != dialect.Postgres {
+		e.Server += ", " + strings.ToUpper(server.Level)
+	}
 	if strings.HasPrefix(server.Version, "CockroachDB") {
 		e.Server = firstWords(server.Version, 3)
 		e.Lacks = map[string]string{dialect.NamedLocks: "CockroachDB takes pg_advisory_xact_lock and locks nothing; use PostgreSQL, or another strategy"}
@@ -206,17 +209,20 @@ func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() er
 	err = migrate()
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
-		return fmt.Errorf("migrate: %w%s", refusal{said}, migrateHint(said.Code))
+		return fmt.Errorf("migrate: %w%s", refusal{said}, migrateHint(said))
 	}
 	return err
 }
 
 // migrateHint says what to do about a refusal.
-func migrateHint(code string) string {
-	if code == "42501" { // insufficient_privilege
-		return "; let the database's owner run shop migrate, or grant this user CREATE on the schema"
+func migrateHint(said *pgconn.PgError) string {
+	switch {
+	case said.Code != "42501": // insufficient_privilege
+		return ""
+	case strings.Contains(said.Message, "for table"): // it is migrated
+		return "; grant this user SELECT on goose_db_version, and SELECT, INSERT, UPDATE and DELETE on product and purchase_history, with USAGE on their sequences"
 	}
-	return ""
+	return "; let the database's owner run shop migrate, or grant this user CREATE on the schema"
 }
 
 // migrateKey is "shop" in ASCII.

@@ -90,6 +90,10 @@ func (c *postgresConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.
 	return postgresTx{tx, c.patience}, nil
 }
 
+// Greeted is the number of the process that greeted the client. Behind a pooler it is not
+// the one that serves it.
+func (c *postgresConn) Greeted() uint32 { return c.Conn.Conn().PgConn().PID() }
+
 // IsValid is driver.Validator.
 func (c *postgresConn) IsValid() bool { return !c.Conn.Conn().IsClosed() }
 

@@ -135,7 +135,7 @@ func (p *Postgres) ping() error {
 }
 
 func (p *Postgres) exec(ctx context.Context, database, statement string) error {
-	conn, err := pgx.Connect(ctx, p.url(database))
+	conn, err := p.connect(ctx, database)
 	if err != nil {
 		return err
 	}
@@ -144,9 +144,15 @@ func (p *Postgres) exec(ctx context.Context, database, statement string) error {
 	return err
 }
 
+// connect has the level of its own that a replica can be asked at: it refuses
+// SERIALIZABLE (PostgreSQL 15 manual, 27.4.3).
+func (p *Postgres) connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, p.url(database)+"&default_transaction_isolation=read%20committed")
+}
+
 // ask asks the database "shop" a question that is answered with yes or no.
 func (p *Postgres) ask(ctx context.Context, query string) (yes bool, err error) {
-	conn, err := pgx.Connect(ctx, p.url("shop"))
+	conn, err := p.connect(ctx, "shop")
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -61,7 +60,8 @@ func (d *postgresDatabase) Connected(ctx context.Context, conn driver.Conn) (int
 	if err != nil {
 		return 0, err
 	}
-	if greeted, ok := conn.(interface{ Conn() *pgx.Conn }); ok && int64(greeted.Conn().PgConn().PID()) != id {
+	greeted, ok := conn.(interface{ Greeted() uint32 })
+	if !ok || int64(greeted.Greeted()) != id {
 		return 0, errors.New("a pooler stands in between; give the explorer the server's own address")
 	}
 	exec := conn.(driver.ExecerContext)

@@ -26,6 +26,10 @@ type Dialect struct {
 	// those that wait.
 	RowWaits string
 
+	// TakesWrites is the query that asks whether the server takes writes, as a replica or a
+	// primary of yesterday does not; "" where it is not asked.
+	TakesWrites string
+
 	// LocksInTransaction: a named lock is one of the transaction that asks for it, and
 	// ends with it. Else it is one of the session, until it is given back.
 	LocksInTransaction bool

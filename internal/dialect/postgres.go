@@ -34,6 +34,7 @@ func PostgresAt(isolation string) string {
 func postgres() Dialect {
 	return Dialect{
 		Name: Postgres, RowLocks: true, LocksInTransaction: true, ShowsEarly: true,
+		TakesWrites: "SELECT current_setting('transaction_read_only') = 'off'",
 		// Only those of this database. A wait for a row is one for the transaction that has
 		// written it, or for the row's own turn.
 		RowWaits: `SELECT count(*) AS value FROM pg_stat_activity

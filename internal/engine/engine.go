@@ -23,6 +23,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/zookeeper"
 )
 
@@ -145,6 +146,25 @@ func reach(ctx context.Context, e *Engine) error {
 	return ping(ctx, e)
 }
 
+// pingDatabase asks for a sign of life, and for one of a server that can be sold from.
+func (e *Engine) pingDatabase(ctx context.Context) error {
+	question := dialect.Of(e.Admin).TakesWrites
+	if question == "" {
+		return e.Admin.WithContext(ctx).Exec("SELECT 1").Error
+	}
+	var takesWrites bool
+	if err := e.Admin.WithContext(ctx).Raw(question).Scan(&takesWrites).Error; err != nil {
+		return err
+	}
+	if !takesWrites {
+		return errReadOnly
+	}
+	return nil
+}
+
+// errReadOnly is what a server is refused with, at the start and by the readiness check.
+var errReadOnly = errors.New("the server is read-only, a replica or set so (transaction_read_only is on); give the primary")
+
 // Close closes the connections and ends what Open started, last first.
 func (e *Engine) Close() error {
 	var errs []error
@@ -181,7 +201,7 @@ func (e *Engine) Check(ctx context.Context) map[string]error {
 			}
 		}()
 	}
-	ask("database", func(ctx context.Context) error { return e.Admin.WithContext(ctx).Exec("SELECT 1").Error })
+	ask("database", e.pingDatabase)
 	if e.Redis != nil {
 		ask("redis", func(ctx context.Context) error { return e.Redis.Ping(ctx).Err() })
 	}

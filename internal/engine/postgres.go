@@ -122,7 +122,7 @@ func askPostgres(ctx context.Context, e *Engine) error {
 		return fmt.Errorf("the server is %s; PostgreSQL 12 or later is needed", firstWords(server.Version, 2))
 	}
 	if server.ReadOnly == "on" {
-		return errors.New("the server is read-only, a replica or set so (transaction_read_only is on); give the primary")
+		return errReadOnly
 	}
 	if server.Commits == "off" || server.Commits == "local" {
 		e.Warnings = append(e.Warnings, "--db: synchronous_commit is "+server.Commits+": a server that is lost takes sales with it that buyers were told of")

@@ -255,3 +255,32 @@ func TestPostgresWaitEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestPostgresReadOnly: a server that takes no writes any more, such as a primary after a
+// failover, is not ready.
+func TestPostgresReadOnly(t *testing.T) {
+	e, err := engine.Open(t.Context(), engine.Config{DB: localservertest.Postgres(t).URL(), Wait: enginetest.Wait, Conns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if down := e.Check(t.Context()); len(down) > 0 {
+		t.Fatalf("down: %v", down)
+	}
+	for _, statement := range []string{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"} {
+		if err := e.Admin.Exec(statement).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if down := e.Check(t.Context()); len(down) > 0 {
+			if err := down["database"]; err == nil || !strings.Contains(err.Error(), "give the primary") {
+				t.Errorf("down: %v", down)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is ready")
+		}
+	}
+}

@@ -9,8 +9,11 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
+	"time"
 
 	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
 // A Database is used from the scheduler's goroutine, but for Connected and Answer.
@@ -78,4 +81,17 @@ func For(name string, admin *sql.DB) Database {
 		dialect.Postgres: newPostgresDatabase(admin),
 		dialect.SQLite:   sqliteDatabase{},
 	}[name]
+}
+
+// untilGone returns when count, which is asked with the connection's id, is 0.
+func untilGone(ctx context.Context, admin *sql.DB, count string, c Conn) error {
+	for deadline := time.Now().Add(schedule.HangTimeout); ; {
+		var left int
+		if err := admin.QueryRowContext(ctx, count, c.ID()).Scan(&left); err != nil || left == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: the server does not end a connection", schedule.ErrHarness)
+		}
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -139,19 +138,7 @@ func (d mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool
 
 func (d mysqlDatabase) End(ctx context.Context, c Conn) error {
 	_, _ = d.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.ID())) // an error: it has gone already
-	for deadline := time.Now().Add(schedule.HangTimeout); ; {
-		var left int
-		err := d.admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c.ID()).Scan(&left)
-		if err != nil {
-			return err
-		}
-		if left == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: the server does not end a connection", schedule.ErrHarness)
-		}
-	}
+	return untilGone(ctx, d.admin, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c)
 }
 
 // Interrupt ends the statement alone, as a time-out does where

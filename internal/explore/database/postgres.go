@@ -9,11 +9,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
 // postgresDatabase is PostgreSQL, asked over a connection of its own.
@@ -190,22 +187,14 @@ func (d *postgresDatabase) End(ctx context.Context, c Conn) error {
 	if _, err := d.admin.ExecContext(ctx, "SELECT pg_terminate_backend($1::int)", c.ID()); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(schedule.HangTimeout); ; {
-		var left int
-		if err := d.admin.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", c.ID()).Scan(&left); err != nil {
-			return err
-		}
-		if left == 0 {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			delete(d.ours, c.ID()) // the number may be somebody else's from now on
-			delete(d.sacrificed, c.ID())
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: the server does not end a connection", schedule.ErrHarness)
-		}
+	if err := untilGone(ctx, d.admin, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", c); err != nil {
+		return err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.ours, c.ID()) // the number may be somebody else's from now on
+	delete(d.sacrificed, c.ID())
+	return nil
 }
 
 // Interrupt ends the statement as lock_timeout does: the transaction has failed, and has

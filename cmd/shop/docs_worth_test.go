@@ -70,7 +70,7 @@ database that replicates so.
 	writeWorth(&b, "A lock or a stock elsewhere", embedded, false)
 	b.WriteString("\n## Where databases differ\n\nThe same buyers in the same order, side by side:\n\n")
 	for _, e := range lockstrategy.All() {
-		if byDatabase(e) {
+		if e.DiffersByDatabase() {
 			fmt.Fprintf(&b, "- [%[1]s](witnesses/by-database/%[1]s.md)\n", e.Name)
 		}
 	}
@@ -160,7 +160,7 @@ func worth(e lockstrategy.Entry, database, missing string) string {
 
 // noPromise says why there is none.
 func noPromise(database string) string {
-	if dialect.RefusesStale(database) {
+	if dialect.LevelNamed(database).RefusesStale {
 		return "no promise: stale writes are refused"
 	}
 	return "no promise"
@@ -193,16 +193,4 @@ func worthCommand(e lockstrategy.Entry) string {
 		return "shop explore " + e.Name + " --events " + event + " --bound 1"
 	}
 	return "shop explore " + e.Name
-}
-
-// byDatabase reports whether order alone breaks a strategy on one database and not on
-// another.
-func byDatabase(e lockstrategy.Entry) bool {
-	verdicts := map[verdict.Verdict]bool{}
-	for _, l := range dialect.Levels() {
-		if v, explored := e.Explored(promise.Explore, l.Name); explored && v != "" {
-			verdicts[v] = true
-		}
-	}
-	return len(verdicts) > 1
 }

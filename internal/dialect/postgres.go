@@ -12,13 +12,6 @@ const (
 	PostgresSerializable   = Postgres + "-serializable"
 )
 
-// RefusesStale reports whether a database refuses, at its default isolation level, a
-// write of a row that has changed since the transaction's snapshot: PostgreSQL above
-// READ COMMITTED (PostgreSQL 15 manual, 13.2.2).
-func RefusesStale(database string) bool {
-	return database == PostgresRepeatableRead || database == PostgresSerializable
-}
-
 // PostgresAt is the name of PostgreSQL at a default_transaction_isolation.
 func PostgresAt(isolation string) string {
 	if isolation == "read committed" || isolation == "read uncommitted" { // the latter is the former there

@@ -6,6 +6,18 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
+// DiffersByDatabase reports whether order alone breaks a strategy on one of
+// dialect.Levels and not on another. Where nothing is promised there is nothing to compare.
+func (e Entry) DiffersByDatabase() bool {
+	verdicts := map[verdict.Verdict]bool{}
+	for _, l := range dialect.Levels() {
+		if v, explored := e.Explored(promise.Explore, l.Name); explored && v != "" {
+			verdicts[v] = true
+		}
+	}
+	return len(verdicts) > 1
+}
+
 // BrokenBy is the first exploration with an event that breaks a strategy on a database
 // which order alone does not, and the verdict: a crash, then a lease that runs out, then
 // a Redis that forgets. "" where none does.
@@ -19,7 +31,7 @@ func (e Entry) BrokenBy(database string) (promise.Condition, verdict.Verdict) {
 	}
 	for _, c := range []promise.Condition{promise.ExploreCrash, promise.ExploreExpire, promise.ExploreForget} {
 		on := database
-		if v, possible := e.Explored(c, database); possible && v == "" && dialect.RefusesStale(database) {
+		if v, possible := e.Explored(c, database); possible && v == "" && dialect.LevelNamed(database).RefusesStale {
 			on = dialect.Kind(database)
 		}
 		if e.exploredBreaks(c, on) {

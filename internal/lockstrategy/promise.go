@@ -109,7 +109,7 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if v, ok := e.PromiseOn[database][c]; ok {
 		return v
 	}
-	if dialect.RefusesStale(database) && !slices.Contains(promise.Crowds(), c) {
+	if dialect.LevelNamed(database).RefusesStale && !slices.Contains(promise.Crowds(), c) {
 		return "" // the faults have not been played there
 	}
 	return e.Promise[c]
@@ -120,7 +120,7 @@ func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 	switch {
 	case e.Promised(c, database) != "":
 		return ""
-	case e.NoPromise[c] != "" || !dialect.RefusesStale(database):
+	case e.NoPromise[c] != "" || !dialect.LevelNamed(database).RefusesStale:
 		return e.NoPromise[c]
 	case slices.Contains(promise.Crowds(), c):
 		return "a stale write is refused at this isolation level and the strategy does not start again; how many buyers notice is chance"

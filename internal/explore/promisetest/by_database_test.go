@@ -20,7 +20,6 @@ import (
 	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/witnesses/by-database")
@@ -42,7 +41,7 @@ func TestByDatabase(t *testing.T) {
 	var on []*onLevel
 	shown := map[string]bool{}
 	for _, entry := range lockstrategy.All() {
-		if !differs(entry) {
+		if !entry.DiffersByDatabase() {
 			continue
 		}
 		if on == nil {
@@ -72,18 +71,6 @@ func TestByDatabase(t *testing.T) {
 			t.Errorf("%s is of no strategy that differs by database", file)
 		}
 	}
-}
-
-// differs reports whether order alone breaks a strategy on one database and not on
-// another. Where nothing is promised there is nothing to compare.
-func differs(entry lockstrategy.Entry) bool {
-	verdicts := map[verdict.Verdict]bool{}
-	for _, l := range dialect.Levels() {
-		if v, explored := entry.Explored(promise.Explore, l.Name); explored && v != "" {
-			verdicts[v] = true
-		}
-	}
-	return len(verdicts) > 1
 }
 
 // onLevel is an engine at one of dialect.Levels.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
@@ -21,7 +20,7 @@ import (
 func TestAboveReadCommitted(t *testing.T) {
 	localservertest.SkipShort(t)
 	for _, on := range openLevels(t) {
-		if !dialect.RefusesStale(on.level.Name) {
+		if !on.level.RefusesStale {
 			continue
 		}
 		t.Run(on.level.Name, func(t *testing.T) {

@@ -40,13 +40,12 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 	l := startLoad(ctx, t)
 	defer l.stop()
 	l.awaitSold(ctx, enough)
-	lacks := int64(0)
+	after := int64(0) // sales since the replica was cut off
 	if !synchronous {
 		f.cord.cut()
 		cut := l.sold.Load()
 		l.awaitSold(ctx, cut+enough/2)
-		// Those that were under way at the cut may have gone through before it.
-		lacks = l.sold.Load() - cut - loaders
+		after = l.sold.Load() - cut
 	}
 	before, killed := l.sold.Load(), time.Now()
 	l.refused.Store(0)
@@ -68,13 +67,13 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 	if proof, err = underLoad("database", before, gone, underWay(t.buyers.answers(), killed), l.refused.Load()); err != nil {
 		return "", err
 	}
-	if !synchronous && lacks <= 0 {
+	if !synchronous && after <= loaders {
 		return "", missed("no more sales were acknowledged after the replica was cut off than were under way")
 	}
 	if synchronous {
 		return proof + "; each COMMIT had waited for the replica, which was promoted", nil
 	}
-	return fmt.Sprintf("%s; the replica, which was promoted, lacks at least %d of the sales", proof, lacks), nil
+	return fmt.Sprintf("%s; %d sales were acknowledged after the replica, which was promoted, was cut off, of which %d at most had gone through before", proof, after, loaders), nil
 }
 
 // A following is a replica of the database, for one failover.

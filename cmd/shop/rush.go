@@ -101,7 +101,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	report := rush.Report{
-		Engine: bed.engine, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes, Second: o.second, Restocks: o.restocks,
+		Engine: bed.engine, Server: bed.server, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes, Second: o.second, Restocks: o.restocks,
 	}
 	if !slices.Equal(o.units, []int64{1}) {
 		report.Units = o.units

@@ -122,7 +122,7 @@ func TestRushTable(t *testing.T) {
 		t.Fatalf("exit %d", code)
 	}
 	wants := []string{
-		"20 on sale, 40 buyers at once, embedded engine, 1 process", "leftover", "records", "oversold", "drift", "sold out",
+		"20 on sale, 40 buyers at once, embedded engine (SQLite ", "), 1 process", "leftover", "records", "oversold", "drift", "sold out",
 		"busy", "errors", "p50", "p99", "purchases/s", "verdict", "conditional", "holds",
 	}
 	if strings.Count(stdout, "holds") < 2 {

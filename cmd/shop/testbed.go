@@ -23,6 +23,7 @@ import (
 type testbed struct {
 	engine   string
 	database string   // as the promises name it; "" at a target
+	server   string   // as the database names itself; "" at a target
 	urls     []string // one a process
 	target   rush.Target
 	auditor  rush.Auditor
@@ -69,7 +70,7 @@ func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
 	for _, warning := range e.Warnings {
 		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
 	}
-	s.engine, s.database, s.auditor = e.Name, e.Database, rush.Database{DB: e.DB}
+	s.engine, s.database, s.server, s.auditor = e.Name, e.Database, e.Server, rush.Database{DB: e.DB}
 	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
 	shops := o.shops
 	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in

@@ -64,7 +64,10 @@ to hold.
 
 Exit code: 0 all as promised; 1 a cell contradicts its promise, or could not be
 judged by an error of the harness; 2 when something is missing or down, or no cell
-could be judged; 3 when a cell has shown nothing.`,
+could be judged; 3 when a cell has shown nothing.
+
+The faults:
+` + faultHelp(),
 		Example: `  shop verify --engine local
   shop verify --quick --report verify.xml
   shop verify --race
@@ -108,6 +111,19 @@ func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Ce
 		}
 		keeper.keep(sofar)
 	}
+}
+
+// faultHelp says what each fault does, a line each.
+func faultHelp() string {
+	var b strings.Builder
+	for _, f := range fault.All() {
+		fmt.Fprintf(&b, "  %-18s %s", f.Name, f.About)
+		if f.On != "" {
+			b.WriteString("; on " + f.On)
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // conditionNames are those of --fault, for a help text.

@@ -17,6 +17,7 @@ import (
 type Report struct {
 	Engine    string   `json:"engine"`           // "target" for a service that runs already
 	Target    string   `json:"target,omitempty"` // where it is
+	Server    string   `json:"server,omitempty"` // the database's product and version, and its isolation level where that is not one for all
 	Stock     int64    `json:"stock"`
 	Buyers    int      `json:"buyers"`
 	Processes int      `json:"processes"`
@@ -117,10 +118,14 @@ func (r Report) where() string {
 	if r.Target != "" {
 		return r.Target
 	}
-	if r.Processes == 1 {
-		return r.Engine + " engine, 1 process"
+	where := r.Engine + " engine"
+	if r.Server != "" {
+		where += " (" + r.Server + ")"
 	}
-	return fmt.Sprintf("%s engine, %d processes", r.Engine, r.Processes)
+	if r.Processes == 1 {
+		return where + ", 1 process"
+	}
+	return fmt.Sprintf("%s, %d processes", where, r.Processes)
 }
 
 func latency(ms float64) string {

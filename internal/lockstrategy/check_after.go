@@ -9,6 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func checkAfterEntry() Entry {
@@ -22,6 +23,7 @@ func checkAfterEntry() Entry {
 		Source:      `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"`,
 		Notes:       notRetried,
 		New:         func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
+		Traits:      Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
 	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func conditionalEntry() Entry {
@@ -21,8 +22,9 @@ func conditionalEntry() Entry {
 		Cost:       "the row is locked from the update to the commit; no retry",
 		Source: `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE sees and locks the newest row); ` +
 			`PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits, and checks the WHERE again)`,
-		Notes: notRetried,
-		New:   func(d Deps) purchase.Strategy { return NewConditional(d) },
+		Notes:  notRetried,
+		New:    func(d Deps) purchase.Strategy { return NewConditional(d) },
+		Traits: Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
 	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func earlyUnlockEntry() Entry {
@@ -28,6 +29,7 @@ func earlyUnlockEntry() Entry {
 		Notes:  "The lock is the mutex of this process, which holds by itself in a single one: what breaks here is its place.",
 		New:    func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
 		Traits: Traits{
+			Path:      sizing.Path{SQL: 5, RowSQL: 2, Keeps: sizing.Process, TurnSQL: 3},
 			Witnesses: []Witness{{Flags: "--instances shared"}},
 			WaitsFor:  ALock,
 			CaughtBy:  map[string]string{"Rush": soldTwice, "TwoProcesses": soldOrTwoIn},

@@ -6,6 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 // An Entry is one strategy of the catalogue. It is the one place where the strategy
@@ -113,6 +114,10 @@ type Traits struct {
 	// Witnesses are the searches whose shortest violations docs/witnesses shows. Nil:
 	// the one that the promise calls for, see Entry.WitnessSearches.
 	Witnesses []Witness
+
+	// Path is what a sale sends, and what of it keeps the next one waiting: what shop size
+	// reckons with.
+	Path sizing.Path
 
 	// CaughtBy says which tests of the conformance suite must catch the strategy, by
 	// name, and what they then say, a regular expression. A sound strategy has none.

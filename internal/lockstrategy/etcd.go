@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -40,6 +41,7 @@ func etcdEntry() Entry {
 		},
 		New: func(d Deps) purchase.Strategy { return NewEtcd(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, Lock: 3, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.OneLeader},
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},

@@ -4,6 +4,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func etcdFencedEntry() Entry {
@@ -20,6 +21,7 @@ func etcdFencedEntry() Entry {
 		Needs: []Need{NeedsEtcd},
 		New:   func(d Deps) purchase.Strategy { return NewEtcdFenced(d) },
 		Traits: Traits{
+			Path:   sizing.Path{SQL: 6, Lock: 3, RowSQL: 2, Keeps: sizing.All, TurnSQL: 6, TurnLock: 2, TurnCommits: 2, Nodes: sizing.OneLeader},
 			Leased: true, WaitsFor: ALock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.Pause, promise.Partition, promise.LeaseRevoked}},
 		},

@@ -7,6 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/rlock"
 )
 
@@ -26,6 +27,7 @@ func fencedEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewFenced(d) },
 		Traits: Traits{
+			Path:   sizing.Path{SQL: 6, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 6, TurnLock: 1, TurnCommits: 2, Nodes: sizing.ByKey},
 			Leased: true, InMemory: true, WaitsFor: ALock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{
 				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.ClockJump,

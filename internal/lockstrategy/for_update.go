@@ -8,6 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func forUpdateEntry() Entry {
@@ -21,6 +22,7 @@ func forUpdateEntry() Entry {
 		Source:      `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level Locks"`,
 		Notes:       "SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file. " + notRetried,
 		New:         func(d Deps) purchase.Strategy { return NewForUpdate(d) },
+		Traits:      Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
 	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -28,6 +29,7 @@ func getsetEntry() Entry {
 		Needs:  []Need{NeedsRedis},
 		New:    func(d Deps) purchase.Strategy { return NewGetSet(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.ByKey},
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{FreesAnothers: true},

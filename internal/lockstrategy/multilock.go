@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/rlock"
 )
@@ -28,6 +29,7 @@ func multilockEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewMultilock(d) },
 		Traits: Traits{
+			Path:      sizing.Path{SQL: 5, Lock: 10, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 10, TurnCommits: 1, Nodes: sizing.AllInTurn},
 			InMemory:  true,
 			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
 			Leased:    true,

@@ -8,6 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func mutexEntry() Entry {
@@ -22,6 +23,7 @@ func mutexEntry() Entry {
 		Notes:       "It is a semaphore of weight 1 and not a sync.Mutex: a buyer cannot give up waiting for a sync.Mutex, and here every wait is bounded.",
 		New:         func(d Deps) purchase.Strategy { return NewMutex(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, RowSQL: 2, Keeps: sizing.Process, TurnSQL: 5, TurnCommits: 1},
 			InMemory: true,
 			WaitsFor: ALock,
 			CaughtBy: map[string]string{"TwoProcesses": soldOrTwoIn},

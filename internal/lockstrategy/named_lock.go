@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -35,9 +36,12 @@ func namedLockEntry() Entry {
 		Notes: "In PostgreSQL lock, read and writes are one transaction, at READ COMMITTED: each statement sees what was committed when it began. " +
 			"At REPEATABLE READ the statement that waits for the lock would already have taken the snapshot that the read then sees. " +
 			"The key is the first 64 bits of the SHA-256 of the product's name.",
-		Needs:  []Need{NeedsNamedLocks},
-		New:    func(d Deps) purchase.Strategy { return NewNamedLock(d) },
-		Traits: Traits{WaitsFor: ALock},
+		Needs: []Need{NeedsNamedLocks},
+		New:   func(d Deps) purchase.Strategy { return NewNamedLock(d) },
+		Traits: Traits{
+			Path:     sizing.Path{SQL: 7, RowSQL: 2, Keeps: sizing.All, TurnSQL: 6, TurnCommits: 1, Nodes: sizing.InSession},
+			WaitsFor: ALock,
+		},
 	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 

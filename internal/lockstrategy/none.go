@@ -5,6 +5,7 @@ import (
 
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func noneEntry() Entry {
@@ -18,6 +19,7 @@ func noneEntry() Entry {
 		Source:      `the lost update: P4 in Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.1`,
 		New:         func(d Deps) purchase.Strategy { return NewNone(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, RowSQL: 2},
 			Aliases:  []string{"N", ""},
 			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
 		},

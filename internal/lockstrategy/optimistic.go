@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -24,7 +25,8 @@ func optimisticEntry() Entry {
 		Cost:        "a lost round for each write that came first: about n rounds for the last of n buyers at once, so a process lets only a few in at a time",
 		Source: `Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; ` +
 			`the pause between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")`,
-		New: func(d Deps) purchase.Strategy { return NewOptimistic(d) },
+		New:    func(d Deps) purchase.Strategy { return NewOptimistic(d) },
+		Traits: Traits{Path: sizing.Path{SQL: 5, RowSQL: 2, Rounds: waiting.FewRounds}},
 	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 

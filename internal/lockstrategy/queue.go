@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func queueEntry() Entry {
@@ -21,7 +22,10 @@ func queueEntry() Entry {
 		Cost:       "one sale at a time a product and process: no faster than one round trip after the other",
 		Source:     `the single writer: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011; the statement is that of conditional`,
 		New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
-		Traits:     Traits{WaitsFor: AWorker, InMemory: true},
+		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, RowSQL: 3, Keeps: sizing.Process, TurnSQL: 5, TurnCommits: 1},
+			WaitsFor: AWorker, InMemory: true,
+		},
 		// Two processes are two writers, and PostgreSQL refuses the second of two that meet.
 	}.holds().aboveReadCommitted([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
 }

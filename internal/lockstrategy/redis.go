@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func redisEntry() Entry {
@@ -34,6 +35,7 @@ func redisEntry() Entry {
 		}),
 		New: func(d Deps) purchase.Strategy { return NewRedis(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.ByKey},
 			Aliases:  []string{"Y"},
 			Leased:   true,
 			WaitsFor: ALock,

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -35,6 +36,7 @@ func redisDecrEntry() Entry {
 		},
 		New: func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
 		Traits: Traits{
+			Path:        sizing.Path{SQL: 4, Lock: 2, RowSQL: 1, Nodes: sizing.ByKey},
 			Witnesses:   []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
 			AdmitsFirst: true,
 			// An explored loss of the counter may come between the first two commands: it

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func redisLuaEntry() Entry {
@@ -39,8 +40,11 @@ func redisLuaEntry() Entry {
 			{SHA: redisscript.SHA(loadLua), Name: "Loads the stock from what the database says", Role: redisscript.Change},
 			{SHA: redisscript.SHA(orderstream.Settle), Name: "Removes entries that the database has decided on", Role: redisscript.Change},
 		},
-		New:    func(d Deps) purchase.Strategy { return NewRedisLua(d) },
-		Traits: Traits{WaitsFor: AWorker, WritesLater: true, InMemory: true},
+		New: func(d Deps) purchase.Strategy { return NewRedisLua(d) },
+		Traits: Traits{
+			Path:     sizing.Path{SQL: 6, Lock: 3, RowSQL: 4, Keeps: sizing.Process, TurnSQL: 6, TurnLock: 2, TurnCommits: 1, Batch: true, Nodes: sizing.ByKey},
+			WaitsFor: AWorker, WritesLater: true, InMemory: true,
+		},
 	}.holds()
 }
 

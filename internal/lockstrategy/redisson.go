@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/rlock"
 )
 
@@ -30,6 +31,7 @@ func redissonEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewRedisson(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 1, TurnCommits: 1, Nodes: sizing.ByKey},
 			InMemory: true,
 			Leased:   true,
 			WaitsFor: ALock,

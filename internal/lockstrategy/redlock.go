@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -36,6 +37,7 @@ func redlockEntry() Entry {
 		Scripts: redisscript.Redsync(),
 		New:     func(d Deps) purchase.Strategy { return NewRedlock(d) },
 		Traits: Traits{
+			Path:      sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.AllAtOnce},
 			Witnesses: []Witness{{Flags: "--events forget --first"}},
 			Leased:    true,
 			WaitsFor:  ALock,

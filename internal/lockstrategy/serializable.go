@@ -7,6 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -21,8 +22,9 @@ func serializableEntry() Entry {
 		Source: `MySQL 8.0 Reference Manual, 17.7.2.1, "Transaction Isolation Levels", SERIALIZABLE; ` +
 			`17.7.5.3, "How to Minimize and Handle Deadlocks" ("always be prepared to re-issue a transaction"); ` +
 			`Ports and Grittner, "Serializable Snapshot Isolation in PostgreSQL", VLDB 2012; PostgreSQL 15 manual, 13.2.3`,
-		Notes: "SQLite's transactions are serializable already: there it does what transaction does.",
-		New:   func(d Deps) purchase.Strategy { return NewSerializable(d) },
+		Notes:  "SQLite's transactions are serializable already: there it does what transaction does.",
+		New:    func(d Deps) purchase.Strategy { return NewSerializable(d) },
+		Traits: Traits{Path: sizing.Path{SQL: 6, RowSQL: 3, Rounds: waiting.FewRounds}},
 	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -23,6 +24,7 @@ func setnxExpireEntry() Entry {
 		Needs:  []Need{NeedsRedis},
 		New:    func(d Deps) purchase.Strategy { return NewSetNXExpire(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, Lock: 3, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 3, TurnCommits: 1, Nodes: sizing.ByKey},
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{FreesAnothers: true},

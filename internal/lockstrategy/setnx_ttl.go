@@ -6,6 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func setnxTTLEntry() Entry {
@@ -21,6 +22,7 @@ func setnxTTLEntry() Entry {
 		Needs:  []Need{NeedsRedis},
 		New:    func(d Deps) purchase.Strategy { return NewSetNXTTL(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.ByKey},
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{FreesAnothers: true},

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 )
 
 func tokenGetDelEntry() Entry {
@@ -25,6 +26,7 @@ func tokenGetDelEntry() Entry {
 		Needs:       []Need{NeedsRedis},
 		New:         func(d Deps) purchase.Strategy { return NewTokenGetDel(d) },
 		Traits: Traits{
+			Path:      sizing.Path{SQL: 5, Lock: 3, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 3, TurnCommits: 1, Nodes: sizing.ByKey},
 			Witnesses: []Witness{{Flags: "--events expire --bound 1"}, {Suffix: "-foreign", Flags: "--events expire --bound 2"}},
 			Leased:    true,
 			WaitsFor:  ALock,

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -28,8 +29,11 @@ func transactionEntry() Entry {
 		Notes: "SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT) and the buyer starts again, so the strategy holds there. MariaDB does the same under innodb_snapshot_isolation " +
 			"(error 1020), the default since 11.6.2. The shop's sessions switch that off, to behave as MySQL does. " +
 			"PostgreSQL at REPEATABLE READ refuses the second writer, too (40001, first updater wins).",
-		New:    func(d Deps) purchase.Strategy { return NewTransaction(d) },
-		Traits: Traits{CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice}},
+		New: func(d Deps) purchase.Strategy { return NewTransaction(d) },
+		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, RowSQL: 2},
+			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
+		},
 	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, promise.Played(), verdict.Holds).aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/rlock"
 )
 
@@ -26,6 +27,7 @@ func watchdogEntry() Entry {
 		Scripts:     redisEntry().Scripts,
 		New:         func(d Deps) purchase.Strategy { return NewWatchdog(d) },
 		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.ByKey},
 			InMemory: true,
 			Leased:   true,
 			WaitsFor: ALock,

@@ -50,6 +50,8 @@ var forbidden = map[string][]string{
 	"internal/failpoint":                     {"internal/lockstrategy", "internal/engine", "internal/audit", "internal/rush"},
 	"internal/fault":                         {"internal/explore", "internal/verify", "internal/live"},
 	"internal/verify":                        {"internal/live"},
+	"internal/sizing":                        {"internal/"},
+	"internal/sizing/measure":                {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live"},
 	"internal/live":                          {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/rush"},
 	"internal/history":                       {"internal/"},
 	"internal/zookeeper":                     {"internal/"},

@@ -44,3 +44,17 @@ func (w *DelayProxy) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // Close ends the connections.
 func (w *DelayProxy) Close() { w.link.cut() }
+
+// DelayAnswers puts a proxy before a server, host:port, that holds back each of its answers
+// by so long, in whole milliseconds. It returns where to connect instead.
+func DelayAnswers(server string, by time.Duration) (addr string, closeProxy func(), err error) {
+	l, err := newProxies().link(server, "")
+	if err != nil {
+		return "", nil, err
+	}
+	if err := l.delay(by, 0); err != nil {
+		l.cut()
+		return "", nil, err
+	}
+	return l.addr, l.cut, nil
+}

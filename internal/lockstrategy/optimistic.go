@@ -26,7 +26,7 @@ func optimisticEntry() Entry {
 		Source: `Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; ` +
 			`the pause between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")`,
 		New:    func(d Deps) purchase.Strategy { return NewOptimistic(d) },
-		Traits: Traits{Path: sizing.Path{SQL: 5, RowSQL: 2, Rounds: waiting.FewRounds}},
+		Traits: Traits{Path: sizing.Path{SQL: 5, RowSQL: 2, TurnSQL: 4, Rounds: waiting.FewRounds}},
 	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 

@@ -24,7 +24,7 @@ func serializableEntry() Entry {
 			`Ports and Grittner, "Serializable Snapshot Isolation in PostgreSQL", VLDB 2012; PostgreSQL 15 manual, 13.2.3`,
 		Notes:  "SQLite's transactions are serializable already: there it does what transaction does.",
 		New:    func(d Deps) purchase.Strategy { return NewSerializable(d) },
-		Traits: Traits{Path: sizing.Path{SQL: 6, RowSQL: 3, Rounds: waiting.FewRounds}},
+		Traits: Traits{Path: sizing.Path{SQL: 6, RowSQL: 3, TurnSQL: 3, Rounds: waiting.FewRounds}},
 	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }
 

@@ -61,10 +61,10 @@ func (c Crowd) Send(ctx context.Context, buyers []Buyer) []Answer {
 }
 
 // Keep lets so many buyers ask again and again for so long, each as soon as it
-// is answered. name is that of request n. It returns the answers in the order of
-// the requests; ctx is as in Send.
-func (c Crowd) Keep(ctx context.Context, buyers int, duration time.Duration, name func(n int) string) []Answer {
-	s := c.sender(ctx, buyers, func(n int) Buyer { return Buyer{Name: name(n)} })
+// is answered. buyer says who sends request n, and is called by several goroutines at once.
+// It returns the answers in the order of the requests; ctx is as in Send.
+func (c Crowd) Keep(ctx context.Context, buyers int, duration time.Duration, buyer func(n int) Buyer) []Answer {
+	s := c.sender(ctx, buyers, buyer)
 	defer s.transport.CloseIdleConnections()
 	s.gate.open()
 	return s.attack(vegeta.ConstantPacer{}, duration, nil) // a pacer that never pauses

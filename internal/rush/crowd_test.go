@@ -192,7 +192,7 @@ func TestKeep(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"id": %d}`, all.Add(1))
 	})
-	answers := crowdAt(url).Keep(t.Context(), 3, 100*time.Millisecond, func(n int) string { return fmt.Sprint("again-", n) })
+	answers := crowdAt(url).Keep(t.Context(), 3, 100*time.Millisecond, func(n int) Buyer { return Buyer{Name: fmt.Sprint("again-", n)} })
 	if most.Load() > 3 || len(answers) < 4 || int64(len(answers)) != all.Load() {
 		t.Errorf("%d answers to %d requests, at most %d at once; want more answers than buyers, 3 at once", len(answers), all.Load(), most.Load())
 	}

@@ -137,7 +137,7 @@ func (c Config) crowd(ctx context.Context) []Answer {
 	run := crowdName()
 	name := func(n int) string { return fmt.Sprintf("%s-%05d", run, n) }
 	if c.Duration > 0 {
-		return crowd.Keep(ctx, c.Buyers, c.Duration, name)
+		return crowd.Keep(ctx, c.Buyers, c.Duration, func(n int) Buyer { return Buyer{Name: name(n)} })
 	}
 	buyers := make([]Buyer, c.Buyers)
 	for n := range buyers {

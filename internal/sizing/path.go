@@ -14,7 +14,8 @@ type Path struct {
 	// Keeps is who else waits while this sale has its turn, beyond those who wait for the row.
 	Keeps Scope
 
-	// Of a turn, from its begin to that of the next, unless Keeps is Nobody:
+	// Of a turn, from its begin to that of the next, unless Keeps is Nobody; TurnSQL also of a
+	// round that may be lost, from its read to the arrival of its COMMIT:
 	TurnSQL     int // round trips to the database
 	TurnLock    int // round trips to the lock's servers
 	TurnCommits int // of TurnSQL those that wait for the disk
@@ -26,8 +27,11 @@ type Path struct {
 	// Batch: one turn sells to all who wait, and SQL, RowSQL and the turn are a batch's.
 	Batch bool
 
+	// NapMS is how long a process naps that finds its orders in another one's batch.
+	NapMS float64
+
 	// Nodes is how the lock's servers share the work.
-	Nodes Spread
+	Nodes Sharing
 }
 
 // A Scope is whom one turn keeps waiting.
@@ -40,15 +44,15 @@ const (
 	All                  // the buyers of the product everywhere
 )
 
-// A Spread is how the servers of a lock share it.
-type Spread int
+// A Sharing is how the servers of a lock share it.
+type Sharing int
 
-// The spreads.
+// The ways.
 const (
-	NoServers Spread = iota // the lock has none
-	ByKey                   // each product's key lies on one of them: Redis
-	AllAtOnce               // a lock asks all nodes at the same moment: Redlock
-	AllInTurn               // a lock asks one node after the other: RedissonMultiLock
-	OneLeader               // every write goes through one leader: ZooKeeper, etcd
-	InSession               // of the database server: GET_LOCK
+	NoServers Sharing = iota // the lock has none
+	ByKey                    // each product's key lies on one of them: Redis
+	AllAtOnce                // a lock asks all nodes at the same moment: Redlock
+	AllInTurn                // a lock asks one node after the other: RedissonMultiLock
+	OneLeader                // every write goes through one leader: ZooKeeper, etcd
+	InSession                // of the database server: GET_LOCK
 )

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/sizing"
+)
+
+// sizeOptions are the flags of size.
+type sizeOptions struct {
+	strategies []string
+	shop       sizing.Shop
+	nodeRTT    float64 // between the database's nodes, ms
+	points     string  // a file to predict from
+	calibrate  string  // a file to write
+	measure    string  // the same, of the whole grid
+	rounds     int
+	round      time.Duration
+	databases  []string
+	engineName string
+
+	output output
+}
+
+func sizeCommand() *cobra.Command {
+	var o sizeOptions
+	c := &cobra.Command{
+		Use:   "size",
+		Short: "Predict the sales a second of a shop, and what gives way first",
+		Long: `Predict the sales a second of each strategy, and what gives way first: the
+product's row, a lock, a processor, the connections. docs/scale.md has the laws,
+what was measured, and how far the predictions were from it.
+
+The processor time of a sale and the time of a turn are those of the machine of
+docs/scale.md, unless --calibrate has measured yours and --points names the file.
+
+The buyers are a closed loop: each asks again when it is answered. Products are
+asked for alike. A prediction is for a steady load of sales; it knows no failure.`,
+		Example: `  shop size --commit-ms 2 --products 500
+  shop size --rtt-ms 0.5 --products 500 --processes 8 --cores 8 --buyers 400
+  shop size --nodes 3 --node-rtt-ms 1 --strategy for-update,redis-lua
+  shop size --calibrate mine.json --engine local
+  shop size --points mine.json --products 500`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
+	}
+	flags := c.Flags()
+	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, "strategies by name, a,b,...; or all")
+	flags.IntVar(&o.shop.Products, "products", 1, "products that are asked for")
+	flags.IntVar(&o.shop.Processes, "processes", 1, "shop processes")
+	flags.IntVar(&o.shop.Buyers, "buyers", 64, "buyers, each of whom asks again when it is answered")
+	flags.IntVar(&o.shop.Nodes, "nodes", 1, "nodes of a Galera cluster, each with a copy of everything")
+	flags.IntVar(&o.shop.Writers, "writers", 0, "of --nodes those that shops write to; 0 is all")
+	flags.Int64Var(&o.shop.Records, "records", 0, "records in purchase_history")
+	flags.Float64Var(&o.shop.CommitMS, "commit-ms", -1, "what COMMIT takes beside its round trip, ms; unless given, as measured")
+	flags.Float64Var(&o.shop.RTTMS, "rtt-ms", 0, "network round trip between shop and database, ms, beyond loopback")
+	flags.Float64Var(&o.shop.LockRTTMS, "redis-rtt-ms", -1, "the same to Redis, ZooKeeper or etcd; unless given, --rtt-ms")
+	flags.Float64Var(&o.nodeRTT, "node-rtt-ms", -1, "the same between the database's nodes; unless given, --rtt-ms")
+	flags.BoolVar(&o.shop.KeepsRow, "row-until-disk", false, "the database keeps a row locked until COMMIT is over, as PostgreSQL and a binary log do; with --nodes it does")
+	flags.Float64Var(&o.shop.DatabaseCores, "cores", 2, "processors of each database node; with --one-machine, all there are")
+	flags.Float64Var(&o.shop.ShopCores, "shop-cores", 2, "processors of each shop process")
+	flags.BoolVar(&o.shop.OneMachine, "one-machine", false, "database, Redis, shops and buyers share --cores, as where it was measured")
+	flags.IntVar(&o.shop.Conns, "db-conns", defaultConns, "connections of each process to the database")
+	flags.StringVar(&o.points, "points", "", "a `file` of --calibrate to predict from, instead of the machine of docs/scale.md")
+	flags.StringVar(&o.calibrate, "calibrate", "", "measure this machine and write the points to a `file`, with --engine local; Linux")
+	flags.StringVar(&o.measure, "measure", "", "the same, but every point of docs/scale.md: a quarter of an hour")
+	flags.StringVar(&o.engineName, "engine", engine.Local, "with --calibrate and --measure: local, private servers")
+	flags.StringSliceVar(&o.databases, "local-db", nil, "with --calibrate and --measure: private databases, as serve takes them, a,b,...")
+	flags.IntVar(&o.rounds, "rounds", 3, "with --calibrate and --measure: how often each point is measured; the median counts")
+	flags.DurationVar(&o.round, "round", 900*time.Millisecond, "with --calibrate and --measure: how long, of which a third is not counted")
+	o.output.register(c)
+	return c
+}
+
+func (o *sizeOptions) run(c *cobra.Command) error {
+	if err := o.check(c); err != nil {
+		return err
+	}
+	if err := o.output.check(nil); err != nil {
+		return err
+	}
+	if o.calibrate != "" || o.measure != "" {
+		return o.measured(c)
+	}
+	report, err := o.predict()
+	if err != nil {
+		return err
+	}
+	return o.output.write(c, report.document(), report.print)
+}
+
+func (o *sizeOptions) check(c *cobra.Command) error {
+	for _, n := range []struct {
+		flag     string
+		value    float64
+		min, max float64
+	}{
+		{"products", float64(o.shop.Products), 1, 1e9},
+		{"processes", float64(o.shop.Processes), 1, 1e5},
+		{"buyers", float64(o.shop.Buyers), 1, 1e5},
+		{"nodes", float64(o.shop.Nodes), 1, 1e4},
+		{"writers", float64(o.shop.Writers), 0, float64(o.shop.Nodes)},
+		{"records", float64(o.shop.Records), 0, 1e12},
+		{"commit-ms", o.shop.CommitMS, 0, 1e4},
+		{"rtt-ms", o.shop.RTTMS, 0, 1e4},
+		{"redis-rtt-ms", o.shop.LockRTTMS, 0, 1e4},
+		{"node-rtt-ms", o.nodeRTT, 0, 1e4},
+		{"cores", o.shop.DatabaseCores, 0.1, 1e4},
+		{"shop-cores", o.shop.ShopCores, 0.1, 1e4},
+		{"db-conns", float64(o.shop.Conns), 2, 1e5},
+		{"rounds", float64(o.rounds), 1, 100},
+	} {
+		if c.Flags().Changed(n.flag) && !(n.value >= n.min && n.value <= n.max) { // a NaN is neither
+			return fmt.Errorf("--%s is %v; %v to %v are allowed", n.flag, n.value, n.min, n.max)
+		}
+	}
+	if err := o.checkMeasuring(c); err != nil {
+		return err
+	}
+	if len(o.strategies) == 1 && o.strategies[0] == "all" {
+		o.strategies = lockstrategy.Names()
+		return nil
+	}
+	seen := map[string]bool{}
+	for i, name := range o.strategies {
+		name = lockstrategy.Resolve(name)
+		if _, ok := lockstrategy.ByName(name); !ok || o.strategies[i] == "" {
+			return fmt.Errorf("--strategy %q is not known; there are %s, or all", o.strategies[i], strings.Join(lockstrategy.Names(), ", "))
+		}
+		if seen[name] {
+			return fmt.Errorf("--strategy has %s twice", name)
+		}
+		seen[name], o.strategies[i] = true, name
+	}
+	return nil
+}
+
+// checkMeasuring checks the flags of --calibrate and --measure.
+func (o *sizeOptions) checkMeasuring(c *cobra.Command) error {
+	if o.calibrate != "" && o.measure != "" {
+		return errors.New("--calibrate and --measure are two ways to measure; give one of them")
+	}
+	if o.calibrate == "" && o.measure == "" {
+		for _, flag := range []string{"engine", "local-db", "rounds", "round"} {
+			if c.Flags().Changed(flag) {
+				return fmt.Errorf("--%s is for --calibrate and --measure", flag)
+			}
+		}
+		return nil
+	}
+	if o.points != "" {
+		return errors.New("--points is a file to predict from, and --calibrate and --measure make one; give one of them")
+	}
+	if o.engineName != engine.Local {
+		return fmt.Errorf("--engine is %q; servers are measured that this command starts: local", o.engineName)
+	}
+	if runtime.GOOS != "linux" {
+		return errors.New("--calibrate and --measure read processor time from /proc: they need Linux")
+	}
+	if o.round < 300*time.Millisecond || o.round > time.Minute {
+		return fmt.Errorf("--round is %s; 300ms to 1m are allowed", o.round)
+	}
+	if len(o.databases) == 0 {
+		o.databases = []string{""}
+	}
+	for _, name := range o.databases {
+		if err := checkLocalDB(name, engine.Local); err != nil {
+			return err
+		}
+	}
+	if o.calibrate != "" && len(o.databases) > 1 {
+		return errors.New("--calibrate takes one --local-db")
+	}
+	return nil
+}
+
+// predict is the report of what the flags ask for.
+func (o *sizeOptions) predict() (*sizeReport, error) {
+	measured, err := sizing.Reference()
+	if o.points != "" {
+		measured, err = sizing.ReadFile(o.points)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--points: %w", err)
+	}
+	calibration, err := sizing.Calibrate(measured, pathOf)
+	if err != nil {
+		return nil, fmt.Errorf("--points %s: %w", o.points, err)
+	}
+	r := &sizeReport{Shop: o.complete(calibration), From: measured.From(), Calibration: calibration.Machine}
+	r.assume(o)
+	for _, name := range o.strategies {
+		costs, known := calibration.Strategies[name]
+		if !known {
+			r.LeftOut = append(r.LeftOut, name)
+			continue
+		}
+		path, _ := pathOf(name)
+		r.Results = append(r.Results, sizeResult{name, sizing.Predict(path, costs, calibration.Machine, r.Shop)})
+	}
+	if len(r.Results) == 0 {
+		return nil, fmt.Errorf("no point of %s in the file; shop size --calibrate FILE --strategy %s makes them", strings.Join(r.LeftOut, ", "), strings.Join(r.LeftOut, ","))
+	}
+	slices.SortStableFunc(r.Results, func(a, b sizeResult) int { return int(b.PerSecond - a.PerSecond) })
+	return r, nil
+}
+
+// complete is the shop with what was not given.
+func (o *sizeOptions) complete(c sizing.Calibration) sizing.Shop {
+	s := o.shop
+	if s.CommitMS < 0 {
+		s.CommitMS = c.CommitMS
+	}
+	if s.LockRTTMS < 0 {
+		s.LockRTTMS = s.RTTMS
+	}
+	if s.Writers == 0 {
+		s.Writers = s.Nodes
+	}
+	if s.Nodes > 1 { // a COMMIT is certified by all: one round trip among them
+		if o.nodeRTT < 0 {
+			o.nodeRTT = s.RTTMS
+		}
+		s.CommitMS += o.nodeRTT
+		s.KeepsRow = true
+	}
+	s.LockCores = 1
+	s.BuyersCPU = c.BuyersCPU
+	return s
+}
+
+func pathOf(strategy string) (sizing.Path, bool) {
+	e, ok := lockstrategy.ByName(strategy)
+	return e.Path, ok
+}

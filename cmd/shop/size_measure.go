@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/quantile"
+	"github.com/oversell/oversell/internal/sizing"
+	"github.com/oversell/oversell/internal/sizing/measure"
+)
+
+// sizeBuyers are those of every measured point.
+const sizeBuyers = 32
+
+// settings are measured on the same shops.
+type settings struct {
+	processes int
+	delay     time.Duration
+	products  []int
+	records   int64
+}
+
+// calibration are the settings that sizing.Calibrate reads.
+func calibration() []settings {
+	both := []int{sizing.AloneProducts, sizing.SpreadProducts}
+	return []settings{{processes: 1, products: both}, {processes: sizing.CrowdedProcesses, products: both}}
+}
+
+// grid are the points of docs/scale.md: one thing is varied at a time, and the products
+// beside it, since they decide whether it is the row that gives way.
+func grid(nodes int, canFill bool) []settings {
+	both := []int{sizing.AloneProducts, sizing.SpreadProducts}
+	if nodes > 1 {
+		return []settings{{processes: 1, products: both}, {processes: 3, products: both}, {processes: 6, products: both}}
+	}
+	all := []settings{
+		{processes: 1, products: []int{1, 10, 100, 1000}},
+		{processes: 2, products: both}, {processes: 4, products: both}, {processes: 8, products: both},
+		{processes: 1, delay: time.Millisecond, products: both}, {processes: 1, delay: 5 * time.Millisecond, products: both},
+		{processes: 4, delay: time.Millisecond, products: both[:1]},
+	}
+	if canFill { // the last ones: what is filled stays
+		all = append(all, settings{processes: 1, products: both, records: 1_000_000}, settings{processes: 1, products: both, records: 10_000_000})
+	}
+	return all
+}
+
+// measured writes the points to a file.
+func (o *sizeOptions) measured(c *cobra.Command) error {
+	path := o.calibrate + o.measure // one of them is ""
+	// Found out now and not after a quarter of an hour.
+	file, err := os.CreateTemp(filepath.Dir(path), ".size-*")
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", path, err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	m := sizing.Measured{When: time.Now().UTC().Format(time.DateOnly), Cores: float64(runtime.NumCPU())}
+	progress := newProgress(c.ErrOrStderr())
+	for _, localDB := range o.databases {
+		err := o.onDatabase(c.Context(), &m, localDB, progress)
+		progress.clear()
+		if err != nil {
+			return err
+		}
+	}
+	encoder := json.NewEncoder(file)
+	encoder.SetIndent("", "\t")
+	if err := errors.Join(encoder.Encode(m), file.Chmod(0o644), file.Close(), os.Rename(file.Name(), path)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%d points in %s; shop size --points %s predicts from them\n", len(m.Points), path, path)
+	return err
+}
+
+// onDatabase adds the points of one database.
+func (o *sizeOptions) onDatabase(ctx context.Context, m *sizing.Measured, localDB string, progress *progress) (err error) {
+	preset := lockstrategy.DefaultSettings()
+	bed, err := openSizeBed(ctx, engine.Config{
+		Name: engine.Local, LocalDB: localDB, Wait: preset.Wait, Lease: preset.LeaseTTL, Conns: defaultConns,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bed.close()) }()
+	if m.Server == "" {
+		m.Server = bed.engine.Server
+	}
+	all := calibration()
+	if o.measure != "" {
+		all = grid(bed.nodes(), bed.canFill())
+	}
+	for _, s := range all {
+		if err := bed.fill(ctx, s.records); err != nil {
+			return err
+		}
+		points, err := o.measurePoints(ctx, bed, localDB, s, progress)
+		if err != nil {
+			return err
+		}
+		m.Points = append(m.Points, points...)
+	}
+	return nil
+}
+
+// measurePoints measures every strategy with every number of products, in turn and round by
+// round, so that a machine that is slow for a while is slow to all.
+func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB string, s settings, progress *progress) (points []sizing.Point, err error) {
+	flags := shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 10 * sizeBuyers}
+	shops, err := bed.serve(ctx, flags, s.processes, s.delay)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, shops.close()) }()
+	idle, err := shops.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rounds := map[int][]measure.Round{} // by place in points
+	for round := range o.rounds {
+		n := 0
+		for _, name := range o.strategies {
+			if bed.missing[name] != "" {
+				continue
+			}
+			if err := bed.restock(ctx); err != nil {
+				return nil, err
+			}
+			for _, products := range s.products {
+				p := sizing.Point{Strategy: name, Servers: idle, Setting: sizing.Setting{
+					Database: localDB, Nodes: bed.nodes(), Writers: bed.writers(), Processes: s.processes, Products: products,
+					Buyers: sizeBuyers, DelayMS: float64(s.delay.Milliseconds()), Records: bed.records,
+				}}
+				progress.show("round %d of %d: %s, %s", round+1, o.rounds, name, p.Setting)
+				r, err := o.load(shops, name, bed.products(products), s.delay).Run(ctx)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %s: %w", name, p.Setting, err)
+				}
+				if round == 0 {
+					points = append(points, p)
+				}
+				rounds[n] = append(rounds[n], r)
+				n++
+			}
+		}
+	}
+	for n := range points {
+		addMedians(&points[n], rounds[n])
+	}
+	return points, nil
+}
+
+func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string, delay time.Duration) measure.Load {
+	l := measure.Load{
+		URLs: shops.urls, Strategy: strategy, Products: products, Buyers: sizeBuyers,
+		WarmUp: o.round / 3, Duration: o.round - o.round/3,
+	}
+	if delay > 0 { // a proxy's timers are as exact as it is busy: asked beside the buyers
+		l.Ask = shops.ask
+	}
+	return l
+}
+
+// addMedians adds what the rounds showed.
+func addMedians(p *sizing.Point, rounds []measure.Round) {
+	of := func(value func(measure.Round) float64) float64 {
+		values := make([]float64, len(rounds))
+		for i, r := range rounds {
+			values[i] = value(r)
+		}
+		slices.Sort(values)
+		return rounded(quantile.Of(values, 0.5))
+	}
+	for _, r := range rounds {
+		p.Rounds = append(p.Rounds, rounded(r.PerSecond))
+	}
+	p.PerSecond = of(func(r measure.Round) float64 { return r.PerSecond })
+	p.Refused = of(func(r measure.Round) float64 { return r.Refused })
+	p.Others = of(func(r measure.Round) float64 { return r.Others })
+	p.CPU = sizing.CPU{
+		Database: of(func(r measure.Round) float64 { return r.CPU.Database }),
+		Shop:     of(func(r measure.Round) float64 { return r.CPU.Shop }),
+		Locks:    of(func(r measure.Round) float64 { return r.CPU.Locks }),
+		Buyers:   of(func(r measure.Round) float64 { return r.CPU.Buyers }),
+	}
+	if rounds[0].Servers != (sizing.Servers{}) {
+		p.Servers = sizing.Servers{
+			StatementMS: of(func(r measure.Round) float64 { return r.Servers.StatementMS }),
+			CommitMS:    of(func(r measure.Round) float64 { return r.Servers.CommitMS }),
+			RedisMS:     of(func(r measure.Round) float64 { return r.Servers.RedisMS }),
+		}
+	}
+}
+
+// rounded keeps three decimals: more of them say nothing.
+func rounded(x float64) float64 { return float64(int64(x*1000+0.5)) / 1000 }

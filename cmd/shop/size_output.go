@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/sizing"
+)
+
+// A sizeReport is what --json prints.
+type sizeReport struct {
+	Shop        sizing.Shop    `json:"shop"`        // what was asked for, and what was assumed of it
+	From        string         `json:"from"`        // whose points it rests on
+	Calibration sizing.Machine `json:"calibration"` // of that machine
+	Assumptions []string       `json:"assumptions"` // in words
+	Results     []sizeResult   `json:"results"`     // the fastest first
+	LeftOut     []string       `json:"left_out,omitempty"`
+}
+
+// A sizeResult is the prediction of one strategy.
+type sizeResult struct {
+	Strategy string `json:"strategy"`
+	sizing.Estimate
+}
+
+// assume says what the figures rest on.
+func (r *sizeReport) assume(o *sizeOptions) {
+	add := func(format string, args ...any) { r.Assumptions = append(r.Assumptions, fmt.Sprintf(format, args...)) }
+	s := r.Shop
+	add("Turn and processor time of a sale: %s.", r.From)
+	where := fmt.Sprintf("%g processors a database node, %g a shop process, one for Redis; buyers are elsewhere", s.DatabaseCores, s.ShopCores)
+	if s.OneMachine {
+		where = fmt.Sprintf("%g processors for everything, buyers included", s.DatabaseCores)
+	}
+	add("%d buyers, %d connections a process; %s.", s.Buyers, s.Conns, where)
+	add("COMMIT %s ms beside its round trip; network %g ms to the database, %g ms to the lock's servers.", short(s.CommitMS), s.RTTMS, s.LockRTTMS)
+	switch {
+	case s.Nodes > 1:
+		add("%d nodes, %d of them written to: each applies every write, a row is locked until all have certified, and writers at one row conflict.", s.Nodes, s.Writers)
+	case s.KeepsRow:
+		add("A row is locked until COMMIT is over.")
+	default:
+		add("A row is free when COMMIT has come, before it is on the disk, as InnoDB does without a binary log; else give --row-until-disk.")
+	}
+	if s.Records > 0 {
+		add("Records change nothing while the indexes of purchase_history fit into the database's memory; docs/scale.md has what was measured beyond.")
+	}
+	add("Speed alone: what each strategy survives is in docs/matrix.md.")
+}
+
+// cells are the columns of a row, after its name.
+func (e sizeResult) cells() []string {
+	return []string{
+		fmt.Sprintf("%.0f", e.PerSecond), e.First, fmt.Sprintf("%.0f %%", 100*e.Use), fmt.Sprintf("%.0f", e.ShelfMax), fmt.Sprintf("%.0f", e.CoresMax),
+	}
+}
+
+// columns are named for what they would be at most if nothing else gave way.
+func (r *sizeReport) columns() []report.Column {
+	return []report.Column{
+		{Name: "strategy"},
+		{Name: "sales/s", Numbers: true},
+		{Name: "gives way first"},
+		{Name: "its use", Numbers: true},
+		{Name: "one product", Numbers: true},
+		{Name: "processors", Numbers: true},
+	}
+}
+
+// columnsMean explains the last two.
+const columnsMean = "One product, processors: what a single product, and the processors, could do at most if nothing else gave way."
+
+// print writes the table for a person.
+func (r *sizeReport) print(w io.Writer, _ bool) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = text.FormatDefault
+	head := table.Row{}
+	var numbers []table.ColumnConfig
+	for i, c := range r.columns() {
+		head = append(head, c.Name)
+		if c.Numbers {
+			numbers = append(numbers, table.ColumnConfig{Number: i + 1, Align: text.AlignRight})
+		}
+	}
+	t.SetColumnConfigs(numbers)
+	t.AppendHeader(head)
+	for _, e := range r.Results {
+		row := table.Row{e.Strategy}
+		for _, cell := range e.cells() {
+			row = append(row, cell)
+		}
+		t.AppendRow(row)
+	}
+	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", t.Render(), columnsMean, strings.Join(r.notes(), "\n"))
+	return err
+}
+
+func (r *sizeReport) notes() []string {
+	if len(r.LeftOut) == 0 {
+		return r.Assumptions
+	}
+	return append(r.Assumptions, "Not measured there, and left out: "+strings.Join(r.LeftOut, ", ")+".")
+}
+
+// document is the report as any format shows it.
+func (r *sizeReport) document() report.Document {
+	t := report.Table{Columns: r.columns(), Note: columnsMean}
+	d := report.Document{
+		Command: "shop size", Title: "What a shop can sell, and what gives way first",
+		Lead:  fmt.Sprintf("%d products, %d shop processes, %d database nodes", r.Shop.Products, r.Shop.Processes, r.Shop.Nodes),
+		Notes: r.notes(), Value: r,
+		Groups: []report.Group{{Heading: "Predictions", Brief: true, Columns: [3]string{"command", "strategy", "prediction"}}},
+	}
+	for _, e := range r.Results {
+		row := []report.Cell{{Text: e.Strategy, Code: true}}
+		for _, cell := range e.cells() {
+			row = append(row, report.Cell{Text: cell})
+		}
+		t.Rows = append(t.Rows, row)
+		d.Cases = append(d.Cases, report.Case{Suite: "size", Name: e.Strategy, Title: e.Strategy, Seen: e.Estimate.String()})
+	}
+	d.Tables = []report.Table{t}
+	return d
+}
+
+// short is a number of milliseconds with what can be told of it.
+func short(ms float64) string { return fmt.Sprintf("%.2g", ms) }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/sizing"
+)
+
+// size runs shop size and returns its JSON.
+func size(t *testing.T, args ...string) (r struct {
+	Results []struct {
+		Strategy  string  `json:"strategy"`
+		PerSecond float64 `json:"per_second"`
+		GivesWay  string  `json:"gives_way"`
+		One       float64 `json:"one_product_per_second"`
+	}
+	LeftOut     []string `json:"left_out"`
+	Assumptions []string
+},
+) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), append([]string{"size", "--json"}, args...), &stdout, &stderr); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestSize: every strategy has a prediction, the fastest first, and each flag changes what
+// it is for.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	plain := size(t)
+	if got, want := len(plain.Results)+len(plain.LeftOut), len(lockstrategy.All()); got != want || len(plain.LeftOut) > 0 {
+		t.Errorf("%d predictions, left out %v; want all %d", len(plain.Results), plain.LeftOut, want)
+	}
+	for i, r := range plain.Results {
+		if r.PerSecond <= 0 || r.One <= 0 || r.GivesWay == "" || i > 0 && r.PerSecond > plain.Results[i-1].PerSecond+1 {
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+	one := func(args ...string) float64 {
+		return size(t, append(args, "--strategy", "for-update")...).Results[0].PerSecond
+	}
+	base := one()
+	for _, tt := range []struct {
+		name   string
+		args   []string
+		faster bool
+	}{
+		{"products", []string{"--products", "500"}, true},
+		{"network", []string{"--rtt-ms", "1"}, false},
+		{"row until disk", []string{"--row-until-disk", "--commit-ms", "5"}, false},
+		{"nodes", []string{"--nodes", "3", "--node-rtt-ms", "1"}, false},
+		{"one machine", []string{"--one-machine", "--cores", "0.5"}, false},
+		{"buyers", []string{"--buyers", "1", "--rtt-ms", "1"}, false},
+	} {
+		if got := one(tt.args...); (got > 1.05*base) != tt.faster || (got < 0.95*base) == tt.faster {
+			t.Errorf("%s: %.0f a second, and %.0f without", tt.name, got, base)
+		}
+	}
+	if many, more := one("--products", "500"), one("--products", "500", "--cores", "8", "--shop-cores", "8"); more < 1.5*many {
+		t.Errorf("with four times the processors %.0f a second, and %.0f without", more, many)
+	}
+}
+
+// TestSizeBadInput: one line that says what to do, exit 2.
+func TestSizeBadInput(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	empty := filepath.Join(folder, "empty.json")
+	if err := os.WriteFile(empty, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"--products 0":                   "--products is 0; 1 to 1e+09 are allowed",
+		"--rtt-ms -1":                    "--rtt-ms is -1; 0 to 10000 are allowed",
+		"--commit-ms NaN":                "--commit-ms is NaN; 0 to 10000 are allowed",
+		"--commit-ms soon":               `invalid argument "soon" for "--commit-ms" flag`,
+		"--writers 2":                    "--writers is 2; 0 to 1 are allowed",
+		"--strategy nope":                `--strategy "nope" is not known; there are none, transaction`,
+		"--strategy redis,redis":         "--strategy has redis twice",
+		"--strategy redis,all":           `--strategy "all" is not known`,
+		"--points " + folder + "/no":     "no such file",
+		"--points " + empty:              "has no points; shop size --calibrate",
+		"--rounds 2":                     "--rounds is for --calibrate and --measure",
+		"--calibrate a --measure b":      "give one of them",
+		"--calibrate a --points b":       "give one of them",
+		"--calibrate a --engine url":     `--engine is "url"; servers are measured that this command starts: local`,
+		"--calibrate a --round 1ms":      "--round is 1ms; 300ms to 1m are allowed",
+		"--calibrate a --local-db x":     "--local-db",
+		"--calibrate " + folder + "/a/b": "cannot be written",
+		"500":                            `size takes no arguments, and "500" is one`,
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"size"}, strings.Fields(args)...), &stdout, &stderr)
+		if code != exitHarness || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0 {
+			t.Errorf("size %s: exit %d, %q, printed %q; want 2 and %q", args, code, stderr.String(), stdout.String(), want)
+		}
+	}
+}
+
+// TestSizeCalibrate: what this machine's servers do is measured, and predicted from.
+func TestSizeCalibrate(t *testing.T) {
+	localservertest.SkipShort(t)
+	file := filepath.Join(t.TempDir(), "mine.json")
+	// The shops are children of a shop, so this test needs the program.
+	out, err := plainCommand(t, "size", "--calibrate", file, "--engine", engine.Local, "--strategy", "mutex,for-update,redis", "--rounds", "1", "--round", "600ms").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	measured, err := sizing.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range measured.Points {
+		if p.PerSecond <= 0 || p.CPU.Database <= 0 || p.CPU.Shop <= 0 || p.CPU.Buyers <= 0 || p.Servers.StatementMS <= 0 || p.Servers.RedisMS <= 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if got := size(t, "--points", file, "--products", "100"); len(got.Results) != 3 || len(got.LeftOut) != len(lockstrategy.All())-3 {
+		t.Errorf("%d predictions, left out %v; want those that were measured", len(got.Results), got.LeftOut)
+	}
+}

@@ -1,0 +1,46 @@
+package sizing
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// A Measured file has points of one machine. shop size --measure and --calibrate write it.
+type Measured struct {
+	When   string  `json:"when"`  // the day, UTC
+	Cores  float64 `json:"cores"` // of the machine, shared by shops, servers and buyers
+	Server string  `json:"server"`
+	Points []Point `json:"points"`
+}
+
+//go:embed reference.json
+var reference []byte
+
+// Reference is what was measured for docs/scale.md.
+func Reference() (Measured, error) { return read("the reference", reference) }
+
+// ReadFile reads what shop size --measure or --calibrate has written.
+func ReadFile(path string) (Measured, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Measured{}, err
+	}
+	return read(path, text)
+}
+
+func read(name string, text []byte) (m Measured, _ error) {
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("%s is no file of shop size --calibrate: %w", name, err)
+	}
+	if m.Cores <= 0 || len(m.Points) == 0 {
+		return m, fmt.Errorf("%s has no points; shop size --calibrate %s makes them", name, name)
+	}
+	return m, nil
+}
+
+// From says whose points they are, for people.
+func (m Measured) From() string {
+	return fmt.Sprintf("measured on %s with %s, %g processors for everything", m.When, m.Server, m.Cores)
+}

@@ -84,6 +84,11 @@ func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration
 	return c, nil
 }
 
+// Calibrates: the prediction of this very point rests on it.
+func Calibrates(p Point) bool {
+	return p.Processes == 1 && p.DelayMS == 0 && p.Records == 0 && p.Nodes == 1 && (p.Products == AloneProducts || p.Products == SpreadProducts)
+}
+
 // middle is the median; 0 of none.
 func middle(values []float64) float64 {
 	slices.Sort(values)

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A metricName in an expression is a word before a label, a range, or the end of a call.
+var (
+	metricName = regexp.MustCompile(`\b((?:shop|process|go)_[a-z_]+)\b`)
+	labelValue = regexp.MustCompile(`(\w+)!?="([^"]+)"`)
+)
+
+// TestDashboard: every metric that a board asks for is one that the shop exports, with the
+// labels that it is selected and summed by.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	base := startServe(t)
+	call(t, http.MethodGet, base+"/product/buy?lock=mutex", "", nil)
+	metrics := call(t, http.MethodGet, base+"/metrics", "", nil)
+	boards, err := filepath.Glob("../../deploy/scale/grafana/dashboards/*.json")
+	if err != nil || len(boards) == 0 {
+		t.Fatal(boards, err)
+	}
+	for _, file := range boards {
+		for _, expr := range expressions(t, file) {
+			asked := metricName.FindAllString(expr, -1)
+			if len(asked) == 0 {
+				t.Errorf("%s asks for no metric: %s", filepath.Base(file), expr)
+			}
+			for _, name := range asked {
+				sample := regexp.MustCompile(`(?m)^` + name + `(\{[^}]*\})? `).FindString(string(metrics.body))
+				if sample == "" {
+					t.Errorf("%s: the shop has no %s", filepath.Base(file), name)
+				}
+				for _, l := range labels(expr) { // job and instance are Prometheus's own
+					if l != "job" && l != "instance" && !strings.Contains(sample, l+`="`) {
+						t.Errorf("%s: %s has no label %s: %s", filepath.Base(file), name, l, expr)
+					}
+				}
+			}
+		}
+	}
+}
+
+// labels are those of an expression: selected by, and summed by.
+func labels(expr string) (found []string) {
+	for _, m := range labelValue.FindAllStringSubmatch(expr, -1) {
+		found = append(found, m[1])
+	}
+	if _, by, ok := strings.Cut(expr, "by ("); ok {
+		by, _, _ = strings.Cut(by, ")")
+		for _, l := range strings.Split(by, ",") {
+			found = append(found, strings.TrimSpace(l))
+		}
+	}
+	return found
+}
+
+// expressions are those of a board's panels.
+func expressions(t *testing.T, file string) (found []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	for _, p := range board.Panels {
+		if len(p.Targets) == 0 {
+			t.Errorf("%s: the panel %q asks for nothing", file, p.Title)
+		}
+		for _, target := range p.Targets {
+			found = append(found, target.Expr)
+		}
+	}
+	return found
+}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests run against and is not there yet: MariaDB, PostgreSQL, Redis,
-# ZooKeeper with a Java, etcd, and a C compiler for the race detector. Where it
+# ZooKeeper with a Java, etcd, HAProxy, and a C compiler for the race detector. Where it
 # may not, it prints how to.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
@@ -17,6 +17,7 @@ have java || packages="$packages default-jre-headless"
 [ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
 	packages="$packages zookeeper"
 have etcd || packages="$packages etcd-server"
+have haproxy || packages="$packages haproxy" # which checks deploy/scale/haproxy.cfg
 have gcc || have clang || packages="$packages gcc libc6-dev"
 [ -n "$packages" ] || exit 0
 
@@ -28,7 +29,7 @@ if ! have apt-get || [ "$root" = none ]; then
 	cat >&2 <<HELP
 The tests need:$packages. Get it with one of
   sudo apt-get install$packages
-  brew install mariadb postgresql pgbouncer redis zookeeper etcd
+  brew install mariadb postgresql pgbouncer redis zookeeper etcd haproxy
 or run them in a container:
   docker run --rm -v "\$PWD":/src -w /src golang:1.26 make test
 HELP

@@ -17,7 +17,7 @@ logs=$(mktemp -d)
 
 # parts are all that must report, in the order of the output.
 parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
-	composecheck k6 go-test-race)
+	composecheck kubecheck k6 go-test-race)
 
 # part NAME COMMAND... runs one part, its output in a file.
 part() {
@@ -60,6 +60,7 @@ others() {
 	part trackrecord-fixed in_dir trackrecord/libraries go test -parallel 8 -modfile=fixed.mod .
 	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test .
 	part composecheck in_dir deploy/composecheck go test ./...
+	part kubecheck in_dir deploy/kubecheck go test ./...
 	part k6 loadtest/k6/check.sh
 }
 

@@ -1,5 +1,10 @@
 package sizing
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Growth says in words what becomes of a strategy as the shop grows.
 type Growth struct {
 	Products  string // more of them
@@ -86,4 +91,37 @@ func thousandOf(p Path) string {
 		return "a router that never sends a product to two processes, and to know that is a lock again"
 	}
 	return "nothing crosses them; a product moves with its row, and sells no faster than on one"
+}
+
+// Law is how many sales of one product a second there are at most, as a formula of R, the
+// round trip to the database, L, that to the lock's servers, and C, what COMMIT takes beside
+// its round trip.
+func Law(p Path) string {
+	sum := func(sql, locks, commits int) string {
+		var terms []string
+		for _, t := range []struct {
+			n    int
+			unit string
+		}{{sql, "R"}, {locks, "L"}, {commits, "C"}} {
+			if t.n > 0 {
+				terms = append(terms, strings.TrimPrefix(fmt.Sprintf("%d %s", t.n, t.unit), "1 "))
+			}
+		}
+		return strings.Join(terms, " + ")
+	}
+	row := "1/(" + sum(p.RowSQL, 0, 0) + ")"
+	turn := sum(p.TurnSQL, p.TurnLock, p.TurnCommits)
+	switch {
+	case p.Batch:
+		return "buyers/(" + turn + ")"
+	case p.Rounds > 0:
+		return fmt.Sprintf("1/(%s), and that over k/%d where k rounds are under way", turn, p.Rounds)
+	case p.Nodes == AllAtOnce:
+		return "1/(" + turn + "), and that over the processes"
+	case p.Keeps == All:
+		return "1/(" + turn + ")"
+	case p.Keeps == Process && turn != "":
+		return "a process 1/(" + turn + "), all together " + row
+	}
+	return row
 }

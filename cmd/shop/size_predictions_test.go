@@ -1,4 +1,4 @@
-package sizing_test
+package main
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/sizing"
 )
 
@@ -48,15 +47,11 @@ func predictions(t *testing.T) (all []prediction, c sizing.Calibration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := func(name string) (sizing.Path, bool) {
-		e, ok := lockstrategy.ByName(name)
-		return e.Path, ok
-	}
-	if c, err = sizing.Calibrate(m, path); err != nil {
+	if c, err = sizing.Calibrate(m, pathOf); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range m.Points {
-		way, known := path(p.Strategy)
+		way, known := pathOf(p.Strategy)
 		if !known || p.PerSecond == 0 {
 			t.Errorf("%s: %s: a strategy of the catalogue with sales is wanted", p.Strategy, p.Setting)
 			continue
@@ -114,9 +109,9 @@ func TestPredictionsMissed(t *testing.T) {
 	} {
 		missed := 0
 		for _, p := range all {
-			e, _ := lockstrategy.ByName(p.Strategy)
-			wrong(&e.Path)
-			got := sizing.Predict(e.Path, c.Strategies[p.Strategy], c.Machine, c.ShopOf(p.Point, sizing.Servers{StatementMS: p.DelayMS, RedisMS: p.DelayMS}))
+			path, _ := pathOf(p.Strategy)
+			wrong(&path)
+			got := sizing.Predict(path, c.Strategies[p.Strategy], c.Machine, c.ShopOf(p.Point, sizing.Servers{StatementMS: p.DelayMS, RedisMS: p.DelayMS}))
 			if math.Abs(got.PerSecond/p.PerSecond-1) > within && math.Abs(p.off()) < within {
 				missed++
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/quantile"
 	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/internal/sizing/measure"
+	"github.com/oversell/oversell/internal/verdict"
 )
 
 // sizeBuyers are those of every measured point.
@@ -29,31 +30,59 @@ type settings struct {
 	delay     time.Duration
 	products  []int
 	records   int64
+	each      bool // every strategy; else one of each kind
 }
+
+// Products of most settings.
+var alone, both = []int{sizing.AloneProducts}, []int{sizing.AloneProducts, sizing.SpreadProducts}
 
 // calibration are the settings that sizing.Calibrate reads.
 func calibration() []settings {
-	both := []int{sizing.AloneProducts, sizing.SpreadProducts}
-	return []settings{{processes: 1, products: both}, {processes: sizing.CrowdedProcesses, products: both}}
+	return []settings{{processes: 1, products: both, each: true}, {processes: sizing.CrowdedProcesses, products: both}}
 }
 
 // grid are the points of docs/scale.md: one thing is varied at a time, and the products
 // beside it, since they decide whether it is the row that gives way.
 func grid(nodes int, canFill bool) []settings {
-	both := []int{sizing.AloneProducts, sizing.SpreadProducts}
 	if nodes > 1 {
-		return []settings{{processes: 1, products: both}, {processes: 3, products: both}, {processes: 6, products: both}}
+		return []settings{{processes: 1, products: both}, {processes: 3, products: both}}
 	}
-	all := []settings{
-		{processes: 1, products: []int{1, 10, 100, 1000}},
-		{processes: 2, products: both}, {processes: 4, products: both}, {processes: 8, products: both},
-		{processes: 1, delay: time.Millisecond, products: both}, {processes: 1, delay: 5 * time.Millisecond, products: both},
-		{processes: 4, delay: time.Millisecond, products: both[:1]},
-	}
-	if canFill { // the last ones: what is filled stays
-		all = append(all, settings{processes: 1, products: both, records: 1_000_000}, settings{processes: 1, products: both, records: 10_000_000})
+	all := append(calibration(),
+		settings{processes: 1, products: []int{10, 1000}},
+		settings{processes: 2, products: both},
+		settings{processes: 8, products: both},
+		settings{processes: 1, delay: time.Millisecond, products: both},
+		settings{processes: 1, delay: 5 * time.Millisecond, products: both},
+		settings{processes: 4, delay: time.Millisecond, products: alone},
+	)
+	if canFill { // the last one: what is filled stays
+		all = append(all, settings{processes: 1, products: both, records: 10_000_000})
 	}
 	return all
+}
+
+// kinds are one strategy of each way to sell, the one that keeps most promises.
+func kinds(strategies []string) (some []string) {
+	best := map[string]int{} // by way: its place in some
+	kept := func(name string) (n int) {
+		e, _ := lockstrategy.ByName(name)
+		for _, v := range e.Promise {
+			if v == verdict.Holds {
+				n++
+			}
+		}
+		return n
+	}
+	for _, name := range strategies {
+		e, _ := lockstrategy.ByName(name)
+		way := fmt.Sprint(e.Path, e.Needs)
+		if at, there := best[way]; !there {
+			best[way], some = len(some), append(some, name)
+		} else if kept(name) > kept(some[at]) {
+			some[at] = name
+		}
+	}
+	return some
 }
 
 // measured writes the points to a file.
@@ -114,7 +143,7 @@ func (o *sizeOptions) onDatabase(ctx context.Context, m *sizing.Measured, localD
 	return nil
 }
 
-// measurePoints measures every strategy with every number of products, in turn and round by
+// measurePoints measures strategies with every number of products, in turn and round by
 // round, so that a machine that is slow for a while is slow to all.
 func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB string, s settings, progress *progress) (points []sizing.Point, err error) {
 	flags := shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 10 * sizeBuyers}
@@ -127,10 +156,14 @@ func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB s
 	if err != nil {
 		return nil, err
 	}
+	strategies := o.strategies
+	if !s.each {
+		strategies = kinds(strategies)
+	}
 	rounds := map[int][]measure.Round{} // by place in points
 	for round := range o.rounds {
 		n := 0
-		for _, name := range o.strategies {
+		for _, name := range strategies {
 			if bed.missing[name] != "" {
 				continue
 			}
@@ -166,8 +199,11 @@ func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string,
 		URLs: shops.urls, Strategy: strategy, Products: products, Buyers: sizeBuyers,
 		WarmUp: o.round / 3, Duration: o.round - o.round/3,
 	}
-	if delay > 0 { // a proxy's timers are as exact as it is busy: asked beside the buyers
-		l.Ask = shops.ask
+	if delay > 0 {
+		l.Ask = shops.ask // a proxy's timers are as exact as it is busy: asked beside the buyers
+		if len(products) == 1 {
+			l.Duration *= 2 // few sales are made
+		}
 	}
 	return l
 }

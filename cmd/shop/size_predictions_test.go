@@ -10,6 +10,10 @@ import (
 	"github.com/oversell/oversell/internal/sizing"
 )
 
+// quiet is the most that others may have used of the processors, on average, while the
+// reference was measured. Else it proves nothing.
+const quiet = 0.2
+
 // within is how far a prediction may be from what was measured, as a share of it.
 const within = 0.25
 
@@ -68,6 +72,10 @@ func TestPredictions(t *testing.T) {
 	t.Parallel()
 	all, c := predictions(t)
 	t.Logf("%+v", c.Machine)
+	others := 0.0
+	for _, p := range all {
+		others += p.Others / float64(len(all))
+	}
 	missed, used := 0, map[string]bool{}
 	for _, p := range all {
 		why := excuse(p.Point)
@@ -77,11 +85,13 @@ func TestPredictions(t *testing.T) {
 			used[why] = true
 		} else if far {
 			missed++
-			t.Errorf("%s: %s: measured %.0f, predicted %.0f, %+.0f %%", p.Strategy, p.Setting, p.PerSecond, p.predicted.PerSecond, 100*p.off())
+			if others < quiet {
+				t.Errorf("%s: %s: measured %.0f, predicted %.0f, %+.0f %%", p.Strategy, p.Setting, p.PerSecond, p.predicted.PerSecond, 100*p.off())
+			}
 		}
 	}
 	for _, e := range excused {
-		if !used[e.reason] {
+		if !used[e.reason] && others < quiet {
 			t.Errorf("no point needs this excuse: %s: %s", e.name, e.reason)
 		}
 	}
@@ -94,6 +104,9 @@ func TestPredictions(t *testing.T) {
 		offs := bySetting[s]
 		slices.Sort(offs)
 		t.Logf("%-34s %+3.0f %% in the middle, %+3.0f to %+3.0f", s, 100*offs[len(offs)/2], 100*offs[0], 100*offs[len(offs)-1])
+	}
+	if others >= quiet {
+		t.Skipf("inconclusive: others used %.1f processors while the reference was measured; shop size --measure takes it anew", others)
 	}
 }
 

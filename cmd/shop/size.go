@@ -71,12 +71,15 @@ asked for alike. A prediction is for a steady load of sales; it knows no failure
 	flags.BoolVar(&o.shop.OneMachine, "one-machine", false, "database, Redis, shops and buyers share --cores, as where it was measured")
 	flags.IntVar(&o.shop.Conns, "db-conns", defaultConns, "connections of each process to the database")
 	flags.StringVar(&o.points, "points", "", "a `file` of --calibrate to predict from, instead of the machine of docs/scale.md")
-	flags.StringVar(&o.calibrate, "calibrate", "", "measure this machine and write the points to a `file`, with --engine local; Linux")
+	flags.StringVar(&o.calibrate, "calibrate", "", "measure this machine and write the points to a `file`, with --engine local; Linux; some 40 s for all strategies")
 	flags.StringVar(&o.measure, "measure", "", "the same, but every point of docs/scale.md: a quarter of an hour on a machine that does nothing else")
 	flags.StringVar(&o.engineName, "engine", engine.Local, "with --calibrate and --measure: local, private servers")
 	flags.StringSliceVar(&o.databases, "local-db", nil, "with --calibrate and --measure: private databases, as serve takes them, a,b,...")
-	flags.IntVar(&o.rounds, "rounds", 3, "with --calibrate and --measure: how often each point is measured; the median counts")
+	flags.IntVar(&o.rounds, "rounds", 3, "with --calibrate and --measure: how often each point is measured; the median counts; unless given, once with --calibrate")
 	flags.DurationVar(&o.round, "round", 600*time.Millisecond, "with --calibrate and --measure: how long, of which a third is not counted")
+	for _, flag := range []string{"commit-ms", "redis-rtt-ms", "node-rtt-ms"} {
+		flags.Lookup(flag).DefValue = "" // -1 stands for what the help says in words
+	}
 	o.output.register(c)
 	return c
 }

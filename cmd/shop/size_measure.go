@@ -36,10 +36,8 @@ type settings struct {
 // Products of most settings.
 var alone, both = []int{sizing.AloneProducts}, []int{sizing.AloneProducts, sizing.SpreadProducts}
 
-// calibration are the settings that sizing.Calibrate reads.
-func calibration() []settings {
-	return []settings{{processes: 1, products: both, each: true}, {processes: sizing.CrowdedProcesses, products: both}}
-}
+// calibration are the settings that a prediction needs.
+func calibration() []settings { return []settings{{processes: 1, products: both, each: true}} }
 
 // grid are the points of docs/scale.md: one thing is varied at a time, and the products
 // beside it, since they decide whether it is the row that gives way.
@@ -50,6 +48,7 @@ func grid(nodes int, canFill bool) []settings {
 	all := append(calibration(),
 		settings{processes: 1, products: []int{10, 1000}},
 		settings{processes: 2, products: both},
+		settings{processes: sizing.CrowdedProcesses, products: both},
 		settings{processes: 8, products: both},
 		settings{processes: 1, delay: time.Millisecond, products: both},
 		settings{processes: 1, delay: 5 * time.Millisecond, products: both},
@@ -88,6 +87,9 @@ func kinds(strategies []string) (some []string) {
 // measured writes the points to a file.
 func (o *sizeOptions) measured(c *cobra.Command) error {
 	path := o.calibrate + o.measure // one of them is ""
+	if o.calibrate != "" && !c.Flags().Changed("rounds") {
+		o.rounds = 1
+	}
 	// Found out now and not after a quarter of an hour.
 	file, err := os.CreateTemp(filepath.Dir(path), ".size-*")
 	if err != nil {

@@ -38,6 +38,9 @@ func (r *sizeReport) assume(o *sizeOptions) {
 		where = fmt.Sprintf("%g processors for everything, buyers included", s.DatabaseCores)
 	}
 	add("%d buyers, %d connections a process; %s.", s.Buyers, s.Conns, where)
+	if s.OneMachine && s.Processes > 1 && r.Calibration.Crowding == 0 {
+		add("What a process more costs the others was not measured there, and is left out; --measure does.")
+	}
 	add("COMMIT %s ms beside its round trip; network %g ms to the database, %g ms to the lock's servers.", short(s.CommitMS), s.RTTMS, s.LockRTTMS)
 	switch {
 	case s.Nodes > 1:

@@ -22,7 +22,15 @@ var excused = []struct {
 	name   string // of a strategy
 	when   func(sizing.Point) bool
 	reason string
-}{}
+}{
+	{"etcd", fewInLine, lateWatch},
+	{"etcd-fenced", fewInLine, lateWatch},
+}
+
+// fewInLine: some buyers wait for a product, and not many.
+func fewInLine(p sizing.Point) bool { return p.Products > 1 && p.Products < p.Buyers }
+
+const lateWatch = "with few in line a new watch of an etcd Mutex waits up to 100 ms for etcd's loop over lagging watches (design.md)"
 
 // excuse is why a point may be missed; "" where it may not.
 func excuse(p sizing.Point) string {
@@ -82,7 +90,7 @@ func TestPredictions(t *testing.T) {
 		far := math.Abs(p.off()) > within && !p.calibrates
 		t.Logf("%-14s %-34s measured %6.0f, predicted %6.0f, %+3.0f %%  %s %s", p.Strategy, p.Setting, p.PerSecond, p.predicted.PerSecond, 100*p.off(), p.predicted.First, why)
 		if far && why != "" {
-			used[why] = true
+			used[p.Strategy+why] = true
 		} else if far {
 			missed++
 			if others < quiet {
@@ -91,7 +99,7 @@ func TestPredictions(t *testing.T) {
 		}
 	}
 	for _, e := range excused {
-		if !used[e.reason] && others < quiet {
+		if !used[e.name+e.reason] && others < quiet {
 			t.Errorf("no point needs this excuse: %s: %s", e.name, e.reason)
 		}
 	}

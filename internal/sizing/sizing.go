@@ -107,6 +107,7 @@ func Predict(p Path, c Costs, m Machine, s Shop) Estimate {
 			e.CoresMax = min(e.CoresMax, 1000*stations[i].servers/stations[i].demand)
 		}
 	}
+	e.PerSecond, e.ShelfMax, e.CoresMax = tenths(e.PerSecond), tenths(e.ShelfMax), tenths(e.CoresMax)
 	switch {
 	case e.Use >= 0.5:
 	case buyers < s.Buyers:
@@ -116,6 +117,9 @@ func Predict(p Path, c Costs, m Machine, s Shop) Estimate {
 	}
 	return e
 }
+
+// tenths of a sale are more than a prediction can tell.
+func tenths(x float64) float64 { return math.Round(10*x) / 10 }
 
 // conflicts is the share of the writes that another writer's makes void: of those who are
 // at a row at once on different nodes, the first to be certified wins. A lock that is kept

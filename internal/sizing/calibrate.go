@@ -55,7 +55,7 @@ func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration
 	}
 	for _, p := range points {
 		costs, ok := c.Strategies[p.Strategy]
-		if way, _ := path(p.Strategy); !ok || !base(p) || p.Processes != CrowdedProcesses || p.PerSecond == 0 || way.Rounds > 0 || way.Batch || way.Nodes == AllAtOnce {
+		if way, _ := path(p.Strategy); !ok || !base(p) || p.Processes != CrowdedProcesses || p.PerSecond == 0 || way.Rounds > 0 || way.Batch > 0 || way.Nodes == AllAtOnce {
 			continue
 		} else if p.Products == SpreadProducts {
 			crowding = append(crowding, (p.CPU.Total()/costs.Spread.Total()-1)/float64(p.Processes-1))
@@ -70,7 +70,7 @@ func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration
 	c.Slower, c.BuyersCPU = max(0, middle(slower)), middle(buyers)
 	var statement, wake []float64
 	for name, costs := range c.Strategies {
-		if p, ok := path(name); ok && p.Keeps == Process && !p.Batch && p.TurnCommits > 0 {
+		if p, ok := path(name); ok && p.Keeps == Process && p.Batch == 0 && p.TurnCommits > 0 {
 			statement = append(statement, costs.TurnMS/float64(p.TurnSQL))
 		}
 	}
@@ -98,10 +98,14 @@ func middle(values []float64) float64 {
 // ShopOf is the shop that a point was measured of: all on one machine, with the delay that
 // was measured, and the buyers' processor time, which is not the shop's.
 func (c Calibration) ShopOf(p Point, rtt Servers) Shop {
-	return Shop{
+	s := Shop{
 		Setting: p.Setting, RTTMS: rtt.StatementMS, LockRTTMS: rtt.RedisMS, CommitMS: c.CommitMS,
 		Conns: 64, DatabaseCores: c.Cores - p.Others, LockCores: 1, OneMachine: true, BuyersCPU: p.CPU.Buyers,
 	}
+	if p.Nodes > 1 { // which certify at COMMIT, and keep the row meanwhile
+		s.CommitMS, s.KeepsRow = p.Servers.CommitMS, true
+	}
+	return s
 }
 
 // RoundTrips is by how much longer the servers took to answer behind each delay than

@@ -21,7 +21,7 @@ func GrowthOf(p Path) Growth {
 
 func productsOf(p Path) string {
 	switch {
-	case p.Batch:
+	case p.Batch > 0:
 		return "less a sale, not more: a batch is of one product, so many products make small batches"
 	case p.Nodes == AllAtOnce, p.Nodes == AllInTurn:
 		return "in parallel, until the lock's nodes are full: each lock asks all of them"
@@ -35,7 +35,7 @@ func productsOf(p Path) string {
 
 func processesOf(p Path) string {
 	switch {
-	case p.Batch:
+	case p.Batch > 0:
 		return "one product gets slower: a process naps when its orders are in another's batch"
 	case p.Rounds > 0:
 		return "one product gets slower: more rounds are lost"
@@ -57,7 +57,7 @@ func nodesOf(p Path) string {
 		return "it does not run: the lock is of one node"
 	case p.Keeps == All:
 		return "no conflicts while the lock holds; each node applies every write"
-	case p.Batch:
+	case p.Batch > 0:
 		return "conflicts between the processes' batches of one product; each node applies every write"
 	}
 	return "conflicts, the more writers there are at one row; each node applies every write"
@@ -65,7 +65,7 @@ func nodesOf(p Path) string {
 
 func shardOf(p Path) string {
 	switch {
-	case p.Batch, p.Nodes == ByKey:
+	case p.Batch > 0, p.Nodes == ByKey:
 		return "to the database of its row and the Redis of its key, by one map"
 	case p.Nodes == AllAtOnce, p.Nodes == AllInTurn:
 		return "to the database of its row; the lock has no shards, each needs lock nodes of its own"
@@ -112,7 +112,7 @@ func Law(p Path) string {
 	row := "1/(" + sum(p.RowSQL, 0, 0) + ")"
 	turn := sum(p.TurnSQL, p.TurnLock, p.TurnCommits)
 	switch {
-	case p.Batch:
+	case p.Batch > 0:
 		return "buyers/(" + turn + ")"
 	case p.Rounds > 0:
 		return fmt.Sprintf("1/(%s), and that over k/%d where k rounds are under way", turn, p.Rounds)

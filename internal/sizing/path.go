@@ -24,8 +24,9 @@ type Path struct {
 	// but one of them are lost; 0 where none is.
 	Rounds int
 
-	// Batch: one turn sells to all who wait, and SQL, RowSQL and the turn are a batch's.
-	Batch bool
+	// Batch is how many one turn sells to, at most; 0 where that is one. SQL, RowSQL and the
+	// turn are then those of a batch.
+	Batch int
 
 	// NapMS is how long a process naps that finds its orders in another one's batch.
 	NapMS float64

@@ -161,7 +161,7 @@ func shelfOf(p Path, c Costs, m Machine, s Shop) station {
 		return at
 	}
 	name, turn := turnOf(p, c, m, s, crowd)
-	if turn > at.demand || p.Batch { // the row is a batch's, too
+	if turn > at.demand || p.Batch > 0 { // the row is a batch's, too
 		at.name, at.demand = name, turn
 	}
 	return at
@@ -179,14 +179,14 @@ func commitAtRow(s Shop) float64 {
 func turnOf(p Path, c Costs, m Machine, s Shop, crowd float64) (name string, ms float64) {
 	further := float64(p.TurnSQL)*s.RTTMS + float64(p.TurnLock)*s.LockRTTMS + float64(p.TurnCommits)*(s.CommitMS-m.CommitMS)
 	switch {
-	case p.Batch:
+	case p.Batch > 0:
 		if s.Processes > 1 {
 			further += p.NapMS / 2
 		}
 		// The time of a batch is that of half of the buyers.
 		mine := float64(s.Buyers) / float64(s.Products)
 		batch := c.TurnMS*float64(m.Buyers)/2 + further
-		return "the batch", batch / max(1, mine/2)
+		return "the batch", batch / min(float64(p.Batch), max(1, mine/2))
 	case p.Keeps == Process:
 		return "the turn in a process", (c.TurnMS*crowd + further) / float64(s.Processes)
 	case p.Nodes == AllAtOnce: // the processes split the nodes' votes
@@ -197,6 +197,9 @@ func turnOf(p Path, c Costs, m Machine, s Shop, crowd float64) (name string, ms 
 
 // applies is what a node uses to do again what another one has done, to 1 for the sale itself.
 const applies = 0.4
+
+// lockNodes are those of a lock that asks all, as the private ones are: engine.RedlockNodes.
+const lockNodes = 5
 
 // processors are those of the database, the shops and the lock's servers. won is the share
 // of the writes that is not done in vain.
@@ -209,13 +212,17 @@ func processors(p Path, c Costs, m Machine, s Shop, won float64) []station {
 		crowd := 1 + m.Crowding*float64(s.Processes-1)
 		return []station{{name: "the processors", demand: cpu.Total() * crowd, servers: s.DatabaseCores * m.Usable}}
 	}
+	locks := s.LockCores
+	if p.Nodes == AllAtOnce || p.Nodes == AllInTurn {
+		locks *= lockNodes
+	}
 	// The busiest node does its share of the sales, and all of the others'.
 	share := 1 / float64(max(1, s.Writers))
 	cpu.Database *= share + applies*(1-share)
 	return []station{
 		{name: "the database's processors", demand: cpu.Database, servers: s.DatabaseCores * m.Usable},
 		{name: "the shops' processors", demand: cpu.Shop, servers: s.ShopCores * m.Usable * float64(s.Processes)},
-		{name: "the lock server's processor", demand: cpu.Locks, servers: s.LockCores},
+		{name: "the lock server's processor", demand: cpu.Locks, servers: locks},
 	}
 }
 
@@ -225,7 +232,7 @@ func spread(p Path, c Costs, s Shop) CPU {
 	if p.Rounds > 0 {
 		share = (rounds(p, s) - 1) / float64(p.Rounds-1) // lost rounds; of a hundred products none is
 	}
-	if p.Batch { // alone, half of the buyers share one
+	if p.Batch > 0 { // alone, half of the buyers share one
 		share = 1 - 1/max(1, float64(s.Buyers)/float64(s.Products)/2)
 	}
 	between := func(spread, alone float64) float64 { return spread + share*(alone-spread) }

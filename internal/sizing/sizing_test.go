@@ -28,7 +28,7 @@ func TestLaws(t *testing.T) {
 	key := Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: ByKey}
 	quorum := Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: AllAtOnce}
 	lost := Path{SQL: 5, RowSQL: 2, TurnSQL: 4, Rounds: 4}
-	batch := Path{SQL: 6, Lock: 3, RowSQL: 4, Keeps: Process, TurnSQL: 6, TurnLock: 2, TurnCommits: 1, Batch: true}
+	batch := Path{SQL: 6, Lock: 3, RowSQL: 4, Keeps: Process, TurnSQL: 6, TurnLock: 2, TurnCommits: 1, Batch: 500}
 	for _, tt := range []struct {
 		name   string
 		path   Path

@@ -28,7 +28,7 @@ func TestScalePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, _ := predictions(t)
+	all, _, _ := predictions(t)
 	parts := map[string]string{
 		"where":       whereMeasured(t),
 		"products":    ratioTable(all, productsColumns()),

@@ -12,6 +12,10 @@ type Measured struct {
 	When   string  `json:"when"`  // the day, UTC
 	Cores  float64 `json:"cores"` // of the machine, shared by shops, servers and buyers
 	Server string  `json:"server"`
+
+	// Provisional says why the points are no more than a first look; "" where they are final.
+	Provisional string `json:"provisional,omitempty"`
+
 	Points []Point `json:"points"`
 }
 
@@ -42,5 +46,9 @@ func read(name string, text []byte) (m Measured, _ error) {
 
 // From says whose points they are, for people.
 func (m Measured) From() string {
-	return fmt.Sprintf("measured on %s with %s, %g processors for everything", m.When, m.Server, m.Cores)
+	text := fmt.Sprintf("measured on %s with %s, %g processors for everything", m.When, m.Server, m.Cores)
+	if m.Provisional != "" {
+		text += "; provisional: " + m.Provisional
+	}
+	return text
 }

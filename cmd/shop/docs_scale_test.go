@@ -73,12 +73,8 @@ func whereMeasured(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others := 0.0
-	for _, p := range m.Points {
-		others += p.Others / float64(len(m.Points))
-	}
 	return fmt.Sprintf("%s; %d points, %d buyers, medians of %d rounds. Others used %.1f of the processors meanwhile.",
-		strings.ToUpper(m.From()[:1])+m.From()[1:], len(m.Points), m.Points[0].Buyers, len(m.Points[0].Rounds), others)
+		strings.ToUpper(m.From()[:1])+m.From()[1:], len(m.Points), m.Points[0].Buyers, len(m.Points[0].Rounds), others(m.Points))
 }
 
 // A ratioColumn is one setting, as a ratio to another one.

@@ -106,6 +106,10 @@ func (o *sizeOptions) measured(c *cobra.Command) error {
 			return err
 		}
 	}
+	if others := others(m.Points); others > quiet {
+		m.Provisional = fmt.Sprintf("others used %.1f processors meanwhile", others)
+		fmt.Fprintf(c.ErrOrStderr(), "shop: warning: %s; measure anew when the machine does nothing else\n", m.Provisional)
+	}
 	encoder := json.NewEncoder(file)
 	encoder.SetIndent("", "\t")
 	if err := errors.Join(encoder.Encode(m), file.Chmod(0o644), file.Close(), os.Rename(file.Name(), path)); err != nil {
@@ -113,6 +117,17 @@ func (o *sizeOptions) measured(c *cobra.Command) error {
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "%d points in %s; shop size --points %s predicts from them\n", len(m.Points), path, path)
 	return err
+}
+
+// quiet is the most that others may use of the processors, on average, beside points that
+// count.
+const quiet = 0.2
+
+func others(points []sizing.Point) (mean float64) {
+	for _, p := range points {
+		mean += p.Others / float64(len(points))
+	}
+	return mean
 }
 
 // onDatabase adds the points of one database.

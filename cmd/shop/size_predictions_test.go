@@ -10,10 +10,6 @@ import (
 	"github.com/oversell/oversell/internal/sizing"
 )
 
-// quiet is the most that others may have used of the processors, on average, while the
-// reference was measured. Else it proves nothing.
-const quiet = 0.2
-
 // within is how far a prediction may be from what was measured, as a share of it.
 const within = 0.25
 
@@ -71,14 +67,7 @@ func predictions(t *testing.T) (all []prediction, c sizing.Calibration, why stri
 		shop := c.ShopOf(p, sizing.RoundTrips(m.Points, p.DelayMS))
 		all = append(all, prediction{p, sizing.Predict(way, c.Strategies[p.Strategy], c.Machine, shop), sizing.Calibrates(p)})
 	}
-	others := 0.0
-	for _, p := range all {
-		others += p.Others / float64(len(all))
-	}
-	if why = m.Provisional; why == "" && others > quiet {
-		why = fmt.Sprintf("others used %.1f processors meanwhile", others)
-	}
-	return all, c, why
+	return all, c, m.Provisional
 }
 
 // TestPredictions prints each prediction beside its measurement, and fails where they are

@@ -43,7 +43,7 @@ func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration
 		case SpreadProducts:
 			costs.Spread = p.CPU
 			buyers = append(buyers, p.CPU.Buyers)
-			usable = append(usable, p.CPU.Total()*p.PerSecond/1000/(cores-p.Others))
+			usable = append(usable, p.CPU.Total()*p.PerSecond/1000/max(cores-p.Others, 0.1))
 		}
 		c.Strategies[p.Strategy], c.Buyers = costs, p.Buyers
 		commits = append(commits, p.Servers.CommitMS)
@@ -100,7 +100,7 @@ func middle(values []float64) float64 {
 func (c Calibration) ShopOf(p Point, rtt Servers) Shop {
 	s := Shop{
 		Setting: p.Setting, RTTMS: rtt.StatementMS, LockRTTMS: rtt.RedisMS, CommitMS: c.CommitMS,
-		Conns: 64, DatabaseCores: c.Cores - p.Others, LockCores: 1, OneMachine: true, BuyersCPU: p.CPU.Buyers,
+		Conns: 64, DatabaseCores: max(c.Cores-p.Others, 0.1), LockCores: 1, OneMachine: true, BuyersCPU: p.CPU.Buyers,
 	}
 	if p.Nodes > 1 { // which certify at COMMIT, and keep the row meanwhile
 		s.CommitMS, s.KeepsRow = p.Servers.CommitMS, true

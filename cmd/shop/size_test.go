@@ -116,7 +116,7 @@ func TestSizeCalibrate(t *testing.T) {
 	localservertest.SkipShort(t)
 	file := filepath.Join(t.TempDir(), "mine.json")
 	// The shops are children of a shop, so this test needs the program.
-	out, err := plainCommand(t, "size", "--calibrate", file, "--engine", engine.Local, "--strategy", "mutex,for-update,redis", "--rounds", "1", "--round", "600ms").CombinedOutput()
+	out, err := plainCommand(t, "size", "--calibrate", file, "--engine", engine.Local, "--strategy", "mutex,for-update,redis", "--round", "1s").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -17,7 +17,7 @@ func connect(ctx context.Context, e *Engine) error {
 		return fmt.Errorf("--db: %w", err)
 	}
 	if e.URLs.Redis != "" {
-		client, err := openRedis(e.URLs.Redis, e.URLs.Wait, false)
+		client, err := openRedis(e.URLs, e.URLs.Redis, false)
 		if err != nil {
 			return fmt.Errorf("--redis: %w", err)
 		}
@@ -26,7 +26,7 @@ func connect(ctx context.Context, e *Engine) error {
 	}
 	seen := map[string]bool{}
 	for _, node := range e.URLs.Redlock {
-		client, err := openRedis(node, e.URLs.Wait, true)
+		client, err := openRedis(e.URLs, node, true)
 		if err != nil {
 			return fmt.Errorf("--redlock: %w", err)
 		}
@@ -55,7 +55,7 @@ func connect(ctx context.Context, e *Engine) error {
 //
 // A command fails after half a buyer's wait when Redis hangs, so that the answer says
 // what is down, and not that others came first.
-func openRedis(address string, wait time.Duration, contextTimeout bool) (*redis.Client, error) {
+func openRedis(c Config, address string, contextTimeout bool) (*redis.Client, error) {
 	o, err := redis.ParseURL(address)
 	var unreadable *url.Error
 	if errors.As(err, &unreadable) { // its text would show the password
@@ -66,9 +66,12 @@ func openRedis(address string, wait time.Duration, contextTimeout bool) (*redis.
 	}
 	o.MaxRetries = -1 // a lock's script must not run twice unseen
 	o.ContextTimeoutEnabled = contextTimeout
-	timeout := min(max(wait/2, 50*time.Millisecond), 2*time.Second)
+	timeout := min(max(c.Wait/2, 50*time.Millisecond), 2*time.Second)
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = timeout, timeout, timeout
 	o.DialerRetries = 1
+	if o.TLSConfig == nil {
+		o.Dialer = c.Detours.dialer()
+	}
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClient(o), nil

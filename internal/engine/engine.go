@@ -52,6 +52,8 @@ type Config struct {
 	Wait  time.Duration // how long a buyer waits; the database gives up a row lock just after
 	Conns int           // connections to the database, at most
 
+	Detours Detours // where to connect instead
+
 	// WrapDB goes around the driver of the buyers' pool; nil for none.
 	WrapDB func(driver.Connector) driver.Connector
 }

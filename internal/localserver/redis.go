@@ -32,6 +32,11 @@ func StartDurableRedis(g *Group) (*Redis, error) {
 }
 
 func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
+	return startRedisOn(g, env, func(int) ([]string, error) { return persistence, nil })
+}
+
+// startRedisOn starts a redis-server on a free port, with settings that may follow from it.
+func startRedisOn(g *Group, env []string, settings func(port int) ([]string, error)) (*Redis, error) {
 	path, err := program("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server")
 	if err != nil {
 		return nil, err
@@ -41,12 +46,16 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 		return nil, err
 	}
 	return onFreePort(g, func(port int) (*Redis, error) {
+		more, err := settings(port)
+		if err != nil {
+			return nil, err
+		}
 		r := &Redis{newServer(g, "redis-server", dir, port)}
 		r.env, r.startTimeout, r.probe = env, 30*time.Second, r.ping
 		r.command = append([]string{
 			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--daemonize", "no", "--databases", "1024",
-		}, persistence...)
+		}, more...)
 		return r, r.Start()
 	})
 }

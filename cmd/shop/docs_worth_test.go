@@ -116,9 +116,9 @@ func levelFlags(level string) string {
 	case dialect.SQLite:
 		return ""
 	case dialect.MySQL:
-		return strings.TrimSpace(engine.Flags(engine.Local, ""))
+		return strings.TrimSpace(engine.Flags(engine.Local, "", ""))
 	}
-	return strings.TrimSpace(engine.Flags(engine.Local, level))
+	return strings.TrimSpace(engine.Flags(engine.Local, level, ""))
 }
 
 func quoted(s string) string {

@@ -27,6 +27,7 @@ type verifyOptions struct {
 	race       bool
 	engine     string
 	localDB    string
+	localRedis string
 	target     string
 	product    string
 	noKeys     bool
@@ -86,6 +87,7 @@ The faults:
 	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the explorer, the crowds and every fault)")
 	registerLocalDB(c, &o.localDB)
+	registerLocalRedis(c, &o.localRedis)
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
@@ -200,7 +202,7 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if o.engine != engine.Embedded && o.engine != engine.Local {
 		return nil, nil, fmt.Errorf("--engine is %q; there are %s and %s", o.engine, engine.Embedded, engine.Local)
 	}
-	if err := checkLocalDB(o.localDB, o.engine); err != nil {
+	if err := errors.Join(checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine)); err != nil {
 		return nil, nil, err
 	}
 	if o.lanes < 1 || o.lanes > 16 {

@@ -26,13 +26,13 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 	}
 	ended := o.ended(c, p)
 	explored := &oneByOne{command: c, report: verify.Report{Engine: engine.Local, Started: time.Now()}, ended: ended}
-	if err := explored.explorations(engine.Config{Name: engine.Local, LocalDB: o.localDB}, strategies, faults); err != nil {
+	if err := explored.explorations(engine.Config{Name: engine.Local, LocalDB: o.localDB, LocalRedis: o.localRedis}, strategies, faults); err != nil {
 		explored.report.Finish()
 		return explored.report, err
 	}
 	faults = slices.DeleteFunc(faults, func(f promise.Condition) bool { return slices.Contains(promise.Explorations(), f) })
 	report, err := verify.Run(c.Context(), verify.Config{
-		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, LocalDB: o.localDB, Lanes: o.lanes, Repeat: o.repeat, Before: explored.report,
+		Strategies: strategies, Faults: faults, Launch: o.launch, Times: fault.DefaultTimes(), History: kept, LocalDB: o.localDB, LocalRedis: o.localRedis, Lanes: o.lanes, Repeat: o.repeat, Before: explored.report,
 		Progress: func(done, all int, last verify.Cell, sofar verify.Report) {
 			ended(last, sofar)
 			p.show("%d of %s, %d left", done, explore.Count(all, "cell"), all-done)

@@ -37,6 +37,11 @@ type Fault struct {
 	Needs []lockstrategy.Need
 	// On is the dialect of the databases that it strikes. Empty: every one.
 	On string
+	// OnRedis is the topology of the Redis that it strikes, of package topology. Empty: every one.
+	OnRedis string
+	// Elects: where Redis is several servers, it takes them seconds to serve again. The shops
+	// then have LongTimes: a lease must outlive that.
+	Elects bool
 	// Stock is what is on sale: enough for the buyers of the strike and for a crowd
 	// afterwards.
 	Stock int64

@@ -105,7 +105,9 @@ func replicate(node *Redis, id string) error {
 }
 
 // URL is RedisService.URL.
-func (c *clusterRedis) URL() string { return "redis+cluster://" + strings.Join(addresses(c.nodes), ",") }
+func (c *clusterRedis) URL() string {
+	return "redis+cluster://" + strings.Join(addresses(c.nodes), ",")
+}
 
 // Nodes is RedisService.Nodes.
 func (c *clusterRedis) Nodes() []*Redis { return c.nodes }

@@ -15,11 +15,13 @@ import (
 // Times of a sentinel's group. A second without an answer is down, so a failover takes two
 // or three; a machine that is starved for less than that changes nothing.
 const (
-	primaryName     = "shop"
 	sentinels       = 3
 	downAfter       = time.Second
 	failoverTimeout = 2 * time.Second
 )
+
+// PrimaryName is what the sentinels call the primary.
+const PrimaryName = "shop"
 
 // sentinelRedis is a primary and its replicas, watched by sentinels.
 type sentinelRedis struct{ nodes, sentinels []*Redis }
@@ -94,16 +96,16 @@ func (s *sentinelRedis) config(dir string, ports []int, number int) string {
 	id := func(i int) string { return fmt.Sprintf("%040x", ports[i]) }
 	at := func(address string) string { return strings.Replace(address, ":", " ", 1) }
 	line("port %d\nbind 127.0.0.1\ndir %s\nsentinel announce-ip 127.0.0.1\nsentinel myid %s", ports[number], dir, id(number))
-	line("sentinel monitor %s %s %d", primaryName, at(s.nodes[0].Addr), sentinels/2+1)
-	line("sentinel down-after-milliseconds %s %d", primaryName, downAfter.Milliseconds())
-	line("sentinel failover-timeout %s %d", primaryName, failoverTimeout.Milliseconds())
-	line("sentinel parallel-syncs %s %d", primaryName, len(s.nodes))
+	line("sentinel monitor %s %s %d", PrimaryName, at(s.nodes[0].Addr), sentinels/2+1)
+	line("sentinel down-after-milliseconds %s %d", PrimaryName, downAfter.Milliseconds())
+	line("sentinel failover-timeout %s %d", PrimaryName, failoverTimeout.Milliseconds())
+	line("sentinel parallel-syncs %s %d", PrimaryName, len(s.nodes))
 	for _, replica := range s.nodes[1:] {
-		line("sentinel known-replica %s %s", primaryName, at(replica.Addr))
+		line("sentinel known-replica %s %s", PrimaryName, at(replica.Addr))
 	}
 	for i, port := range ports {
 		if i != number {
-			line("sentinel known-sentinel %s 127.0.0.1 %s %s", primaryName, strconv.Itoa(port), id(i))
+			line("sentinel known-sentinel %s 127.0.0.1 %s %s", PrimaryName, strconv.Itoa(port), id(i))
 		}
 	}
 	return c.String()
@@ -120,7 +122,7 @@ func (r *Redis) pingSentinel() error {
 
 // URL is RedisService.URL.
 func (s *sentinelRedis) URL() string {
-	return "redis+sentinel://" + strings.Join(addresses(s.sentinels), ",") + "/" + primaryName
+	return "redis+sentinel://" + strings.Join(addresses(s.sentinels), ",") + "/" + PrimaryName
 }
 
 // Nodes is RedisService.Nodes.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -64,9 +65,11 @@ func newRlock(d Deps, server redis.UniversalClient) *rlock.Client {
 	return rlock.New(server, options...)
 }
 
-// rlockName is the lock's key, of at most the 512 bytes that rlock takes.
+// rlockName is the lock's key, of at most the 512 bytes that rlock takes. A product whose
+// name has a brace would decide on the slots of a Redis Cluster where its lock's keys are,
+// and on each another (see rlock, "Redis Cluster").
 func rlockName(strategy, product string) string {
-	if len(product) > 400 {
+	if len(product) > 400 || strings.ContainsAny(product, "{}") {
 		sum := sha256.Sum256([]byte(product))
 		product = hex.EncodeToString(sum[:])
 	}

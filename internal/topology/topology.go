@@ -2,6 +2,13 @@
 // promises by them, the engine finds out which it is, and faults strike some.
 package topology
 
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
 // The topologies.
 const (
 	Single   = "single"   // one server
@@ -11,3 +18,18 @@ const (
 
 // All lists them in display order.
 func All() []string { return []string{Single, Sentinel, Cluster} }
+
+// EachPrimary calls fn with each server that takes writes, one after the other: the nodes
+// of a cluster that have slots, or the one server.
+func EachPrimary(ctx context.Context, c redis.UniversalClient, fn func(redis.UniversalClient) error) error {
+	cluster, ok := c.(*redis.ClusterClient)
+	if !ok {
+		return fn(c)
+	}
+	var one sync.Mutex
+	return cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		one.Lock()
+		defer one.Unlock()
+		return fn(node)
+	})
+}

@@ -25,7 +25,7 @@ func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)
 	for _, s := range c.Strategies {
 		needs = append(needs, s.Needs...)
 	}
-	servers, err := fault.StartServers(ctx, c.LocalDB, c.Times.Wait, needs)
+	servers, err := fault.StartServers(ctx, c.LocalDB, c.LocalRedis, c.Times.Wait, needs)
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	if err != nil {
 		return err
@@ -53,14 +53,14 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.noPromise(j.name),
-		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB), j.strategy.Name, j.name),
+		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB, l.LocalRedis), j.strategy.Name, j.name),
 	}
 	if j.plays > 0 {
 		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
 	}
 	times := fault.RushTimes()
 	if j.fault.Strike != nil {
-		times = l.Times
+		times = l.Times.TimesOf(j.fault, l.LocalRedis)
 	}
 	if l.times != times || l.subject != j.strategy.Name || j.fault.Strike != nil {
 		if err := l.restart(ctx, j.strategy.Subject, times); err != nil {
@@ -102,7 +102,18 @@ func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, erro
 			cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
 		}
 	}
-	err := l.record(ctx, j, &cell)
+	disturbed, err := l.servers.Undisturbed(ctx)
+	if err != nil {
+		return cell, err
+	}
+	if err := l.record(ctx, j, &cell); err != nil {
+		return cell, err
+	}
+	why, err := disturbed(ctx)
+	if why != "" {
+		cell.Verdict, cell.Reason = verdict.Inconclusive, why
+		cell.Evidence = cell.evidence()
+	}
 	return cell, err
 }
 
@@ -137,7 +148,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 		return err
 	}
 	if j.fault.Strike != nil {
-		cell.bound(events, l.Times.Allowed(j.fault, j.strategy.Needs))
+		cell.bound(events, l.times.Allowed(j.fault, j.strategy.Needs))
 	}
 	if j.strategy.Lock != nil {
 		cell.judgeLock(j.strategy.Lock(j.name), events, l.times.Lease)
@@ -186,7 +197,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
 	bed := &fault.Testbed{
 		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,
-		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.Times,
+		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.times,
 	}
 	facts, err := bed.Play(ctx, j.fault)
 	l.pair.A, l.pair.B = bed.A, bed.B // a shop that was restarted has a successor

@@ -60,6 +60,7 @@ type Config struct {
 	Times      fault.Times
 	History    string                                       // the folder of the cells' histories; "" for none
 	LocalDB    string                                       // which database server, of localserver.DatabaseServers; "" is the default
+	LocalRedis string                                       // how Redis is built, of localserver.RedisServers; "" is single
 	Lanes      int                                          // cells side by side, each lane on servers of its own
 	Before     Report                                       // what was played before; the cells of this run follow
 	Repeat     int                                          // each cell is played so often, one whole run after the other; 0 is 1

@@ -218,7 +218,7 @@ func (g *redisGroup) watched(ctx context.Context) error {
 		c := node.client()
 		info, err := c.Info(ctx, "replication").Result()
 		if err == nil && node != primary[0] && strings.Contains(info, "role:master") {
-			err = errors.Join(c.ReplicaOf(ctx, host, port).Err(), fmt.Errorf("%s does not follow yet", node.Addr))
+			err = errors.Join(c.ReplicaOf(ctx, host, port).Err(), c.ConfigRewrite(ctx).Err(), fmt.Errorf("%s does not follow yet", node.Addr))
 		}
 		_ = c.Close()
 		switch {

@@ -31,7 +31,7 @@ func startCluster(g *Group, env [][]string) (RedisService, error) {
 		mu  sync.Mutex
 		bus = map[string]int{} // by address
 	)
-	nodes, err := startRedisNodes(g, env, func(_, port int) ([]string, error) {
+	nodes, err := startRedisNodes(g, env, followers, func(_, port int) ([]string, error) {
 		second, err := g.port()
 		mu.Lock()
 		bus["127.0.0.1:"+strconv.Itoa(port)] = second
@@ -48,7 +48,7 @@ func startCluster(g *Group, env [][]string) (RedisService, error) {
 	if err := c.introduce(bus); err != nil {
 		return nil, err
 	}
-	if err := c.followers(); err != nil {
+	if err := c.follow(); err != nil {
 		return nil, err
 	}
 	return c, await(nodes, "CLUSTER INFO", "cluster_state:ok", 20*time.Second)
@@ -78,8 +78,8 @@ func (c *clusterRedis) introduce(bus map[string]int) error {
 	return await(c.nodes, "CLUSTER INFO", fmt.Sprintf("cluster_known_nodes:%d\r\n", len(c.nodes)), 20*time.Second)
 }
 
-// followers has the other nodes follow the primaries, in turn, and waits until they do.
-func (c *clusterRedis) followers() error {
+// follow has the other nodes follow the primaries, in turn, and waits until they do.
+func (c *clusterRedis) follow() error {
 	for i, node := range c.nodes[primaries:] {
 		answer, err := c.nodes[i%primaries].do("CLUSTER MYID")
 		if err != nil {

@@ -28,9 +28,11 @@ type sentinelRedis struct{ nodes, sentinels []*Redis }
 
 // startSentinel starts a primary, then its replicas, then the sentinels, which are
 // redis-server in another mode. They are told of each other, and need not look for each
-// other by messages that are sent every two seconds.
+// other by messages that are sent every two seconds. Whom a node follows is in its file: when
+// the sentinels change it they have the node write it there, for its next start.
 func startSentinel(g *Group, env [][]string) (RedisService, error) {
-	first, err := startRedisNodes(g, env[:1], func(int, int) ([]string, error) { return replicated(), nil })
+	settings := func(int, int) ([]string, error) { return replicated(), nil }
+	first, err := startRedisNodes(g, env[:1], followers, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +40,7 @@ func startSentinel(g *Group, env [][]string) (RedisService, error) {
 	if err != nil {
 		return nil, err
 	}
-	replicas, err := startRedisNodes(g, env[1:], func(int, int) ([]string, error) {
-		return append(replicated(), "--replicaof", "127.0.0.1", port), nil
-	})
+	replicas, err := startRedisNodes(g, env[1:], followers+"replicaof 127.0.0.1 "+port+"\n", settings)
 	if err != nil {
 		return nil, err
 	}

@@ -84,24 +84,26 @@ func (singleRedis) Watchers() []*Redis { return nil }
 // replicas from what is written from then on.
 const ReplicaUser = "replica"
 
+// followers is the line of that user in a node's file.
+const followers = "user " + ReplicaUser + " on >follow +psync +replconf +ping\n"
+
 // replicated are the settings of a node that has replicas or is one. It would wait 5 s for
 // other replicas to come. The backlog would be too small for nobody.
 func replicated() []string {
 	return []string{
 		"--appendonly", "no", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
-		"--user", ReplicaUser, "on", ">follow", "+psync", "+replconf", "+ping",
 		"--masteruser", ReplicaUser, "--masterauth", "follow",
 		"--replica-announce-ip", "127.0.0.1",
 	}
 }
 
 // startRedisNodes starts a redis-server for each environment, side by side.
-func startRedisNodes(g *Group, env [][]string, settings func(i, port int) ([]string, error)) ([]*Redis, error) {
+func startRedisNodes(g *Group, env [][]string, config string, settings func(i, port int) ([]string, error)) ([]*Redis, error) {
 	nodes := make([]*Redis, len(env))
 	var starts errgroup.Group
 	for i := range nodes {
 		starts.Go(func() (err error) {
-			nodes[i], err = startRedisOn(g, env[i], func(port int) ([]string, error) { return settings(i, port) })
+			nodes[i], err = startRedisOn(g, env[i], config, func(port int) ([]string, error) { return settings(i, port) })
 			return err
 		})
 	}

@@ -237,9 +237,13 @@ func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	if err != nil {
 		return nil, err
 	}
+	redis, err := localserver.RedisNamed(o.localRedis)
+	if err != nil {
+		return nil, err
+	}
 	known := slices.Clone(o.extra)
 	for _, e := range lockstrategy.All() {
-		known = append(known, verify.FromCatalogue(e, database.Database))
+		known = append(known, verify.FromCatalogue(e, database.Database, redis.Name))
 	}
 	var names []string
 	for _, s := range known {

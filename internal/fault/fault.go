@@ -63,6 +63,8 @@ func All() []Fault {
 		clientGone(),
 		redisRestart(),
 		redisFailover(),
+		slotMigration(),
+		clusterDown(),
 		nodeRestart(),
 		nodesDown(),
 		clockJump(),

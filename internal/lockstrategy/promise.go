@@ -96,6 +96,13 @@ func renewedLeaseBreaks() promise.Promise {
 	}
 }
 
+// OnRedis is the entry with its promises as they are where Redis is built in that way,
+// of package topology.
+func (e Entry) OnRedis(kind string) Entry {
+	e.redis = kind
+	return e
+}
+
 // Promised is the verdict promised under a condition on a database, as
 // engine.Engine.Database names it; "" where the catalogue makes no promise. An entry without any, such
 // as one that was just added, is expected to hold.
@@ -105,6 +112,12 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	}
 	if on := promise.On(c); on != "" && dialect.Kind(database) != on {
 		return "" // it cannot be played there
+	}
+	if on := promise.OnRedis(c); on != "" && e.redis != on {
+		return ""
+	}
+	if v, ok := e.PromiseOnRedis[e.redis][c]; ok {
+		return v
 	}
 	if v, ok := e.PromiseOn[database][c]; ok {
 		return v

@@ -32,6 +32,7 @@ func setnxEntry() Entry {
 		promise.RedisRestart:  verdict.Oversold,
 		promise.RedisFailover: verdict.Oversold,
 		promise.Partition:     verdict.Stalled, // it keeps the holder from its DEL
+		promise.ClusterDown:   verdict.Stalled, // so does this
 	})
 }
 

@@ -10,6 +10,8 @@ const (
 	ClientGone      Condition = "client-gone"       // the buyer hangs up in the middle of its buy
 	RedisRestart    Condition = "redis-restart"     // killed, and back empty
 	RedisFailover   Condition = "redis-failover"    // to a replica that lacks what was written last
+	SlotMigration   Condition = "slot-migration"    // the slot of a held lock moves to another node
+	ClusterDown     Condition = "cluster-down"      // a majority of the primaries is gone: CLUSTERDOWN
 	NodeRestart     Condition = "node-restart"      // one Redlock node of a bare majority comes back empty
 	NodesDown       Condition = "nodes-down"        // a minority of the Redlock nodes, then a majority
 	ClockJump       Condition = "clock-jump"        // a lock server's clock
@@ -31,6 +33,8 @@ func Faults() []Condition {
 		ClientGone,
 		RedisRestart,
 		RedisFailover,
+		SlotMigration,
+		ClusterDown,
 		NodeRestart,
 		NodesDown,
 		ClockJump,
@@ -51,6 +55,10 @@ func Struck(c Condition) []string {
 	case RedisRestart:
 		return []string{"redis"}
 	case RedisFailover:
+		return []string{"redis"}
+	case SlotMigration:
+		return []string{"redis"}
+	case ClusterDown:
 		return []string{"redis"}
 	case NodeRestart:
 		return []string{"redlock"}
@@ -77,6 +85,17 @@ func On(c Condition) string {
 		return "postgres"
 	case PoolerRestart:
 		return "postgres"
+	}
+	return ""
+}
+
+// OnRedis is the topology of the Redis that a condition strikes; "": every one.
+func OnRedis(c Condition) string {
+	switch c {
+	case SlotMigration:
+		return "cluster"
+	case ClusterDown:
+		return "cluster"
 	}
 	return ""
 }

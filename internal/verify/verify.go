@@ -33,8 +33,10 @@ type Strategy struct {
 	Lock func(promise.Condition) LockRules
 }
 
-// FromCatalogue makes a row of an entry, on a database as engine.Engine.Database names it.
-func FromCatalogue(e lockstrategy.Entry, database string) Strategy {
+// FromCatalogue makes a row of an entry, on a database as engine.Engine.Database names it,
+// and a Redis as engine.Engine.Topology does.
+func FromCatalogue(e lockstrategy.Entry, database, redis string) Strategy {
+	e = e.OnRedis(redis)
 	return Strategy{
 		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
 		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, database) },
@@ -72,17 +74,17 @@ type Config struct {
 func Run(ctx context.Context, c Config) (Report, error) {
 	jobs := c.jobs()
 	var idle []string // columns without a cell
-	elsewhere := map[string][]string{}
+	elsewhere := map[string][]string{} // by the flag that they need
 	for _, f := range c.Faults {
-		switch on := promise.On(f); {
-		case !c.played(f):
-			elsewhere[on] = append(elsewhere[on], string(f))
+		switch needs := c.needs(f); {
+		case needs != "":
+			elsewhere[needs] = append(elsewhere[needs], string(f))
 		case !slices.ContainsFunc(jobs, func(j job) bool { return j.name == f }):
 			idle = append(idle, string(f))
 		}
 	}
 	for _, on := range slices.Sorted(maps.Keys(elsewhere)) {
-		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": for --local-db " + on)
+		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": for " + on)
 	}
 	if len(idle) > 0 {
 		c.Before.LeaveOut(strings.Join(idle, ", ") + ": nothing is struck that these strategies use")

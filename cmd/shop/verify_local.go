@@ -26,7 +26,9 @@ func (o *verifyOptions) local(c *cobra.Command, strategies []verify.Strategy, fa
 	}
 	ended := o.ended(c, p)
 	explored := &oneByOne{command: c, report: verify.Report{Engine: engine.Local, Started: time.Now()}, ended: ended}
-	if err := explored.explorations(engine.Config{Name: engine.Local, LocalDB: o.localDB, LocalRedis: o.localRedis}, strategies, faults); err != nil {
+	if why := explore.UngatedRedis(o.localRedis); why != "" {
+		explored.report.LeaveOut(why)
+	} else if err := explored.explorations(engine.Config{Name: engine.Local, LocalDB: o.localDB, LocalRedis: o.localRedis}, strategies, faults); err != nil {
 		explored.report.Finish()
 		return explored.report, err
 	}

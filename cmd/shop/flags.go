@@ -143,10 +143,36 @@ func (f *shopFlags) register(c *cobra.Command) {
 	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits, for whatever it is, before it is told busy")
 	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
 	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
+	registerRedisWait(c, &f.settings.Replicas)
 	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
 }
 
+// registerRedisWait adds --redis-wait.
+func registerRedisWait(c *cobra.Command, to *int) {
+	c.Flags().IntVar(to, "redis-wait", 0, "a lock counts when so many replicas of Redis have it (WAIT); else it is given back: of "+strings.Join(confirming(), ", "))
+}
+
+// confirming are the strategies that can wait for replicas.
+func confirming() (names []string) {
+	for _, e := range lockstrategy.All() {
+		if e.Confirms {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+func checkRedisWait(n int) error {
+	if n < 0 || n > 16 {
+		return fmt.Errorf("--redis-wait is %d; 0 to 16 replicas are allowed", n)
+	}
+	return nil
+}
+
 func (f *shopFlags) check() error {
+	if err := checkRedisWait(f.settings.Replicas); err != nil {
+		return err
+	}
 	switch {
 	case f.settings.Wait < time.Millisecond || f.settings.Wait > time.Minute:
 		return fmt.Errorf("--wait is %s; 1ms to 1m are allowed", f.settings.Wait)

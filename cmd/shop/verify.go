@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/topology"
 	"github.com/oversell/oversell/internal/verify"
 )
 
@@ -28,6 +29,7 @@ type verifyOptions struct {
 	engine     string
 	localDB    string
 	localRedis string
+	redisWait  int
 	target     string
 	product    string
 	noKeys     bool
@@ -88,6 +90,7 @@ The faults:
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the explorer, the crowds and every fault)")
 	registerLocalDB(c, &o.localDB)
 	registerLocalRedis(c, &o.localRedis)
+	registerRedisWait(c, &o.redisWait)
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
@@ -202,7 +205,7 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if o.engine != engine.Embedded && o.engine != engine.Local {
 		return nil, nil, fmt.Errorf("--engine is %q; there are %s and %s", o.engine, engine.Embedded, engine.Local)
 	}
-	if err := errors.Join(checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine)); err != nil {
+	if err := errors.Join(checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine), o.checkRedisWait()); err != nil {
 		return nil, nil, err
 	}
 	if o.lanes < 1 || o.lanes > 16 {
@@ -231,6 +234,14 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	return rows, columns, err
 }
 
+// checkRedisWait: what replicas change is seen where there are some.
+func (o *verifyOptions) checkRedisWait() error {
+	if o.redisWait != 0 && (o.localRedis == "" || o.localRedis == topology.Single) {
+		return fmt.Errorf("--redis-wait is for --local-redis %s or %s", topology.Sentinel, topology.Cluster)
+	}
+	return checkRedisWait(o.redisWait)
+}
+
 // rows are the strategies that are asked for, of the catalogue and of extra.
 func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	database, err := localserver.DatabaseNamed(o.localDB)
@@ -243,6 +254,9 @@ func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	}
 	known := slices.Clone(o.extra)
 	for _, e := range lockstrategy.All() {
+		if o.redisWait > 0 {
+			e = e.Confirmed()
+		}
 		known = append(known, verify.FromCatalogue(e, database.Database, redis.Name))
 	}
 	var names []string

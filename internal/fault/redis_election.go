@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,28 +19,19 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 	if err := g.part(ctx); err != nil {
 		return "", err
 	}
-	if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
-		return "", err
-	}
-	held := time.Now()
-	before, err := g.primaries(ctx)
+	waited, err := holdUnconfirmed(ctx, t, g)
 	if err != nil {
 		return "", err
 	}
+	held := time.Now()
 	keeper, written, err := g.keeper(ctx, t.Product)
 	if err != nil {
 		return "", err
 	}
-	if err := keeper.Kill(); err != nil {
-		return "", err
-	}
-	t.struck("SIGKILL of the primary")
-	elected, err := g.elected(ctx, before, held.Add(t.Times.within()))
+	elected, err := g.killAndElect(ctx, t, keeper, held.Add(t.Times.within()))
 	if err != nil {
 		return "", err
 	}
-	t.Servers.asked = true
-	t.struck("a replica was elected")
 	copied, err := elected.keysOf(ctx, t.Product)
 	if err != nil {
 		return "", err
@@ -47,13 +39,61 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 	if err := t.servedAgain(ctx, held); err != nil {
 		return "", err
 	}
-	took := time.Since(held)
+	by := fmt.Sprintf("; it was elected by the %s itself, %.1f s after the holder held", g.kind, time.Since(held).Seconds())
 	sendNext(ctx, t, t.Times.within())
 	if err := t.release(); err != nil {
 		return "", err
 	}
+	if waited {
+		proof, err := hadAll(written, copied)
+		return proof + by, err
+	}
 	proof, err := lacked(written, copied)
-	return fmt.Sprintf("%s; it was elected by the %s itself, %.1f s after the holder held", proof, g.kind, took.Seconds()), err
+	return proof + by, err
+}
+
+// holdUnconfirmed is Testbed.hold while no replica follows. Where a lock counts only when
+// replicas have it, it is not granted then; they may follow again, and waited is true.
+func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited bool, _ error) {
+	if !t.Confirmed {
+		return false, t.hold(ctx, failpoint.Commit, t.Times.Wait)
+	}
+	err := t.hold(ctx, failpoint.Commit, t.Times.Wait/6)
+	if !errors.Is(err, errNoHolder) {
+		return false, err
+	}
+	if err := g.mend(ctx); err != nil {
+		return false, err
+	}
+	return true, holding(ctx, t, t.Times.Wait/2)
+}
+
+// killAndElect kills the primary and waits for the one that is elected in its place.
+func (g *redisGroup) killAndElect(ctx context.Context, t *Testbed, primary *redisNode, until time.Time) (*redisNode, error) {
+	before, err := g.primaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := primary.Kill(); err != nil {
+		return nil, err
+	}
+	t.struck("SIGKILL of the primary")
+	elected, err := g.elected(ctx, before, until)
+	if err != nil {
+		return nil, err
+	}
+	t.Servers.asked = true
+	t.struck("a replica was elected")
+	return elected, nil
+}
+
+// hadAll is the proof of a failover that a confirmed lock outlives: it was not granted
+// while no replica followed, and the one that was elected has it.
+func hadAll(written, copied map[string]string) (proof string, _ error) {
+	if n := lacking(written, copied); n > 0 || len(written) == 0 {
+		return "", missed("the elected replica lacked %d of the product's %d keys", n, len(written))
+	}
+	return fmt.Sprintf("the lock was not granted while no replica followed; then the holder reported that it holds, and the elected replica had the product's %d keys", len(written)), nil
 }
 
 // Undisturbed waits until Redis is whole, and returns a function that says whether a replica

@@ -88,6 +88,9 @@ type Traits struct {
 	// Leased: what the buyer locks with runs out by itself. The explorer lets it.
 	Leased bool
 
+	// Confirms: under Settings.Replicas a grant counts when replicas have it.
+	Confirms bool
+
 	// WaitsFor is what a buyer stands in line for.
 	WaitsFor Turn
 

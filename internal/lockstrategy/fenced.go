@@ -26,7 +26,7 @@ func fencedEntry() Entry {
 		Scripts: redisscript.Rlock(),
 		New:     func(d Deps) purchase.Strategy { return NewFenced(d) },
 		Traits: Traits{
-			Leased: true, InMemory: true, WaitsFor: ALock,
+			Leased: true, InMemory: true, Confirms: true, WaitsFor: ALock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{
 				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.ClockJump,
 			}},

@@ -103,6 +103,17 @@ func (e Entry) OnRedis(kind string) Entry {
 	return e
 }
 
+// Confirmed is the entry with its promises as they are when a grant counts only if replicas
+// have it: then the one that is elected has the lock, too.
+func (e Entry) Confirmed() Entry {
+	if e.Confirms {
+		e.Promise = maps.Clone(e.Promise)
+		e.Promise[promise.RedisFailover] = verdict.Holds
+		e.Lock.SharedUnder = slices.DeleteFunc(slices.Clone(e.Lock.SharedUnder), func(c promise.Condition) bool { return c == promise.RedisFailover })
+	}
+	return e
+}
+
 // Promised is the verdict promised under a condition on a database, as
 // engine.Engine.Database names it; "" where the catalogue makes no promise. An entry without any, such
 // as one that was just added, is expected to hold.

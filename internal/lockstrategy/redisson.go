@@ -32,6 +32,7 @@ func redissonEntry() Entry {
 		New:     func(d Deps) purchase.Strategy { return NewRedisson(d) },
 		Traits: Traits{
 			InMemory: true,
+			Confirms: true,
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{Renewed: true},
@@ -59,6 +60,9 @@ func newRlockLocker(d Deps, strategy string, kind func(*rlock.Client, string) *r
 
 func newRlock(d Deps, server redis.UniversalClient) *rlock.Client {
 	options := []rlock.ClientOption{rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.RenewAfter)}
+	if n := d.Settings.Replicas; n > 0 && server == d.Redis {
+		options = append(options, rlock.Replicas(n, d.Settings.ReplicateWithin()))
+	}
 	if d.Clock != nil {
 		options = append(options, rlock.Timekeeper(d.Clock))
 	}

@@ -27,6 +27,7 @@ func watchdogEntry() Entry {
 		New:         func(d Deps) purchase.Strategy { return NewWatchdog(d) },
 		Traits: Traits{
 			InMemory: true,
+			Confirms: true,
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{Renewed: true},

@@ -4,7 +4,9 @@ package topology
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -32,4 +34,46 @@ func EachPrimary(ctx context.Context, c redis.UniversalClient, fn func(redis.Uni
 		defer one.Unlock()
 		return fn(node)
 	})
+}
+
+// A slot that moves is with its new server within this many tries.
+const (
+	tries      = 20
+	tryAgainIn = 10 * time.Millisecond
+)
+
+// OnConn calls fn with one connection to the server that has the key, and returns its error:
+// WAIT counts the replicas that have what was written on the connection on which it is
+// sent. fn is called again when the server refuses its command since the key's slot is
+// elsewhere: then it has done nothing.
+func OnConn(ctx context.Context, c redis.UniversalClient, key string, fn func(*redis.Conn) error) error {
+	cluster, several := c.(*redis.ClusterClient)
+	for n := 1; ; n++ {
+		node, one := c.(*redis.Client)
+		if several {
+			var err error
+			if node, err = cluster.MasterForKey(ctx, key); err != nil {
+				return err
+			}
+		} else if !one {
+			return errors.New("this client has no connections to single out")
+		}
+		conn := node.Conn()
+		err := fn(conn)
+		_ = conn.Close() // back to the pool
+		if !several || n == tries || !elsewhere(err) {
+			if several && err != nil {
+				cluster.ReloadState(ctx)
+			}
+			return err
+		}
+		cluster.ReloadState(ctx)
+		time.Sleep(tryAgainIn)
+	}
+}
+
+func elsewhere(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	_, ask := redis.IsAskError(err)
+	return moved || ask || redis.IsTryAgainError(err)
 }

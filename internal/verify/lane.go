@@ -55,6 +55,9 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.noPromise(j.name),
 		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB, l.LocalRedis), j.strategy.Name, j.name),
 	}
+	if l.RedisWait > 0 {
+		cell.Replay += fmt.Sprintf(" --redis-wait %d", l.RedisWait)
+	}
 	if j.plays > 0 {
 		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
 	}
@@ -197,7 +200,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
 	bed := &fault.Testbed{
 		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,
-		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.times,
+		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.times, Confirmed: l.RedisWait > 0,
 	}
 	facts, err := bed.Play(ctx, j.fault)
 	l.pair.A, l.pair.B = bed.A, bed.B // a shop that was restarted has a successor

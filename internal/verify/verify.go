@@ -63,6 +63,7 @@ type Config struct {
 	History    string                                       // the folder of the cells' histories; "" for none
 	LocalDB    string                                       // which database server, of localserver.DatabaseServers; "" is the default
 	LocalRedis string                                       // how Redis is built, of localserver.RedisServers; "" is single
+	RedisWait  int                                          // how many replicas the shops' locks wait for, as Launch has it
 	Lanes      int                                          // cells side by side, each lane on servers of its own
 	Before     Report                                       // what was played before; the cells of this run follow
 	Repeat     int                                          // each cell is played so often, one whole run after the other; 0 is 1
@@ -73,7 +74,7 @@ type Config struct {
 // servers, or ctx's; the report then has the cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
 	jobs := c.jobs()
-	var idle []string // columns without a cell
+	var idle []string                  // columns without a cell
 	elsewhere := map[string][]string{} // by the flag that they need
 	for _, f := range c.Faults {
 		switch needs := c.needs(f); {

@@ -17,7 +17,7 @@ import (
 func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "a lock server's clock",
-		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock, Elects: true,
+		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock, Lease: longLease,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			if t.Servers.noShim != "" {
 				return "", missed("%s", t.Servers.noShim)

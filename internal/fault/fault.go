@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
@@ -39,9 +40,9 @@ type Fault struct {
 	On string
 	// OnRedis is the topology of the Redis that it strikes, of package topology. Empty: every one.
 	OnRedis string
-	// Elects: where Redis is several servers, it takes them seconds to serve again. The shops
-	// then have LongTimes: a lease must outlive that.
-	Elects bool
+	// Lease is that of the shops where Redis is several servers, which take seconds to serve
+	// again: see longLease. 0: that of the other faults.
+	Lease time.Duration
 	// Stock is what is on sale: enough for the buyers of the strike and for a crowd
 	// afterwards.
 	Stock int64
@@ -63,6 +64,7 @@ func All() []Fault {
 		clientGone(),
 		redisRestart(),
 		redisFailover(),
+		primaryPartition(),
 		slotMigration(),
 		clusterDown(),
 		nodeRestart(),

@@ -19,7 +19,7 @@ import (
 func redisFailover() Fault {
 	return Fault{
 		Name: "redis-failover", About: "to a replica that lacks what was written last",
-		Needs: redisAlone(), Stock: stock, Elects: true,
+		Needs: redisAlone(), Stock: stock, Lease: longLease,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			if t.Servers.redises != nil {
 				return failOverByItself(ctx, t, t.Servers.redises)

@@ -153,7 +153,7 @@ func (g *redisGroup) mend(ctx context.Context) error {
 		default:
 		}
 		c := node.client()
-		err := c.ACLSetUser(ctx, localserver.ReplicaUser, "on").Err()
+		err := errors.Join(c.ACLSetUser(ctx, localserver.ReplicaUser, "on").Err(), c.ACLSetUser(ctx, localserver.SentinelUser, "on").Err())
 		_ = c.Close()
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 // holder stands inside its COMMIT.
 func redisRestart() Fault {
 	return Fault{
-		Name: "redis-restart", About: "killed, and back empty", Needs: redisAlone(), Stock: stock, Elects: true,
+		Name: "redis-restart", About: "killed, and back empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err

@@ -19,15 +19,14 @@ type Times struct {
 // does not end while it is stopped.
 func DefaultTimes() Times { return Times{Wait: 7 * time.Second, Lease: 2 * time.Second} }
 
-// LongTimes are those of shops that are struck by a fault after which Redis takes seconds to
-// serve again: a failover takes two or three, and a node of a cluster takes no writes for
-// two after its start. What is shown must be over in half a lease.
-func LongTimes() Times { return Times{Wait: 30 * time.Second, Lease: 20 * time.Second} }
+// longLease is the lease where Redis must serve again in half of one: a failover takes two or
+// three seconds, and a node of a cluster takes no writes for two after its start.
+const longLease = 20 * time.Second
 
 // TimesOf are those of the shops under a fault: t, or longer ones.
 func (t Times) TimesOf(f Fault, localRedis string) Times {
-	if f.Elects && localRedis != "" && localRedis != topology.Single {
-		return LongTimes()
+	if f.Lease > 0 && localRedis != "" && localRedis != topology.Single {
+		return Times{Wait: f.Lease + 15*time.Second, Lease: f.Lease}
 	}
 	return t
 }

@@ -31,7 +31,7 @@ func startCluster(g *Group, env [][]string) (RedisService, error) {
 		mu  sync.Mutex
 		bus = map[string]int{} // by address
 	)
-	nodes, err := startRedisNodes(g, env, followers, func(_, port int) ([]string, error) {
+	nodes, err := startRedisNodes(g, env, users, func(_, port int) ([]string, error) {
 		second, err := g.port()
 		mu.Lock()
 		bus["127.0.0.1:"+strconv.Itoa(port)] = second

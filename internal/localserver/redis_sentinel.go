@@ -32,7 +32,7 @@ type sentinelRedis struct{ nodes, sentinels []*Redis }
 // the sentinels change it they have the node write it there, for its next start.
 func startSentinel(g *Group, env [][]string) (RedisService, error) {
 	settings := func(int, int) ([]string, error) { return replicated(), nil }
-	first, err := startRedisNodes(g, env[:1], followers, settings)
+	first, err := startRedisNodes(g, env[:1], users, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func startSentinel(g *Group, env [][]string) (RedisService, error) {
 	if err != nil {
 		return nil, err
 	}
-	replicas, err := startRedisNodes(g, env[1:], followers+"replicaof 127.0.0.1 "+port+"\n", settings)
+	replicas, err := startRedisNodes(g, env[1:], users+"replicaof 127.0.0.1 "+port+"\n", settings)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +99,7 @@ func (s *sentinelRedis) config(dir string, ports []int, number int) string {
 	line("sentinel monitor %s %s %d", PrimaryName, at(s.nodes[0].Addr), sentinels/2+1)
 	line("sentinel down-after-milliseconds %s %d", PrimaryName, downAfter.Milliseconds())
 	line("sentinel failover-timeout %s %d", PrimaryName, failoverTimeout.Milliseconds())
+	line("sentinel auth-user %s %s\nsentinel auth-pass %[1]s watch", PrimaryName, SentinelUser)
 	line("sentinel parallel-syncs %s %d", PrimaryName, len(s.nodes))
 	for _, replica := range s.nodes[1:] {
 		line("sentinel known-replica %s %s", PrimaryName, at(replica.Addr))

@@ -84,8 +84,12 @@ func (singleRedis) Watchers() []*Redis { return nil }
 // replicas from what is written from then on.
 const ReplicaUser = "replica"
 
-// followers is the line of that user in a node's file.
-const followers = "user " + ReplicaUser + " on >follow +psync +replconf +ping\n"
+// SentinelUser is the user under which the sentinels watch a node.
+const SentinelUser = "sentinel"
+
+// users are the lines of these users in a node's file.
+const users = "user " + ReplicaUser + " on >follow +psync +replconf +ping\n" +
+	"user " + SentinelUser + " on >watch &* +@all\n"
 
 // replicated are the settings of a node that has replicas or is one. It would wait 5 s for
 // other replicas to come. The backlog would be too small for nobody.

@@ -28,7 +28,7 @@ func fencedEntry() Entry {
 		Traits: Traits{
 			Leased: true, InMemory: true, Confirms: true, WaitsFor: ALock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{
-				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.ClockJump,
+				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.PrimaryPartition, promise.ClockJump,
 			}},
 		},
 	}.holds()

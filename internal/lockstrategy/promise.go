@@ -92,7 +92,7 @@ func leaseBreaks() promise.Promise {
 func renewedLeaseBreaks() promise.Promise {
 	return promise.Promise{
 		promise.Pause: verdict.Oversold, promise.RedisRestart: verdict.Oversold,
-		promise.RedisFailover: verdict.Oversold, promise.ClockJump: verdict.Oversold,
+		promise.RedisFailover: verdict.Oversold, promise.PrimaryPartition: verdict.Oversold, promise.ClockJump: verdict.Oversold,
 	}
 }
 

@@ -79,8 +79,13 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	fresh, plays := cell, 0
 	cell, err = Sure(func() (Cell, error) {
-		plays++
-		return l.once(ctx, j, fresh, plays)
+		for tries := 1; ; tries++ {
+			plays++
+			cell, disturbed, err := l.once(ctx, j, fresh, plays)
+			if err != nil || !disturbed || tries == undisturbedTries {
+				return cell, err
+			}
+		}
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -94,12 +99,16 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
+// undisturbedTries is how often a cell is played in which Redis failed over by itself.
+const undisturbedTries = 3
+
 // once is one play of a cell, the first or a later one: that has shops and a history of
-// its own.
-func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, error) {
+// its own. It was disturbed if Redis failed over though nothing had struck it; then it has
+// shown nothing.
+func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, isDisturbed bool, _ error) {
 	if play > 1 {
 		if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
-			return cell, err
+			return cell, false, err
 		}
 		if folder, file := filepath.Split(cell.History); file != "" {
 			cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
@@ -107,17 +116,17 @@ func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, erro
 	}
 	disturbed, err := l.servers.Undisturbed(ctx)
 	if err != nil {
-		return cell, err
+		return cell, false, err
 	}
 	if err := l.record(ctx, j, &cell); err != nil {
-		return cell, err
+		return cell, false, err
 	}
 	why, err := disturbed(ctx)
 	if why != "" {
 		cell.Verdict, cell.Reason = verdict.Inconclusive, why
 		cell.Evidence = cell.evidence()
 	}
-	return cell, err
+	return cell, why != "", err
 }
 
 // record plays the cell with its history written down, and judges by both.

@@ -97,8 +97,11 @@ func (r *redisNode) client() *redis.Client {
 // keysOf returns the server's keys of a product: every strategy puts the product's
 // name into its keys. The values are as DUMP gives them.
 func (r *redisNode) keysOf(ctx context.Context, product string) (map[string]string, error) {
-	c := r.client()
+	client := r.client()
+	defer client.Close()
+	c := client.Conn()
 	defer c.Close()
+	_ = c.ReadOnly(ctx) // a replica of a cluster answers then, too; elsewhere it is refused
 	keys := map[string]string{}
 	for all := c.Scan(ctx, 0, "*"+product+"*", 1000).Iterator(); ; {
 		if !all.Next(ctx) {

@@ -71,7 +71,7 @@ func oneKey(name string) []string { return []string{name} }
 // RedisService.URL names several.
 func dial(addr string) redis.UniversalClient {
 	if hosts, ok := strings.CutPrefix(addr, "redis+cluster://"); ok {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ",")})
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ","), DisableRoutingPolicies: true})
 	}
 	if rest, ok := strings.CutPrefix(addr, "redis+sentinel://"); ok {
 		hosts, name, _ := strings.Cut(rest, "/")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -41,34 +42,41 @@ func TestConformanceOfTopologies(t *testing.T) {
 	}
 }
 
-// BenchmarkCluster measures hand-overs on one server and on a cluster in turn, and the
-// ratio: of a lock that is polled, and of one that notifies.
+// BenchmarkTopologies measures hand-overs on one server, on a primary with two replicas, and
+// on a cluster in turn, and the ratios to the one server: of a lock that is polled, and of
+// one that notifies.
 //
-//	go test ./locktest/bench -run '^$' -bench Cluster -benchtime 5x
-func BenchmarkCluster(b *testing.B) {
-	one, several := newServer(b), newServers(b, topology.Cluster)
+//	go test -run '^$' -bench Topologies -benchtime 5x .
+func BenchmarkTopologies(b *testing.B) {
+	var servers []*server
+	for _, built := range topology.All() {
+		servers = append(servers, newServers(b, built))
+	}
 	for _, name := range []string{"redislock-1ms", "rlock"} {
 		for _, processes := range []int{1, 4} {
-			b.Run(name+"/"+map[int]string{1: "1-process", 4: "4-processes"}[processes], func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%d", name, processes), func(b *testing.B) {
 				k, err := kindOf(name)
 				if err != nil {
 					b.Fatal(err)
 				}
-				sums := map[*server]float64{}
+				sums := make([]float64, len(servers))
 				for b.Loop() {
-					for _, srv := range []*server{one, several} {
+					for i, srv := range servers {
 						f, err := locktest.Measure(b.Context(), srv.subject(k, 0), locktest.Load{
 							Contenders: 16, Processes: processes, For: time.Second,
 						})
 						if err != nil || f.Overlaps > 0 {
 							b.Fatalf("%v, %d overlaps", err, f.Overlaps)
 						}
-						sums[srv] += f.HandoversPerSecond
+						sums[i] += f.HandoversPerSecond
 					}
 				}
-				b.ReportMetric(sums[one]/float64(b.N), "single/s")
-				b.ReportMetric(sums[several]/float64(b.N), "cluster/s")
-				b.ReportMetric(sums[several]/sums[one], "ratio")
+				for i, built := range topology.All() {
+					b.ReportMetric(sums[i]/float64(b.N), built+"/s")
+					if i > 0 {
+						b.ReportMetric(sums[i]/sums[0], built+"-ratio")
+					}
+				}
 				b.ReportMetric(0, "ns/op")
 			})
 		}

@@ -72,6 +72,7 @@ func sentinelPrimary(ctx context.Context, c *redis.Client) ([]string, error) {
 }
 
 func clusterPrimaries(ctx context.Context, c *redis.Client) (addresses []string, _ error) {
+	//lint:ignore SA1019 CLUSTER SHARDS takes Redis 7; this is there as well
 	ranges, err := c.ClusterSlots(ctx).Result()
 	for _, slots := range ranges {
 		if len(slots.Nodes) > 0 && !slices.Contains(addresses, slots.Nodes[0].Addr) {
@@ -173,7 +174,7 @@ func (g *redisGroup) settle(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("Redis was not whole within %s: %w", settleTimeout, err)
+			return fmt.Errorf("the Redis servers were not whole within %s: %w", settleTimeout, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -96,7 +97,19 @@ func (r *redisNode) client() *redis.Client {
 
 // keysOf returns the server's keys of a product: every strategy puts the product's
 // name into its keys. The values are as DUMP gives them.
-func (r *redisNode) keysOf(ctx context.Context, product string) (map[string]string, error) {
+//
+// A sentinel closes all connections of a replica that it promotes, so a question that
+// was cut off is asked again.
+func (r *redisNode) keysOf(ctx context.Context, product string) (keys map[string]string, err error) {
+	for range 3 {
+		if keys, err = r.readKeys(ctx, product); !errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	return keys, err
+}
+
+func (r *redisNode) readKeys(ctx context.Context, product string) (map[string]string, error) {
 	client := r.client()
 	defer client.Close()
 	c := client.Conn()

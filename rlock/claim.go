@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // A claim is one call of Lock or TryLock on its way to a lease.
@@ -83,14 +87,36 @@ type answer struct {
 	remaining time.Duration // until it runs out
 }
 
-func (l *remote) acquire(ctx context.Context, c *claim, holds int) (answer, error) {
+// acquire asks once. Where replicas are to have a grant and do not have it in time, it is
+// given back, and the answer is that somebody else has the lock.
+func (l *remote) acquire(ctx context.Context, c *claim, holds int) (a answer, err error) {
+	replicas := l.client.replicas
+	if replicas == 0 {
+		return l.sendAcquire(ctx, l.client.redis, c, holds)
+	}
+	var have int64
+	err = topology.OnConn(ctx, l.client.redis, l.keys.lock, func(conn *redis.Conn) error {
+		if a, err = l.sendAcquire(ctx, conn, c, holds); err != nil || a.holds == 0 {
+			return err
+		}
+		have, err = conn.Wait(ctx, replicas, l.client.replicateWithin).Result()
+		return err
+	})
+	if a.holds > 0 && (err != nil || have < int64(replicas)) {
+		_, _ = l.sendRelease(ctx, c.slot.field, int(a.holds)-1) // if it fails, the lock expires
+		a = answer{remaining: l.client.replicateWithin}
+	}
+	return a, err
+}
+
+func (l *remote) sendAcquire(ctx context.Context, rdb processor, c *claim, holds int) (answer, error) {
 	ms := c.ttl.Milliseconds()
 	var reply []int64
 	var err error
 	if l.kind == fair {
-		reply, err = fairAcquire.run(ctx, l.client.redis, l.keys.fair(), ms, c.slot.field, holds, c.waitTimeout().Milliseconds(), c.enqueue()).Int64Slice()
+		reply, err = fairAcquire.run(ctx, rdb, l.keys.fair(), ms, c.slot.field, holds, c.waitTimeout().Milliseconds(), c.enqueue()).Int64Slice()
 	} else {
-		reply, err = acquire.run(ctx, l.client.redis, l.tokenKeys(l.keys.lock), ms, c.slot.field, holds).Int64Slice()
+		reply, err = acquire.run(ctx, rdb, l.tokenKeys(l.keys.lock), ms, c.slot.field, holds).Int64Slice()
 	}
 	if err != nil {
 		return answer{}, err

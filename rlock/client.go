@@ -19,7 +19,11 @@ type Client struct {
 	watchdog  time.Duration
 	fairWait  time.Duration
 	handOvers int
-	observe   func(Event)
+
+	replicas        int // that must have a grant
+	replicateWithin time.Duration
+
+	observe func(Event)
 
 	clock        Clock
 	renewEvery   *time.Duration // nil: a third of watchdog
@@ -48,6 +52,9 @@ func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 		c.renewalTimer = func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer {
 			return c.clock.AfterFunc(d, func() { renew(ctx) })
 		}
+	}
+	if c.replicas > 0 {
+		c.handOvers = 0 // each grant is waited for
 	}
 	c.subscriber = newSubscriber(rdb, c.clock)
 	return c

@@ -30,6 +30,16 @@
 // holder hands the lock directly to the next waiter of its process, a few times
 // in a row (see HandOvers), and then offers it to everybody.
 //
+// # Redis Cluster and Sentinel
+//
+// A Client takes any redis.UniversalClient. On a cluster the keys of a lock must be in one slot: those of a name
+// without braces are, and those of a name with a part in braces, such as "shop:{stock}"; any other is
+// ErrBadSlots. Messages are PUBLISH and not SPUBLISH, so they reach every node; a Redisson that talks to a cluster
+// of Redis 7 or later uses SPUBLISH, and its waiters and those of this package do not wake each other there: they ask again when the
+// lock must have expired. Give the client MaxRetries -1: go-redis repeats a command whose
+// answer did not come, and on a cluster whatever MaxRetries says; the scripts here may be repeated, or say that they must not be.
+// After a failover a lock may be gone; Replicas has a grant wait for replicas.
+//
 // # What it does not do
 //
 // The lock is a lease. A process may be paused for longer than the lease lasts,

@@ -26,6 +26,10 @@ var (
 	ErrNoAnswer = errors.New("no answer from Redis within the wait")
 	// ErrBadName: a name has 1 to 512 bytes, of any value.
 	ErrBadName = errors.New("the name of a lock has 1 to 512 bytes")
+	// ErrBadSlots: a Redis Cluster would have the keys of a lock of this name in several
+	// slots, and runs no script on them. A name without braces is good, and one with a
+	// part in braces, such as "shop:{stock}".
+	ErrBadSlots = errors.New("a Redis Cluster would spread the keys of this name over several slots; give a name without braces, or with a part in braces")
 	// ErrBadTTL: a lease time or watchdog timeout is below 1 ms, the resolution
 	// of Redis. Fractions of a millisecond above that are cut off.
 	ErrBadTTL = errors.New("a lease lasts 1 ms or longer")

@@ -64,8 +64,8 @@ func (l *Lock) RemainingTTL(ctx context.Context) (time.Duration, error) {
 // ask waits for the answer of Redis until ctx ends.
 func ask[T any](ctx context.Context, l *Lock, what string, f func(context.Context) (T, error)) (T, error) {
 	var none T
-	if n := len(l.keys.lock); n == 0 || n > maxName {
-		return none, fmt.Errorf("rlock: %s %q: %w", what, l.keys.lock, ErrBadName)
+	if err := l.check(); err != nil {
+		return none, fmt.Errorf("rlock: %s %q: %w", what, l.keys.lock, err)
 	}
 	answer, answered, err := bounded(ctx, f, nil)
 	if !answered {

@@ -1,6 +1,10 @@
 package rlock
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // maxName is the longest name in bytes. Redis itself would take 512 MB.
 const maxName = 512
@@ -29,6 +33,32 @@ func namesOf(name string) keys {
 		queue:    "redisson_lock_queue:" + tagged,
 		timeouts: "redisson_lock_timeout:" + tagged,
 	}
+}
+
+// inOneSlot reports whether a Redis Cluster has all keys in one slot, as a script needs it.
+// A name without braces is; one with braces only if it has a hash tag of its own.
+func (k keys) inOneSlot() bool { return hashTag(k.lock) == hashTag(k.channel) }
+
+// hashTag is the part of a key that decides on its slot: what is in its first braces, and
+// else all of it (Redis cluster specification, "Hash tags").
+func hashTag(key string) string {
+	if _, rest, found := strings.Cut(key, "{"); found {
+		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+			return tag
+		}
+	}
+	return key
+}
+
+// check refuses a name that no lock of this client can have.
+func (l *remote) check() error {
+	if n := len(l.keys.lock); n == 0 || n > maxName {
+		return ErrBadName
+	}
+	if _, cluster := l.client.redis.(*redis.ClusterClient); cluster && !l.keys.inOneSlot() {
+		return ErrBadSlots
+	}
+	return nil
 }
 
 // waiter is the channel on which one waiter of a fair lock is notified.

@@ -41,7 +41,7 @@ func (c *Client) NewLock(name string) *Lock { return &Lock{remote{c, plain, name
 // the section may take longer.
 //
 // Errors: ErrNotObtained when Wait is over; context.Cause(ctx) when ctx ended;
-// ErrNoAnswer; ErrBadName; ErrBadTTL; ErrClosed; errors of Redis as they came.
+// ErrNoAnswer; ErrBadName; ErrBadSlots; ErrBadTTL; ErrClosed; errors of Redis as they came.
 // After each of them the caller holds nothing.
 func (l *Lock) Lock(ctx context.Context, options ...Option) (*Lease, error) {
 	return l.obtain(ctx, forever, options)
@@ -72,9 +72,10 @@ func (l *Lock) obtainAs(ctx context.Context, r request) (*Lease, error) {
 }
 
 func (l *Lock) claim(ctx context.Context, r request) (*Lease, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
 	switch {
-	case len(l.keys.lock) == 0 || len(l.keys.lock) > maxName:
-		return nil, ErrBadName
 	case l.client.isClosed():
 		return nil, ErrClosed
 	case ctx.Err() != nil:

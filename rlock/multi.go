@@ -54,7 +54,7 @@ func (m *MultiLock) obtain(ctx context.Context, wait time.Duration, options []Op
 	}
 	for {
 		lease, err := m.round(ctx, asked, until, options)
-		final := errors.Is(err, ErrBadName) || errors.Is(err, ErrBadTTL) || errors.Is(err, ErrClosed)
+		final := errors.Is(err, ErrBadName) || errors.Is(err, ErrBadSlots) || errors.Is(err, ErrBadTTL) || errors.Is(err, ErrClosed)
 		switch {
 		case err == nil:
 			return lease, nil

@@ -51,6 +51,21 @@ func HandOvers(n int) ClientOption {
 	return func(c *Client) { c.handOvers = n }
 }
 
+// Replicas has each grant wait until n replicas have it (the command WAIT), for that long,
+// 1 ms or longer. A grant that fewer have by then is given back, and the caller goes on
+// waiting for the lock. 0, the default, waits for none. Hand-overs within a process are
+// off then.
+//
+// It keeps a lock through a failover to one of those replicas. It is no consensus: a
+// primary that is cut off from its replicas goes on renewing the locks that it has granted
+// before, while the replica that was elected lets them run out; and renewals are not
+// waited for.
+//
+// Source: Redis documentation, WAIT, "Consistency and WAIT".
+func Replicas(n int, within time.Duration) ClientOption {
+	return func(c *Client) { c.replicas, c.replicateWithin = n, max(within, time.Millisecond) }
+}
+
 // ID names the client in the holders' fields; a random UUID by default. Two
 // clients with one ID may take each other's locks for their own.
 func ID(id string) ClientOption {

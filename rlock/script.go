@@ -61,6 +61,11 @@ var (
 	fairRelease = newScript(fairLua, fairReleaseLua).sentOnce()
 )
 
+// A processor sends one command: a client, or one of its connections.
+type processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
 type script struct {
 	source, sha string
 	once        bool // go-redis must not repeat it by itself
@@ -75,7 +80,7 @@ func newScript(parts ...string) *script {
 func (s *script) sentOnce() *script { s.once = true; return s }
 
 // run sends the script by its name, and in full when Redis does not know it.
-func (s *script) run(ctx context.Context, rdb redis.UniversalClient, keys []string, args ...any) *redis.Cmd {
+func (s *script) run(ctx context.Context, rdb processor, keys []string, args ...any) *redis.Cmd {
 	cmd := s.send(ctx, rdb, "evalsha", s.sha, keys, args)
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		cmd = s.send(ctx, rdb, "eval", s.source, keys, args)
@@ -83,7 +88,7 @@ func (s *script) run(ctx context.Context, rdb redis.UniversalClient, keys []stri
 	return cmd
 }
 
-func (s *script) send(ctx context.Context, rdb redis.UniversalClient, command, script string, keys []string, args []any) *redis.Cmd {
+func (s *script) send(ctx context.Context, rdb processor, command, script string, keys []string, args []any) *redis.Cmd {
 	line := make([]any, 0, 3+len(keys)+len(args))
 	line = append(line, command, script, len(keys))
 	for _, key := range keys {

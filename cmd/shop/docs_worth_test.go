@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/topology"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -68,6 +70,7 @@ database that replicates so.
 `)
 	writeWorth(&b, "Nothing but the database", embedded, true)
 	writeWorth(&b, "A lock or a stock elsewhere", embedded, false)
+	writeTopologies(&b)
 	b.WriteString("\n## Where databases differ\n\nThe same buyers in the same order, side by side:\n\n")
 	for _, e := range lockstrategy.All() {
 		if e.DiffersByDatabase() {
@@ -105,6 +108,67 @@ func writeWorth(b *strings.Builder, heading string, embedded lockstrategy.Deps, 
 	}
 }
 
+// writeTopologies is the table of the strategies that use one Redis, by how that is built.
+func writeTopologies(b *strings.Builder) {
+	b.WriteString(`
+## By how Redis is built
+
+What breaks each strategy that uses one Redis, on MariaDB: every fault, by the verdict that is promised under it. Behind sentinels and on a
+cluster the failover is their own. [design.md](design.md#redis-sentinel-and-redis-cluster) has the reasons.
+
+`)
+	columns := []struct {
+		title, flags string
+		of           func(lockstrategy.Entry) lockstrategy.Entry
+	}{
+		{"one server", "", func(e lockstrategy.Entry) lockstrategy.Entry { return e.OnRedis(topology.Single) }},
+		{"Sentinel", "--local-redis sentinel", func(e lockstrategy.Entry) lockstrategy.Entry { return e.OnRedis(topology.Sentinel) }},
+		{"Sentinel, WAIT", "--local-redis sentinel --redis-wait 1", func(e lockstrategy.Entry) lockstrategy.Entry { return e.Confirmed().OnRedis(topology.Sentinel) }},
+		{"Cluster", "--local-redis cluster", func(e lockstrategy.Entry) lockstrategy.Entry { return e.OnRedis(topology.Cluster) }},
+		{"Cluster, WAIT", "--local-redis cluster --redis-wait 1", func(e lockstrategy.Entry) lockstrategy.Entry { return e.Confirmed().OnRedis(topology.Cluster) }},
+	}
+	b.WriteString("| strategy |")
+	for _, c := range columns {
+		fmt.Fprintf(b, " %s |", c.title)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n| *flags* |")
+	for _, c := range columns {
+		fmt.Fprintf(b, " %s |", quoted(c.flags))
+	}
+	for _, e := range lockstrategy.All() {
+		if !slices.Contains(e.Needs, lockstrategy.NeedsRedis) {
+			continue
+		}
+		fmt.Fprintf(b, "\n| [`%[1]s`](strategies.md#%[1]s) |", e.Name)
+		for _, c := range columns {
+			text := brokenBy(c.of(e))
+			if strings.HasSuffix(c.title, "WAIT") && !e.Confirms {
+				text = "it does not wait for replicas"
+			}
+			fmt.Fprintf(b, " %s |", text)
+		}
+	}
+	b.WriteString("\n\nA cell is shown by `shop verify --engine local --strategy NAME` with the flags of its column.\n")
+}
+
+// brokenBy are the conditions that break a strategy on MariaDB, by verdict.
+func brokenBy(e lockstrategy.Entry) string {
+	by := map[verdict.Verdict][]string{}
+	for _, c := range promise.Played() {
+		if v := e.Promised(c, dialect.MySQL); v != "" && v != verdict.Holds {
+			by[v] = append(by[v], string(c))
+		}
+	}
+	if len(by) == 0 {
+		return "holds"
+	}
+	var texts []string
+	for _, v := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, "**"+string(v)+"** by "+strings.Join(by[v], ", "))
+	}
+	return strings.Join(texts, "; ")
+}
+
 // onDatabaseOnly reports whether a strategy needs no server but the database's.
 func onDatabaseOnly(e lockstrategy.Entry) bool {
 	return !slices.ContainsFunc(e.Needs, func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsNamedLocks })
@@ -116,9 +180,9 @@ func levelFlags(level string) string {
 	case dialect.SQLite:
 		return ""
 	case dialect.MySQL:
-		return strings.TrimSpace(engine.Flags(engine.Local, ""))
+		return strings.TrimSpace(engine.Flags(engine.Local, "", ""))
 	}
-	return strings.TrimSpace(engine.Flags(engine.Local, level))
+	return strings.TrimSpace(engine.Flags(engine.Local, level, ""))
 }
 
 func quoted(s string) string {

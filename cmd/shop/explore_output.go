@@ -96,7 +96,7 @@ func (o *exploreOptions) again(w *explore.Witness) string {
 	if o.engines.db != "" {
 		on = engine.URL
 	}
-	return explore.Replay(o.strategy, engine.Flags(on, o.engines.localDB), w)
+	return explore.Replay(o.strategy, engine.Flags(on, o.engines.localDB, o.engines.localRedis), w)
 }
 
 func withUnits(units int64) string {

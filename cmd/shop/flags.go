@@ -21,6 +21,9 @@ type engineFlags struct {
 	localDB string
 	db      string
 	redis   string
+
+	localRedis string
+
 	redlock []string
 	conns   int
 
@@ -36,8 +39,9 @@ func (f *engineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB, MySQL or PostgreSQL, Redis and, where installed, ZooKeeper and etcd)")
 	registerLocalDB(c, &f.localDB)
+	registerLocalRedis(c, &f.localRedis)
 	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database, postgres://user:password@host:5432/database or sqlite:///file [SHOP_DB_URL]")
-	flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: redis://[:password@]host:6379 [SHOP_REDIS_URL]")
+	flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: redis://[:password@]host:6379, redis+sentinel://host:26379,host,host/mymaster or redis+cluster://host:6379,host,host [SHOP_REDIS_URL]")
 	flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: independent Redis nodes, URL,URL,... [SHOP_REDLOCK_URLS]")
 	flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: a ZooKeeper ensemble, host:2181,... [SHOP_ZOOKEEPER_HOSTS]")
 	flags.StringSliceVar(&f.etcd, "etcd", splitList(os.Getenv("SHOP_ETCD_HOSTS")), "with --db: an etcd cluster, host:2379,... [SHOP_ETCD_HOSTS]")
@@ -51,6 +55,26 @@ func registerLocalDB(c *cobra.Command, to *string) {
 		names = append(names, d.Name)
 	}
 	c.Flags().StringVar(to, "local-db", "", "with --engine local: "+strings.Join(names, ", ")+"; unless given, MariaDB, or MySQL where the machine has only that")
+}
+
+// registerLocalRedis adds --local-redis.
+func registerLocalRedis(c *cobra.Command, to *string) {
+	var names []string
+	for _, r := range localserver.RedisServers() {
+		names = append(names, r.Name+" ("+r.About+")")
+	}
+	c.Flags().StringVar(to, "local-redis", "", "with --engine local: "+strings.Join(names, ", ")+"; unless given, single")
+}
+
+// checkLocalRedis checks --local-redis against --engine.
+func checkLocalRedis(name, engineName string) error {
+	if name != "" && engineName != engine.Local {
+		return errors.New("--local-redis is for --engine local")
+	}
+	if _, err := localserver.RedisNamed(name); err != nil {
+		return fmt.Errorf("--local-redis %w", err)
+	}
+	return nil
 }
 
 // checkLocalDB checks --local-db against --engine.
@@ -74,17 +98,25 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 		}
 		f.db, f.redis, f.redlock, f.zookeeper, f.etcd = "", "", nil, nil, nil // the command line wins over the environment
 	}
-	if err := checkLocalDB(f.localDB, f.name); err != nil {
+	if err := errors.Join(checkLocalDB(f.localDB, f.name), checkLocalRedis(f.localRedis, f.name)); err != nil {
 		return engine.Config{}, err
 	}
 	if f.conns < 2 {
 		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)
 	}
+	detours, err := engine.ParseDetours(os.Getenv(detoursVariable))
+	if err != nil {
+		return engine.Config{}, fmt.Errorf("%s: %w", detoursVariable, err)
+	}
 	return engine.Config{
-		Name: f.name, LocalDB: f.localDB, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
-		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns,
+		Name: f.name, LocalDB: f.localDB, LocalRedis: f.localRedis, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
+		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns, Detours: detours,
 	}, nil
 }
+
+// detoursVariable is set by shop verify, for shops that it cuts off from single servers
+// of a cluster: "host:port=host:port,...".
+const detoursVariable = "SHOP_DIAL"
 
 // childEnvironment is how a child process opens the same servers.
 // The URLs hold a password, so they travel by environment, which other users
@@ -93,6 +125,7 @@ func childEnvironment(c engine.Config) []string {
 	return []string{
 		"SHOP_DB_URL=" + c.DB, "SHOP_REDIS_URL=" + c.Redis, "SHOP_REDLOCK_URLS=" + strings.Join(c.Redlock, ","),
 		"SHOP_ZOOKEEPER_HOSTS=" + strings.Join(c.Zookeeper, ","), "SHOP_ETCD_HOSTS=" + strings.Join(c.Etcd, ","),
+		detoursVariable + "=" + c.Detours.String(),
 	}
 }
 
@@ -110,10 +143,36 @@ func (f *shopFlags) register(c *cobra.Command) {
 	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits, for whatever it is, before it is told busy")
 	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
 	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
+	registerRedisWait(c, &f.settings.Replicas)
 	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
 }
 
+// registerRedisWait adds --redis-wait.
+func registerRedisWait(c *cobra.Command, to *int) {
+	c.Flags().IntVar(to, "redis-wait", 0, "a lock counts when so many replicas of Redis have it (WAIT); else it is given back: of "+strings.Join(confirming(), ", "))
+}
+
+// confirming are the strategies that can wait for replicas.
+func confirming() (names []string) {
+	for _, e := range lockstrategy.All() {
+		if e.Confirms {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+func checkRedisWait(n int) error {
+	if n < 0 || n > 16 {
+		return fmt.Errorf("--redis-wait is %d; 0 to 16 replicas are allowed", n)
+	}
+	return nil
+}
+
 func (f *shopFlags) check() error {
+	if err := checkRedisWait(f.settings.Replicas); err != nil {
+		return err
+	}
 	switch {
 	case f.settings.Wait < time.Millisecond || f.settings.Wait > time.Minute:
 		return fmt.Errorf("--wait is %s; 1ms to 1m are allowed", f.settings.Wait)

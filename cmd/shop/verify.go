@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/topology"
 	"github.com/oversell/oversell/internal/verify"
 )
 
@@ -27,6 +28,8 @@ type verifyOptions struct {
 	race       bool
 	engine     string
 	localDB    string
+	localRedis string
+	redisWait  int
 	target     string
 	product    string
 	noKeys     bool
@@ -86,6 +89,8 @@ The faults:
 	flags.BoolVar(&o.race, "race", false, "a rush and a first use in a shop built with the race detector, for strategies that keep something in memory; needs Go, cgo and a checkout of the project")
 	flags.StringVar(&o.engine, "engine", engine.Embedded, "embedded (the explorer and the crowds) or local (the explorer, the crowds and every fault)")
 	registerLocalDB(c, &o.localDB)
+	registerLocalRedis(c, &o.localRedis)
+	registerRedisWait(c, &o.redisWait)
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
@@ -200,7 +205,7 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	if o.engine != engine.Embedded && o.engine != engine.Local {
 		return nil, nil, fmt.Errorf("--engine is %q; there are %s and %s", o.engine, engine.Embedded, engine.Local)
 	}
-	if err := checkLocalDB(o.localDB, o.engine); err != nil {
+	if err := errors.Join(checkLocalDB(o.localDB, o.engine), checkLocalRedis(o.localRedis, o.engine), o.checkRedisWait()); err != nil {
 		return nil, nil, err
 	}
 	if o.lanes < 1 || o.lanes > 16 {
@@ -229,15 +234,30 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	return rows, columns, err
 }
 
+// checkRedisWait: what replicas change is seen where there are some.
+func (o *verifyOptions) checkRedisWait() error {
+	if o.redisWait != 0 && (o.localRedis == "" || o.localRedis == topology.Single) {
+		return fmt.Errorf("--redis-wait is for --local-redis %s or %s", topology.Sentinel, topology.Cluster)
+	}
+	return checkRedisWait(o.redisWait)
+}
+
 // rows are the strategies that are asked for, of the catalogue and of extra.
 func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
 	database, err := localserver.DatabaseNamed(o.localDB)
 	if err != nil {
 		return nil, err
 	}
+	redis, err := localserver.RedisNamed(o.localRedis)
+	if err != nil {
+		return nil, err
+	}
 	known := slices.Clone(o.extra)
 	for _, e := range lockstrategy.All() {
-		known = append(known, verify.FromCatalogue(e, database.Database))
+		if o.redisWait > 0 {
+			e = e.Confirmed()
+		}
+		known = append(known, verify.FromCatalogue(e, database.Database, redis.Name))
 	}
 	var names []string
 	for _, s := range known {

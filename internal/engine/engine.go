@@ -42,8 +42,10 @@ type Config struct {
 	Name    string   // Embedded or Local
 	LocalDB string   // with Local: one of localserver.DatabaseServers; "" for MariaDB or MySQL
 	DB      string   // a URL, see databases
-	Redis   string   // redis://[:password@]host:port[/db]; "" for none
-	Redlock []string // as Redis, each once; empty for none
+	Redis   string   // a URL, see redisKinds; "" for none
+	Redlock []string // redis://[:password@]host:port[/db], each once; empty for none
+
+	LocalRedis string // with Local: one of localserver.RedisServers; "" for a single one
 
 	Zookeeper []string      // host:port, of one ensemble; empty for none
 	Etcd      []string      // host:port or http(s)://host:port, of one cluster; empty for none
@@ -52,22 +54,29 @@ type Config struct {
 	Wait  time.Duration // how long a buyer waits; the database gives up a row lock just after
 	Conns int           // connections to the database, at most
 
+	Detours Detours // where to connect instead
+
 	// WrapDB goes around the driver of the buyers' pool; nil for none.
 	WrapDB func(driver.Connector) driver.Connector
 }
 
 // Flags are what a command takes, after a space, to open an engine of this name as it was
-// opened; "" for the default. localDB is Config.LocalDB.
-func Flags(name, localDB string) string {
-	switch {
-	case name == URL:
+// opened; "" for the default. localDB and localRedis are those of Config.
+func Flags(name, localDB, localRedis string) string {
+	if name == URL {
 		return " --db URL" // which may have a password
-	case name == Local && localDB != "":
-		return " --engine local --local-db " + localDB
-	case name == Local:
-		return " --engine local"
 	}
-	return ""
+	if name != Local {
+		return ""
+	}
+	flags := " --engine local"
+	if localDB != "" {
+		flags += " --local-db " + localDB
+	}
+	if localRedis != "" {
+		flags += " --local-redis " + localRedis
+	}
+	return flags
 }
 
 // An Engine is what is open. Close ends what Open started.
@@ -90,6 +99,9 @@ type Engine struct {
 	// Server is the database's product and version, as it says itself.
 	Server string
 
+	// Topology is how Redis is built, as the promises of the catalogue name it; "" without Redis.
+	Topology string
+
 	// Lacks says what the database cannot do, and why, by capability.
 	Lacks map[string]string
 
@@ -98,6 +110,8 @@ type Engine struct {
 
 	dialect  func(*sql.DB) gorm.Dialector // the database's
 	stepwise driver.Connector             // see OpenWrapped
+
+	pingRedis func(context.Context) error // nil without Redis
 
 	absent  func() map[string]string // see Absent
 	closers []func() error           // run last first
@@ -203,7 +217,7 @@ func (e *Engine) Check(ctx context.Context) map[string]error {
 	}
 	ask("database", e.pingDatabase)
 	if e.Redis != nil {
-		ask("redis", func(ctx context.Context) error { return e.Redis.Ping(ctx).Err() })
+		ask("redis", e.pingRedis)
 	}
 	for _, node := range e.Redlock {
 		ask("redlock", func(ctx context.Context) error { return node.Ping(ctx).Err() })

@@ -13,6 +13,10 @@ func startLocal(e *Engine) error {
 	if err != nil {
 		return err
 	}
+	redis, err := localserver.RedisNamed(e.URLs.LocalRedis)
+	if err != nil {
+		return err
+	}
 	g, err := localserver.NewGroup()
 	if err != nil {
 		return err
@@ -21,15 +25,20 @@ func startLocal(e *Engine) error {
 	var (
 		starts  errgroup.Group
 		db      localserver.Database
-		servers [1 + RedlockNodes]*localserver.Redis
+		service localserver.RedisService
+		nodes   [RedlockNodes]*localserver.Redis
 	)
 	starts.Go(func() (err error) {
 		db, err = server.Start(g)
 		return err
 	})
-	for i := range servers {
+	starts.Go(func() (err error) {
+		service, err = redis.Start(g, nil)
+		return err
+	})
+	for i := range nodes {
 		starts.Go(func() (err error) {
-			servers[i], err = localserver.StartRedis(g)
+			nodes[i], err = localserver.StartRedis(g)
 			return err
 		})
 	}
@@ -38,9 +47,9 @@ func startLocal(e *Engine) error {
 		return err
 	}
 	e.URLs.DB = db.URL()
-	e.URLs.Redis = servers[0].URL()
+	e.URLs.Redis = service.URL()
 	e.URLs.Redlock = nil
-	for _, node := range servers[1:] {
+	for _, node := range nodes {
 		e.URLs.Redlock = append(e.URLs.Redlock, node.URL())
 	}
 	return nil

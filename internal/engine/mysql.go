@@ -30,6 +30,7 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	if err != nil {
 		return err
 	}
+	c.DialFunc = e.URLs.Detours.dialer()
 	e.dialect = func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db, SkipInitializeWithVersion: true})
 	}

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/run"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // Bounds of Config.
@@ -82,6 +84,18 @@ func Ungated(e lockstrategy.Entry) string {
 	return ""
 }
 
+// UngatedRedis says why nothing is explored on a Redis of that topology; "" where it is.
+//
+// A step is one command at one server. On a cluster one call may be several, at several
+// servers (MOVED, ASK), and the state that each schedule begins from is that of a single
+// server: its keys and its clock.
+func UngatedRedis(kind string) string {
+	if kind == "" || kind == topology.Single {
+		return ""
+	}
+	return "the explorer stops each command before one Redis server and restores the keys of one; on a Redis of several (" + kind + ") a call may be several commands at several servers"
+}
+
 // check is Check, and whether the engine has what the strategy needs.
 func (c Config) check() error {
 	if err := c.Check(); err != nil {
@@ -89,6 +103,9 @@ func (c Config) check() error {
 	}
 	if why := c.Strategy.Missing(onengine.Deps(c.Engine)); why != "" {
 		return fmt.Errorf("strategy %s: %s", c.Strategy.Name, why)
+	}
+	if why := UngatedRedis(c.Engine.Topology); why != "" {
+		return errors.New(why)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func NewReport(c Config, r Result) Report {
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
-		flags: engine.Flags(c.Engine.Name, c.Engine.URLs.LocalDB),
+		flags: engine.Flags(c.Engine.Name, c.Engine.URLs.LocalDB, c.Engine.URLs.LocalRedis),
 	}
 	if report.Events == nil {
 		report.Events = []Event{}

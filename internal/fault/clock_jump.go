@@ -17,22 +17,16 @@ import (
 func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "a lock server's clock",
-		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock,
+		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock, Lease: longLease,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			if t.Servers.noShim != "" {
 				return "", missed("%s", t.Servers.noShim)
 			}
-			node, how := t.Servers.redis, "the lock is on its Redis"
-			var err error
-			if slices.Contains(t.Subject.Needs, lockstrategy.NeedsRedlock) {
-				node = t.Servers.nodes[0]
-				how, err = holdBarely(ctx, t)
-			} else {
-				err = t.hold(ctx, failpoint.Commit, t.Times.Wait)
-			}
+			node, how, err := holdOn(ctx, t)
 			if err != nil {
 				return "", err
 			}
+			held := time.Now()
 			if err := node.clock.set(time.Hour); err != nil {
 				return "", err
 			}
@@ -44,6 +38,9 @@ func clockJump() Fault {
 			if err != nil {
 				return "", err
 			}
+			if err := t.servedAgain(ctx, held); err != nil {
+				return "", err
+			}
 			sendNext(ctx, t, t.Times.within())
 			if err := t.release(); err != nil {
 				return "", err
@@ -52,6 +49,18 @@ func clockJump() Fault {
 			return how + "; " + proof, err
 		},
 	}
+}
+
+// holdOn is Testbed.hold, and returns a server that has the lock.
+func holdOn(ctx context.Context, t *Testbed) (node *redisNode, how string, err error) {
+	if slices.Contains(t.Subject.Needs, lockstrategy.NeedsRedlock) {
+		how, err = holdBarely(ctx, t)
+		return t.Servers.nodes[0], how, err
+	}
+	if err = t.hold(ctx, failpoint.Commit, t.Times.Wait); err == nil {
+		node, _, err = t.Servers.keeper(ctx, t.Product)
+	}
+	return node, "the lock is on its Redis", err
 }
 
 // jumped is the proof that a server's clock was moved, by the server's own TIME.

@@ -35,7 +35,7 @@ func TestConditions(t *testing.T) {
 
 // conditions writes the faults as Go.
 func conditions(all []Fault) []byte {
-	var constants, list, struck, on bytes.Buffer
+	var constants, list, struck, on, onRedis bytes.Buffer
 	for _, f := range all {
 		name := constant(string(f.Name))
 		fmt.Fprintf(&constants, "\t%s Condition = %q // %s\n", name, f.Name, f.About)
@@ -45,6 +45,9 @@ func conditions(all []Fault) []byte {
 		}
 		if f.On != "" {
 			fmt.Fprintf(&on, "\tcase %s:\n\t\treturn %q\n", name, f.On)
+		}
+		if f.OnRedis != "" {
+			fmt.Fprintf(&onRedis, "\tcase %s:\n\t\treturn %q\n", name, f.OnRedis)
 		}
 	}
 	return fmt.Appendf(nil, `// Code generated from fault.All by make generate; DO NOT EDIT.
@@ -75,7 +78,14 @@ func On(c Condition) string {
 %s	}
 	return ""
 }
-`, &constants, &list, &struck, &on)
+
+// OnRedis is the topology of the Redis that a condition strikes; "": every one.
+func OnRedis(c Condition) string {
+	switch c {
+%s	}
+	return ""
+}
+`, &constants, &list, &struck, &on, &onRedis)
 }
 
 // constant is the Go name of a condition: db-kill is DBKill.

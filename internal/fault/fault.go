@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
@@ -37,6 +38,11 @@ type Fault struct {
 	Needs []lockstrategy.Need
 	// On is the dialect of the databases that it strikes. Empty: every one.
 	On string
+	// OnRedis is the topology of the Redis that it strikes, of package topology. Empty: every one.
+	OnRedis string
+	// Lease is that of the shops where Redis is several servers, which take seconds to serve
+	// again: see longLease. 0: that of the other faults.
+	Lease time.Duration
 	// Stock is what is on sale: enough for the buyers of the strike and for a crowd
 	// afterwards.
 	Stock int64
@@ -58,6 +64,9 @@ func All() []Fault {
 		clientGone(),
 		redisRestart(),
 		redisFailover(),
+		primaryPartition(),
+		slotMigration(),
+		clusterDown(),
 		nodeRestart(),
 		nodesDown(),
 		clockJump(),

@@ -19,8 +19,11 @@ import (
 func redisFailover() Fault {
 	return Fault{
 		Name: "redis-failover", About: "to a replica that lacks what was written last",
-		Needs: redisAlone(), Stock: stock,
+		Needs: redisAlone(), Stock: stock, Lease: longLease,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			if t.Servers.redises != nil {
+				return failOverByItself(ctx, t, t.Servers.redises)
+			}
 			cord, err := t.Servers.replicate(ctx)
 			if err != nil {
 				return "", err
@@ -120,7 +123,7 @@ func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 		return err
 	}
 	for _, shop := range shops {
-		if err := shop.redis.redirect(s.replica.Addr); err != nil {
+		if err := shop.redis[0].redirect(s.replica.Addr); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,21 +16,25 @@ import (
 // holder stands inside its COMMIT.
 func redisRestart() Fault {
 	return Fault{
-		Name: "redis-restart", About: "killed, and back empty", Needs: redisAlone(), Stock: stock,
+		Name: "redis-restart", About: "killed, and back empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err
 			}
-			before, err := t.Servers.redis.keysOf(ctx, t.Product)
+			held := time.Now()
+			keeper, before, err := t.Servers.keeper(ctx, t.Product)
 			if err != nil {
 				return "", err
 			}
-			if err := t.Servers.redis.forget(); err != nil {
+			if err := keeper.forget(); err != nil {
 				return "", err
 			}
 			t.struck("SIGKILL of Redis, and back empty")
-			after, err := t.Servers.redis.keysOf(ctx, t.Product)
+			after, err := keeper.keysOf(ctx, t.Product)
 			if err != nil {
+				return "", err
+			}
+			if err := t.servedAgain(ctx, held); err != nil {
 				return "", err
 			}
 			sendNext(ctx, t, t.Times.within())
@@ -38,6 +44,28 @@ func redisRestart() Fault {
 			return forgot("Redis", before, after)
 		},
 	}
+}
+
+// keeper is the server that has the product's keys, and the keys.
+func (s *Servers) keeper(ctx context.Context, product string) (*redisNode, map[string]string, error) {
+	if s.redises != nil {
+		return s.redises.keeper(ctx, product)
+	}
+	keys, err := s.redis.keysOf(ctx, product)
+	return s.redis, keys, err
+}
+
+// servedAgain waits until the next buyers' shop finds Redis ready, where that is several
+// servers. held is when the holder held: what is shown must be over while its lease
+// certainly lives, or the fault has missed.
+func (t *Testbed) servedAgain(ctx context.Context, held time.Time) error {
+	if t.Servers.redises == nil {
+		return nil
+	}
+	if !t.B.ready(ctx, t.Times.within()) || time.Since(held) > t.Times.within() {
+		return missed("Redis did not serve again within %s, half of the holder's lease", t.Times.within())
+	}
+	return nil
 }
 
 // forgot is the proof that a server has forgotten the keys of the product. All that
@@ -64,14 +92,29 @@ func lacking(keys, other map[string]string) (n int) {
 func (r *redisNode) forget() error { return errors.Join(r.Kill(), r.Start()) }
 
 func (r *redisNode) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: r.Addr, DisableIdentity: true})
+	return clientOf(r.Addr)
 }
 
 // keysOf returns the server's keys of a product: every strategy puts the product's
 // name into its keys. The values are as DUMP gives them.
-func (r *redisNode) keysOf(ctx context.Context, product string) (map[string]string, error) {
-	c := r.client()
+//
+// A sentinel closes all connections of a replica that it promotes, so a question that
+// was cut off is asked again.
+func (r *redisNode) keysOf(ctx context.Context, product string) (keys map[string]string, err error) {
+	for range 3 {
+		if keys, err = r.readKeys(ctx, product); !errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	return keys, err
+}
+
+func (r *redisNode) readKeys(ctx context.Context, product string) (map[string]string, error) {
+	client := r.client()
+	defer client.Close()
+	c := client.Conn()
 	defer c.Close()
+	_ = c.ReadOnly(ctx) // a replica of a cluster answers then, too; elsewhere it is refused
 	keys := map[string]string{}
 	for all := c.Scan(ctx, 0, "*"+product+"*", 1000).Iterator(); ; {
 		if !all.Next(ctx) {

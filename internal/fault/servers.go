@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // Servers are real ones that the faults may kill, restart and mislead. Plays that
@@ -29,8 +30,10 @@ type Servers struct {
 	pooling   pooling
 	front     string        // what a link of each shop leads to instead of db, host:port; see Testbed.behind
 	wait      time.Duration // of this process's own buyers
-	redis     *redisNode
+	redis     *redisNode    // these two where Redis is one server
 	replica   *redisNode
+	redises   *redisGroup // and this where it is several
+	asked     bool        // a fault had it fail over, see Undisturbed
 	nodes     []*redisNode
 	zookeeper *localserver.Zookeeper
 	etcd      *localserver.Etcd
@@ -44,11 +47,16 @@ type redisNode struct {
 	clock *clock
 }
 
-// StartServers starts the database server that localDB names, two Redis, five Redlock nodes and, where
+// StartServers starts the database server that localDB names, Redis as localRedis names it,
+// five Redlock nodes and, where
 // needed and installed, ZooKeeper and etcd. Close must follow, also after an error.
-func StartServers(ctx context.Context, localDB string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
+func StartServers(ctx context.Context, localDB, localRedis string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{Absent: map[string]string{}, proxies: newProxies(), wait: wait}
 	database, err := localserver.DatabaseNamed(localDB)
+	if err != nil {
+		return s, err
+	}
+	redis, err := localserver.RedisNamed(localRedis)
 	if err != nil {
 		return s, err
 	}
@@ -63,10 +71,11 @@ func StartServers(ctx context.Context, localDB string, wait time.Duration, needs
 	if err != nil {
 		s.noShim = err.Error()
 	}
-	nodes := make([]*redisNode, 2+engine.RedlockNodes)
+	nodes := make([]*redisNode, engine.RedlockNodes)
 	absent := make([]error, 2)
 	var starts errgroup.Group
 	starts.Go(func() (err error) { s.db, err = database.Start(s.group); return err })
+	starts.Go(func() error { return s.startLockServer(redis, shim, dir) })
 	for i := range nodes {
 		starts.Go(func() (err error) {
 			nodes[i], err = s.startRedis(shim, filepath.Join(dir, fmt.Sprintf("offset-%d", i)))
@@ -90,7 +99,7 @@ func StartServers(ctx context.Context, localDB string, wait time.Duration, needs
 			s.Absent[server] = absent[i].Error()
 		}
 	}
-	s.redis, s.replica, s.nodes = nodes[0], nodes[1], nodes[2:]
+	s.nodes = nodes
 	return s, s.reopen(ctx)
 }
 
@@ -106,6 +115,36 @@ func (s *Servers) reopen(ctx context.Context) error {
 	}
 	s.engine, s.Auditor = opened, rush.Database{DB: opened.Admin}
 	return err
+}
+
+// startLockServer starts the Redis of the shops: one, with another for a failover by hand, or
+// several that fail over by themselves.
+func (s *Servers) startLockServer(server localserver.RedisServer, shim, dir string) (err error) {
+	if server.Name == topology.Single {
+		if s.redis, err = s.startRedis(shim, filepath.Join(dir, "redis")); err == nil {
+			s.replica, err = s.startRedis(shim, filepath.Join(dir, "replica"))
+		}
+		return err
+	}
+	clocks, env := make([]*clock, server.Nodes()), make([][]string, server.Nodes())
+	for i := range clocks {
+		if shim == "" {
+			break
+		}
+		if clocks[i], err = newClock(shim, filepath.Join(dir, fmt.Sprintf("node-%d", i))); err != nil {
+			return err
+		}
+		env[i] = clocks[i].env
+	}
+	service, err := server.Start(s.group, env)
+	if err != nil {
+		return err
+	}
+	s.redises = &redisGroup{kind: server.Name, service: service}
+	for i, node := range service.Nodes() {
+		s.redises.nodes = append(s.redises.nodes, &redisNode{node, clocks[i]})
+	}
+	return nil
 }
 
 func (s *Servers) startRedis(shim, offsets string) (*redisNode, error) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/localserver"
@@ -30,7 +31,7 @@ type Shop struct {
 	process  *localserver.Process
 	commands *os.File // its stdin
 	database *link    // nil: none; see Testbed.behind
-	redis    *link
+	redis    []*link  // one, or one to each server of the group
 	nodes    []*link
 	others   []*link // ZooKeeper, etcd
 
@@ -71,7 +72,8 @@ func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, nee
 // them. Only strategies that need ZooKeeper and etcd get them: when the disk stalls
 // that these sync to, other strategies must not stall with it.
 func (s *Servers) connect(h *Shop, needs []lockstrategy.Need) (env []string, err error) {
-	if h.redis, err = s.proxies.link(s.redis.Addr, probeRedis); err != nil {
+	redis, dial, err := s.connectRedis(h)
+	if err != nil {
 		return nil, err
 	}
 	var nodes []string
@@ -88,7 +90,7 @@ func (s *Servers) connect(h *Shop, needs []lockstrategy.Need) (env []string, err
 		return nil, err
 	}
 	env = []string{
-		"SHOP_DB_URL=" + database, "SHOP_REDIS_URL=redis://" + h.redis.addr, "SHOP_REDLOCK_URLS=" + strings.Join(nodes, ","),
+		"SHOP_DB_URL=" + database, "SHOP_REDIS_URL=" + redis, "SHOP_DIAL=" + dial.String(), "SHOP_REDLOCK_URLS=" + strings.Join(nodes, ","),
 		"SHOP_ZOOKEEPER_HOSTS=", "SHOP_ETCD_HOSTS=",
 	}
 	if s.zookeeper != nil && slices.Contains(needs, lockstrategy.NeedsZookeeper) {
@@ -110,6 +112,29 @@ func (s *Servers) connect(h *Shop, needs []lockstrategy.Need) (env []string, err
 	return env, nil
 }
 
+// connectRedis makes the links to Redis. The servers of a group announce themselves under
+// their own addresses, so the shop is told where to connect instead.
+func (s *Servers) connectRedis(h *Shop) (url string, dial engine.Detours, _ error) {
+	if s.redises == nil {
+		l, err := s.proxies.link(s.redis.Addr, probeRedis)
+		if err != nil {
+			return "", nil, err
+		}
+		h.redis = []*link{l}
+		return "redis://" + l.addr, nil, nil
+	}
+	dial = engine.Detours{}
+	for _, server := range append(slices.Clone(s.redises.service.Nodes()), s.redises.service.Watchers()...) {
+		l, err := s.proxies.link(server.Addr, probeRedis)
+		if err != nil {
+			return "", nil, err
+		}
+		h.redis = append(h.redis, l)
+		dial[server.Addr] = l.addr
+	}
+	return s.redises.service.URL(), dial, nil
+}
+
 // databaseURL leads the shop to the database, by a link where there is one in front.
 func (s *Servers) databaseURL(h *Shop) (_ string, err error) {
 	if s.front == "" {
@@ -128,11 +153,7 @@ func (s *Servers) databaseURL(h *Shop) (_ string, err error) {
 
 // links are all of the shop's links to lock servers.
 func (h *Shop) links() []*link {
-	all := append(append([]*link(nil), h.nodes...), h.others...)
-	if h.redis != nil {
-		all = append(all, h.redis)
-	}
-	return all
+	return slices.Concat(h.nodes, h.others, h.redis)
 }
 
 // record adds a line of the shop's history to the log of the present play.

@@ -33,6 +33,10 @@ type Testbed struct {
 	Log     *history.Log
 	Times   Times
 
+	// Confirmed: the shops' locks count when replicas of Redis have them, for the
+	// strategies that can wait for that.
+	Confirmed bool
+
 	buyers *buyers
 	undo   []func(ctx context.Context) error // what the end of the play puts right
 }

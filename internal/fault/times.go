@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // Times of the shops under test.
@@ -17,6 +18,18 @@ type Times struct {
 // that etcd grants. The wait is well above reach, so that the holder's own wait
 // does not end while it is stopped.
 func DefaultTimes() Times { return Times{Wait: 7 * time.Second, Lease: 2 * time.Second} }
+
+// longLease is the lease where Redis must serve again in half of one: a failover takes two or
+// three seconds, and a node of a cluster takes no writes for two after its start.
+const longLease = 20 * time.Second
+
+// TimesOf are those of the shops under a fault: t, or longer ones.
+func (t Times) TimesOf(f Fault, localRedis string) Times {
+	if f.Lease > 0 && localRedis != "" && localRedis != topology.Single {
+		return Times{Wait: f.Lease + 15*time.Second, Lease: f.Lease}
+	}
+	return t
+}
 
 // RushTimes are the shop's own, for the rushes: a lease far above a section.
 func RushTimes() Times {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +34,12 @@ func StartDurableRedis(g *Group) (*Redis, error) {
 }
 
 func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
+	return startRedisOn(g, env, "", func(int) ([]string, error) { return persistence, nil })
+}
+
+// startRedisOn starts a redis-server on a free port, with settings that may follow from it.
+// What config says it may change itself: it has that in a file.
+func startRedisOn(g *Group, env []string, config string, settings func(port int) ([]string, error)) (*Redis, error) {
 	path, err := program("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server")
 	if err != nil {
 		return nil, err
@@ -40,13 +48,21 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
+	file := filepath.Join(dir, "redis.conf")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
 	return onFreePort(g, func(port int) (*Redis, error) {
+		more, err := settings(port)
+		if err != nil {
+			return nil, err
+		}
 		r := &Redis{newServer(g, "redis-server", dir, port)}
 		r.env, r.startTimeout, r.probe = env, 30*time.Second, r.ping
 		r.command = append([]string{
-			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+			path, file, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 			"--save", "", "--daemonize", "no", "--databases", "1024",
-		}, persistence...)
+		}, more...)
 		return r, r.Start()
 	})
 }

@@ -2,6 +2,7 @@ package lockstrategy_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/oversell/oversell/internal/dialect"
@@ -10,6 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // apart says why an entry is not run on a database, unless OVERSELL_SOAK is set; "" where
@@ -48,6 +51,34 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestConformanceOfTopologies: the strategies that use one Redis, where that is a primary
+// behind sentinels, and a cluster. make test has those that differ on a cluster: they send
+// messages, or scripts with several keys.
+func TestConformanceOfTopologies(t *testing.T) {
+	soak := os.Getenv("OVERSELL_SOAK") != ""
+	differs := func(e lockstrategy.Entry) bool {
+		return e.WritesLater || slices.ContainsFunc(e.Scripts, func(s redisscript.Description) bool { return s.Channel != nil })
+	}
+	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
+		t.Run(kind, func(t *testing.T) {
+			if kind == topology.Sentinel && !soak {
+				t.Skip("to a strategy it is one server; make soak, or OVERSELL_SOAK=1, runs it")
+			}
+			open := func(t *testing.T) *engine.Engine { return enginetest.Redis(t, kind) }
+			open(t) // servers that tests share start now and are no leak later
+			for _, entry := range lockstrategy.All() {
+				if !slices.Contains(entry.Needs, lockstrategy.NeedsRedis) || !soak && !differs(entry) {
+					continue
+				}
+				t.Run(entry.Name, func(t *testing.T) {
+					lockstrategytest.NoLeaks(t)
+					lockstrategytest.Exercise(t, entry, open)
+				})
+			}
+		})
+	}
 }
 
 // TestEveryStrategyRuns: on real servers no strategy of the catalogue is left out.

@@ -38,6 +38,13 @@ type Entry struct {
 	// run there may show it or not.
 	PromiseOn map[string]promise.Promise `json:"promise_on,omitempty"`
 
+	// PromiseOnRedis is what differs where Redis is built in another way than as one
+	// server, by topology and condition; "" where a run there may show it or not.
+	PromiseOnRedis map[string]promise.Promise `json:"promise_on_redis,omitempty"`
+
+	// redis is the topology that the promises are asked for; "" for one server. See OnRedis.
+	redis string
+
 	// Scripts describes the Lua scripts that it sends, and those of the libraries that
 	// it uses. The explorer refuses a script that is not here.
 	Scripts []redisscript.Description `json:"-"`
@@ -81,6 +88,9 @@ type Traits struct {
 
 	// Leased: what the buyer locks with runs out by itself. The explorer lets it.
 	Leased bool
+
+	// Confirms: under Settings.Replicas a grant counts when replicas have it.
+	Confirms bool
 
 	// WaitsFor is what a buyer stands in line for.
 	WaitsFor Turn

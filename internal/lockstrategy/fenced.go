@@ -28,9 +28,9 @@ func fencedEntry() Entry {
 		New:     func(d Deps) purchase.Strategy { return NewFenced(d) },
 		Traits: Traits{
 			Path:   sizing.Path{SQL: 6, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 6, TurnLock: 1, TurnCommits: 2, Nodes: sizing.ByKey},
-			Leased: true, InMemory: true, WaitsFor: ALock,
+			Leased: true, InMemory: true, Confirms: true, WaitsFor: ALock,
 			Lock: LockPromise{Renewed: true, SharedUnder: []promise.Condition{
-				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.ClockJump,
+				promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.PrimaryPartition, promise.ClockJump,
 			}},
 		},
 	}.holds()

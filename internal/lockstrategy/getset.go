@@ -37,7 +37,7 @@ func getsetEntry() Entry {
 		},
 	}.holdsBut(promise.Promise{ // as a lease, but for clock-jump: the lock server's clock has no say
 		promise.Pause: verdict.Oversold, promise.SlowSection: verdict.Oversold, promise.Partition: verdict.Oversold,
-		promise.RedisRestart: verdict.Oversold, promise.RedisFailover: verdict.Oversold,
+		promise.RedisRestart: verdict.Oversold, promise.RedisFailover: verdict.Oversold, promise.PrimaryPartition: verdict.Oversold,
 	})
 }
 

@@ -92,8 +92,26 @@ func leaseBreaks() promise.Promise {
 func renewedLeaseBreaks() promise.Promise {
 	return promise.Promise{
 		promise.Pause: verdict.Oversold, promise.RedisRestart: verdict.Oversold,
-		promise.RedisFailover: verdict.Oversold, promise.ClockJump: verdict.Oversold,
+		promise.RedisFailover: verdict.Oversold, promise.PrimaryPartition: verdict.Oversold, promise.ClockJump: verdict.Oversold,
 	}
+}
+
+// OnRedis is the entry with its promises as they are where Redis is built in that way,
+// of package topology.
+func (e Entry) OnRedis(kind string) Entry {
+	e.redis = kind
+	return e
+}
+
+// Confirmed is the entry with its promises as they are when a grant counts only if replicas
+// have it: then the one that is elected has the lock, too.
+func (e Entry) Confirmed() Entry {
+	if e.Confirms {
+		e.Promise = maps.Clone(e.Promise)
+		e.Promise[promise.RedisFailover] = verdict.Holds
+		e.Lock.SharedUnder = slices.DeleteFunc(slices.Clone(e.Lock.SharedUnder), func(c promise.Condition) bool { return c == promise.RedisFailover })
+	}
+	return e
 }
 
 // Promised is the verdict promised under a condition on a database, as
@@ -105,6 +123,12 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	}
 	if on := promise.On(c); on != "" && dialect.Kind(database) != on {
 		return "" // it cannot be played there
+	}
+	if on := promise.OnRedis(c); on != "" && e.redis != on {
+		return ""
+	}
+	if v, ok := e.PromiseOnRedis[e.redis][c]; ok {
+		return v
 	}
 	if v, ok := e.PromiseOn[database][c]; ok {
 		return v

@@ -38,6 +38,7 @@ func redisEntry() Entry {
 			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.ByKey},
 			Aliases:  []string{"Y"},
 			Leased:   true,
+			Confirms: true,
 			WaitsFor: ALock,
 			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
 		},
@@ -56,10 +57,15 @@ type redisLocker struct {
 	locks    *redislock.Client
 	ttl      time.Duration
 	poller   waiting.Poller
+	replicas int // that must have a grant
 }
 
 func newRedisLocker(d Deps, strategy string) *redisLocker {
-	return &redisLocker{strategy, d.Redis, redislock.New(d.Redis), d.Settings.LeaseTTL, waiting.NewPoller(d)}
+	var client redislock.RedisClient = d.Redis
+	if d.Settings.Replicas > 0 {
+		client = rediskey.Confirming{UniversalClient: d.Redis, Replicas: d.Settings.Replicas, Within: d.Settings.ReplicateWithin()}
+	}
+	return &redisLocker{strategy, d.Redis, redislock.New(client), d.Settings.LeaseTTL, waiting.NewPoller(d), d.Settings.Replicas}
 }
 
 func (r *redisLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
@@ -71,12 +77,16 @@ func (r *redisLocker) Lock(ctx context.Context, product string) (lease.Lease, er
 		var err error
 		asked = time.Now()
 		token := rand.Text()
-		lock, err = r.locks.Obtain(ctx, rediskey.Of(r.strategy, product), r.ttl, &redislock.Options{Token: token}) // one try
+		asking, confirmed := rediskey.Asking(ctx)
+		lock, err = r.locks.Obtain(asking, rediskey.Of(r.strategy, product), r.ttl, &redislock.Options{Token: token}) // one try
 		if errors.Is(err, redislock.ErrNotObtained) {
 			return false, nil
 		}
 		if err != nil {
 			go r.undo(asked, rediskey.Of(r.strategy, product), token)
+		}
+		if err == nil && r.replicas > 0 && !confirmed() {
+			return false, deps.Failed(deps.Redis, lock.Release(context.WithoutCancel(ctx)))
 		}
 		return err == nil, deps.Failed(deps.Redis, err)
 	})

@@ -183,11 +183,11 @@ func TestRedisLuaProductsKept(t *testing.T) {
 	if err := shop.Drain(t.Context(), "apple"); err != nil {
 		t.Fatal(err)
 	}
-	if known := e.Redis.SIsMember(t.Context(), luaKeys.Products(), "apple").Val(); !known || !l.lost.Load() {
+	if known := e.Redis.SIsMember(t.Context(), luaKeys.Products("apple"), "apple").Val(); !known || !l.lost.Load() {
 		t.Errorf("the product is known: %t; the order came: %t", known, l.lost.Load())
 	}
 	newAnswers().check(t, e, 4)
-	if known := e.Redis.SIsMember(t.Context(), luaKeys.Products(), "apple").Val(); known {
+	if known := e.Redis.SIsMember(t.Context(), luaKeys.Products("apple"), "apple").Val(); known {
 		t.Error("the product is kept though it has no orders")
 	}
 }

@@ -309,7 +309,7 @@ func TestRedisLuaCrash(t *testing.T) {
 		workers.Go(func() { newRedisLua(e, longWait).Work(ctx) })
 	}
 	eventually(t, "an empty stream", func() bool {
-		return e.Redis.XLen(ctx, luaKeys.Stream("apple")).Val() == 0 && e.Redis.SCard(ctx, luaKeys.Products()).Val() == 0
+		return e.Redis.XLen(ctx, luaKeys.Stream("apple")).Val() == 0 && e.Redis.SCard(ctx, luaKeys.Products("apple")).Val() == 0
 	})
 	stop()
 	workers.Wait()

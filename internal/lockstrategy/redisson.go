@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,6 +34,7 @@ func redissonEntry() Entry {
 		Traits: Traits{
 			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 1, TurnCommits: 1, Nodes: sizing.ByKey},
 			InMemory: true,
+			Confirms: true,
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{Renewed: true},
@@ -60,15 +62,20 @@ func newRlockLocker(d Deps, strategy string, kind func(*rlock.Client, string) *r
 
 func newRlock(d Deps, server redis.UniversalClient) *rlock.Client {
 	options := []rlock.ClientOption{rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.RenewAfter)}
+	if n := d.Settings.Replicas; n > 0 && server == d.Redis {
+		options = append(options, rlock.Replicas(n, d.Settings.ReplicateWithin()))
+	}
 	if d.Clock != nil {
 		options = append(options, rlock.Timekeeper(d.Clock))
 	}
 	return rlock.New(server, options...)
 }
 
-// rlockName is the lock's key, of at most the 512 bytes that rlock takes.
+// rlockName is the lock's key, of at most the 512 bytes that rlock takes. A product whose
+// name has a brace would decide on the slots of a Redis Cluster where its lock's keys are,
+// and on each another (see rlock, "Redis Cluster").
 func rlockName(strategy, product string) string {
-	if len(product) > 400 {
+	if len(product) > 400 || strings.ContainsAny(product, "{}") {
 		sum := sha256.Sum256([]byte(product))
 		product = hex.EncodeToString(sum[:])
 	}

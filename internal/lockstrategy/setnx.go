@@ -30,10 +30,12 @@ func setnxEntry() Entry {
 			CaughtBy: map[string]string{"HolderCrash": lockedForEver, "LostLease": freedAnother, "ReleaseRace": freedAnother},
 		},
 	}.holdsBut(promise.Promise{
-		promise.Crash:         verdict.Stalled,
-		promise.RedisRestart:  verdict.Oversold,
-		promise.RedisFailover: verdict.Oversold,
-		promise.Partition:     verdict.Stalled, // it keeps the holder from its DEL
+		promise.Crash:            verdict.Stalled,
+		promise.RedisRestart:     verdict.Oversold,
+		promise.RedisFailover:    verdict.Oversold,
+		promise.Partition:        verdict.Stalled, // it keeps the holder from its DEL
+		promise.ClusterDown:      verdict.Stalled, // so does this
+		promise.PrimaryPartition: verdict.Stalled, // and the elected replica has the key for ever
 	})
 }
 

@@ -29,6 +29,7 @@ func watchdogEntry() Entry {
 		Traits: Traits{
 			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.ByKey},
 			InMemory: true,
+			Confirms: true,
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{Renewed: true},

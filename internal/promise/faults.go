@@ -4,22 +4,25 @@ package promise
 
 // The faults. Each strikes one of two processes, or the servers of both.
 const (
-	Crash           Condition = "crash"             // SIGKILL of the holder between acquire and write
-	Pause           Condition = "pause"             // SIGSTOP of the holder for longer than its lease, then SIGCONT
-	SlowSection     Condition = "slow-section"      // the section outlives the lease, and the process runs on
-	ClientGone      Condition = "client-gone"       // the buyer hangs up in the middle of its buy
-	RedisRestart    Condition = "redis-restart"     // killed, and back empty
-	RedisFailover   Condition = "redis-failover"    // to a replica that lacks what was written last
-	NodeRestart     Condition = "node-restart"      // one Redlock node of a bare majority comes back empty
-	NodesDown       Condition = "nodes-down"        // a minority of the Redlock nodes, then a majority
-	ClockJump       Condition = "clock-jump"        // a lock server's clock
-	Latency         Condition = "latency"           // between the shops and their lock servers
-	Partition       Condition = "partition"         // between the holder's shop and its lock servers
-	LeaseRevoked    Condition = "lease-revoked"     // the coordinator takes the lease away from a process that runs on
-	DBKill          Condition = "db-kill"           // SIGKILL of the database under load, then back with its data
-	DBFailover      Condition = "db-failover"       // SIGKILL of the database under load; its synchronous replica is promoted
-	DBFailoverAsync Condition = "db-failover-async" // the same, and the replica lacks the last commits
-	PoolerRestart   Condition = "pooler-restart"    // SIGKILL of the connection pooler under load, then back
+	Crash            Condition = "crash"             // SIGKILL of the holder between acquire and write
+	Pause            Condition = "pause"             // SIGSTOP of the holder for longer than its lease, then SIGCONT
+	SlowSection      Condition = "slow-section"      // the section outlives the lease, and the process runs on
+	ClientGone       Condition = "client-gone"       // the buyer hangs up in the middle of its buy
+	RedisRestart     Condition = "redis-restart"     // killed, and back empty
+	RedisFailover    Condition = "redis-failover"    // to a replica that lacks what was written last
+	PrimaryPartition Condition = "primary-partition" // the primary and the holder's shop are cut off together; a replica that has the lock is elected
+	SlotMigration    Condition = "slot-migration"    // the slot of a held lock moves to another node
+	ClusterDown      Condition = "cluster-down"      // a majority of the primaries is gone: CLUSTERDOWN
+	NodeRestart      Condition = "node-restart"      // one Redlock node of a bare majority comes back empty
+	NodesDown        Condition = "nodes-down"        // a minority of the Redlock nodes, then a majority
+	ClockJump        Condition = "clock-jump"        // a lock server's clock
+	Latency          Condition = "latency"           // between the shops and their lock servers
+	Partition        Condition = "partition"         // between the holder's shop and its lock servers
+	LeaseRevoked     Condition = "lease-revoked"     // the coordinator takes the lease away from a process that runs on
+	DBKill           Condition = "db-kill"           // SIGKILL of the database under load, then back with its data
+	DBFailover       Condition = "db-failover"       // SIGKILL of the database under load; its synchronous replica is promoted
+	DBFailoverAsync  Condition = "db-failover-async" // the same, and the replica lacks the last commits
+	PoolerRestart    Condition = "pooler-restart"    // SIGKILL of the connection pooler under load, then back
 )
 
 // Faults lists the faults in display order.
@@ -31,6 +34,9 @@ func Faults() []Condition {
 		ClientGone,
 		RedisRestart,
 		RedisFailover,
+		PrimaryPartition,
+		SlotMigration,
+		ClusterDown,
 		NodeRestart,
 		NodesDown,
 		ClockJump,
@@ -51,6 +57,12 @@ func Struck(c Condition) []string {
 	case RedisRestart:
 		return []string{"redis"}
 	case RedisFailover:
+		return []string{"redis"}
+	case PrimaryPartition:
+		return []string{"redis"}
+	case SlotMigration:
+		return []string{"redis"}
+	case ClusterDown:
 		return []string{"redis"}
 	case NodeRestart:
 		return []string{"redlock"}
@@ -77,6 +89,19 @@ func On(c Condition) string {
 		return "postgres"
 	case PoolerRestart:
 		return "postgres"
+	}
+	return ""
+}
+
+// OnRedis is the topology of the Redis that a condition strikes; "": every one.
+func OnRedis(c Condition) string {
+	switch c {
+	case PrimaryPartition:
+		return "sentinel"
+	case SlotMigration:
+		return "cluster"
+	case ClusterDown:
+		return "cluster"
 	}
 	return ""
 }

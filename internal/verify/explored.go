@@ -92,12 +92,12 @@ func exploreCommand(e *engine.Engine, strategy string, f promise.Condition) stri
 
 // replayOf is the command that shows a witness again.
 func replayOf(e *engine.Engine, strategy string, w *explore.Witness) string {
-	return explore.Replay(strategy, engine.Flags(e.Name, e.URLs.LocalDB), w)
+	return explore.Replay(strategy, engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis), w)
 }
 
 // command begins the command that explores a strategy on an engine.
 func command(e *engine.Engine, strategy string) string {
-	return "shop explore " + strategy + engine.Flags(e.Name, e.URLs.LocalDB)
+	return "shop explore " + strategy + engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis)
 }
 
 // exploration is the searches of one cell, and what the last of them found.

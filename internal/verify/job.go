@@ -28,7 +28,7 @@ func (c Config) jobs() (all []job) {
 	}
 	for _, s := range c.Strategies {
 		for _, name := range c.Faults {
-			if c.played(name) && lockstrategy.Strikes(name, s.Needs) {
+			if c.needs(name) == "" && lockstrategy.Strikes(name, s.Needs) {
 				all = append(all, job{strategy: s, name: name, fault: faults[name]})
 			}
 		}
@@ -36,10 +36,15 @@ func (c Config) jobs() (all []job) {
 	return all
 }
 
-// played reports whether the condition can be played on the database.
-func (c Config) played(f promise.Condition) bool {
-	on := promise.On(f)
-	return on == "" || on == c.database()
+// needs is the flag with which the condition can be played; "" where it can be as it is.
+func (c Config) needs(f promise.Condition) string {
+	if on := promise.On(f); on != "" && on != c.database() {
+		return "--local-db " + on
+	}
+	if on := promise.OnRedis(f); on != "" && on != c.LocalRedis {
+		return "--local-redis " + on
+	}
+	return ""
 }
 
 // database is the dialect.

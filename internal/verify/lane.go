@@ -25,7 +25,7 @@ func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)
 	for _, s := range c.Strategies {
 		needs = append(needs, s.Needs...)
 	}
-	servers, err := fault.StartServers(ctx, c.LocalDB, c.Times.Wait, needs)
+	servers, err := fault.StartServers(ctx, c.LocalDB, c.LocalRedis, c.Times.Wait, needs)
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	if err != nil {
 		return err
@@ -53,14 +53,17 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.noPromise(j.name),
-		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB), j.strategy.Name, j.name),
+		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB, l.LocalRedis), j.strategy.Name, j.name),
+	}
+	if l.RedisWait > 0 {
+		cell.Replay += fmt.Sprintf(" --redis-wait %d", l.RedisWait)
 	}
 	if j.plays > 0 {
 		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
 	}
 	times := fault.RushTimes()
 	if j.fault.Strike != nil {
-		times = l.Times
+		times = l.Times.TimesOf(j.fault, l.LocalRedis)
 	}
 	if l.times != times || l.subject != j.strategy.Name || j.fault.Strike != nil {
 		if err := l.restart(ctx, j.strategy.Subject, times); err != nil {
@@ -76,8 +79,13 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	}
 	fresh, plays := cell, 0
 	cell, err = Sure(func() (Cell, error) {
-		plays++
-		return l.once(ctx, j, fresh, plays)
+		for tries := 1; ; tries++ {
+			plays++
+			cell, disturbed, err := l.once(ctx, j, fresh, plays)
+			if err != nil || !disturbed || tries == undisturbedTries {
+				return cell, err
+			}
+		}
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -91,19 +99,34 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
+// undisturbedTries is how often a cell is played in which Redis failed over by itself.
+const undisturbedTries = 3
+
 // once is one play of a cell, the first or a later one: that has shops and a history of
-// its own.
-func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, error) {
+// its own. It was disturbed if Redis failed over though nothing had struck it; then it has
+// shown nothing.
+func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, isDisturbed bool, _ error) {
 	if play > 1 {
 		if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
-			return cell, err
+			return cell, false, err
 		}
 		if folder, file := filepath.Split(cell.History); file != "" {
 			cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
 		}
 	}
-	err := l.record(ctx, j, &cell)
-	return cell, err
+	disturbed, err := l.servers.Undisturbed(ctx)
+	if err != nil {
+		return cell, false, err
+	}
+	if err := l.record(ctx, j, &cell); err != nil {
+		return cell, false, err
+	}
+	why, err := disturbed(ctx)
+	if why != "" {
+		cell.Verdict, cell.Reason = verdict.Inconclusive, why
+		cell.Evidence = cell.evidence()
+	}
+	return cell, why != "", err
 }
 
 // record plays the cell with its history written down, and judges by both.
@@ -137,7 +160,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 		return err
 	}
 	if j.fault.Strike != nil {
-		cell.bound(events, l.Times.Allowed(j.fault, j.strategy.Needs))
+		cell.bound(events, l.times.Allowed(j.fault, j.strategy.Needs))
 	}
 	if j.strategy.Lock != nil {
 		cell.judgeLock(j.strategy.Lock(j.name), events, l.times.Lease)
@@ -186,7 +209,7 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
 	bed := &fault.Testbed{
 		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,
-		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.Times,
+		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.times, Confirmed: l.RedisWait > 0,
 	}
 	facts, err := bed.Play(ctx, j.fault)
 	l.pair.A, l.pair.B = bed.A, bed.B // a shop that was restarted has a successor

@@ -33,8 +33,10 @@ type Strategy struct {
 	Lock func(promise.Condition) LockRules
 }
 
-// FromCatalogue makes a row of an entry, on a database as engine.Engine.Database names it.
-func FromCatalogue(e lockstrategy.Entry, database string) Strategy {
+// FromCatalogue makes a row of an entry, on a database as engine.Engine.Database names it,
+// and a Redis as engine.Engine.Topology does.
+func FromCatalogue(e lockstrategy.Entry, database, redis string) Strategy {
+	e = e.OnRedis(redis)
 	return Strategy{
 		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
 		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, database) },
@@ -60,6 +62,8 @@ type Config struct {
 	Times      fault.Times
 	History    string                                       // the folder of the cells' histories; "" for none
 	LocalDB    string                                       // which database server, of localserver.DatabaseServers; "" is the default
+	LocalRedis string                                       // how Redis is built, of localserver.RedisServers; "" is single
+	RedisWait  int                                          // how many replicas the shops' locks wait for, as Launch has it
 	Lanes      int                                          // cells side by side, each lane on servers of its own
 	Before     Report                                       // what was played before; the cells of this run follow
 	Repeat     int                                          // each cell is played so often, one whole run after the other; 0 is 1
@@ -70,18 +74,18 @@ type Config struct {
 // servers, or ctx's; the report then has the cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
 	jobs := c.jobs()
-	var idle []string // columns without a cell
-	elsewhere := map[string][]string{}
+	var idle []string                  // columns without a cell
+	elsewhere := map[string][]string{} // by the flag that they need
 	for _, f := range c.Faults {
-		switch on := promise.On(f); {
-		case !c.played(f):
-			elsewhere[on] = append(elsewhere[on], string(f))
+		switch needs := c.needs(f); {
+		case needs != "":
+			elsewhere[needs] = append(elsewhere[needs], string(f))
 		case !slices.ContainsFunc(jobs, func(j job) bool { return j.name == f }):
 			idle = append(idle, string(f))
 		}
 	}
 	for _, on := range slices.Sorted(maps.Keys(elsewhere)) {
-		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": for --local-db " + on)
+		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": for " + on)
 	}
 	if len(idle) > 0 {
 		c.Before.LeaveOut(strings.Join(idle, ", ") + ": nothing is struck that these strategies use")

@@ -14,6 +14,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/rueidis/rueidislock"
 
+	"github.com/oversell/oversell/internal/topology"
 	"github.com/oversell/oversell/locktest"
 )
 
@@ -25,9 +26,15 @@ func TestMain(m *testing.M) {
 // ttl of the leases here.
 const ttl = 2 * time.Second
 
-func newServer(t *testing.T) *server {
+func newServer(t testing.TB) *server {
 	t.Helper()
-	s, err := startServer()
+	return newServers(t, topology.Single)
+}
+
+// newServers starts a Redis of that topology.
+func newServers(t testing.TB, topology string) *server {
+	t.Helper()
+	s, err := startServer(topology)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,8 @@ type kind struct {
 	// queue is the list of those who wait; nil where the server has none.
 	queue func(name string) string
 
+	anywhere bool // it also runs on a Redis of several servers
+
 	// What its documentation claims.
 	renews, signalsLoss, fair bool
 	// renewEvery is a share of the TTL; 0: it does not renew.
@@ -65,7 +67,15 @@ func open(spec string) (locktest.Subject, error) {
 // oneKey is where most libraries keep a lock.
 func oneKey(name string) []string { return []string{name} }
 
-// dial opens a client with the defaults of go-redis.
-func dial(addr string) *redis.Client {
+// dial opens a client with the defaults of go-redis: of one server at host:port, or as
+// RedisService.URL names several.
+func dial(addr string) redis.UniversalClient {
+	if hosts, ok := strings.CutPrefix(addr, "redis+cluster://"); ok {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ","), DisableRoutingPolicies: true})
+	}
+	if rest, ok := strings.CutPrefix(addr, "redis+sentinel://"); ok {
+		hosts, name, _ := strings.Cut(rest, "/")
+		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: name, SentinelAddrs: strings.Split(hosts, ",")})
+	}
 	return redis.NewClient(&redis.Options{Addr: addr})
 }

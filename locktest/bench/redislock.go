@@ -14,7 +14,7 @@ import (
 // the caller (Lock.Refresh) and has no signal of loss.
 func redislockKind(backOff time.Duration) kind {
 	return kind{
-		name: "redislock-" + backOff.String(), keys: oneKey,
+		name: "redislock-" + backOff.String(), keys: oneKey, anywhere: true,
 		connect: func(addr string, ttl time.Duration) (locktest.Client, error) {
 			if ttl == 0 {
 				ttl = unsetTTL
@@ -26,7 +26,7 @@ func redislockKind(backOff time.Duration) kind {
 }
 
 type redislockClient struct {
-	rdb          *redis.Client
+	rdb          redis.UniversalClient
 	locks        *redislock.Client
 	ttl, backOff time.Duration
 }

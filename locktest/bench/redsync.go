@@ -16,7 +16,7 @@ import (
 // 50 to 250 ms. It leaves renewal to the caller (Mutex.Extend), who is told by
 // Mutex.Until how long the lock is good for; nothing signals a loss.
 func redsyncKind() kind {
-	return kind{name: "redsync", keys: oneKey, connect: func(addr string, ttl time.Duration) (locktest.Client, error) {
+	return kind{name: "redsync", keys: oneKey, anywhere: true, connect: func(addr string, ttl time.Duration) (locktest.Client, error) {
 		rdb := dial(addr)
 		c := &redsyncClient{rdb: rdb, locks: redsync.New(goredis.NewPool(rdb))}
 		if ttl > 0 {
@@ -27,7 +27,7 @@ func redsyncKind() kind {
 }
 
 type redsyncClient struct {
-	rdb     *redis.Client
+	rdb     redis.UniversalClient
 	locks   *redsync.Redsync
 	options []redsync.Option
 }

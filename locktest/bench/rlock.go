@@ -22,7 +22,7 @@ func rlockKinds() []kind {
 
 func rlockKind(name string, fair bool, lock func(c *rlock.Client, name string) *rlock.Lock) kind {
 	k := kind{
-		name: name, keys: oneKey, renews: true, renewEvery: 1.0 / 3, signalsLoss: true, fair: fair,
+		name: name, keys: oneKey, anywhere: true, renews: true, renewEvery: 1.0 / 3, signalsLoss: true, fair: fair,
 		connect: func(addr string, ttl time.Duration) (locktest.Client, error) {
 			rdb := dial(addr)
 			var options []rlock.ClientOption
@@ -39,7 +39,7 @@ func rlockKind(name string, fair bool, lock func(c *rlock.Client, name string) *
 }
 
 type rlockClient struct {
-	rdb   *redis.Client
+	rdb   redis.UniversalClient
 	locks *rlock.Client
 	lock  func(c *rlock.Client, name string) *rlock.Lock
 }

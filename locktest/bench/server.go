@@ -13,26 +13,39 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/topology"
 	"github.com/oversell/oversell/locktest"
 )
 
-// A server is a redis-server of this process's own.
+// A server is a Redis of this process's own: one redis-server, or several.
 type server struct {
 	group *localserver.Group
-	redis *localserver.Redis
-	rdb   *redis.Client // for the hooks
+	redis *localserver.Redis // nil where there are several
+	addr  string             // as dial takes it
+	rdb   redis.UniversalClient
 }
 
-func startServer() (*server, error) {
+// startServer starts one, or several of that topology.
+func startServer(kind string) (*server, error) {
+	build, err := localserver.RedisNamed(kind)
+	if err != nil {
+		return nil, err
+	}
 	group, err := localserver.NewGroup()
 	if err != nil {
 		return nil, err
 	}
-	r, err := localserver.StartRedis(group)
+	service, err := build.Start(group, nil)
 	if err != nil {
 		return nil, errors.Join(err, group.Close())
 	}
-	return &server{group: group, redis: r, rdb: dial(r.Addr)}, nil
+	s := &server{group: group, addr: service.URL()}
+	if build.Name == topology.Single {
+		s.redis = service.Nodes()[0]
+		s.addr = s.redis.Addr
+	}
+	s.rdb = dial(s.addr)
+	return s, nil
 }
 
 func (s *server) close() error {
@@ -42,8 +55,8 @@ func (s *server) close() error {
 // subject is the kind on this server. ttl 0: the kind's default.
 func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 	subject := locktest.Subject{
-		Name: k.name, Spec: k.name + "@" + s.redis.Addr,
-		Connect: func(context.Context) (locktest.Client, error) { return k.connect(s.redis.Addr, ttl) },
+		Name: k.name, Spec: k.name + "@" + s.addr,
+		Connect: func(context.Context) (locktest.Client, error) { return k.connect(s.addr, ttl) },
 		TTL:     ttl,
 		Renews:  k.renews, RenewEvery: time.Duration(k.renewEvery * float64(ttl)),
 		SignalsLoss: k.signalsLoss, Fair: k.fair,
@@ -51,8 +64,9 @@ func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 			return s.rdb.Del(ctx, k.keys(name)...).Err()
 		},
 		Remaining: func(ctx context.Context, name string) (time.Duration, error) { return s.remaining(ctx, k.keys(name)) },
-		Freeze:    s.freeze,
-		Commands:  s.commands,
+	}
+	if s.redis != nil { // several servers talk among themselves, and fail over when they are frozen
+		subject.Freeze, subject.Commands = s.freeze, s.commands
 	}
 	if k.queue != nil {
 		subject.Waiting = func(ctx context.Context, name string) (int, error) {

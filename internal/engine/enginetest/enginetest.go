@@ -15,10 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // Wait is the wait bound of the engines for tests: the row lock time-out of
@@ -103,6 +106,66 @@ func Postgres(t *testing.T) *engine.Engine {
 		t.Fatal(err)
 	}
 	return open(t, shared(servers, name, admin.URLs.DB+"&search_path="+name))
+}
+
+// Redis opens the lock servers of Local, with a Redis of that topology, which the tests of
+// a package share: it is emptied first, so they must not run side by side.
+func Redis(t *testing.T, kind string) *engine.Engine {
+	t.Helper()
+	localservertest.SkipShort(t)
+	service, err := shares.of(kind)
+	if err != nil {
+		t.Fatalf("local servers: %v", err)
+	}
+	servers, err := local()
+	if err != nil {
+		t.Fatalf("local servers: %v", err)
+	}
+	name := testName()
+	if err := servers.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
+		t.Fatal(err)
+	}
+	c := shared(servers, name, strings.TrimSuffix(servers.URLs.DB, "/shop")+"/"+name)
+	c.Redis = service.URL()
+	e := open(t, c)
+	err = topology.EachPrimary(t.Context(), e.Redis, func(node redis.UniversalClient) error { return node.FlushAll(t.Context()).Err() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// shares are the services that Redis has started, by topology.
+var shares services
+
+type services struct {
+	mu      sync.Mutex
+	started map[string]localserver.RedisService
+}
+
+func (s *services) of(kind string) (localserver.RedisService, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if service, ok := s.started[kind]; ok {
+		return service, nil
+	}
+	server, err := localserver.RedisNamed(kind)
+	if err != nil {
+		return nil, err
+	}
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return nil, err
+	}
+	service, err := server.Start(group, nil)
+	if err != nil {
+		return nil, errors.Join(err, group.Close())
+	}
+	if s.started == nil {
+		s.started = map[string]localserver.RedisService{}
+	}
+	s.started[kind] = service
+	return service, nil
 }
 
 // postgres starts the server once a test binary, as local does.

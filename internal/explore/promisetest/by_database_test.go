@@ -85,9 +85,9 @@ func (l onLevel) flags() string {
 	case dialect.SQLite:
 		return ""
 	case dialect.MySQL:
-		return engine.Flags(engine.Local, "")
+		return engine.Flags(engine.Local, "", "")
 	}
-	return engine.Flags(engine.Local, l.level.Name)
+	return engine.Flags(engine.Local, l.level.Name, "")
 }
 
 // openLevels opens each. The levels of PostgreSQL are those of sessions on one server.

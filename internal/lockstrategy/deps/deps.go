@@ -67,6 +67,15 @@ type Settings struct {
 	// Poll is the mean time between two tries of the one waiter of this
 	// process that polls a lock; each pause is drawn from [Poll/2, Poll*3/2).
 	Poll time.Duration
+	// Replicas is how many replicas of Redis must have a grant before it counts; 0 asks
+	// none. For the strategies that can wait for them, see Traits.Confirms.
+	Replicas int
+}
+
+// ReplicateWithin is how long a grant waits for them; one that they do not have by then is
+// given back.
+func (s Settings) ReplicateWithin() time.Duration {
+	return max(min(s.LeaseTTL, s.Wait)/10, 10*time.Millisecond)
 }
 
 // DefaultSettings returns the settings that the shop runs with.

@@ -3,6 +3,7 @@ package lockstrategytest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // later is a clock on which every lease of now has run out.
@@ -24,25 +26,33 @@ func expireAll(tb testing.TB, w *world) {
 		forget(tb, w)
 		return
 	}
-	for _, node := range append([]redis.UniversalClient{w.engine.Redis}, w.engine.Redlock...) {
-		keys, err := node.Keys(tb.Context(), "*").Result()
+	for _, server := range append([]redis.UniversalClient{w.engine.Redis}, w.engine.Redlock...) {
+		err := topology.EachPrimary(tb.Context(), server, func(node redis.UniversalClient) error { return expireAllOf(tb, node) })
 		if err != nil {
 			tb.Fatal(err)
 		}
-		for _, key := range keys {
-			if ttl, err := node.PTTL(tb.Context(), key).Result(); err != nil || ttl < 0 {
-				continue
-			}
-			if err := node.PExpire(tb.Context(), key, time.Millisecond).Err(); err != nil {
-				tb.Fatal(err)
-			}
-			for deadline := time.Now().Add(stepTimeout); node.Exists(tb.Context(), key).Val() > 0; {
-				if time.Now().After(deadline) {
-					tb.Fatalf("%s has not expired", key)
-				}
+	}
+}
+
+func expireAllOf(tb testing.TB, node redis.UniversalClient) error {
+	keys, err := node.Keys(tb.Context(), "*").Result()
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if ttl, err := node.PTTL(tb.Context(), key).Result(); err != nil || ttl < 0 {
+			continue
+		}
+		if err := node.PExpire(tb.Context(), key, time.Millisecond).Err(); err != nil {
+			return err
+		}
+		for deadline := time.Now().Add(stepTimeout); node.Exists(tb.Context(), key).Val() > 0; {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%s has not expired", key)
 			}
 		}
 	}
+	return nil
 }
 
 // forget makes the lock's server forget the lock on apples.

@@ -30,8 +30,7 @@ func (w *world) deps(tb testing.TB, p *process) lockstrategy.Deps {
 	d := onengine.Deps(w.engine)
 	d.Settings.Wait, d.Settings.LeaseTTL = stepTimeout, longLease
 	gated := func(c redis.UniversalClient) redis.UniversalClient {
-		options := *c.(*redis.Client).Options()
-		own := redis.NewClient(&options)
+		own := another(c)
 		own.AddHook(p)
 		tb.Cleanup(func() { _ = own.Close() })
 		return own
@@ -42,6 +41,16 @@ func (w *world) deps(tb testing.TB, p *process) lockstrategy.Deps {
 		d.Redlock[i] = gated(node)
 	}
 	return d
+}
+
+// another is a client of the same servers, with connections of its own.
+func another(c redis.UniversalClient) redis.UniversalClient {
+	if cluster, ok := c.(*redis.ClusterClient); ok {
+		options := *cluster.Options()
+		return redis.NewClusterClient(&options)
+	}
+	options := *c.(*redis.Client).Options()
+	return redis.NewClient(&options)
 }
 
 // DialHook is redis.Hook.DialHook.

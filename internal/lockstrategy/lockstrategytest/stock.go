@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // stockCrash: a buyer dies after it was admitted. Its unit is sold, or can be.
@@ -48,7 +49,14 @@ func stockCrash(tb testing.TB, w *world) {
 // inRedis is the stock that Redis has of apples.
 func inRedis(tb testing.TB, w *world) string {
 	tb.Helper()
-	stock, err := w.engine.Redis.Get(tb.Context(), "shop:stock:"+w.entry.Name+":{apple}").Result()
+	var stock string
+	err := topology.EachPrimary(tb.Context(), w.engine.Redis, func(node redis.UniversalClient) error {
+		keys, err := node.Keys(tb.Context(), "shop:stock:"+w.entry.Name+":*apple*").Result()
+		if err == nil && len(keys) > 0 {
+			stock, err = node.Get(tb.Context(), keys[0]).Result()
+		}
+		return err
+	})
 	if err != nil && !errors.Is(err, redis.Nil) {
 		tb.Fatal(err)
 	}
@@ -61,7 +69,8 @@ func stockForgotten(tb testing.TB, w *world) {
 	stuck := w.keepRowLocked(tb, "apple")
 	first := buyLater(tb.Context(), w.instance(stepTimeout, nil), 1)
 	stuck.waitForVictims(tb, 1)
-	if err := w.engine.Redis.FlushDB(tb.Context()).Err(); err != nil {
+	flush := func(node redis.UniversalClient) error { return node.FlushDB(tb.Context()).Err() }
+	if err := topology.EachPrimary(tb.Context(), w.engine.Redis, flush); err != nil {
 		tb.Fatal(err)
 	}
 	second := buyLater(tb.Context(), w.instance(stepTimeout, nil), 2)

@@ -112,11 +112,8 @@ func (m *Mover) awaited(product string) bool {
 // up and of shops that have crashed: now, and then once a second until ctx ends.
 func (m *Mover) Work(ctx context.Context) {
 	for {
-		products, err := m.deps.Redis.SMembers(ctx, m.Products()).Result()
-		if err == nil {
-			for _, name := range products {
-				_ = m.Drain(ctx, name) // what failed now is tried again in a second
-			}
+		for _, name := range m.ordered(ctx) {
+			_ = m.Drain(ctx, name) // what failed now is tried again in a second
 		}
 		select {
 		case <-ctx.Done():
@@ -124,6 +121,21 @@ func (m *Mover) Work(ctx context.Context) {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// ordered are the products that have orders, of the parts that answer.
+func (m *Mover) ordered(ctx context.Context) (products []string) {
+	sets := make([]*redis.StringSliceCmd, Parts)
+	_, _ = m.deps.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range sets {
+			sets[i] = p.SMembers(ctx, m.products(i))
+		}
+		return nil
+	})
+	for _, set := range sets {
+		products = append(products, set.Val()...)
+	}
+	return products
 }
 
 // Drain moves a product's orders until none is left.

@@ -13,6 +13,7 @@ package orderstream
 
 import (
 	_ "embed"
+	"hash/fnv"
 	"strconv"
 	"strings"
 )
@@ -22,26 +23,45 @@ import (
 //go:embed settle.lua
 var Settle string
 
-// Keys are those of one strategy in Redis.
+// Keys are those of one strategy in Redis. The scripts take several of them at once, and
+// one of these is the set of all products that have orders. On a Redis Cluster the keys of
+// one script must be in one slot, which follows from what is in the first braces of a key,
+// the hash tag (Redis cluster specification, "Hash tags"). So a product is in one of
+// Parts, its tag is the part's number, whatever braces its own name has, and each part has a set.
 type Keys struct{ Strategy string }
 
-// Products is the set of the products that have orders.
-func (k Keys) Products() string { return "shop:orders:" + k.Strategy }
+// Parts is how many slots the products of a strategy are spread over. No cluster can use
+// more nodes for them; the worker asks for all sets at once.
+const Parts = 64
 
-// Stock is the number of units that can still be admitted.
-func (k Keys) Stock(product string) string { return "shop:stock:" + k.Strategy + ":{" + product + "}" }
-
-// Stream has the orders that are not in the database yet.
-func (k Keys) Stream(product string) string {
-	return "shop:orders:" + k.Strategy + ":{" + product + "}"
+// part is the number of the product's part.
+func part(product string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(product)) // it cannot fail
+	return int(h.Sum32() % Parts)
 }
 
+func (k Keys) key(kind string, part int) string {
+	return "shop:" + kind + ":" + k.Strategy + ":{" + strconv.Itoa(part) + "}"
+}
+
+// Products is the set of the products that have orders, of those in the part of this one.
+func (k Keys) Products(product string) string { return k.products(part(product)) }
+
+func (k Keys) products(part int) string { return k.key("orders", part) }
+
+// Stock is the number of units that can still be admitted.
+func (k Keys) Stock(product string) string { return k.key("stock", part(product)) + ":" + product }
+
+// Stream has the orders that are not in the database yet.
+func (k Keys) Stream(product string) string { return k.key("orders", part(product)) + ":" + product }
+
 // Orders is a hash of those orders: the key of the order to the id of its entry.
-func (k Keys) Orders(product string) string { return "shop:keys:" + k.Strategy + ":{" + product + "}" }
+func (k Keys) Orders(product string) string { return k.key("keys", part(product)) + ":" + product }
 
 // All are the keys of a product, in the order in which the scripts take them.
 func (k Keys) All(product string) []string {
-	return []string{k.Stock(product), k.Stream(product), k.Products(), k.Orders(product)}
+	return []string{k.Stock(product), k.Stream(product), k.Products(product), k.Orders(product)}
 }
 
 // entryID is the id of a stream's entry: milliseconds and a number.

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/verify"
+)
+
+// TestVerifyRedis: behind sentinels and on a cluster a plain lease breaks by their own
+// failover, a grant that replicas must have does not, and a fence holds. A primary that is
+// cut off with its holder breaks that lease, too.
+func TestVerifyRedis(t *testing.T) {
+	localservertest.SkipShort(t)
+	for _, c := range []struct {
+		name, flags string
+		want        map[promise.Condition]verdict.Verdict
+		soak        bool
+	}{
+		{"sentinel", "--local-redis sentinel --strategy redis", map[promise.Condition]verdict.Verdict{
+			promise.RedisFailover: verdict.Oversold, promise.TwoProcesses: verdict.Holds,
+		}, false},
+		{"cluster", "--local-redis cluster --strategy redis", map[promise.Condition]verdict.Verdict{
+			promise.RedisFailover: verdict.Oversold, promise.SlotMigration: verdict.Holds,
+		}, false},
+		{"sentinel, fenced", "--local-redis sentinel --strategy fenced", map[promise.Condition]verdict.Verdict{
+			promise.RedisFailover: verdict.Holds, promise.PrimaryPartition: verdict.Holds,
+		}, true},
+		{"sentinel, WAIT", "--local-redis sentinel --strategy redisson --redis-wait 1", map[promise.Condition]verdict.Verdict{
+			promise.RedisFailover: verdict.Holds, promise.PrimaryPartition: verdict.Oversold,
+		}, true},
+		{"cluster, WAIT", "--local-redis cluster --strategy redis --redis-wait 1", map[promise.Condition]verdict.Verdict{
+			promise.RedisFailover: verdict.Holds, promise.ClusterDown: verdict.Holds,
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.soak && os.Getenv("OVERSELL_SOAK") == "" {
+				t.Skip("make soak, or OVERSELL_SOAK=1, runs it: half a minute")
+			}
+			t.Parallel()
+			verifies(t, c.flags, c.want)
+		})
+	}
+}
+
+// verifies runs shop verify under these conditions and compares each verdict.
+func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Verdict) {
+	t.Helper()
+	var faults []string
+	for fault := range want {
+		faults = append(faults, string(fault))
+	}
+	args := append([]string{"verify", "--engine", "local", "--json", "--fault", strings.Join(faults, ",")}, strings.Fields(flags)...)
+	code, stdout, stderr := exitCode(t, args...)
+	var report verify.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatalf("exit %d, %v: %s", code, err, stderr)
+	}
+	var void []string
+	for _, c := range report.Cells {
+		if c.Verdict == verdict.Inconclusive && c.HarnessError == "" {
+			void = append(void, fmt.Sprintf("%s: %s", c.Fault, c.Evidence))
+			continue
+		}
+		if c.Verdict != want[c.Fault] || !c.OK {
+			t.Errorf("%s: %s, want %s: %s", c.Fault, c.Verdict, want[c.Fault], c.Evidence)
+		}
+	}
+	switch {
+	case len(void) > 0 && code == exitInconclusive:
+		t.Skipf("the machine was too slow to show anything of %q", void)
+	case len(report.Cells) != len(want) || code != 0:
+		t.Errorf("exit %d, %d cells: %s", code, len(report.Cells), stderr)
+	}
+}
+
+// TestRedisFlags: what cannot be meant is refused in one line before anything is started.
+func TestRedisFlags(t *testing.T) {
+	for args, says := range map[string]string{
+		"rush --local-redis cluster":                         "--local-redis is for --engine local",
+		"rush --engine local --local-redis ring":             `--local-redis "ring" is not known; there are ` + strings.Join(topology.All(), ", "),
+		"verify --engine local --redis-wait 1":               "--redis-wait is for --local-redis sentinel or cluster",
+		"rush --redis-wait -1":                               "--redis-wait is -1; 0 to 16 replicas are allowed",
+		"verify --engine local --local-redis ring":           "is not known",
+		"verify --local-redis cluster":                       "--local-redis is for --engine local",
+		"explore redis --engine embedded --local-redis ring": "--local-redis",
+	} {
+		code, _, stderr := exitCode(t, strings.Fields(args)...)
+		if code != exitHarness || !strings.Contains(stderr, says) || strings.Count(strings.TrimSpace(stderr), "\n") > 1 {
+			t.Errorf("%s: exit %d, %q, want %q", args, code, stderr, says)
+		}
+	}
+}
+
+// TestVerifyElsewhere: what a Redis of one server is not struck by is left out, and said.
+func TestVerifyElsewhere(t *testing.T) {
+	localservertest.SkipShort(t)
+	t.Parallel()
+	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "redis", "--fault", "slot-migration,primary-partition")
+	if code != exitHarness || !strings.Contains(stderr, "slot-migration: for --local-redis cluster") || !strings.Contains(stderr, "primary-partition: for --local-redis sentinel") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

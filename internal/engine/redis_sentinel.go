@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/oversell/oversell/internal/topology"
+)
+
+// openSentinel opens the primary that the sentinels name, and follows it through their
+// failovers: a new connection asks them where it is, and their message closes the old
+// ones. The user and the password are those of the Redis servers; the query has
+// sentinel_user and sentinel_password where the sentinels have their own.
+func openSentinel(ctx context.Context, e *Engine) error {
+	l, err := parseHosts(e.URLs.Redis, "26379")
+	if err != nil {
+		return fmt.Errorf("%w; give %s", err, redisExamples())
+	}
+	name, number, _ := strings.Cut(l.path, "/")
+	db := 0
+	if number != "" {
+		if db, err = strconv.Atoi(number); err != nil || db < 0 {
+			return fmt.Errorf("the database %q is not a number", number)
+		}
+	}
+	if name == "" {
+		return errors.New("the URL names no primary; give " + redisKinds()[1].example)
+	}
+	// A new connection may find that its sentinel hangs, ask the others, and find the
+	// primary hanging: four of these are no longer than a buyer waits.
+	timeout := redisTimeout(e.URLs.Wait / 4)
+	o := redis.Options{
+		Username: l.query.Get("sentinel_user"), Password: l.query.Get("sentinel_password"), Dialer: e.URLs.Detours.dialer(), MaxRetries: -1,
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, DialerRetries: 1, DisableIdentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	if err := askSentinels(ctx, e, l, o, name); err != nil {
+		return err
+	}
+	client := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: name, SentinelAddrs: l.hosts, SentinelUsername: o.Username, SentinelPassword: o.Password,
+		Username: l.user, Password: l.password, DB: db, Dialer: o.Dialer, MaxRetries: -1,
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, DialerRetries: 1, DisableIdentity: true,
+	})
+	e.Redis, e.Topology = client, topology.Sentinel
+	e.onClose(client.Close)
+	e.pingRedis = func(ctx context.Context) error {
+		role, err := client.Do(ctx, "ROLE").Slice()
+		if err != nil {
+			return err
+		}
+		if len(role) == 0 || role[0] != "master" {
+			return errors.New("the server that the sentinels name is a replica")
+		}
+		return nil
+	}
+	return nil
+}
+
+// askSentinels refuses hosts that are no sentinels, or know no primary of that name.
+func askSentinels(ctx context.Context, e *Engine, l hostList, o redis.Options, name string) error {
+	var (
+		mu      sync.Mutex
+		refused error
+		known   []string
+		knows   bool
+	)
+	errs := l.ask(ctx, o, func(ctx context.Context, client *redis.Client) error {
+		if err := client.Ping(ctx).Err(); err != nil {
+			return err
+		}
+		mode := redisMode(ctx, client)
+		names := masters(ctx, client)
+		mu.Lock()
+		defer mu.Unlock()
+		switch mode {
+		case "standalone":
+			refused = fmt.Errorf("%s is no sentinel; give redis://%[1]s, or the sentinels' hosts", client.Options().Addr)
+		case "cluster":
+			refused = fmt.Errorf("%s is a node of a Redis Cluster; give redis+cluster://%[1]s", client.Options().Addr)
+		}
+		known = append(known, names...)
+		knows = knows || slices.Contains(names, name)
+		return nil
+	})
+	if refused != nil {
+		return refused
+	}
+	if err := l.dead(e, errs); err != nil {
+		return err
+	}
+	if !knows {
+		slices.Sort(known)
+		return fmt.Errorf("the sentinels know no primary %q; they know %s", name, oneOr([]string{strings.Join(slices.Compact(known), ", ")}, "none"))
+	}
+	return nil
+}
+
+// masters are the names that a sentinel knows.
+func masters(ctx context.Context, client *redis.Client) (names []string) {
+	answer, err := client.Do(ctx, "SENTINEL", "MASTERS").Slice()
+	if err != nil {
+		return nil
+	}
+	for _, master := range answer {
+		if fields, ok := master.(map[any]any); ok {
+			names = append(names, fmt.Sprint(fields["name"]))
+			continue
+		}
+		fields, _ := master.([]any)
+		if i := slices.Index(fields, any("name")); i >= 0 && i+1 < len(fields) {
+			names = append(names, fmt.Sprint(fields[i+1]))
+		}
+	}
+	return names
+}

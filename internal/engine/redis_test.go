@@ -1,0 +1,233 @@
+package engine_test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/topology"
+)
+
+// openRedis opens an engine with a Redis on a SQLite file of the test's own.
+func openRedis(t *testing.T, url string) (*engine.Engine, error) {
+	t.Helper()
+	e, err := engine.Open(t.Context(), engine.Config{
+		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redis: url, Wait: time.Second, Conns: 4,
+	})
+	if err == nil {
+		t.Cleanup(func() { _ = e.Close() })
+	}
+	return e, err
+}
+
+// service starts a Redis of that topology for one test.
+func service(t *testing.T, kind string) localserver.RedisService {
+	t.Helper()
+	server, err := localserver.RedisNamed(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.Start(localservertest.Group(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestWrongRedis: a URL that is not what the server is, or that nobody answers at, is
+// refused in one line that says what to give.
+func TestWrongRedis(t *testing.T) {
+	t.Parallel()
+	single, sentinel, cluster := service(t, topology.Single), service(t, topology.Sentinel), service(t, topology.Cluster)
+	one, watcher, node := single.Nodes()[0].Addr, sentinel.Watchers()[0].Addr, cluster.Nodes()[0].Addr
+	for _, c := range []struct{ name, url, says string }{
+		{"cluster URL at a single server", "redis+cluster://" + one, one + " has cluster support disabled: it is a single server; give redis://" + one},
+		{"cluster URL at a sentinel", "redis+cluster://" + watcher, "is a sentinel; give redis+sentinel://" + watcher + "/shop"},
+		{"single URL at a node of a cluster", "redis://" + node, "a node of a Redis Cluster answers there; give redis+cluster://" + node},
+		{"single URL at a sentinel", "redis://" + watcher, "a sentinel answers there; give redis+sentinel://" + watcher + "/shop"},
+		{"sentinel URL at a single server", "redis+sentinel://" + one + "/shop", one + " is no sentinel; give redis://" + one},
+		{"sentinel URL at a node of a cluster", "redis+sentinel://" + node + "/shop", "is a node of a Redis Cluster; give redis+cluster://" + node},
+		{"a primary that the sentinels do not know", "redis+sentinel://" + watcher + "/mymaster", `the sentinels know no primary "mymaster"; they know shop`},
+		{"nobody at a sentinel URL", "redis+sentinel://127.0.0.1:1,127.0.0.1:2/shop", "none of 127.0.0.1:1, 127.0.0.1:2 answers"},
+		{"nobody at a cluster URL", "redis+cluster://127.0.0.1:1", "none of 127.0.0.1:1 answers"},
+		{"no name", "redis+sentinel://" + watcher, "names no primary"},
+		{"a name where there is none", "redis+cluster://" + node + "/shop", "has one database and no name"},
+		{"a host twice", "redis+cluster://" + node + "," + node, "is there twice"},
+		{"no host", "redis+sentinel:///shop", "is not a host"},
+		{"a database that is none", "redis+sentinel://" + watcher + "/shop/x", "is not a number"},
+		{"an unreadable password", "redis+cluster://:secret%zz@" + node, "not readable"},
+		{"another scheme", "http://" + one, "redis+cluster://"},
+	} {
+		_, err := openRedis(t, c.url)
+		switch {
+		case err == nil:
+			t.Errorf("%s was opened", c.name)
+		case !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret"):
+			t.Errorf("%s: %v; want one line with %q", c.name, err, c.says)
+		}
+	}
+	e, err := engine.Open(t.Context(), engine.Config{
+		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redlock: []string{"redis+cluster://" + node}, Wait: time.Second, Conns: 4,
+	})
+	if err == nil {
+		_ = e.Close()
+		t.Error("a cluster was taken for a Redlock node")
+	}
+}
+
+// TestDeadRedisNodes: a list with dead nodes works, and says which they are.
+func TestDeadRedisNodes(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
+		url := service(t, kind).URL()
+		url = strings.Replace(url, "://", "://127.0.0.1:1,", 1)
+		e, err := openRedis(t, url)
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		if e.Topology != kind || len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "127.0.0.1:1 of ") {
+			t.Errorf("%s: %s, warnings %q", kind, e.Topology, e.Warnings)
+		}
+		if err := e.Redis.Set(t.Context(), "key", "value", 0).Err(); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// TestRedisComesBack: without its Redis, a command fails in bounded time and readiness says
+// so; all is well by itself when Redis is back.
+func TestRedisComesBack(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := service(t, kind)
+			e, err := openRedis(t, s.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := func() error { return e.Redis.Set(t.Context(), "key", "value", 0).Err() }
+			if err := set(); err != nil {
+				t.Fatal(err)
+			}
+			all := append(slices.Clone(s.Nodes()), s.Watchers()...)
+			for _, node := range all {
+				if err := node.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 3 {
+				start := time.Now()
+				if err := set(); err == nil {
+					t.Error("written where nobody is")
+				}
+				if took := time.Since(start); took > 5*time.Second { // the wait is 1 s; the machine may be busy
+					t.Errorf("it took %s to fail", took)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if down := e.Check(ctx); down["redis"] == nil {
+				t.Errorf("down: %v, want redis", down)
+			}
+			var starts sync.WaitGroup
+			for _, node := range all {
+				starts.Go(func() {
+					if err := node.Start(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			starts.Wait()
+			deadline := time.Now().Add(time.Minute)
+			for err := set(); err != nil; err = set() {
+				if time.Now().After(deadline) {
+					t.Fatalf("it does not come back: %v", err)
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// answerless is a server that takes a command and closes the connection, and counts them.
+func answerless(t *testing.T) (addr string, got *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	got = &atomic.Int64{}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				buffer := make([]byte, 1<<10)
+				for {
+					n, err := conn.Read(buffer)
+					if err != nil {
+						return
+					}
+					if strings.Contains(string(buffer[:n]), "incr") {
+						got.Add(1)
+						return
+					}
+					_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // HELLO
+				}
+			}()
+		}
+	}()
+	return l.Addr().String(), got
+}
+
+// TestSentOnce: no client sends a command again that may have been executed. On a cluster
+// the library would, whatever MaxRetries says.
+func TestSentOnce(t *testing.T) {
+	t.Parallel()
+	addr, got := answerless(t)
+	raw := redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil
+	}, DisableIdentity: true, DisableRoutingPolicies: true})
+	defer raw.Close()
+	if err := raw.Incr(t.Context(), "key").Err(); err == nil || got.Load() < 2 {
+		t.Errorf("%v, sent %d times: the library does not send again, and this test shows nothing", err, got.Load())
+	}
+	got.Store(0)
+	raw.AddHook(engine.OnceOnCluster(raw))
+	if err := raw.Incr(t.Context(), "key").Err(); err == nil || got.Load() != 1 {
+		t.Errorf("%v, sent %d times, want once", err, got.Load())
+	}
+	got.Store(0)
+	_, err := raw.Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.Incr(t.Context(), "key").Err() })
+	if err == nil || got.Load() != 1 {
+		t.Errorf("pipeline: %v, sent %d times, want once", err, got.Load())
+	}
+}
+
+// TestLocalRedis: the private engine starts each, and all strategies' clients write there.
+func TestLocalRedis(t *testing.T) {
+	for _, kind := range topology.All() {
+		e := enginetest.Redis(t, kind)
+		if e.Topology != kind {
+			t.Errorf("%s, want %s", e.Topology, kind)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/topology"
+)
+
+// clusterDown kills a majority of the primaries, but not the one that has the holder's
+// lock: nobody can be elected, and the node that has the lock refuses every command with
+// CLUSTERDOWN. Buyers must be told so in bounded time, and be served when it is over. The
+// holder ends while its lock cannot be given back.
+func clusterDown() Fault {
+	return Fault{
+		Name: "cluster-down", About: "a majority of the primaries is gone: CLUSTERDOWN", OnRedis: topology.Cluster,
+		Needs: redisAlone(), Stock: stock,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			g := t.Servers.redises
+			t.afterwards(g.mend)
+			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+				return "", err
+			}
+			keeper, _, err := g.keeper(ctx, t.Product)
+			if err != nil {
+				return "", err
+			}
+			if err := g.killOthers(ctx, keeper); err != nil {
+				return "", err
+			}
+			t.struck("SIGKILL of a majority of the primaries")
+			if err := keeper.refusing(ctx, t.Times.Wait); err != nil {
+				return "", err
+			}
+			refused := t.oneEach(ctx, t.buyers, "next-refused")
+			if err := t.release(); err != nil {
+				return "", err
+			}
+			t.seen(ctx, t.Times.Wait, holder, history.Return)
+			return bounded(refused, t.Times.Wait)
+		},
+	}
+}
+
+// killOthers kills all primaries but one.
+func (g *redisGroup) killOthers(ctx context.Context, survivor *redisNode) error {
+	all, err := g.primaries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range all {
+		if node == survivor {
+			continue
+		}
+		if err := node.Kill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusing waits until the node says that the cluster is down.
+func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
+	c := r.client()
+	defer c.Close()
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if info, err := c.ClusterInfo(ctx).Result(); err == nil && strings.Contains(info, "cluster_state:fail") {
+			return nil
+		}
+	}
+	return missed("the node of the lock did not report within %s that the cluster is down", timeout)
+}
+
+// bounded is the proof that buyers were told that Redis is down, and when: none was sold
+// to, and none waited longer than a buyer waits.
+func bounded(refused []rush.Answer, wait time.Duration) (proof string, _ error) {
+	slowest := time.Duration(0)
+	for _, a := range refused {
+		if a.Outcome == purchase.Sold || a.Outcome == purchase.SoldOut {
+			return "", missed("%s was answered %s though Redis refuses all", a.Purchaser, a.Outcome)
+		}
+		slowest = max(slowest, a.End.Sub(a.Start))
+	}
+	if slowest > wait+answerMargin/2 {
+		return "", &stalledError{fmt.Sprintf("a buyer was answered after %s though Redis was down", slowest.Round(time.Millisecond))}
+	}
+	first := refused[0]
+	return fmt.Sprintf("the holder reported that it holds; its node reported that the cluster is down, and %d buyers were answered so within %d ms (%s: %s)",
+		len(refused), slowest.Milliseconds(), first.Outcome, strings.TrimSpace(first.Detail)), nil
+}

@@ -1,0 +1,138 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/topology"
+)
+
+// primaryPartition cuts the primary and the holder's shop off together: the sentinels and
+// the replicas do not reach the primary, and the shop reaches nobody else. The replicas had
+// the holder's lock before. One is elected, and lets the lock run out, while the shop
+// renews it at the old primary: WAIT is no consensus.
+//
+// In a cluster such a primary refuses writes by itself when it hears no majority.
+func primaryPartition() Fault {
+	return Fault{
+		Name: "primary-partition", About: "the primary and the holder's shop are cut off together; a replica that has the lock is elected",
+		OnRedis: topology.Sentinel, Needs: redisAlone(), Stock: stock, Lease: 5 * time.Second,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			g := t.Servers.redises
+			t.afterwards(g.mend)
+			t.afterwards(func(ctx context.Context) error {
+				for _, l := range t.A.redis {
+					l.heal(ctx)
+				}
+				return nil
+			})
+			if err := t.hold(ctx, failpoint.Read, t.Times.Wait/4); err != nil {
+				return "", err
+			}
+			old, written, err := g.keeper(ctx, t.Product)
+			if err != nil {
+				return "", err
+			}
+			if err := g.replicated(ctx, t.Product, written); err != nil {
+				return "", err
+			}
+			elected, err := g.isolate(ctx, t, old)
+			if err != nil {
+				return "", err
+			}
+			copied, err := elected.keysOf(ctx, t.Product)
+			if err != nil {
+				return "", err
+			}
+			if !t.B.ready(ctx, t.Times.Lease) {
+				return "", missed("Redis did not serve again within %s", t.Times.Lease)
+			}
+			sendNext(ctx, t, t.Times.Lease+3*time.Second)
+			if err := t.release(); err != nil {
+				return "", err
+			}
+			t.buyers.wait()
+			return fmt.Sprintf("the holder reported that it has read; every replica had the product's %d keys; then the primary reached only the holder's shop, and the sentinels elected a replica, which had %d keys when it was",
+				len(written), len(copied)), nil
+		},
+	}
+}
+
+// replicated waits until every node has the keys.
+func (g *redisGroup) replicated(ctx context.Context, product string, written map[string]string) error {
+	for _, node := range g.nodes {
+		for deadline := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+			there, err := node.keysOf(ctx, product)
+			if err != nil {
+				return err
+			}
+			if has(there, written) {
+				break
+			}
+			if time.Now().After(deadline) {
+				return missed("%s has not got the product's keys", node.Addr)
+			}
+		}
+	}
+	return nil
+}
+
+// has reports whether all keys are there, with whatever value.
+func has(there, keys map[string]string) bool {
+	for key := range keys {
+		if _, ok := there[key]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// deaf has the server refuse every new connection and close those of the sentinels. The
+// shops' connections stay, and so does one by which all is undone.
+func (r *redisNode) deaf(ctx context.Context, t *Testbed) error {
+	c := r.client()
+	conn := c.Conn()
+	t.afterwards(func(ctx context.Context) error {
+		err := conn.Do(ctx, "ACL", "SETUSER", "default", "on").Err()
+		return errors.Join(err, conn.Close(), c.Close())
+	})
+	return errors.Join(
+		conn.Do(ctx, "ACL", "SETUSER", localserver.SentinelUser, "off").Err(),
+		conn.Do(ctx, "ACL", "SETUSER", "default", "off").Err(),
+		conn.Do(ctx, "CLIENT", "KILL", "USER", localserver.SentinelUser).Err())
+}
+
+// isolate cuts the primary off from all but A's shop, and that from all but the primary, and
+// waits until another is elected.
+func (g *redisGroup) isolate(ctx context.Context, t *Testbed, primary *redisNode) (*redisNode, error) {
+	for _, l := range t.A.redis {
+		if l.proxy.Upstream == primary.Addr {
+			continue
+		}
+		if err := l.silence(); err != nil {
+			return nil, err
+		}
+	}
+	before, err := g.primaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := primary.part(ctx); err != nil {
+		return nil, err
+	}
+	if err := primary.deaf(ctx, t); err != nil {
+		return nil, err
+	}
+	t.struck("the primary and the holder's shop reach each other, and nobody else")
+	elected, err := g.elected(ctx, before, time.Now().Add(t.Times.Wait/2))
+	if err != nil {
+		return nil, err
+	}
+	t.Servers.asked = true
+	t.struck("a replica was elected")
+	return elected, nil
+}

@@ -1,0 +1,137 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+)
+
+// failOverByItself kills the primary that has the holder's lock and waits until its
+// sentinels, or the other primaries of its cluster, have elected a replica. The replicas
+// were kept from what the primaries write before the holder took its lock: replication is
+// asynchronous, so any failover may do this.
+func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, error) {
+	t.afterwards(g.mend)
+	if err := g.part(ctx); err != nil {
+		return "", err
+	}
+	waited, err := holdUnconfirmed(ctx, t, g)
+	if err != nil {
+		return "", err
+	}
+	held := time.Now()
+	keeper, written, err := g.keeper(ctx, t.Product)
+	if err != nil {
+		return "", err
+	}
+	elected, err := g.killAndElect(ctx, t, keeper, held.Add(t.Times.within()))
+	if err != nil {
+		return "", err
+	}
+	copied, err := elected.keysOf(ctx, t.Product)
+	if err != nil {
+		return "", err
+	}
+	if err := t.servedAgain(ctx, held); err != nil {
+		return "", err
+	}
+	by := fmt.Sprintf("; it was elected by the %s itself, %.1f s after the holder held", g.kind, time.Since(held).Seconds())
+	sendNext(ctx, t, t.Times.within())
+	if err := t.release(); err != nil {
+		return "", err
+	}
+	if waited {
+		proof, err := hadAll(written, copied)
+		return proof + by, err
+	}
+	proof, err := lacked(written, copied)
+	return proof + by, err
+}
+
+// holdUnconfirmed is Testbed.hold while no replica follows. Where a lock counts only when
+// replicas have it, it is not granted then; they may follow again, and waited is true.
+func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited bool, _ error) {
+	if !t.Confirmed {
+		return false, t.hold(ctx, failpoint.Commit, t.Times.Wait)
+	}
+	err := t.hold(ctx, failpoint.Commit, t.Times.Wait/6)
+	if !errors.Is(err, errNoHolder) {
+		return false, err
+	}
+	if err := g.mend(ctx); err != nil {
+		return false, err
+	}
+	return true, holding(ctx, t, t.Times.Wait/2)
+}
+
+// killAndElect kills the primary and waits for the one that is elected in its place.
+func (g *redisGroup) killAndElect(ctx context.Context, t *Testbed, primary *redisNode, until time.Time) (*redisNode, error) {
+	before, err := g.primaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := primary.Kill(); err != nil {
+		return nil, err
+	}
+	t.struck("SIGKILL of the primary")
+	elected, err := g.elected(ctx, before, until)
+	if err != nil {
+		return nil, err
+	}
+	t.Servers.asked = true
+	t.struck("a replica was elected")
+	return elected, nil
+}
+
+// hadAll is the proof of a failover that a confirmed lock outlives: it was not granted
+// while no replica followed, and the one that was elected has it.
+func hadAll(written, copied map[string]string) (proof string, _ error) {
+	if n := lacking(written, copied); n > 0 || len(written) == 0 {
+		return "", missed("the elected replica lacked %d of the product's %d keys", n, len(written))
+	}
+	return fmt.Sprintf("the lock was not granted while no replica followed; then the holder reported that it holds, and the elected replica had the product's %d keys", len(written)), nil
+}
+
+// Undisturbed waits until Redis is whole, and returns a function that says whether a replica
+// was elected since then though no fault has asked for it: on a machine that stands still
+// for a second a primary counts as dead, and what follows proves nothing. "": none was.
+func (s *Servers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
+	if s.redises == nil {
+		return func(context.Context) (string, error) { return "", nil }, nil
+	}
+	if err := s.redises.settle(ctx); err != nil {
+		return nil, err
+	}
+	s.asked = false
+	before, err := s.redises.primaries(ctx)
+	return func(ctx context.Context) (string, error) {
+		if err := s.redises.settle(ctx); err != nil {
+			return "", err
+		}
+		after, err := s.redises.primaries(ctx)
+		if s.asked || slices.Equal(before, after) {
+			return "", err
+		}
+		return "Redis failed over though nothing had struck it: the machine stood still", err
+	}, err
+}
+
+// elected waits for a primary that was none before.
+func (g *redisGroup) elected(ctx context.Context, before []*redisNode, until time.Time) (*redisNode, error) {
+	for ; time.Now().Before(until) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		now, err := g.primaries(ctx)
+		if err != nil {
+			continue
+		}
+		for _, node := range now {
+			if !slices.Contains(before, node) {
+				return node, nil
+			}
+		}
+	}
+	return nil, missed("no replica was elected within half of the holder's lease")
+}

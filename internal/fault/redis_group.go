@@ -1,0 +1,245 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/topology"
+)
+
+// A redisGroup is a Redis of several servers that fail over by themselves, as its operator
+// sees it. Nothing here promotes a server.
+type redisGroup struct {
+	kind    string // of package topology
+	service localserver.RedisService
+	nodes   []*redisNode // those that have keys
+}
+
+// settleTimeout is how long a group may take to be whole again.
+const settleTimeout = time.Minute
+
+// primaries are the nodes that take writes, in the order of nodes, as the sentinels or a
+// node of the cluster say.
+func (g *redisGroup) primaries(ctx context.Context) ([]*redisNode, error) {
+	var addresses []string
+	var err error
+	if g.kind == topology.Sentinel {
+		addresses, err = g.ask(ctx, g.service.Watchers(), sentinelPrimary)
+	} else {
+		addresses, err = g.ask(ctx, g.service.Nodes(), clusterPrimaries)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []*redisNode
+	for _, node := range g.nodes {
+		if slices.Contains(addresses, node.Addr) {
+			all = append(all, node)
+		}
+	}
+	return all, nil
+}
+
+// ask takes the first answer.
+func (g *redisGroup) ask(ctx context.Context, servers []*localserver.Redis, question func(context.Context, *redis.Client) ([]string, error)) (answer []string, err error) {
+	for _, server := range servers {
+		c := clientOf(server.Addr)
+		answer, err = question(ctx, c)
+		_ = c.Close()
+		if err == nil {
+			return answer, nil
+		}
+	}
+	return nil, fmt.Errorf("who is primary: %w", err)
+}
+
+func sentinelPrimary(ctx context.Context, c *redis.Client) ([]string, error) {
+	cmd := redis.NewStringSliceCmd(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", localserver.PrimaryName)
+	_ = c.Process(ctx, cmd) // the error is in cmd
+	address, err := cmd.Result()
+	if err != nil || len(address) != 2 {
+		return nil, fmt.Errorf("a sentinel answered %q: %w", address, err)
+	}
+	return []string{net.JoinHostPort(address[0], address[1])}, nil
+}
+
+func clusterPrimaries(ctx context.Context, c *redis.Client) (addresses []string, _ error) {
+	//lint:ignore SA1019 CLUSTER SHARDS takes Redis 7; this is there as well
+	ranges, err := c.ClusterSlots(ctx).Result()
+	for _, slots := range ranges {
+		if len(slots.Nodes) > 0 && !slices.Contains(addresses, slots.Nodes[0].Addr) {
+			addresses = append(addresses, slots.Nodes[0].Addr)
+		}
+	}
+	return addresses, err
+}
+
+// keeper is the primary that has the product's keys, and the keys. It misses when none has
+// any, or not one alone.
+func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisNode, keys map[string]string, _ error) {
+	all, err := g.primaries(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, node := range all {
+		there, err := node.keysOf(ctx, product)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case len(there) > 0 && keeper != nil:
+			return nil, nil, missed("the product's keys are on %s and on %s", keeper.Addr, node.Addr)
+		case len(there) > 0:
+			keeper, keys = node, there
+		}
+	}
+	if keeper == nil {
+		return nil, nil, missed("no primary has keys of the product")
+	}
+	return keeper, keys, nil
+}
+
+// part keeps the replicas from what is written to their primaries from now on: the user
+// under which they follow is switched off, and their connections are closed. It proves
+// that nobody follows.
+func (g *redisGroup) part(ctx context.Context) error {
+	all, err := g.primaries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range all {
+		if err := node.part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *redisNode) part(ctx context.Context) error {
+	c := r.client()
+	defer c.Close()
+	err := errors.Join(
+		c.ACLSetUser(ctx, localserver.ReplicaUser, "off").Err(), c.ClientKillByFilter(ctx, "TYPE", "replica").Err())
+	for deadline := time.Now().Add(10 * time.Second); err == nil; time.Sleep(10 * time.Millisecond) {
+		info, wrong := c.Info(ctx, "replication").Result()
+		switch {
+		case wrong != nil:
+			return wrong
+		case strings.Contains(info, "connected_slaves:0"):
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%s still has replicas", r.Addr)
+		}
+	}
+	return err
+}
+
+// mend starts what was killed, lets the replicas follow, and waits until the group is
+// whole. A node that was a primary and came back is told to follow the one that was
+// elected: the sentinels would leave it alone for eight seconds.
+func (g *redisGroup) mend(ctx context.Context) error {
+	for _, node := range g.nodes {
+		select {
+		case <-node.Done():
+			if err := node.Start(); err != nil {
+				return err
+			}
+		default:
+		}
+		c := node.client()
+		err := errors.Join(c.ACLSetUser(ctx, localserver.ReplicaUser, "on").Err(), c.ACLSetUser(ctx, localserver.SentinelUser, "on").Err())
+		_ = c.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return g.settle(ctx)
+}
+
+// settle waits until every node follows or is followed, and all agree on who is who.
+func (g *redisGroup) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for {
+		err := g.whole(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the Redis servers were not whole within %s: %w", settleTimeout, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// whole says what is missing.
+func (g *redisGroup) whole(ctx context.Context) error {
+	if g.kind == topology.Sentinel {
+		return g.watched(ctx)
+	}
+	for _, node := range g.nodes {
+		c := node.client()
+		info, err := c.ClusterInfo(ctx).Result()
+		replication, wrong := c.Info(ctx, "replication").Result()
+		_ = c.Close()
+		switch {
+		case err != nil || wrong != nil:
+			return errors.Join(err, wrong)
+		case !strings.Contains(info, "cluster_state:ok"):
+			return fmt.Errorf("%s: CLUSTERDOWN", node.Addr)
+		case !strings.Contains(replication, "master_link_status:up") && !strings.Contains(replication, "state=online"):
+			return fmt.Errorf("%s neither follows nor is followed", node.Addr)
+		}
+	}
+	return nil
+}
+
+// watched is whole of a primary behind sentinels.
+func (g *redisGroup) watched(ctx context.Context) error {
+	primary, err := g.primaries(ctx)
+	if err != nil {
+		return err
+	}
+	if len(primary) != 1 {
+		return errors.New("the sentinels name nobody")
+	}
+	host, port, err := net.SplitHostPort(primary[0].Addr)
+	if err != nil {
+		return err
+	}
+	for _, node := range g.nodes {
+		c := node.client()
+		info, err := c.Info(ctx, "replication").Result()
+		if err == nil && node != primary[0] && strings.Contains(info, "role:master") {
+			err = errors.Join(c.ReplicaOf(ctx, host, port).Err(), c.ConfigRewrite(ctx).Err(), fmt.Errorf("%s does not follow yet", node.Addr))
+		}
+		_ = c.Close()
+		switch {
+		case err != nil:
+			return err
+		case node == primary[0] && strings.Count(info, "state=online") < len(g.nodes)-1:
+			return fmt.Errorf("not every replica follows %s", node.Addr)
+		}
+	}
+	for _, watcher := range g.service.Watchers() {
+		c := clientOf(watcher.Addr)
+		info, err := c.Info(ctx, "sentinel").Result()
+		_ = c.Close()
+		if err != nil || !strings.Contains(info, "status=ok,address="+primary[0].Addr) {
+			return fmt.Errorf("the sentinel at %s does not watch %s: %w", watcher.Addr, primary[0].Addr, err)
+		}
+	}
+	return nil
+}
+
+func clientOf(address string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
+}

@@ -1,0 +1,171 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/topology"
+)
+
+// slotMigration moves the slots of the product's keys to another primary while the holder
+// stands inside its COMMIT: first the keys, so that the old primary answers ASK, and then
+// the slot, so that it answers MOVED (Redis cluster specification, "Cluster live
+// reconfiguration"). A held key moves with what is left of its time.
+func slotMigration() Fault {
+	return Fault{
+		Name: "slot-migration", About: "the slot of a held lock moves to another node", OnRedis: topology.Cluster,
+		Needs: redisAlone(), Stock: stock, HolderLives: true,
+		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+				return "", err
+			}
+			g := t.Servers.redises
+			keeper, before, err := g.keeper(ctx, t.Product)
+			if err != nil {
+				return "", err
+			}
+			m, err := g.migration(ctx, keeper, before)
+			if err != nil {
+				return "", err
+			}
+			defer m.close()
+			if err := m.keys(ctx); err != nil {
+				return "", err
+			}
+			t.struck("the keys have moved, the slot has not")
+			t.buyers.send(ctx, t.B, "next-asked")
+			t.seen(ctx, t.Times.Lease/8, "next-asked") // it waits for the lock, and is asked to look elsewhere
+			if err := m.slots(ctx, g); err != nil {
+				return "", err
+			}
+			t.struck("the slot has moved")
+			left, err1 := m.from.keysOf(ctx, t.Product)
+			there, err2 := m.to.keysOf(ctx, t.Product)
+			if err := errors.Join(err1, err2); err != nil {
+				return "", err
+			}
+			sendNext(ctx, t, t.Times.within())
+			if err := t.release(); err != nil {
+				return "", err
+			}
+			return movedTo(before, left, there)
+		},
+	}
+}
+
+// movedTo is the proof that the keys are elsewhere now. Their values may have changed.
+func movedTo(before, left, there map[string]string) (proof string, _ error) {
+	for key := range before {
+		if _, still := left[key]; still {
+			return "", missed("the old node still has %s", key)
+		}
+	}
+	if len(before) == 0 || len(there) == 0 {
+		return "", missed("the product had %d keys on the old node and has %d on the new one", len(before), len(there))
+	}
+	return fmt.Sprintf("the holder reported that it holds; the slot of the product's %d keys moved to another node, which had %d of them at once", len(before), len(there)), nil
+}
+
+// A migration moves slots from one primary to another, as `redis-cli --cluster reshard` does.
+type migration struct {
+	from, to      *redisNode
+	old, next     *redis.Client
+	oldID, nextID string
+	numbers       []int64 // of the slots
+}
+
+// migration prepares the move of the keys' slots to the first other primary.
+func (g *redisGroup) migration(ctx context.Context, from *redisNode, keys map[string]string) (m *migration, err error) {
+	all, err := g.primaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(n *redisNode) bool { return n != from })
+	if i < 0 {
+		return nil, missed("there is no other primary")
+	}
+	m = &migration{from: from, to: all[i], old: from.client(), next: all[i].client()}
+	var errs [2]error
+	m.oldID, errs[0] = m.old.ClusterMyID(ctx).Result()
+	m.nextID, errs[1] = m.next.ClusterMyID(ctx).Result()
+	if err := errors.Join(errs[:]...); err != nil {
+		m.close()
+		return nil, err
+	}
+	for key := range keys {
+		slot, err := m.old.ClusterKeySlot(ctx, key).Result()
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		if !slices.Contains(m.numbers, slot) {
+			m.numbers = append(m.numbers, slot)
+		}
+	}
+	return m, nil
+}
+
+func (m *migration) close() {
+	_ = m.old.Close()
+	_ = m.next.Close()
+}
+
+// keys moves the keys of the slots, with their times to live, all of a slot at once: a
+// script that needs several of them is refused only for a moment. A key that is made
+// meanwhile is made on the new node.
+func (m *migration) keys(ctx context.Context) error {
+	host, port, err := net.SplitHostPort(m.to.Addr)
+	if err != nil {
+		return err
+	}
+	for _, slot := range m.numbers {
+		err := errors.Join(
+			m.next.Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", m.oldID).Err(),
+			m.old.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", m.nextID).Err())
+		if err != nil {
+			return err
+		}
+		for {
+			names, err := m.old.ClusterGetKeysInSlot(ctx, int(slot), 1000).Result()
+			if err != nil || len(names) == 0 {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			command := []any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}
+			for _, name := range names {
+				command = append(command, name)
+			}
+			if err := m.old.Do(ctx, command...).Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// slots gives the slots to the new node, and tells all primaries: the new one first, so
+// that nobody is sent there before it knows.
+func (m *migration) slots(ctx context.Context, g *redisGroup) error {
+	all, err := g.primaries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, slot := range m.numbers {
+		for _, node := range append([]*redisNode{m.to, m.from}, all...) {
+			c := node.client()
+			err := errors.Join(c.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", m.nextID).Err(), c.Close())
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package localserver
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Times of a cluster. A node that a majority of the primaries has not heard for a second is
+// failing, and its replica is elected a moment later; see downAfter.
+const (
+	primaries   = 3
+	slots       = 16384
+	nodeTimeout = time.Second
+)
+
+// clusterRedis is a Redis Cluster.
+type clusterRedis struct{ nodes []*Redis }
+
+// startCluster starts the nodes, introduces them to each other, gives each of the first ones
+// its part of the slots, and each of the others a primary to follow.
+//
+// A replica is elected however old its data is (validity factor 0), and stays with its
+// primary (no migration to one that has lost its own). A primary takes no writes for two
+// seconds after its start (cluster.c, CLUSTER_WRITABLE_DELAY), so this takes no less.
+func startCluster(g *Group, env [][]string) (RedisService, error) {
+	var (
+		mu  sync.Mutex
+		bus = map[string]int{} // by address
+	)
+	nodes, err := startRedisNodes(g, env, users, func(_, port int) ([]string, error) {
+		second, err := g.port()
+		mu.Lock()
+		bus["127.0.0.1:"+strconv.Itoa(port)] = second
+		mu.Unlock()
+		return append(replicated(),
+			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(second), "--cluster-config-file", fmt.Sprintf("nodes-%d.conf", port),
+			"--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10), "--cluster-announce-ip", "127.0.0.1",
+			"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no"), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &clusterRedis{nodes}
+	if err := c.introduce(bus); err != nil {
+		return nil, err
+	}
+	if err := c.follow(); err != nil {
+		return nil, err
+	}
+	return c, await(nodes, "CLUSTER INFO", "cluster_state:ok", 20*time.Second)
+}
+
+// introduce has each node meet all others, and gives out the slots.
+func (c *clusterRedis) introduce(bus map[string]int) error {
+	for i, node := range c.nodes {
+		if _, err := node.do(fmt.Sprintf("CLUSTER SET-CONFIG-EPOCH %d", i+1)); err != nil {
+			return err
+		}
+		if i < primaries {
+			if _, err := node.do(fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", i*slots/primaries, (i+1)*slots/primaries-1)); err != nil {
+				return err
+			}
+		}
+		for _, other := range c.nodes[:i] {
+			_, port, err := net.SplitHostPort(other.Addr)
+			if err != nil {
+				return err
+			}
+			if _, err := node.do(fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %d", port, bus[other.Addr])); err != nil {
+				return err
+			}
+		}
+	}
+	return await(c.nodes, "CLUSTER INFO", fmt.Sprintf("cluster_known_nodes:%d\r\n", len(c.nodes)), 20*time.Second)
+}
+
+// follow has the other nodes follow the primaries, in turn, and waits until they do.
+func (c *clusterRedis) follow() error {
+	for i, node := range c.nodes[primaries:] {
+		answer, err := c.nodes[i%primaries].do("CLUSTER MYID")
+		if err != nil {
+			return err
+		}
+		_, id, _ := strings.Cut(answer, "\r\n") // after the length
+		id, _, _ = strings.Cut(id, "\r\n")
+		if err := replicate(node, id); err != nil {
+			return err
+		}
+	}
+	return await(c.nodes[primaries:], "INFO replication", "master_link_status:up", 20*time.Second)
+}
+
+// replicate has a node follow another, as soon as it knows it for a primary.
+func replicate(node *Redis, id string) error {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		_, err := node.do("CLUSTER REPLICATE " + id)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// URL is RedisService.URL.
+func (c *clusterRedis) URL() string {
+	return "redis+cluster://" + strings.Join(addresses(c.nodes), ",")
+}
+
+// Nodes is RedisService.Nodes.
+func (c *clusterRedis) Nodes() []*Redis { return c.nodes }
+
+// Watchers is RedisService.Watchers.
+func (*clusterRedis) Watchers() []*Redis { return nil }

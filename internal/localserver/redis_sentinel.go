@@ -1,0 +1,140 @@
+package localserver
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Times of a sentinel's group. A second without an answer is down, so a failover takes two
+// or three; a machine that is starved for less than that changes nothing.
+const (
+	sentinels       = 3
+	downAfter       = time.Second
+	failoverTimeout = 2 * time.Second
+)
+
+// PrimaryName is what the sentinels call the primary.
+const PrimaryName = "shop"
+
+// sentinelRedis is a primary and its replicas, watched by sentinels.
+type sentinelRedis struct{ nodes, sentinels []*Redis }
+
+// startSentinel starts a primary, then its replicas, then the sentinels, which are
+// redis-server in another mode. They are told of each other, and need not look for each
+// other by messages that are sent every two seconds. Whom a node follows is in its file: when
+// the sentinels change it they have the node write it there, for its next start.
+func startSentinel(g *Group, env [][]string) (RedisService, error) {
+	settings := func(int, int) ([]string, error) { return replicated(), nil }
+	first, err := startRedisNodes(g, env[:1], users, settings)
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(first[0].Addr)
+	if err != nil {
+		return nil, err
+	}
+	replicas, err := startRedisNodes(g, env[1:], users+"replicaof 127.0.0.1 "+port+"\n", settings)
+	if err != nil {
+		return nil, err
+	}
+	s := &sentinelRedis{nodes: append(first, replicas...)}
+	if err := await(replicas, "INFO replication", "master_link_status:up", 20*time.Second); err != nil {
+		return nil, err
+	}
+	if s.sentinels, err = s.watch(g); err != nil {
+		return nil, err
+	}
+	// Of each other, and of both replicas.
+	return s, await(s.sentinels, "INFO sentinel", fmt.Sprintf("status=ok,address=%s,slaves=%d,sentinels=%d", first[0].Addr, len(replicas), sentinels), 20*time.Second)
+}
+
+// watch starts the sentinels.
+func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
+	path, err := program("apt-get install redis-server, or brew install redis", "redis-server", "valkey-server", "redis-sentinel")
+	if err != nil {
+		return nil, err
+	}
+	var ports [sentinels]int
+	for i := range ports {
+		if ports[i], err = g.port(); err != nil {
+			return nil, err
+		}
+	}
+	watchers := make([]*Redis, sentinels)
+	var starts errgroup.Group
+	for i := range watchers {
+		starts.Go(func() error {
+			dir, err := g.Dir("sentinel")
+			if err != nil {
+				return err
+			}
+			file := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
+			if err := os.WriteFile(file, []byte(s.config(dir, ports[:], i)), 0o600); err != nil {
+				return err
+			}
+			r := &Redis{newServer(g, "redis-sentinel", dir, ports[i])}
+			r.startTimeout, r.probe = 30*time.Second, r.pingSentinel
+			r.command = []string{path, file, "--sentinel"}
+			watchers[i] = r
+			return r.Start()
+		})
+	}
+	return watchers, starts.Wait()
+}
+
+// config is the file of the sentinel with that number.
+func (s *sentinelRedis) config(dir string, ports []int, number int) string {
+	var c strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&c, format+"\n", args...) }
+	id := func(i int) string { return fmt.Sprintf("%040x", ports[i]) }
+	at := func(address string) string { return strings.Replace(address, ":", " ", 1) }
+	line("port %d\nbind 127.0.0.1\ndir %s\nsentinel announce-ip 127.0.0.1\nsentinel myid %s", ports[number], dir, id(number))
+	line("sentinel monitor %s %s %d", PrimaryName, at(s.nodes[0].Addr), sentinels/2+1)
+	line("sentinel down-after-milliseconds %s %d", PrimaryName, downAfter.Milliseconds())
+	line("sentinel failover-timeout %s %d", PrimaryName, failoverTimeout.Milliseconds())
+	line("sentinel auth-user %s %s\nsentinel auth-pass %[1]s watch", PrimaryName, SentinelUser)
+	line("sentinel parallel-syncs %s %d", PrimaryName, len(s.nodes))
+	for _, replica := range s.nodes[1:] {
+		line("sentinel known-replica %s %s", PrimaryName, at(replica.Addr))
+	}
+	for i, port := range ports {
+		if i != number {
+			line("sentinel known-sentinel %s 127.0.0.1 %s %s", PrimaryName, strconv.Itoa(port), id(i))
+		}
+	}
+	return c.String()
+}
+
+// pingSentinel is ping; a sentinel has no data to read.
+func (r *Redis) pingSentinel() error {
+	answer, err := r.do("INFO server")
+	if err == nil && !strings.Contains(answer, fmt.Sprintf("\r\nprocess_id:%d\r\n", r.cmd.Process.Pid)) {
+		err = fmt.Errorf("another server answers on %s", r.Addr)
+	}
+	return err
+}
+
+// URL is RedisService.URL.
+func (s *sentinelRedis) URL() string {
+	return "redis+sentinel://" + strings.Join(addresses(s.sentinels), ",") + "/" + PrimaryName
+}
+
+// Nodes is RedisService.Nodes.
+func (s *sentinelRedis) Nodes() []*Redis { return s.nodes }
+
+// Watchers is RedisService.Watchers.
+func (s *sentinelRedis) Watchers() []*Redis { return s.sentinels }
+
+func addresses(servers []*Redis) (all []string) {
+	for _, r := range servers {
+		all = append(all, r.Addr)
+	}
+	return all
+}

@@ -99,7 +99,7 @@ func askSentinels(ctx context.Context, e *Engine, l hostList, o redis.Options, n
 	}
 	if !knows {
 		slices.Sort(known)
-		return fmt.Errorf("the sentinels know no primary %q; they know %s", name, oneOr([]string{strings.Join(slices.Compact(known), ", ")}, "none"))
+		return fmt.Errorf("the sentinels know no primary %q; they know %s", name, oneOr([]string{strings.Join(slices.Compact(known), ", ")}, "nothing"))
 	}
 	return nil
 }

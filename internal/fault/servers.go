@@ -121,7 +121,7 @@ func (s *Servers) reopen(ctx context.Context) error {
 // several that fail over by themselves.
 func (s *Servers) startLockServer(server localserver.RedisServer, shim, dir string) (err error) {
 	if server.Name == topology.Single {
-		if s.redis, err = s.startRedis(shim, filepath.Join(dir, "redis")); err == nil {
+		if s.redis, err = s.startRedis(shim, filepath.Join(dir, "redis-primary")); err == nil {
 			s.replica, err = s.startRedis(shim, filepath.Join(dir, "replica"))
 		}
 		return err

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 		quick    = flags.Bool("quick", false, "one run of 500 ms a cell, not five of 2 s")
 		only     = flags.String("only", "", "only locks whose name begins so")
 		runs     = flags.Int("runs", 5, "runs a cell; the median is printed")
-		redis    = flags.String("redis", "", "how Redis is built: single, sentinel or cluster; rueidislock runs on one server only")
+		topology = flags.String("topology", "", "how Redis is built: single, sentinel or cluster; rueidislock runs on one server only")
 		period   = flags.Duration("for", 2*time.Second, "length of a run")
 	)
 	if err := flags.Parse(args); err != nil {
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if *runs < 1 || *period <= 0 {
 		return fmt.Errorf("%d runs of %s: want some", *runs, *period)
 	}
-	srv, err := startServer(*redis)
+	srv, err := startServer(*topology)
 	if err != nil {
 		return err
 	}

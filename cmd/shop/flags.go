@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type engineFlags struct {
 	redis   string
 	redlock []string
 	conns   int
+	process int
 
 	zookeeper []string
 	etcd      []string
@@ -41,6 +43,7 @@ func (f *engineFlags) register(c *cobra.Command) {
 	flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: independent Redis nodes, URL,URL,... [SHOP_REDLOCK_URLS]")
 	flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: a ZooKeeper ensemble, host:2181,... [SHOP_ZOOKEEPER_HOSTS]")
 	flags.StringSliceVar(&f.etcd, "etcd", splitList(os.Getenv("SHOP_ETCD_HOSTS")), "with --db: an etcd cluster, host:2379,... [SHOP_ETCD_HOSTS]")
+	flags.IntVar(&f.process, "process", 0, "the number of this process, from 0: with several hosts in --db it begins at host number modulo hosts ["+engine.ProcessVariable+"]")
 	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections to the database, at most")
 }
 
@@ -77,13 +80,29 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 	if err := checkLocalDB(f.localDB, f.name); err != nil {
 		return engine.Config{}, err
 	}
+	if err := f.readProcess(c); err != nil {
+		return engine.Config{}, err
+	}
 	if f.conns < 2 {
 		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)
 	}
 	return engine.Config{
 		Name: f.name, LocalDB: f.localDB, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
-		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns,
+		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns, Process: f.process,
 	}, nil
+}
+
+// readProcess reads --process, or else its environment variable.
+func (f *engineFlags) readProcess(c *cobra.Command) (err error) {
+	if text := os.Getenv(engine.ProcessVariable); text != "" && !c.Flags().Changed("process") {
+		if f.process, err = strconv.Atoi(text); err != nil {
+			return fmt.Errorf("%s is %q; give a number from 0", engine.ProcessVariable, text)
+		}
+	}
+	if f.process < 0 {
+		return fmt.Errorf("--process is %d; give a number from 0", f.process)
+	}
+	return nil
 }
 
 // childEnvironment is how a child process opens the same servers.

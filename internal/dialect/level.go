@@ -21,6 +21,8 @@ func Levels() []Level {
 		{Name: Postgres, Title: "PostgreSQL, READ COMMITTED"},
 		{Name: PostgresRepeatableRead, Title: "PostgreSQL, REPEATABLE READ", RefusesStale: true}, // PostgreSQL 15 manual, 13.2.2
 		{Name: PostgresSerializable, Title: "PostgreSQL, SERIALIZABLE", RefusesStale: true},
+		{Name: Galera, Title: "Galera, three writers"},
+		{Name: GaleraOneWriter, Title: "Galera, one writer"},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,6 +50,10 @@ type Config struct {
 	Etcd      []string      // host:port or http(s)://host:port, of one cluster; empty for none
 	Lease     time.Duration // how long a session with ZooKeeper outlives its client; 0 is 10 s
 
+	// Process is the number of this process, from 0: with several hosts in DB it begins at
+	// host Process modulo their number.
+	Process int
+
 	Wait  time.Duration // how long a buyer waits; the database gives up a row lock just after
 	Conns int           // connections to the database, at most
 
@@ -69,6 +74,12 @@ func Flags(name, localDB string) string {
 	}
 	return ""
 }
+
+// ProcessVariable is the environment variable of Config.Process.
+const ProcessVariable = "SHOP_PROCESS"
+
+// ProcessEnv tells a child its number.
+func ProcessEnv(process int) string { return ProcessVariable + "=" + strconv.Itoa(process) }
 
 // An Engine is what is open. Close ends what Open started.
 type Engine struct {
@@ -98,6 +109,8 @@ type Engine struct {
 
 	dialect  func(*sql.DB) gorm.Dialector // the database's
 	stepwise driver.Connector             // see OpenWrapped
+
+	cluster *cluster // see Nodes; nil where there is one server
 
 	absent  func() map[string]string // see Absent
 	closers []func() error           // run last first

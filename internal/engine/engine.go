@@ -104,6 +104,10 @@ type Engine struct {
 	// Lacks says what the database cannot do, and why, by capability.
 	Lacks map[string]string
 
+	// Certifies: a COMMIT is compared with those of other nodes, and may be refused in
+	// favour of one of them (1213) though its transaction waited for nobody.
+	Certifies bool
+
 	// Warnings are what works and is better otherwise, a line each.
 	Warnings []string
 

@@ -58,6 +58,15 @@ func (e *Engine) Nodes() ([]Node, error) {
 	return c.nodes, nil
 }
 
+// NodeDBs are the databases of Nodes.
+func (e *Engine) NodeDBs() (dbs []*gorm.DB, _ error) {
+	nodes, err := e.Nodes()
+	for _, n := range nodes {
+		dbs = append(dbs, n.DB)
+	}
+	return dbs, err
+}
+
 // settleTimeout is how long the living nodes may take to apply what was committed.
 const settleTimeout = 30 * time.Second
 
@@ -113,10 +122,11 @@ func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, 
 	if oneWriter {
 		e.Database = dialect.GaleraOneWriter
 	}
-	e.Lacks = map[string]string{dialect.NamedLocks: "GET_LOCK is one node's own: two nodes of a Galera cluster grant the same name at once; use another strategy"}
+	e.Lacks = dialect.Lacks(e.Database)
 	if at := settings["innodb_flush_log_at_trx_commit"]; at != "1" {
 		e.Warnings = append(e.Warnings, "--db: innodb_flush_log_at_trx_commit is "+at+": nodes that are all lost at once take sales with them that buyers were told of; set it to 1")
 	}
+	e.Certifies = true
 	return true, nil
 }
 

@@ -1,10 +1,12 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/run"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -89,6 +91,9 @@ func (c Config) check() error {
 	}
 	if why := c.Strategy.Missing(onengine.Deps(c.Engine)); why != "" {
 		return fmt.Errorf("strategy %s: %s", c.Strategy.Name, why)
+	}
+	if why := dialect.WhyUnexplored(c.Engine.Database); why != "" {
+		return errors.New("the explorer: " + why)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (s *Servers) reopen(ctx context.Context) error {
 	if s.engine != nil {
 		err = s.engine.Close()
 	}
-	s.engine, s.Auditor = opened, rush.Database{DB: opened.Admin}
+	s.engine, s.Auditor = opened, rush.Database{DB: opened.Admin, Nodes: opened.NodeDBs}
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -29,16 +30,23 @@ func conditionalEntry() Entry {
 }
 
 // Conditional takes units only if so many are left.
-type Conditional struct{ deps Deps }
+type Conditional struct {
+	deps    Deps
+	retrier waiting.Retrier
+}
 
 // NewConditional needs the database.
-func NewConditional(d Deps) *Conditional { return &Conditional{d} }
+func NewConditional(d Deps) *Conditional {
+	return &Conditional{d, waiting.NewRetrier(d, waiting.AnyRounds)}
+}
 
 // Buy is purchase.Strategy.Buy.
-func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, start, cancel := s.deps.WithWait(ctx)
-	defer cancel()
-	return takeIfLeft(ctx, s.deps, o, "conditional", start)
+func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, start time.Time) error {
+		receipt, err = takeIfLeft(ctx, s.deps, o, "conditional", start)
+		return err
+	})
+	return receipt, err
 }
 
 // takeIfLeft takes the units and inserts the record, within ctx. since is when the buyer began to wait.

@@ -2,9 +2,11 @@ package lockstrategy
 
 import (
 	"context"
+	"time"
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -29,27 +31,30 @@ func forUpdateEntry() Entry {
 // ForUpdate locks the product's row.
 type ForUpdate struct {
 	deps    Deps
+	retrier waiting.Retrier
 	section purchase.Section
 }
 
 // NewForUpdate needs the database.
-func NewForUpdate(d Deps) *ForUpdate { return &ForUpdate{d, d.Section("for-update")} }
+func NewForUpdate(d Deps) *ForUpdate {
+	return &ForUpdate{d, waiting.NewRetrier(d, waiting.AnyRounds), d.Section("for-update")}
+}
 
 // Buy is purchase.Strategy.Buy.
 func (s *ForUpdate) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
-	ctx, start, cancel := s.deps.WithWait(ctx)
-	defer cancel()
-	err = purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
-		p, err := product.ForUpdate(tx, o.Product)
-		if err != nil {
-			return purchase.DatabaseError(ctx, "read the stock for update", err)
-		}
-		waited := s.deps.Now().Sub(start)
-		if err := purchase.Check(p, o); err != nil {
+	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, start time.Time) error {
+		return purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+			p, err := product.ForUpdate(tx, o.Product)
+			if err != nil {
+				return purchase.DatabaseError(ctx, "read the stock for update", err)
+			}
+			waited := s.deps.Now().Sub(start)
+			if err := purchase.Check(p, o); err != nil {
+				return err
+			}
+			receipt, err = s.section.Write(ctx, tx, p, o, waited)
 			return err
-		}
-		receipt, err = s.section.Write(ctx, tx, p, o, waited)
-		return err
+		})
 	})
 	return receipt, err
 }

@@ -16,7 +16,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
@@ -69,6 +71,7 @@ type Config struct {
 // Run plays every cell; one that could not be judged says so. An error is one of the
 // servers, or ctx's; the report then has the cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
+	c.leaveOutLacking()
 	jobs := c.jobs()
 	var idle []string // columns without a cell
 	elsewhere := map[string][]string{}
@@ -106,6 +109,24 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	close(all.next)
 	lanes.Wait()
 	return all.report(), errors.Join(all.errs...)
+}
+
+// leaveOutLacking drops the rows of strategies that need what the database has not.
+func (c *Config) leaveOutLacking() {
+	server, err := localserver.DatabaseNamed(c.LocalDB)
+	if err != nil {
+		return // as StartServers will say
+	}
+	lacks := dialect.Lacks(server.Database)
+	c.Strategies = slices.DeleteFunc(slices.Clone(c.Strategies), func(s Strategy) bool {
+		for _, need := range s.Needs {
+			if why := lacks[string(need)]; why != "" {
+				c.Before.LeaveOut(s.Name + ": " + why)
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // plan is the cells of a run, and which of them are done.

@@ -86,6 +86,7 @@ type Engine struct {
 	Name    string
 	DB      *gorm.DB                // the buyers' pool
 	Admin   *gorm.DB                // the same database, for restocks, migrations and readiness
+	Causal  *gorm.DB                // the buyers' pool, or where that may be behind other nodes of a cluster one that is not
 	Redis   redis.UniversalClient   // nil when not configured
 	Redlock []redis.UniversalClient // empty when not configured
 
@@ -159,6 +160,9 @@ func reach(ctx context.Context, e *Engine) error {
 	defer cancel()
 	if err := connect(ctx, e); err != nil {
 		return err
+	}
+	if e.Causal == nil {
+		e.Causal = e.DB
 	}
 	return ping(ctx, e)
 }

@@ -31,7 +31,10 @@ type cluster struct {
 
 // causal makes a read wait until its node has applied what was committed anywhere before
 // it came (MariaDB documentation, wsrep_sync_wait: 15 is every kind of statement).
-const causal = "15"
+const (
+	causal   = "15"
+	causally = "SET SESSION wsrep_sync_wait = " + causal
+)
 
 // Nodes are the servers of the database, each read by itself; nil where there is only one.
 // One that is dead is among them, and its reads fail.
@@ -137,7 +140,7 @@ func (e *Engine) causalAdmin(configs []*mysqldriver.Config) error {
 		return err
 	}
 	all := newNodes(configs, 0)
-	all.session = "SET SESSION wsrep_sync_wait = " + causal
+	all.session = causally
 	e.Admin, err = e.pool(all, adminConns)
 	return errors.Join(err, before.Close())
 }

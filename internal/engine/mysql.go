@@ -44,7 +44,7 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 		return mysql.New(mysql.Config{Conn: db, SkipInitializeWithVersion: true})
 	}
 	// Everybody's first node, so that of two migrations at once one waits.
-	admin, err := newMySQLConnector(configs, 0)
+	admin, err := newMySQLConnector(configs, 0, false)
 	if err != nil {
 		return err
 	}
@@ -72,12 +72,17 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	if oneWriter {
 		first = 0
 	}
-	buyers, err := newMySQLConnector(e.forBuyers(configs, setting != ""), first)
+	buyers, err := newMySQLConnector(e.forBuyers(configs, setting != ""), first, certifies)
 	if err != nil {
 		return err
 	}
 	e.stepwise = buyers
-	e.DB, err = e.pool(e.URLs.wrapped(buyers), e.URLs.Conns)
+	if e.DB, err = e.pool(e.URLs.wrapped(buyers), e.URLs.Conns); err != nil || !certifies {
+		return err
+	}
+	looking := newNodes(e.forBuyers(configs, setting != ""), first)
+	looking.session = causally
+	e.Causal, err = e.pool(looking, e.URLs.Conns)
 	return err
 }
 
@@ -102,8 +107,8 @@ func (e *Engine) forBuyers(configs []*mysqldriver.Config, snapshots bool) []*mys
 
 // newMySQLConnector connects to the one server, or to the first of several that takes
 // statements, beginning at one of them.
-func newMySQLConnector(configs []*mysqldriver.Config, first int) (driver.Connector, error) {
-	if len(configs) == 1 {
+func newMySQLConnector(configs []*mysqldriver.Config, first int, certifies bool) (driver.Connector, error) {
+	if len(configs) == 1 && !certifies {
 		return mysqldriver.NewConnector(configs[0])
 	}
 	return newNodes(configs, first), nil

@@ -197,7 +197,31 @@ func (c *nodeConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, 
 	if c.seen(err); c.gone {
 		return nil, driver.ErrBadConn // a BEGIN has done nothing: database/sql takes another
 	}
-	return tx, err
+	if err != nil {
+		return nil, err
+	}
+	return nodeTx{tx, c}, nil
+}
+
+// nodeTx gives its connection up when its end has failed: the transaction may be open still,
+// and the next BEGIN on it would commit it.
+type nodeTx struct {
+	driver.Tx
+	conn *nodeConn
+}
+
+// Commit is driver.Tx.
+func (t nodeTx) Commit() error {
+	err := t.Tx.Commit()
+	t.conn.gone = t.conn.gone || err != nil
+	return t.conn.seen(err)
+}
+
+// Rollback is driver.Tx.
+func (t nodeTx) Rollback() error {
+	err := t.Tx.Rollback()
+	t.conn.gone = t.conn.gone || err != nil
+	return t.conn.seen(err)
 }
 
 // ExecContext is driver.ExecerContext.

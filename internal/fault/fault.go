@@ -68,6 +68,11 @@ func All() []Fault {
 		dbFailover(),
 		dbFailoverAsync(),
 		poolerRestart(),
+		dbNodeKill(),
+		dbNodeFreeze(),
+		dbNodeCut(),
+		dbNodeRejoin(),
+		dbClusterRestart(),
 	}
 }
 

@@ -78,7 +78,7 @@ func (c *Galera) OneWriter() bool { return c.writer != "" }
 // has seen most, which then is the cluster, and the others join it (MariaDB
 // documentation, "Getting Started with MariaDB Galera Cluster", Restarting the Cluster).
 func (c *Galera) Bootstrap() error {
-	first, most := 0, int64(-1)
+	first, most := 0, position{seqno: -1}
 	for i, n := range c.nodes {
 		at, err := n.recovered()
 		if err == nil {
@@ -87,11 +87,11 @@ func (c *Galera) Bootstrap() error {
 		if err != nil {
 			return err
 		}
-		if at.seqno > most {
-			first, most = i, at.seqno
+		if at.seqno > most.seqno {
+			first, most = i, at
 		}
 	}
-	if err := c.nodes[first].bootstrap(); err != nil {
+	if err := c.nodes[first].bootstrap(most); err != nil {
 		return err
 	}
 	var joins errgroup.Group

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // A GaleraNode is one mariadbd of a cluster. Its methods may not be called by several
@@ -90,7 +92,7 @@ func (n *GaleraNode) Start() error {
 
 // bootstrap makes the node, which has seen most, the cluster. It was killed, so it does not
 // believe so itself (galera/src/saved_state.cpp, safe_to_bootstrap).
-func (n *GaleraNode) bootstrap() error {
+func (n *GaleraNode) bootstrap(at position) error {
 	state, err := os.ReadFile(n.data("grastate.dat"))
 	if err != nil {
 		return err
@@ -99,7 +101,7 @@ func (n *GaleraNode) bootstrap() error {
 	if err := n.user.write(n.data("grastate.dat"), safe); err != nil {
 		return err
 	}
-	return n.startAs("--wsrep-new-cluster")
+	return n.startAs("--wsrep-new-cluster", "--wsrep-start-position="+at.String())
 }
 
 // forgetView: a node that remembers the others waits for all of them.
@@ -223,6 +225,16 @@ func (n *GaleraNode) Isolate(ctx context.Context, cut bool) error {
 		_, err := db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = '"+option+"'")
 		return err
 	})
+}
+
+// Refuses reports whether the node refuses a write, as one that is cut off must.
+func (n *GaleraNode) Refuses(ctx context.Context) bool {
+	var said *mysql.MySQLError
+	err := n.with(func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "UPDATE shop.product SET version = version WHERE id = 0")
+		return err
+	})
+	return errors.As(err, &said) && said.Number == 1047
 }
 
 func (n *GaleraNode) with(do func(db *sql.DB) error) error {

@@ -111,14 +111,14 @@ func (n Node) settle(ctx context.Context) error {
 // askGalera notes in e what is different where the server is one of a cluster that
 // certifies, and reports whether it is.
 func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, _ error) {
-	settings, err := e.settings(ctx, "wsrep_on", "wsrep_provider", "innodb_flush_log_at_trx_commit", "group_replication_group_name")
+	settings, err := e.settings(ctx, "wsrep_on", "innodb_flush_log_at_trx_commit", "group_replication_group_name")
 	if err != nil {
 		return false, err
 	}
 	if settings["group_replication_group_name"] != "" {
 		e.Lacks = map[string]string{dialect.NamedLocks: "GET_LOCK is one server's own, and the members of a replication group know nothing of each other's; use another strategy"}
 	}
-	if settings["wsrep_on"] != "ON" || settings["wsrep_provider"] == "none" {
+	if settings["wsrep_on"] != "ON" {
 		return false, nil
 	}
 	e.Database = dialect.Galera

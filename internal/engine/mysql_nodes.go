@@ -177,8 +177,13 @@ type nodeConn struct {
 	gone  bool
 }
 
-// notReady is ER_UNKNOWN_COM_ERROR, "WSREP has not yet prepared node for application use".
-const notReady = 1047
+const (
+	// notReady is ER_UNKNOWN_COM_ERROR, "WSREP has not yet prepared node for application use".
+	notReady = 1047
+	// refused is ER_LOCK_DEADLOCK: the transaction was rolled back, in favour of another
+	// node's, for one.
+	refused = 1213
+)
 
 // seen looks at the error of a statement. Outside a transaction a node that refuses it has
 // done nothing, so database/sql may try another connection.
@@ -211,16 +216,15 @@ type nodeTx struct {
 }
 
 // Commit is driver.Tx.
-func (t nodeTx) Commit() error {
-	err := t.Tx.Commit()
-	t.conn.gone = t.conn.gone || err != nil
-	return t.conn.seen(err)
-}
+func (t nodeTx) Commit() error { return t.ended(t.Tx.Commit()) }
 
 // Rollback is driver.Tx.
-func (t nodeTx) Rollback() error {
-	err := t.Tx.Rollback()
-	t.conn.gone = t.conn.gone || err != nil
+func (t nodeTx) Rollback() error { return t.ended(t.Tx.Rollback()) }
+
+func (t nodeTx) ended(err error) error {
+	var said *mysqldriver.MySQLError
+	rolledBack := errors.As(err, &said) && said.Number == refused
+	t.conn.gone = t.conn.gone || err != nil && !rolledBack
 	return t.conn.seen(err)
 }
 

@@ -80,7 +80,10 @@ func awaitWithout(ctx context.Context, c cluster, gone *localserver.GaleraNode) 
 // no new ones come.
 func goesOn(ctx context.Context, l *load) (sold int64) {
 	before := l.sold.Load()
-	l.awaitSold(ctx, before+enough/2)
+	// A lock is kept by whoever waits for the answer to a COMMIT from a node that is frozen.
+	for deadline := time.Now().Add(clusterPatience); l.sold.Load() == before && time.Now().Before(deadline); {
+		l.awaitSold(ctx, before+enough/2)
+	}
 	l.cancel()
 	return l.sold.Load() - before
 }

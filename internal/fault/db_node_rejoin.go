@@ -15,7 +15,7 @@ import (
 // long (rsync state transfer).
 func dbNodeRejoin() Fault {
 	return Fault{
-		Name: "db-node-rejoin", About: "a node of the cluster that has lost its files comes back by state transfer while buyers go on", On: dialect.Galera, Stock: 600,
+		Name: "db-node-rejoin", About: "a node of the cluster that has lost its files comes back by state transfer while buyers go on", On: dialect.Galera, Stock: 320,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			c, ok := t.Servers.clustered()
 			if !ok {
@@ -57,7 +57,7 @@ func trickle(ctx context.Context, t *Testbed, done <-chan error) (sold int, _ er
 		select {
 		case err := <-done:
 			return sold, err
-		case <-time.After(30 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 		var pair sync.WaitGroup
 		outcomes := make([]purchase.Outcome, 2)

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/sqlerror"
 )
@@ -146,5 +147,19 @@ func TestGaleraNodes(t *testing.T) {
 	}
 	if err := e.DB.WithContext(t.Context()).Exec("SELECT 1").Error; err != nil {
 		t.Errorf("the cluster is back: %v", err)
+	}
+}
+
+// awaitStatus waits until a node is one of so many that have a majority.
+func awaitStatus(t *testing.T, n *localserver.GaleraNode, size int) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		s, err := n.Status(t.Context())
+		if err == nil && s.Ready && s.State == "Synced" && s.Size == size {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %+v, %v; want a cluster of %d", n.Address(), s, err, size)
+		}
 	}
 }

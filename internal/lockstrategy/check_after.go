@@ -23,7 +23,7 @@ func checkAfterEntry() Entry {
 		HowItBreaks: "Without the transaction it leaves a stock below zero. With a column that cannot go below zero (UNSIGNED) the statement fails instead.",
 		Cost:        "as conditional; and every buyer after the last unit writes, locks the row and rolls back",
 		Source:      `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"`,
-		Notes:       notRetried,
+		Notes:       notRetried + certified,
 		New:         func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
 		Traits:      Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
 	}.holds().aboveReadCommitted(promise.Crowds(), "")

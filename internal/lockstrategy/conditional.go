@@ -23,7 +23,7 @@ func conditionalEntry() Entry {
 		Cost:       "the row is locked from the update to the commit; no retry",
 		Source: `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE sees and locks the newest row); ` +
 			`PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits, and checks the WHERE again)`,
-		Notes:  notRetried,
+		Notes:  notRetried + certified,
 		New:    func(d Deps) purchase.Strategy { return NewConditional(d) },
 		Traits: Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
 	}.holds().aboveReadCommitted(promise.Crowds(), "")

@@ -22,7 +22,7 @@ func forUpdateEntry() Entry {
 		HowItBreaks: "After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
 		Cost:        "buyers stand in line inside the database, each on a connection of the pool, for four round trips of the one ahead",
 		Source:      `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level Locks"`,
-		Notes:       "SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file. " + notRetried,
+		Notes:       "SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file. On Galera two nodes let both FOR UPDATE in, and the second COMMIT is refused (TestGalera). " + notRetried + certified,
 		New:         func(d Deps) purchase.Strategy { return NewForUpdate(d) },
 		Traits:      Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
 	}.holds().aboveReadCommitted(promise.Crowds(), "")

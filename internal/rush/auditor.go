@@ -1,10 +1,12 @@
 package rush
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,10 +38,12 @@ type Database struct {
 	// Nodes are the servers of a cluster, each read by itself; nil or none where there is
 	// one server. What DB reads is all that was committed at any of them.
 	Nodes func() ([]*gorm.DB, error)
+	// AgreeWithin is how long the nodes may have different books: a sale may be under way
+	// still when the first of them is read. 0 is 15 s.
+	AgreeWithin time.Duration
 }
 
-// agreeWithin is how long the nodes of a cluster may have different books: a sale may be
-// under way still when the first of them is read.
+// agreeWithin is Database.AgreeWithin unless set.
 const agreeWithin = 15 * time.Second
 
 // Audit is Auditor.Audit. Of a cluster it reads each node that lives; they have to agree.
@@ -54,7 +58,8 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 	if len(nodes) == 0 {
 		return audit.Read(ctx, b.DB, product)
 	}
-	for deadline := time.Now().Add(agreeWithin); ; time.Sleep(100 * time.Millisecond) {
+	patience := cmp.Or(b.AgreeWithin, agreeWithin)
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		books, err := readAll(ctx, nodes, product)
 		if err != nil {
 			return audit.Report{}, err
@@ -64,7 +69,7 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 		}
 		if time.Now().After(deadline) {
 			r := books[0].Report
-			r.Diverged = fmt.Sprintf("after %s the nodes still have different books: %+v", agreeWithin, books)
+			r.Diverged = fmt.Sprintf("after %s the nodes still have different books: %s", patience, inWords(books))
 			return r, nil
 		}
 	}
@@ -74,6 +79,14 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 type book struct {
 	audit.Report
 	IDs int64 // the sum of the records' ids
+}
+
+func inWords(books []book) string {
+	var all []string
+	for i, b := range books {
+		all = append(all, fmt.Sprintf("node %d: %d left, %d records", i, b.Leftover, b.Records))
+	}
+	return strings.Join(all, "; ")
 }
 
 // readAll reads each node that lives. An error is one of all of them.

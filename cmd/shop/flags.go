@@ -36,9 +36,9 @@ const defaultConns = 64
 
 func (f *engineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB, MySQL or PostgreSQL, Redis and, where installed, ZooKeeper and etcd)")
+	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB, MySQL, PostgreSQL or Galera, Redis and, where installed, ZooKeeper and etcd)")
 	registerLocalDB(c, &f.localDB)
-	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database, postgres://user:password@host:5432/database or sqlite:///file [SHOP_DB_URL]")
+	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database (several nodes of a cluster: host:3306,host:3306; ?writers=one for all processes at the first that lives), postgres://user:password@host:5432/database or sqlite:///file [SHOP_DB_URL]")
 	flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: redis://[:password@]host:6379 [SHOP_REDIS_URL]")
 	flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: independent Redis nodes, URL,URL,... [SHOP_REDLOCK_URLS]")
 	flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: a ZooKeeper ensemble, host:2181,... [SHOP_ZOOKEEPER_HOSTS]")

@@ -74,6 +74,7 @@ The faults:
   shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
   shop verify --engine local --fault db-kill --repeat 50
   shop verify --engine local --local-db postgres --strategy for-update,serializable
+  shop verify --engine local --local-db galera --strategy for-update --fault db-node-kill
   shop verify --engine local --report matrix.html --report matrix.md
   shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
 		Args: noArguments,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,10 @@ import (
 // what each was told with what all nodes have afterwards: who was told that it is certain
 // that nothing was written has nothing there, and who was told of a commit has it.
 func TestGaleraCommit(t *testing.T) {
+	if os.Getenv("OVERSELL_SOAK") == "" {
+		t.Skip("waits for time-outs: run make soak")
+	}
+	t.Parallel()
 	cluster := localservertest.Galera(t)
 	e, err := engine.Open(t.Context(), engine.Config{DB: cluster.URL(), Wait: enginetest.Wait, Conns: 32})
 	if err != nil {

@@ -111,6 +111,7 @@ func TestGalera(t *testing.T) {
 // TestGaleraNodes: dead nodes are left for the others, and said; all dead is an error in
 // bounded time, and the shop comes back by itself.
 func TestGaleraNodes(t *testing.T) {
+	t.Parallel()
 	cluster := localservertest.Galera(t)
 	if err := cluster.Nodes()[0].Kill(); err != nil {
 		t.Fatal(err)

@@ -8,12 +8,22 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// nodeFaults are those under which a Galera cluster loses a node that takes COMMITs. Until
+// stallingFaults are those under which a Galera cluster loses a node that takes COMMITs. Until
 // the others have given it up (evs.suspect_timeout, 5 s unless set) nobody's COMMIT returns.
+func stallingFaults() []promise.Condition {
+	return []promise.Condition{promise.DBKill, promise.DBNodeKill, promise.DBNodeFreeze, promise.DBNodeCut}
+}
+
+// nodeFaults are all that strike a node.
 func nodeFaults() []promise.Condition {
-	return []promise.Condition{
-		promise.DBKill, promise.DBNodeKill, promise.DBNodeFreeze, promise.DBNodeCut, promise.DBNodeRejoin, promise.DBClusterRestart,
-	}
+	return append(stallingFaults(), promise.DBNodeRejoin, promise.DBClusterRestart)
+}
+
+// heldAtCommit are the faults that stop a holder in its COMMIT, when its write is there and
+// locks the row at its own node: another node's sale takes it away, and the COMMIT is
+// refused. Where a holder is stopped before it writes, nothing is refused.
+func heldAtCommit() []promise.Condition {
+	return []promise.Condition{promise.Pause, promise.RedisRestart, promise.RedisFailover, promise.NodeRestart, promise.ClockJump}
 }
 
 // onGalera says what differs on a Galera cluster. It follows from what a strategy rests on:
@@ -29,16 +39,18 @@ func nodeFaults() []promise.Condition {
 //     other: whoever reads after it has seen all of the holder before.
 func (e Entry) onGalera() Entry {
 	elsewhere := e.WaitsFor == ALock && e.Promise[promise.Rush] == verdict.Holds && !e.fences()
-	if elsewhere && e.Leased && !e.Lock.Renewed {
-		for _, database := range []string{dialect.Galera, dialect.GaleraOneWriter} {
-			e = e.on(database, e.held(nodeFaults()), verdict.Oversold)
-		}
-	}
 	if elsewhere {
-		e = e.on(dialect.Galera, e.held(without(promise.Played(), promise.Rush, promise.Units)), "")
+		e = e.on(dialect.Galera, e.promised(verdict.Holds, without(promise.Played(), promise.Rush, promise.Units)), "")
 	}
-	if e.AdmitsFirst {
-		for _, database := range []string{dialect.Galera, dialect.GaleraOneWriter} {
+	if elsewhere && e.Promise[promise.TwoProcesses] == verdict.Holds {
+		e = e.on(dialect.Galera, e.promised(verdict.Oversold, heldAtCommit()), "")
+	}
+	for _, database := range []string{dialect.Galera, dialect.GaleraOneWriter} {
+		if elsewhere && e.Leased && !e.Lock.Renewed {
+			e = e.on(database, e.promised(verdict.Holds, stallingFaults()), verdict.Oversold)
+			e = e.on(database, e.promised(verdict.Holds, []promise.Condition{promise.DBNodeRejoin}), "")
+		}
+		if e.AdmitsFirst {
 			e = e.on(database, nodeFaults(), "")
 		}
 	}
@@ -48,9 +60,9 @@ func (e Entry) onGalera() Entry {
 // fences: a holder that is late cannot write.
 func (e Entry) fences() bool { return slices.Contains(e.Lock.SharedUnder, promise.Pause) }
 
-// held are those of the conditions under which it holds on one server.
-func (e Entry) held(conditions []promise.Condition) []promise.Condition {
-	return slices.DeleteFunc(slices.Clone(conditions), func(c promise.Condition) bool { return e.Promise[c] != verdict.Holds })
+// promised are those of the conditions under which a verdict is promised on one server.
+func (e Entry) promised(v verdict.Verdict, conditions []promise.Condition) []promise.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c promise.Condition) bool { return e.Promise[c] != v })
 }
 
 func without(all []promise.Condition, but ...promise.Condition) []promise.Condition {
@@ -58,14 +70,18 @@ func without(all []promise.Condition, but ...promise.Condition) []promise.Condit
 }
 
 // whyNotOnGalera is why there is no promise there; "" where there is another reason.
-func (e Entry) whyNotOnGalera(database string) string {
+func (e Entry) whyNotOnGalera(c promise.Condition, database string) string {
 	switch {
 	case e.lackedOn(database) != "":
 		return e.lackedOn(database)
 	case e.AdmitsFirst:
 		return byChance
+	case database == dialect.Galera && e.Promise[c] == verdict.Oversold:
+		return "the COMMIT of a holder that is late is refused where another node has sold meanwhile, and only a stale read can still sell twice; whether one does is chance"
 	case database == dialect.Galera:
 		return "the next holder may be at a node that has not applied yet what the last one has committed, and write on what it has read there; how many do is chance"
+	case c == promise.DBNodeRejoin:
+		return "the node that sends its files takes no COMMIT for as long; whether that is the shops' own node, and for longer than a lease, is chance"
 	}
 	return ""
 }

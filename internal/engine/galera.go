@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -126,6 +127,12 @@ func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, 
 		e.Database = dialect.GaleraOneWriter
 	}
 	e.Lacks = dialect.Lacks(e.Database)
+	var version struct{ Value string }
+	if err := e.Admin.WithContext(ctx).Raw("SHOW STATUS LIKE 'wsrep_provider_version'").Scan(&version).Error; err != nil {
+		return false, fmt.Errorf("the database does not answer: %w", err)
+	}
+	version.Value, _, _ = strings.Cut(version.Value, "(") // 26.4.23(r1a2b3c4)
+	e.Server += ", Galera " + version.Value + ", " + dialect.LevelNamed(e.Database).Writers
 	if at := settings["innodb_flush_log_at_trx_commit"]; at != "1" {
 		e.Warnings = append(e.Warnings, "--db: innodb_flush_log_at_trx_commit is "+at+": nodes that are all lost at once take sales with them that buyers were told of; set it to 1")
 	}

@@ -8,15 +8,19 @@ import (
 	"github.com/oversell/oversell/internal/verdict"
 )
 
-// stallingFaults are those under which a Galera cluster loses a node that takes COMMITs. Until
-// the others have given it up (evs.suspect_timeout, 5 s unless set) nobody's COMMIT returns.
-func stallingFaults() []promise.Condition {
-	return []promise.Condition{promise.DBKill, promise.DBNodeKill, promise.DBNodeFreeze, promise.DBNodeCut}
+// killedNode are the faults under which the shops lose their node at once and go to another,
+// where no COMMIT returns until that one has given up the dead node (evs.suspect_timeout,
+// 5 s unless set).
+func killedNode() []promise.Condition { return []promise.Condition{promise.DBKill, promise.DBNodeKill} }
+
+// silentNode are those under which a COMMIT waits or does not, by which node it is at.
+func silentNode() []promise.Condition {
+	return []promise.Condition{promise.DBNodeFreeze, promise.DBNodeCut, promise.DBNodeRejoin}
 }
 
 // nodeFaults are all that strike a node.
 func nodeFaults() []promise.Condition {
-	return append(stallingFaults(), promise.DBNodeRejoin, promise.DBClusterRestart)
+	return slices.Concat(killedNode(), silentNode(), []promise.Condition{promise.DBClusterRestart})
 }
 
 // heldAtCommit are the faults that stop a holder in its COMMIT, when its write is there and
@@ -47,8 +51,8 @@ func (e Entry) onGalera() Entry {
 	}
 	for _, database := range []string{dialect.Galera, dialect.GaleraOneWriter} {
 		if elsewhere && e.Leased && !e.Lock.Renewed {
-			e = e.on(database, e.promised(verdict.Holds, stallingFaults()), verdict.Oversold)
-			e = e.on(database, e.promised(verdict.Holds, []promise.Condition{promise.DBNodeRejoin}), "")
+			e = e.on(database, e.promised(verdict.Holds, killedNode()), verdict.Oversold)
+			e = e.on(database, e.promised(verdict.Holds, silentNode()), "")
 		}
 		if e.AdmitsFirst {
 			e = e.on(database, nodeFaults(), "")
@@ -80,8 +84,8 @@ func (e Entry) whyNotOnGalera(c promise.Condition, database string) string {
 		return "the COMMIT of a holder that is late is refused where another node has sold meanwhile, and only a stale read can still sell twice; whether one does is chance"
 	case database == dialect.Galera:
 		return "the next holder may be at a node that has not applied yet what the last one has committed, and write on what it has read there; how many do is chance"
-	case c == promise.DBNodeRejoin:
-		return "the node that sends its files takes no COMMIT for as long; whether that is the shops' own node, and for longer than a lease, is chance"
+	case slices.Contains(silentNode(), c):
+		return "a lease runs out while its holder's COMMIT waits, for a node that is given up or one that sends its files; whether somebody then reads before that COMMIT is chance"
 	}
 	return ""
 }

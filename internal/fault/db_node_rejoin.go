@@ -15,7 +15,7 @@ import (
 // long (rsync state transfer).
 func dbNodeRejoin() Fault {
 	return Fault{
-		Name: "db-node-rejoin", About: "a node of the cluster that has lost its files comes back by state transfer while buyers go on", On: dialect.Galera, Stock: 320,
+		Name: "db-node-rejoin", About: "a node of the cluster that has lost its files comes back by state transfer while buyers go on", On: dialect.Galera, Stock: 100,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
 			c, ok := t.Servers.clustered()
 			if !ok {

@@ -69,3 +69,11 @@ func TestVerifyGalera(t *testing.T) {
 		}
 	}
 }
+
+// TestExploreGalera: what cannot be explored is refused before a server is started.
+func TestExploreGalera(t *testing.T) {
+	code, _, stderr := exitCode(t, "explore", "transaction", "--engine", "local", "--local-db", dialect.Galera)
+	if code != exitHarness || !strings.Contains(stderr, "use --local-db mariadb") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

@@ -50,8 +50,9 @@ of it with what the catalogue promises.
 --engine local starts servers that can be killed. The explorer comes first, with
 and without events, on MariaDB, MySQL or PostgreSQL (--local-db): a missing FOR
 UPDATE shows there, and not on SQLite. On Galera it does not run. Then every
-fault is struck. The embedded engine has the explorer and the crowds; --quick, for every push, is those but for
-the rush at two processes, and says what it could not explore.
+fault is struck. The embedded engine has the explorer and the crowds; --quick,
+for every push, is those but for the rush at two processes, and says what it
+could not explore.
 
 --race is a rush, and a crowd at each of many new products, in a shop that it
 builds with the race detector, for the strategies that keep something in

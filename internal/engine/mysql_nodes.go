@@ -138,18 +138,47 @@ func takesStatements(ctx context.Context, conn driver.Conn) error {
 func (n *nodes) Connect(ctx context.Context) (driver.Conn, error) {
 	var errs []error
 	for _, i := range n.order() {
-		conn, err := n.connect(ctx, i)
+		conn, err := n.try(ctx, i)
 		if err == nil {
-			n.reached(i)
 			return &nodeConn{conn.(nodeDriverConn), n, i, false}, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		n.left(i)
 		errs = append(errs, fmt.Errorf("%s: %w", n.configs[i].Addr, err))
 	}
 	return nil, errors.Join(errs...)
+}
+
+// try connects to one node. A buyer who gives up, or whose lease ends, may do so before a
+// silent node has had its time: what came of it is noted all the same, or nobody would ever
+// go on to the next.
+func (n *nodes) try(ctx context.Context, i int) (driver.Conn, error) {
+	type result struct {
+		conn driver.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		conn, err := n.connect(context.WithoutCancel(ctx), i)
+		if err == nil {
+			n.reached(i)
+		} else {
+			n.left(i)
+		}
+		done <- result{conn, err}
+	}()
+	select {
+	case r := <-done:
+		return r.conn, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				_ = r.conn.Close() // nobody waits for it
+			}
+		}()
+		return nil, ctx.Err()
+	}
 }
 
 // Driver is driver.Connector.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests run against and is not there yet: MariaDB, PostgreSQL, Redis,
+# Installs what the tests run against and is not there yet: MariaDB with Galera, PostgreSQL, Redis,
 # ZooKeeper with a Java, etcd, HAProxy, and a C compiler for the race detector. Where it
 # may not, it prints how to.
 set -eu
@@ -9,6 +9,10 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 packages=
 have mariadbd || have mysqld || packages="$packages mariadb-server"
+have mysqld && ! have mariadbd || {
+	ls /usr/lib*/galera*/libgalera_smm.so >/dev/null 2>&1 || packages="$packages galera-4"
+	have rsync || packages="$packages rsync"
+}
 have postgres || [ -e "${SHOP_POSTGRES_BIN:-/}/postgres" ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ||
 	packages="$packages postgresql"
 have pgbouncer || packages="$packages pgbouncer"

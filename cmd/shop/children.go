@@ -23,18 +23,18 @@ func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFla
 		return err
 	}
 	s.closers = append(s.closers, group.Close)
-	start := func(ctx context.Context) (*localserver.Shop, error) {
+	start := func(ctx context.Context, process int) (*localserver.Shop, error) {
 		child := exec.Command(self, "serve", "--addr", "127.0.0.1:0", "--log-level", "warn",
 			"--db-conns", strconv.Itoa(e.URLs.Conns), "--max-inflight", strconv.Itoa(f.maxInflight),
 			"--wait", f.settings.Wait.String(), "--lease", f.settings.LeaseTTL.String(),
 			"--poll", f.settings.Poll.String(), "--redis-wait", strconv.Itoa(f.settings.Replicas))
-		child.Env = append(os.Environ(), childEnvironment(e.URLs)...)
+		child.Env = append(append(os.Environ(), childEnvironment(e.URLs)...), engine.ProcessEnv(process))
 		child.Stderr = os.Stderr
 		return localserver.StartShop(ctx, group, child, nil)
 	}
 	shops := make([]*localserver.Shop, n)
 	for i := range shops {
-		if shops[i], err = start(ctx); err != nil {
+		if shops[i], err = start(ctx, i); err != nil {
 			return err
 		}
 		s.closers = append(s.closers, func() error { return shops[i].Stop(shutdownTimeout + time.Second) })
@@ -44,7 +44,7 @@ func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFla
 		if err := shops[0].Kill(); err != nil {
 			return "", err
 		}
-		next, err := start(ctx)
+		next, err := start(ctx, 0)
 		if err != nil {
 			return "", err
 		}

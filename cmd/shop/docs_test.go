@@ -260,8 +260,16 @@ func promised(e lockstrategy.Entry, f promise.Condition) string {
 	text := show(e.Promised(f, dialect.MySQL))
 	var differs []string
 	for _, other := range []struct{ label, database string }{
-		{"SQLite", dialect.SQLite}, {"PostgreSQL", dialect.Postgres}, {"PostgreSQL above READ COMMITTED", dialect.PostgresRepeatableRead},
+		{"SQLite", dialect.SQLite},
+		{"PostgreSQL", dialect.Postgres},
+		{"PostgreSQL above READ COMMITTED", dialect.PostgresRepeatableRead},
+		{"Galera, three writers", dialect.Galera},
+		{"Galera, one writer", dialect.GaleraOneWriter},
 	} {
+		if slices.ContainsFunc(e.Needs, func(n lockstrategy.Need) bool { return dialect.Lacks(other.database)[string(n)] != "" }) {
+			differs = append(differs, other.label+": not available")
+			continue
+		}
 		if there := e.Promised(f, other.database); there != e.Promised(f, dialect.MySQL) {
 			differs = append(differs, other.label+": "+show(there))
 		}

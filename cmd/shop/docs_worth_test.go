@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -57,11 +58,20 @@ What a strategy is worth depends on the database under it. This page has what th
 | holds; **oversold** by expire | it takes an event: ` + "`expire`, all leases run out and no holder notices; `crash`, a buyer dies; `forget`" + `, a Redis loses its keys; or a fault of the matrix. One that breaks it is named; the matrix has the others |
 | no promise: stale writes are refused | the strategy does not start again when its write is refused. Buyers are told busy while units are left, or sold out too early; how many is chance. Without a lock elsewhere no order of two buyers' commands sells too much (` + "`TestAboveReadCommitted`" + `) |
 | not played under faults | it is promised of rushes, and of every order of two buyers |
+| **oversold** by a crowd | on Galera, where no explorer runs: a rush shows it |
+| no promise: stale reads | the lock excludes others, and its next holder may be at a node that has not applied yet what the last one has committed. How many write on such a read is chance (` + "`TestGaleraStaleRead`" + ` has one step by step) |
 
 A row's command shows its cells: add the flags of the column. ` + "`shop explore`" + ` runs every order of two buyers' commands
 ([explorer.md](explorer.md)); what a fault breaks is seen by ` + "`shop verify --strategy NAME --fault FAULT`" + `. Where stale writes are
 refused and nothing is promised, ` + "`shop rush --strategy NAME`" + ` shows the units that are left. MariaDB's promises are MySQL's, too.
-CockroachDB and YugabyteDB speak PostgreSQL's protocol and were not run, so nothing is said of them.
+CockroachDB and YugabyteDB speak PostgreSQL's protocol and were not run, so nothing is said of them. Nor were TiDB, Vitess and MySQL Group
+Replication, which speak MySQL's: members of a replication group know nothing of each other's named locks, so ` + "`named-lock`" + ` is refused there.
+
+**Galera** is a cluster of three MariaDB nodes: with three writers each process of the shop goes to another node, with one writer all go to the
+same. The explorer does not run there; ` + "`shop rush --processes 2`" + ` and ` + "`shop verify --strategy NAME`" + ` with the flags of the column show its cells.
+What the database decides, it decides there, too: two nodes let both ` + "`FOR UPDATE`" + ` in, the second COMMIT is refused (1213), and the strategy starts again.
+A lease that is shorter than the cluster's wait for a dead node (5 s unless set) runs out inside a COMMIT: there the plain leases are oversold,
+with one writer as with three ([design.md](design.md#galera)).
 
 **A failover** is played on PostgreSQL alone, in its matrix. To a replica that each COMMIT has waited for (synchronous, a quorum of one) no
 acknowledged sale was lost, in 150 kills of the primary under load. To one that lacks the last commits each strategy loses sales that
@@ -101,6 +111,9 @@ func writeWorth(b *strings.Builder, heading string, embedded lockstrategy.Deps, 
 			missing := ""
 			if l.Name == dialect.SQLite {
 				missing = e.Missing(embedded)
+			}
+			for _, need := range e.Needs {
+				missing = cmp.Or(missing, dialect.Lacks(l.Name)[string(need)])
 			}
 			fmt.Fprintf(b, " %s |", worth(e, l.Name, missing))
 		}
@@ -206,6 +219,8 @@ func worth(e lockstrategy.Entry, database, missing string) string {
 		return noPromise(database)
 	case two != verdict.Holds && one == verdict.Holds:
 		return "holds in one process; **" + string(two) + "** by two"
+	case two != verdict.Holds && dialect.WhyUnexplored(database) != "":
+		return "**" + string(two) + "** by a crowd"
 	case two != verdict.Holds:
 		return "**" + string(two) + "** by order alone"
 	}
@@ -226,6 +241,9 @@ func worth(e lockstrategy.Entry, database, missing string) string {
 func noPromise(database string) string {
 	if dialect.LevelNamed(database).RefusesStale {
 		return "no promise: stale writes are refused"
+	}
+	if database == dialect.Galera {
+		return "no promise: stale reads"
 	}
 	return "no promise"
 }

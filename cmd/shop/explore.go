@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 )
@@ -127,6 +129,9 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	engines, err := o.engines.config(c, settings)
 	if err != nil {
 		return err
+	}
+	if server, err := localserver.DatabaseNamed(o.engines.localDB); err == nil && dialect.WhyUnexplored(server.Database) != "" {
+		return errors.New("--local-db: " + dialect.WhyUnexplored(server.Database)) // before a server is started
 	}
 	if !config.Overlap {
 		defer explore.OneProcessor(engines.Name == engine.Local)()

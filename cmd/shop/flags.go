@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type engineFlags struct {
 
 	redlock []string
 	conns   int
+	process int
 
 	zookeeper []string
 	etcd      []string
@@ -37,14 +39,15 @@ const defaultConns = 64
 
 func (f *engineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB, MySQL or PostgreSQL, Redis and, where installed, ZooKeeper and etcd)")
+	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private MariaDB, MySQL, PostgreSQL or Galera, Redis and, where installed, ZooKeeper and etcd)")
 	registerLocalDB(c, &f.localDB)
 	registerLocalRedis(c, &f.localRedis)
-	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database, postgres://user:password@host:5432/database or sqlite:///file [SHOP_DB_URL]")
+	flags.StringVar(&f.db, "db", os.Getenv("SHOP_DB_URL"), "a database that runs already: mysql://user:password@host:3306/database (several nodes of a cluster: host:3306,host:3306; ?writers=one for all processes at the first that lives), postgres://user:password@host:5432/database or sqlite:///file [SHOP_DB_URL]")
 	flags.StringVar(&f.redis, "redis", os.Getenv("SHOP_REDIS_URL"), "with --db: redis://[:password@]host:6379, redis+sentinel://host:26379,host,host/mymaster or redis+cluster://host:6379,host,host [SHOP_REDIS_URL]")
 	flags.StringSliceVar(&f.redlock, "redlock", splitList(os.Getenv("SHOP_REDLOCK_URLS")), "with --db: independent Redis nodes, URL,URL,... [SHOP_REDLOCK_URLS]")
 	flags.StringSliceVar(&f.zookeeper, "zookeeper", splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), "with --db: a ZooKeeper ensemble, host:2181,... [SHOP_ZOOKEEPER_HOSTS]")
 	flags.StringSliceVar(&f.etcd, "etcd", splitList(os.Getenv("SHOP_ETCD_HOSTS")), "with --db: an etcd cluster, host:2379,... [SHOP_ETCD_HOSTS]")
+	flags.IntVar(&f.process, "process", 0, "the number of this process, from 0: with several hosts in --db it begins at host number modulo hosts ["+engine.ProcessVariable+"]")
 	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections to the database, at most")
 }
 
@@ -101,6 +104,9 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 	if err := errors.Join(checkLocalDB(f.localDB, f.name), checkLocalRedis(f.localRedis, f.name)); err != nil {
 		return engine.Config{}, err
 	}
+	if err := f.readProcess(c); err != nil {
+		return engine.Config{}, err
+	}
 	if f.conns < 2 {
 		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)
 	}
@@ -110,13 +116,26 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 	}
 	return engine.Config{
 		Name: f.name, LocalDB: f.localDB, LocalRedis: f.localRedis, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
-		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns, Detours: detours,
+		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns, Detours: detours, Process: f.process,
 	}, nil
 }
 
 // detoursVariable is set by shop verify, for shops that it cuts off from single servers
 // of a cluster: "host:port=host:port,...".
 const detoursVariable = "SHOP_DIAL"
+
+// readProcess reads --process, or else its environment variable.
+func (f *engineFlags) readProcess(c *cobra.Command) (err error) {
+	if text := os.Getenv(engine.ProcessVariable); text != "" && !c.Flags().Changed("process") {
+		if f.process, err = strconv.Atoi(text); err != nil {
+			return fmt.Errorf("%s is %q; give a number from 0", engine.ProcessVariable, text)
+		}
+	}
+	if f.process < 0 {
+		return fmt.Errorf("--process is %d; give a number from 0", f.process)
+	}
+	return nil
+}
 
 // childEnvironment is how a child process opens the same servers.
 // The URLs hold a password, so they travel by environment, which other users

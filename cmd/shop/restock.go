@@ -37,6 +37,9 @@ func (s *shop) restock(ctx context.Context, name string, amount int64) error {
 			}
 		}
 		if err == nil {
+			err = purchase.DatabaseError(ctx, "restock", s.engine.Settle(ctx))
+		}
+		if err == nil {
 			s.watch.publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
 		}
 		return err

@@ -58,6 +58,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 		Example: `  shop rush
   shop rush --engine local --strategy none,for-update,redis --buyers 1000
   shop rush --engine local --local-db postgres --expect
+  shop rush --engine local --local-db galera --processes 2
   shop rush --processes 2 --expect
   shop rush --units 1,2,3 --second-product pear
   shop rush --strategy conditional --stock 5000 --duration 10s

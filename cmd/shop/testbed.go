@@ -70,7 +70,8 @@ func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
 	for _, warning := range e.Warnings {
 		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
 	}
-	s.engine, s.database, s.server, s.auditor = e.Name, e.Database, e.Server, rush.Database{DB: e.DB}
+	s.engine, s.database, s.server = e.Name, e.Database, e.Server
+	s.auditor = rush.Database{DB: e.Admin, Nodes: e.NodeDBs}
 	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
 	shops := o.shops
 	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in

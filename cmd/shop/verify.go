@@ -52,9 +52,10 @@ of it with what the catalogue promises.
 
 --engine local starts servers that can be killed. The explorer comes first, with
 and without events, on MariaDB, MySQL or PostgreSQL (--local-db): a missing FOR
-UPDATE shows there, and not on SQLite. Then every fault is struck. The embedded
-engine has the explorer and the crowds; --quick, for every push, is those but for
-the rush at two processes, and says what it could not explore.
+UPDATE shows there, and not on SQLite. On Galera it does not run. Then every
+fault is struck. The embedded engine has the explorer and the crowds; --quick,
+for every push, is those but for the rush at two processes, and says what it
+could not explore.
 
 --race is a rush, and a crowd at each of many new products, in a shop that it
 builds with the race detector, for the strategies that keep something in
@@ -77,6 +78,7 @@ The faults:
   shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
   shop verify --engine local --fault db-kill --repeat 50
   shop verify --engine local --local-db postgres --strategy for-update,serializable
+  shop verify --engine local --local-db galera --strategy for-update --fault db-node-kill
   shop verify --engine local --report matrix.html --report matrix.md
   shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
 		Args: noArguments,

@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/promise"
@@ -44,6 +46,14 @@ func (r *oneByOne) add(start time.Time, cell verify.Cell, err error) (failed boo
 func (r *oneByOne) explorations(on engine.Config, strategies []verify.Strategy, faults []promise.Condition) (err error) {
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
 	if len(faults) == 0 {
+		return nil
+	}
+	server, err := localserver.DatabaseNamed(on.LocalDB)
+	if err != nil {
+		return err
+	}
+	if why := dialect.WhyUnexplored(server.Database); why != "" {
+		r.report.LeaveOut("the explorer: " + why)
 		return nil
 	}
 	defer explore.OneProcessor(on.Name == engine.Local)()

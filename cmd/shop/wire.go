@@ -80,7 +80,7 @@ func (s *shop) add(name string, strategy purchase.Strategy) {
 	if s.flags.failpoints != nil {
 		strategy = s.flags.failpoints.Named(strategy)
 	}
-	s.counter.Strategies[name] = purchase.NewIdempotent(strategy, s.engine.DB)
+	s.counter.Strategies[name] = purchase.NewIdempotent(strategy, s.engine.Causal)
 }
 
 // handler has every route of the shop. addr is where it listens, token what

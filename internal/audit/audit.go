@@ -26,6 +26,8 @@ type Report struct {
 	Oversold   int64 `json:"oversold"`   // max(0, UnitsSold - Stocked)
 	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is right
 	Duplicates int64 `json:"duplicates"` // records beyond the first of their Idempotency-Key
+
+	Diverged string `json:"diverged,omitempty"` // how the books of the nodes differ, where they did for long
 }
 
 // Read takes the report in one snapshot of the database, so a sale that is
@@ -104,6 +106,8 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	switch {
 	case e.Lost > 0:
 		return verdict.Lost, fmt.Sprintf("%d sales were acknowledged and have no record", e.Lost)
+	case r.Diverged != "":
+		return verdict.Diverged, r.Diverged
 	case r.Duplicates > 0:
 		return verdict.Duplicated, fmt.Sprintf("%d records repeat an Idempotency-Key", r.Duplicates)
 	case r.Oversold > 0:

@@ -10,6 +10,10 @@ type Level struct {
 	// RefusesStale: a write of a row that has changed since the transaction's snapshot is
 	// refused.
 	RefusesStale bool
+
+	// Writers says how the shop's processes use the nodes of a cluster; "" where there is one
+	// server.
+	Writers string
 }
 
 // Levels are those that the catalogue promises by, in display order. What it promises of
@@ -21,6 +25,8 @@ func Levels() []Level {
 		{Name: Postgres, Title: "PostgreSQL, READ COMMITTED"},
 		{Name: PostgresRepeatableRead, Title: "PostgreSQL, REPEATABLE READ", RefusesStale: true}, // PostgreSQL 15 manual, 13.2.2
 		{Name: PostgresSerializable, Title: "PostgreSQL, SERIALIZABLE", RefusesStale: true},
+		{Name: Galera, Title: "Galera, three writers", Writers: "a writer at each node"},
+		{Name: GaleraOneWriter, Title: "Galera, one writer", Writers: "one writer"},
 	}
 }
 

@@ -22,6 +22,8 @@ type database struct {
 	example string        // one of them, for messages
 	goose   goose.Dialect // what keeps its schema
 
+	severalHosts bool // its URL may name the nodes of a cluster
+
 	// open opens e.DB and e.Admin, and notes in e what the server cannot do.
 	open func(ctx context.Context, e *Engine, u *url.URL) error
 
@@ -56,7 +58,7 @@ func errURL() error {
 // openDB opens two pools on one database: DB for the buyers, and Admin for work that
 // must not wait behind them or be cut off by their time-outs.
 func (e *Engine) openDB(ctx context.Context) error {
-	u, err := url.Parse(e.URLs.DB)
+	u, err := parseHosts(e.URLs.DB)
 	if err != nil { // its text would show the password
 		return fmt.Errorf("not a URL; %w", errURL())
 	}
@@ -64,7 +66,35 @@ func (e *Engine) openDB(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("scheme %q is not known; %w", u.Scheme, errURL())
 	}
+	if strings.Contains(u.Host, ",") && !d.severalHosts {
+		return fmt.Errorf("it names several hosts, which is for mysql://; give one")
+	}
 	return d.open(ctx, e, u)
+}
+
+// parseHosts is url.Parse for a URL that may name several hosts, h1:1,h2:2, which are all
+// in Host then.
+func parseHosts(text string) (*url.URL, error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	begin := strings.LastIndex(rest[:end], "@") + 1
+	hosts := strings.Split(rest[begin:end], ",")
+	if !ok || len(hosts) == 1 {
+		return url.Parse(text)
+	}
+	for _, host := range hosts {
+		if _, err := url.Parse(scheme + "://" + host); err != nil {
+			return nil, err
+		}
+	}
+	u, err := url.Parse(scheme + "://" + rest[:begin] + hosts[0] + rest[end:])
+	if err == nil {
+		u.Host = strings.Join(hosts, ",")
+	}
+	return u, err
 }
 
 // wrapped is the connector of the buyers' pool.

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -51,6 +52,10 @@ type Config struct {
 	Etcd      []string      // host:port or http(s)://host:port, of one cluster; empty for none
 	Lease     time.Duration // how long a session with ZooKeeper outlives its client; 0 is 10 s
 
+	// Process is the number of this process, from 0: with several hosts in DB it begins at
+	// host Process modulo their number.
+	Process int
+
 	Wait  time.Duration // how long a buyer waits; the database gives up a row lock just after
 	Conns int           // connections to the database, at most
 
@@ -79,11 +84,18 @@ func Flags(name, localDB, localRedis string) string {
 	return flags
 }
 
+// ProcessVariable is the environment variable of Config.Process.
+const ProcessVariable = "SHOP_PROCESS"
+
+// ProcessEnv tells a child its number.
+func ProcessEnv(process int) string { return ProcessVariable + "=" + strconv.Itoa(process) }
+
 // An Engine is what is open. Close ends what Open started.
 type Engine struct {
 	Name    string
 	DB      *gorm.DB                // the buyers' pool
 	Admin   *gorm.DB                // the same database, for restocks, migrations and readiness
+	Causal  *gorm.DB                // the buyers' pool, or where that may be behind other nodes of a cluster one that is not
 	Redis   redis.UniversalClient   // nil when not configured
 	Redlock []redis.UniversalClient // empty when not configured
 
@@ -105,6 +117,10 @@ type Engine struct {
 	// Lacks says what the database cannot do, and why, by capability.
 	Lacks map[string]string
 
+	// Certifies: a COMMIT is compared with those of other nodes, and may be refused in
+	// favour of one of them (1213) though its transaction waited for nobody.
+	Certifies bool
+
 	// Warnings are what works and is better otherwise, a line each.
 	Warnings []string
 
@@ -112,6 +128,7 @@ type Engine struct {
 	stepwise driver.Connector             // see OpenWrapped
 
 	pingRedis func(context.Context) error // nil without Redis
+	cluster   *cluster                    // see Nodes; nil where there is one server
 
 	absent  func() map[string]string // see Absent
 	closers []func() error           // run last first
@@ -156,6 +173,9 @@ func reach(ctx context.Context, e *Engine) error {
 	defer cancel()
 	if err := connect(ctx, e); err != nil {
 		return err
+	}
+	if e.Causal == nil {
+		e.Causal = e.DB
 	}
 	return ping(ctx, e)
 }

@@ -52,6 +52,11 @@ func TestBadURL(t *testing.T) {
 		{"mysql://a:b@/shop", "names no host"},
 		{"mysql://a:b@127.0.0.1:1", "names no database"},
 		{"mysql://a:b@127.0.0.1:1/shop?tls=magic", "magic"},
+		{"mysql://a:b@127.0.0.1:1,127.0.0.1:1/shop", "is there twice"},
+		{"mysql://a:b@127.0.0.1:1,/shop", "empty host"},
+		{"mysql://a:b@127.0.0.1:1,127.0.0.1:x/shop", "not a URL"},
+		{"mysql://a:b@127.0.0.1:1,127.0.0.1:2/shop?writers=two", "give one"},
+		{"postgres://a:b@127.0.0.1:1,127.0.0.1:2/shop", "several hosts"},
 		{"oracle://x/y", "not known"},
 		{"%zz", "not a URL"},
 	} {

@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,46 +23,146 @@ import (
 func mysqlDatabase() database {
 	return database{
 		name: dialect.MySQL, schemes: []string{"mysql", "mariadb"}, example: "mysql://user:password@host:3306/database",
-		goose: goose.DialectMySQL, open: openMySQL, alone: migrateUnderLock,
+		goose: goose.DialectMySQL, severalHosts: true, open: openMySQL, alone: migrateUnderLock,
 	}
 }
 
 func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
-	c, err := mysqlConfig(u)
+	hosts, oneWriter, err := mysqlHosts(u)
 	if err != nil {
 		return err
 	}
-	c.DialFunc = e.URLs.Detours.dialer()
+	var configs []*mysqldriver.Config
+	for _, host := range hosts {
+		c, err := mysqlConfig(at(u, host))
+		if err != nil {
+			return err
+		}
+		c.DialFunc = e.URLs.Detours.dialer()
+		configs = append(configs, c)
+	}
 	e.dialect = func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db, SkipInitializeWithVersion: true})
 	}
-	admin, err := mysqldriver.NewConnector(c.Clone())
+	// Everybody's first node, so that of two migrations at once one waits.
+	admin, err := newMySQLConnector(configs, 0, false)
 	if err != nil {
 		return err
 	}
 	if e.Admin, err = e.pool(admin, adminConns); err != nil {
 		return err
 	}
-	setting, err := askMySQL(ctx, e, c.Addr)
+	setting, err := askMySQL(ctx, e, configs[0].Addr)
 	if err != nil {
 		return err
 	}
-	if setting != "" {
-		// MariaDB's own, the default since 11.6.2: a transaction's write is refused
-		// where its snapshot is stale. Off, repeatable read is what it is elsewhere.
-		c.Params["innodb_snapshot_isolation"] = "OFF"
+	certifies, err := askGalera(ctx, e, oneWriter)
+	if err != nil {
+		return err
 	}
-	c.ReadTimeout = e.URLs.Wait + 10*time.Second // a server that hangs is an error in the end
-	c.WriteTimeout = 10 * time.Second
-	// The buyer gives up first; this frees the server's side of the wait.
-	c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(e.URLs.Wait/time.Second) + 1)
-	buyers, err := mysqldriver.NewConnector(c)
+	if certifies {
+		if err := e.causalAdmin(configs); err != nil {
+			return err
+		}
+	}
+	if len(configs) > 1 {
+		e.cluster = &cluster{engine: e, configs: slices.Clone(configs)}
+		e.Warnings = append(e.Warnings, deadNodes(ctx, configs)...)
+	}
+	first := e.URLs.Process
+	if oneWriter {
+		first = 0
+	}
+	buyers, err := newMySQLConnector(e.forBuyers(configs, setting != ""), first, certifies)
 	if err != nil {
 		return err
 	}
 	e.stepwise = buyers
-	e.DB, err = e.pool(e.URLs.wrapped(buyers), e.URLs.Conns)
+	if e.DB, err = e.pool(e.URLs.wrapped(buyers), e.URLs.Conns); err != nil || !certifies {
+		return err
+	}
+	looking := newNodes(e.forBuyers(configs, setting != ""), first)
+	looking.session = causally
+	e.Causal, err = e.pool(looking, e.URLs.Conns)
 	return err
+}
+
+// forBuyers are the settings of the sessions that buyers have.
+func (e *Engine) forBuyers(configs []*mysqldriver.Config, snapshots bool) []*mysqldriver.Config {
+	var all []*mysqldriver.Config
+	for _, c := range configs {
+		c = c.Clone()
+		if snapshots {
+			// MariaDB's own, the default since 11.6.2: a transaction's write is refused
+			// where its snapshot is stale. Off, repeatable read is what it is elsewhere.
+			c.Params["innodb_snapshot_isolation"] = "OFF"
+		}
+		c.ReadTimeout = e.URLs.Wait + 10*time.Second // a server that hangs is an error in the end
+		c.WriteTimeout = 10 * time.Second
+		// The buyer gives up first; this frees the server's side of the wait.
+		c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(e.URLs.Wait/time.Second) + 1)
+		all = append(all, c)
+	}
+	return all
+}
+
+// newMySQLConnector connects to the one server, or to the first of several that takes
+// statements, beginning at one of them.
+func newMySQLConnector(configs []*mysqldriver.Config, first int, certifies bool) (driver.Connector, error) {
+	if len(configs) == 1 && !certifies {
+		return mysqldriver.NewConnector(configs[0])
+	}
+	return newNodes(configs, first), nil
+}
+
+// deadNodes are warnings of those that take no statements now.
+func deadNodes(ctx context.Context, configs []*mysqldriver.Config) (warnings []string) {
+	all := newNodes(configs, 0)
+	for i, c := range configs {
+		conn, err := all.connect(ctx, i)
+		if err != nil {
+			warnings = append(warnings, fmt.Sprintf("--db: %s takes no statements, the shop goes on with the other nodes: %v", c.Addr, err))
+			continue
+		}
+		_ = conn.Close() // it has said what it was asked
+	}
+	if len(warnings) == len(configs) {
+		return nil // an error says so
+	}
+	return warnings
+}
+
+// mysqlHosts are the servers that a URL names, in order, and whether all shops are to use
+// the same one.
+func mysqlHosts(u *url.URL) (hosts []string, oneWriter bool, _ error) {
+	query := u.Query()
+	if writers := query.Get("writers"); query.Has("writers") {
+		if writers != "one" && writers != "all" {
+			return nil, false, fmt.Errorf("writers is %q; give one (every process at the first node that lives) or all (process i at node i)", writers)
+		}
+		oneWriter = writers == "one"
+		query.Del("writers")
+		u.RawQuery = query.Encode()
+	}
+	hosts = strings.Split(u.Host, ",")
+	seen := map[string]bool{}
+	for _, host := range hosts {
+		if host == "" && len(hosts) > 1 {
+			return nil, false, errors.New("the URL has an empty host in its list; give host:3306,host:3306")
+		}
+		if seen[host] {
+			return nil, false, fmt.Errorf("%s is there twice", host)
+		}
+		seen[host] = true
+	}
+	return hosts, oneWriter || len(hosts) == 1, nil
+}
+
+// at is the URL with one host.
+func at(u *url.URL, host string) *url.URL {
+	one := *u
+	one.Host = host
+	return &one
 }
 
 // askMySQL asks what the server is, and for its innodb_snapshot_isolation; "" where it

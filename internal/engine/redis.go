@@ -135,9 +135,9 @@ type hostList struct {
 	query          url.Values
 }
 
-// parseHosts reads scheme://[user:password@]host[:port],host,.../path?query. The library
+// parseHostList reads scheme://[user:password@]host[:port],host,.../path?query. The library
 // for URLs takes no list of hosts. No error shows the password.
-func parseHosts(text, port string) (l hostList, err error) {
+func parseHostList(text, port string) (l hostList, err error) {
 	_, rest, _ := strings.Cut(text, "://")
 	rest, query, _ := strings.Cut(rest, "?")
 	if l.query, err = url.ParseQuery(query); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // openCluster opens a Redis Cluster by some of its nodes; the others it learns from them.
 func openCluster(ctx context.Context, e *Engine) error {
-	l, err := parseHosts(e.URLs.Redis, "6379")
+	l, err := parseHostList(e.URLs.Redis, "6379")
 	if err != nil {
 		return fmt.Errorf("%w; give %s", err, redisExamples())
 	}

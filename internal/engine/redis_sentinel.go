@@ -20,7 +20,7 @@ import (
 // ones. The user and the password are those of the Redis servers; the query has
 // sentinel_user and sentinel_password where the sentinels have their own.
 func openSentinel(ctx context.Context, e *Engine) error {
-	l, err := parseHosts(e.URLs.Redis, "26379")
+	l, err := parseHostList(e.URLs.Redis, "26379")
 	if err != nil {
 		return fmt.Errorf("%w; give %s", err, redisExamples())
 	}

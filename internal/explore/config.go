@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/run"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -106,6 +107,9 @@ func (c Config) check() error {
 	}
 	if why := UngatedRedis(c.Engine.Topology); why != "" {
 		return errors.New(why)
+	}
+	if why := dialect.WhyUnexplored(c.Engine.Database); why != "" {
+		return errors.New("the explorer: " + why)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func crash() Fault {
 // restartA starts a shop in the place of the one that was killed.
 func restartA(ctx context.Context, t *Testbed) error {
 	t.A.stop()
-	shop, err := t.Servers.startShop(ctx, t.Launch, t.Times, t.Subject.Needs)
+	shop, err := t.Servers.startShop(ctx, t.A.number, t.Launch, t.Times, t.Subject.Needs)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,10 @@ func dbKill() Fault {
 			l.refused.Store(0)
 			gone, err := withoutDatabase(t, func() error {
 				l.awaitRefused(ctx)
+				if _, ok := t.Servers.clustered(); ok {
+					goesOn(ctx, l)
+					l.stop() // else all is sold by the time that it is back
+				}
 				return nil
 			})
 			if err != nil {
@@ -51,6 +55,11 @@ func dbKill() Fault {
 			proof, err := underLoad("database", before, gone, underWay(t.buyers.answers(), killed), l.refused.Load())
 			if err != nil {
 				return "", err
+			}
+			if _, ok := t.Servers.clustered(); ok {
+				if err := t.anew(ctx); err != nil {
+					return "", err
+				}
 			}
 			warm(ctx, t)
 			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
@@ -119,12 +128,13 @@ func underWay(answers []rush.Answer, at time.Time) (n int) {
 type load struct {
 	sold, refused atomic.Int64
 	inside        atomic.Int64 // buyers that have asked and have no answer
-	stop          func()       // and wait
+	cancel        func()       // no new ones come
+	stop          func()       // cancel, and wait
 }
 
 func startLoad(ctx context.Context, t *Testbed) *load {
 	goOn, cancel := context.WithCancel(ctx)
-	l := &load{}
+	l := &load{cancel: cancel}
 	var buyers sync.WaitGroup
 	for i := range loaders {
 		buyers.Go(func() {

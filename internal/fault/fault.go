@@ -77,6 +77,11 @@ func All() []Fault {
 		dbFailover(),
 		dbFailoverAsync(),
 		poolerRestart(),
+		dbNodeKill(),
+		dbNodeFreeze(),
+		dbNodeCut(),
+		dbNodeRejoin(),
+		dbClusterRestart(),
 	}
 }
 

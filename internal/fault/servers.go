@@ -113,7 +113,7 @@ func (s *Servers) reopen(ctx context.Context) error {
 	if s.engine != nil {
 		err = s.engine.Close()
 	}
-	s.engine, s.Auditor = opened, rush.Database{DB: opened.Admin}
+	s.engine, s.Auditor = opened, rush.Database{DB: opened.Admin, Nodes: opened.NodeDBs}
 	return err
 }
 
@@ -193,8 +193,8 @@ func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, nee
 		p      Pair
 		starts errgroup.Group
 	)
-	starts.Go(func() (err error) { p.A, err = s.startShop(ctx, launch, times, needs); return err })
-	starts.Go(func() (err error) { p.B, err = s.startShop(ctx, launch, times, needs); return err })
+	starts.Go(func() (err error) { p.A, err = s.startShop(ctx, 0, launch, times, needs); return err })
+	starts.Go(func() (err error) { p.B, err = s.startShop(ctx, 1, launch, times, needs); return err })
 	if err := starts.Wait(); err != nil {
 		p.Stop()
 		return Pair{}, err
@@ -206,7 +206,7 @@ func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, nee
 // shop that is returned may be stopped, and no more.
 func (s *Servers) Restart(ctx context.Context, shop *Shop, launch Launch, times Times, needs []lockstrategy.Need) (*Shop, error) {
 	shop.stop()
-	next, err := s.startShop(ctx, launch, times, needs)
+	next, err := s.startShop(ctx, shop.number, launch, times, needs)
 	if err != nil {
 		return shop, err
 	}

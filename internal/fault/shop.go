@@ -28,6 +28,7 @@ type Launch func(Times) *exec.Cmd
 // A Shop is one process behind a link of its own to each lock server.
 type Shop struct {
 	URL      string
+	number   int // of the process: A is 0, B is 1
 	process  *localserver.Process
 	commands *os.File // its stdin
 	database *link    // nil: none; see Testbed.behind
@@ -40,8 +41,8 @@ type Shop struct {
 }
 
 // startShop starts a shop on the servers and waits until it serves.
-func (s *Servers) startShop(ctx context.Context, launch Launch, times Times, needs []lockstrategy.Need) (_ *Shop, err error) {
-	shop := &Shop{}
+func (s *Servers) startShop(ctx context.Context, number int, launch Launch, times Times, needs []lockstrategy.Need) (_ *Shop, err error) {
+	shop := &Shop{number: number}
 	defer func() {
 		if err != nil {
 			shop.stop()
@@ -91,7 +92,7 @@ func (s *Servers) connect(h *Shop, needs []lockstrategy.Need) (env []string, err
 	}
 	env = []string{
 		"SHOP_DB_URL=" + database, "SHOP_REDIS_URL=" + redis, "SHOP_DIAL=" + dial.String(), "SHOP_REDLOCK_URLS=" + strings.Join(nodes, ","),
-		"SHOP_ZOOKEEPER_HOSTS=", "SHOP_ETCD_HOSTS=",
+		"SHOP_ZOOKEEPER_HOSTS=", "SHOP_ETCD_HOSTS=", engine.ProcessEnv(h.number),
 	}
 	if s.zookeeper != nil && slices.Contains(needs, lockstrategy.NeedsZookeeper) {
 		l, err := s.proxies.link(s.zookeeper.Addr, probeZookeeper)

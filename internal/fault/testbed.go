@@ -91,7 +91,7 @@ func (t *Testbed) open(ctx context.Context) error {
 		return fmt.Errorf("restock: %w", err)
 	}
 	for i, shop := range t.shops() {
-		if a := t.buyers.buy(ctx, shop, fmt.Sprintf("first-%d", i)); a.Outcome != purchase.Sold {
+		if a := t.patient(ctx, t.buyers, shop, fmt.Sprintf("first-%d", i)); a.Outcome != purchase.Sold {
 			return fmt.Errorf("before the fault a buyer was answered %s: %s", a.Outcome, a.Detail)
 		}
 	}

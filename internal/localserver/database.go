@@ -28,13 +28,13 @@ type DatabaseServer struct {
 
 // DatabaseServers are the values of --local-db.
 func DatabaseServers() []DatabaseServer {
-	return []DatabaseServer{
+	return append([]DatabaseServer{
 		{"mariadb", dialect.MySQL, started(StartMariaDB)},
 		{"mysql", dialect.MySQL, started(StartMySQLOnly)},
 		{dialect.Postgres, dialect.Postgres, started(StartPostgres)},
 		{dialect.PostgresRepeatableRead, dialect.PostgresRepeatableRead, started(postgresAt("repeatable read"))},
 		{dialect.PostgresSerializable, dialect.PostgresSerializable, started(postgresAt("serializable"))},
-	}
+	}, galeraServers()...)
 }
 
 // DatabaseNamed finds a server; "" is the default: MariaDB, or MySQL where that is what

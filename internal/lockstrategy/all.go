@@ -3,6 +3,14 @@ package lockstrategy
 // All returns the catalogue in display order. Each function stands in the file of
 // its strategy.
 func All() []Entry {
+	all := entries()
+	for i := range all {
+		all[i] = all[i].onGalera()
+	}
+	return all
+}
+
+func entries() []Entry {
 	return []Entry{
 		noneEntry(),
 		transactionEntry(),

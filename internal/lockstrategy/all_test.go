@@ -40,6 +40,15 @@ func TestPromisesByDatabase(t *testing.T) {
 		{"redis", promise.Rush, dialect.PostgresRepeatableRead, verdict.Holds},
 		{"redis", promise.Pause, dialect.Postgres, verdict.Oversold},
 		{"redis", promise.Pause, dialect.PostgresRepeatableRead, ""},
+		{"for-update", promise.DBNodeKill, dialect.Galera, verdict.Holds},
+		{"for-update", promise.DBNodeKill, dialect.MySQL, ""},
+		{"fenced", promise.TwoProcesses, dialect.Galera, verdict.Holds},
+		{"redis", promise.TwoProcesses, dialect.Galera, ""},
+		{"redis", promise.TwoProcesses, dialect.GaleraOneWriter, verdict.Holds},
+		{"redis", promise.DBNodeKill, dialect.GaleraOneWriter, verdict.Oversold},
+		{"watchdog", promise.DBNodeKill, dialect.GaleraOneWriter, verdict.Holds},
+		{"redis", promise.SlowSection, dialect.Galera, verdict.Oversold},
+		{"named-lock", promise.Rush, dialect.GaleraOneWriter, ""},
 	} {
 		entry, _ := lockstrategy.ByName(c.strategy)
 		if got := entry.Promised(c.condition, c.database); got != c.want {

@@ -3,9 +3,11 @@ package lockstrategy
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -21,22 +23,34 @@ func checkAfterEntry() Entry {
 		HowItBreaks: "Without the transaction it leaves a stock below zero. With a column that cannot go below zero (UNSIGNED) the statement fails instead.",
 		Cost:        "as conditional; and every buyer after the last unit writes, locks the row and rolls back",
 		Source:      `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"`,
-		Notes:       notRetried,
+		Notes:       notRetried + certified,
 		New:         func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
 		Traits:      Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
 	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }
 
 // CheckAfter decrements first and checks the stock afterwards.
-type CheckAfter struct{ deps Deps }
+type CheckAfter struct {
+	deps    Deps
+	retrier waiting.Retrier
+}
 
 // NewCheckAfter needs the database.
-func NewCheckAfter(d Deps) *CheckAfter { return &CheckAfter{d} }
+func NewCheckAfter(d Deps) *CheckAfter {
+	return &CheckAfter{d, waiting.NewRetrier(d, waiting.AnyRounds)}
+}
 
 // Buy is purchase.Strategy.Buy.
-func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, start, cancel := s.deps.WithWait(ctx)
-	defer cancel()
+func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, start time.Time) error {
+		receipt, err = s.round(ctx, o, start)
+		return err
+	})
+	return receipt, err
+}
+
+// round decrements once. start is when the buyer began to wait.
+func (s *CheckAfter) round(ctx context.Context, o purchase.Order, start time.Time) (purchase.Receipt, error) {
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "check-after"}
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		if err := product.Take(tx, o.Product, o.Amount); err != nil {

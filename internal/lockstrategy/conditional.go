@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -22,23 +23,30 @@ func conditionalEntry() Entry {
 		Cost:       "the row is locked from the update to the commit; no retry",
 		Source: `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE sees and locks the newest row); ` +
 			`PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits, and checks the WHERE again)`,
-		Notes:  notRetried,
+		Notes:  notRetried + certified,
 		New:    func(d Deps) purchase.Strategy { return NewConditional(d) },
 		Traits: Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
 	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }
 
 // Conditional takes units only if so many are left.
-type Conditional struct{ deps Deps }
+type Conditional struct {
+	deps    Deps
+	retrier waiting.Retrier
+}
 
 // NewConditional needs the database.
-func NewConditional(d Deps) *Conditional { return &Conditional{d} }
+func NewConditional(d Deps) *Conditional {
+	return &Conditional{d, waiting.NewRetrier(d, waiting.AnyRounds)}
+}
 
 // Buy is purchase.Strategy.Buy.
-func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx, start, cancel := s.deps.WithWait(ctx)
-	defer cancel()
-	return takeIfLeft(ctx, s.deps, o, "conditional", start)
+func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, err error) {
+	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, start time.Time) error {
+		receipt, err = takeIfLeft(ctx, s.deps, o, "conditional", start)
+		return err
+	})
+	return receipt, err
 }
 
 // takeIfLeft takes the units and inserts the record, within ctx. since is when the buyer began to wait.

@@ -155,6 +155,10 @@ const (
 const notRetried = "PostgreSQL above READ COMMITTED refuses a write of a row that has changed since the snapshot (40001), and this code does not start again: " +
 	"buyers are told busy while units are left, more of them the more meet. How many do is chance, so nothing is promised there."
 
+// certified is the note of a strategy that starts again where a Galera cluster refuses its
+// COMMIT.
+const certified = " A Galera cluster refuses a COMMIT that rests on a row which another node has written since (1213); there this code starts again."
+
 // What the conformance suite says of a broken strategy.
 const (
 	soldTwice     = "verdict (oversold|drifted)"

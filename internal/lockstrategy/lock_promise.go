@@ -26,9 +26,9 @@ type LockPromise struct {
 
 // Excludes reports whether the lock promises that nobody comes in beside a holder. There
 // is no such promise without a lock, nor where the strategy is promised to sell twice or
-// nothing is promised.
-func (e Entry) Excludes(c promise.Condition) bool {
-	v := e.Promise[c]
+// nothing is promised. database is as engine.Engine.Database names it.
+func (e Entry) Excludes(c promise.Condition, database string) bool {
+	v := e.Promised(c, database)
 	return e.WaitsFor == ALock && v != "" && !v.Keeps(verdict.Oversold) && !slices.Contains(e.Lock.SharedUnder, c)
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
 )
@@ -16,7 +17,7 @@ func TestLockPromises(t *testing.T) {
 			if e.Promise[c] != verdict.Holds {
 				t.Errorf("%s under %s is %q: there is nothing to share", e.Name, c, e.Promise[c])
 			}
-			if e.Excludes(c) {
+			if e.Excludes(c, dialect.MySQL) {
 				t.Errorf("%s under %s both excludes and shares", e.Name, c)
 			}
 		}
@@ -27,7 +28,7 @@ func TestLockPromises(t *testing.T) {
 		if caught != e.Lock.FreesAnothers {
 			t.Errorf("%s: frees another's lock %v, and the suite catches it at that: %v", e.Name, e.Lock.FreesAnothers, caught)
 		}
-		if lock := e.WaitsFor == ALock; !lock && (e.Lock.Renewed || e.Lock.FreesAnothers || e.Excludes(promise.Rush)) {
+		if lock := e.WaitsFor == ALock; !lock && (e.Lock.Renewed || e.Lock.FreesAnothers || e.Excludes(promise.Rush, dialect.MySQL)) {
 			t.Errorf("%s promises something of a lock, and reports none", e.Name)
 		}
 	}
@@ -45,7 +46,7 @@ func TestLockPromises(t *testing.T) {
 		{"setnx", promise.Crash, true}, // stalled, and by one holder
 	} {
 		entry, _ := ByName(c.strategy)
-		if got := entry.Excludes(c.condition); got != c.want {
+		if got := entry.Excludes(c.condition, dialect.MySQL); got != c.want {
 			t.Errorf("%s excludes under %s: %v, want %v", c.strategy, c.condition, got, c.want)
 		}
 	}

@@ -124,6 +124,9 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if on := promise.On(c); on != "" && dialect.Kind(database) != on {
 		return "" // it cannot be played there
 	}
+	if e.lackedOn(database) != "" {
+		return ""
+	}
 	if on := promise.OnRedis(c); on != "" && e.redis != on {
 		return ""
 	}
@@ -139,11 +142,24 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	return e.Promise[c]
 }
 
+// lackedOn says what the strategy needs and a database lacks, as far as its name says so.
+func (e Entry) lackedOn(database string) string {
+	lacks := dialect.Lacks(database)
+	for _, need := range e.Needs {
+		if why := lacks[string(need)]; why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
 // WhyNoPromise says why Promised is "" under a condition; "" where it is not.
 func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 	switch {
 	case e.Promised(c, database) != "":
 		return ""
+	case dialect.Kind(database) == dialect.Galera && e.NoPromise[c] == "":
+		return e.whyNotOnGalera(c, database)
 	case e.NoPromise[c] != "" || !dialect.LevelNamed(database).RefusesStale:
 		return e.NoPromise[c]
 	case slices.Contains(promise.Crowds(), c):
@@ -163,6 +179,9 @@ func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 func (e Entry) Explored(c promise.Condition, database string) (expected verdict.Verdict, possible bool) {
 	if slices.Contains(e.Needs, NeedsZookeeper) || slices.Contains(e.Needs, NeedsEtcd) {
 		return "", false // the explorer has gates for SQL and Redis
+	}
+	if dialect.WhyUnexplored(database) != "" {
+		return "", false
 	}
 	if c == promise.Explore {
 		return e.Promised(promise.TwoProcesses, database), true

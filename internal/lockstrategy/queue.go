@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/sizing"
@@ -32,7 +33,8 @@ func queueEntry() Entry {
 
 // Queue sells one product one buyer at a time.
 type Queue struct {
-	deps Deps
+	deps    Deps
+	retrier waiting.Retrier
 
 	mu        sync.Mutex
 	byProduct map[string][]*queued // an entry is there while a goroutine sells the product
@@ -53,7 +55,7 @@ type answer struct {
 
 // NewQueue needs the database.
 func NewQueue(d Deps) *Queue {
-	return &Queue{deps: d, byProduct: map[string][]*queued{}}
+	return &Queue{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds), byProduct: map[string][]*queued{}}
 }
 
 // Buy is purchase.Strategy.Buy.
@@ -107,8 +109,12 @@ func (s *Queue) sell(name string) {
 		if b == nil {
 			return
 		}
-		receipt, err := takeIfLeft(b.ctx, s.deps, b.order, "queue", b.since)
-		b.answer <- answer{receipt, err}
+		var a answer
+		a.err = s.retrier.RetryRefused(b.ctx, name, func(ctx context.Context, _ time.Time) error {
+			a.receipt, a.err = takeIfLeft(ctx, s.deps, b.order, "queue", b.since)
+			return a.err
+		})
+		b.answer <- a
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
@@ -58,10 +60,13 @@ func redisDecrEntry() Entry {
 const byChance = "a unit whose COMMIT has an unknown fate is not put back, and whether one was under way is chance"
 
 // RedisDecr keeps a copy of the stock in Redis.
-type RedisDecr struct{ deps Deps }
+type RedisDecr struct {
+	deps    Deps
+	retrier waiting.Retrier
+}
 
 // NewRedisDecr needs the database and one Redis.
-func NewRedisDecr(d Deps) *RedisDecr { return &RedisDecr{d} }
+func NewRedisDecr(d Deps) *RedisDecr { return &RedisDecr{d, waiting.NewRetrier(d, waiting.AnyRounds)} }
 
 func redisDecrKey(product string) string { return "shop:stock:redis-decr:{" + product + "}" }
 
@@ -77,11 +82,13 @@ func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: left,
 		Strategy: "redis-decr", Waited: s.deps.Now().Sub(start),
 	}
-	err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
-		if err := purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt); err != nil {
-			return err
-		}
-		return purchase.DatabaseError(ctx, "take the units", product.Take(tx, o.Product, o.Amount))
+	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, _ time.Time) error {
+		return purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+			if err := purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt); err != nil {
+				return err
+			}
+			return purchase.DatabaseError(ctx, "take the units", product.Take(tx, o.Product, o.Amount))
+		})
 	})
 	if err != nil {
 		if !errors.Is(err, purchase.ErrUnknownOutcome) {

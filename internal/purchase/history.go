@@ -72,6 +72,20 @@ func InsertAll(ctx context.Context, tx *gorm.DB, keys []string, at time.Time, re
 	return DatabaseError(ctx, "insert the records", err)
 }
 
+// ReadIDs sets the ids of sales that InsertAll has inserted in tx. MySQL's driver is told
+// the first id alone and counts the others up by one; each node of a Galera cluster counts
+// in steps as large as the cluster (wsrep_auto_increment_control).
+func ReadIDs(ctx context.Context, tx *gorm.DB, keys []string, receipts []*Receipt) error {
+	sold, err := SoldUnder(tx, keys)
+	if err != nil {
+		return DatabaseError(ctx, "read the records", err)
+	}
+	for i, key := range keys {
+		receipts[i].ID = sold[key].ID
+	}
+	return nil
+}
+
 func newRecord(key string, at time.Time, receipt *Receipt) Record {
 	record := Record{
 		ProductName: receipt.Product, Purchaser: receipt.Purchaser, PurchaseTime: at.UTC().Truncate(time.Microsecond),

@@ -2,6 +2,7 @@ package purchase
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -24,7 +25,8 @@ type Idempotent struct {
 	underWay map[string]chan struct{} // by key; closed when the request has ended
 }
 
-// NewIdempotent wraps a strategy that sells in db.
+// NewIdempotent wraps a strategy that sells in db. What db reads must be all that was
+// committed before, at whichever node of a cluster.
 func NewIdempotent(s Strategy, db *gorm.DB) *Idempotent {
 	return &Idempotent{strategy: s, db: db, underWay: map[string]chan struct{}{}}
 }
@@ -88,7 +90,11 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	if record.ProductName != o.Product || record.Purchaser != o.Purchaser || record.Amount != o.Amount {
 		return Receipt{}, true, fmt.Errorf("%w: %d of %q for %q", ErrKeyReused, record.Amount, record.ProductName, record.Purchaser)
 	}
-	if err := onDisk(ctx, s.db, record.ID); err != nil {
+	err = onDisk(ctx, s.db, record.ID)
+	for errors.Is(err, ErrBusy) && ctx.Err() == nil { // another request under the key writes there, too
+		err = onDisk(ctx, s.db, record.ID)
+	}
+	if err != nil {
 		return Receipt{}, false, err
 	}
 	return record.receipt(), true, nil

@@ -1,8 +1,14 @@
 package rush
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -27,11 +33,85 @@ var errNoHistory = errors.New("the service shows no purchase history")
 const page = purchase.MaxPage
 
 // Database reads the shop's own database.
-type Database struct{ DB *gorm.DB }
+type Database struct {
+	DB *gorm.DB
+	// Nodes are the servers of a cluster, each read by itself; nil or none where there is
+	// one server. What DB reads is all that was committed at any of them.
+	Nodes func() ([]*gorm.DB, error)
+	// AgreeWithin is how long the nodes may have different books: a sale may be under way
+	// still when the first of them is read. 0 is 15 s.
+	AgreeWithin time.Duration
+}
 
-// Audit is Auditor.Audit.
+// agreeWithin is Database.AgreeWithin unless set.
+const agreeWithin = 15 * time.Second
+
+// Audit is Auditor.Audit. Of a cluster it reads each node that lives; they have to agree.
 func (b Database) Audit(ctx context.Context, product string) (audit.Report, error) {
-	return audit.Read(ctx, b.DB, product)
+	if b.Nodes == nil {
+		return audit.Read(ctx, b.DB, product)
+	}
+	nodes, err := b.Nodes()
+	if err != nil {
+		return audit.Report{}, err
+	}
+	if len(nodes) == 0 {
+		return audit.Read(ctx, b.DB, product)
+	}
+	patience := cmp.Or(b.AgreeWithin, agreeWithin)
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		books, err := readAll(ctx, nodes, product)
+		if err != nil {
+			return audit.Report{}, err
+		}
+		if !slices.ContainsFunc(books, func(other book) bool { return other != books[0] }) {
+			return books[0].Report, nil
+		}
+		if time.Now().After(deadline) {
+			r := books[0].Report
+			r.Diverged = fmt.Sprintf("after %s the nodes still have different books: %s", patience, inWords(books))
+			return r, nil
+		}
+	}
+}
+
+// book is what one node has of a product.
+type book struct {
+	audit.Report
+	IDs int64 // the sum of the records' ids
+}
+
+func inWords(books []book) string {
+	var all []string
+	for i, b := range books {
+		all = append(all, fmt.Sprintf("node %d: %d left, %d records", i, b.Leftover, b.Records))
+	}
+	return strings.Join(all, "; ")
+}
+
+// readAll reads each node that lives. An error is one of all of them.
+func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []book, _ error) {
+	var all sync.WaitGroup
+	read, errs := make([]book, len(nodes)), make([]error, len(nodes))
+	for i, node := range nodes {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, agreeWithin) // one that is frozen is not waited for
+			defer cancel()
+			if read[i].Report, errs[i] = audit.Read(ctx, node, product); errs[i] == nil {
+				errs[i] = node.WithContext(ctx).Raw("SELECT COALESCE(SUM(id), 0) FROM purchase_history WHERE product_name = ?", product).Scan(&read[i].IDs).Error
+			}
+		})
+	}
+	all.Wait()
+	for i := range nodes {
+		if errs[i] == nil {
+			books = append(books, read[i])
+		}
+	}
+	if len(books) == 0 {
+		return nil, errs[0]
+	}
+	return books, nil
 }
 
 // Sales is Auditor.Sales.

@@ -20,10 +20,19 @@ func mysqlKind(err error) (kind Kind, said bool) {
 		return Duplicate, true
 	case 1040, 1203, 1226, // too many connections: ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
 		1053, 1927, // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED
+		1047,       // a Galera node that is not of a cluster with a majority: ER_UNKNOWN_COM_ERROR
 		1290, 1836: // read-only, after a failover: ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE
 		return Down, true
 	}
 	return Other, true
+}
+
+// mysqlAmbiguous: what was said does not tell whether a COMMIT took place. A Galera node that
+// loses the others while it waits for its COMMIT says ER_ERROR_DURING_COMMIT; they may have
+// received it before, and commit it (TestGaleraCommit).
+func mysqlAmbiguous(err error) bool {
+	var my *mysql.MySQLError
+	return errors.As(err, &my) && my.Number == 1180
 }
 
 // mysqlBroken: its driver's word for a connection that broke.

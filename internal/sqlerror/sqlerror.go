@@ -54,7 +54,7 @@ func KindOf(err error) Kind {
 // had committed and before it could say so.
 func Definite(err error) bool {
 	_, said := answer(err)
-	return said && !postgresAmbiguous(err)
+	return said && !postgresAmbiguous(err) && !mysqlAmbiguous(err)
 }
 
 func answer(err error) (kind Kind, said bool) {

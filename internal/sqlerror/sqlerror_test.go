@@ -26,6 +26,7 @@ func TestKindOf(t *testing.T) {
 		{"deadlock", &mysql.MySQLError{Number: 1213}, Contended},
 		{"lock wait", fmt.Errorf("wrapped: %w", &mysql.MySQLError{Number: 1205}), Contended},
 		{"duplicate", &mysql.MySQLError{Number: 1062}, Duplicate},
+		{"a Galera node that is cut off", &mysql.MySQLError{Number: 1047}, Down},
 		{"killed", &mysql.MySQLError{Number: 1927}, Down},
 		{"syntax", &mysql.MySQLError{Number: 1064}, Other},
 		{"serialization failure", &pgconn.PgError{Code: "40001"}, Contended},
@@ -63,6 +64,9 @@ func TestDefinite(t *testing.T) {
 	}
 	if Definite(&pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "57P02"}) {
 		t.Error("the end of a session says nothing about the commit")
+	}
+	if Definite(&mysql.MySQLError{Number: 1180}) {
+		t.Error("a Galera node that has lost the others says nothing about the commit")
 	}
 	if Definite(mysql.ErrInvalidConn) {
 		t.Error("a broken connection says nothing about the commit")

@@ -9,6 +9,7 @@ type Verdict string
 // The verdicts, worst first but for the last two.
 const (
 	Lost         Verdict = "lost"         // a sale was acknowledged and has no record
+	Diverged     Verdict = "diverged"     // the nodes of one cluster have different books, and keep them
 	Duplicated   Verdict = "duplicated"   // one idempotency key has more than one record
 	Oversold     Verdict = "oversold"     // more units sold than there ever were
 	Drifted      Verdict = "drifted"      // units sold + leftover > stocked: updates were lost

@@ -16,7 +16,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/verdict"
@@ -42,7 +44,7 @@ func FromCatalogue(e lockstrategy.Entry, database, redis string) Strategy {
 		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, database) },
 		NoPromise: func(f promise.Condition) string { return e.WhyNoPromise(f, database) },
 		Lock: func(f promise.Condition) LockRules {
-			return LockRules{Excludes: e.Excludes(f), Keeps: e.KeepsLock(f)}
+			return LockRules{Excludes: e.Excludes(f, database), Keeps: e.KeepsLock(f)}
 		},
 	}
 }
@@ -73,6 +75,7 @@ type Config struct {
 // Run plays every cell; one that could not be judged says so. An error is one of the
 // servers, or ctx's; the report then has the cells that were done.
 func Run(ctx context.Context, c Config) (Report, error) {
+	c.leaveOutLacking()
 	jobs := c.jobs()
 	var idle []string                  // columns without a cell
 	elsewhere := map[string][]string{} // by the flag that they need
@@ -110,6 +113,24 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	close(all.next)
 	lanes.Wait()
 	return all.report(), errors.Join(all.errs...)
+}
+
+// leaveOutLacking drops the rows of strategies that need what the database has not.
+func (c *Config) leaveOutLacking() {
+	server, err := localserver.DatabaseNamed(c.LocalDB)
+	if err != nil {
+		return // as StartServers will say
+	}
+	lacks := dialect.Lacks(server.Database)
+	c.Strategies = slices.DeleteFunc(slices.Clone(c.Strategies), func(s Strategy) bool {
+		for _, need := range s.Needs {
+			if why := lacks[string(need)]; why != "" {
+				c.Before.LeaveOut(s.Name + ": " + why)
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // plan is the cells of a run, and which of them are done.

@@ -181,6 +181,49 @@ var postgres = sync.OnceValues(func() (*engine.Engine, error) {
 	return engine.Open(context.Background(), engine.Config{DB: server.URL(), Wait: Wait, Conns: 4})
 })
 
+// Galera opens a database of the test's own on a cluster that all tests of a package share,
+// with the lock servers of Local. process is engine.Config.Process.
+func Galera(t *testing.T, process int) *engine.Engine {
+	t.Helper()
+	localservertest.SkipShort(t)
+	servers, err := local()
+	if err != nil {
+		t.Fatalf("local servers: %v", err)
+	}
+	admin, err := galera()
+	if err != nil {
+		t.Fatalf("local servers: %v", err)
+	}
+	name := testName()
+	if err := admin.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
+		t.Fatal(err)
+	}
+	c := shared(servers, name, strings.TrimSuffix(admin.URLs.DB, "/shop")+"/"+name)
+	c.Process = process
+	return open(t, c)
+}
+
+// galera starts the cluster once a test binary, as local does.
+var galera = sync.OnceValues(func() (*engine.Engine, error) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := localserver.StartGalera(group)
+	if err != nil {
+		return nil, errors.Join(err, group.Close())
+	}
+	return engine.Open(context.Background(), engine.Config{DB: cluster.URL(), Wait: Wait, Conns: 4})
+})
+
+// At opens what a test has opened once more, as another process of the same shop.
+func At(t *testing.T, e *engine.Engine, process int) *engine.Engine {
+	t.Helper()
+	c := e.URLs
+	c.Process = process
+	return open(t, c)
+}
+
 // under puts a path of the test's own behind the last host.
 func under(name string, hosts []string) []string {
 	if len(hosts) == 0 {

@@ -51,6 +51,12 @@ func Postgres(t testing.TB) *localserver.Postgres {
 	return started(t, localserver.StartPostgres)
 }
 
+// Galera starts a cluster of three mariadbd.
+func Galera(t testing.TB) *localserver.Galera {
+	t.Helper()
+	return started(t, localserver.StartGalera)
+}
+
 func started[Server any](t testing.TB, start func(*localserver.Group) (Server, error)) Server {
 	t.Helper()
 	server, err := start(Group(t))

@@ -33,6 +33,10 @@ type Deps struct {
 	// server itself said when it was opened decides, and not its name.
 	Lacks map[string]string
 
+	// Certifies: a COMMIT is compared with those of other nodes of a cluster, and may be
+	// refused in favour of one of them.
+	Certifies bool
+
 	// Absent says why a server that could have been started was not; may be nil.
 	Absent func(server string) string
 

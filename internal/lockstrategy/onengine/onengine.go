@@ -18,7 +18,7 @@ import (
 // with it.
 func Deps(e *engine.Engine) deps.Deps {
 	return deps.Deps{
-		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Lacks: e.Lacks, Absent: e.Absent,
+		DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Zookeeper: e.Zookeeper, Etcd: e.Etcd, Lacks: e.Lacks, Certifies: e.Certifies, Absent: e.Absent,
 		Settings: deps.DefaultSettings(), Now: time.Now,
 	}
 }

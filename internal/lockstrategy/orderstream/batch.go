@@ -124,6 +124,11 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 		if err := purchase.InsertAll(ctx, tx, saleKeys, m.deps.Now(), sales); err != nil {
 			return err
 		}
+		if m.deps.Certifies {
+			if err := purchase.ReadIDs(ctx, tx, saleKeys, sales); err != nil {
+				return err
+			}
+		}
 		for i, key := range saleKeys {
 			d.sold[key] = *sales[i] // with its id now
 		}

@@ -46,6 +46,18 @@ type Retrier struct {
 // NewRetrier has at most so many rounds under way at once on one product.
 func NewRetrier(d deps.Deps, rounds int64) Retrier { return Retrier{d, NewLines(rounds)} }
 
+// RetryRefused is Retry where the database may refuse any COMMIT in favour of another
+// node's, see deps.Deps.Certifies: such a refusal is certain, nothing was written, and the
+// units may still be there. Elsewhere round runs once.
+func (r Retrier) RetryRefused(ctx context.Context, product string, round func(ctx context.Context, start time.Time) error) error {
+	if r.deps.Certifies {
+		return r.Retry(ctx, product, round)
+	}
+	ctx, start, cancel := r.deps.WithWait(ctx)
+	defer cancel()
+	return round(ctx, start)
+}
+
 // Retry runs round again while it returns purchase.ErrBusy, until Settings.Wait is
 // over. start is the time of the call. The pauses between rounds are drawn from
 // [0, p), p doubling to maxPause: "full jitter" in Brooker, "Exponential

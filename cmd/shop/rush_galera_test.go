@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/verify"
+)
+
+// TestRushGalera: two processes at two nodes of a cluster. What the database decides holds,
+// and who was refused in favour of the other node's buyer has been tried again; a plain
+// transaction sells too much.
+func TestRushGalera(t *testing.T) {
+	localservertest.SkipShort(t)
+	t.Parallel()
+	code, stdout, stderr := exitCode(t, "rush", "--engine", "local", "--local-db", dialect.Galera, "--processes", "2",
+		"--strategy", "transaction,for-update,fenced,redis-lua", "--expect")
+	if code == exitInconclusive {
+		t.Skip("the machine was too slow to show anything: " + stderr)
+	}
+	if code != 0 {
+		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	for name, verdict := range map[string]string{"transaction": "oversold", "for-update": "holds", "fenced": "holds", "redis-lua": "holds"} {
+		if row := rowOf(stdout, name); !strings.HasSuffix(row, verdict) {
+			t.Errorf("%s: %q, want %s", name, row, verdict)
+		}
+	}
+}
+
+// TestRushGaleraNamedLock: what a cluster lacks is refused, with the reason.
+func TestRushGaleraNamedLock(t *testing.T) {
+	localservertest.SkipShort(t)
+	t.Parallel()
+	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--local-db", dialect.GaleraOneWriter, "--strategy", "named-lock", "--fault", "rush")
+	if code != exitHarness || !strings.Contains(stderr, "GET_LOCK is one node's own") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// TestVerifyGalera: every fault of a node strikes, and a lease that ends inside a COMMIT is
+// seen to sell twice where the database's own decision does not.
+func TestVerifyGalera(t *testing.T) {
+	localservertest.SkipShort(t)
+	if os.Getenv("OVERSELL_SOAK") == "" {
+		t.Skip("takes three minutes: run make soak")
+	}
+	code, stdout, stderr := exitCode(t, "verify", "--engine", "local", "--local-db", dialect.Galera, "--strategy", "conditional,redis",
+		"--fault", "db-kill,db-node-kill,db-node-freeze,db-node-cut,db-node-rejoin,db-cluster-restart", "--json")
+	var report verify.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatalf("exit %d, %v: %s", code, err, stderr)
+	}
+	if len(report.Cells) != 12 {
+		t.Errorf("%d cells, want 12", len(report.Cells))
+	}
+	for _, c := range report.Cells {
+		if !c.OK {
+			t.Errorf("%s", c.Line())
+		}
+		if c.Fault == promise.DBNodeKill && c.Strategy == "conditional" && (c.Verdict != verdict.Holds || c.Acknowledged == 0 && c.Audited.Records == 0) {
+			t.Errorf("%s: %s", c.Line(), c.Evidence)
+		}
+	}
+}
+
+// TestExploreGalera: what cannot be explored is refused before a server is started.
+func TestExploreGalera(t *testing.T) {
+	code, _, stderr := exitCode(t, "explore", "transaction", "--engine", "local", "--local-db", dialect.Galera)
+	if code != exitHarness || !strings.Contains(stderr, "use --local-db mariadb") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

@@ -1,0 +1,124 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sqlerror"
+)
+
+// TestGaleraCommit cuts a node off from the others while clients commit there, and compares
+// what each was told with what all nodes have afterwards: who was told that it is certain
+// that nothing was written has nothing there, and who was told of a commit has it.
+func TestGaleraCommit(t *testing.T) {
+	if os.Getenv("OVERSELL_SOAK") == "" {
+		t.Skip("waits for time-outs: run make soak")
+	}
+	t.Parallel()
+	cluster := localservertest.Galera(t)
+	e, err := engine.Open(t.Context(), engine.Config{DB: cluster.URL(), Wait: enginetest.Wait, Conns: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	type told struct {
+		id  int64
+		err error
+	}
+	var (
+		mu  sync.Mutex
+		all []told
+		end = make(chan struct{})
+		wg  sync.WaitGroup
+	)
+	for client := range 16 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				r := purchase.Receipt{Product: "apple", Purchaser: fmt.Sprintf("client-%d-%d", client, n), Amount: 1, Strategy: "test"}
+				err := purchase.InTx(t.Context(), e.DB, func(tx *gorm.DB) error {
+					return purchase.Insert(t.Context(), tx, "", time.Now(), &r)
+				})
+				mu.Lock()
+				all = append(all, told{r.ID, err})
+				mu.Unlock()
+				if err != nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	node := cluster.Nodes()[0]
+	time.Sleep(200 * time.Millisecond)
+	if err := node.Isolate(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, cluster.Nodes()[1], 2)
+	if !node.Refuses(t.Context()) {
+		t.Error("the node that was cut off takes writes")
+	}
+	if err := node.Isolate(context.Background(), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range cluster.Nodes() {
+		awaitStatus(t, n, 3)
+	}
+	close(end)
+	wg.Wait()
+
+	nodes, err := e.NodeDBs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, node := range nodes {
+		var ids []int64
+		if err := node.Raw("SELECT id FROM purchase_history").Scan(&ids).Error; err != nil {
+			t.Fatal(err)
+		}
+		there := map[int64]bool{}
+		for _, id := range ids {
+			there[id] = true
+		}
+		for _, told := range all {
+			has := told.id != 0 && there[told.id]
+			unknown := errors.Is(told.err, purchase.ErrUnknownOutcome)
+			switch {
+			case told.err == nil && !has:
+				t.Errorf("record %d was committed and is not there", told.id)
+			case told.err != nil && !unknown && has:
+				t.Errorf("record %d is there, and its client was told: %v", told.id, told.err)
+			}
+			kinds[kind(told.err, has)]++
+		}
+	}
+	t.Logf("at %d nodes: %v", len(nodes), kinds)
+}
+
+// kind is what a client was told, for a count.
+func kind(err error, has bool) string {
+	var said *mysqldriver.MySQLError
+	switch {
+	case err == nil:
+		return "committed"
+	case errors.As(err, &said):
+		return fmt.Sprintf("error %d, kind %d, unknown %t, there %t", said.Number, sqlerror.KindOf(err), errors.Is(err, purchase.ErrUnknownOutcome), has)
+	}
+	return fmt.Sprintf("broken, unknown %t, there %t", errors.Is(err, purchase.ErrUnknownOutcome), has)
+}

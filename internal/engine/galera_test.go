@@ -1,0 +1,166 @@
+package engine_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/sqlerror"
+)
+
+// connection is one to a node of a cluster, of the test's own.
+func connection(t *testing.T, e *engine.Engine) *sql.Conn {
+	t.Helper()
+	pool, err := e.DB.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func run(t *testing.T, conn *sql.Conn, statement string) {
+	t.Helper()
+	if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func ask(t *testing.T, conn *sql.Conn, query string) (value int64) {
+	t.Helper()
+	if err := conn.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return value
+}
+
+func number(err error) uint16 {
+	var said *mysql.MySQLError
+	if errors.As(err, &said) {
+		return said.Number
+	}
+	return 0
+}
+
+// TestGalera: each process begins at a node of its own, and what is special about a
+// cluster is known. What the drivers' errors mean there is seen step by step.
+func TestGalera(t *testing.T) {
+	a := enginetest.Galera(t, 0)
+	b := enginetest.At(t, a, 1)
+	if a.Database != dialect.Galera || a.Lacks[dialect.NamedLocks] == "" {
+		t.Errorf("%s lacks %v", a.Database, a.Lacks)
+	}
+	ports := map[int64]bool{}
+	for _, e := range []*engine.Engine{a, b, enginetest.At(t, a, 2), enginetest.At(t, a, 3)} {
+		ports[ask(t, connection(t, e), "SELECT @@port")] = true
+	}
+	if len(ports) != 3 {
+		t.Errorf("4 processes are at %d nodes, want 3", len(ports))
+	}
+	if err := a.Admin.Exec("UPDATE product SET amount = 10, stocked = 10 WHERE name = 'apple'").Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("FOR UPDATE", func(t *testing.T) {
+		one, two := connection(t, a), connection(t, b)
+		for _, conn := range []*sql.Conn{one, two} {
+			run(t, conn, "BEGIN")
+			if got := ask(t, conn, "SELECT amount FROM product WHERE name = 'apple' FOR UPDATE"); got != 10 {
+				t.Fatalf("%d, want 10", got)
+			}
+		}
+		for _, conn := range []*sql.Conn{one, two} { // both are in, and both write
+			run(t, conn, "UPDATE product SET amount = 9 WHERE name = 'apple'")
+		}
+		run(t, one, "COMMIT")
+		_, err := two.ExecContext(t.Context(), "COMMIT")
+		if number(err) != 1213 || sqlerror.KindOf(err) != sqlerror.Contended || !sqlerror.Definite(err) {
+			t.Errorf("the second COMMIT: %v, want error 1213, which is a refusal", err)
+		}
+		if got := ask(t, two, "SELECT amount FROM product WHERE name = 'apple'"); got != 9 {
+			t.Errorf("%d are left, want 9", got)
+		}
+	})
+
+	t.Run("GET_LOCK", func(t *testing.T) {
+		for _, e := range []*engine.Engine{a, b} {
+			if got := ask(t, connection(t, e), "SELECT GET_LOCK('apple', 0)"); got != 1 {
+				t.Errorf("GET_LOCK is %d", got)
+			}
+		}
+	})
+}
+
+// TestGaleraNodes: dead nodes are left for the others, and said; all dead is an error in
+// bounded time, and the shop comes back by itself.
+func TestGaleraNodes(t *testing.T) {
+	t.Parallel()
+	cluster := localservertest.Galera(t)
+	if err := cluster.Nodes()[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(t.Context(), engine.Config{DB: cluster.URL(), Wait: enginetest.Wait, Conns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], cluster.Nodes()[0].Addr) {
+		t.Errorf("warnings: %q, want one of the dead node", e.Warnings)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := e.DB.WithContext(ctx).Exec("SELECT 1").Error; err != nil {
+		t.Errorf("with a dead node: %v", err)
+	}
+	start := time.Now()
+	if err := e.Settle(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, node := range cluster.Nodes()[1:] {
+		if err := node.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = e.DB.WithContext(ctx).Exec("SELECT 1").Error
+	if sqlerror.KindOf(err) != sqlerror.Down {
+		t.Errorf("all are dead: %v", err)
+	}
+	t.Logf("%s: %v", time.Since(start), err)
+	if err := cluster.Bootstrap(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.DB.WithContext(t.Context()).Exec("SELECT 1").Error; err != nil {
+		t.Errorf("the cluster is back: %v", err)
+	}
+}
+
+// awaitStatus waits until a node is one of so many that have a majority.
+func awaitStatus(t *testing.T, n *localserver.GaleraNode, size int) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		s, err := n.Status(t.Context())
+		if err == nil && s.Ready && s.State == "Synced" && s.Size == size {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %+v, %v; want a cluster of %d", n.Address(), s, err, size)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// A cluster is a database of several nodes that each can be struck. The first is the one
+// that shop A uses; where there is one writer it is everybody's.
+type cluster interface {
+	localserver.Database
+	Nodes() []*localserver.GaleraNode
+	Bootstrap() error
+}
+
+// clustered is the database, where it is a cluster.
+func (s *Servers) clustered() (cluster, bool) {
+	c, ok := s.db.(cluster)
+	return c, ok
+}
+
+// errNoCluster: faults of a cluster are played on one alone, see Fault.On.
+var errNoCluster = errors.New("this database is no cluster")
+
+// clusterPatience is how long a cluster may take to see that a node has gone, or to have
+// it back with all that it has missed. It is no time that is judged.
+const clusterPatience = 2 * time.Minute
+
+// await asks a node until what it says is so.
+func await(ctx context.Context, n *localserver.GaleraNode, what string, is func(localserver.GaleraStatus) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, clusterPatience)
+	defer cancel()
+	for {
+		s, err := n.Status(ctx)
+		if err == nil && is(s) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not %s within %s: %+v, %w", n.Address(), what, clusterPatience, s, errors.Join(err, ctx.Err()))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// awaitWhole returns when every node is back in the cluster, has what it has missed, and
+// the others know.
+func awaitWhole(ctx context.Context, c cluster) error {
+	var errs []error
+	for _, n := range c.Nodes() {
+		errs = append(errs, await(ctx, n, "one of all nodes", func(s localserver.GaleraStatus) bool {
+			return s.Ready && s.State == "Synced" && s.Size == len(c.Nodes())
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// awaitWithout returns when the others have gone on without a node.
+func awaitWithout(ctx context.Context, c cluster, gone *localserver.GaleraNode) error {
+	for _, n := range c.Nodes() {
+		if n == gone {
+			continue
+		}
+		if err := await(ctx, n, "a cluster without "+gone.Address(), func(s localserver.GaleraStatus) bool {
+			return s.Ready && s.Cluster == "Primary" && s.Size == len(c.Nodes())-1
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goesOn lets buyers buy while a node is gone, and reports how many were sold a unit. Then
+// no new ones come.
+func goesOn(ctx context.Context, l *load) (sold int64) {
+	before := l.sold.Load()
+	// A lock is kept by whoever waits for the answer to a COMMIT from a node that is frozen.
+	for deadline := time.Now().Add(clusterPatience); l.sold.Load() == before && time.Now().Before(deadline); {
+		l.awaitSold(ctx, before+enough/2)
+	}
+	l.cancel()
+	return l.sold.Load() - before
+}
+
+// anew starts both shops again, each at its own node.
+func (t *Testbed) anew(ctx context.Context) error {
+	for _, shop := range []**Shop{&t.A, &t.B} {
+		next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
+		if err != nil {
+			return err
+		}
+		next.recordTo(t.Log)
+		*shop = next
+	}
+	return nil
+}
+
+// insideCommit stops a buyer of A in its COMMIT, does something to A's node, and lets the
+// buyer go on.
+func insideCommit(ctx context.Context, t *Testbed, strike func() error) error {
+	if err := t.anew(ctx); err != nil {
+		return err
+	}
+	warm(ctx, t)
+	if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+		return err
+	}
+	if err := strike(); err != nil {
+		return err
+	}
+	return t.release()
+}
+
+// mostly is the proof that a node was lost under load and the others sold on.
+func mostly(before, meanwhile int64, cut int) (proof string, _ error) {
+	if before < enough || meanwhile == 0 || cut == 0 {
+		return "", missed("%d sales were acknowledged before, %d buyers were under way, and %d were sold a unit while the node was gone", before, cut, meanwhile)
+	}
+	return fmt.Sprintf("%d sales were acknowledged before and %d buyers under way; the other nodes saw it go (wsrep_cluster_size 2) and sold %d units without it", before, cut, meanwhile), nil
+}
+
+// seqnos are what the nodes have applied, for a proof.
+func seqnos(ctx context.Context, c cluster) []int64 {
+	var all []int64
+	for _, n := range c.Nodes() {
+		s, _ := n.Status(ctx)
+		all = append(all, s.Seqno)
+	}
+	return slices.Clip(all)
+}

@@ -1,0 +1,258 @@
+package localserver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// A GaleraNode is one mariadbd of a cluster. Its methods may not be called by several
+// goroutines, but for Status.
+type GaleraNode struct {
+	Server
+	password string
+	dir      string
+	peers    string // where it listens to the other nodes, host:port
+	ist, sst string // where it is sent what it has missed, and all there is
+}
+
+// node is one that has a folder and ports and nothing else.
+func (i galeraInstall) node() (*GaleraNode, error) {
+	dir, err := i.group.Dir("galera")
+	if err != nil {
+		return nil, err
+	}
+	if err := i.user.own(i.group, dir); err != nil {
+		return nil, fmt.Errorf("mariadbd: %w", err)
+	}
+	var ports [4]int
+	for p := range ports {
+		if ports[p], err = i.group.port(); err != nil {
+			return nil, err
+		}
+	}
+	n := &GaleraNode{Server: newServer(i.group, "mariadbd", dir, ports[0]), password: i.password, dir: dir}
+	n.user, n.sessions, n.probe = i.user, true, n.ping
+	n.peers, n.ist, n.sst = loopback(ports[1]), loopback(ports[2]), loopback(ports[3])
+	n.command = []string{i.server}
+	return n, n.makeFolder("tmp")
+}
+
+// loopback is a port of this machine.
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func (n *GaleraNode) makeFolder(name string) error {
+	if err := os.Mkdir(n.file(name), 0o700); err != nil || n.user == nil {
+		return err
+	}
+	return os.Chown(n.file(name), n.user.uid, n.user.gid)
+}
+
+// arguments are the whole command. What Galera asks for: MariaDB documentation,
+// "Configuring MariaDB Galera Cluster", Mandatory Options.
+func (n *GaleraNode) arguments(i galeraInstall, peers string) []string {
+	_, sqlPort, _ := strings.Cut(n.Addr, ":")
+	return append(n.command[:1:1],
+		"--no-defaults", "--datadir="+n.data(""), "--tmpdir="+n.file("tmp"), "--port="+sqlPort, "--bind-address=127.0.0.1",
+		"--socket="+n.file("sock"), "--pid-file="+n.file("pid"), "--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4",
+		galeraLogSize, "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=1",
+		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--default-storage-engine=InnoDB",
+		"--wsrep-on=ON", "--wsrep-provider="+i.provider, "--wsrep-cluster-name="+i.cluster, "--wsrep-cluster-address="+peers,
+		"--wsrep-node-name="+filepath.Base(n.dir), "--wsrep-node-address=127.0.0.1",
+		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address="+n.sst,
+		"--wsrep-provider-options=gmcast.listen_addr=tcp://"+n.peers+";ist.recv_addr="+n.ist+";gcache.size=32M")
+}
+
+// Start starts the node again after it was killed, with what is left in its folder. Of
+// what it has missed it is sent the difference, where another node still has it (IST).
+func (n *GaleraNode) Start() error {
+	at, err := n.recovered()
+	if err == nil {
+		err = n.forgetView()
+	}
+	switch {
+	case err != nil:
+		return err
+	case at.seqno < 0: // it has nothing, and asks for all
+		return n.startAs()
+	}
+	return n.startAs("--wsrep-start-position=" + at.String())
+}
+
+// bootstrap makes the node, which has seen most, the cluster. It was killed, so it does not
+// believe so itself (galera/src/saved_state.cpp, safe_to_bootstrap).
+func (n *GaleraNode) bootstrap(at position) error {
+	state, err := os.ReadFile(n.data("grastate.dat"))
+	if err != nil {
+		return err
+	}
+	safe := strings.Replace(string(state), "safe_to_bootstrap: 0", "safe_to_bootstrap: 1", 1)
+	if err := n.user.write(n.data("grastate.dat"), safe); err != nil {
+		return err
+	}
+	return n.startAs("--wsrep-new-cluster", "--wsrep-start-position="+at.String())
+}
+
+// forgetView: a node that remembers the others waits for all of them.
+func (n *GaleraNode) forgetView() error {
+	if err := os.Remove(n.data("gvwstate.dat")); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (n *GaleraNode) startAs(more ...string) error {
+	always := n.command
+	n.command = append(always[:len(always):len(always)], more...)
+	defer func() { n.command = always }()
+	return n.Server.Start()
+}
+
+// Empty removes what the node has, which must have been killed.
+func (n *GaleraNode) Empty() error {
+	return errors.Join(os.RemoveAll(n.data("")), n.makeFolder("data"))
+}
+
+// A position is what a node has seen of its cluster.
+type position struct {
+	cluster string
+	seqno   int64 // -1: nothing
+}
+
+func (p position) String() string { return fmt.Sprintf("%s:%d", p.cluster, p.seqno) }
+
+var recoveredPosition = regexp.MustCompile(`Recovered position: ([0-9a-f-]{36}):(-?\d+)`)
+
+// recovered asks the files of a node that does not run for its position.
+func (n *GaleraNode) recovered() (position, error) {
+	if _, err := os.Stat(n.data("ibdata1")); errors.Is(err, os.ErrNotExist) {
+		return position{seqno: -1}, nil
+	}
+	log := n.file("recover.log")
+	said, err := n.run(log, "--wsrep-recover")
+	if err != nil {
+		return position{}, err
+	}
+	found := recoveredPosition.FindAllStringSubmatch(said, -1)
+	if found == nil {
+		return position{}, fmt.Errorf("%s --wsrep-recover named no position; its last words: %s", n.name, lastWords(log))
+	}
+	last := found[len(found)-1]
+	seqno, err := strconv.ParseInt(last[2], 10, 64)
+	return position{last[1], seqno}, err
+}
+
+// run runs the node's program until it ends, and returns what it printed.
+func (n *GaleraNode) run(log string, more ...string) (said string, err error) {
+	out, err := os.Create(log)
+	if err != nil {
+		return "", err
+	}
+	defer out.Close() // the child has its own
+	cmd := exec.Command(n.command[0], append(n.command[1:len(n.command):len(n.command)], more...)...)
+	cmd.Stdout, cmd.Stderr = out, out
+	n.user.run(cmd, n.dir)
+	child, err := n.group.Start(cmd)
+	if err != nil {
+		return "", err
+	}
+	<-child.Done()
+	text, err := os.ReadFile(log)
+	return string(text), err
+}
+
+// A GaleraStatus is what a node says of itself and of its cluster.
+type GaleraStatus struct {
+	Ready   bool   // it takes statements
+	Size    int    // nodes that it sees, with itself
+	State   string // "Synced", "Donor/Desynced", "Joined", "Initialized", ...
+	Cluster string // "Primary", or that it is cut off
+	Seqno   int64  // of the last commit that it has applied
+}
+
+// Status asks a node.
+func (n *GaleraNode) Status(ctx context.Context) (s GaleraStatus, err error) {
+	err = n.with(func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SHOW GLOBAL STATUS WHERE Variable_name IN
+			('wsrep_ready', 'wsrep_cluster_size', 'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_last_committed')`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name, value string
+			if err := rows.Scan(&name, &value); err != nil {
+				return err
+			}
+			switch name {
+			case "wsrep_ready":
+				s.Ready = value == "ON"
+			case "wsrep_cluster_size":
+				s.Size, _ = strconv.Atoi(value)
+			case "wsrep_local_state_comment":
+				s.State = value
+			case "wsrep_cluster_status":
+				s.Cluster = value
+			case "wsrep_last_committed":
+				s.Seqno, _ = strconv.ParseInt(value, 10, 64)
+			}
+		}
+		return rows.Err()
+	})
+	return s, err
+}
+
+// Isolate cuts the node off from the other nodes, or lets it join them again. Its clients
+// go on to reach it. Galera does so itself: it closes its connections to the others and
+// takes none (gmcast.isolate), as its own tests do.
+func (n *GaleraNode) Isolate(ctx context.Context, cut bool) error {
+	option := "gmcast.isolate=0"
+	if cut {
+		option = "gmcast.isolate=1"
+	}
+	return n.with(func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = '"+option+"'")
+		return err
+	})
+}
+
+// Refuses reports whether the node refuses a write, as one that is cut off must.
+func (n *GaleraNode) Refuses(ctx context.Context) bool {
+	var said *mysql.MySQLError
+	err := n.with(func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "UPDATE shop.product SET version = version WHERE id = 0")
+		return err
+	})
+	return errors.As(err, &said) && said.Number == 1047
+}
+
+func (n *GaleraNode) with(do func(db *sql.DB) error) error {
+	db, err := sql.Open("mysql", "shop:"+n.password+"@tcp("+n.Addr+")/?timeout=1s&readTimeout=5s")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return do(db)
+}
+
+// ping: it takes statements when it is one of a cluster.
+func (n *GaleraNode) ping() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s, err := n.Status(ctx)
+	if err == nil && (!s.Ready || s.State != "Synced") {
+		err = fmt.Errorf("it is %s, of a cluster that is %s", s.State, s.Cluster)
+	}
+	return err
+}

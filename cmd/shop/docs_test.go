@@ -115,8 +115,8 @@ func testMatrixPage(t *testing.T, file, database string) {
 	}
 	columns := strings.Split(rows[head], "|")
 	played := slices.DeleteFunc(promise.Played(), func(f promise.Condition) bool {
-		on := promise.On(f)
-		return on != "" && on != dialect.Kind(database)
+		on, redis := promise.On(f), promise.OnRedis(f)
+		return on != "" && on != dialect.Kind(database) || redis != "" // those pages are of one Redis
 	})
 	for _, f := range played {
 		if matrixColumn(columns, f) < 0 {

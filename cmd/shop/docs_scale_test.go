@@ -73,8 +73,12 @@ func whereMeasured(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%s; %d points, %d buyers, medians of %d rounds. Others used %.1f of the processors meanwhile.",
-		strings.ToUpper(m.From()[:1])+m.From()[1:], len(m.Points), m.Points[0].Buyers, len(m.Points[0].Rounds), others(m.Points))
+	text := fmt.Sprintf("%s; %d points, %d buyers, medians of %d rounds.",
+		strings.ToUpper(m.From()[:1])+m.From()[1:], len(m.Points), m.Points[0].Buyers, len(m.Points[0].Rounds))
+	if m.Provisional != "" {
+		return text
+	}
+	return text + fmt.Sprintf(" Others used %.1f of the processors meanwhile.", others(m.Points))
 }
 
 // A ratioColumn is one setting, as a ratio to another one.

@@ -23,7 +23,6 @@ type Node struct {
 
 // cluster is the database's servers, where it is a Galera cluster of several.
 type cluster struct {
-	engine  *Engine
 	configs []*mysqldriver.Config
 
 	mu    sync.Mutex

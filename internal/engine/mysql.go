@@ -65,8 +65,10 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 			return err
 		}
 	}
+	if certifies && len(configs) > 1 {
+		e.cluster = &cluster{configs: slices.Clone(configs)}
+	}
 	if len(configs) > 1 {
-		e.cluster = &cluster{engine: e, configs: slices.Clone(configs)}
 		e.Warnings = append(e.Warnings, deadNodes(ctx, configs)...)
 	}
 	first := e.URLs.Process

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -103,6 +104,15 @@ func (n *nodes) back(from int) {
 
 // connect connects to one node that takes statements.
 func (n *nodes) connect(ctx context.Context, i int) (driver.Conn, error) {
+	conn, err := n.within(ctx, i)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		// Nobody has given up but this room: it is the server that is down.
+		return nil, &net.OpError{Op: "connect", Net: "tcp", Err: fmt.Errorf("it was silent for %s", nodeTimeout)}
+	}
+	return conn, err
+}
+
+func (n *nodes) within(ctx context.Context, i int) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	connector, err := mysqldriver.NewConnector(n.configs[i])
@@ -214,8 +224,8 @@ const (
 	refused = 1213
 )
 
-// seen looks at the error of a statement. Outside a transaction a node that refuses it has
-// done nothing, so database/sql may try another connection.
+// seen looks at the error of a statement. A node that refuses it has done nothing; the
+// connection is not used again, and the next one is made to another node.
 func (c *nodeConn) seen(err error) error {
 	var said *mysqldriver.MySQLError
 	if errors.As(err, &said) && said.Number == notReady {

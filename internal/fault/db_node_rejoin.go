@@ -46,7 +46,7 @@ func dbNodeRejoin() Fault {
 			if err := awaitWhole(ctx, c); err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("the node's files were removed; %d units were sold while it was sent all of them, and then it was synced at %v", sold, seqnos(ctx, c)), nil
+			return fmt.Sprintf("the node's files were removed; %d units were sold from its start until it was synced, at %v", sold, seqnos(ctx, c)), nil
 		},
 	}
 }

@@ -46,7 +46,8 @@ func TestPromisesByDatabase(t *testing.T) {
 		{"redis", promise.TwoProcesses, dialect.Galera, ""},
 		{"redis", promise.TwoProcesses, dialect.GaleraOneWriter, verdict.Holds},
 		{"redis", promise.DBNodeKill, dialect.GaleraOneWriter, verdict.Oversold},
-		{"watchdog", promise.DBNodeKill, dialect.GaleraOneWriter, verdict.Holds},
+		{"watchdog", promise.DBNodeKill, dialect.GaleraOneWriter, ""},
+		{"watchdog", promise.SlowSection, dialect.GaleraOneWriter, verdict.Holds},
 		{"redis", promise.SlowSection, dialect.Galera, verdict.Oversold},
 		{"named-lock", promise.Rush, dialect.GaleraOneWriter, ""},
 	} {

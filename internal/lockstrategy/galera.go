@@ -36,7 +36,8 @@ func heldAtCommit() []promise.Condition {
 //     node has written is refused (1213), and the strategy starts again.
 //   - A lock that is kept elsewhere excludes others, and its next holder may be at a node
 //     that has not applied yet what the last one has committed (TestGaleraStaleRead). With
-//     one writer there is no such node.
+//     one writer there is no such node, but while a node is lost or comes back: each process
+//     goes to another, and returns, by itself.
 //   - A lease that nobody renews runs out inside a COMMIT that waits for a node that is
 //     dead, with one writer or three.
 //   - A fencing token is written before the read, and that write is certified like any
@@ -49,16 +50,23 @@ func (e Entry) onGalera() Entry {
 	if elsewhere && e.Promise[promise.TwoProcesses] == verdict.Holds {
 		e = e.on(dialect.Galera, e.promised(verdict.Oversold, heldAtCommit()), "")
 	}
+	if elsewhere {
+		e = e.on(dialect.GaleraOneWriter, e.promised(verdict.Holds, nodeFaults()), "")
+	}
 	for _, database := range []string{dialect.Galera, dialect.GaleraOneWriter} {
 		if elsewhere && e.Leased && !e.Lock.Renewed {
 			e = e.on(database, e.promised(verdict.Holds, killedNode()), verdict.Oversold)
-			e = e.on(database, e.promised(verdict.Holds, silentNode()), "")
 		}
 		if e.AdmitsFirst {
 			e = e.on(database, nodeFaults(), "")
 		}
 	}
 	return e
+}
+
+// lapses: the lease runs out while its holder's COMMIT waits for a node.
+func (e Entry) lapses(c promise.Condition, database string) bool {
+	return dialect.Kind(database) == dialect.Galera && e.Leased && !e.Lock.Renewed && slices.Contains(nodeFaults(), c)
 }
 
 // fences: a holder that is late cannot write.
@@ -84,6 +92,8 @@ func (e Entry) whyNotOnGalera(c promise.Condition, database string) string {
 		return "the COMMIT of a holder that is late is refused where another node has sold meanwhile, and only a stale read can still sell twice; whether one does is chance"
 	case database == dialect.Galera:
 		return "the next holder may be at a node that has not applied yet what the last one has committed, and write on what it has read there; how many do is chance"
+	case e.Lock.Renewed:
+		return "each process leaves a lost node, and comes back to it, by itself: for seconds they are at two nodes, and the next holder may read what is old; whether one does is chance"
 	case slices.Contains(silentNode(), c):
 		return "a lease runs out while its holder's COMMIT waits, for a node that is given up or one that sends its files; whether somebody then reads before that COMMIT is chance"
 	}

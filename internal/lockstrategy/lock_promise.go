@@ -25,10 +25,15 @@ type LockPromise struct {
 }
 
 // Excludes reports whether the lock promises that nobody comes in beside a holder. There
-// is no such promise without a lock, nor where the strategy is promised to sell twice or
-// nothing is promised. database is as engine.Engine.Database names it.
+// is no such promise without a lock, nor where the strategy is promised to sell twice.
+// Where nothing is promised of the sales on a database, its lock is the same as on the others,
+// unless the database may keep a holder waiting beyond a lease that nobody renews.
+// database is as engine.Engine.Database names it.
 func (e Entry) Excludes(c promise.Condition, database string) bool {
 	v := e.Promised(c, database)
+	if v == "" && !e.lapses(c, database) {
+		v = e.Promise[c]
+	}
 	return e.WaitsFor == ALock && v != "" && !v.Keeps(verdict.Oversold) && !slices.Contains(e.Lock.SharedUnder, c)
 }
 

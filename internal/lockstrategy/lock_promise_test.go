@@ -50,6 +50,25 @@ func TestLockPromises(t *testing.T) {
 			t.Errorf("%s excludes under %s: %v, want %v", c.strategy, c.condition, got, c.want)
 		}
 	}
+	for _, c := range []struct {
+		strategy  string
+		condition promise.Condition
+		database  string
+		want      bool
+	}{
+		{"redis", promise.TwoProcesses, dialect.Galera, true}, // of the sales nothing is promised there, and the lock is the same
+		{"redis", promise.DBNodeFreeze, dialect.Galera, false},
+		{"redis", promise.DBNodeKill, dialect.GaleraOneWriter, false},
+		{"watchdog", promise.DBNodeKill, dialect.Galera, true},
+		{"watchdog", promise.Pause, dialect.Galera, false},
+		{"redis", promise.Crash, dialect.PostgresSerializable, true},
+		{"early-unlock", promise.TwoProcesses, dialect.Galera, false},
+	} {
+		entry, _ := ByName(c.strategy)
+		if got := entry.Excludes(c.condition, c.database); got != c.want {
+			t.Errorf("%s excludes under %s on %s: %v, want %v", c.strategy, c.condition, c.database, got, c.want)
+		}
+	}
 	var renewed []string
 	for _, e := range All() {
 		if e.KeepsLock(promise.SlowSection) {

@@ -1,6 +1,8 @@
 package purchase_test
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"testing"
 	"time"
@@ -123,4 +125,30 @@ func TestSellFenced(t *testing.T) {
 			t.Errorf("more than there are: %v", err)
 		}
 	})
+}
+
+// twoServers writes at one server and reads at another, as a process does that goes to
+// another node of a cluster between two statements.
+type twoServers struct {
+	gorm.ConnPool // where it writes
+	reads         gorm.ConnPool
+}
+
+func (s twoServers) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return s.reads.QueryContext(ctx, query, args...)
+}
+
+// TestSellFencedStale: what is read at a server that has not applied the seal is older than
+// it, and nothing may be computed from it.
+func TestSellFencedStale(t *testing.T) {
+	sealed, behind := enginetest.Embedded(t).DB, enginetest.Embedded(t).DB
+	db := sealed.Session(&gorm.Session{NewDB: true, Context: t.Context()}) // a statement of its own
+	db.Statement.ConnPool = twoServers{sealed.Statement.ConnPool, behind.Statement.ConnPool}
+	_, err := purchase.Section{DB: db, Strategy: "fenced", Now: time.Now}.SellFenced(t.Context(), order(), 5, 0)
+	if !errors.Is(err, purchase.ErrBusy) {
+		t.Errorf("%v, want %v", err, purchase.ErrBusy)
+	}
+	if books, err := audit.Read(t.Context(), sealed, "apple"); err != nil || books.Records != 0 || books.Drift != 0 {
+		t.Errorf("books %+v, %v, want no record", books, err)
+	}
 }

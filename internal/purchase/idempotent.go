@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -92,6 +94,10 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	}
 	err = onDisk(ctx, s.db, record.ID)
 	for errors.Is(err, ErrBusy) && ctx.Err() == nil { // another request under the key writes there, too
+		select {
+		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // refused at once, two at two nodes would go on for ever
+		case <-ctx.Done():
+		}
 		err = onDisk(ctx, s.db, record.ID)
 	}
 	if err != nil {

@@ -61,6 +61,11 @@ func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited ti
 	if !sealed {
 		return Receipt{}, fmt.Errorf("%w: token %d is not above the %d that was here already", ErrLockLost, token, p.Fence)
 	}
+	if p.Fence < token {
+		// The read went to another server of a cluster than the seal, and that one has not
+		// applied it, nor what was sold before it. Where the seal shows, all of that does.
+		return Receipt{}, fmt.Errorf("%w: what was read is older than the seal of token %d", ErrBusy, token)
+	}
 	if err := Check(p, o); err != nil {
 		return Receipt{}, err
 	}

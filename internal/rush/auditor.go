@@ -14,6 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sqlerror"
 )
 
 // An Auditor reads what really happened.
@@ -59,6 +60,7 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 		return audit.Read(ctx, b.DB, product)
 	}
 	patience := cmp.Or(b.AgreeWithin, agreeWithin)
+	var before []book
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		books, err := readAll(ctx, nodes, product)
 		if err != nil {
@@ -67,7 +69,9 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 		if !slices.ContainsFunc(books, func(other book) bool { return other != books[0] }) {
 			return books[0].Report, nil
 		}
-		if time.Now().After(deadline) {
+		moves := !slices.Equal(books, before) // somebody still sells, or a node still applies
+		before = books
+		if time.Now().After(deadline) && !moves {
 			r := books[0].Report
 			r.Diverged = fmt.Sprintf("after %s the nodes still have different books: %s", patience, inWords(books))
 			return r, nil
@@ -89,7 +93,8 @@ func inWords(books []book) string {
 	return strings.Join(all, "; ")
 }
 
-// readAll reads each node that lives. An error is one of all of them.
+// readAll reads each node that lives. An error is one of all of them, or one that says
+// something else than that a node is down.
 func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []book, _ error) {
 	var all sync.WaitGroup
 	read, errs := make([]book, len(nodes)), make([]error, len(nodes))
@@ -104,8 +109,12 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 	}
 	all.Wait()
 	for i := range nodes {
-		if errs[i] == nil {
+		frozen := errors.Is(errs[i], context.DeadlineExceeded) && ctx.Err() == nil
+		switch {
+		case errs[i] == nil:
 			books = append(books, read[i])
+		case !frozen && sqlerror.KindOf(errs[i]) != sqlerror.Down:
+			return nil, fmt.Errorf("node %d: %w", i, errs[i])
 		}
 	}
 	if len(books) == 0 {

@@ -31,6 +31,11 @@ func (promise Verdict) Keeps(got Verdict) bool {
 	return got == promise
 }
 
+// NeverChance reports whether a verdict is a break wherever nothing is promised, too. A
+// missing promise leaves open how many units are sold, or who gets them; not whether the
+// buyers were told the truth, one order is one sale, and the servers agree.
+func (got Verdict) NeverChance() bool { return got == Lost || got == Duplicated || got == Diverged }
+
 // Crowds is how many crowds must miss a promised break before it counts as mended:
 // whether buyers meet in one is chance, the more so on a machine that has no time.
 const Crowds = 3

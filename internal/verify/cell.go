@@ -72,7 +72,7 @@ func RushCell(strategy string, f promise.Condition, promised verdict.Verdict, en
 // Settle compares the verdict with the promise. Stock and records that
 // agree do not make up for answers that no order of the buys explains.
 func (c *Cell) Settle() {
-	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" || c.Promise.Keeps(c.Verdict))
+	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" && !c.Verdict.NeverChance() || c.Promise.Keeps(c.Verdict))
 	if c.Verdict == verdict.Holds && c.Linearizable == LinearNo {
 		c.OK = false
 	}

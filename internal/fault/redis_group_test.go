@@ -159,6 +159,7 @@ func TestMovedTo(t *testing.T) {
 		{"moved", key, nil, key, true},
 		{"still there", key, key, key, false},
 		{"lost on the way", key, nil, nil, false},
+		{"run out, and the next buyer has one", key, nil, map[string]string{"lock:apple:next": "token"}, false},
 		{"there was none", nil, nil, nil, false},
 	} {
 		proof, err := movedTo(c.before, c.left, c.there)

@@ -197,6 +197,57 @@ func TestMigration(t *testing.T) {
 	}
 }
 
+// TestTried: a lock that nobody asks for shows nothing; one that is asked for is on a primary.
+func TestTried(t *testing.T) {
+	g := startGroup(t, topology.Sentinel).redises
+	primary, err := g.primaries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := primary[0].client()
+	defer c.Close()
+	if err := c.Set(t.Context(), "count:apple", "7", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := g.keysOf(t.Context(), "apple")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.tried(t.Context(), "apple", before, 50*time.Millisecond); !errors.Is(err, ErrMissed) {
+		t.Errorf("nobody asks: %v, want that it missed", err)
+	}
+	keyAt(t, g, primary[0])
+	if err := g.tried(t.Context(), "apple", before, time.Minute); err != nil {
+		t.Errorf("somebody asks: %v", err)
+	}
+}
+
+// TestKillOthers: a replica that is elected since the fault has killed primaries is no
+// disturbance.
+func TestKillOthers(t *testing.T) {
+	s := startGroup(t, topology.Sentinel)
+	disturbed, err := s.Undisturbed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.redises.primaries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.killOthers(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.redises.elected(t.Context(), before, time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.redises.mend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := disturbed(t.Context()); err != nil || why != "" {
+		t.Errorf("%q, %v", why, err)
+	}
+}
+
 // TestBounded: a buyer who was sold to, or who waited for ever, was not told in bounded time.
 func TestBounded(t *testing.T) {
 	answer := func(outcome purchase.Outcome, took time.Duration) []rush.Answer {

@@ -99,7 +99,7 @@ func (l *remote) acquire(ctx context.Context, c *claim, holds int) (a answer, er
 		if a, err = l.sendAcquire(ctx, conn, c, holds); err != nil || a.holds == 0 {
 			return err
 		}
-		have, err = conn.Wait(ctx, replicas, l.client.replicateWithin).Result()
+		have, err = topology.Wait(ctx, conn, replicas, l.client.replicateWithin)
 		return err
 	})
 	if a.holds > 0 && (err != nil || have < int64(replicas)) {

@@ -52,7 +52,8 @@ func HandOvers(n int) ClientOption {
 }
 
 // Replicas has each grant wait until n replicas have it (the command WAIT), for that long,
-// 1 ms or longer. A grant that fewer have by then is given back, and the caller goes on
+// 1 ms or longer, and less than the ReadTimeout of the go-redis client, which bounds the
+// answer. A grant that fewer have by then is given back, and the caller goes on
 // waiting for the lock. 0, the default, waits for none. Hand-overs within a process are
 // off then.
 //

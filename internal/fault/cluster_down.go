@@ -31,7 +31,7 @@ func clusterDown() Fault {
 			if err != nil {
 				return "", err
 			}
-			if err := g.killOthers(ctx, keeper); err != nil {
+			if err := t.Servers.killOthers(ctx, keeper); err != nil {
 				return "", err
 			}
 			t.struck("SIGKILL of a majority of the primaries")
@@ -48,12 +48,14 @@ func clusterDown() Fault {
 	}
 }
 
-// killOthers kills all primaries but one.
-func (g *redisGroup) killOthers(ctx context.Context, survivor *redisNode) error {
-	all, err := g.primaries(ctx)
+// killOthers kills all primaries but one. When they are mended one by one, a replica of the
+// last may be elected.
+func (s *Servers) killOthers(ctx context.Context, survivor *redisNode) error {
+	all, err := s.redises.primaries(ctx)
 	if err != nil {
 		return err
 	}
+	s.asked = true
 	for _, node := range all {
 		if node == survivor {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -58,14 +59,54 @@ func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited boo
 	if !t.Confirmed {
 		return false, t.hold(ctx, failpoint.Commit, t.Times.Wait)
 	}
-	err := t.hold(ctx, failpoint.Commit, t.Times.Wait/6)
-	if !errors.Is(err, errNoHolder) {
+	before, err := g.keysOf(ctx, t.Product)
+	if err != nil {
+		return false, err
+	}
+	if err := t.hold(ctx, failpoint.Commit, t.Times.Wait/6); !errors.Is(err, errNoHolder) {
+		return false, err
+	}
+	if err := g.tried(ctx, t.Product, before, t.Times.Wait/12); err != nil {
 		return false, err
 	}
 	if err := g.mend(ctx); err != nil {
 		return false, err
 	}
 	return true, holding(ctx, t, t.Times.Wait/2)
+}
+
+// keysOf are the product's keys on all primaries.
+func (g *redisGroup) keysOf(ctx context.Context, product string) (map[string]string, error) {
+	all, err := g.primaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]string{}
+	for _, node := range all {
+		there, err := node.keysOf(ctx, product)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(keys, there)
+	}
+	return keys, nil
+}
+
+// tried waits until some primary has a key of the product that was not there before, or was
+// another one: somebody is asking for the lock. A buyer that is not in may not have come.
+func (g *redisGroup) tried(ctx context.Context, product string, before map[string]string, timeout time.Duration) error {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(5 * time.Millisecond) {
+		now, err := g.keysOf(ctx, product)
+		if err != nil {
+			return err
+		}
+		if lacking(now, before) > 0 {
+			return nil
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return missed("no primary had a key of the holder while no replica followed: it may not have asked for its lock")
+		}
+	}
 }
 
 // killAndElect kills the primary and waits for the one that is elected in its place.
@@ -87,13 +128,13 @@ func (g *redisGroup) killAndElect(ctx context.Context, t *Testbed, primary *redi
 	return elected, nil
 }
 
-// hadAll is the proof of a failover that a confirmed lock outlives: it was not granted
+// hadAll is the proof of a failover that a confirmed lock outlives: it did not count
 // while no replica followed, and the one that was elected has it.
 func hadAll(written, copied map[string]string) (proof string, _ error) {
 	if n := lacking(written, copied); n > 0 || len(written) == 0 {
 		return "", missed("the elected replica lacked %d of the product's %d keys", n, len(written))
 	}
-	return fmt.Sprintf("the lock was not granted while no replica followed; then the holder reported that it holds, and the elected replica had the product's %d keys", len(written)), nil
+	return fmt.Sprintf("while no replica followed, a primary had the key of the holder, which was not let in; then the holder reported that it holds, and the elected replica had the product's %d keys", len(written)), nil
 }
 
 // Undisturbed waits until Redis is whole, and returns a function that says whether a replica

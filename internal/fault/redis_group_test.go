@@ -159,6 +159,7 @@ func TestMovedTo(t *testing.T) {
 		{"moved", key, nil, key, true},
 		{"still there", key, key, key, false},
 		{"lost on the way", key, nil, nil, false},
+		{"run out, and the next buyer has one", key, nil, map[string]string{"lock:apple:next": "token"}, false},
 		{"there was none", nil, nil, nil, false},
 	} {
 		proof, err := movedTo(c.before, c.left, c.there)
@@ -193,6 +194,57 @@ func TestMigration(t *testing.T) {
 	}
 	if err := m.old.Get(t.Context(), key).Err(); err == nil {
 		t.Error("the old node still answers for the key")
+	}
+}
+
+// TestTried: a lock that nobody asks for shows nothing; one that is asked for is on a primary.
+func TestTried(t *testing.T) {
+	g := startGroup(t, topology.Sentinel).redises
+	primary, err := g.primaries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := primary[0].client()
+	defer c.Close()
+	if err := c.Set(t.Context(), "count:apple", "7", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := g.keysOf(t.Context(), "apple")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.tried(t.Context(), "apple", before, 50*time.Millisecond); !errors.Is(err, ErrMissed) {
+		t.Errorf("nobody asks: %v, want that it missed", err)
+	}
+	keyAt(t, g, primary[0])
+	if err := g.tried(t.Context(), "apple", before, time.Minute); err != nil {
+		t.Errorf("somebody asks: %v", err)
+	}
+}
+
+// TestKillOthers: a replica that is elected since the fault has killed primaries is no
+// disturbance.
+func TestKillOthers(t *testing.T) {
+	s := startGroup(t, topology.Sentinel)
+	disturbed, err := s.Undisturbed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.redises.primaries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.killOthers(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.redises.elected(t.Context(), before, time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.redises.mend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := disturbed(t.Context()); err != nil || why != "" {
+		t.Errorf("%q, %v", why, err)
 	}
 }
 

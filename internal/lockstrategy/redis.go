@@ -86,7 +86,7 @@ func (r *redisLocker) Lock(ctx context.Context, product string) (lease.Lease, er
 			go r.undo(asked, rediskey.Of(r.strategy, product), token)
 		}
 		if err == nil && r.replicas > 0 && !confirmed() {
-			return false, deps.Failed(deps.Redis, lock.Release(context.WithoutCancel(ctx)))
+			return false, r.giveBack(ctx, asked, lock)
 		}
 		return err == nil, deps.Failed(deps.Redis, err)
 	})
@@ -96,11 +96,24 @@ func (r *redisLocker) Lock(ctx context.Context, product string) (lease.Lease, er
 	return &redisLease{lock, product, asked, r.poller}, nil
 }
 
+// giveBack releases a grant that too few replicas have. The buyer may try again, unless
+// Redis has failed.
+func (r *redisLocker) giveBack(ctx context.Context, asked time.Time, lock *redislock.Lock) error {
+	err := lock.Release(context.WithoutCancel(ctx))
+	switch {
+	case errors.Is(err, redislock.ErrLockNotHeld): // it has run out, or went with its server
+		return nil
+	case err != nil: // else nobody could buy the product for the rest of the TTL
+		go r.undo(asked, lock.Key(), lock.Token())
+	}
+	return deps.Failed(deps.Redis, err)
+}
+
 // deleteOwn is the release of the source, for a lock whose grant was not heard of.
 var deleteOwn = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 
-// undo takes back a try whose answer was lost: a Redis that hung may still execute
-// it, and would then grant the lock to a buyer that has gone. undo gives up when the
+// undo takes back a try whose answer was lost, or whose release failed: a Redis that hung
+// may still execute it, and would then grant the lock to a buyer that has gone. undo gives up when the
 // lease would have run out by itself, or the shop has closed its client.
 func (r *redisLocker) undo(asked time.Time, key, token string) {
 	for time.Since(asked) < r.ttl {

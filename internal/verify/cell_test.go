@@ -69,6 +69,23 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestDisturbed: a failover that no fault has asked for makes a cell inconclusive, but for
+// what a lock that Redis has forgotten does not explain.
+func TestDisturbed(t *testing.T) {
+	for seen, want := range map[verdict.Verdict]verdict.Verdict{
+		verdict.Holds: verdict.Inconclusive, verdict.Oversold: verdict.Inconclusive, verdict.Stalled: verdict.Inconclusive,
+		verdict.Lost: verdict.Lost, verdict.Diverged: verdict.Diverged, verdict.Duplicated: verdict.Duplicated,
+	} {
+		cell := Cell{Verdict: seen, Reason: "as seen"}
+		if cell.disturbed("") || cell.Verdict != seen {
+			t.Errorf("%s, and no failover: %s", seen, cell.Verdict)
+		}
+		if again := cell.disturbed("Redis failed over"); cell.Verdict != want || again != (want == verdict.Inconclusive) {
+			t.Errorf("%s, and a failover: %s, to be played again: %t; want %s", seen, cell.Verdict, again, want)
+		}
+	}
+}
+
 // TestConfirms: what was seen once by the clock, and not again, shows nothing; what was
 // seen twice is so, and another break is that break.
 func TestConfirms(t *testing.T) {

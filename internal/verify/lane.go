@@ -103,8 +103,8 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 const undisturbedTries = 3
 
 // once is one play of a cell, the first or a later one: that has shops and a history of
-// its own. It was disturbed if Redis failed over though nothing had struck it; then it has
-// shown nothing.
+// its own. It was disturbed if its strategy uses Redis, which failed over though nothing had
+// struck it; then it has shown nothing.
 func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, isDisturbed bool, _ error) {
 	if play > 1 {
 		if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
@@ -114,6 +114,9 @@ func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, is
 			cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
 		}
 	}
+	if !slices.Contains(j.strategy.Needs, lockstrategy.NeedsRedis) {
+		return cell, false, l.record(ctx, j, &cell)
+	}
 	disturbed, err := l.servers.Undisturbed(ctx)
 	if err != nil {
 		return cell, false, err
@@ -122,11 +125,18 @@ func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, is
 		return cell, false, err
 	}
 	why, err := disturbed(ctx)
-	if why != "" {
-		cell.Verdict, cell.Reason = verdict.Inconclusive, why
-		cell.Evidence = cell.evidence()
+	return cell, cell.disturbed(why), err
+}
+
+// disturbed makes the cell inconclusive where Redis failed over by itself, which is why; ""
+// where it did not. What no lock that was forgotten explains stays as it was seen.
+func (c *Cell) disturbed(why string) bool {
+	if why == "" || slices.Contains([]verdict.Verdict{verdict.Lost, verdict.Diverged, verdict.Duplicated}, c.Verdict) {
+		return false
 	}
-	return cell, why != "", err
+	c.Verdict, c.Reason = verdict.Inconclusive, why
+	c.Evidence = c.evidence()
+	return true
 }
 
 // record plays the cell with its history written down, and judges by both.

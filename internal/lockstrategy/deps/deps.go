@@ -77,9 +77,10 @@ type Settings struct {
 }
 
 // ReplicateWithin is how long a grant waits for them; one that they do not have by then is
-// given back.
+// given back. It is less than the read time-out of the Redis client, or no WAIT would be
+// answered.
 func (s Settings) ReplicateWithin() time.Duration {
-	return max(min(s.LeaseTTL, s.Wait)/10, 10*time.Millisecond)
+	return max(min(s.LeaseTTL/10, s.Wait/10, time.Second), 10*time.Millisecond)
 }
 
 // DefaultSettings returns the settings that the shop runs with.

@@ -45,7 +45,7 @@ func (c Confirming) run(ctx context.Context, keys []string, send func(redis.Scri
 		if cmd = send(conn); cmd.Err() != nil {
 			return cmd.Err()
 		}
-		n, err := conn.Wait(ctx, c.Replicas, c.Within).Result()
+		n, err := topology.Wait(ctx, conn, c.Replicas, c.Within)
 		*confirmed = err == nil && n >= int64(c.Replicas)
 		return nil // the grant stands, confirmed or not
 	})

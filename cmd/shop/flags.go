@@ -1,19 +1,23 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/topology"
 )
 
 // engineFlags are the same on every command that opens servers.
@@ -104,6 +108,9 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 	if err := errors.Join(checkLocalDB(f.localDB, f.name), checkLocalRedis(f.localRedis, f.name)); err != nil {
 		return engine.Config{}, err
 	}
+	if err := f.checkReplicas(s.Replicas); err != nil {
+		return engine.Config{}, err
+	}
 	if err := f.readProcess(c); err != nil {
 		return engine.Config{}, err
 	}
@@ -179,6 +186,45 @@ func confirming() (names []string) {
 		}
 	}
 	return names
+}
+
+// checkReplicas: where this command starts a Redis without a replica, no lock would ever
+// count.
+func (f *engineFlags) checkReplicas(wait int) error {
+	if wait > 0 && f.db == "" && (f.name != engine.Local || f.localRedis == "" || f.localRedis == topology.Single) {
+		return fmt.Errorf("--redis-wait is %d, and this Redis has no replica; give --engine local --local-redis %s or %s, or --db and --redis", wait, topology.Sentinel, topology.Cluster)
+	}
+	return nil
+}
+
+// warnOfReplicas warns of primaries that have fewer replicas now than a lock waits for; ""
+// where all have so many.
+func warnOfReplicas(ctx context.Context, e *engine.Engine, wait int) string {
+	if wait == 0 || e.Redis == nil {
+		return ""
+	}
+	var short []string
+	err := topology.EachPrimary(ctx, e.Redis, func(c redis.UniversalClient) error {
+		info, err := c.Info(ctx, "replication").Result()
+		if err != nil {
+			return err
+		}
+		_, rest, _ := strings.Cut(info, "connected_slaves:")
+		number, _, _ := strings.Cut(rest, "\r\n")
+		n, err := strconv.Atoi(number)
+		if err == nil && n < wait {
+			short = append(short, strconv.Itoa(n))
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Sprintf("--redis-wait %d: how many replicas Redis has is not known: %s", wait, strings.ReplaceAll(err.Error(), "\n", "; "))
+	case len(short) == 0:
+		return ""
+	}
+	slices.Sort(short)
+	return fmt.Sprintf("--redis-wait %d: a primary of Redis has %s replicas now; until it has %d, buyers of %s are told busy", wait, short[0], wait, strings.Join(confirming(), ", "))
 }
 
 func checkRedisWait(n int) error {

@@ -90,6 +90,9 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	for _, warning := range e.Warnings {
 		log.Warn(warning)
 	}
+	if warning := warnOfReplicas(c.Context(), e, o.shops.settings.Replicas); warning != "" {
+		log.Warn(warning)
+	}
 	return serve(c.Context(), newShop(e, o.shops, log), o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/sizing"
@@ -129,7 +130,10 @@ func (o *sizeOptions) check(c *cobra.Command) error {
 	if err := o.checkMeasuring(c); err != nil {
 		return err
 	}
-	if len(o.strategies) == 1 && o.strategies[0] == "all" {
+	switch {
+	case len(o.strategies) == 0:
+		return errors.New("--strategy is empty; give a,b,... or all")
+	case len(o.strategies) == 1 && o.strategies[0] == "all":
 		o.strategies = lockstrategy.Names()
 		return nil
 	}
@@ -147,6 +151,12 @@ func (o *sizeOptions) check(c *cobra.Command) error {
 	return nil
 }
 
+// shopOfSize are the flags of the shop that is predicted.
+var shopOfSize = []string{
+	"products", "processes", "buyers", "nodes", "writers", "records", "commit-ms", "rtt-ms", "redis-rtt-ms", "node-rtt-ms",
+	"row-until-disk", "cores", "shop-cores", "one-machine", "db-conns",
+}
+
 // checkMeasuring checks the flags of --calibrate and --measure.
 func (o *sizeOptions) checkMeasuring(c *cobra.Command) error {
 	if o.calibrate != "" && o.measure != "" {
@@ -162,6 +172,11 @@ func (o *sizeOptions) checkMeasuring(c *cobra.Command) error {
 	}
 	if o.points != "" {
 		return errors.New("--points is a file to predict from, and --calibrate and --measure make one; give one of them")
+	}
+	for _, flag := range shopOfSize {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is of the shop that is predicted, and --calibrate and --measure measure shops of their own; give it with --points", flag)
+		}
 	}
 	if o.engineName != engine.Local {
 		return fmt.Errorf("--engine is %q; servers are measured that this command starts: local", o.engineName)
@@ -201,20 +216,39 @@ func (o *sizeOptions) predict() (*sizeReport, error) {
 	}
 	r := &sizeReport{Shop: o.complete(calibration), From: measured.From(), Calibration: calibration.Machine}
 	r.assume(o)
+	var unknown []string
 	for _, name := range o.strategies {
+		if why := o.lacked(name); why != "" {
+			r.LeftOut = append(r.LeftOut, name+": "+why)
+			continue
+		}
 		costs, known := calibration.Strategies[name]
 		if !known {
-			r.LeftOut = append(r.LeftOut, name)
+			r.LeftOut = append(r.LeftOut, name+": not measured there")
+			unknown = append(unknown, name)
 			continue
 		}
 		path, _ := pathOf(name)
 		r.Results = append(r.Results, sizeResult{name, sizing.Predict(path, costs, calibration.Machine, r.Shop)})
 	}
-	if len(r.Results) == 0 {
-		return nil, fmt.Errorf("no point of %s in the file; shop size --calibrate FILE --strategy %s makes them", strings.Join(r.LeftOut, ", "), strings.Join(r.LeftOut, ","))
+	switch {
+	case len(r.Results) > 0:
+	case len(unknown) > 0:
+		return nil, fmt.Errorf("no point of %s in the file; shop size --calibrate FILE --strategy %s makes them", strings.Join(unknown, ", "), strings.Join(unknown, ","))
+	default:
+		return nil, fmt.Errorf("nothing of this can run on --nodes %d: %s", o.shop.Nodes, strings.Join(r.LeftOut, "; "))
 	}
 	slices.SortStableFunc(r.Results, func(a, b sizeResult) int { return int(b.PerSecond - a.PerSecond) })
 	return r, nil
+}
+
+// lacked says why a strategy cannot run on so many nodes; "" where it can.
+func (o *sizeOptions) lacked(name string) string {
+	e, ok := lockstrategy.ByName(name)
+	if !ok || o.shop.Nodes == 1 {
+		return ""
+	}
+	return e.LackedOn(dialect.Galera)
 }
 
 // complete is the shop with what was not given.

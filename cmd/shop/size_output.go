@@ -14,12 +14,12 @@ import (
 
 // A sizeReport is what --json prints.
 type sizeReport struct {
-	Shop        sizing.Shop    `json:"shop"`        // what was asked for, and what was assumed of it
-	From        string         `json:"from"`        // whose points it rests on
-	Calibration sizing.Machine `json:"calibration"` // of that machine
-	Assumptions []string       `json:"assumptions"` // in words
-	Results     []sizeResult   `json:"results"`     // the fastest first
-	LeftOut     []string       `json:"left_out,omitempty"`
+	Shop        sizing.Shop    `json:"shop"`               // what was asked for, and what was assumed of it
+	From        string         `json:"from"`               // whose points it rests on
+	Calibration sizing.Machine `json:"calibration"`        // of that machine
+	Assumptions []string       `json:"assumptions"`        // in words
+	Results     []sizeResult   `json:"results"`            // the fastest first
+	LeftOut     []string       `json:"left_out,omitempty"` // strategies, and why
 }
 
 // A sizeResult is the prediction of one strategy.
@@ -108,7 +108,7 @@ func (r *sizeReport) notes() []string {
 	if len(r.LeftOut) == 0 {
 		return r.Assumptions
 	}
-	return append(r.Assumptions, "Not measured there, and left out: "+strings.Join(r.LeftOut, ", ")+".")
+	return append(r.Assumptions, "Left out: "+strings.Join(r.LeftOut, "; ")+".")
 }
 
 // document is the report as any format shows it.

@@ -75,6 +75,16 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// TestSizeLeavesOut: what cannot run on several nodes is not predicted, and the reader is
+// told why.
+func TestSizeLeavesOut(t *testing.T) {
+	t.Parallel()
+	if got := size(t, "--nodes", "3", "--strategy", "named-lock,conditional"); len(got.Results) != 1 || got.Results[0].Strategy != "conditional" ||
+		len(got.LeftOut) != 1 || !strings.HasPrefix(got.LeftOut[0], "named-lock: GET_LOCK is one node's own") {
+		t.Errorf("%+v, left out %q", got.Results, got.LeftOut)
+	}
+}
+
 // TestSizeBadInput: one line that says what to do, exit 2.
 func TestSizeBadInput(t *testing.T) {
 	t.Parallel()
@@ -84,24 +94,29 @@ func TestSizeBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"--products 0":                   "--products is 0; 1 to 1e+09 are allowed",
-		"--rtt-ms -1":                    "--rtt-ms is -1; 0 to 10000 are allowed",
-		"--commit-ms NaN":                "--commit-ms is NaN; 0 to 10000 are allowed",
-		"--commit-ms soon":               `invalid argument "soon" for "--commit-ms" flag`,
-		"--writers 2":                    "--writers is 2; 0 to 1 are allowed",
-		"--strategy nope":                `--strategy "nope" is not known; there are none, transaction`,
-		"--strategy redis,redis":         "--strategy has redis twice",
-		"--strategy redis,all":           `--strategy "all" is not known`,
-		"--points " + folder + "/no":     "no such file",
-		"--points " + empty:              "has no points; shop size --calibrate",
-		"--rounds 2":                     "--rounds is for --calibrate and --measure",
-		"--calibrate a --measure b":      "give one of them",
-		"--calibrate a --points b":       "give one of them",
-		"--calibrate a --engine url":     `--engine is "url"; servers are measured that this command starts: local`,
-		"--calibrate a --round 1ms":      "--round is 1ms; 300ms to 1m are allowed",
-		"--calibrate a --local-db x":     "--local-db",
-		"--calibrate " + folder + "/a/b": "cannot be written",
-		"500":                            `size takes no arguments, and "500" is one`,
+		"--products 0":                    "--products is 0; 1 to 1e+09 are allowed",
+		"--rtt-ms -1":                     "--rtt-ms is -1; 0 to 10000 are allowed",
+		"--commit-ms NaN":                 "--commit-ms is NaN; 0 to 10000 are allowed",
+		"--commit-ms soon":                `invalid argument "soon" for "--commit-ms" flag`,
+		"--writers 2":                     "--writers is 2; 0 to 1 are allowed",
+		"--strategy nope":                 `--strategy "nope" is not known; there are none, transaction`,
+		"--strategy redis,redis":          "--strategy has redis twice",
+		"--strategy=":                     "--strategy is empty; give a,b,... or all",
+		"--nodes 3 --strategy named-lock": "nothing of this can run on --nodes 3: named-lock: GET_LOCK is one node's own",
+		"--calibrate a --products 5":      "--products is of the shop that is predicted",
+		"--calibrate a --commit-ms 2":     "--commit-ms is of the shop that is predicted",
+		"--measure a --one-machine":       "--one-machine is of the shop that is predicted",
+		"--strategy redis,all":            `--strategy "all" is not known`,
+		"--points " + folder + "/no":      "no such file",
+		"--points " + empty:               "has no points; shop size --calibrate",
+		"--rounds 2":                      "--rounds is for --calibrate and --measure",
+		"--calibrate a --measure b":       "give one of them",
+		"--calibrate a --points b":        "give one of them",
+		"--calibrate a --engine url":      `--engine is "url"; servers are measured that this command starts: local`,
+		"--calibrate a --round 1ms":       "--round is 1ms; 300ms to 1m are allowed",
+		"--calibrate a --local-db x":      "--local-db",
+		"--calibrate " + folder + "/a/b":  "cannot be written",
+		"500":                             `size takes no arguments, and "500" is one`,
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"size"}, strings.Fields(args)...), &stdout, &stderr)

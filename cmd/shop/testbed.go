@@ -67,7 +67,11 @@ func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, e.Close)
-	for _, warning := range e.Warnings {
+	warnings := e.Warnings
+	if warning := warnOfReplicas(c.Context(), e, o.shops.settings.Replicas); warning != "" {
+		warnings = append(warnings, warning)
+	}
+	for _, warning := range warnings {
 		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
 	}
 	s.engine, s.database, s.server = e.Name, e.Database, e.Server

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/topology"
@@ -87,6 +88,9 @@ func TestRedisFlags(t *testing.T) {
 		"rush --local-redis cluster":                         "--local-redis is for --engine local",
 		"rush --engine local --local-redis ring":             `--local-redis "ring" is not known; there are ` + strings.Join(topology.All(), ", "),
 		"verify --engine local --redis-wait 1":               "--redis-wait is for --local-redis sentinel or cluster",
+		"rush --redis-wait 1":                                "--redis-wait is 1, and this Redis has no replica; give --engine local --local-redis sentinel or cluster",
+		"serve --redis-wait 1":                               "--redis-wait is 1, and this Redis has no replica",
+		"rush --engine local --redis-wait 1":                 "--redis-wait is 1, and this Redis has no replica",
 		"rush --redis-wait -1":                               "--redis-wait is -1; 0 to 16 replicas are allowed",
 		"verify --engine local --local-redis ring":           "is not known",
 		"verify --local-redis cluster":                       "--local-redis is for --engine local",
@@ -106,5 +110,15 @@ func TestVerifyElsewhere(t *testing.T) {
 	code, _, stderr := exitCode(t, "verify", "--engine", "local", "--strategy", "redis", "--fault", "slot-migration,primary-partition")
 	if code != exitHarness || !strings.Contains(stderr, "slot-migration: for --local-redis cluster") || !strings.Contains(stderr, "primary-partition: for --local-redis sentinel") {
 		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// TestWarnOfReplicas: who waits for more replicas than there are is told so.
+func TestWarnOfReplicas(t *testing.T) {
+	e := enginetest.Redis(t, topology.Sentinel) // a primary and two
+	for wait, want := range map[int]string{0: "", 2: "", 3: "a primary of Redis has 2 replicas now; until it has 3, buyers of redis, "} {
+		if got := warnOfReplicas(t.Context(), e, wait); got != want && (want == "" || !strings.Contains(got, want)) {
+			t.Errorf("--redis-wait %d: %q, want %q", wait, got, want)
+		}
 	}
 }

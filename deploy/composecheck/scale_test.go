@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,8 +42,10 @@ func TestScaleFaultsAreSeen(t *testing.T) {
 		{"an unknown shop", "haproxy.cfg", "shop3:8080", "shop4:8080", "the proxy leads to shop1, shop2, shop4"},
 		{"a sale sent twice", "haproxy.cfg", "retry-on conn-failure", "retry-on all-retryable-errors", "sends requests again"},
 		{"unwatched shop", "prometheus.yml", ", shop3:8080", "", "Prometheus watches"},
-		{"unknown database node", "compose.yml", "@galera3:3306,galera1:3306,galera2", "@galera4:3306,galera1:3306,galera2", `shop3: SHOP_DB_URL names "galera4", which is no service`},
-		{"two shops at one node", "compose.yml", "@galera2:3306,galera3:3306,galera1", "@galera1:3306,galera3:3306,galera2", "begin at"},
+		{"unknown database node", "compose.yml", "galera3:3306/shop", "galera4:3306/shop", `shop3: SHOP_DB_URL names "galera4", which is no service`},
+		{"two shops at one node", "compose.yml", `SHOP_PROCESS: "1"`, `SHOP_PROCESS: "0"`, "shop2: and shop1 are process 0 and begin at one node"},
+		{"no number", "compose.yml", `SHOP_PROCESS: "1"`, `SHOP_PROCESSES: "1"`, `shop2: SHOP_PROCESS is "", and not 0 to 2`},
+		{"another order of nodes", "compose.yml", `SHOP_PROCESS: "1"`, "SHOP_PROCESS: \"1\"\n      SHOP_DB_URL: mysql://shop:shop@galera2:3306,galera3:3306,galera1:3306/shop", "migrates at galera2 and shop1 at galera1"},
 		{"unknown Redis node", "compose.yml", "redis3:6379\n", "redis7:6379\n", `names "redis7", which is no service`},
 		{"not waited for", "compose.yml", "    galera3: *healthy\n    redis-cluster", "    redis-cluster", "uses galera3 and does not wait for it"},
 		{"before the cluster", "compose.yml", "service_completed_successfully", "service_started", "waits for redis-cluster to be service_started"},
@@ -114,9 +117,18 @@ func scaleFaults(compose, proxy, prometheus, galera []byte) (found []string) {
 		wrong("the proxy sends requests again that a shop may have done")
 	}
 	found = append(found, watchedFaults(prometheus, shops)...)
-	begins := map[string]string{}
+	processes, first := map[string]string{}, migratesAt{}
 	for _, name := range shops {
-		found = append(found, scaleShopFaults(project, name, begins)...)
+		found = append(found, scaleShopFaults(project, name, &first)...)
+		process := project.Services[name].Environment["SHOP_PROCESS"]
+		switch n, err := strconv.Atoi(valueOf(process)); {
+		case err != nil || n < 0 || n >= len(databases):
+			wrong("%s: SHOP_PROCESS is %q, and not 0 to %d", name, valueOf(process), len(databases)-1)
+		case processes[*process] != "":
+			wrong("%s: and %s are process %s and begin at one node", name, processes[*process], *process)
+		default:
+			processes[*process] = name
+		}
 	}
 	for _, name := range locks {
 		if !strings.Contains(strings.Join(project.Services[name].Command, " "), "--cluster-enabled yes") {
@@ -189,17 +201,22 @@ func servicesFaults(project *types.Project) (found []string) {
 	return found
 }
 
-// scaleShopFaults looks at what a shop is told of the others. begins has the database node
-// that each shop begins at.
-func scaleShopFaults(project *types.Project, name string, begins map[string]string) (found []string) {
-	wrong := func(format string, args ...any) { found = append(found, name+": "+fmt.Sprintf(format, args...)) }
-	shop := project.Services[name]
-	value := func(variable string) string {
-		if v := shop.Environment[variable]; v != nil {
-			return *v
-		}
+// migratesAt is the first database node in a shop's list: the lock of a migration is one
+// node's own.
+type migratesAt struct{ shop, node string }
+
+func valueOf(variable *string) string {
+	if variable == nil {
 		return ""
 	}
+	return *variable
+}
+
+// scaleShopFaults looks at what a shop is told of the others. first is of the first shop.
+func scaleShopFaults(project *types.Project, name string, first *migratesAt) (found []string) {
+	wrong := func(format string, args ...any) { found = append(found, name+": "+fmt.Sprintf(format, args...)) }
+	shop := project.Services[name]
+	value := func(variable string) string { return valueOf(shop.Environment[variable]) }
 	if value("SHOP_ADMIN_TOKEN") == "" {
 		wrong("without SHOP_ADMIN_TOKEN set nobody can restock")
 	}
@@ -221,10 +238,11 @@ func scaleShopFaults(project *types.Project, name string, begins map[string]stri
 				wrong("uses %s and does not wait for it", host)
 			}
 			if n == 0 && want.after == "@" {
-				if other := begins[host]; other != "" {
-					wrong("and %s begin at %s", other, host)
+				if first.node == "" {
+					*first = migratesAt{name, host}
+				} else if first.node != host {
+					wrong("migrates at %s and %s at %s", host, first.shop, first.node)
 				}
-				begins[host] = name
 			}
 		}
 	}

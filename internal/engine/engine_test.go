@@ -53,6 +53,7 @@ func TestBadURL(t *testing.T) {
 		{"mysql://a:b@127.0.0.1:1", "names no database"},
 		{"mysql://a:b@127.0.0.1:1/shop?tls=magic", "magic"},
 		{"mysql://a:b@127.0.0.1:1,127.0.0.1:1/shop", "is there twice"},
+		{"mysql://a:b@127.0.0.1,127.0.0.1:3306/shop", "127.0.0.1:3306 is there twice"},
 		{"mysql://a:b@127.0.0.1:1,/shop", "empty host"},
 		{"mysql://a:b@127.0.0.1:1,127.0.0.1:x/shop", "not a URL"},
 		{"mysql://a:b@127.0.0.1:1,127.0.0.1:2/shop?writers=two", "give one"},

@@ -152,10 +152,11 @@ func mysqlHosts(u *url.URL) (hosts []string, oneWriter bool, _ error) {
 		if host == "" && len(hosts) > 1 {
 			return nil, false, errors.New("the URL has an empty host in its list; give host:3306,host:3306")
 		}
-		if seen[host] {
-			return nil, false, fmt.Errorf("%s is there twice", host)
+		address := withPort(at(u, host), "3306")
+		if seen[address] {
+			return nil, false, fmt.Errorf("%s is there twice", address)
 		}
-		seen[host] = true
+		seen[address] = true
 	}
 	return hosts, oneWriter || len(hosts) == 1, nil
 }
@@ -199,10 +200,7 @@ func askMySQL(ctx context.Context, e *Engine, address string) (snapshots string,
 // mysqlConfig reads the URL. The settings that the strategies rest on are made here,
 // whatever the URL says.
 func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
-	addr, name := u.Host, strings.TrimPrefix(u.Path, "/")
-	if u.Port() == "" {
-		addr += ":3306"
-	}
+	addr, name := withPort(u, "3306"), strings.TrimPrefix(u.Path, "/")
 	if u.Hostname() == "" {
 		return nil, fmt.Errorf("the URL names no host; %w", errURL())
 	}

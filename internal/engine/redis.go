@@ -92,6 +92,9 @@ func oneOr(some []string, other string) string {
 // since one silent node must not hold up the majority; the lock then deletes its key on
 // every node.
 func redisNode(c Config, address string, contextTimeout bool) (*redis.Client, error) {
+	if strayAt(address) {
+		return nil, errUnencoded
+	}
 	o, err := redis.ParseURL(address)
 	var unreadable *url.Error
 	if errors.As(err, &unreadable) { // its text would show the password
@@ -127,6 +130,20 @@ func redisExamples() string {
 	return strings.Join(examples, ", or ")
 }
 
+// errUnencoded shows nothing of the URL: any of it may be of the password.
+var errUnencoded = errors.New("there is an @ behind the hosts; percent-encode what the user and the password have of / (%2F), ? (%3F) and @ (%40)")
+
+// strayAt tells whether an @ comes after the hosts, as it does where a password has a slash
+// or a question mark: what looks like hosts and a path are parts of it.
+func strayAt(text string) bool {
+	scheme, rest, _ := strings.Cut(text, "://")
+	if scheme == "unix" { // a file, which may be called so
+		return false
+	}
+	i := strings.IndexAny(rest, "/?")
+	return i >= 0 && strings.Contains(rest[i:], "@")
+}
+
 // hostList is what a URL of several hosts says.
 type hostList struct {
 	user, password string
@@ -138,6 +155,9 @@ type hostList struct {
 // parseHostList reads scheme://[user:password@]host[:port],host,.../path?query. The library
 // for URLs takes no list of hosts. No error shows the password.
 func parseHostList(text, port string) (l hostList, err error) {
+	if strayAt(text) {
+		return l, errUnencoded
+	}
 	_, rest, _ := strings.Cut(text, "://")
 	rest, query, _ := strings.Cut(rest, "?")
 	if l.query, err = url.ParseQuery(query); err != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func askSentinels(ctx context.Context, e *Engine, l hostList, o redis.Options, n
 	}
 	if !knows {
 		slices.Sort(known)
-		return fmt.Errorf("the sentinels know no primary %q; they know %s", name, oneOr([]string{strings.Join(slices.Compact(known), ", ")}, "nothing"))
+		return fmt.Errorf("the sentinels know no primary %q; they know %s", name, cmp.Or(strings.Join(slices.Compact(known), ", "), "nothing"))
 	}
 	return nil
 }

@@ -67,6 +67,11 @@ func TestWrongRedis(t *testing.T) {
 		{"a host twice", "redis+cluster://" + node + "," + node, "is there twice"},
 		{"no host", "redis+sentinel:///shop", "is not a host"},
 		{"a database that is none", "redis+sentinel://" + watcher + "/shop/x", "is not a number"},
+		{"a password with a slash, cluster", "redis+cluster://u:se/cret@127.0.0.1:1", "%2F"},
+		{"a password with a slash, sentinel", "redis+sentinel://u:se/cret@127.0.0.1:1/shop", "%2F"},
+		{"a password with a slash, single", "redis://u:6379/cret@127.0.0.1:1", "%2F"},
+		{"a password with a question mark", "redis+cluster://u:se?cret@127.0.0.1:1", "%3F"},
+		{"a password with an at sign and a slash", "redis+cluster://u:p@se/cret@127.0.0.1:1", "%40"},
 		{"an unreadable password", "redis+cluster://:secret%zz@" + node, "not readable"},
 		{"another scheme", "http://" + one, "redis+cluster://"},
 	} {
@@ -74,9 +79,17 @@ func TestWrongRedis(t *testing.T) {
 		switch {
 		case err == nil:
 			t.Errorf("%s was opened", c.name)
-		case !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret"):
+		case !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "cret@") || strings.Contains(err.Error(), "u:se"):
 			t.Errorf("%s: %v; want one line with %q", c.name, err, c.says)
 		}
+	}
+	forgets := redis.NewClient(&redis.Options{Addr: watcher})
+	defer forgets.Close()
+	if err := forgets.Do(t.Context(), "SENTINEL", "REMOVE", localserver.PrimaryName).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openRedis(t, "redis+sentinel://"+watcher+"/shop"); err == nil || !strings.Contains(err.Error(), "they know nothing") {
+		t.Errorf("a sentinel that watches nobody: %v", err)
 	}
 	e, err := engine.Open(t.Context(), engine.Config{
 		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redlock: []string{"redis+cluster://" + node}, Wait: time.Second, Conns: 4,
@@ -84,6 +97,15 @@ func TestWrongRedis(t *testing.T) {
 	if err == nil {
 		_ = e.Close()
 		t.Error("a cluster was taken for a Redlock node")
+	}
+	e, err = engine.Open(t.Context(), engine.Config{
+		DB: "sqlite://" + filepath.Join(t.TempDir(), "shop.db"), Redlock: []string{"redis://u:6379/cret@127.0.0.1:1"}, Wait: time.Second, Conns: 4,
+	})
+	if err == nil {
+		_ = e.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "%2F") || strings.Contains(err.Error(), "cret") {
+		t.Errorf("a password with a slash, Redlock: %v", err)
 	}
 }
 

@@ -38,10 +38,6 @@ type Entry struct {
 	// run there may show it or not.
 	PromiseOn map[string]promise.Promise `json:"promise_on,omitempty"`
 
-	// PromiseOnRedis is what differs where Redis is built in another way than as one
-	// server, by topology and condition; "" where a run there may show it or not.
-	PromiseOnRedis map[string]promise.Promise `json:"promise_on_redis,omitempty"`
-
 	// redis is the topology that the promises are asked for; "" for one server. See OnRedis.
 	redis string
 

@@ -84,8 +84,8 @@ func without(all []promise.Condition, but ...promise.Condition) []promise.Condit
 // whyNotOnGalera is why there is no promise there; "" where there is another reason.
 func (e Entry) whyNotOnGalera(c promise.Condition, database string) string {
 	switch {
-	case e.lackedOn(database) != "":
-		return e.lackedOn(database)
+	case e.LackedOn(database) != "":
+		return e.LackedOn(database)
 	case e.AdmitsFirst:
 		return byChance
 	case database == dialect.Galera && e.Promise[c] == verdict.Oversold:

@@ -124,14 +124,11 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if on := promise.On(c); on != "" && dialect.Kind(database) != on {
 		return "" // it cannot be played there
 	}
-	if e.lackedOn(database) != "" {
+	if e.LackedOn(database) != "" {
 		return ""
 	}
 	if on := promise.OnRedis(c); on != "" && e.redis != on {
 		return ""
-	}
-	if v, ok := e.PromiseOnRedis[e.redis][c]; ok {
-		return v
 	}
 	if v, ok := e.PromiseOn[database][c]; ok {
 		return v
@@ -142,8 +139,8 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	return e.Promise[c]
 }
 
-// lackedOn says what the strategy needs and a database lacks, as far as its name says so.
-func (e Entry) lackedOn(database string) string {
+// LackedOn says what the strategy needs and a database lacks, as far as its name says so.
+func (e Entry) LackedOn(database string) string {
 	lacks := dialect.Lacks(database)
 	for _, need := range e.Needs {
 		if why := lacks[string(need)]; why != "" {

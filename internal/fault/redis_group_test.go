@@ -160,6 +160,7 @@ func TestMovedTo(t *testing.T) {
 		{"still there", key, key, key, false},
 		{"lost on the way", key, nil, nil, false},
 		{"run out, and the next buyer has one", key, nil, map[string]string{"lock:apple:next": "token"}, false},
+		{"one of two is used up", map[string]string{"a": "1", "b": "1"}, nil, map[string]string{"b": "1"}, true},
 		{"there was none", nil, nil, nil, false},
 	} {
 		proof, err := movedTo(c.before, c.left, c.there)

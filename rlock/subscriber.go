@@ -67,7 +67,6 @@ func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	s.endLinger(t)
 	if s.pubsub == nil && s.ctx.Err() == nil {
 		s.pubsub = s.redis.Subscribe(s.ctx)
-		s.done.Go(s.listen)
 		s.done.Go(s.steer)
 	}
 	return t, t.confirmed
@@ -137,11 +136,15 @@ func (t *topic) wake() {
 // steer sends the commands that the topics need. It ignores errors: they are the
 // connection's, listen meets them too, and go-redis subscribes to the channels
 // again on its next connection.
+//
+// On a cluster one of the channels decides on the node of the connection, at first the first:
+// from the node that has the lock's slot a message needs no hop over the cluster's bus.
 func (s *subscriber) steer() {
 	pinger, due := s.clock.NewTimer(pingEvery)
 	defer pinger.Stop()
 	subscribed := map[string]bool{}
-	asked := false // for a sign of life
+	asked := false     // for a sign of life
+	listening := false // not before the first channel is known: on a cluster it decides on the node
 	for {
 		ping := false
 		select {
@@ -181,6 +184,10 @@ func (s *subscriber) steer() {
 		}
 		if len(add) > 0 {
 			_ = pubsub.Subscribe(s.ctx, add...)
+		}
+		if !listening && len(add) > 0 {
+			listening = true
+			s.done.Go(s.listen)
 		}
 		if ping {
 			_ = pubsub.Ping(s.ctx)

@@ -138,8 +138,11 @@ func (f *engineFlags) readProcess(c *cobra.Command) (err error) {
 			return fmt.Errorf("%s is %q; give a number from 0", engine.ProcessVariable, text)
 		}
 	}
-	if f.process < 0 {
+	switch {
+	case f.process < 0:
 		return fmt.Errorf("--process is %d; give a number from 0", f.process)
+	case c.Flags().Changed("process") && f.localDB == "" && !strings.Contains(f.db, ","):
+		return errors.New("--process chooses among the hosts of a cluster, and there is one; give --db mysql://...@host,host,host/database, or --local-db galera")
 	}
 	return nil
 }

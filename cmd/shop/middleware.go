@@ -1,19 +1,23 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/purchase"
 )
 
 // maxBody bounds every request's body, in bytes. The largest honest one, a
@@ -33,14 +37,19 @@ func identify(c *gin.Context) {
 }
 
 // logRequests writes one line a request: at debug, since a rush makes
-// thousands, but for what went wrong inside the shop.
+// thousands, but for what went wrong inside the shop. A server that is down is
+// said once, and then every outageEvery.
 func logRequests(log *slog.Logger) gin.HandlerFunc {
+	down := outages{log: log, said: map[string]time.Time{}}
 	return func(c *gin.Context) {
 		start := time.Now()
 		c.Next()
 		level := slog.LevelDebug
-		if len(c.Errors) > 0 {
+		if len(c.Errors.ByType(gin.ErrorTypePrivate)) > 0 {
 			level = slog.LevelError
+		}
+		for _, err := range c.Errors.ByType(gin.ErrorTypePublic) {
+			down.note(err.Err)
 		}
 		if !log.Enabled(c, level) {
 			return
@@ -55,6 +64,32 @@ func logRequests(log *slog.Logger) gin.HandlerFunc {
 		}
 		log.LogAttrs(c, level, "request", attrs...)
 	}
+}
+
+// outages logs the servers that requests find down. Its methods may be called by several
+// goroutines.
+type outages struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	said map[string]time.Time // by server
+}
+
+// outageEvery is between two lines on the same server, however many buyers find it down.
+const outageEvery = 10 * time.Second
+
+func (o *outages) note(err error) {
+	var down *purchase.Unavailable
+	if !errors.As(err, &down) || errors.Is(err, context.Canceled) { // by a caller who hung up
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Since(o.said[down.Server]) < outageEvery {
+		return
+	}
+	o.said[down.Server] = time.Now()
+	o.log.Warn("a server is down", "server", down.Server, "error", down.Err.Error())
 }
 
 // recoverPanics answers 500 where a handler panicked; the log has the panic.

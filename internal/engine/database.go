@@ -58,6 +58,9 @@ func errURL() error {
 // openDB opens two pools on one database: DB for the buyers, and Admin for work that
 // must not wait behind them or be cut off by their time-outs.
 func (e *Engine) openDB(ctx context.Context) error {
+	if !strings.HasPrefix(e.URLs.DB, "sqlite:") && strayAt(e.URLs.DB) && noneBefore(e.URLs.DB) {
+		return errUnencoded
+	}
 	u, err := parseHosts(e.URLs.DB)
 	if err != nil { // its text would show the password
 		return fmt.Errorf("not a URL; %w", errURL())
@@ -70,31 +73,6 @@ func (e *Engine) openDB(ctx context.Context) error {
 		return fmt.Errorf("it names several hosts, which is for mysql://; give one")
 	}
 	return d.open(ctx, e, u)
-}
-
-// parseHosts is url.Parse for a URL that may name several hosts, h1:1,h2:2, which are all
-// in Host then.
-func parseHosts(text string) (*url.URL, error) {
-	scheme, rest, ok := strings.Cut(text, "://")
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	begin := strings.LastIndex(rest[:end], "@") + 1
-	hosts := strings.Split(rest[begin:end], ",")
-	if !ok || len(hosts) == 1 {
-		return url.Parse(text)
-	}
-	for _, host := range hosts {
-		if _, err := url.Parse(scheme + "://" + host); err != nil {
-			return nil, err
-		}
-	}
-	u, err := url.Parse(scheme + "://" + rest[:begin] + hosts[0] + rest[end:])
-	if err == nil {
-		u.Host = strings.Join(hosts, ",")
-	}
-	return u, err
 }
 
 // wrapped is the connector of the buyers' pool.

@@ -146,19 +146,11 @@ func mysqlHosts(u *url.URL) (hosts []string, oneWriter bool, _ error) {
 		query.Del("writers")
 		u.RawQuery = query.Encode()
 	}
-	hosts = strings.Split(u.Host, ",")
-	seen := map[string]bool{}
-	for _, host := range hosts {
-		if host == "" && len(hosts) > 1 {
-			return nil, false, errors.New("the URL has an empty host in its list; give host:3306,host:3306")
-		}
-		address := withPort(at(u, host), "3306")
-		if seen[address] {
-			return nil, false, fmt.Errorf("%s is there twice", address)
-		}
-		seen[address] = true
+	if !strings.Contains(u.Host, ",") {
+		return []string{u.Host}, true, nil
 	}
-	return hosts, oneWriter || len(hosts) == 1, nil
+	hosts, err := addresses(u.Host, "3306")
+	return hosts, oneWriter, err
 }
 
 // at is the URL with one host.

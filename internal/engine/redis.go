@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -62,7 +61,19 @@ func openSingle(ctx context.Context, e *Engine) error {
 	case "sentinel":
 		return fmt.Errorf("a sentinel answers there; give redis+sentinel://%s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))
 	}
+	if primary := primaryOf(ctx, client); primary != "" {
+		return fmt.Errorf("a replica answers there, which takes no writes; its primary is %s", primary)
+	}
 	return nil
+}
+
+// primaryOf is whom a server follows; "" where it takes writes itself, or says nothing.
+func primaryOf(ctx context.Context, client *redis.Client) string {
+	role, err := client.Do(ctx, "ROLE").Slice() // slave, host, port, state, offset
+	if err != nil || len(role) < 3 || role[0] != "slave" {
+		return ""
+	}
+	return fmt.Sprintf("%v:%v", role[1], role[2])
 }
 
 // redisMode is what a server says of itself: standalone, sentinel or cluster; "" when it
@@ -103,17 +114,25 @@ func redisNode(c Config, address string, contextTimeout bool) (*redis.Client, er
 	if err != nil {
 		return nil, fmt.Errorf("%w; give %s", err, redisExamples())
 	}
-	o.MaxRetries = -1 // a lock's script must not run twice unseen
-	o.ContextTimeoutEnabled = contextTimeout
-	o.DialTimeout = redisTimeout(c.Wait / 2)
-	o.ReadTimeout, o.WriteTimeout = o.DialTimeout, o.DialTimeout
-	o.DialerRetries = 1
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	once := c.redisOptions(c.Wait / 2)
+	o.MaxRetries, o.DialerRetries, o.DisableIdentity = once.MaxRetries, once.DialerRetries, once.DisableIdentity
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = once.DialTimeout, once.ReadTimeout, once.WriteTimeout
+	o.MaintNotificationsConfig, o.ContextTimeoutEnabled = once.MaintNotificationsConfig, contextTimeout
 	if o.TLSConfig == nil {
-		o.Dialer = c.Detours.dialer()
+		o.Dialer = once.Dialer
 	}
 	return redis.NewClient(o), nil
+}
+
+// redisOptions are those of every client: a command is tried once, since a lock's script
+// must not run twice unseen, and is given up after share.
+func (c Config) redisOptions(share time.Duration) *redis.UniversalOptions {
+	timeout := redisTimeout(share)
+	return &redis.UniversalOptions{
+		Dialer: c.Detours.dialer(), MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
 }
 
 // redisTimeout bounds a command when Redis hangs: less than a buyer waits, so that the
@@ -130,82 +149,16 @@ func redisExamples() string {
 	return strings.Join(examples, ", or ")
 }
 
-// errUnencoded shows nothing of the URL: any of it may be of the password.
-var errUnencoded = errors.New("there is an @ behind the hosts; percent-encode what the user and the password have of / (%2F), ? (%3F) and @ (%40)")
-
-// strayAt tells whether an @ comes after the hosts, as it does where a password has a slash
-// or a question mark: what looks like hosts and a path are parts of it.
-func strayAt(text string) bool {
-	scheme, rest, _ := strings.Cut(text, "://")
-	if scheme == "unix" { // a file, which may be called so
-		return false
-	}
-	i := strings.IndexAny(rest, "/?")
-	return i >= 0 && strings.Contains(rest[i:], "@")
-}
-
-// hostList is what a URL of several hosts says.
-type hostList struct {
-	user, password string
-	hosts          []string // host:port
-	path           string   // without the slash
-	query          url.Values
-}
-
-// parseHostList reads scheme://[user:password@]host[:port],host,.../path?query. The library
-// for URLs takes no list of hosts. No error shows the password.
-func parseHostList(text, port string) (l hostList, err error) {
-	if strayAt(text) {
-		return l, errUnencoded
-	}
-	_, rest, _ := strings.Cut(text, "://")
-	rest, query, _ := strings.Cut(rest, "?")
-	if l.query, err = url.ParseQuery(query); err != nil {
-		return l, errors.New("what follows the question mark is not readable")
-	}
-	authority, path, _ := strings.Cut(rest, "/")
-	if l.path, err = url.PathUnescape(path); err != nil {
-		return l, fmt.Errorf("the path %q is not readable", path)
-	}
-	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		user, password, _ := strings.Cut(authority[:at], ":")
-		authority = authority[at+1:]
-		var wrong error
-		l.user, err = url.PathUnescape(user)
-		l.password, wrong = url.PathUnescape(password)
-		if err != nil || wrong != nil {
-			return l, errors.New("the user or the password is not readable; percent-encode it")
-		}
-	}
-	seen := map[string]bool{}
-	for host := range strings.SplitSeq(authority, ",") {
-		name, number, err := net.SplitHostPort(host)
-		if err != nil {
-			name, number = strings.Trim(host, "[]"), port
-		}
-		address := net.JoinHostPort(name, number)
-		switch {
-		case name == "" || number == "":
-			return l, fmt.Errorf("%q is not a host with or without a port", host)
-		case seen[address]:
-			return l, fmt.Errorf("%s is there twice", address)
-		}
-		seen[address] = true
-		l.hosts = append(l.hosts, address)
-	}
-	return l, nil
-}
-
 // ask makes a client of each host that is told to answer within the timeout, and asks
 // them all at once. The answers come in the order of the hosts.
-func (l hostList) ask(ctx context.Context, o redis.Options, question func(context.Context, *redis.Client) error) []error {
+func (l hostList) ask(ctx context.Context, o *redis.UniversalOptions, question func(context.Context, *redis.Client) error) []error {
 	errs := make([]error, len(l.hosts))
 	done := make(chan struct{})
 	for i, host := range l.hosts {
 		go func() {
-			o := o
-			o.Addr = host
-			client := redis.NewClient(&o)
+			one := o.Simple()
+			one.Addr = host
+			client := redis.NewClient(one)
 			defer func() { done <- struct{}{} }()
 			errs[i] = errors.Join(question(ctx, client), client.Close())
 		}()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/oversell/oversell/internal/topology"
 )
@@ -23,22 +22,15 @@ func openCluster(ctx context.Context, e *Engine) error {
 	if l.path != "" {
 		return fmt.Errorf("the path %q: a Redis Cluster has one database and no name; give %s", l.path, redisKinds()[2].example)
 	}
-	timeout := redisTimeout(e.URLs.Wait / 2)
-	o := redis.Options{
-		Username: l.user, Password: l.password, Dialer: e.URLs.Detours.dialer(), MaxRetries: -1,
-		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, DialerRetries: 1, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
+	o := e.URLs.redisOptions(e.URLs.Wait / 2)
+	o.Addrs, o.Username, o.Password = l.hosts, l.user, l.password
 	if err := askNodes(ctx, e, l, o); err != nil {
 		return err
 	}
-	client := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: l.hosts, Username: l.user, Password: l.password, Dialer: o.Dialer, MaxRedirects: maxRedirects, MaxRetries: -1,
-		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, DialerRetries: 1, DisableIdentity: true,
-		MinRetryBackoff: 5 * time.Millisecond, MaxRetryBackoff: 50 * time.Millisecond,
-		DisableRoutingPolicies:   true, // by key, and nothing else
-		MaintNotificationsConfig: o.MaintNotificationsConfig,
-	})
+	all := o.Cluster()
+	all.MaxRedirects, all.MinRetryBackoff, all.MaxRetryBackoff = maxRedirects, 5*time.Millisecond, 50*time.Millisecond
+	all.DisableRoutingPolicies = true // by key, and nothing else
+	client := redis.NewClusterClient(all)
 	client.AddHook(onceOnCluster{client})
 	e.Redis, e.Topology = client, topology.Cluster
 	e.onClose(client.Close)
@@ -55,7 +47,7 @@ func openCluster(ctx context.Context, e *Engine) error {
 }
 
 // askNodes refuses hosts that are not of a cluster.
-func askNodes(ctx context.Context, e *Engine, l hostList, o redis.Options) error {
+func askNodes(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOptions) error {
 	var (
 		mu      sync.Mutex
 		refused error

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/oversell/oversell/internal/topology"
 )
@@ -37,20 +36,14 @@ func openSentinel(ctx context.Context, e *Engine) error {
 	}
 	// A new connection may find that its sentinel hangs, ask the others, and find the
 	// primary hanging: four of these are no longer than a buyer waits.
-	timeout := redisTimeout(e.URLs.Wait / 4)
-	o := redis.Options{
-		Username: l.query.Get("sentinel_user"), Password: l.query.Get("sentinel_password"), Dialer: e.URLs.Detours.dialer(), MaxRetries: -1,
-		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, DialerRetries: 1, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
+	o := e.URLs.redisOptions(e.URLs.Wait / 4)
+	o.Username, o.Password = l.query.Get("sentinel_user"), l.query.Get("sentinel_password")
 	if err := askSentinels(ctx, e, l, o, name); err != nil {
 		return err
 	}
-	client := redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: name, SentinelAddrs: l.hosts, SentinelUsername: o.Username, SentinelPassword: o.Password,
-		Username: l.user, Password: l.password, DB: db, Dialer: o.Dialer, MaxRetries: -1,
-		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, DialerRetries: 1, DisableIdentity: true,
-	})
+	o.SentinelUsername, o.SentinelPassword = o.Username, o.Password
+	o.Username, o.Password, o.Addrs, o.MasterName, o.DB = l.user, l.password, l.hosts, name, db
+	client := redis.NewFailoverClient(o.Failover())
 	e.Redis, e.Topology = client, topology.Sentinel
 	e.onClose(client.Close)
 	e.pingRedis = func(ctx context.Context) error {
@@ -67,7 +60,7 @@ func openSentinel(ctx context.Context, e *Engine) error {
 }
 
 // askSentinels refuses hosts that are no sentinels, or know no primary of that name.
-func askSentinels(ctx context.Context, e *Engine, l hostList, o redis.Options, name string) error {
+func askSentinels(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOptions, name string) error {
 	var (
 		mu      sync.Mutex
 		refused error

@@ -57,6 +57,7 @@ func TestWrongRedis(t *testing.T) {
 		{"cluster URL at a sentinel", "redis+cluster://" + watcher, "is a sentinel; give redis+sentinel://" + watcher + "/shop"},
 		{"single URL at a node of a cluster", "redis://" + node, "a node of a Redis Cluster answers there; give redis+cluster://" + node},
 		{"single URL at a sentinel", "redis://" + watcher, "a sentinel answers there; give redis+sentinel://" + watcher + "/shop"},
+		{"single URL at a replica", "redis://" + sentinel.Nodes()[1].Addr, "a replica answers there, which takes no writes; its primary is " + sentinel.Nodes()[0].Addr},
 		{"sentinel URL at a single server", "redis+sentinel://" + one + "/shop", one + " is no sentinel; give redis://" + one},
 		{"sentinel URL at a node of a cluster", "redis+sentinel://" + node + "/shop", "is a node of a Redis Cluster; give redis+cluster://" + node},
 		{"a primary that the sentinels do not know", "redis+sentinel://" + watcher + "/mymaster", `the sentinels know no primary "mymaster"; they know shop`},
@@ -71,6 +72,9 @@ func TestWrongRedis(t *testing.T) {
 		{"a password with a slash, sentinel", "redis+sentinel://u:se/cret@127.0.0.1:1/shop", "%2F"},
 		{"a password with a slash, single", "redis://u:6379/cret@127.0.0.1:1", "%2F"},
 		{"a password with a question mark", "redis+cluster://u:se?cret@127.0.0.1:1", "%3F"},
+		{"a password with a hash, cluster", "redis+cluster://:12#cret@127.0.0.1:1", "%23"},
+		{"a password with a hash, sentinel", "redis+sentinel://u:se#cret@127.0.0.1:1/shop", "%23"},
+		{"a password with a bracket", "redis+cluster://u:se[cret@127.0.0.1:1", "percent-encode"},
 		{"a password with an at sign and a slash", "redis+cluster://u:p@se/cret@127.0.0.1:1", "%40"},
 		{"an unreadable password", "redis+cluster://:secret%zz@" + node, "not readable"},
 		{"another scheme", "http://" + one, "redis+cluster://"},
@@ -188,36 +192,21 @@ func TestRedisComesBack(t *testing.T) {
 // answerless is a server that takes a command and closes the connection, and counts them.
 func answerless(t *testing.T) (addr string, got *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
 	got = &atomic.Int64{}
-	go func() {
+	return localservertest.Serve(t, func(conn net.Conn) {
+		buffer := make([]byte, 1<<10)
 		for {
-			conn, err := l.Accept()
+			n, err := conn.Read(buffer)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				buffer := make([]byte, 1<<10)
-				for {
-					n, err := conn.Read(buffer)
-					if err != nil {
-						return
-					}
-					if strings.Contains(string(buffer[:n]), "incr") {
-						got.Add(1)
-						return
-					}
-					_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // HELLO
-				}
-			}()
+			if strings.Contains(string(buffer[:n]), "incr") {
+				got.Add(1)
+				return
+			}
+			_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // HELLO
 		}
-	}()
-	return l.Addr().String(), got
+	}), got
 }
 
 // TestSentOnce: no client sends a command again that may have been executed. On a cluster

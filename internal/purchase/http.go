@@ -306,6 +306,9 @@ func WriteError(c *gin.Context, err error) {
 	if status == http.StatusServiceUnavailable {
 		c.Header("Retry-After", "1")
 	}
+	if down != nil {
+		_ = c.Error(down).SetType(gin.ErrorTypePublic) // for the log, and the client is told
+	}
 	if status == http.StatusInternalServerError {
 		_ = c.Error(err) // for the log; the client learns no more than that
 		detail = "an error that nobody foresaw; the log has it under this request id"

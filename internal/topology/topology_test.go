@@ -64,36 +64,22 @@ func TestOnConnAsk(t *testing.T) {
 // time-out of the client.
 func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
+	addr := localservertest.Serve(t, func(conn net.Conn) {
+		buffer := make([]byte, 1<<10)
 		for {
-			conn, err := l.Accept()
+			n, err := conn.Read(buffer)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				buffer := make([]byte, 1<<10)
-				for {
-					n, err := conn.Read(buffer)
-					if err != nil {
-						return
-					}
-					if !strings.Contains(strings.ToLower(string(buffer[:n])), "wait") {
-						_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // HELLO
-					}
-				}
-			}()
+			if !strings.Contains(strings.ToLower(string(buffer[:n])), "wait") {
+				_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // HELLO
+			}
 		}
-	}()
-	client := redis.NewClient(&redis.Options{Addr: l.Addr().String(), MaxRetries: -1, ReadTimeout: 50 * time.Millisecond, DisableIdentity: true})
+	})
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: 50 * time.Millisecond, DisableIdentity: true})
 	defer client.Close()
 	start := time.Now()
-	err = topology.OnConn(t.Context(), client, "key", func(conn *redis.Conn) error {
+	err := topology.OnConn(t.Context(), client, "key", func(conn *redis.Conn) error {
 		_, err := topology.Wait(t.Context(), conn, 1, 10*time.Millisecond)
 		return err
 	})

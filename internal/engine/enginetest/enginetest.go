@@ -62,15 +62,28 @@ var redisNumber atomic.Int64
 func Local(t *testing.T) *engine.Engine {
 	t.Helper()
 	localservertest.SkipShort(t)
-	servers, err := local()
+	servers := running(t, local)
+	name := testName()
+	return open(t, shared(servers, name, database(t, servers, name)))
+}
+
+// running are servers that all tests of a package share.
+func running(t *testing.T, start func() (*engine.Engine, error)) *engine.Engine {
+	t.Helper()
+	e, err := start()
 	if err != nil {
 		t.Fatalf("local servers: %v", err)
 	}
-	name := testName()
-	if err := servers.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
+	return e
+}
+
+// database makes one of that name at the MySQL of e, and returns its URL.
+func database(t *testing.T, e *engine.Engine, name string) string {
+	t.Helper()
+	if err := e.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
 		t.Fatal(err)
 	}
-	return open(t, shared(servers, name, strings.TrimSuffix(servers.URLs.DB, "/shop")+"/"+name))
+	return strings.TrimSuffix(e.URLs.DB, "/shop") + "/" + name
 }
 
 func testName() string { return "test_" + strings.ToLower(rand.Text()[:12]) }
@@ -93,14 +106,7 @@ func shared(servers *engine.Engine, name, db string) engine.Config {
 func Postgres(t *testing.T) *engine.Engine {
 	t.Helper()
 	localservertest.SkipShort(t)
-	servers, err := local()
-	if err != nil {
-		t.Fatalf("local servers: %v", err)
-	}
-	admin, err := postgres()
-	if err != nil {
-		t.Fatalf("local servers: %v", err)
-	}
+	servers, admin := running(t, local), running(t, postgres)
 	name := testName()
 	if err := admin.DB.Exec("CREATE SCHEMA " + name).Error; err != nil {
 		t.Fatal(err)
@@ -117,15 +123,9 @@ func Redis(t *testing.T, kind string) *engine.Engine {
 	if err != nil {
 		t.Fatalf("local servers: %v", err)
 	}
-	servers, err := local()
-	if err != nil {
-		t.Fatalf("local servers: %v", err)
-	}
+	servers := running(t, local)
 	name := testName()
-	if err := servers.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
-		t.Fatal(err)
-	}
-	c := shared(servers, name, strings.TrimSuffix(servers.URLs.DB, "/shop")+"/"+name)
+	c := shared(servers, name, database(t, servers, name))
 	c.Redis = service.URL()
 	e := open(t, c)
 	err = topology.EachPrimary(t.Context(), e.Redis, func(node redis.UniversalClient) error { return node.FlushAll(t.Context()).Err() })
@@ -168,53 +168,35 @@ func (s *services) of(kind string) (localserver.RedisService, error) {
 	return service, nil
 }
 
-// postgres starts the server once a test binary, as local does.
-var postgres = sync.OnceValues(func() (*engine.Engine, error) {
+// postgres and galera start their servers once a test binary, as local does.
+var (
+	postgres = sync.OnceValues(func() (*engine.Engine, error) { return started(localserver.StartPostgres) })
+	galera   = sync.OnceValues(func() (*engine.Engine, error) { return started(localserver.StartGalera) })
+)
+
+func started[Server localserver.Database](start func(*localserver.Group) (Server, error)) (*engine.Engine, error) {
 	group, err := localserver.NewGroup()
 	if err != nil {
 		return nil, err
 	}
-	server, err := localserver.StartPostgres(group)
+	server, err := start(group)
 	if err != nil {
 		return nil, errors.Join(err, group.Close())
 	}
 	return engine.Open(context.Background(), engine.Config{DB: server.URL(), Wait: Wait, Conns: 4})
-})
+}
 
 // Galera opens a database of the test's own on a cluster that all tests of a package share,
 // with the lock servers of Local. process is engine.Config.Process.
 func Galera(t *testing.T, process int) *engine.Engine {
 	t.Helper()
 	localservertest.SkipShort(t)
-	servers, err := local()
-	if err != nil {
-		t.Fatalf("local servers: %v", err)
-	}
-	admin, err := galera()
-	if err != nil {
-		t.Fatalf("local servers: %v", err)
-	}
+	servers, admin := running(t, local), running(t, galera)
 	name := testName()
-	if err := admin.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
-		t.Fatal(err)
-	}
-	c := shared(servers, name, strings.TrimSuffix(admin.URLs.DB, "/shop")+"/"+name)
+	c := shared(servers, name, database(t, admin, name))
 	c.Process = process
 	return open(t, c)
 }
-
-// galera starts the cluster once a test binary, as local does.
-var galera = sync.OnceValues(func() (*engine.Engine, error) {
-	group, err := localserver.NewGroup()
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := localserver.StartGalera(group)
-	if err != nil {
-		return nil, errors.Join(err, group.Close())
-	}
-	return engine.Open(context.Background(), engine.Config{DB: cluster.URL(), Wait: Wait, Conns: 4})
-})
 
 // At opens what a test has opened once more, as another process of the same shop.
 func At(t *testing.T, e *engine.Engine, process int) *engine.Engine {

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// parseHosts is url.Parse for a URL that may name several hosts, h1:1,h2:2, which are all
+// in Host then.
+func parseHosts(text string) (*url.URL, error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	begin := strings.LastIndex(rest[:end], "@") + 1
+	hosts := strings.Split(rest[begin:end], ",")
+	if !ok || len(hosts) == 1 {
+		return url.Parse(text)
+	}
+	for _, host := range hosts {
+		if _, err := url.Parse(scheme + "://" + host); err != nil {
+			return nil, err
+		}
+	}
+	u, err := url.Parse(scheme + "://" + rest[:begin] + hosts[0] + rest[end:])
+	if err == nil {
+		u.Host = strings.Join(hosts, ",")
+	}
+	return u, err
+}
+
+// addresses are the host:port of a list h1:1,h2, each once.
+func addresses(list, port string) (all []string, _ error) {
+	seen := map[string]bool{}
+	for host := range strings.SplitSeq(list, ",") {
+		name, number, err := net.SplitHostPort(host)
+		if err != nil {
+			name, number = strings.Trim(host, "[]"), port
+		}
+		address := net.JoinHostPort(name, number)
+		switch {
+		case name == "" || number == "":
+			return nil, fmt.Errorf("%q is not a host with or without a port; give host:%s,host:%[2]s", host, port)
+		case seen[address]:
+			return nil, fmt.Errorf("%s is there twice", address)
+		}
+		seen[address] = true
+		all = append(all, address)
+	}
+	return all, nil
+}
+
+// errUnencoded shows nothing of the URL: any of it may be of the password.
+var errUnencoded = errors.New("there is an @ behind the hosts; percent-encode what the user and the password have of / (%2F), ? (%3F), # (%23) and @ (%40)")
+
+// strayAt tells whether an @ comes after the hosts, as it does where a password has a slash,
+// a question mark or a hash: what looks like hosts and a path are parts of it.
+func strayAt(text string) bool {
+	scheme, rest, _ := strings.Cut(text, "://")
+	if scheme == "unix" { // a file, which may be called so
+		return false
+	}
+	i := strings.IndexAny(rest, "/?#")
+	return i >= 0 && strings.Contains(rest[i:], "@")
+}
+
+// noneBefore tells whether there is no @ but such a one: a user without hosts. A database's
+// URL may have others in its query.
+func noneBefore(text string) bool {
+	_, rest, _ := strings.Cut(text, "://")
+	i := strings.IndexAny(rest, "/?#")
+	return i >= 0 && !strings.Contains(rest[:i], "@")
+}
+
+// hostList is what a URL of several Redis servers says.
+type hostList struct {
+	user, password string
+	hosts          []string // host:port
+	path           string   // without the slash
+	query          url.Values
+}
+
+// parseHostList reads scheme://[user:password@]host[:port],host,.../path?query. No error
+// shows the password.
+func parseHostList(text, port string) (l hostList, err error) {
+	if strayAt(text) {
+		return l, errUnencoded
+	}
+	u, err := parseHosts(text)
+	if err != nil { // its text would show the password
+		return l, errors.New("the URL is not readable; percent-encode all of the user and the password but letters, digits and -._~")
+	}
+	if l.query, err = url.ParseQuery(u.RawQuery); err != nil {
+		return l, errors.New("what follows the question mark is not readable")
+	}
+	l.user, l.path = u.User.Username(), strings.TrimPrefix(u.Path, "/")
+	l.password, _ = u.User.Password()
+	l.hosts, err = addresses(u.Host, port)
+	return l, err
+}

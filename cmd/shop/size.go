@@ -60,7 +60,7 @@ asked for alike. A prediction is for a steady load of sales; it knows no failure
 	flags.IntVar(&o.shop.Processes, "processes", 1, "shop processes")
 	flags.IntVar(&o.shop.Buyers, "buyers", 64, "buyers, each of whom asks again when it is answered")
 	flags.IntVar(&o.shop.Nodes, "nodes", 1, "nodes of a Galera cluster, each with a copy of everything")
-	flags.IntVar(&o.shop.Writers, "writers", 0, "of --nodes those that shops write to; 0 is all")
+	flags.IntVar(&o.shop.Writers, "writers", 0, "of --nodes those that shops write to, each process to one; 0 is as many as there are processes, at most --nodes")
 	flags.Int64Var(&o.shop.Records, "records", 0, "records in purchase_history")
 	flags.Float64Var(&o.shop.CommitMS, "commit-ms", -1, "what COMMIT takes beside its round trip, ms; unless given, as measured")
 	flags.Float64Var(&o.shop.RTTMS, "rtt-ms", 0, "network round trip between shop and database, ms, beyond loopback")
@@ -73,13 +73,13 @@ asked for alike. A prediction is for a steady load of sales; it knows no failure
 	flags.IntVar(&o.shop.Conns, "db-conns", defaultConns, "connections of each process to the database")
 	flags.StringVar(&o.points, "points", "", "a `file` of --calibrate to predict from, instead of the machine of docs/scale.md")
 	flags.StringVar(&o.calibrate, "calibrate", "", "measure this machine and write the points to a `file`, with --engine local; Linux; some 40 s for all strategies")
-	flags.StringVar(&o.measure, "measure", "", "the same, but every point of docs/scale.md: a quarter of an hour on a machine that does nothing else")
+	flags.StringVar(&o.measure, "measure", "", "the same, but every point of docs/scale.md: twenty minutes on a machine that does nothing else")
 	flags.StringVar(&o.engineName, "engine", engine.Local, "with --calibrate and --measure: local, private servers")
 	flags.StringSliceVar(&o.databases, "local-db", nil, "with --calibrate and --measure: private databases, as serve takes them, a,b,...")
 	flags.IntVar(&o.rounds, "rounds", 3, "with --calibrate and --measure: how often each point is measured; the median counts; unless given, once with --calibrate")
 	flags.DurationVar(&o.round, "round", 600*time.Millisecond, "with --calibrate and --measure: how long, of which a third is not counted")
 	for _, flag := range []string{"commit-ms", "redis-rtt-ms", "node-rtt-ms"} {
-		flags.Lookup(flag).DefValue = "" // -1 stands for what the help says in words
+		flags.Lookup(flag).DefValue = "0" // which the help does not show: -1 stands for what it says in words
 	}
 	o.output.register(c)
 	return c
@@ -129,6 +129,14 @@ func (o *sizeOptions) check(c *cobra.Command) error {
 	}
 	if err := o.checkMeasuring(c); err != nil {
 		return err
+	}
+	switch {
+	case o.shop.Writers > o.shop.Processes:
+		return fmt.Errorf("--writers is %d and --processes %d: a process writes to one node; give as many processes", o.shop.Writers, o.shop.Processes)
+	case o.shop.Nodes == 1 && c.Flags().Changed("node-rtt-ms"):
+		return errors.New("--node-rtt-ms is between nodes, and --nodes is 1; give --nodes 3")
+	case o.shop.OneMachine && c.Flags().Changed("shop-cores"):
+		return errors.New("--shop-cores are the shops' own, and with --one-machine all share --cores; give one of them")
 	}
 	switch {
 	case len(o.strategies) == 0:
@@ -261,7 +269,7 @@ func (o *sizeOptions) complete(c sizing.Calibration) sizing.Shop {
 		s.LockRTTMS = s.RTTMS
 	}
 	if s.Writers == 0 {
-		s.Writers = s.Nodes
+		s.Writers = min(s.Nodes, s.Processes)
 	}
 	if s.Nodes > 1 { // a COMMIT is certified by all: one round trip among them
 		if o.nodeRTT < 0 {

@@ -48,8 +48,8 @@ func grid(nodes int, canFill bool) []settings {
 	all := append(calibration(),
 		settings{processes: 1, products: []int{10, 1000}},
 		settings{processes: 2, products: both},
+		settings{processes: 4, products: both},
 		settings{processes: sizing.CrowdedProcesses, products: both},
-		settings{processes: 8, products: both},
 		settings{processes: 1, delay: time.Millisecond, products: both},
 		settings{processes: 1, delay: 5 * time.Millisecond, products: both},
 		settings{processes: 4, delay: time.Millisecond, products: alone},
@@ -90,7 +90,7 @@ func (o *sizeOptions) measured(c *cobra.Command) error {
 	if o.calibrate != "" && !c.Flags().Changed("rounds") {
 		o.rounds = 1
 	}
-	// Found out now and not after a quarter of an hour.
+	// Found out now and not after twenty minutes.
 	file, err := os.CreateTemp(filepath.Dir(path), ".size-*")
 	if err != nil {
 		return fmt.Errorf("%s cannot be written: %w", path, err)
@@ -147,22 +147,51 @@ func (o *sizeOptions) onDatabase(ctx context.Context, m *sizing.Measured, localD
 	if o.measure != "" {
 		all = grid(bed.nodes(), bed.canFill())
 	}
-	for _, s := range all {
-		if err := bed.fill(ctx, s.records); err != nil {
+	for len(all) > 0 {
+		same := 1 // settings with as many records: what is filled stays
+		for same < len(all) && all[same].records == all[0].records {
+			same++
+		}
+		if err := bed.fill(ctx, all[0].records); err != nil {
 			return err
 		}
-		points, err := o.measurePoints(ctx, bed, localDB, s, progress)
+		points, err := o.measurePoints(ctx, bed, localDB, all[:same], progress)
 		if err != nil {
 			return err
 		}
-		m.Points = append(m.Points, points...)
+		m.Points, all = append(m.Points, points...), all[same:]
 	}
 	return nil
 }
 
-// measurePoints measures strategies with every number of products, in turn and round by
-// round, so that a machine that is slow for a while is slow to all.
-func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB string, s settings, progress *progress) (points []sizing.Point, err error) {
+// A sample is a point with its rounds.
+type sample struct {
+	sizing.Point
+	rounds []measure.Round
+}
+
+// measurePoints measures every setting round by round, so that a machine that is slow for a
+// while is slow to all, and once only.
+func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB string, all []settings, progress *progress) (points []sizing.Point, err error) {
+	samples := make([][]sample, len(all))
+	for round := range o.rounds {
+		for i, s := range all {
+			show := func(p sizing.Point) {
+				progress.show("round %d of %d: %s, %s", round+1, o.rounds, p.Strategy, p.Setting)
+			}
+			if samples[i], err = o.measureRound(ctx, bed, localDB, s, samples[i], show); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, s := range slices.Concat(samples...) {
+		points = append(points, s.median())
+	}
+	return points, nil
+}
+
+// measureRound adds a round to the samples of a setting, and makes them in the first.
+func (o *sizeOptions) measureRound(ctx context.Context, bed *sizeBed, localDB string, s settings, samples []sample, show func(sizing.Point)) (_ []sample, err error) {
 	flags := shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 10 * sizeBuyers}
 	shops, err := bed.serve(ctx, flags, s.processes, s.delay)
 	if err != nil {
@@ -177,38 +206,35 @@ func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB s
 	if !s.each {
 		strategies = kinds(strategies)
 	}
-	rounds := map[int][]measure.Round{} // by place in points
-	for round := range o.rounds {
-		n := 0
-		for _, name := range strategies {
-			if bed.missing[name] != "" {
-				continue
-			}
-			if err := bed.restock(ctx); err != nil {
-				return nil, err
-			}
-			for _, products := range s.products {
-				p := sizing.Point{Strategy: name, Servers: idle, Setting: sizing.Setting{
+	n := 0
+	for _, name := range strategies {
+		if bed.missing[name] != "" {
+			continue
+		}
+		if err := bed.restock(ctx); err != nil {
+			return nil, err
+		}
+		for _, products := range s.products {
+			if n == len(samples) {
+				samples = append(samples, sample{Point: sizing.Point{Strategy: name, Setting: sizing.Setting{
 					Database: localDB, Nodes: bed.nodes(), Writers: bed.writers(), Processes: s.processes, Products: products,
 					Buyers: sizeBuyers, DelayMS: float64(s.delay.Milliseconds()), Records: bed.records,
-				}}
-				progress.show("round %d of %d: %s, %s", round+1, o.rounds, name, p.Setting)
-				r, err := o.load(shops, name, bed.products(products), s.delay).Run(ctx)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %s: %w", name, p.Setting, err)
-				}
-				if round == 0 {
-					points = append(points, p)
-				}
-				rounds[n] = append(rounds[n], r)
-				n++
+				}}})
 			}
+			at := &samples[n]
+			show(at.Point)
+			r, err := o.load(shops, name, bed.products(products), s.delay).Run(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", name, at.Setting, err)
+			}
+			if s.delay == 0 {
+				r.Servers = idle
+			}
+			at.rounds = append(at.rounds, r)
+			n++
 		}
 	}
-	for n := range points {
-		addMedians(&points[n], rounds[n])
-	}
-	return points, nil
+	return samples, nil
 }
 
 func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string, delay time.Duration) measure.Load {
@@ -225,17 +251,18 @@ func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string,
 	return l
 }
 
-// addMedians adds what the rounds showed.
-func addMedians(p *sizing.Point, rounds []measure.Round) {
+// median is the point with what its rounds showed.
+func (s sample) median() sizing.Point {
 	of := func(value func(measure.Round) float64) float64 {
-		values := make([]float64, len(rounds))
-		for i, r := range rounds {
+		values := make([]float64, len(s.rounds))
+		for i, r := range s.rounds {
 			values[i] = value(r)
 		}
 		slices.Sort(values)
 		return rounded(quantile.Of(values, 0.5))
 	}
-	for _, r := range rounds {
+	p := s.Point
+	for _, r := range s.rounds {
 		p.Rounds = append(p.Rounds, rounded(r.PerSecond))
 	}
 	p.PerSecond = of(func(r measure.Round) float64 { return r.PerSecond })
@@ -247,13 +274,12 @@ func addMedians(p *sizing.Point, rounds []measure.Round) {
 		Locks:    of(func(r measure.Round) float64 { return r.CPU.Locks }),
 		Buyers:   of(func(r measure.Round) float64 { return r.CPU.Buyers }),
 	}
-	if rounds[0].Servers != (sizing.Servers{}) {
-		p.Servers = sizing.Servers{
-			StatementMS: of(func(r measure.Round) float64 { return r.Servers.StatementMS }),
-			CommitMS:    of(func(r measure.Round) float64 { return r.Servers.CommitMS }),
-			RedisMS:     of(func(r measure.Round) float64 { return r.Servers.RedisMS }),
-		}
+	p.Servers = sizing.Servers{
+		StatementMS: of(func(r measure.Round) float64 { return r.Servers.StatementMS }),
+		CommitMS:    of(func(r measure.Round) float64 { return r.Servers.CommitMS }),
+		RedisMS:     of(func(r measure.Round) float64 { return r.Servers.RedisMS }),
 	}
+	return p
 }
 
 // rounded keeps three decimals: more of them say nothing.

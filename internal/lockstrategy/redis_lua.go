@@ -42,7 +42,7 @@ func redisLuaEntry() Entry {
 		},
 		New: func(d Deps) purchase.Strategy { return NewRedisLua(d) },
 		Traits: Traits{
-			Path:     sizing.Path{SQL: 6, Lock: 3, RowSQL: 4, Keeps: sizing.Process, TurnSQL: 6, TurnLock: 2, TurnCommits: 1, Batch: orderstream.BatchSize, NapMS: 10, Nodes: sizing.ByKey},
+			Path:     sizing.Path{SQL: 6, Lock: 3, RowSQL: 4, Keeps: sizing.Process, TurnSQL: 6, TurnLock: 2, TurnCommits: 1, Batch: orderstream.BatchSize, Nodes: sizing.ByKey},
 			WaitsFor: AWorker, WritesLater: true, InMemory: true,
 		},
 	}.holds()

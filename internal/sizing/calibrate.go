@@ -13,7 +13,7 @@ const (
 	SpreadProducts = 100 // products: what processor time a sale takes
 
 	// CrowdedProcesses on the same settings show what further processes cost each other.
-	CrowdedProcesses = 4
+	CrowdedProcesses = 8
 )
 
 // A Calibration is what predictions rest on.
@@ -28,7 +28,7 @@ type Calibration struct {
 func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration, error) {
 	points, cores := m.Points, m.Cores
 	c := Calibration{Machine: Machine{Cores: cores}, Strategies: map[string]Costs{}}
-	var usable, crowding, slower, commits, buyers []float64
+	var usable, crowding, slower, told, commits, buyers []float64
 	base := func(p Point) bool {
 		return p.DelayMS == 0 && p.Records == 0 && p.Nodes == 1 && p.Database == points[0].Database
 	}
@@ -59,15 +59,17 @@ func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration
 			continue
 		} else if p.Products == SpreadProducts {
 			crowding = append(crowding, (p.CPU.Total()/costs.Spread.Total()-1)/float64(p.Processes-1))
-		} else if p.Products == AloneProducts && way.Keeps != Process {
-			slower = append(slower, (1000/p.PerSecond/costs.TurnMS-1)/float64(p.Processes-1))
+		} else if more := (1000/p.PerSecond/costs.TurnMS - 1) / float64(p.Processes-1); p.Products == AloneProducts && way.Keeps == Nobody {
+			slower = append(slower, more)
+		} else if p.Products == AloneProducts && way.Keeps == All && way.Nodes != InSession {
+			told = append(told, more)
 		}
 	}
 	if len(c.Strategies) == 0 {
 		return c, fmt.Errorf("nothing to calibrate by: a strategy needs a point of one and one of %d products, of one process without a delay", SpreadProducts)
 	}
 	c.Usable, c.Crowding, c.CommitMS = middle(usable), max(0, middle(crowding)), middle(commits)
-	c.Slower, c.BuyersCPU = max(0, middle(slower)), middle(buyers)
+	c.Slower, c.SlowerLock, c.BuyersCPU = max(0, middle(slower)), max(0, middle(told)), middle(buyers)
 	var statement, wake []float64
 	for name, costs := range c.Strategies {
 		if p, ok := path(name); ok && p.Keeps == Process && p.Batch == 0 && p.TurnCommits > 0 {
@@ -86,7 +88,7 @@ func Calibrate(m Measured, path func(strategy string) (Path, bool)) (Calibration
 
 // Calibrates: the prediction of this very point rests on it.
 func Calibrates(p Point) bool {
-	return p.Processes == 1 && p.DelayMS == 0 && p.Records == 0 && p.Nodes == 1 && (p.Products == AloneProducts || p.Products == SpreadProducts)
+	return (p.Processes == 1 || p.Processes == CrowdedProcesses) && p.DelayMS == 0 && p.Records == 0 && p.Nodes == 1 && (p.Products == AloneProducts || p.Products == SpreadProducts)
 }
 
 // middle is the median; 0 of none.

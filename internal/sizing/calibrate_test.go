@@ -9,9 +9,9 @@ import (
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
 	process := Path{SQL: 5, RowSQL: 2, Keeps: Process, TurnSQL: 5, TurnCommits: 1}
-	row := Path{SQL: 5, RowSQL: 3}
+	row, key := Path{SQL: 5, RowSQL: 3}, Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: ByKey}
 	path := func(name string) (Path, bool) {
-		p, ok := map[string]Path{"process": process, "row": row}[name]
+		p, ok := map[string]Path{"process": process, "row": row, "key": key}[name]
 		return p, ok
 	}
 	point := func(name string, processes, products int, perSecond, cpu float64) Point {
@@ -23,8 +23,9 @@ func TestCalibrate(t *testing.T) {
 	m := Measured{Cores: 2, Points: []Point{
 		point("process", 1, AloneProducts, 1000, 1), point("process", 1, SpreadProducts, 3800, 0.5),
 		point("row", 1, AloneProducts, 1250, 1), point("row", 1, SpreadProducts, 3800, 0.5),
-		point("row", CrowdedProcesses, AloneProducts, 1000, 1), point("row", CrowdedProcesses, SpreadProducts, 2000, 0.8),
-		point("row", 8, SpreadProducts, 1, 1), // not read
+		point("row", CrowdedProcesses, AloneProducts, 1000, 1), point("row", CrowdedProcesses, SpreadProducts, 2000, 1.2),
+		point("row", 4, SpreadProducts, 1, 1), // not read
+		point("key", 1, AloneProducts, 500, 1), point("key", 1, SpreadProducts, 3800, 0.5), point("key", CrowdedProcesses, AloneProducts, 250, 1),
 		point("unfinished", 1, AloneProducts, 1000, 1),
 	}}
 	c, err := Calibrate(m, path)
@@ -37,15 +38,16 @@ func TestCalibrate(t *testing.T) {
 		"COMMIT":                             {c.CommitMS, 0.3},
 		"usable":                             {c.Usable, 0.95},
 		"further processes' processor time":  {c.Crowding, 0.2},
-		"further processes' time of a turn":  {c.Slower, 0.25 / 3},
+		"further processes' time of a turn":  {c.Slower, 0.25 / (CrowdedProcesses - 1)},
+		"the same at a lock":                 {c.SlowerLock, 1.0 / (CrowdedProcesses - 1)},
 		"a turn":                             {c.Strategies["row"].TurnMS, 0.8},
-		"strategies with both of their ends": {float64(len(c.Strategies)), 2},
+		"strategies with both of their ends": {float64(len(c.Strategies)), 3},
 	} {
 		if math.Abs(v.got-v.want) > 1e-9 {
 			t.Errorf("%s: %g, want %g", name, v.got, v.want)
 		}
 	}
-	if _, err := Calibrate(Measured{Cores: 2, Points: m.Points[6:]}, path); err == nil {
+	if _, err := Calibrate(Measured{Cores: 2, Points: m.Points[len(m.Points)-1:]}, path); err == nil {
 		t.Error("points of which no strategy has both ends were taken")
 	}
 }

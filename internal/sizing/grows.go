@@ -36,7 +36,7 @@ func productsOf(p Path) string {
 func processesOf(p Path) string {
 	switch {
 	case p.Batch > 0:
-		return "one product gets slower: a process naps when its orders are in another's batch"
+		return "one product gets slower: each process has a batch of its own, and a smaller one"
 	case p.Rounds > 0:
 		return "one product gets slower: more rounds are lost"
 	case p.Nodes == AllAtOnce:
@@ -117,7 +117,7 @@ func Law(p Path) string {
 	case p.Rounds > 0:
 		return fmt.Sprintf("1/(%s), and that over k/%d where k rounds are under way", turn, p.Rounds)
 	case p.Nodes == AllAtOnce:
-		return "1/(" + turn + "), and that over the processes"
+		return "1/(" + turn + "), and a pause a process more"
 	case p.Keeps == All:
 		return "1/(" + turn + ")"
 	case p.Keeps == Process && turn != "":

@@ -6,6 +6,7 @@ type station struct {
 	demand  float64 // ms of it that a sale needs
 	servers float64 // that work side by side: processors, connections; above 0
 	copies  int     // stations of this kind, of which a sale visits one: products; 0 is 1
+	held    bool    // taken along to the others, a connection: it takes no time of its own, and is a bound
 }
 
 // throughput is the sales a millisecond of so many buyers who each ask again when they are
@@ -26,13 +27,24 @@ func throughput(buyers int, delay float64, stations []station) (perMS float64, u
 	for n := 1; n <= buyers; n++ {
 		total := delay
 		for i, s := range stations {
+			if s.held {
+				continue
+			}
 			alone := s.demand / s.servers
 			times[i] = alone*(1+lines[i]/float64(max(s.copies, 1))) + s.demand - alone
 			total += times[i]
 		}
 		perMS = float64(n) / total
 		for i, s := range stations {
+			if s.held {
+				continue
+			}
 			lines[i] = max(0, perMS*(times[i]-(s.demand-s.demand/s.servers)))
+		}
+	}
+	for _, s := range stations {
+		if s.held {
+			perMS = min(perMS, s.servers/s.demand)
 		}
 	}
 	use = make([]float64, len(stations))

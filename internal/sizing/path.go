@@ -28,9 +28,6 @@ type Path struct {
 	// turn are then those of a batch.
 	Batch int
 
-	// NapMS is how long a process naps that finds its orders in another one's batch.
-	NapMS float64
-
 	// Nodes is how the lock's servers share the work.
 	Nodes Sharing
 }

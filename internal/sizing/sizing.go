@@ -10,7 +10,7 @@
 //     lock until that is on the disk. So does a lock, over its turn: hand-over, section,
 //     COMMIT. (The utilisation law: Denning and Buzen 1978.)
 //   - A process sells no more than its turns: a lock in memory has one a process.
-//   - A batch sells to all who wait at once: half of the buyers, while the others are written.
+//   - A batch sells at once to all buyers of a process who wait.
 //   - Of rounds that may lose one wins, and the others use processors: the more of them, the
 //     fewer sales. (The growth beyond the maximum of Gunther's Universal Scalability Law,
 //     "Guerrilla Capacity Planning", 2007, chapter 4.)
@@ -64,7 +64,8 @@ type Machine struct {
 	CommitMS    float64 `json:"commit_ms"`    // COMMIT beside its round trip, of one client alone
 	Usable      float64 `json:"usable"`       // share of the processors that a full load got
 	Crowding    float64 `json:"crowding"`     // more processor time a sale for each further process on the same cores
-	Slower      float64 `json:"slower"`       // a longer turn for each of them
+	Slower      float64 `json:"slower"`       // a longer turn at a row for each of them
+	SlowerLock  float64 `json:"slower_lock"`  // the same at a lock that each of them polls, or is told of
 	BuyersCPU   float64 `json:"buyers_cpu"`   // ms a sale of those who asked
 }
 
@@ -91,8 +92,8 @@ func Predict(p Path, c Costs, m Machine, s Shop) Estimate {
 		stations = append([]station{shelf}, processors(p, c, m, s, 1-e.Conflicts)...)
 		if p.Keeps == Nobody {
 			buyers = min(s.Buyers, pool) // who waits for a row holds a connection
-		} else {
-			stations = append(stations, station{name: "the connections", demand: float64(p.SQL) * (m.StatementMS + s.RTTMS), servers: float64(pool)})
+		} else { // and who waits elsewhere holds one for the statements alone
+			stations = append(stations, station{name: "the connections", demand: float64(p.SQL) * (m.StatementMS + s.RTTMS), servers: float64(pool), held: true})
 		}
 		var perMS float64
 		perMS, use = throughput(buyers, outside(p, m, s), stations)
@@ -125,26 +126,32 @@ func tenths(x float64) float64 { return math.Round(10*x) / 10 }
 // at a row at once on different nodes, the first to be certified wins. A lock that is kept
 // everywhere lets no two of them meet.
 func conflicts(p Path, s Shop, rowUse float64) float64 {
-	if p.Keeps == All || s.Writers < 2 {
+	writers := writers(s)
+	if p.Keeps == All || p.Rounds > 0 || writers < 2 { // a round that is lost is one that meets another
 		return 0
 	}
-	return rowUse * float64(s.Writers-1) / float64(s.Writers)
+	return rowUse * float64(writers-1) / float64(writers)
 }
+
+// writers are the nodes that are really written to: a process is at one.
+func writers(s Shop) int { return max(1, min(s.Writers, s.Processes)) }
 
 // activeRounds is how many rounds on one product are really under way at once, however many
 // may be: the losers pause, the longer the more often they lose.
-const activeRounds = 8
+const activeRounds = 5
 
 // rounds are under way at once on one product.
 func rounds(p Path, s Shop) float64 {
-	return min(activeRounds, float64(p.Rounds*s.Processes), max(1, float64(s.Buyers)/float64(s.Products)))
+	return min(activeRounds, float64(p.Rounds*s.Processes), 1+float64(s.Buyers-1)/float64(s.Products))
 }
 
 // shelfOf is where the sales of one product wait for each other.
 func shelfOf(p Path, c Costs, m Machine, s Shop) station {
 	at := station{servers: 1, copies: s.Products}
 	crowd := 1.0
-	if s.OneMachine {
+	if s.OneMachine && p.Keeps == All {
+		crowd += m.SlowerLock * float64(s.Processes-1)
+	} else if s.OneMachine {
 		crowd += m.Slower * float64(s.Processes-1)
 	}
 	if p.Rounds > 0 {
@@ -159,6 +166,9 @@ func shelfOf(p Path, c Costs, m Machine, s Shop) station {
 	at.name, at.demand = "the row", row*crowd+float64(p.RowSQL)*s.RTTMS+commitAtRow(s)
 	if p.Keeps == Nobody {
 		return at
+	}
+	if p.Nodes == InSession {
+		crowd = 1 // the server has them in line: no process polls, or is told and comes too late
 	}
 	name, turn := turnOf(p, c, m, s, crowd)
 	if turn > at.demand || p.Batch > 0 { // the row is a batch's, too
@@ -175,28 +185,41 @@ func commitAtRow(s Shop) float64 {
 	return 0
 }
 
+// batchOf is how many one batch sells to: all of the process who wait for the product, since
+// those who are answered at once ask again at once.
+func batchOf(p Path, s Shop) float64 {
+	return min(float64(p.Batch), max(1, float64(s.Buyers)/float64(s.Products*s.Processes)))
+}
+
+// splitVotes is how much longer a turn is for each further process that asks the same nodes
+// at once: nobody has most of the votes, and all pause and ask again.
+const splitVotes = 0.25
+
 // turnOf is the time from one turn at a product to the next, over all processes.
 func turnOf(p Path, c Costs, m Machine, s Shop, crowd float64) (name string, ms float64) {
 	further := float64(p.TurnSQL)*s.RTTMS + float64(p.TurnLock)*s.LockRTTMS + float64(p.TurnCommits)*(s.CommitMS-m.CommitMS)
+	if writers := writers(s); p.Keeps == All { // the next turn is at another node, which applies the last one's write first
+		further += s.CommitMS * float64(writers-1) / float64(writers)
+	}
 	switch {
 	case p.Batch > 0:
-		if s.Processes > 1 {
-			further += p.NapMS / 2
-		}
-		// The time of a batch is that of half of the buyers.
-		mine := float64(s.Buyers) / float64(s.Products)
-		batch := c.TurnMS*float64(m.Buyers)/2 + further
-		return "the batch", batch / min(float64(p.Batch), max(1, mine/2))
+		// Half of the time of a batch of all buyers is the batch's, and half is theirs.
+		of := batchOf(p, s)
+		return "the batch", (c.TurnMS*(float64(m.Buyers)+of)/2 + further) / of
 	case p.Keeps == Process:
 		return "the turn in a process", (c.TurnMS*crowd + further) / float64(s.Processes)
 	case p.Nodes == AllAtOnce: // the processes split the nodes' votes
-		return "the lock: votes are split", (c.TurnMS + further) * float64(s.Processes)
+		return "the lock: votes are split", c.TurnMS*(1+splitVotes*float64(s.Processes-1)) + further
 	}
 	return "the lock", c.TurnMS*crowd + further
 }
 
 // applies is what a node uses to do again what another one has done, to 1 for the sale itself.
-const applies = 0.4
+const applies = 0.8
+
+// apart is how much more a write costs where most come from other nodes: those share no group
+// commit with the node's own, and are put in order among them.
+func apart(s Shop) float64 { return 1 + 0.6*(1-1/float64(writers(s))) }
 
 // lockNodes are those of a lock that asks all, as the private ones are: engine.RedlockNodes.
 const lockNodes = 5
@@ -207,7 +230,7 @@ func processors(p Path, c Costs, m Machine, s Shop, won float64) []station {
 	cpu := spread(p, c, s)
 	cpu.Database, cpu.Shop = cpu.Database/won, cpu.Shop/won
 	if s.OneMachine {
-		cpu.Database *= 1 + applies*float64(s.Nodes-1)
+		cpu.Database *= (1 + applies*float64(s.Nodes-1)) * apart(s)
 		cpu.Buyers = s.BuyersCPU
 		crowd := 1 + m.Crowding*float64(s.Processes-1)
 		return []station{{name: "the processors", demand: cpu.Total() * crowd, servers: s.DatabaseCores * m.Usable}}
@@ -217,8 +240,8 @@ func processors(p Path, c Costs, m Machine, s Shop, won float64) []station {
 		locks *= lockNodes
 	}
 	// The busiest node does its share of the sales, and all of the others'.
-	share := 1 / float64(max(1, s.Writers))
-	cpu.Database *= share + applies*(1-share)
+	share := 1 / float64(writers(s))
+	cpu.Database *= (share + applies*(1-share)) * apart(s)
 	return []station{
 		{name: "the database's processors", demand: cpu.Database, servers: s.DatabaseCores * m.Usable},
 		{name: "the shops' processors", demand: cpu.Shop, servers: s.ShopCores * m.Usable * float64(s.Processes)},
@@ -228,18 +251,29 @@ func processors(p Path, c Costs, m Machine, s Shop, won float64) []station {
 
 // spread is the processor time of a sale with so many buyers to a product.
 func spread(p Path, c Costs, s Shop) CPU {
-	share := 0.0 // of what differs between one product alone and a hundred
-	if p.Rounds > 0 {
-		share = (rounds(p, s) - 1) / float64(p.Rounds-1) // lost rounds; of a hundred products none is
-	}
-	if p.Batch > 0 { // alone, half of the buyers share one
-		share = 1 - 1/max(1, float64(s.Buyers)/float64(s.Products)/2)
+	share := woken(p, s) // of what differs between one product alone and a hundred
+	if p.Batch > 0 {
+		share = 1 - 1/batchOf(p, s)
 	}
 	between := func(spread, alone float64) float64 { return spread + share*(alone-spread) }
 	return CPU{
 		Database: between(c.Spread.Database, c.Alone.Database), Shop: between(c.Spread.Shop, c.Alone.Shop),
 		Locks: between(c.Spread.Locks, c.Alone.Locks), Buyers: c.Spread.Buyers,
 	}
+}
+
+// woken is how much of the way from a hundred products to one it is to this shop's: who waits,
+// for a row, a lock, or the network, is put to sleep and woken, which takes processor time that
+// a full load does not. The square root, and the half with a network, are no law: they go
+// through what was measured. A leader that writes for all has work of its own while nobody buys,
+// which is counted to the few sales of one product: the network wakes no more of it.
+func woken(p Path, s Shop) float64 {
+	of := func(products int) float64 { return 1 / math.Sqrt(float64(products)) }
+	share := max(0, (of(s.Products)-of(SpreadProducts))/(of(AloneProducts)-of(SpreadProducts)))
+	if s.RTTMS > 0 && p.Nodes != OneLeader {
+		share = max(share, 0.5)
+	}
+	return share
 }
 
 // outside is what a sale takes beside its turn and the processors: the rest of its round trips.
@@ -252,7 +286,11 @@ func outside(p Path, m Machine, s Shop) float64 {
 	if s.KeepsRow {
 		commits = 0
 	}
-	return float64(max(sql, 0))*s.RTTMS + float64(max(locks, 0))*s.LockRTTMS + float64(commits)*(s.CommitMS-m.CommitMS)
+	trips := float64(max(sql, 0))
+	if p.Rounds > 0 { // of those under way one wins; the others' are beside the turn, too
+		trips = float64(p.SQL)*rounds(p, s) - float64(p.TurnSQL)*rounds(p, s)/float64(p.Rounds)
+	}
+	return trips*s.RTTMS + float64(max(locks, 0))*s.LockRTTMS + float64(commits)*(s.CommitMS-m.CommitMS)
 }
 
 // String is for people.

@@ -88,19 +88,6 @@ func goesOn(ctx context.Context, l *load) (sold int64) {
 	return l.sold.Load() - before
 }
 
-// anew starts both shops again, each at its own node.
-func (t *Testbed) anew(ctx context.Context) error {
-	for _, shop := range []**Shop{&t.A, &t.B} {
-		next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
-		if err != nil {
-			return err
-		}
-		next.recordTo(t.Log)
-		*shop = next
-	}
-	return nil
-}
-
 // insideCommit stops a buyer of A in its COMMIT, does something to A's node, and lets the
 // buyer go on.
 func insideCommit(ctx context.Context, t *Testbed, strike func() error) error {

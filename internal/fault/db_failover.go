@@ -126,13 +126,5 @@ func (f *following) end(context.Context) error {
 func (t *Testbed) behind(ctx context.Context, address string) error {
 	t.Servers.front = address
 	t.afterwards(func(context.Context) error { t.Servers.front = ""; return nil })
-	for _, shop := range []**Shop{&t.A, &t.B} {
-		next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
-		if err != nil {
-			return err
-		}
-		next.recordTo(t.Log)
-		*shop = next
-	}
-	return nil
+	return t.anew(ctx)
 }

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"time"
 
 	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/localserver"
@@ -16,42 +15,26 @@ func dbNodeCut() Fault {
 	return Fault{
 		Name: "db-node-cut", About: "a node of the cluster is cut off from the others: a minority, which sells nothing", On: dialect.Galera, Stock: 160,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			c, ok := t.Servers.clustered()
-			if !ok {
-				return "", errNoCluster
-			}
-			t.afterwards(func(ctx context.Context) error { return awaitWhole(ctx, c) })
-			node := c.Nodes()[0]
-			l := startLoad(ctx, t)
-			defer l.stop()
-			l.awaitSold(ctx, enough)
-			before, cut := l.sold.Load(), time.Now()
-			t.afterwards(func(ctx context.Context) error { return node.Isolate(ctx, false) })
-			if err := node.Isolate(ctx, true); err != nil {
-				return "", err
-			}
-			t.struck("a node is cut off from the others")
-			if err := awaitWithout(ctx, c, node); err != nil {
-				return "", err
-			}
-			if err := await(ctx, node, "alone", func(s localserver.GaleraStatus) bool { return !s.Ready && s.Cluster != "Primary" }); err != nil {
-				return "", err
-			}
-			refused := node.Refuses(ctx)
-			meanwhile := goesOn(ctx, l)
-			if err := node.Isolate(ctx, false); err != nil {
-				return "", err
-			}
-			t.struck("the node is let in again")
-			l.stop()
-			if err := awaitWhole(ctx, c); err != nil {
-				return "", err
-			}
-			proof, err := mostly(before, meanwhile, underWay(t.buyers.answers(), cut))
-			if err == nil && !refused {
-				return "", missed("the node that was cut off took a write")
-			}
+			proof, err := nodeLoss{
+				lose:      func(ctx context.Context, n *localserver.GaleraNode) error { return n.Isolate(ctx, true) },
+				mend:      func(ctx context.Context, n *localserver.GaleraNode) error { return n.Isolate(ctx, false) },
+				lost:      "a node is cut off from the others",
+				mended:    "the node is let in again",
+				unaided:   true,
+				meanwhile: refusesAlone,
+			}.strike(ctx, t)
 			return proof + "; the node itself was no part of a majority and refused a write (error 1047)", err
 		},
 	}
+}
+
+// refusesAlone: the node has seen that it is alone, and takes no write.
+func refusesAlone(ctx context.Context, n *localserver.GaleraNode) error {
+	if err := await(ctx, n, "alone", func(s localserver.GaleraStatus) bool { return !s.Ready && s.Cluster != "Primary" }); err != nil {
+		return err
+	}
+	if !n.Refuses(ctx) {
+		return missed("the node that was cut off took a write")
+	}
+	return nil
 }

@@ -5,27 +5,16 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 )
 
 // TestDelayAnswers: an answer comes no sooner than the delay, and at the end nobody listens.
 func TestDelayAnswers(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer conn.Close(); _, _ = io.Copy(conn, conn) }()
-		}
-	}()
+	echo := localservertest.Serve(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
 	const by = 20 * time.Millisecond
-	addr, end, err := DelayAnswers(l.Addr().String(), by)
+	addr, end, err := DelayAnswers(echo, by)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func (g *redisGroup) isolate(ctx context.Context, t *Testbed, primary *redisNode
 	if err != nil {
 		return nil, err
 	}
-	t.Servers.asked = true
+	t.Servers.asked, t.Servers.replaced, t.Servers.elected = true, primary, elected
 	t.struck("a replica was elected")
 	return elected, nil
 }

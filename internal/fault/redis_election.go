@@ -123,7 +123,7 @@ func (g *redisGroup) killAndElect(ctx context.Context, t *Testbed, primary *redi
 	if err != nil {
 		return nil, err
 	}
-	t.Servers.asked = true
+	t.Servers.asked, t.Servers.replaced, t.Servers.elected = true, primary, elected
 	t.struck("a replica was elected")
 	return elected, nil
 }
@@ -138,8 +138,9 @@ func hadAll(written, copied map[string]string) (proof string, _ error) {
 }
 
 // Undisturbed waits until Redis is whole, and returns a function that says whether a replica
-// was elected since then though no fault has asked for it: on a machine that stands still
-// for a second a primary counts as dead, and what follows proves nothing. "": none was.
+// was elected since then that no fault has asked for, or another one after it: on a machine
+// that stands still for a second a primary counts as dead, and what follows proves nothing.
+// "": none was.
 func (s *Servers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
 	if s.redises == nil {
 		return func(context.Context) (string, error) { return "", nil }, nil
@@ -147,18 +148,42 @@ func (s *Servers) Undisturbed(ctx context.Context) (disturbed func(context.Conte
 	if err := s.redises.settle(ctx); err != nil {
 		return nil, err
 	}
-	s.asked = false
+	s.asked, s.replaced, s.elected = false, nil, nil
 	before, err := s.redises.primaries(ctx)
 	return func(ctx context.Context) (string, error) {
 		if err := s.redises.settle(ctx); err != nil {
 			return "", err
 		}
 		after, err := s.redises.primaries(ctx)
-		if s.asked || slices.Equal(before, after) {
+		switch {
+		case s.elected != nil && !slices.Equal(after, s.redises.inOrder(replace(before, s.replaced, s.elected))):
+			return "Redis failed over once more than it was struck: the machine stood still", err
+		case s.asked, slices.Equal(before, after):
 			return "", err
 		}
 		return "Redis failed over though nothing had struck it: the machine stood still", err
 	}, err
+}
+
+// replace is the nodes with one in the place of another.
+func replace(nodes []*redisNode, old, by *redisNode) []*redisNode {
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		if nodes[i] == old {
+			nodes[i] = by
+		}
+	}
+	return nodes
+}
+
+// inOrder is the nodes in the order of the group, as primaries has them.
+func (g *redisGroup) inOrder(nodes []*redisNode) (all []*redisNode) {
+	for _, node := range g.nodes {
+		if slices.Contains(nodes, node) {
+			all = append(all, node)
+		}
+	}
+	return all
 }
 
 // elected waits for a primary that was none before.

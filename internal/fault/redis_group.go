@@ -144,6 +144,9 @@ func (r *redisNode) part(ctx context.Context) error {
 // mend starts what was killed, lets the replicas follow, and waits until the group is
 // whole. A node that was a primary and came back is told to follow the one that was
 // elected: the sentinels would leave it alone for eight seconds.
+//
+// A sentinel closes all connections of a node that it has told to follow or to lead, so
+// whatever was cut off is done again.
 func (g *redisGroup) mend(ctx context.Context) error {
 	for _, node := range g.nodes {
 		select {
@@ -153,6 +156,18 @@ func (g *redisGroup) mend(ctx context.Context) error {
 			}
 		default:
 		}
+	}
+	return repeat(ctx, func(ctx context.Context) error {
+		if err := g.follow(ctx); err != nil {
+			return err
+		}
+		return g.whole(ctx)
+	})
+}
+
+// follow lets the replicas and the sentinels in, which part and isolate have shut out.
+func (g *redisGroup) follow(ctx context.Context) error {
+	for _, node := range g.nodes {
 		c := node.client()
 		err := errors.Join(c.ACLSetUser(ctx, localserver.ReplicaUser, "on").Err(), c.ACLSetUser(ctx, localserver.SentinelUser, "on").Err())
 		_ = c.Close()
@@ -160,15 +175,18 @@ func (g *redisGroup) mend(ctx context.Context) error {
 			return err
 		}
 	}
-	return g.settle(ctx)
+	return nil
 }
 
 // settle waits until every node follows or is followed, and all agree on who is who.
-func (g *redisGroup) settle(ctx context.Context) error {
+func (g *redisGroup) settle(ctx context.Context) error { return repeat(ctx, g.whole) }
+
+// repeat tries until it is so, for settleTimeout at most.
+func repeat(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for {
-		err := g.whole(ctx)
+		err := try(ctx)
 		if err == nil {
 			return nil
 		}

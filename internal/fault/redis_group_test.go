@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -85,6 +86,14 @@ func TestFailover(t *testing.T) {
 				if why, err := disturbed(t.Context()); err != nil || why == "" {
 					t.Errorf("%s: %q, %v: a failover that no fault has asked for went unnoticed", name, why, err)
 				}
+				s.asked, s.replaced, s.elected = true, primary, elected
+				if why, err := disturbed(t.Context()); err != nil || why != "" {
+					t.Errorf("%s: %q, %v: a failover that a fault has asked for is no disturbance", name, why, err)
+				}
+				s.replaced, s.elected = elected, primary // as if another had been elected after it
+				if why, err := disturbed(t.Context()); err != nil || why == "" {
+					t.Errorf("%s: %q, %v: a second failover went unnoticed", name, why, err)
+				}
 				forgetApples(t, g)
 			}
 			disturbed, err := s.Undisturbed(t.Context())
@@ -131,6 +140,39 @@ func awaitCopies(t *testing.T, g *redisGroup, primary *redisNode, key string) {
 		if time.Now().After(deadline) {
 			t.Fatal("no replica has the key")
 		}
+	}
+}
+
+// TestMendCutOff: a sentinel that makes a node follow or lead closes all its connections,
+// those of mend among them. The group is whole in the end.
+func TestMendCutOff(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t, topology.Sentinel).redises
+	ctx, stop := context.WithCancel(t.Context())
+	cuts := make(chan error, 1)
+	go func() {
+		defer close(cuts)
+		for n := 0; ctx.Err() == nil; n++ {
+			c := g.nodes[n%len(g.nodes)].client()
+			err := c.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err()
+			if _ = c.Close(); err != nil && ctx.Err() == nil {
+				cuts <- err
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	for range 5 {
+		if err := g.part(t.Context()); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		if err := g.mend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	if err := <-cuts; err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -34,6 +34,8 @@ type Servers struct {
 	replica   *redisNode
 	redises   *redisGroup // and this where it is several
 	asked     bool        // a fault had it fail over, see Undisturbed
+	replaced  *redisNode  // the primary that a fault took away, and
+	elected   *redisNode  // the replica that was elected for it; nil where any may be
 	nodes     []*redisNode
 	zookeeper *localserver.Zookeeper
 	etcd      *localserver.Etcd

@@ -145,6 +145,19 @@ func (t *Testbed) afterwards(fn func(ctx context.Context) error) { t.undo = appe
 // shops are both, for what strikes or serves each of them.
 func (t *Testbed) shops() []*Shop { return []*Shop{t.A, t.B} }
 
+// anew starts both shops again: each at its own node, behind its own links.
+func (t *Testbed) anew(ctx context.Context) error {
+	for _, shop := range []**Shop{&t.A, &t.B} {
+		next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
+		if err != nil {
+			return err
+		}
+		next.recordTo(t.Log)
+		*shop = next
+	}
+	return nil
+}
+
 // stalledError says what nobody could do under the fault.
 type stalledError struct{ what string }
 

@@ -16,6 +16,10 @@ verify: servers ## every strategy under every fault on real servers, and the pag
 	go build -o bin/shop ./cmd/shop
 	bin/shop verify --engine local --report docs/matrix.md
 	bin/shop verify --engine local --local-db postgres --report docs/matrix-postgres.md
+	bin/shop verify --engine local --local-db galera --report docs/matrix-galera.md
+	bin/shop verify --engine local --local-db galera-one-writer --report docs/matrix-galera-one-writer.md
+	bin/shop verify --engine local --local-redis sentinel --report docs/matrix-sentinel.md
+	bin/shop verify --engine local --local-redis cluster --report docs/matrix-cluster.md
 
 quick: ## all that needs no server: before each push
 	go vet ./...

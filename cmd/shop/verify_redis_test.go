@@ -51,8 +51,9 @@ func TestVerifyRedis(t *testing.T) {
 	}
 }
 
-// verifies runs shop verify under these conditions and compares each verdict.
-func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Verdict) {
+// verifies runs shop verify under these conditions, compares each verdict, and returns what
+// was seen.
+func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Verdict) []verify.Cell {
 	t.Helper()
 	var faults []string
 	for fault := range want {
@@ -80,6 +81,7 @@ func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Ver
 	case len(report.Cells) != len(want) || code != 0:
 		t.Errorf("exit %d, %d cells: %s", code, len(report.Cells), stderr)
 	}
+	return report.Cells
 }
 
 // TestRedisFlags: what cannot be meant is refused in one line before anything is started.

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
@@ -29,6 +30,34 @@ func (r Report) lead() string {
 	return fmt.Sprintf("%s on the %s engine", text, r.Engine)
 }
 
+// notPromised is a sentence for each reason why cells are without a promise.
+func (r Report) notPromised() (notes []string) {
+	type key struct{ why, strategy string }
+	var whys []string
+	strategies, faults := map[string][]string{}, map[key][]string{}
+	for _, c := range r.Cells {
+		k := key{c.NoPromise, c.Strategy}
+		switch {
+		case k.why == "":
+			continue
+		case strategies[k.why] == nil:
+			whys = append(whys, k.why)
+		}
+		if faults[k] == nil {
+			strategies[k.why] = append(strategies[k.why], k.strategy)
+		}
+		faults[k] = append(faults[k], string(c.Fault))
+	}
+	for _, why := range whys {
+		var where []string
+		for _, s := range strategies[why] {
+			where = append(where, s+" under "+strings.Join(faults[key{why, s}], ", "))
+		}
+		notes = append(notes, "No promise is made for "+strings.Join(where, "; ")+": "+why+".")
+	}
+	return notes
+}
+
 // Document is the report as any format shows it. command is what made it.
 func (r Report) Document(command string) (report.Document, error) {
 	sorted := r.Sort()
@@ -54,11 +83,7 @@ func (r Report) Document(command string) (report.Document, error) {
 	if n := len(sorted.Failed); n > 0 {
 		d.Sums = append(d.Sums, report.Sum{Count: n, What: "of the harness failed", Status: report.Void})
 	}
-	for _, c := range r.Cells {
-		if c.NoPromise != "" {
-			d.Notes = append(d.Notes, fmt.Sprintf("No promise is made for %s under %s: %s.", c.Strategy, c.Fault, c.NoPromise))
-		}
-	}
+	d.Notes = append(d.Notes, r.notPromised()...)
 	for _, left := range r.LeftOut {
 		d.Notes = append(d.Notes, "Left out: "+left+".")
 	}

@@ -48,7 +48,9 @@ func worthPage(embedded lockstrategy.Deps) string {
 # What each promise is worth where
 
 What a strategy is worth depends on the database under it. This page has what the catalogue promises on each;
-[matrix.md](matrix.md) (MariaDB) and [matrix-postgres.md](matrix-postgres.md) have the verdicts that were seen, under every fault.
+the verdicts that were seen, under every fault, are in [matrix.md](matrix.md) (MariaDB), [PostgreSQL](matrix-postgres.md),
+Galera with [three writers](matrix-galera.md) and with [one](matrix-galera-one-writer.md), Redis
+[behind sentinels](matrix-sentinel.md) and [in a cluster](matrix-cluster.md).
 
 | a cell says | it means |
 |---|---|

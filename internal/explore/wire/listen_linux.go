@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Listener takes the connections of a program, each counted by Gate.Busy from before it
+// leaves the kernel's queue.
+type Listener struct {
+	listener *net.TCPListener
+	file     *os.File // a second descriptor of it, which the poller knows
+}
+
+// Listen serves p on l, which is closed with the result, for a buyer's program. server is
+// the address of the real one; done is told how each connection has ended, and may be nil.
+func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string, done func(error)) (*Listener, error) {
+	file, err := pollable(l)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			c, err := accept(gate, raw)
+			if err != nil {
+				return // closed
+			}
+			go func() {
+				if err := connect(gate, p, buyer, c, server); done != nil {
+					done(err)
+				}
+			}()
+		}
+	}()
+	return &Listener{l, file}, nil
+}
+
+// pollable is a descriptor that can be asked whether it is ready: a TCPListener refuses.
+func pollable(l *net.TCPListener) (*os.File, error) {
+	blocking, err := l.File()
+	if err != nil {
+		return nil, err
+	}
+	defer blocking.Close()
+	fd, err := unix.FcntlInt(blocking.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "listener"), nil
+}
+
+// accept returns a connection for which Busy was raised.
+func accept(gate Gate, raw rawConn) (*net.TCPConn, error) {
+	var fd int
+	var err error
+	wrong := raw.Read(func(listener uintptr) bool {
+		gate.Busy(1)
+		fd, _, err = unix.Accept4(int(listener), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) || errors.Is(err, unix.ECONNABORTED) {
+			gate.Busy(-1)
+			return false
+		}
+		return true
+	})
+	if wrong != nil {
+		return nil, wrong
+	}
+	if err != nil {
+		gate.Busy(-1)
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "connection")
+	defer file.Close()
+	c, err := net.FileConn(file)
+	if err != nil {
+		gate.Busy(-1)
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
+}
+
+// connect gives Busy's one back once the program's socket is counted by itself.
+func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) error {
+	_ = c.SetNoDelay(true)
+	program, err := NewSocket(gate, c)
+	if err == nil {
+		program.Warm()
+	}
+	gate.Busy(-1)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	up, err := net.Dial("tcp", server)
+	if err != nil {
+		_ = program.Close()
+		program.end()
+		return fmt.Errorf("the %s server at %s: %w", p.Name, server, err)
+	}
+	theirs, err := NewSocket(gate, up.(*net.TCPConn))
+	if err != nil {
+		return err
+	}
+	return Serve(gate, p, buyer, program, theirs)
+}
+
+// Addr is where programs connect.
+func (l *Listener) Addr() string { return l.listener.Addr().String() }
+
+// Waiting is how many connections nobody has accepted yet (tcpi_unacked of a listener, tcp(7)).
+func (l *Listener) Waiting() (n int) {
+	raw, err := l.listener.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			n = int(info.Unacked)
+		}
+	})
+	return n
+}
+
+// Close takes no more connections; those that there are go on.
+func (l *Listener) Close() error { return errors.Join(l.listener.Close(), l.file.Close()) }

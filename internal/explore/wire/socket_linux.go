@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+type rawConn = syscall.RawConn
+
+// NewSocket takes a connection over.
+func NewSocket(gate Gate, c *net.TCPConn) (*Socket, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	s := &Socket{conn: c, raw: raw, gate: gate}
+	s.R = bufio.NewReaderSize(s, 16<<10)
+	return s, nil
+}
+
+// Read is io.Reader. The count is raised before the bytes leave the kernel.
+func (s *Socket) Read(p []byte) (n int, err error) {
+	wrong := s.raw.Read(func(fd uintptr) bool {
+		took := !s.hot
+		if took {
+			s.gate.Busy(1)
+		}
+		for {
+			if n, err = unix.Read(int(fd), p); !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		if errors.Is(err, unix.EAGAIN) {
+			if took {
+				s.gate.Busy(-1)
+			}
+			return false
+		}
+		s.hot = true
+		return true
+	})
+	switch {
+	case wrong != nil:
+		return 0, wrong
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Write is io.Writer.
+func (s *Socket) Write(p []byte) (int, error) { return s.conn.Write(p) }
+
+// Warm counts the socket on behalf of the goroutine that will read it, until Rest.
+func (s *Socket) Warm() {
+	if !s.hot {
+		s.hot = true
+		s.gate.Busy(1)
+	}
+}
+
+// Rest says that the gate knows of all that was read. It is for the goroutine that reads.
+func (s *Socket) Rest() {
+	if s.hot && s.R.Buffered() == 0 {
+		s.hot = false
+		s.gate.Busy(-1)
+	}
+}
+
+// end is Rest of a socket that nobody reads any more.
+func (s *Socket) end() {
+	if s.hot {
+		s.hot = false
+		s.gate.Busy(-1)
+	}
+}
+
+// Unread is how many bytes wait in the kernel (SIOCINQ, tcp(7)).
+func (s *Socket) Unread() int { return s.ask(unix.SIOCINQ) }
+
+// Unacknowledged is how many bytes the other end's kernel has not got (SIOCOUTQ, tcp(7)).
+func (s *Socket) Unacknowledged() int { return s.ask(unix.SIOCOUTQ) }
+
+// ask is 0 of a socket that is closed.
+func (s *Socket) ask(what uint) (n int) {
+	_ = s.raw.Control(func(fd uintptr) {
+		n, _ = unix.IoctlGetInt(int(fd), what)
+	})
+	return n
+}
+
+// Close closes the connection.
+func (s *Socket) Close() error { return s.conn.Close() }

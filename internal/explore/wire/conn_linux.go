@@ -2,11 +2,16 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 )
 
 // A Conn is a program's connection to a server, with the gate between them.
+//
+// Three goroutines work for it: one reads from the program, one from the server, and one
+// sends one command after the other, in their order: a program's pipeline is of no use to it
+// here. None of them calls the gate while it holds mu, but for Busy.
 type Conn struct {
 	Protocol string
 	Buyer    int   // whose program it is; 0: all buyers' one
@@ -17,23 +22,23 @@ type Conn struct {
 	session         Session
 	writes          sync.Mutex // to the program
 
-	mu      sync.Mutex
-	more    sync.Cond  // of mu: queue has grown, or all has ended
-	queue   []*Command // read and not answered, in order; the first alone may be sent
-	sent    *Command   // the first, while it has no whole answer
-	part    []byte     // of that
-	whole   sync.Cond  // of mu: sent has its answer, or all has ended
-	ended   error
-	silence bool // nothing of it is delivered any more: Cut
+	mu    sync.Mutex
+	moved sync.Cond  // of mu: anything below has changed
+	queue []*Command // read and not answered, in order; the first alone may be sent
+	sent  *Command   // the first, while it has no whole answer
+	part  []byte     // of that; of the goroutine that reads from the server
+	ended error
+	mute  bool          // nothing of it is delivered any more: Cut
+	gone  chan struct{} // closed with ended
 }
 
 // Serve speaks between a program and a server until either hangs up, and closes both.
 // program must be Warm.
 func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
-	c := &Conn{Protocol: p.Name, Buyer: buyer, gate: gate, program: program, server: server}
-	c.more.L, c.whole.L = &c.mu, &c.mu
+	c := &Conn{Protocol: p.Name, Buyer: buyer, gate: gate, program: program, server: server, gone: make(chan struct{})}
+	c.moved.L = &c.mu
 	c.session = p.Open(program, server)
-	defer program.end() // by this goroutine, which reads it
+	defer program.end()
 	id, err := c.session.Login()
 	server.end()
 	if err != nil {
@@ -52,10 +57,16 @@ func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	return c.ended
 }
 
+// Program is the socket to the program.
+func (c *Conn) Program() *Socket { return c.program }
+
+// Server is the socket to the server.
+func (c *Conn) Server() *Socket { return c.server }
+
 // Cut closes both sides, and nothing is delivered any more.
 func (c *Conn) Cut() {
 	c.mu.Lock()
-	c.silence = true
+	c.mute = true
 	c.mu.Unlock()
 	c.close(io.ErrClosedPipe)
 }
@@ -65,9 +76,9 @@ func (c *Conn) close(why error) {
 	c.mu.Lock()
 	if c.ended == nil {
 		c.ended = why
+		close(c.gone)
 	}
-	c.more.Broadcast()
-	c.whole.Broadcast()
+	c.moved.Broadcast()
 	c.mu.Unlock()
 	_ = c.program.Close()
 	_ = c.server.Close()
@@ -82,100 +93,117 @@ func (c *Conn) read() error {
 			return err
 		}
 		o.conn = c
+		c.gate.Arrived(o)
 		c.mu.Lock()
-		first := len(c.queue) == 0
-		if c.gate.Arrived(o) {
-			// let and deliver were made by the gate, under its own lock
-		} else if first {
-			c.gate.Busy(1) // until its answer is handed over
-		}
 		c.queue = append(c.queue, o)
-		if first {
-			c.gate.First(o)
-		}
-		c.more.Broadcast()
+		first := len(c.queue) == 1
+		c.moved.Broadcast()
 		c.mu.Unlock()
+		if first {
+			c.turn(o)
+		}
 	}
 }
 
-// send lets one command after the other through: a server answers them in their order,
-// and the program's pipeline is of no use to it here.
+// turn: o may be sent from now on. One that passes is counted until its answer is handed over.
+func (c *Conn) turn(o *Command) {
+	c.mu.Lock()
+	live := c.ended == nil
+	if live && o.let == nil {
+		o.counted = true
+		c.gate.Busy(1)
+	}
+	c.mu.Unlock()
+	if live {
+		c.gate.First(o)
+	}
+}
+
+// send lets one command after the other through.
 func (c *Conn) send() {
-	for {
-		o := c.first()
-		if o == nil {
-			return
-		}
-		if o.let != nil {
-			<-o.let
-		}
-		if err := c.exchange(o); err != nil {
+	for o := c.next(); o != nil; o = c.next() {
+		if err := c.pass(o); err != nil {
 			c.close(err)
-			c.drain()
-			return
-		}
-		if o.deliver != nil {
-			<-o.deliver
-		}
-		if err := c.hand(o.Answer.Raw); err != nil {
-			c.close(err)
-			c.drain()
-			return
 		}
 		c.mu.Lock()
 		c.queue = c.queue[1:]
+		var following *Command
 		if len(c.queue) > 0 {
-			if c.queue[0].let == nil {
-				c.gate.Busy(1)
-			}
-			c.gate.First(c.queue[0])
+			following = c.queue[0]
 		}
 		c.mu.Unlock()
-		c.gate.Busy(-1) // of the command, or of its delivery
+		if following != nil {
+			c.turn(following)
+		}
+		c.uncount(o)
+	}
+	c.mu.Lock()
+	rest := c.queue
+	c.mu.Unlock()
+	for _, o := range rest {
+		c.uncount(o)
 	}
 }
 
-// first waits for a command; nil: there will be none.
-func (c *Conn) first() *Command {
+// uncount gives back what turn or Deliver has counted, once.
+func (c *Conn) uncount(o *Command) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o.counted {
+		o.counted = false
+		c.gate.Busy(-1)
+	}
+}
+
+// next waits for a command; nil: there will be none.
+func (c *Conn) next() *Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.queue) == 0 && c.ended == nil {
-		c.more.Wait()
+		c.moved.Wait()
 	}
 	if c.ended != nil {
-		c.drainLocked()
 		return nil
 	}
 	return c.queue[0]
 }
 
-// drain gives back what the commands that will never be answered are counted for.
-func (c *Conn) drain() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drainLocked()
+// pass sends a command and hands its answer over, when the gate says so.
+func (c *Conn) pass(o *Command) error {
+	if err := c.await(o.let); err != nil {
+		return err
+	}
+	if err := c.exchange(o); err != nil {
+		return err
+	}
+	if err := c.await(o.deliver); err != nil {
+		return err
+	}
+	return c.hand(o.Answer.Raw)
 }
 
-func (c *Conn) drainLocked() {
-	if len(c.queue) > 0 && c.queue[0].let == nil {
-		c.gate.Busy(-1)
+// await returns when a channel is closed, at once where there is none.
+func (c *Conn) await(sign chan struct{}) error {
+	if sign == nil {
+		return nil
 	}
-	c.queue = nil
+	select {
+	case <-sign:
+		return nil
+	case <-c.gone:
+		return io.ErrClosedPipe
+	}
 }
 
 // exchange sends a command and waits for its whole answer.
 func (c *Conn) exchange(o *Command) error {
 	c.mu.Lock()
-	if c.ended != nil {
-		c.mu.Unlock()
-		return c.ended
-	}
 	if !o.Silent {
 		c.sent, c.part = o, nil
 	}
 	c.mu.Unlock()
 	if _, err := c.server.Write(o.Raw); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errServer, err)
 	}
 	if o.Silent {
 		if o.let != nil {
@@ -186,7 +214,7 @@ func (c *Conn) exchange(o *Command) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.sent == o && c.ended == nil {
-		c.whole.Wait()
+		c.moved.Wait()
 	}
 	if c.sent == o {
 		return c.ended
@@ -200,22 +228,21 @@ func (c *Conn) receive() {
 	for {
 		c.server.Rest()
 		if _, err := c.server.R.Peek(1); err != nil {
-			c.close(errors.Join(errServer, err))
+			c.close(fmt.Errorf("%w: %w", errServer, err))
 			return
 		}
 		c.mu.Lock()
 		current := c.sent
 		c.mu.Unlock()
 		m, err := c.session.Receive(current)
-		if err != nil {
-			c.close(errors.Join(errServer, err))
-			return
-		}
 		switch {
+		case err != nil:
+			c.close(fmt.Errorf("%w: %w", errServer, err))
+			return
 		case m.Push:
 			c.push(m)
 		case current == nil:
-			c.close(errors.Join(errServer, errors.New("it has answered what nobody has asked")))
+			c.close(fmt.Errorf("%w: it has answered what nobody has asked", errServer))
 			return
 		default:
 			c.answered(current, m)
@@ -225,8 +252,7 @@ func (c *Conn) receive() {
 
 var errServer = errors.New("the server has hung up")
 
-// answered adds to an answer. The gate hears of its end before the bytes are no longer
-// counted.
+// answered adds to an answer. The gate hears of its end while the bytes are still counted.
 func (c *Conn) answered(o *Command, m Message) {
 	c.part = append(c.part, m.Raw...)
 	if !m.Ends {
@@ -238,34 +264,38 @@ func (c *Conn) answered(o *Command, m Message) {
 	}
 	c.mu.Lock()
 	c.sent = nil
-	c.whole.Broadcast()
+	c.moved.Broadcast()
 	c.mu.Unlock()
 }
 
 // push hands a message on, when the gate allows.
 func (c *Conn) push(m Message) {
 	o := &Command{Text: m.Text, conn: c, Answer: Answer{Raw: m.Raw, Text: m.Text}}
-	if !c.gate.Answered(o) {
+	c.gate.Answered(o)
+	if o.deliver == nil {
 		if err := c.hand(m.Raw); err != nil {
 			c.close(err)
 		}
 		return
 	}
 	go func() {
-		<-o.deliver
-		if err := c.hand(m.Raw); err != nil {
+		err := c.await(o.deliver)
+		if err == nil {
+			err = c.hand(m.Raw)
+		}
+		if err != nil {
 			c.close(err)
 		}
-		c.gate.Busy(-1)
+		c.uncount(o)
 	}()
 }
 
 // hand gives bytes to the program.
 func (c *Conn) hand(raw []byte) error {
 	c.mu.Lock()
-	silent := c.silence
+	mute := c.mute
 	c.mu.Unlock()
-	if silent || len(raw) == 0 {
+	if mute || len(raw) == 0 {
 		return nil
 	}
 	c.writes.Lock()

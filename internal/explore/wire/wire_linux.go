@@ -68,8 +68,44 @@ type Command struct {
 
 	conn    *Conn
 	let     chan struct{} // closed when it may be sent; nil where it passes
-	deliver chan struct{} // closed when its answer may be handed over
-	state   any           // the gate's
+	deliver chan struct{} // closed when its answer may be handed over; nil where it passes
+	counted bool          // Conn.mu: by Busy
+}
+
+// Conn is where the command came in.
+func (o *Command) Conn() *Conn { return o.conn }
+
+// Hold has the command wait for Let, and its answer for Deliver. It is for Gate.Arrived, and
+// of a push for Gate.Answered.
+func (o *Command) Hold() { o.let, o.deliver = make(chan struct{}), make(chan struct{}) }
+
+// Let sends the command to its server. It is called once.
+func (o *Command) Let() { close(o.let) }
+
+// Deliver hands the answer over to the program, and counts it by Gate.Busy until the program
+// has it. It is called once, after Gate.Answered.
+func (o *Command) Deliver() {
+	o.conn.mu.Lock()
+	defer o.conn.mu.Unlock()
+	if o.conn.ended == nil {
+		o.counted = true
+		o.conn.gate.Busy(1)
+	}
+	close(o.deliver)
+}
+
+// TimedOut has the answer be the one of a lock wait that lasted too long, see
+// Session.TimedOut.
+func (o *Command) TimedOut() { o.Answer.Raw = o.conn.session.TimedOut(o, o.Answer.Raw) }
+
+// Deadlocked has the answer of a statement that was interrupted be the one of a deadlock's
+// victim, where the protocol knows how to.
+func (o *Command) Deadlocked() {
+	if s, ok := o.conn.session.(interface {
+		Deadlocked(current *Command, raw []byte) []byte
+	}); ok {
+		o.Answer.Raw = s.Deadlocked(o, o.Answer.Raw)
+	}
 }
 
 // An Answer is what a command came to.
@@ -100,25 +136,25 @@ type Gate interface {
 	// io.EOF where the program has hung up.
 	Joined(c *Conn)
 	Left(c *Conn, err error)
-	// Arrived: o was read from its program. It reports whether o must wait for Let.
-	Arrived(o *Command) (waits bool)
-	// First: the commands before o on its connection have been answered.
+	// Arrived: o was read from its program. It waits for Let if the gate has called Hold.
+	Arrived(o *Command)
+	// First: o may be sent, the commands before it on its connection have been answered.
 	First(o *Command)
-	// Answered: the server has answered o, or pushed it. It reports whether the answer must
-	// wait for Deliver.
-	Answered(o *Command) (waits bool)
+	// Answered: the server has answered o, which waits for Deliver. Or it has pushed o, which
+	// waits if the gate calls Hold.
+	Answered(o *Command)
 }
 
 // Open is a Gate that is never shut.
 type Open struct{}
 
 // Busy and the others are Gate's.
-func (Open) Busy(int64)             {}
-func (Open) Joined(*Conn)           {}
-func (Open) Left(*Conn, error)      {}
-func (Open) Arrived(*Command) bool  { return false }
-func (Open) First(*Command)         {}
-func (Open) Answered(*Command) bool { return false }
+func (Open) Busy(int64)        {}
+func (Open) Joined(*Conn)      {}
+func (Open) Left(*Conn, error) {}
+func (Open) Arrived(*Command)  {}
+func (Open) First(*Command)    {}
+func (Open) Answered(*Command) {}
 
 // A Socket is one end of a connection. Bytes that have come to it never go unseen: they
 // are in the kernel's queue (Unread), or counted by Gate.Busy from before they are read

@@ -18,11 +18,10 @@ type Recorder struct {
 }
 
 // Arrived is wire.Gate's.
-func (r *Recorder) Arrived(o *wire.Command) bool {
+func (r *Recorder) Arrived(o *wire.Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.commands = append(r.commands, o)
-	return false
 }
 
 // Commands are those that have come, in their order. Their answers may be under way.

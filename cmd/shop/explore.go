@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -43,17 +45,22 @@ type exploreOptions struct {
 	first     bool
 
 	engines engineFlags
+	app     appFlags // of a program that is not ours
 }
 
 func exploreCommand() *cobra.Command {
 	var o exploreOptions
 	c := &cobra.Command{
-		Use:   "explore STRATEGY",
+		Use:   "explore STRATEGY | --app FILE",
 		Short: "Run every order of a few buyers' commands; show the shortest that breaks",
 		Long: `Run a strategy's own code through every order in which the SQL and Redis
 commands of a few buyers can reach the servers, one command at a time, each
 order from the same restored state. The first to break is shown as a table, with
 a line that runs it again.
+
+With --app the code is a program of your own, in any language, as it is: gates
+stand where it looks for MySQL, PostgreSQL and Redis. docs/any-language.md is the
+way from your shop to a witness; --app-example prints the file to begin with.
 
 Each buyer is a process of its own, unless --instances shared puts all into one.
 docs/explorer.md has the method, and what it cannot find.
@@ -68,10 +75,19 @@ the events had anything to strike; 130 after Ctrl-C.`,
   shop explore transaction --engine local
   shop explore transaction --engine local --local-db postgres-repeatable-read
   shop explore redlock --events forget --bound 2
-  shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3`,
+  shop explore none --replay v1:none:b2:s1:1*2.2*5.1*3
+  shop explore --app-example > oversell.yaml
+  shop explore --app oversell.yaml --app-check
+  shop explore --app oversell.yaml --events expire --save witness.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 && isReport(args[1]) {
 				return fmt.Errorf("explore takes one strategy; to write a file use --report %s", args[1])
+			}
+			if o.app.file != "" || o.app.example {
+				if len(args) > 0 {
+					return fmt.Errorf("--app names the program; %q is one word too many", args[0])
+				}
+				return nil
 			}
 			if len(args) != 1 {
 				return fmt.Errorf("give one strategy; there are %s", strings.Join(lockstrategy.Names(), ", "))
@@ -79,6 +95,13 @@ the events had anything to strike; 130 after Ctrl-C.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case o.app.example:
+				_, err := io.WriteString(c.OutOrStdout(), app.Example())
+				return err
+			case o.app.file != "":
+				return o.runApp(c)
+			}
 			o.strategy = args[0]
 			return o.run(c)
 		},
@@ -103,6 +126,7 @@ the events had anything to strike; 130 after Ctrl-C.`,
 	o.output.register(c)
 	flags.StringVar(&o.replay, "replay", "", "run exactly this order, and print each step")
 	o.engines.register(c)
+	o.app.registerExplore(c)
 	return c
 }
 
@@ -193,33 +217,19 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	if err != nil {
 		return config, fmt.Errorf("--events: %w", err)
 	}
-	if o.output.json {
-		o.format = "json"
-	}
-	if _, known := witness.FormatNamed(o.format); !known {
-		return config, fmt.Errorf("--format is %q; there are %s", o.format, formatNames())
+	if err := o.checkSearch(c, o.buyers, events); err != nil {
+		return config, err
 	}
 	switch {
+	case o.app.check || o.app.save != "" || o.app.allowed != "":
+		return config, errors.New("--app-check, --save and --" + wipeFlag + " are for a program of your own; give --app FILE")
 	case o.instances != "own" && o.instances != "shared":
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
-	case o.budget <= 0:
-		return config, fmt.Errorf("--budget is %s; give some time", o.budget)
 	case o.units < 1:
 		return config, fmt.Errorf("--units is %d; give 1 to %d", o.units, explore.MaxBuyers)
-	case o.schedules < 0:
-		return config, fmt.Errorf("--max-schedules is %d; give 1 or more, or 0 for any number", o.schedules)
-	case o.maxEvents < 0:
-		return config, fmt.Errorf("--max-events is %d; give 1 or more, or 0 for all", o.maxEvents)
-	case o.maxEvents > 0 && len(events) == 0:
-		return config, errors.New("--max-events is for --events, and there are none")
-	case o.bound < -1:
-		return config, fmt.Errorf("--bound is %d; give 0 or more, or -1 for none", o.bound)
 	}
 	if err := product.CheckName(o.product); err != nil {
 		return config, fmt.Errorf("--product %w", err)
-	}
-	if o.buyers > 2 && !c.Flags().Changed("bound") {
-		o.bound = 2
 	}
 	config = explore.Config{
 		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Units: o.units, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
@@ -241,4 +251,30 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	config.Buyers, config.Stock, config.Units, config.Shared, config.Events = s.Buyers, s.Stock, s.Units, s.Shared, explore.Events(s.Shared)
 	config.MaxEvents, config.Full, config.Overlap = 0, false, s.Concurrent()
 	return config, config.Check()
+}
+
+// checkSearch reads the flags of any search, and sets what follows from others.
+func (o *exploreOptions) checkSearch(c *cobra.Command, buyers int, events []explore.Event) error {
+	if o.output.json {
+		o.format = "json"
+	}
+	if _, known := witness.FormatNamed(o.format); !known {
+		return fmt.Errorf("--format is %q; there are %s", o.format, formatNames())
+	}
+	switch {
+	case o.budget <= 0:
+		return fmt.Errorf("--budget is %s; give some time", o.budget)
+	case o.schedules < 0:
+		return fmt.Errorf("--max-schedules is %d; give 1 or more, or 0 for any number", o.schedules)
+	case o.maxEvents < 0:
+		return fmt.Errorf("--max-events is %d; give 1 or more, or 0 for all", o.maxEvents)
+	case o.maxEvents > 0 && len(events) == 0:
+		return errors.New("--max-events is for --events, and there are none")
+	case o.bound < -1:
+		return fmt.Errorf("--bound is %d; give 0 or more, or -1 for none", o.bound)
+	}
+	if buyers > 2 && !c.Flags().Changed("bound") {
+		o.bound = 2
+	}
+	return nil
 }

@@ -96,7 +96,7 @@ func setupSQL(password string) string {
 	return strings.Join([]string{
 		"CREATE DATABASE IF NOT EXISTS shop CHARACTER SET utf8mb4;",
 		"CREATE USER IF NOT EXISTS 'shop'@'127.0.0.1' IDENTIFIED BY '" + password + "';",
-		"GRANT ALL ON *.* TO 'shop'@'127.0.0.1';",
+		"GRANT ALL ON *.* TO 'shop'@'127.0.0.1' WITH GRANT OPTION;",
 		"ALTER USER 'root'@'localhost' IDENTIFIED BY '" + rand.Text() + "';",
 	}, "\n") + "\n"
 }

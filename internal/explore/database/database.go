@@ -29,6 +29,10 @@ type Database interface {
 	// themselves, and names it; 0 where waiting, end and interrupt need no name.
 	Connected(ctx context.Context, conn driver.Conn) (id int64, err error)
 
+	// Adopt is for a connection that was not opened here, whose waits do not run out by
+	// themselves.
+	Adopt(id int64)
+
 	// Blocks: a statement may wait inside. Where none does, a connection must not
 	// be ended while one runs.
 	Blocks() bool

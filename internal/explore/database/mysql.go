@@ -46,6 +46,8 @@ func (d mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, 
 	return id.Int64, err
 }
 
+func (d mysqlDatabase) Adopt(int64) {}
+
 func (d mysqlDatabase) Blocks() bool    { return true }
 func (d mysqlDatabase) Recount() string { return "" }
 

@@ -68,10 +68,15 @@ func (d *postgresDatabase) Connected(ctx context.Context, conn driver.Conn) (int
 	if _, err := exec.ExecContext(ctx, "SET deadlock_timeout = '1h'", nil); err != nil && !isPostgres(err, errInsufficientPrivilege) {
 		return 0, err
 	}
+	d.Adopt(id)
+	return id, nil
+}
+
+// Adopt: who waits for this connection waits for a buyer.
+func (d *postgresDatabase) Adopt(id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ours[id] = true
-	return id, nil
 }
 
 // backend is the server's process that serves a connection.

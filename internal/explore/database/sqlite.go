@@ -16,6 +16,8 @@ type sqliteDatabase struct{}
 
 func (sqliteDatabase) Prepare(context.Context, bool) error                   { return nil }
 func (sqliteDatabase) Connected(context.Context, driver.Conn) (int64, error) { return 0, nil }
+func (sqliteDatabase) Adopt(int64)                                           {}
+
 func (sqliteDatabase) Blocks() bool                                          { return false }
 func (sqliteDatabase) Waiting(context.Context, bool) (map[int64]bool, error) { return nil, nil }
 func (sqliteDatabase) End(_ context.Context, c Conn) error                   { return c.Close() }

@@ -38,9 +38,9 @@ func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	c := &Conn{Protocol: p.Name, Buyer: buyer, gate: gate, program: program, server: server, gone: make(chan struct{})}
 	c.moved.L = &c.mu
 	c.session = p.Open(program, server)
-	defer program.end()
+	defer program.Done()
 	id, err := c.session.Login()
-	server.end()
+	server.Done()
 	if err != nil {
 		c.close(err)
 		gate.Left(c, err)
@@ -132,6 +132,9 @@ func (c *Conn) send() {
 			following = c.queue[0]
 		}
 		c.mu.Unlock()
+		if o.let == nil {
+			c.gate.Passed(o)
+		}
 		if following != nil {
 			c.turn(following)
 		}
@@ -224,7 +227,7 @@ func (c *Conn) exchange(o *Command) error {
 
 // receive takes in what the server sends.
 func (c *Conn) receive() {
-	defer c.server.end()
+	defer c.server.Done()
 	for {
 		c.server.Rest()
 		if _, err := c.server.R.Peek(1); err != nil {
@@ -270,7 +273,7 @@ func (c *Conn) answered(o *Command, m Message) {
 
 // push hands a message on, when the gate allows.
 func (c *Conn) push(m Message) {
-	o := &Command{Text: m.Text, conn: c, Answer: Answer{Raw: m.Raw, Text: m.Text}}
+	o := &Command{Text: m.Text, Push: true, conn: c, Answer: Answer{Raw: m.Raw, Text: m.Text}}
 	c.gate.Answered(o)
 	if o.deliver == nil {
 		if err := c.hand(m.Raw); err != nil {

@@ -104,7 +104,7 @@ func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) er
 	up, err := net.Dial("tcp", server)
 	if err != nil {
 		_ = program.Close()
-		program.end()
+		program.Done()
 		return fmt.Errorf("the %s server at %s: %w", p.Name, server, err)
 	}
 	theirs, err := NewSocket(gate, up.(*net.TCPConn))

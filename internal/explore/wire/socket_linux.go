@@ -74,8 +74,8 @@ func (s *Socket) Rest() {
 	}
 }
 
-// end is Rest of a socket that nobody reads any more.
-func (s *Socket) end() {
+// Done is Rest of a socket that nobody reads any more.
+func (s *Socket) Done() {
 	if s.hot {
 		s.hot = false
 		s.gate.Busy(-1)

@@ -64,6 +64,7 @@ type Command struct {
 	Silent bool            // the server does not answer it
 	Named  bool            // it asks for a named lock: GET_LOCK
 	Ends   bool            // it ends the open transaction: COMMIT, ROLLBACK
+	Push   bool            // it is no command: its answer was pushed by the server
 	Answer Answer          // once there is one
 
 	conn    *Conn
@@ -140,6 +141,8 @@ type Gate interface {
 	Arrived(o *Command)
 	// First: o may be sent, the commands before it on its connection have been answered.
 	First(o *Command)
+	// Passed: o, which was not held, has been answered, or its connection has gone.
+	Passed(o *Command)
 	// Answered: the server has answered o, which waits for Deliver. Or it has pushed o, which
 	// waits if the gate calls Hold.
 	Answered(o *Command)
@@ -154,6 +157,7 @@ func (Open) Joined(*Conn)      {}
 func (Open) Left(*Conn, error) {}
 func (Open) Arrived(*Command)  {}
 func (Open) First(*Command)    {}
+func (Open) Passed(*Command)   {}
 func (Open) Answered(*Command) {}
 
 // A Socket is one end of a connection. Bytes that have come to it never go unseen: they

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+)
+
+// An appCase is one of examples/, and what its search finds.
+type appCase struct {
+	file              string // in examples/
+	events            string
+	orders, violating int
+	needs             []string // programs
+	quick             bool     // in make test; the others in make soak
+}
+
+// name is the case's, for a test.
+func (c appCase) name() string {
+	name := strings.TrimSuffix(c.file, ".yaml")
+	if c.events != "" {
+		name += "," + c.events
+	}
+	return name
+}
+
+// needExamples skips where a case's runtime, or one of its libraries, is missing, and where
+// nothing can be gated.
+func (c appCase) need(t testing.TB) string {
+	t.Helper()
+	localservertest.SkipShort(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("exploring a program needs Linux")
+	}
+	for _, name := range c.needs {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed", name)
+		}
+	}
+	dir, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, c.file)
+}
+
+// exploreApp runs `shop explore --app` as a process of its own, as a user does.
+func exploreApp(t testing.TB, ctx context.Context, file string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, shopBinary(t), append([]string{"explore", "--app", file}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// searchApp is what a search finds, as --json has it.
+func searchApp(t testing.TB, c appCase, args ...string) explore.Report {
+	t.Helper()
+	args = append(args, "--json", "--budget", "10m")
+	if c.events != "" {
+		args = append(args, "--events", c.events)
+	}
+	code, stdout, stderr := exploreApp(t, t.Context(), c.need(t), args...)
+	if code > exitInconclusive || code == exitHarness {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	var r explore.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("%v: %s%s", err, stdout, stderr)
+	}
+	return r
+}
+
+// found checks a search against what the table has.
+func (c appCase) found(t testing.TB, r explore.Report) {
+	t.Helper()
+	if r.Void > 0 || !r.Complete || r.Explored != c.orders || r.Violations != c.violating {
+		t.Errorf("%d of %d orders break, complete %v, %d void (%v); want %d of %d", r.Violations, r.Explored, r.Complete, r.Void, r.Voids, c.violating, c.orders)
+	}
+}
+
+// TestApp: each example has as many orders as ever, and as many of them break.
+func TestApp(t *testing.T) {
+	for _, c := range appCases {
+		t.Run(c.name(), func(t *testing.T) {
+			if !c.quick && os.Getenv("OVERSELL_SOAK") == "" {
+				t.Skip("make soak, or OVERSELL_SOAK=1, runs this; make test has others")
+			}
+			t.Parallel()
+			c.found(t, searchApp(t, c))
+		})
+	}
+}
+
+// soakOnly skips what takes longer than make test has.
+func soakOnly(t testing.TB) {
+	t.Helper()
+	if os.Getenv("OVERSELL_SOAK") == "" {
+		t.Skip("long: make soak, or OVERSELL_SOAK=1, runs this")
+	}
+}
+
+// TestAppRepeats: the same again and again.
+func TestAppRepeats(t *testing.T) {
+	soakOnly(t)
+	for _, c := range appCases {
+		t.Run(c.name(), func(t *testing.T) {
+			t.Parallel()
+			for range 20 {
+				c.found(t, searchApp(t, c))
+			}
+		})
+	}
+}
+
+// TestAppReduction: every order, and the reduced search, come to the same verdicts.
+func TestAppReduction(t *testing.T) {
+	soakOnly(t)
+	for _, c := range appCases {
+		t.Run(c.name(), func(t *testing.T) {
+			t.Parallel()
+			full := searchApp(t, c, "--full")
+			if full.Void > 0 || !full.Complete {
+				t.Fatalf("%d void, complete %v", full.Void, full.Complete)
+			}
+			if (full.Violations > 0) != (c.violating > 0) || full.Explored < c.orders {
+				t.Errorf("%d of all %d orders break, and reduced %d of %d", full.Violations, full.Explored, c.violating, c.orders)
+			}
+			t.Logf("%d of %d", full.Violations, full.Explored)
+		})
+	}
+}
+
+// TestAppKilled: when the explorer dies, nothing of it stays.
+func TestAppKilled(t *testing.T) {
+	c := appCases[0]
+	file := c.need(t)
+	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
+	for range 3 {
+		cmd := exec.Command(shopBinary(t), "explore", "--app", file, "--full", "--budget", "10m")
+		cmd.Env = append(os.Environ(), mark)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the program and its servers run", func() bool { return len(marked(t, mark)) > 5 })
+		time.Sleep(time.Second) // in the middle of the search
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		await(t, "nothing is left", func() bool { return len(marked(t, mark)) == 0 })
+	}
+}
+
+// marked are the processes that have a variable, which all that descend from one have.
+func marked(t *testing.T, variable string) (all []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if env, err := os.ReadFile(file); err == nil && bytes.Contains(env, []byte(variable)) {
+			all = append(all, file)
+		}
+	}
+	return all
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// startPrivate starts the servers that the file names, and returns how they are asked.
+func (s *Servers) startPrivate() (urls map[string]string, err error) {
+	if s.private, err = localserver.NewGroup(); err != nil {
+		return nil, err
+	}
+	urls = map[string]string{}
+	if s.app.MySQL != nil {
+		m, err := localserver.StartMySQL(s.private)
+		if err != nil {
+			return nil, fmt.Errorf("local: %w", err)
+		}
+		urls["mysql"], s.addresses["mysql"] = m.URL(), m.Addr
+	}
+	if s.app.Postgres != nil {
+		p, err := localserver.StartPostgres(s.private)
+		if err != nil {
+			return nil, fmt.Errorf("local: %w", err)
+		}
+		urls["postgres"], s.addresses["postgres"] = p.URL(), p.Addr
+	}
+	if s.app.Redis != nil {
+		r, err := localserver.StartRedis(s.private)
+		if err != nil {
+			return nil, fmt.Errorf("local: %w", err)
+		}
+		urls["redis"], s.addresses["redis"] = r.URL(), r.Addr
+	}
+	return urls, nil
+}
+
+// firstID is from where on a private server counts the ids of new rows: they are not taken
+// for other numbers then.
+const firstID = 1_000_001
+
+// prepare lets the program in without a password, has commits not reach the disk, which is
+// thrown away, and loads the schema.
+func (s *Servers) prepare(ctx context.Context) error {
+	schema := ""
+	if s.app.Schema != "" {
+		text, err := os.ReadFile(s.app.Schema)
+		if err != nil {
+			return fmt.Errorf("schema: %w", err)
+		}
+		schema = string(text)
+	}
+	if s.app.MySQL != nil {
+		if err := s.prepareMySQL(ctx, schema); err != nil {
+			return err
+		}
+	}
+	if s.app.Postgres != nil {
+		return s.preparePostgres(ctx, schema)
+	}
+	return nil
+}
+
+func (s *Servers) prepareMySQL(ctx context.Context, schema string) error {
+	db := s.databases["mysql"]
+	for _, statement := range []string{
+		"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY ''",
+		"GRANT ALL ON *.* TO 'root'@'127.0.0.1'",
+		"SET GLOBAL innodb_flush_log_at_trx_commit = 0",
+	} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("local: %s: %w", statement, err)
+		}
+	}
+	for _, statement := range statements(schema) {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("schema: %s: %w", oneLine(statement), err)
+		}
+	}
+	_, rows, err := s.rows(ctx, "mysql", "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL")
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if _, err := db.ExecContext(ctx, fmt.Sprintf("ALTER TABLE `%s` AUTO_INCREMENT = %d", row[0], firstID)); err != nil {
+			return fmt.Errorf("schema: %s: %w", row[0], err)
+		}
+	}
+	return nil
+}
+
+func (s *Servers) preparePostgres(ctx context.Context, schema string) error {
+	db := s.databases["postgres"]
+	var rules string
+	if err := db.QueryRowContext(ctx, "SHOW hba_file").Scan(&rules); err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	for _, statement := range []string{
+		"COPY (SELECT 'host all all 127.0.0.1/32 trust') TO " + quote(rules), // no password on loopback
+		"ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()",
+	} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("local: %s: %w", statement, err)
+		}
+	}
+	if schema != "" { // several statements: the simple protocol
+		if _, err := db.ExecContext(ctx, schema, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("schema: %w", err)
+		}
+	}
+	_, rows, err := s.rows(ctx, "postgres", "SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences")
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if _, err := db.ExecContext(ctx, fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH %d", row[0], firstID)); err != nil {
+			return fmt.Errorf("schema: %s: %w", row[0], err)
+		}
+	}
+	return nil
+}
+
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// between is what separates statements, or has a semicolon that does not: a text, a comment.
+var between = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|#[^\n]*|/\\*.*?\\*/|;")
+
+// statements are those of a file for MySQL, whose protocol takes one at a time. DELIMITER is
+// the client's, and not known here.
+func statements(text string) (all []string) {
+	begin := 0
+	for _, at := range between.FindAllStringIndex(text, -1) {
+		if text[at[0]] == ';' {
+			all = append(all, text[begin:at[0]])
+			begin = at[1]
+		}
+	}
+	all = append(all, text[begin:])
+	var some []string
+	for _, statement := range all {
+		bare := between.ReplaceAllStringFunc(statement, func(found string) string {
+			if found[0] == '-' || found[0] == '#' || found[0] == '/' {
+				return ""
+			}
+			return found
+		})
+		if strings.TrimSpace(bare) != "" {
+			some = append(some, strings.TrimSpace(statement))
+		}
+	}
+	return some
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

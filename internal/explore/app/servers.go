@@ -1,0 +1,318 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib" // "pgx" of database/sql
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+// queryTimeout bounds what is asked beside the gates: a program may have left a lock.
+const queryTimeout = 10 * time.Second
+
+// Servers are the user's, asked beside the gates, one connection each. They are for one
+// goroutine.
+type Servers struct {
+	app       *App
+	databases map[string]*sql.DB // by protocol
+	addresses map[string]string
+	redis     *redis.Client
+	versions  []string
+	private   *localserver.Group
+}
+
+// Open connects to the servers, or starts private ones. Close must follow. The error is one
+// line.
+func Open(ctx context.Context, a *App) (_ *Servers, err error) {
+	s := &Servers{app: a, databases: map[string]*sql.DB{}, addresses: map[string]string{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	urls := map[string]string{}
+	for _, name := range []string{"mysql", "postgres", "redis"} {
+		if server := a.server(name); server != nil {
+			urls[name], s.addresses[name] = server.admin(name), server.address()
+		}
+	}
+	if a.Local {
+		if urls, err = s.startPrivate(); err != nil {
+			return nil, err
+		}
+	}
+	for name, open := range map[string]func(context.Context, string) error{"mysql": s.openMySQL, "postgres": s.openPostgres, "redis": s.openRedis} {
+		if urls[name] == "" {
+			continue
+		}
+		if err := s.within(ctx, func(ctx context.Context) error { return open(ctx, urls[name]) }); err != nil {
+			return nil, fmt.Errorf("%s at %s: %w; is it running, and is the user right?", name, s.addresses[name], err)
+		}
+	}
+	if a.Local {
+		err = s.prepare(ctx)
+	}
+	return s, err
+}
+
+// admin is the URL with which the server is asked.
+func (s *Server) admin(protocol string) string {
+	switch {
+	case s.URL != "":
+		return s.URL
+	case protocol == "mysql":
+		return "mysql://root@" + s.Gate + "/shop"
+	case protocol == "postgres":
+		return "postgres://postgres@" + s.Gate + "/shop?sslmode=disable"
+	}
+	return "redis://" + s.Gate
+}
+
+func (s *Servers) openMySQL(ctx context.Context, text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return errors.New("what stands there is no URL")
+	}
+	c := mysql.NewConfig()
+	c.Net, c.Addr, c.User, c.DBName = "tcp", u.Host, u.User.Username(), strings.TrimPrefix(u.Path, "/")
+	c.Passwd, _ = u.User.Password()
+	c.Logger = &mysql.NopLogger{}
+	c.Params = map[string]string{"innodb_lock_wait_timeout": "5", "lock_wait_timeout": "5"}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return err
+	}
+	return s.keep(ctx, "mysql", sql.OpenDB(connector), "SELECT VERSION()", mysqlVersion)
+}
+
+// mysqlVersion says which of the two it is.
+func mysqlVersion(version string) string {
+	if number, _, found := strings.Cut(version, "-MariaDB"); found {
+		return "MariaDB " + number
+	}
+	return "MySQL " + version
+}
+
+func (s *Servers) openPostgres(ctx context.Context, text string) error {
+	if u, err := url.Parse(text); err == nil && !u.Query().Has("sslmode") {
+		q := u.Query()
+		q.Set("sslmode", "disable")
+		u.RawQuery = q.Encode()
+		text = u.String()
+	}
+	db, err := sql.Open("pgx", text)
+	if err != nil {
+		return errors.New("what stands there is no URL")
+	}
+	return s.keep(ctx, "postgres", db, "SHOW server_version", func(version string) string {
+		number, _, _ := strings.Cut(version, " ")
+		return "PostgreSQL " + number
+	})
+}
+
+// keep has the database be the one of its protocol.
+func (s *Servers) keep(ctx context.Context, protocol string, db *sql.DB, question string, name func(string) string) error {
+	s.databases[protocol] = db
+	db.SetMaxOpenConns(1)
+	var version string
+	if err := db.QueryRowContext(ctx, question).Scan(&version); err != nil {
+		return err
+	}
+	s.versions = append(s.versions, name(version))
+	return nil
+}
+
+func (s *Servers) openRedis(ctx context.Context, text string) error {
+	options, err := redis.ParseURL(text)
+	if err != nil {
+		return errors.New("what stands there is no URL")
+	}
+	options.MaxRetries, options.PoolSize, options.DisableIdentity, options.Protocol = -1, 1, true, 2
+	s.redis = redis.NewClient(options)
+	info, err := s.redis.Info(ctx, "server").Result()
+	if err != nil {
+		return err
+	}
+	if m := redisVersion.FindStringSubmatch(info); m != nil {
+		s.versions = append(s.versions, "Redis "+m[1])
+	}
+	return nil
+}
+
+var redisVersion = regexp.MustCompile(`redis_version:(\S+)`)
+
+// within bounds a call by queryTimeout.
+func (s *Servers) within(ctx context.Context, call func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	err := call(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("no answer within %s: a lock may be held by something that is not explored", queryTimeout)
+	}
+	return err
+}
+
+// Addresses are where the servers really are, by protocol.
+func (s *Servers) Addresses() map[string]string { return s.addresses }
+
+// SQL is the connection to a database; nil if there is none of that protocol.
+func (s *Servers) SQL(protocol string) *sql.DB { return s.databases[protocol] }
+
+// Versions are for people: "MariaDB 10.11.14, Redis 7.0.15".
+func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }
+
+// Reset brings the servers to the state that each run begins with.
+func (s *Servers) Reset(ctx context.Context) error {
+	for protocol, statements := range map[string][]string{"mysql": s.app.Reset.MySQL, "postgres": s.app.Reset.Postgres} {
+		for _, statement := range statements {
+			err := s.within(ctx, func(ctx context.Context) error {
+				_, err := s.databases[protocol].ExecContext(ctx, statement)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("reset fails: %s: %w", statement, err)
+			}
+		}
+	}
+	if s.app.Reset.Flush {
+		if err := s.redis.FlushDB(ctx).Err(); err != nil {
+			return fmt.Errorf("reset fails: flushdb: %w", err)
+		}
+	}
+	for _, words := range s.app.Reset.Redis {
+		var args []any
+		for _, word := range words {
+			args = append(args, word)
+		}
+		if err := s.redis.Do(ctx, args...).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return fmt.Errorf("reset fails: %s: %w", strings.Join(words, " "), err)
+		}
+	}
+	return nil
+}
+
+// A Finding is what a query of never has returned.
+type Finding struct {
+	Query   string // as the file has it
+	Columns []string
+	Rows    [][]string // the first ten
+}
+
+// mostRows are kept of a finding.
+const mostRows = 10
+
+// Never asks all queries of never, and returns those that have a row. sold is the number of
+// buyers who were told that they have bought.
+func (s *Servers) Never(ctx context.Context, sold int) (found []Finding, _ error) {
+	for _, query := range s.app.Never {
+		protocol, text, err := s.app.addressed(query)
+		if err != nil {
+			return nil, err
+		}
+		f := Finding{Query: query}
+		if f.Columns, f.Rows, err = s.rows(ctx, protocol, withSold(text, sold)); err != nil {
+			return nil, fmt.Errorf("never: %s: %w", query, err)
+		}
+		if len(f.Rows) > 0 {
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+// soldOrQuoted is :sold, or a quoted text, in which it is none.
+var soldOrQuoted = regexp.MustCompile("'(?:[^'\\\\]|\\\\.|'')*'|\"[^\"]*\"|`[^`]*`|:sold\\b")
+
+func withSold(query string, sold int) string {
+	return soldOrQuoted.ReplaceAllStringFunc(query, func(found string) string {
+		if found == ":sold" {
+			return strconv.Itoa(sold)
+		}
+		return found
+	})
+}
+
+// rows are a query's first ones, as text.
+func (s *Servers) rows(ctx context.Context, protocol, query string) (columns []string, all [][]string, _ error) {
+	err := s.within(ctx, func(ctx context.Context) error {
+		rows, err := s.databases[protocol].QueryContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		if columns, err = rows.Columns(); err != nil {
+			return err
+		}
+		for rows.Next() && len(all) < mostRows {
+			values := make([]any, len(columns))
+			for i := range values {
+				values[i] = new(any)
+			}
+			if err := rows.Scan(values...); err != nil {
+				return err
+			}
+			all = append(all, texts(values))
+		}
+		return rows.Err()
+	})
+	return columns, all, err
+}
+
+// texts are values for people.
+func texts(values []any) (all []string) {
+	for _, v := range values {
+		switch v := (*v.(*any)).(type) {
+		case nil:
+			all = append(all, "NULL")
+		case []byte:
+			all = append(all, string(v))
+		default:
+			all = append(all, fmt.Sprint(v))
+		}
+	}
+	return all
+}
+
+// Watch is the first row of the user's watch query; nothing without one.
+func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error) {
+	if s.app.Watch == "" {
+		return nil, nil, nil
+	}
+	protocol, query, err := s.app.addressed(s.app.Watch)
+	if err != nil {
+		return nil, nil, err
+	}
+	columns, rows, err := s.rows(ctx, protocol, query)
+	if err != nil {
+		return nil, nil, fmt.Errorf("watch: %w", err)
+	}
+	if len(rows) > 0 {
+		values = rows[0]
+	}
+	return columns, values, nil
+}
+
+// Close closes the connections, and removes private servers.
+func (s *Servers) Close() (err error) {
+	for _, db := range s.databases {
+		err = errors.Join(err, db.Close())
+	}
+	if s.redis != nil {
+		err = errors.Join(err, s.redis.Close())
+	}
+	if s.private != nil {
+		err = errors.Join(err, s.private.Close())
+	}
+	return err
+}

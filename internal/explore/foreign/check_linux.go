@@ -1,0 +1,120 @@
+package foreign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// Check resets, sees whether an invariant is broken before anybody came, and lets each buyer
+// through alone.
+func (x *Runner) Check(ctx context.Context) (c Check, err error) {
+	c.Servers = x.Servers()
+	x.ctx = ctx
+	if err := x.servers.Reset(ctx); err != nil {
+		return c, err
+	}
+	found, err := x.servers.Never(ctx, 0)
+	if err != nil {
+		return c, err
+	}
+	if len(found) > 0 {
+		return c, fmt.Errorf("an invariant is broken before any buyer came, right after reset: %s returns a row", found[0].Query)
+	}
+	for _, i := range x.programs {
+		if err := x.rehearse(ctx, i); err != nil {
+			return c, err
+		}
+	}
+	for _, i := range x.programs {
+		if err := x.idle(ctx, i); err != nil {
+			return c, err
+		}
+	}
+	for n := range x.app.Buyers {
+		alone, err := x.alone(ctx, n+1)
+		if err != nil {
+			return c, err
+		}
+		c.Buyers = append(c.Buyers, alone)
+	}
+	x.coarse = x.short
+	return c, nil
+}
+
+// alone runs one buyer, step by step.
+func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
+	b := x.app.Buyers[id-1]
+	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
+	if err := x.servers.Reset(ctx); err != nil {
+		return a, err
+	}
+	x.floor.close()
+	r := x.newRun(true)
+	begun := time.Now()
+	err = r.playAlone(ctx, id)
+	a.Took = time.Since(begun)
+	for _, s := range r.record.steps {
+		a.Commands = append(a.Commands, Seen{Server: s.Server, Text: s.Command, Result: s.Result})
+	}
+	a.Passed = x.floor.passed()
+	_, void := schedule.AsVoid(err)
+	switch me := r.buyer(id); {
+	case void:
+		a.Why = err.Error()
+	case err != nil:
+		return a, errors.Join(err, r.finish(context.WithoutCancel(ctx), true))
+	case !r.answeredBy(me):
+		a.Why = "it is not answered, and nothing moves: it waits for something that no gate sees"
+	case me.err != nil:
+		a.Why = "its request fails: " + me.err.Error() + x.programOf(id).log.last()
+	case failedAlone(me.reply):
+		a.Answer = me.reply.text()
+		a.Why = "it is answered " + a.Answer + x.programOf(id).log.last()
+	default:
+		a.Answer, a.Sold = me.reply.text(), slices.Contains(x.app.Sold, me.reply.status)
+		sold := 0
+		if a.Sold {
+			sold = 1
+		}
+		found, err := x.servers.Never(ctx, sold)
+		if err != nil {
+			return a, errors.Join(err, r.finish(context.WithoutCancel(ctx), true))
+		}
+		if len(found) > 0 {
+			a.Why = "an invariant is broken after one buyer alone: " + found[0].Query + " returns a row; " + a.Request + " was answered " + a.Answer
+		}
+	}
+	if err := r.finish(context.WithoutCancel(ctx), a.Why != "" && !r.answeredBy(r.buyer(id))); err != nil {
+		return a, err
+	}
+	return a, nil
+}
+
+// playAlone lets the buyer's commands go as they come.
+func (r *run) playAlone(ctx context.Context, id int) error {
+	if err := r.send(ctx, r.buyer(id)); err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	for range maxSteps {
+		actions, err := r.actions(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(actions, func(a action) bool { return a.event == nil })
+		if at < 0 {
+			return nil
+		}
+		if err := r.step(ctx, actions[at]); err != nil {
+			return err
+		}
+	}
+	return voided("it goes round in circles", "more than %d commands", maxSteps)
+}

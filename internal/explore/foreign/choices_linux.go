@@ -1,0 +1,116 @@
+package foreign
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// An action is a choice, and what it does.
+type action struct {
+	schedule.Choice
+	op    *op
+	event event
+	note  string // of an event, for people
+}
+
+func choices(actions []action) (all []schedule.Choice) {
+	for _, a := range actions {
+		all = append(all, a.Choice)
+	}
+	return all
+}
+
+// actions are what can happen next. Commands that would only ask again are there where
+// nothing else is: then time passes, and who polls looks again.
+func (r *run) actions(ctx context.Context) (all []action, _ error) {
+	f := r.x.floor
+	f.mu.Lock()
+	held := slices.Clone(f.held)
+	f.mu.Unlock()
+	var polling []action
+	for _, b := range r.buyers {
+		theirs := slices.DeleteFunc(slices.Clone(held), func(o *op) bool { return o.buyer != b.id })
+		for i, o := range theirs {
+			if o.behind {
+				continue
+			}
+			token := strconv.Itoa(b.id)
+			if len(theirs) > 1 {
+				if i > int('q'-'a') {
+					return nil, voided("a buyer has more than 17 commands at the gates", "buyer %d", b.id)
+				}
+				token += string(rune('a' + i))
+			}
+			a := action{op: o, Choice: schedule.Choice{Token: token, Name: o.name, Touches: o.Conn().Protocol, Buyer: b.id, Effect: o.Effect, Global: r.x.shared}}
+			if polls(b.tries, o.name, func(server string) int { return r.changes[server] - b.own[server] }) {
+				polling = append(polling, a)
+			} else {
+				all = append(all, a)
+			}
+		}
+	}
+	if len(all) == 0 {
+		all = polling
+	}
+	for _, e := range r.x.events {
+		if r.struck[e.name()] || len(all) == 0 && len(r.deadEnd()) == 0 {
+			continue
+		}
+		more, err := e.choices(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range more {
+			a.event, a.Event, a.Global = e, e.name(), true
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+// mixed: a buyer may be answered by two steps of which neither is its own, see schedule.Point.
+func (r *run) mixed() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range r.buyers {
+		sent, waits := 0, 0
+		for _, o := range f.held {
+			if o.buyer == b.id {
+				sent++
+			}
+		}
+		for _, o := range f.flying {
+			if o.buyer == b.id {
+				waits++
+			}
+		}
+		if waits > 1 || waits > 0 && sent > 0 {
+			return true
+		}
+	}
+	return r.x.pushed
+}
+
+// tried notes a command and its answer.
+func (r *run) tried(o *op, server string) {
+	b := r.buyer(o.buyer)
+	if o.Answer.Changed {
+		r.changes[server]++
+		b.own[server]++
+	}
+	b.tries = append(b.tries, try{
+		name: o.name, answer: r.names.shown(o.Answer.Text), server: server,
+		others: r.changes[server] - b.own[server], failed: o.Answer.Failed, changed: o.Answer.Changed,
+	})
+	if most := longestCycle * oftenTogether; len(b.tries) > most {
+		b.tries = b.tries[len(b.tries)-most:]
+	}
+}
+
+// numbered is the token of an event that strikes a buyer.
+func numbered(e schedule.Event, buyer int) string { return fmt.Sprintf("%s%d", e, buyer) }

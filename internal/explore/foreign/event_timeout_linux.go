@@ -1,0 +1,38 @@
+package foreign
+
+import (
+	"context"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// timeoutEvent: a buyer who waits in a server has waited for long enough. The server ends the
+// statement as its own time-out would, see database.Interrupt; Redis answers nil.
+type timeoutEvent struct{}
+
+func (timeoutEvent) name() schedule.Event { return "timeout" }
+
+func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error) {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := map[int]bool{}
+	for _, o := range f.flying {
+		if seen[o.buyer] {
+			continue // one at a time
+		}
+		seen[o.buyer] = true
+		all = append(all, action{
+			op:     o,
+			Choice: schedule.Choice{Token: numbered(e.name(), o.buyer), Name: "timeout", Touches: o.Conn().Protocol, Buyer: o.buyer},
+			note:   "its wait in the server times out",
+		})
+	}
+	return all, nil
+}
+
+func (timeoutEvent) strike(ctx context.Context, r *run, a action) error {
+	a.op.timedOut, a.op.waits = true, false
+	r.current = a.op.buyer
+	return r.x.backends[a.op.Conn().Protocol].interrupt(ctx, a.op.Conn().ID)
+}

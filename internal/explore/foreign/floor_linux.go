@@ -1,0 +1,246 @@
+package foreign
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// An op is a command of the run, from its arrival at the gate until its answer was handed
+// over; or a message that a server has pushed.
+type op struct {
+	*wire.Command
+	buyer    int    // whose it is; 0: not known yet
+	name     string // of what it is in every run, see names
+	shown    string // for people
+	behind   bool   // another command of its connection is before it
+	waits    bool   // in its server, for another's
+	timedOut bool   // the schedule has ended its wait
+	noted    int    // its step in the witness, from 1; 0: none yet
+}
+
+// A floor is where commands stand. It is a wire.Gate. Its lists are the scheduler's; the
+// connections add to fresh and answered, and take what has gone.
+type floor struct {
+	busy atomic.Int64
+	seq  atomic.Int64 // whatever happens
+
+	mu       sync.Mutex
+	shut     bool // commands wait
+	conns    map[*wire.Conn]bool
+	fresh    []*op // have arrived since the last standstill
+	held     []*op // at the gate, in the order of the buyers
+	flying   []*op // let go
+	answered []*op // not handed over yet
+	byCmd    map[*wire.Command]*op
+	still    bool         // the programs were at rest, and nothing was handed to them since
+	handed   *wire.Socket // what was written to last, as long as nothing has come since
+	broken   error        // why the run is void
+	refused  error        // a program that cannot be explored
+	noted    []string     // commands that have passed since close
+	rush     overlap      // while the gates are open
+}
+
+func newFloor() *floor {
+	return &floor{conns: map[*wire.Conn]bool{}, byCmd: map[*wire.Command]*op{}}
+}
+
+// happened is called with mu held.
+func (f *floor) happened() {
+	f.seq.Add(1)
+	f.still = false
+}
+
+// Busy is wire.Gate's.
+func (f *floor) Busy(n int64) { f.busy.Add(n) }
+
+// Joined is wire.Gate's.
+func (f *floor) Joined(c *wire.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.happened()
+	f.conns[c] = true
+}
+
+// Left is wire.Gate's. What has gone with the connection is forgotten; that a program hangs
+// up on a command of its own leaves open what the server does with it.
+func (f *floor) Left(c *wire.Conn, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.happened()
+	delete(f.conns, c)
+	if refused, ok := asRefused(err); ok && f.refused == nil {
+		f.refused = refused
+	}
+	theirs := func(o *op) bool { return o.Conn() == c }
+	for _, list := range []*[]*op{&f.fresh, &f.held, &f.flying, &f.answered} {
+		for _, o := range *list {
+			if theirs(o) {
+				delete(f.byCmd, o.Command)
+				if f.shut && !o.Push && f.broken == nil && err != io.ErrClosedPipe {
+					f.broken = fmt.Errorf("the connection of %q has gone (%w)", o.Text, err)
+				}
+			}
+		}
+		*list = slices.DeleteFunc(*list, theirs)
+	}
+}
+
+// Arrived is wire.Gate's.
+func (f *floor) Arrived(c *wire.Command) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.happened()
+	f.handed = nil
+	if !f.shut {
+		return
+	}
+	if !c.Gated {
+		f.noted = append(f.noted, c.Text)
+		return
+	}
+	c.Hold()
+	o := &op{Command: c, buyer: c.Conn().Buyer, behind: true}
+	f.byCmd[c] = o
+	f.fresh = append(f.fresh, o)
+}
+
+// First is wire.Gate's.
+func (f *floor) First(c *wire.Command) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if o := f.byCmd[c]; o != nil {
+		f.happened()
+		o.behind = false
+	} else if c.Gated {
+		f.rush.enter()
+	}
+}
+
+// Passed is wire.Gate's.
+func (f *floor) Passed(c *wire.Command) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c.Gated {
+		f.rush.leave()
+	}
+}
+
+// An overlap is how many commands were at the servers at once, at most.
+type overlap struct{ now, most int }
+
+func (o *overlap) enter() {
+	o.now++
+	o.most = max(o.most, o.now)
+}
+
+func (o *overlap) leave() { o.now-- }
+
+// Answered is wire.Gate's.
+func (f *floor) Answered(c *wire.Command) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	still := f.still
+	f.happened()
+	f.still = still // it was not handed on
+	o := f.byCmd[c]
+	switch {
+	case o == nil && (!c.Push || !f.shut): // of a run that is over
+		return
+	case o == nil:
+		c.Hold()
+		o = &op{Command: c, buyer: c.Conn().Buyer}
+	}
+	f.flying = slices.DeleteFunc(f.flying, func(other *op) bool { return other == o })
+	f.answered = append(f.answered, o)
+}
+
+// letGo sends a command to its server.
+func (f *floor) letGo(o *op) {
+	f.mu.Lock()
+	f.held = slices.DeleteFunc(f.held, func(other *op) bool { return other == o })
+	f.flying = append(f.flying, o)
+	f.happened()
+	f.mu.Unlock()
+	o.Let()
+}
+
+// open lets everything pass, and all that stands at the gates go.
+func (f *floor) open() {
+	f.mu.Lock()
+	f.shut = false
+	f.happened()
+	var let, deliver []*op
+	let = append(append(let, f.fresh...), f.held...)
+	deliver = append(append(append(deliver, let...), f.flying...), f.answered...)
+	f.fresh, f.held, f.flying, f.answered, f.byCmd = nil, nil, nil, nil, map[*wire.Command]*op{}
+	f.mu.Unlock()
+	for _, o := range let {
+		o.Let()
+	}
+	for _, o := range deliver {
+		o.Deliver()
+	}
+}
+
+// close has commands wait from now on.
+func (f *floor) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shut, f.broken, f.still, f.noted = true, nil, false, nil
+	f.happened()
+}
+
+// of are the connections of a buyer's program.
+func (f *floor) of(buyer int) (all []*wire.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		if c.Buyer == buyer {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// settledBytes: none is on its way between the programs, the gates and the servers. It is
+// called with mu held.
+func (f *floor) settledBytes() bool {
+	for c := range f.conns {
+		if c.Program().Unread() > 0 || c.Server().Unread() > 0 {
+			return false
+		}
+	}
+	// An acknowledgement may take 40 ms, so only what was written last is asked for it, and
+	// only while nothing has come since.
+	return f.handed == nil || f.handed.Unacknowledged() == 0
+}
+
+// where says what stands where, for an error.
+func (f *floor) where() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []string
+	for what, list := range map[string][]*op{"has sent": f.fresh, "stands at": f.held, "waits for the answer to": f.flying, "is to be answered": f.answered} {
+		for _, o := range list {
+			all = append(all, fmt.Sprintf("buyer %d %s %q", o.buyer, what, o.Text))
+		}
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return "nothing stands at a gate"
+	}
+	return strings.Join(all, ", ")
+}
+
+// passed are the commands that no gate has held, since close.
+func (f *floor) passed() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.noted)
+}

@@ -1,0 +1,335 @@
+package foreign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// maxSteps ends a schedule that goes round in circles.
+const maxSteps = 200
+
+// A run is one schedule, from the buyers' requests until all is at rest.
+type run struct {
+	x       *Runner
+	names   *names
+	buyers  []*buyer
+	current int // the buyer who was let go or answered last; 0: nobody in particular
+	open    map[*wire.Conn]int
+	struck  map[schedule.Event]bool
+	changes map[string]int // at each server, by anybody
+	guessed int
+	record  *recorder
+}
+
+// A buyer is one request.
+type buyer struct {
+	id       int
+	alive    bool // floor.mu: not answered yet
+	begun    bool // a command of it has come
+	crashed  bool
+	socket   *wire.Socket
+	answered chan struct{} // closed when reply is there
+	reply    reply
+	err      error
+	tries    []try          // since another has changed something, the last ones
+	own      map[string]int // of run.changes, those by this buyer
+}
+
+func (x *Runner) newRun(observe bool) *run {
+	r := &run{x: x, names: newNames(x.coarse), open: map[*wire.Conn]int{}, struck: map[schedule.Event]bool{}, changes: map[string]int{}}
+	for i := range x.app.Buyers {
+		r.buyers = append(r.buyers, &buyer{id: i + 1, answered: make(chan struct{}), own: map[string]int{}})
+	}
+	r.record = &recorder{r: r, observe: observe}
+	return r
+}
+
+// buyer is one by its number. 0, nobody, is a buyer that is never alive.
+func (r *run) buyer(id int) *buyer {
+	if id < 1 || id > len(r.buyers) {
+		return &buyer{own: map[string]int{}}
+	}
+	return r.buyers[id-1]
+}
+
+// play sends all requests, one after the other, and makes the steps.
+func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.Ended, err error) {
+	for _, b := range r.buyers {
+		if err := r.send(ctx, b); err != nil {
+			return e, err
+		}
+		if err := r.settle(ctx); err != nil {
+			return e, err
+		}
+	}
+	for depth := 0; ; depth++ {
+		actions, err := r.actions(ctx)
+		if err != nil {
+			return e, err
+		}
+		if len(actions) > 0 && depth == maxSteps {
+			e.Cut = true
+			return e, nil
+		}
+		token, err := choose(r.point(depth, actions))
+		if err != nil {
+			return e, err
+		}
+		if token == "" {
+			e.Pruned = true
+			return e, nil
+		}
+		if len(actions) == 0 {
+			return e, nil
+		}
+		at := slices.IndexFunc(actions, func(a action) bool { return a.Token == token })
+		if at < 0 {
+			return e, fmt.Errorf("%w: there is no %s after %d steps; there are %s", schedule.ErrDivergence, token, depth, schedule.List(choices(actions)))
+		}
+		e.Tokens = append(e.Tokens, token)
+		if err := r.step(ctx, actions[at]); err != nil {
+			return e, err
+		}
+	}
+}
+
+func (r *run) point(depth int, actions []action) *schedule.Point {
+	return &schedule.Point{
+		Depth: depth, Choices: choices(actions), Where: r.x.floor.where, Mixed: r.mixed(),
+		Begun: func(id int) bool { return r.buyer(id).begun },
+		Fresh: func(string) (string, bool) { return "", false },
+	}
+}
+
+// step makes one step, and waits until all is at rest again.
+func (r *run) step(ctx context.Context, a action) error {
+	if a.event != nil {
+		r.struck[a.Event] = true
+		r.current = 0
+		for server := range r.x.backends { // whatever it was, who tries in vain tries again
+			r.changes[server]++
+		}
+		r.record.happened(a)
+		if err := a.event.strike(ctx, r, a); err != nil {
+			return err
+		}
+	} else {
+		r.record.sent(a.op)
+		r.current = a.op.buyer
+		r.x.floor.letGo(a.op)
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	return r.record.watch(ctx)
+}
+
+// take is told of an answer before it is handed over.
+func (r *run) take(o *op) error {
+	ctx := r.x.ctx
+	protocol := o.Conn().Protocol
+	back := r.x.backends[protocol]
+	if err := back.answered(ctx, o); err != nil {
+		return err
+	}
+	if o.Answer.Changed {
+		if err := back.after(ctx); err != nil {
+			return err
+		}
+	}
+	for _, value := range o.Answer.Made {
+		r.names.made(value)
+		r.x.short = r.x.short || len(value) < longID
+	}
+	if o.Push {
+		r.changes[protocol]++ // who listens may try again
+		r.x.pushed = true
+		r.record.pushed(o)
+		return nil
+	}
+	r.tried(o, protocol)
+	if r.x.shared {
+		r.transaction(o)
+	}
+	r.record.answered(o)
+	return nil
+}
+
+// transaction notes whose a connection is that all buyers' program shares: as long as its
+// transaction is open.
+func (r *run) transaction(o *op) {
+	switch {
+	case o.Ends:
+		delete(r.open, o.Conn())
+	case o.Effect == schedule.Local:
+		r.open[o.Conn()] = o.buyer
+	}
+}
+
+// A dead end is a run in which somebody is left and nothing can move.
+func (r *run) deadEnd() (who []int) {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range r.buyers {
+		if b.alive && !b.crashed {
+			who = append(who, b.id)
+		}
+	}
+	return who
+}
+
+// judge says how the run has ended, by the user's own queries.
+func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
+	sold := 0
+	for _, b := range r.buyers {
+		if r.answeredBy(b) && b.err == nil && slices.Contains(r.x.app.Sold, b.reply.status) {
+			sold++
+		}
+	}
+	found, err := r.x.servers.Never(ctx, sold)
+	if err != nil {
+		return "", "", nil, err
+	}
+	var findings []witness.Finding
+	var broken []string
+	for _, f := range found {
+		findings = append(findings, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})
+		broken = append(broken, f.Query)
+	}
+	if len(broken) > 0 {
+		return verdict.Broken, "must return no row, and does: " + strings.Join(broken, "; "), findings, nil
+	}
+	if who := r.deadEnd(); len(who) > 0 {
+		return verdict.Stalled, fmt.Sprintf("buyer %s waits for what nobody will do", list(who)), nil, nil
+	}
+	return verdict.Holds, "", nil, nil
+}
+
+// answeredBy: the shop has answered the buyer, and the answer was handed over.
+func (r *run) answeredBy(b *buyer) bool {
+	select {
+	case <-b.answered:
+		return true
+	default:
+		return false
+	}
+}
+
+func list(ids []int) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, fmt.Sprint(id))
+	}
+	return strings.Join(all, ", ")
+}
+
+// outcomes are what the buyers were told.
+func (r *run) outcomes() (all []witness.Outcome) {
+	for _, b := range r.buyers {
+		o := witness.Outcome{Buyer: b.id, Answer: "no answer"}
+		switch {
+		case b.crashed && (!r.answeredBy(b) || b.err != nil):
+			o.Answer = "crashed"
+		case !r.answeredBy(b):
+		case b.err != nil:
+			o.Error = b.err.Error()
+		default:
+			o.Answer = r.names.shown(b.reply.text())
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// tail is how long a program may sleep after its answers and is waited for: what it does later
+// comes in the next run, and voids that.
+const tailTime = 100 * time.Millisecond
+
+// finish brings the programs to where the next run can begin: with the gates open they do
+// what is left to do. One that is stuck, or was killed, is started anew.
+func (r *run) finish(ctx context.Context, lost bool) error {
+	x := r.x
+	stuck := lost || len(r.deadEnd()) > 0
+	if !stuck {
+		r.current = 0
+		stuck = r.drain(ctx) != nil
+	}
+	if stuck {
+		for _, b := range r.buyers {
+			if b.socket != nil {
+				_ = b.socket.Close()
+			}
+		}
+	}
+	var down []*instance
+	for _, i := range x.programs {
+		if !i.up() || stuck {
+			if err := x.end(ctx, i); err != nil {
+				return err
+			}
+			down = append(down, i)
+		}
+	}
+	for _, i := range down { // when none has anything open any more
+		if err := x.again(ctx, i); err != nil {
+			return err
+		}
+	}
+	x.floor.close()
+	return nil
+}
+
+// drain opens the gates, waits for the buyers' answers and until the programs are at rest,
+// and shuts the gates.
+func (r *run) drain(ctx context.Context) error {
+	f := r.x.floor
+	f.open()
+	for _, b := range r.buyers {
+		if b.socket == nil || b.crashed {
+			continue
+		}
+		select {
+		case <-b.answered:
+		case <-time.After(r.x.patience):
+			return errors.New("a buyer is not answered")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for deadline := time.Now().Add(r.x.patience); !r.restful(); time.Sleep(look) {
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return errors.New("the program does not come to rest")
+		}
+	}
+	f.close()
+	return nil
+}
+
+// restful: nothing is busy and the programs sleep.
+func (r *run) restful() bool {
+	r.x.floor.wake()
+	return r.x.floor.busy.Load() == 0 && r.quiet()
+}
+
+// awaitNaps waits for what the programs do some time after their answers.
+func (r *run) awaitNaps() {
+	for deadline := time.Now().Add(tailTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if !slices.ContainsFunc(r.x.programs, func(i *instance) bool { return i.up() && i.program.Napping() }) {
+			return
+		}
+	}
+}
+
+// failedAlone says what is wrong with an answer that a buyer gets alone.
+func failedAlone(b reply) bool { return b.status >= http.StatusInternalServerError }

@@ -1,0 +1,268 @@
+package foreign
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// Times of the standstill. None of them decides a step.
+const (
+	look = 20 * time.Microsecond // between two looks at what is cheap to see
+	// A program that has nothing to do but to sleep is waited for so long. Then the run is void.
+	longestNap = 10 * time.Second
+	// The looks at which statements wait cost the servers something, so the first is taken
+	// when one has not been answered for so long.
+	slowAnswer = 300 * time.Microsecond
+)
+
+// voided is a schedule.Void: why, which is the same text each time, and what is of this run.
+func voided(why, details string, args ...any) error {
+	return fmt.Errorf("%w: %s", schedule.Void{Why: why}, fmt.Sprintf(details, args...))
+}
+
+// settle lets the programs and the servers go on until nothing moves by itself. Answers are
+// handed over one at a time, each followed by a standstill, so when one command frees
+// another's only one program runs at a time. It leaves what can be let go in floor.held.
+func (r *run) settle(ctx context.Context) error {
+	f := r.x.floor
+	begun := time.Now()
+	napping := time.Time{}
+	lastSeq, lastEvent := f.seq.Load(), begun
+	for ; ; time.Sleep(look) {
+		now := time.Now()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if now.Sub(begun) > schedule.HangTimeout {
+			return voided(fmt.Sprintf("no standstill within %s", schedule.HangTimeout), "%s", f.where())
+		}
+		if seq := f.seq.Load(); seq != lastSeq {
+			lastSeq, lastEvent = seq, now
+		}
+		if f.busy.Load() != 0 || !r.quiet() {
+			continue
+		}
+		moved, err := r.handOver()
+		if err != nil {
+			return err
+		}
+		if moved {
+			continue
+		}
+		waiting, err := r.waiting(ctx, now.Sub(lastEvent))
+		if err != nil {
+			return err
+		}
+		if !waiting || f.seq.Load() != lastSeq {
+			continue
+		}
+		switch {
+		case !r.napping():
+			return r.broken()
+		case napping.IsZero():
+			napping = now
+		case now.Sub(napping) > longestNap:
+			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", f.where())
+		}
+		f.wake()
+		time.Sleep(look * 10)
+	}
+}
+
+// wake: a program may go on by itself.
+func (f *floor) wake() {
+	f.mu.Lock()
+	f.still = false
+	f.mu.Unlock()
+}
+
+// broken is why the run is void, if it is.
+func (r *run) broken() error {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.refused != nil:
+		return f.refused
+	case f.broken != nil:
+		return voided("a program, or a server, hung up on a command", "%v", f.broken)
+	}
+	return nil
+}
+
+// quiet: nothing is on its way to, in, or from the programs.
+func (r *run) quiet() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	still := f.still
+	f.mu.Unlock()
+	if still {
+		return true
+	}
+	before := f.seq.Load()
+	if !r.asleep() {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.settledBytes() || !r.bytesRead() || r.x.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
+		return false
+	}
+	f.still = true // until an event, or until something is handed over
+	return true
+}
+
+// asleep: the programs that may have run since the last standstill sleep.
+func (r *run) asleep() bool {
+	for i, p := range r.x.programs {
+		if (len(r.x.programs) == 1 || r.current == 0 || r.current == i+1) && p.up() && !p.program.Asleep() {
+			return false
+		}
+	}
+	return true
+}
+
+// handOver says whose the commands are that have come, and hands one answer over, if there
+// is any: that of the buyer who was let go last, else the first buyer's.
+func (r *run) handOver() (moved bool, _ error) {
+	f := r.x.floor
+	f.mu.Lock()
+	err := r.attribute()
+	if err != nil || len(f.answered) == 0 {
+		f.mu.Unlock()
+		return false, err
+	}
+	for _, o := range f.answered { // one that was pushed has its owner by its connection
+		if o.buyer == 0 {
+			o.buyer = r.current
+		}
+	}
+	at := slices.IndexFunc(f.answered, func(o *op) bool { return o.buyer == r.current })
+	if at < 0 {
+		slices.SortStableFunc(f.answered, func(a, b *op) int { return cmp.Compare(a.buyer, b.buyer) })
+		at = 0
+	}
+	o := f.answered[at]
+	f.answered = slices.Delete(f.answered, at, at+1)
+	delete(f.byCmd, o.Command)
+	f.happened()
+	f.handed = o.Conn().Program()
+	f.mu.Unlock()
+	if err := r.take(o); err != nil {
+		return false, err
+	}
+	r.current = o.buyer
+	o.Deliver()
+	return true, nil
+}
+
+// attribute is called with floor.mu held.
+func (r *run) attribute() error {
+	f := r.x.floor
+	if len(f.fresh) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(f.fresh, func(a, b *op) int { return cmp.Compare(a.Text, b.Text) })
+	for _, o := range f.fresh {
+		if o.buyer == 0 {
+			if err := r.guess(o); err != nil {
+				return err
+			}
+		}
+		if r.buyer(o.buyer).crashed {
+			return voided("a program that was killed sends a command", "buyer %d: %q", o.buyer, o.Text)
+		}
+		o.name, o.shown = r.names.of(o.Text), r.names.shown(o.Text)
+		r.buyer(o.buyer).begun = true
+		f.held = append(f.held, o)
+	}
+	f.fresh = nil
+	slices.SortStableFunc(f.held, func(a, b *op) int { return cmp.Compare(a.buyer, b.buyer) })
+	return nil
+}
+
+// guess says whose a command of an instance that all share is: whose transaction is open on
+// its connection, else who was let go or answered last. If that one has been answered by
+// the shop, it is the only one who is still inside.
+func (r *run) guess(o *op) error {
+	inside := r.inside()
+	switch owner := r.open[o.Conn()]; {
+	case owner != 0:
+		o.buyer = owner
+	case r.current != 0 && r.buyer(r.current).alive:
+		o.buyer = r.current
+		if slices.ContainsFunc(inside, func(b int) bool { return b != r.current }) {
+			r.guessed++
+		}
+	case len(inside) == 1:
+		o.buyer = inside[0]
+	default:
+		return voided("whose command it is cannot be said", "%q could be of buyer %s", o.Text, list(inside))
+	}
+	return nil
+}
+
+// inside are the buyers who have no answer, and nothing at a gate or on its way. It is called
+// with floor.mu held.
+func (r *run) inside() (who []int) {
+	f := r.x.floor
+	for _, b := range r.buyers {
+		theirs := func(o *op) bool { return o.buyer == b.id }
+		if b.alive && !slices.ContainsFunc(f.held, theirs) && !slices.ContainsFunc(f.flying, theirs) && !slices.ContainsFunc(f.answered, theirs) {
+			who = append(who, b.id)
+		}
+	}
+	return who
+}
+
+// napping: a buyer is inside a program that will go on by itself, when some time has passed.
+func (r *run) napping() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	inside := r.inside()
+	f.mu.Unlock()
+	for i, p := range r.x.programs {
+		if (len(r.x.programs) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping() {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting asks the servers whether all that was let go waits there for another's doing.
+func (r *run) waiting(ctx context.Context, silence time.Duration) (bool, error) {
+	f := r.x.floor
+	f.mu.Lock()
+	flying := slices.Clone(f.flying)
+	f.mu.Unlock()
+	if len(flying) == 0 {
+		return true, nil
+	}
+	if silence < slowAnswer && slices.ContainsFunc(flying, func(o *op) bool { return !o.waits }) {
+		return false, nil
+	}
+	named := slices.ContainsFunc(flying, func(o *op) bool { return o.Named })
+	seen := map[string]map[int64]bool{}
+	all := true
+	for _, o := range flying {
+		protocol := o.Conn().Protocol
+		if seen[protocol] == nil {
+			ids, err := r.x.backends[protocol].waiting(ctx, named)
+			if err != nil {
+				return false, err
+			}
+			if ids == nil {
+				ids = map[int64]bool{}
+			}
+			seen[protocol] = ids
+		}
+		o.waits = seen[protocol][o.Conn().ID]
+		all = all && o.waits
+	}
+	return all, nil
+}

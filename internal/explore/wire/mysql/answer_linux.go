@@ -1,0 +1,343 @@
+package mysql
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Status flags of OK and EOF.
+const (
+	statusInTransaction = 1 << 0
+	statusMoreResults   = 1 << 3
+	statusCursor        = 1 << 6
+)
+
+// Errors (MySQL 8.0 Error Message Reference, MariaDB Error Code Reference).
+const (
+	errorInterrupted = 1317
+	errorLockWait    = 1205
+)
+
+// endsTransaction are the errors with which the server has rolled the whole transaction
+// back: record changed since last read, error during commit, deadlock, and XA's.
+var endsTransaction = map[int]bool{1020: true, 1180: true, 1213: true, 1402: true, 1613: true, 1614: true}
+
+// How an answer is built.
+type kind int
+
+const (
+	results       kind = iota // OK, ERR, or columns and rows, once or several times
+	single                    // one packet: OK, EOF or ERR
+	message                   // one packet, a text or ERR
+	definitions               // columns alone: FIELD_LIST
+	fetched                   // rows alone: STMT_FETCH
+	preparation               // a number, and two lists of columns
+	authenticates             // one packet; only the last of a conversation is an OK or an ERR
+)
+
+// The phases of an answer.
+type phase int
+
+const (
+	begins phase = iota
+	inColumns
+	inRows
+)
+
+// An answer follows the packets to one command until its end. It needs no locks.
+type answer struct {
+	kind   kind
+	binary bool // rows are those of a prepared statement
+
+	phase   phase
+	expects int // lists of columns that a preparation still has
+	columns []column
+	many    uint64 // columns of this result
+
+	stated   bool // status is the server's
+	status   uint16
+	complete bool // an OK has come
+	sets     int  // results with columns
+	oks      int
+	rows     int // of all results
+	found    int // of this one
+	shown    []string
+	width    int
+	affected uint64
+	made     []string
+	counted  []string // AUTO_INCREMENT columns of rows
+	code     int      // of an error
+	words    string
+	id       uint32 // of a prepared statement
+	params   int
+	firstRow []string // values of the only row so far
+}
+
+// feed takes a packet. payload may be cut short; size is its own. It reports whether the
+// answer ends with it.
+func (a *answer) feed(payload []byte, size int) (ends bool, err error) {
+	if len(payload) == 0 && a.phase != inRows {
+		return false, errShort
+	}
+	if isError(payload) {
+		a.fails(payload)
+		return true, nil
+	}
+	switch a.phase {
+	case inColumns:
+		return a.column(payload, size)
+	case inRows:
+		return a.row(payload, size)
+	}
+	return a.begin(payload, size)
+}
+
+func (a *answer) begin(payload []byte, size int) (ends bool, err error) {
+	switch a.kind {
+	case message:
+		a.shown = append(a.shown, string(payload[:min(len(payload), longestText)]))
+		return true, nil
+	case definitions:
+		a.phase = inColumns
+		return a.column(payload, size)
+	case fetched:
+		a.phase, a.binary, a.sets = inRows, true, 1
+		return a.row(payload, size)
+	case preparation:
+		return a.prepares(payload)
+	case authenticates:
+		if payload[0] == 0 {
+			return true, a.ok(payload)
+		}
+		return !fastAuthentication(payload), nil // the program has the next word
+	case single:
+		if payload[0] == 0 {
+			return true, a.ok(payload)
+		}
+		if isEOF(payload, size) {
+			a.state(payload)
+		}
+		return true, nil
+	}
+	switch {
+	case payload[0] == 0:
+		err = a.ok(payload)
+		return !a.more(), err
+	case payload[0] == 0xfb:
+		return false, &wire.Refused{Why: "the server wants a file of LOAD DATA LOCAL, which the gate does not hand on; use LOAD DATA or INSERT for the test"}
+	case isEOF(payload, size):
+		a.state(payload)
+		return true, nil
+	}
+	r := reader{b: payload}
+	a.many = r.length()
+	if r.short || a.many == 0 || len(r.b) > 0 || a.many > 1<<16 {
+		return false, errors.New("the server's answer is not one of MySQL's protocol")
+	}
+	a.phase, a.columns, a.found = inColumns, nil, 0
+	a.sets++
+	return false, nil
+}
+
+// column is the definition of a column, or the end of them.
+func (a *answer) column(payload []byte, size int) (ends bool, err error) {
+	if !isEOF(payload, size) {
+		if len(a.columns) < 1<<16 {
+			a.columns = append(a.columns, definition(payload))
+		}
+		return false, nil
+	}
+	if a.kind == preparation {
+		a.expects--
+		a.columns = nil
+		return a.expects == 0, nil
+	}
+	a.state(payload)
+	if a.kind == definitions {
+		return true, nil
+	}
+	if uint64(len(a.columns)) != a.many {
+		return false, errors.New("the server's answer has not the columns that it announced")
+	}
+	if a.status&statusCursor != 0 {
+		a.show("cursor")
+		a.found = 1 // it may have some
+		return true, nil
+	}
+	a.phase = inRows
+	return false, nil
+}
+
+// row is a row, or the end of them.
+func (a *answer) row(payload []byte, size int) (ends bool, err error) {
+	if isEOF(payload, size) {
+		a.state(payload)
+		a.phase = begins
+		if a.found == 0 {
+			a.show("no row")
+		}
+		return a.kind == fetched || !a.more(), nil
+	}
+	a.found++
+	a.rows++
+	if a.width > longestText && a.rows > 1 {
+		return false, nil
+	}
+	values := a.values(payload)
+	if a.rows == 1 {
+		a.firstRow = values
+	}
+	a.show(line(a.columns, values))
+	for i, c := range a.columns {
+		if c.counts && i < len(values) && len(a.counted) < longestText {
+			a.counted = append(a.counted, values[i])
+		}
+	}
+	return false, nil
+}
+
+// prepares is the head of the answer to STMT_PREPARE.
+func (a *answer) prepares(payload []byte) (ends bool, err error) {
+	r := reader{b: payload[1:]}
+	a.id = uint32(r.number(4))
+	columns := r.number(2)
+	a.params = int(r.number(2))
+	if r.short || payload[0] != 0 {
+		return false, errShort
+	}
+	if a.params > 0 {
+		a.expects++
+	}
+	if columns > 0 {
+		a.expects++
+	}
+	a.phase = inColumns
+	return a.expects == 0, nil
+}
+
+// ok is an OK packet.
+func (a *answer) ok(payload []byte) error {
+	r := reader{b: payload[1:]}
+	changed, id := r.length(), r.length()
+	a.status = uint16(r.number(2))
+	if r.short {
+		return errShort
+	}
+	a.stated, a.complete = true, true
+	a.oks++
+	a.affected += changed
+	if id != 0 {
+		a.made = append(a.made, strconv.FormatUint(id, 10))
+	}
+	return nil
+}
+
+// state takes the status of an EOF packet.
+func (a *answer) state(payload []byte) {
+	if len(payload) >= 5 {
+		a.stated, a.status = true, uint16(payload[3])|uint16(payload[4])<<8
+	}
+}
+
+// fails takes an ERR packet: a number, and behind a # five characters of SQLSTATE.
+func (a *answer) fails(payload []byte) {
+	r := reader{b: payload[1:]}
+	a.code = int(r.number(2))
+	if len(r.b) > 5 && r.b[0] == '#' {
+		r.b = r.b[6:]
+	}
+	a.words = string(r.b)
+}
+
+func (a *answer) more() bool   { return a.status&statusMoreResults != 0 }
+func (a *answer) failed() bool { return a.code != 0 }
+
+// refusal is the error of an answer that should have been none.
+func (a *answer) refusal() error {
+	if !a.failed() {
+		return nil
+	}
+	return fmt.Errorf("the server does not let %s: %s", setWait, a.text(""))
+}
+
+// longestText is how many characters of an answer people are shown.
+const longestText = 80
+
+// show notes a row, or what stands for one.
+func (a *answer) show(row string) {
+	if a.width <= longestText {
+		a.shown = append(a.shown, row)
+		a.width += len(row) + 2
+	}
+}
+
+// text is the answer for people.
+func (a *answer) text(verb string) string {
+	parts := a.shown
+	if a.oks > 0 && (a.sets == 0 || a.affected > 0) {
+		if a.affected > 0 || counts[verb] {
+			parts = append(parts, fmt.Sprintf("%d changed", a.affected))
+		} else {
+			parts = append(parts, "ok")
+		}
+	}
+	if a.failed() {
+		parts = append(parts, fmt.Sprintf("error %d: %s", a.code, a.words))
+	}
+	return cut(strings.Join(parts, "; "))
+}
+
+// cut makes a line of at most longestText characters.
+func cut(text string) string {
+	all := []rune(oneLine(text))
+	if len(all) > longestText {
+		return string(all[:longestText-3]) + "..."
+	}
+	return string(all)
+}
+
+// counts are the verbs whose OK says how many rows have changed.
+var counts = map[string]bool{"INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true, "LOAD": true, "WITH": true}
+
+// fill says what the command has come to.
+func (a *answer) fill(c *wire.Command, verb string) {
+	out := &c.Answer
+	out.Text, out.Made = a.text(verb), a.made
+	if verb == "INSERT" || verb == "REPLACE" {
+		out.Made = append(out.Made, a.counted...) // RETURNING of MariaDB
+	}
+	switch {
+	case a.failed():
+		out.Failed = true
+		// Of several statements the first ones may have changed something.
+		out.Changed = endsTransaction[a.code] || a.affected > 0 || a.sets > 0 && c.Effect == schedule.Writes
+		return
+	case c.Named && len(a.firstRow) == 1:
+		out.Failed = a.firstRow[0] != "1"
+		out.Changed = !out.Failed
+		return
+	case a.sets > 0 && a.oks == 0:
+		out.Failed = a.rows == 0 && a.found == 0
+	case counts[verb]:
+		out.Failed = a.affected == 0 && a.sets == 0
+	}
+	out.Changed = c.Gated && c.Effect == schedule.Writes && !(counts[verb] && a.affected == 0 && a.sets == 0 && a.oks == 1)
+}
+
+// isError and isEOF know a packet wherever it stands.
+func isError(payload []byte) bool { return len(payload) > 2 && payload[0] == 0xff }
+
+func isEOF(payload []byte, size int) bool {
+	return len(payload) > 0 && payload[0] == 0xfe && size < 9
+}
+
+// appendError makes an ERR packet.
+func appendError(b []byte, sequence byte, code int, state, message string) []byte {
+	payload := append([]byte{0xff, byte(code), byte(code >> 8), '#'}, state...)
+	return appendPacket(b, sequence, append(payload, message...))
+}

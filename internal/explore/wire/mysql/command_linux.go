@@ -1,0 +1,193 @@
+package mysql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/wire/statement"
+)
+
+// Commands (MySQL Source Code Documentation, "Command Phase"; MariaDB's bulk execution).
+const (
+	comQuit         = 0x01
+	comInitDB       = 0x02
+	comQuery        = 0x03
+	comFieldList    = 0x04
+	comStatistics   = 0x09
+	comProcessInfo  = 0x0a
+	comDebug        = 0x0d
+	comPing         = 0x0e
+	comChangeUser   = 0x11
+	comBinlogDump   = 0x12
+	comTableDump    = 0x13
+	comPrepare      = 0x16
+	comExecute      = 0x17
+	comLongData     = 0x18
+	comClose        = 0x19
+	comReset        = 0x1a
+	comSetOption    = 0x1b
+	comFetch        = 0x1c
+	comBinlogGTID   = 0x1e
+	comResetSession = 0x1f
+	comBulkExecute  = 0xfa
+)
+
+// passing are commands that ask nothing of the data, and their names.
+var passing = map[byte]struct {
+	name string
+	kind kind
+}{
+	comInitDB:     {"USE", single},
+	comFieldList:  {"FIELD LIST", definitions},
+	comStatistics: {"STATISTICS", message},
+	comDebug:      {"DEBUG", single},
+	comPing:       {"PING", single},
+	comReset:      {"RESET STATEMENT", single},
+	comSetOption:  {"SET OPTION", single},
+}
+
+// said is what is known of a statement from its text.
+type said struct {
+	effect      schedule.Effect
+	gated       bool
+	named, ends bool
+	holds       bool // it may leave locks that no transaction's end gives back
+	setsWait    bool
+	serializes  bool
+	verb        string
+	line        string
+}
+
+func says(sql string) said {
+	s := said{
+		effect: statement.Effect(sql, statement.MySQL),
+		gated:  !statement.Passes(sql, statement.MySQL),
+		named:  statement.NamedLock(sql, statement.MySQL),
+		ends:   statement.Ends(sql, statement.MySQL),
+		verb:   statement.Verb(sql, statement.MySQL),
+		line:   statement.Line(sql, statement.MySQL),
+	}
+	if s.effect == schedule.Writes || !s.gated {
+		lower := strings.ToLower(sql)
+		s.setsWait = strings.Contains(lower, "lock_wait_timeout") && s.verb != "SELECT" && s.verb != "SHOW"
+		s.serializes = strings.Contains(lower, "serializable")
+	} else if s.effect == schedule.Local {
+		s.serializes = strings.Contains(strings.ToLower(sql), "serializable") // SET SESSION TRANSACTION
+	}
+	// What a procedure or a text in another does cannot be seen.
+	switch s.verb {
+	case "CALL", "EXECUTE", "LOCK", "FLUSH", "BACKUP", "":
+		s.holds = true
+	}
+	s.holds = s.holds || s.named
+	return s
+}
+
+// command says what a packet of the program is.
+func (s *session) command(raw, payload []byte) (*wire.Command, *request, error) {
+	c := &wire.Command{Raw: raw}
+	q := &request{answer: answer{kind: single}}
+	if len(payload) == 0 {
+		c.Text, c.Gated = "an empty packet", true
+		return c, q, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if raw[3] != 0 && s.authenticating {
+		// The server has asked for more: another method, a password.
+		c.Text, c.Effect = "LOGIN", schedule.Local
+		q.answer.kind, q.resets = authenticates, true
+		return c, q, nil
+	}
+	if p, ok := passing[payload[0]]; ok {
+		c.Text, c.Effect, q.answer.kind = p.name, schedule.Local, p.kind
+		if payload[0] == comInitDB {
+			c.Text += " " + oneLine(string(payload[1:]))
+		}
+		return c, q, nil
+	}
+	switch payload[0] {
+	case comQuery:
+		s.query(c, q, string(payload[1:]))
+	case comProcessInfo:
+		c.Text, c.Effect, q.answer.kind = "SHOW PROCESSLIST", schedule.Local, results
+	case comChangeUser, comResetSession:
+		s.reset(c, q, payload)
+	case comPrepare:
+		one := &prepared{sql: string(payload[1:])}
+		one.said = says(one.sql)
+		one.params = statement.Placeholders(one.sql, statement.MySQL)
+		s.last = one
+		c.Text, c.Effect = "PREPARE "+one.said.line, schedule.Local
+		q.answer.kind, q.prepares = preparation, one
+	case comExecute:
+		s.execute(c, q, payload)
+	case comFetch:
+		s.fetch(c, q, payload)
+	case comLongData:
+		c.Text, c.Effect, c.Silent = "LONG DATA", schedule.Local, true
+		s.longData(payload)
+	case comClose:
+		c.Text, c.Effect, c.Silent = "CLOSE STATEMENT", schedule.Local, true
+		r := reader{b: payload[1:]}
+		id := uint32(r.number(4))
+		delete(s.prepared, id)
+		delete(s.long, id)
+	case comBulkExecute:
+		c.Text, c.Gated, q.answer.kind = "BULK EXECUTE", true, results
+	case comBinlogDump, comTableDump, comBinlogGTID:
+		return nil, nil, &wire.Refused{Why: "the program reads the binary log of mysql, which cannot be explored; switch its change feed off for the test"}
+	default:
+		c.Text, c.Gated = fmt.Sprintf("command %#x", payload[0]), true
+	}
+	return c, q, nil
+}
+
+// query is a statement sent as text, with mu held.
+func (s *session) query(c *wire.Command, q *request, sql string) {
+	what := says(sql)
+	c.Text = what.line
+	q.answer.kind = results
+	s.means(c, q, what)
+}
+
+// means puts what a statement does together with what the connection is in.
+func (s *session) means(c *wire.Command, q *request, what said) {
+	c.Effect, c.Gated, c.Named = what.effect, what.gated, what.named
+	c.Ends = what.ends
+	q.verb, q.setsWait = what.verb, what.setsWait
+	s.serializable = s.serializable || what.serializes
+	s.holds = s.holds || what.holds
+	if what.effect == schedule.Local && (what.verb == "BEGIN" || what.verb == "START") || what.verb == "START" && what.effect == schedule.Reads {
+		if s.mayBeOpen() { // which it commits
+			c.Effect, c.Ends = schedule.Writes, s.open
+		}
+	}
+	if c.Effect == schedule.Reads && s.serializable {
+		c.Effect = schedule.Writes // a SELECT locks what it reads
+	}
+	q.settles = c.Gated
+}
+
+// mayBeOpen reports whether a transaction may be open, with mu held.
+func (s *session) mayBeOpen() bool { return s.open || s.unsettled > 0 }
+
+// reset is CHANGE_USER and RESET_CONNECTION: they roll the transaction back and give locks
+// back. The first may lead to a new conversation as at login; each packet that the program
+// sends in it comes as a command of its own, whose answer is the server's next packet.
+func (s *session) reset(c *wire.Command, q *request, payload []byte) {
+	q.resets = true
+	c.Effect, c.Gated, c.Ends = schedule.Local, s.mayBeOpen() || s.holds, s.open
+	if c.Gated {
+		c.Effect = schedule.Writes
+	}
+	c.Text = "RESET CONNECTION"
+	if payload[0] == comChangeUser {
+		r := reader{b: payload[1:]}
+		c.Text = "CHANGE USER " + oneLine(string(r.terminated()))
+		q.answer.kind = authenticates
+		s.authenticating = true
+	}
+}

@@ -1,0 +1,117 @@
+package mysql
+
+import (
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/wire/statement"
+)
+
+// lastPrepared is MariaDB's number of the statement that was prepared last, whatever its own
+// is: a program need not wait for it.
+const lastPrepared = 1<<32 - 1
+
+// statement finds a prepared statement, with mu held; nil: there is none.
+func (s *session) statement(id uint32) *prepared {
+	if one := s.prepared[id]; one != nil {
+		return one
+	}
+	if id == lastPrepared {
+		return s.last
+	}
+	return nil
+}
+
+// execute is STMT_EXECUTE, with mu held.
+func (s *session) execute(c *wire.Command, q *request, payload []byte) {
+	q.answer.kind, q.answer.binary = results, true
+	r := reader{b: payload[1:]}
+	id := uint32(r.number(4))
+	r.number(5) // flags, of the cursor; iterations
+	one := s.statement(id)
+	if one == nil || r.short {
+		c.Text, c.Gated, q.settles = fmt.Sprintf("EXECUTE statement %d", id), true, true
+		return
+	}
+	q.executes = one
+	s.means(c, q, one.said)
+	values, err := one.values(r.b, s.long[id])
+	delete(s.long, id) // the server forgets them, too
+	if err != nil {
+		c.Text = one.said.line + " (values that cannot be read)"
+		return
+	}
+	c.Text = statement.Line(one.sql, statement.MySQL, values...)
+}
+
+// fetch is STMT_FETCH: more rows of a cursor.
+func (s *session) fetch(c *wire.Command, q *request, payload []byte) {
+	q.answer.kind, q.settles = fetched, true
+	r := reader{b: payload[1:]}
+	id, rows := uint32(r.number(4)), r.number(4)
+	c.Gated = true
+	c.Text = fmt.Sprintf("FETCH %d rows", rows)
+	if one := s.statement(id); one != nil {
+		c.Text += " of " + one.said.line
+		q.fetches = one
+		if one.said.effect == schedule.Reads && !s.serializable {
+			c.Effect = schedule.Reads
+		}
+	}
+}
+
+// longData is STMT_SEND_LONG_DATA: a piece of a value, ahead of EXECUTE.
+func (s *session) longData(payload []byte) {
+	r := reader{b: payload[1:]}
+	id, place := uint32(r.number(4)), int(r.number(2))
+	if r.short || s.statement(id) == nil {
+		return
+	}
+	if s.long[id] == nil {
+		s.long[id] = map[int][]byte{}
+	}
+	if had := s.long[id][place]; len(had) < kept {
+		s.long[id][place] = append(had, r.b[:min(len(r.b), kept)]...)
+	}
+}
+
+// values are the parameters of an EXECUTE, for people: what follows the iteration count.
+// The types are sent once, and remembered.
+func (p *prepared) values(b []byte, long map[int][]byte) ([]string, error) {
+	if p.params == 0 {
+		return nil, nil
+	}
+	r := reader{b: b}
+	nulls := r.bytes(uint64(p.params+7) / 8)
+	if r.number(1) == 1 {
+		p.types = append([]byte(nil), r.bytes(2*uint64(p.params))...)
+	}
+	if r.short || len(p.types) < 2*p.params {
+		return nil, errShort
+	}
+	var all []string
+	for i := range p.params {
+		if nulls[i/8]&(1<<(i%8)) != 0 {
+			all = append(all, null)
+			continue
+		}
+		if sent, ok := long[i]; ok {
+			all = append(all, statement.Quote(sent))
+			continue
+		}
+		value, isText := r.value(p.types[2*i], p.types[2*i+1]&0x80 != 0, 0)
+		if r.short {
+			return nil, errShort
+		}
+		switch p.types[2*i] {
+		case typeDate, typeDatetime, typeTimestamp, typeTime:
+			value = "'" + value + "'"
+		}
+		if isText {
+			value = statement.Quote([]byte(value))
+		}
+		all = append(all, value)
+	}
+	return all, nil
+}

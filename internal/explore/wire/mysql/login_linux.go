@@ -1,0 +1,238 @@
+package mysql
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Capabilities (MySQL Source Code Documentation, "Capabilities Flags").
+const (
+	capabilityMySQL = 1 << 0 // of a server: it is MySQL; MariaDB has extended ones where it is not set
+	protocol41      = 1 << 9
+	tls             = 1 << 11
+
+	struck = 1<<5 | // COMPRESS
+		1<<7 | // LOCAL_FILES
+		tls |
+		1<<24 | // DEPRECATE_EOF
+		1<<25 | // OPTIONAL_RESULTSET_METADATA
+		1<<26 | // ZSTD_COMPRESSION_ALGORITHM
+		1<<27 // QUERY_ATTRIBUTES
+)
+
+// What the session asks on its own.
+var (
+	setWait = fmt.Sprintf("SET SESSION innodb_lock_wait_timeout=%d, lock_wait_timeout=%[1]d", int(schedule.Forever.Seconds()))
+	// isolation of the connection: MySQL 8 has no tx_isolation, MariaDB 10 nothing else.
+	isolationMySQL   = "SELECT @@transaction_isolation"
+	isolationMariaDB = "SELECT @@tx_isolation"
+)
+
+// query is a COM_QUERY of the session's own.
+func query(sql string) []byte {
+	return appendPacket(nil, 0, append([]byte{comQuery}, sql...))
+}
+
+// Login is wire.Session's. The server's last OK is kept until the connection is set up.
+func (s *session) Login() (id int64, err error) {
+	raw, payload, err := readPacket(s.server.R)
+	if err != nil {
+		return 0, fmt.Errorf("the MySQL server does not greet: %w", err)
+	}
+	if isError(payload) {
+		_, err := s.program.Write(raw)
+		return 0, errors.Join(refused(payload), err)
+	}
+	greets, err := greeting(raw, payload)
+	if err != nil {
+		return 0, err
+	}
+	if _, err = s.program.Write(raw); err != nil {
+		return 0, err
+	}
+	if raw, payload, err = s.fromProgram(); err != nil {
+		return 0, err
+	}
+	if err := reply(raw, payload); err != nil {
+		s.refuse(raw[3]+1, err)
+		return 0, err
+	}
+	if _, err = s.server.Write(raw); err != nil {
+		return 0, err
+	}
+	if raw, err = s.authenticate(); err != nil {
+		return 0, err
+	}
+	if err := s.setUp(greets.mariadb); err != nil {
+		return 0, err
+	}
+	_, err = s.program.Write(raw)
+	return greets.thread, err
+}
+
+// fromProgram reads what the program sends next. It may take its time, which is its own.
+func (s *session) fromProgram() (raw, payload []byte, err error) {
+	s.server.Rest()
+	s.program.Rest()
+	raw, payload, err = readPacket(s.program.R)
+	return raw, payload, hungUp(err)
+}
+
+type greeted struct {
+	thread  int64
+	mariadb bool
+}
+
+// greeting strikes capabilities from the first packet of a server, in place
+// (Protocol::HandshakeV10). payload is part of raw.
+func greeting(raw, payload []byte) (g greeted, err error) {
+	if len(payload) == 0 || payload[0] != 10 {
+		return g, errors.New("the server at the mysql address greets as no MySQL or MariaDB does")
+	}
+	end := bytes.IndexByte(payload[1:], 0)
+	if end < 0 {
+		return g, errShort
+	}
+	version := string(payload[1 : 1+end])
+	at := 4 + 1 + end + 1 // in raw
+	if len(raw) < at+31 {
+		return g, errShort
+	}
+	g.thread = int64(binary.LittleEndian.Uint32(raw[at:]))
+	g.mariadb = strings.Contains(version, "MariaDB")
+	at += 4 + 8 + 1 // the thread id, the first part of the challenge, a zero
+	low := binary.LittleEndian.Uint16(raw[at:])
+	high := binary.LittleEndian.Uint16(raw[at+5:])
+	binary.LittleEndian.PutUint16(raw[at:], low&^uint16(struck&0xffff))
+	binary.LittleEndian.PutUint16(raw[at+5:], high&^uint16(struck>>16))
+	if low&capabilityMySQL == 0 {
+		clear(raw[at+14 : at+18]) // MariaDB's extended capabilities
+	}
+	return g, nil
+}
+
+// reply strikes them from what the program answers, in place: some clients set what was
+// not offered (mysql2). It fails where the program cannot be understood.
+func reply(raw, payload []byte) error {
+	switch {
+	case len(payload) < 4:
+		return errShort
+	case len(raw) != 4+len(payload):
+		return errLong
+	}
+	capabilities := binary.LittleEndian.Uint32(payload)
+	switch {
+	case capabilities&protocol41 == 0:
+		return &wire.Refused{Why: "the program speaks the protocol of before MySQL 4.1; use a newer client library"}
+	case capabilities&tls != 0:
+		return &wire.Refused{Why: "the program asks for TLS at mysql; switch it off for the test, for instance with ssl-mode=DISABLED"}
+	case len(payload) < 32:
+		return errShort
+	}
+	binary.LittleEndian.PutUint32(payload, capabilities&^struck)
+	if capabilities&capabilityMySQL == 0 {
+		clear(payload[28:32]) // MariaDB's extended capabilities
+	}
+	return nil
+}
+
+// refuse tells the program, and waits until it has hung up: what it has sent and nobody has
+// read would make the kernel reset the connection, and the reason be lost.
+func (s *session) refuse(sequence byte, why error) {
+	if _, err := s.program.Write(appendError(nil, sequence, 1043, "08S01", why.Error())); err != nil {
+		return
+	}
+	for range 64 {
+		s.program.Rest()
+		if _, err := s.program.R.Discard(max(1, s.program.R.Buffered())); err != nil {
+			return
+		}
+	}
+}
+
+// authenticate hands packets on until the server says OK or ERR, whatever the plugin; OK is
+// returned and not handed on. In every plugin that this was written for, each packet of the
+// server but one is answered by one of the program: caching_sha2_password says 1 3 (known
+// already) before OK.
+func (s *session) authenticate() (ok []byte, err error) {
+	for {
+		raw, payload, err := readPacket(s.server.R)
+		if err != nil {
+			return nil, fmt.Errorf("the server hung up while the program logged in: %w", err)
+		}
+		if len(payload) > 0 && payload[0] == 0 {
+			return raw, nil
+		}
+		if _, err = s.program.Write(raw); err != nil {
+			return nil, err
+		}
+		if isError(payload) {
+			return nil, refused(payload)
+		}
+		if fastAuthentication(payload) {
+			continue
+		}
+		if raw, _, err = s.fromProgram(); err != nil {
+			return nil, err
+		}
+		if _, err = s.server.Write(raw); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fastAuthentication: caching_sha2_password needs nothing more of the program.
+func fastAuthentication(payload []byte) bool {
+	return len(payload) == 2 && payload[0] == 1 && payload[1] == 3
+}
+
+// refused is an ERR of the server as an error.
+func refused(payload []byte) error {
+	var a answer
+	_, _ = a.feed(payload, len(payload))
+	return fmt.Errorf("the server refuses the program: %s", a.text(""))
+}
+
+// setUp sets the lock wait, and asks whether reads take locks.
+func (s *session) setUp(mariadb bool) error {
+	set, err := s.ask(setWait)
+	if err == nil {
+		err = set.refusal()
+	}
+	if err != nil {
+		return err
+	}
+	isolation := isolationMySQL
+	if mariadb {
+		isolation = isolationMariaDB
+	}
+	asked, err := s.ask(isolation)
+	if err != nil {
+		return err
+	}
+	s.serializable = asked.failed() || strings.Contains(asked.text(""), "SERIALIZABLE")
+	return nil
+}
+
+// ask sends a query of the session's own before the program may send one.
+func (s *session) ask(sql string) (*answer, error) {
+	if _, err := s.server.Write(query(sql)); err != nil {
+		return nil, err
+	}
+	a := &answer{}
+	for {
+		_, payload, err := readPacket(s.server.R)
+		if err != nil {
+			return nil, err
+		}
+		if ends, err := a.feed(payload, len(payload)); ends || err != nil {
+			return a, err
+		}
+	}
+}

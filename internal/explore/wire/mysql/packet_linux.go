@@ -1,0 +1,167 @@
+package mysql
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+// longestFragment is how long a packet's payload is that goes on in the next packet.
+const longestFragment = 1<<24 - 1
+
+// longestPacket is the most that a server takes (max_allowed_packet).
+const longestPacket = 1 << 30
+
+var (
+	errShort = errors.New("a packet of MySQL's protocol is shorter than it says")
+	errLong  = errors.New("a packet of MySQL's protocol is longer than 1 GiB")
+)
+
+// readPacket reads a packet with all that continues it: as it was sent, and its payload.
+func readPacket(r io.Reader) (raw, payload []byte, err error) {
+	var all bytes.Buffer // it grows as bytes come, whatever length was announced
+	for fragments := 0; ; fragments++ {
+		at := all.Len()
+		if _, err = io.CopyN(&all, r, 4); err != nil {
+			if at+all.Len() > 0 && errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, nil, err
+		}
+		n := fragment(all.Bytes()[at:])
+		if _, err = io.CopyN(&all, r, int64(n)); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, nil, err
+		}
+		if all.Len() > longestPacket {
+			return nil, nil, errLong
+		}
+		if fragments > 0 {
+			payload = append(payload, all.Bytes()[at+4:]...)
+		} else if n == longestFragment {
+			payload = append(payload, all.Bytes()[4:]...)
+		}
+		if n < longestFragment {
+			raw = all.Bytes()
+			if fragments == 0 {
+				payload = raw[4:]
+			}
+			return raw, payload, nil
+		}
+	}
+}
+
+// fragment is the length in a packet's head, without the head.
+func fragment(head []byte) int { return int(head[0]) | int(head[1])<<8 | int(head[2])<<16 }
+
+// appendPacket makes a packet of a short payload.
+func appendPacket(b []byte, sequence byte, payload []byte) []byte {
+	b = append(b, byte(len(payload)), byte(len(payload)>>8), byte(len(payload)>>16), sequence)
+	return append(b, payload...)
+}
+
+// kept is how much of a payload an assembler keeps: more than anybody is shown.
+const kept = 16 << 10
+
+// An assembler makes packets of bytes as they come.
+type assembler struct {
+	head    []byte // of a fragment, while it is not whole
+	left    int    // of the fragment's payload
+	goes    bool   // the packet goes on in the next fragment
+	inside  bool   // a head has come, and its payload has not
+	payload []byte // its beginning
+	size    int    // of the whole
+}
+
+// take takes bytes up to the end of a packet. It returns how many, and whether payload and
+// size are those of a whole packet.
+func (a *assembler) take(b []byte) (n int, whole bool) {
+	for n < len(b) {
+		if !a.inside {
+			if len(a.head) == 0 && !a.goes {
+				a.payload, a.size = a.payload[:0], 0
+			}
+			take := min(4-len(a.head), len(b)-n)
+			a.head = append(a.head, b[n:n+take]...)
+			n += take
+			if len(a.head) < 4 {
+				return n, false
+			}
+			a.left = fragment(a.head)
+			a.goes, a.inside, a.head = a.left == longestFragment, true, a.head[:0]
+		}
+		take := min(a.left, len(b)-n)
+		if room := kept - len(a.payload); room > 0 {
+			a.payload = append(a.payload, b[n:n+min(take, room)]...)
+		}
+		a.size += take
+		a.left -= take
+		n += take
+		if a.left > 0 {
+			return n, false
+		}
+		a.inside = false
+		if !a.goes {
+			return n, true
+		}
+	}
+	return n, false
+}
+
+// A reader takes a payload apart. What is missing is 0, and noted.
+type reader struct {
+	b     []byte
+	short bool
+}
+
+func (r *reader) bytes(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.short = true
+		n = uint64(len(r.b))
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+// number is one of n bytes, the least significant first.
+func (r *reader) number(n uint64) uint64 {
+	var all [8]byte
+	copy(all[:], r.bytes(n))
+	return binary.LittleEndian.Uint64(all[:])
+}
+
+// length is a number whose own length is in its first byte.
+func (r *reader) length() uint64 {
+	switch first := r.number(1); first {
+	case 0xfc:
+		return r.number(2)
+	case 0xfd:
+		return r.number(3)
+	case 0xfe:
+		return r.number(8)
+	case 0xfb, 0xff: // NULL, and nothing
+		r.short = true
+		return 0
+	default:
+		return first
+	}
+}
+
+// counted is a string behind its length.
+func (r *reader) counted() []byte { return r.bytes(r.length()) }
+
+// terminated is a string that a zero ends.
+func (r *reader) terminated() []byte {
+	end := bytes.IndexByte(r.b, 0)
+	if end < 0 {
+		r.short = true
+		return nil
+	}
+	b := r.b[:end]
+	r.b = r.b[end+1:]
+	return b
+}

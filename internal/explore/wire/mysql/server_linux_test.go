@@ -1,0 +1,169 @@
+package mysql_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/wire/mysql"
+	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+)
+
+// The tests share one server; each has tables of its own.
+var (
+	group  *localserver.Group
+	server = sync.OnceValues(func() (*localserver.MySQL, error) {
+		var err error
+		if group, err = localserver.NewGroup(); err != nil {
+			return nil, err
+		}
+		return localserver.StartMariaDB(group)
+	})
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if group != nil {
+		if err := group.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// mariadb is the server's address, and the password of its user shop.
+func mariadb(t testing.TB) (address, password string) {
+	t.Helper()
+	localservertest.SkipShort(t)
+	s, err := server()
+	if errors.Is(err, localserver.ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, _, _ := strings.Cut(strings.TrimPrefix(s.URL(), "mysql://shop:"), "@")
+	return s.Address(), user
+}
+
+// open opens one connection, which is not pooled with others.
+func open(t testing.TB, address, password, options string) *sql.DB {
+	t.Helper()
+	return openAs(t, "shop:"+password+"@tcp("+address+")/shop?"+options)
+}
+
+func openAs(t testing.TB, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// admin is a connection beside the gate.
+func admin(t testing.TB) *sql.DB {
+	t.Helper()
+	address, password := mariadb(t)
+	return open(t, address, password, "multiStatements=true")
+}
+
+func exec(t testing.TB, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(statement, args...); err != nil {
+		t.Fatalf("%.100s: %v", statement, err)
+	}
+}
+
+// A gate is never shut. Its commands may be looked at when a connection has ended.
+type gate struct {
+	wiretest.Recorder
+	joined chan *wire.Conn
+	left   chan error
+}
+
+func newGate() *gate {
+	return &gate{joined: make(chan *wire.Conn, 100), left: make(chan error, 100)}
+}
+
+func (g *gate) Joined(c *wire.Conn)          { g.joined <- c }
+func (g *gate) Left(_ *wire.Conn, err error) { g.left <- err }
+
+// end waits until a connection has ended.
+func (g *gate) end(t testing.TB) error {
+	t.Helper()
+	return wait(t, g.left)
+}
+
+func wait[T any](t testing.TB, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing came for 20 s")
+	}
+	return v
+}
+
+// proxy is a gate before the server.
+func proxy(t testing.TB) (g *gate, address, password string) {
+	t.Helper()
+	server, password := mariadb(t)
+	g = newGate()
+	return g, wiretest.Proxy(t, g, mysql.Protocol(), server), password
+}
+
+// A tap keeps what the two ends of one connection say to each other.
+type tap struct {
+	address    string
+	done       chan struct{}
+	up, down   bytes.Buffer // to the server, to the program; when done is closed
+	connection net.Conn
+}
+
+// newTap listens for one connection and hands it on.
+func newTap(t testing.TB, server string) *tap {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &tap{address: l.Addr().String(), done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		program, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer program.Close()
+		server, err := net.Dial("tcp", server)
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		var both sync.WaitGroup
+		copyTo := func(to, from net.Conn, kept *bytes.Buffer) {
+			_, _ = io.Copy(to, io.TeeReader(from, kept))
+			_ = to.(*net.TCPConn).CloseWrite()
+		}
+		both.Go(func() { copyTo(server, program, &p.up) })
+		both.Go(func() { copyTo(program, server, &p.down) })
+		both.Wait()
+	}()
+	return p
+}

@@ -1,0 +1,246 @@
+package statement
+
+import (
+	"slices"
+	"strings"
+)
+
+func (r reading) passes() bool {
+	t, one := r.single()
+	if !one {
+		return false
+	}
+	switch first(t) {
+	case "USE":
+		return r.dialect == MySQL && len(t) == 2
+	case "SET":
+		return r.setsUp(t[1:])
+	case "SHOW":
+		return r.showsServer(t[1:])
+	case "SELECT":
+		return r.looks(t[1:])
+	}
+	return false
+}
+
+// setsTransaction: SET TRANSACTION and SET SESSION TRANSACTION change the connection alone.
+func (r reading) setsTransaction(t []token) bool {
+	t = t[1:]
+	if len(t) > 0 && (t[0].is("SESSION") || t[0].is("LOCAL")) {
+		t = t[1:]
+	}
+	if r.dialect == Postgres && len(t) > 1 && t[0].is("CHARACTERISTICS") && t[1].is("AS") {
+		t = t[2:]
+	}
+	if len(t) == 0 || !t[0].is("TRANSACTION") {
+		return false
+	}
+	return !slices.ContainsFunc(t, func(one token) bool { return one.kind != word && one.text != "," || one.is("SNAPSHOT") })
+}
+
+// setsUp reports whether each assignment of a SET is one of those that pass.
+func (r reading) setsUp(t []token) bool {
+	if r.dialect == Postgres {
+		return setsUpPostgres(t)
+	}
+	for {
+		one, rest, more := cut(t)
+		if !r.assigns(one) {
+			return false
+		}
+		if !more {
+			return true
+		}
+		t = rest
+	}
+}
+
+// cut cuts at the first comma that is in no parentheses.
+func cut(t []token) (before, after []token, found bool) {
+	depth := 0
+	for i, one := range t {
+		switch {
+		case one.kind != other:
+		case one.text == "(":
+			depth++
+		case one.text == ")":
+			depth--
+		case one.text == "," && depth == 0:
+			return t[:i], t[i+1:], true
+		}
+	}
+	return t, nil, false
+}
+
+// assigns is one assignment of MySQL's SET (MySQL 8.0 Reference Manual, 15.7.6).
+func (r reading) assigns(t []token) bool {
+	switch {
+	case len(t) < 2:
+		return false
+	case t[0].is("NAMES"), t[0].is("CHARSET"):
+		return len(t) == 2 || len(t) == 4 && t[2].is("COLLATE")
+	case t[0].is("CHARACTER") && t[1].is("SET"):
+		return len(t) == 3
+	}
+	if t[0].text == "@@" {
+		t = t[1:]
+		if len(t) > 2 && (t[0].is("SESSION") || t[0].is("LOCAL")) && t[1].text == "." {
+			t = t[2:]
+		}
+	} else if t[0].is("SESSION") || t[0].is("LOCAL") {
+		t = t[1:]
+	}
+	if len(t) < 3 || t[0].kind != word {
+		return false
+	}
+	name := strings.ToLower(t[0].text)
+	if !settings[name] && !strings.HasPrefix(name, "character_set_") && !strings.HasPrefix(name, "collation_") && !strings.HasPrefix(name, "session_track_") {
+		return false
+	}
+	value := t[1:]
+	if value[0].text == ":" {
+		value = value[1:]
+	}
+	return len(value) > 1 && value[0].text == "=" && r.plain(value[1:])
+}
+
+// plain is an expression without a query in it.
+func (r reading) plain(t []token) bool {
+	return !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("VALUES") }) && r.reads(t)
+}
+
+// settings of a connection that change what nobody else sees, nor when its transaction ends.
+var settings = set(`sql_mode time_zone sql_auto_is_null sql_safe_updates sql_select_limit sql_big_selects sql_notes
+	sql_warnings sql_quote_show_create wait_timeout interactive_timeout idle_transaction_timeout net_read_timeout net_write_timeout
+	max_execution_time max_statement_time lc_time_names lc_messages group_concat_max_len innodb_lock_wait_timeout
+	lock_wait_timeout optimizer_switch information_schema_stats_expiry div_precision_increment profiling
+	default_storage_engine storage_engine query_cache_type max_sort_length cte_max_recursion_depth`)
+
+// setsUpPostgres is one assignment: PostgreSQL's SET has no more (PostgreSQL 15, SET).
+func setsUpPostgres(t []token) bool {
+	if len(t) > 0 && (t[0].is("SESSION") || t[0].is("LOCAL")) {
+		t = t[1:]
+	}
+	if len(t) < 2 || slices.ContainsFunc(t, func(one token) bool { return one.text == "(" }) {
+		return false
+	}
+	if t[0].is("TIME") && t[1].is("ZONE") || t[0].is("NAMES") {
+		return true
+	}
+	return t[0].kind == word && settingsPostgres[strings.ToLower(t[0].text)] && (t[1].is("TO") || t[1].text == "=")
+}
+
+var settingsPostgres = set(`client_encoding datestyle intervalstyle timezone application_name extra_float_digits
+	search_path client_min_messages standard_conforming_strings bytea_output statement_timeout
+	idle_in_transaction_session_timeout idle_session_timeout lock_timeout escape_string_warning jit
+	plan_cache_mode backslash_quote xmloption row_security tcp_keepalives_idle lc_messages lc_time`)
+
+// showsServer is a SHOW that looks at no table.
+func (r reading) showsServer(t []token) bool {
+	if r.dialect == Postgres {
+		return len(t) > 0 && len(t) < 4
+	}
+	for len(t) > 0 && (t[0].is("SESSION") || t[0].is("GLOBAL") || t[0].is("LOCAL") || t[0].is("FULL")) {
+		t = t[1:]
+	}
+	if len(t) > 3 && t[0].is("COUNT") {
+		t = t[4:] // SHOW COUNT(*) WARNINGS
+	}
+	if len(t) == 0 || t[0].kind != word || !shows[strings.ToLower(t[0].text)] {
+		return false
+	}
+	return r.plain(t)
+}
+
+var shows = set("variables status warnings errors collation character charset engines plugins processlist")
+
+// looks is what stands behind SELECT: variables of the server, constants, and functions
+// that look at the connection.
+func (r reading) looks(t []token) bool {
+	for {
+		n := r.item(t)
+		if n == 0 {
+			return false
+		}
+		t = t[n:]
+		if len(t) > 1 && t[0].is("AS") && t[1].kind != other {
+			t = t[2:]
+		} else if len(t) > 0 && (t[0].kind == word && !t[0].is("FROM") && !t[0].is("LIMIT") && !clauses[strings.ToLower(t[0].text)] || t[0].kind == identifier) {
+			t = t[1:]
+		}
+		if len(t) == 0 || t[0].text != "," {
+			break
+		}
+		t = t[1:]
+	}
+	if len(t) > 1 && t[0].is("FROM") && t[1].is("DUAL") {
+		t = t[2:]
+	}
+	if len(t) > 1 && t[0].is("LIMIT") && t[1].kind == number {
+		t = t[2:]
+	}
+	return len(t) == 0
+}
+
+// clauses are words that no alias is.
+var clauses = set("where group having order into for lock union except intersect procedure window from limit fetch offset")
+
+// item is how many tokens the first thing that is looked at has; 0: it is another.
+func (r reading) item(t []token) int {
+	if len(t) == 0 {
+		return 0
+	}
+	if t[0].kind == number || t[0].kind == text {
+		return 1
+	}
+	if t[0].text == "@@" {
+		n := 1
+		for n < len(t) && t[n].kind == word {
+			n++
+			if n >= len(t) || t[n].text != "." {
+				return n
+			}
+			n++
+		}
+		return 0
+	}
+	if r.dialect == Postgres && t[0].is("pg_catalog") && len(t) > 2 && t[1].text == "." {
+		if n := r.item(t[2:]); n > 0 {
+			return n + 2
+		}
+		return 0
+	}
+	if t[0].kind != word || !lookers(r.dialect)[strings.ToLower(t[0].text)] {
+		return 0
+	}
+	switch {
+	case len(t) > 2 && t[1].text == "(" && t[2].text == ")" && (r.dialect == Postgres || !t[1].spaced):
+		return 3
+	case len(t) > 3 && t[0].is("current_setting") && t[1].text == "(" && t[2].kind == text && t[3].text == ")":
+		return 4
+	case strings.HasPrefix(strings.ToLower(t[0].text), "current_") && (len(t) == 1 || t[1].text != "("):
+		return 1
+	}
+	return 0
+}
+
+func lookers(d Dialect) map[string]bool {
+	if d == Postgres {
+		return lookersPostgres
+	}
+	return lookersMySQL
+}
+
+var (
+	lookersMySQL    = set("version database schema connection_id user current_user session_user system_user current_role")
+	lookersPostgres = set("version current_database current_schema current_user session_user current_catalog pg_backend_pid current_setting pg_is_in_recovery")
+)
+
+// set makes a set of the words of a text.
+func set(words string) map[string]bool {
+	all := map[string]bool{}
+	for _, one := range strings.Fields(words) {
+		all[one] = true
+	}
+	return all
+}

@@ -1,0 +1,338 @@
+// Package statement says what an SQL statement does to its server, from its text alone:
+// whether it can wait at the gate's side of the schedule, commute with another, or pass.
+//
+// It does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a
+// string is none, and knows what cannot be a read. What it does not understand Writes and
+// is gated: that costs schedules, never a verdict.
+//
+// What a text does not show it cannot know: a view whose columns call a function that
+// writes reads like a table here.
+package statement
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A Dialect is how a server reads the text.
+type Dialect int
+
+// The dialects. MySQL is MariaDB's, too.
+const (
+	MySQL Dialect = iota
+	Postgres
+)
+
+// longest is what is looked at, in bytes. A longer statement is a bulk of data, and Writes.
+const longest = 1 << 20
+
+// Effect is what the statement can do to the server.
+//
+//	SELECT, SHOW, DESCRIBE, EXPLAIN     Reads
+//	START TRANSACTION WITH CONSISTENT SNAPSHOT  Reads (MySQL)
+//	BEGIN, START TRANSACTION            Local: an open transaction is not known here, which MySQL would commit
+//	what Passes, SET TRANSACTION        Local
+//	all else                            Writes
+//
+// A SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), goes INTO something, or
+// calls a function that is not known to be without effect, Writes, and so do several
+// statements in one text, executed comments (/*! */), EXPLAIN ANALYZE, and a WITH that has
+// an INSERT, UPDATE or DELETE.
+func Effect(sql string, d Dialect) schedule.Effect {
+	all := readings(sql, d)
+	if len(all) == 0 {
+		return schedule.Writes
+	}
+	first := all[0].effect()
+	for _, r := range all[1:] {
+		if r.effect() != first {
+			return schedule.Writes
+		}
+	}
+	return first
+}
+
+// Passes reports whether the statement need not wait at the gate: it sets the connection
+// up (SET NAMES, SET sql_mode, USE), or looks at the server itself (SELECT @@version,
+// SHOW VARIABLES). No other connection can tell whether it was sent.
+//
+// SET autocommit never passes, alone or behind other assignments: it can commit.
+func Passes(sql string, d Dialect) bool {
+	all := readings(sql, d)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(r reading) bool { return !r.passes() })
+}
+
+// Ends reports whether the statement ends the open transaction: COMMIT, ROLLBACK, and what
+// commits implicitly in MySQL (MySQL 8.0 Reference Manual, 15.3.3), SET autocommit among
+// it. ROLLBACK TO ends none. Of several statements one is enough.
+func Ends(sql string, d Dialect) bool {
+	if len(sql) > longest {
+		return false // data
+	}
+	return slices.ContainsFunc(readings(sql, d), reading.ends)
+}
+
+// NamedLock reports whether the statement asks for a lock by its name and waits for it:
+// GET_LOCK, or pg_advisory_lock and its kin.
+func NamedLock(sql string, d Dialect) bool {
+	if len(sql) > longest {
+		return true // it is not looked at
+	}
+	return slices.ContainsFunc(readings(sql, d), reading.namedLock)
+}
+
+// Verb is the first word of the statement in capitals, such as SELECT; "" where there is none.
+func Verb(sql string, d Dialect) string {
+	t, _ := tokens(sql[:min(len(sql), longestLine)], d, d == MySQL)
+	for _, one := range t {
+		if one.kind == word {
+			return strings.ToUpper(one.text)
+		}
+		if one.text != "(" {
+			break
+		}
+	}
+	return ""
+}
+
+// A reading is a statement as the server may understand it.
+type reading struct {
+	tokens  []token
+	odd     bool // it is not all in the tokens
+	dialect Dialect
+}
+
+// readings are what the text can mean: whether a backslash in a string escapes what follows
+// depends on the connection (NO_BACKSLASH_ESCAPES and ANSI_QUOTES of MySQL's sql_mode,
+// standard_conforming_strings of PostgreSQL). None: it is not understood.
+func readings(sql string, d Dialect) (all []reading) {
+	if len(sql) > longest {
+		return nil
+	}
+	escapes := []bool{d == MySQL}
+	if strings.Contains(sql, `\`) {
+		escapes = []bool{true, false}
+	}
+	for _, escape := range escapes {
+		t, rest := tokens(sql, d, escape)
+		if rest == unfinished && !slices.ContainsFunc(t, func(one token) bool { return one.text == ";" }) {
+			continue // read so, the server refuses it
+		}
+		all = append(all, reading{t, rest != whole, d})
+	}
+	return all
+}
+
+func (r reading) effect() schedule.Effect {
+	t, one := r.single()
+	if !one {
+		return schedule.Writes
+	}
+	if r.passes() {
+		return schedule.Local
+	}
+	switch first(t) {
+	case "BEGIN":
+		// MariaDB's BEGIN NOT ATOMIC is a block of statements.
+		if r.dialect == Postgres || len(t) == 1 || len(t) == 2 && t[1].is("WORK") {
+			return schedule.Local
+		}
+	case "START":
+		return r.start(t)
+	case "SET":
+		if r.setsTransaction(t) {
+			return schedule.Local
+		}
+	case "SELECT", "WITH", "(":
+		if r.reads(t) {
+			return schedule.Reads
+		}
+	case "SHOW", "DESC", "DESCRIBE", "EXPLAIN":
+		return r.explains(t)
+	}
+	return schedule.Writes
+}
+
+// start is START TRANSACTION and its options.
+func (r reading) start(t []token) schedule.Effect {
+	if len(t) < 2 || !t[1].is("TRANSACTION") {
+		return schedule.Writes
+	}
+	if slices.ContainsFunc(t, func(one token) bool { return one.is("SNAPSHOT") }) {
+		return schedule.Reads // it sees what others have committed by now
+	}
+	return schedule.Local
+}
+
+// explains is SHOW, DESCRIBE and EXPLAIN. Even without ANALYZE a plan may compute what is
+// constant, so what is explained must be a read.
+func (r reading) explains(t []token) schedule.Effect {
+	inner := slices.IndexFunc(t, func(one token) bool { return one.is("SELECT") || one.is("WITH") })
+	if slices.ContainsFunc(t, func(one token) bool { return one.is("ANALYZE") || one.is("ANALYSE") }) || !r.reads(t) {
+		return schedule.Writes
+	}
+	if inner < 0 && first(t) == "EXPLAIN" && (len(t) != 2 && (len(t) != 4 || t[2].text != ".")) {
+		return schedule.Writes // of something else than a table or a SELECT
+	}
+	return schedule.Reads
+}
+
+// reads reports whether nothing in a statement that begins like a read locks, writes, or
+// calls what may.
+func (r reading) reads(t []token) bool {
+	for i, one := range t {
+		if one.kind != word {
+			continue
+		}
+		var next token
+		if i+1 < len(t) {
+			next = t[i+1]
+		}
+		switch strings.ToUpper(one.text) {
+		case "INTO", "INSERT", "UPDATE", "DELETE", "MERGE", "CALL", "PROCEDURE", "TRUNCATE":
+			return false
+		case "LOCK":
+			if next.is("IN") {
+				return false
+			}
+		case "NEXT":
+			if next.is("VALUE") { // of a sequence, for
+				return false
+			}
+		case "REPLACE": // also a function on strings
+			if next.text != "(" {
+				return false
+			}
+		case "FOR":
+			if !next.is("JOIN") && !next.is("ORDER") && !next.is("GROUP") && !next.is("SYSTEM_TIME") && next.kind != number {
+				return false
+			}
+		}
+	}
+	return r.callsArePure(t)
+}
+
+// callsArePure reports whether every function that is called is known.
+func (r reading) callsArePure(t []token) bool {
+	for i := 1; i < len(t); i++ {
+		if t[i].text != "(" || t[i].kind != other {
+			continue
+		}
+		name := t[i-1]
+		switch {
+		case name.kind == identifier:
+			return false
+		case name.kind != word || beforeParenthesis[strings.ToLower(name.text)]:
+		case i > 1 && t[i-2].text == ".":
+			if r.dialect != Postgres || i < 3 || !t[i-3].is("pg_catalog") || !pure(name.text, r.dialect) {
+				return false // of a schema
+			}
+		case r.dialect == MySQL && t[i].spaced && !types[strings.ToLower(name.text)]:
+			return false // MySQL 8.0 Reference Manual, 11.2.5: with a space it may be a stored function
+		case strings.EqualFold(name.text, "last_insert_id"):
+			if i+1 >= len(t) || t[i+1].text != ")" {
+				return false // it sets it
+			}
+		case !pure(name.text, r.dialect):
+			return false
+		}
+	}
+	return true
+}
+
+func (r reading) ends() bool {
+	for _, t := range r.statements() {
+		second := ""
+		if len(t) > 1 {
+			second = strings.ToUpper(t[1].text)
+		}
+		switch first(t) {
+		case "COMMIT":
+			if second != "PREPARED" {
+				return true
+			}
+		case "ROLLBACK":
+			if second == "TO" || second == "PREPARED" || second == "WORK" && len(t) > 2 && t[2].is("TO") ||
+				second == "TRANSACTION" && len(t) > 2 && t[2].is("TO") {
+				continue
+			}
+			return true
+		case "END", "ABORT":
+			if r.dialect == Postgres {
+				return true
+			}
+		case "PREPARE":
+			if r.dialect == Postgres && second == "TRANSACTION" {
+				return true
+			}
+		case "XA":
+			if second == "COMMIT" || second == "ROLLBACK" || second == "PREPARE" {
+				return true
+			}
+		case "CREATE", "DROP":
+			if r.dialect == MySQL && second != "TEMPORARY" {
+				return true
+			}
+		case "ALTER", "TRUNCATE", "RENAME", "GRANT", "REVOKE", "LOCK", "UNLOCK", "FLUSH", "OPTIMIZE", "REPAIR", "ANALYZE", "INSTALL", "UNINSTALL":
+			if r.dialect == MySQL {
+				return true
+			}
+		case "SET":
+			if r.dialect == MySQL && slices.ContainsFunc(t, func(one token) bool { return strings.EqualFold(one.text, "autocommit") }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r reading) namedLock() bool {
+	for i := 1; i < len(r.tokens); i++ {
+		if r.tokens[i].text != "(" {
+			continue
+		}
+		switch name := strings.ToLower(r.tokens[i-1].text); {
+		case r.dialect == MySQL && name == "get_lock":
+			return true
+		case r.dialect == Postgres && strings.HasPrefix(name, "pg_advisory_") && strings.Contains(name, "lock") && !strings.Contains(name, "unlock"):
+			return true
+		}
+	}
+	return false
+}
+
+// single is the only statement of a text.
+func (r reading) single() ([]token, bool) {
+	all := r.statements()
+	if len(all) != 1 || r.odd {
+		return nil, false
+	}
+	return all[0], true
+}
+
+// statements splits at semicolons.
+func (r reading) statements() (all [][]token) {
+	from := 0
+	for i, one := range r.tokens {
+		if one.kind == other && one.text == ";" {
+			if i > from {
+				all = append(all, r.tokens[from:i])
+			}
+			from = i + 1
+		}
+	}
+	if from < len(r.tokens) {
+		all = append(all, r.tokens[from:])
+	}
+	return all
+}
+
+// first is the verb of a statement, in capitals; "(" before one in parentheses.
+func first(t []token) string {
+	if len(t) == 0 || t[0].kind != word && t[0].text != "(" {
+		return ""
+	}
+	return strings.ToUpper(t[0].text)
+}

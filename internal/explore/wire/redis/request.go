@@ -1,0 +1,197 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// maxArguments of a command, as Redis has it before version 7.
+const maxArguments = 1 << 20
+
+// A request is a command as the program sent it.
+type request struct {
+	raw  []byte   // with the empty commands before it, which no server answers
+	args [][]byte // in raw, but for those of an inline command
+	at   []int    // where each begins in raw, with the line of its length; nil: inline
+}
+
+// request reads the next command that has a name. io.EOF: there is none.
+func (r *reader) request() (request, error) {
+	r.raw = nil
+	for {
+		first, err := r.from.Peek(1)
+		if err != nil {
+			return request{}, err
+		}
+		var q request
+		if first[0] == '*' {
+			q, err = r.multibulk()
+		} else {
+			q, err = r.inline()
+		}
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil || len(q.args) > 0 {
+			q.raw = r.raw
+			return q, err
+		}
+		if len(r.raw) > maxLine {
+			return request{}, errTooLong // of empty commands
+		}
+	}
+}
+
+// multibulk reads an array of strings.
+func (r *reader) multibulk() (q request, err error) {
+	start, end, err := r.line(maxLine)
+	if err != nil {
+		return q, err
+	}
+	n, err := strconv.Atoi(string(r.raw[start+1 : end]))
+	if err != nil || n > maxArguments {
+		return q, malformedf("invalid multibulk length %.20q: at most %d", r.raw[start+1:end], maxArguments)
+	}
+	type place struct{ at, start, end int }
+	var places []place
+	for range n {
+		start, end, err := r.line(maxLine)
+		if err != nil {
+			return q, err
+		}
+		if start == end || r.raw[start] != '$' {
+			return q, malformed("expected '$'")
+		}
+		size, err := length(r.raw[start+1:end], maxBulk)
+		if err != nil || size < 0 {
+			return q, malformedf("invalid bulk length %.20q", r.raw[start+1:end])
+		}
+		p := place{at: start}
+		if p.start, p.end, err = r.bytes(size); err != nil {
+			return q, err
+		}
+		places = append(places, p)
+	}
+	for _, p := range places {
+		q.args, q.at = append(q.args, r.raw[p.start:p.end]), append(q.at, p.at)
+	}
+	return q, nil
+}
+
+// inline reads a line of words, as people type them.
+func (r *reader) inline() (q request, err error) {
+	start, end, err := r.line(maxLine)
+	if errors.Is(err, errLine) { // LF alone will do
+		end, err = len(r.raw)-1, nil
+	}
+	if err != nil {
+		return q, err
+	}
+	words, ok := split(r.raw[start:end])
+	if !ok {
+		return q, malformed("unbalanced quotes in request")
+	}
+	q.args = words
+	return q, nil
+}
+
+// with returns the raw bytes with another argument i.
+func (q *request) with(i int, argument string) []byte {
+	if q.at == nil {
+		args := append([][]byte(nil), q.args...)
+		args[i] = []byte(argument)
+		return encode(args)
+	}
+	end := len(q.raw)
+	if i+1 < len(q.at) {
+		end = q.at[i+1]
+	}
+	raw := append([]byte(nil), q.raw[:q.at[i]]...)
+	raw = appendBulk(raw, []byte(argument))
+	return append(raw, q.raw[end:]...)
+}
+
+// encode is a command as an array of strings.
+func encode(args [][]byte) []byte {
+	raw := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		raw = appendBulk(raw, a)
+	}
+	return raw
+}
+
+func appendBulk(raw, text []byte) []byte {
+	raw = fmt.Appendf(raw, "$%d\r\n", len(text))
+	return append(append(raw, text...), "\r\n"...)
+}
+
+// split takes an inline command apart as sdssplitargs of Redis does: "a\x01\n" and 'a\'b'
+// are words. It reports whether the quotes are balanced.
+func split(line []byte) (words [][]byte, ok bool) {
+	for i := 0; ; {
+		for i < len(line) && isSpace(line[i]) {
+			i++
+		}
+		if i == len(line) {
+			return words, true
+		}
+		word := []byte{}
+		for i < len(line) && !isSpace(line[i]) {
+			if quote := line[i]; quote == '"' || quote == '\'' {
+				if word, i, ok = quoted(word, line, i); !ok {
+					return nil, false
+				}
+				break
+			}
+			word = append(word, line[i])
+			i++
+		}
+		words = append(words, word)
+	}
+}
+
+// quoted reads from the quote at i to past its pair, which nothing but a space may follow.
+func quoted(word, line []byte, i int) (_ []byte, after int, ok bool) {
+	quote := line[i]
+	for i++; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == quote:
+			return word, i + 1, i+1 == len(line) || isSpace(line[i+1])
+		case c == '\\' && quote == '\'' && i+1 < len(line) && line[i+1] == '\'':
+			i++
+			c = '\''
+		case c == '\\' && quote == '"' && i+1 < len(line):
+			if n, err := strconv.ParseUint(string(line[min(i+2, len(line)):min(i+4, len(line))]), 16, 8); line[i+1] == 'x' && err == nil && i+3 < len(line) {
+				i += 3
+				c = byte(n)
+				break
+			}
+			i++
+			c = unescaped(line[i])
+		}
+		word = append(word, c)
+	}
+	return nil, i, false
+}
+
+func unescaped(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	case 'a':
+		return '\a'
+	}
+	return c
+}
+
+// isSpace is isspace of C.
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

@@ -1,0 +1,11 @@
+package process
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	Keep()
+	os.Exit(m.Run())
+}

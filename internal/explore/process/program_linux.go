@@ -37,11 +37,16 @@ func Start(s *Space, c Command) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer write.Close()
 	k, isolated, err := keep(s, write)
+	_ = write.Close()
 	if err != nil {
 		return nil, errors.Join(err, log.close())
 	}
+	return k.start(c, isolated, log)
+}
+
+// start runs the program of a keeper.
+func (k *keeper) start(c Command, isolated bool, log *output) (*Program, error) {
 	if c.Env == nil {
 		c.Env = os.Environ()
 	}

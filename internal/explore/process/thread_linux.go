@@ -2,7 +2,10 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -22,36 +25,39 @@ type thread struct {
 	size  int // of call: the line of /proc/.../syscall
 }
 
-func openThread(pid, tid int) (t *thread, err error) {
-	t = &thread{pid: pid, tid: tid}
+func openThread(pid, tid int) (*thread, error) {
+	t := &thread{pid: pid, tid: tid}
+	err := t.open()
+	if err == nil {
+		return t, nil
+	}
+	t.close()
+	status := fmt.Sprintf("/proc/%d/task/%d/status", pid, tid)
+	if _, there := os.Stat(status); gone(err) && there == nil {
+		return nil, fmt.Errorf("this kernel does not show what threads wait for, without which nobody can tell when a program rests: %w", err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("what process %d waits for may not be read (%w): run this as root, or have the program started by it", pid, err)
+	}
+	return nil, err
+}
+
+// open tries all that will be read.
+func (t *thread) open() (err error) {
 	for _, f := range []struct {
 		name string
 		to   **file
 	}{{"schedstat", &t.schedstat}, {"syscall", &t.syscall}, {"status", &t.status}} {
-		if *f.to, err = openFile(pid, tid, f.name); err != nil {
-			t.close()
-			if gone(err) && f.name != "status" { // of which each kernel has one
-				if other, wrong := openFile(pid, tid, "status"); wrong == nil {
-					other.close()
-					err = fmt.Errorf("this kernel does not show /proc/PID/task/TID/%s, without which nobody can tell when a program rests", f.name)
-				}
-			}
-			return nil, err
+		if *f.to, err = openFile(t.pid, t.tid, f.name); err != nil {
+			return err
 		}
 	}
-	t.children, _ = openFile(pid, tid, "children")
+	t.children, _ = openFile(t.pid, t.tid, "children")
 	if _, err := t.count(); err != nil {
-		t.close()
-		return nil, err
+		return err
 	}
-	if _, err := t.blocked(); err != nil {
-		t.close()
-		if gone(err) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("what process %d waits for cannot be read (%w): run this as root, or start the program with it", pid, err)
-	}
-	return t, nil
+	_, err = t.blocked()
+	return err
 }
 
 func (t *thread) close() {

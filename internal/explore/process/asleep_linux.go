@@ -115,10 +115,10 @@ func (t *tree) sleeps(th *thread) bool {
 // second looks whether all have slept on.
 func (t *tree) second() bool {
 	for i, th := range t.order {
-		if th.ended {
-			continue
+		blocked, err := true, error(nil)
+		if !th.ended { // else it must still be there: that its parent asks for it is an end, too
+			blocked, err = th.blocked()
 		}
-		blocked, err := th.blocked()
 		if err == nil && blocked {
 			var ran uint64
 			if ran, err = th.count(); err == nil && ran == th.ran {
@@ -143,7 +143,9 @@ func (t *tree) early(i int) {
 }
 
 // born looks for new children of those who have run. The children of who has ended are
-// those of the first thread of a process above it (prctl(2), PR_SET_CHILD_SUBREAPER).
+// those of the first thread of a process above it (prctl(2), PR_SET_CHILD_SUBREAPER), so
+// the root comes last. A list skips a child only where one in it has ended (fs/proc/array.c),
+// and then that one is not met.
 func (t *tree) born(ran []*thread) (found bool, err error) {
 	var children []int
 	if t.scan {

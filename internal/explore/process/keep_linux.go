@@ -209,11 +209,11 @@ func how(status syscall.WaitStatus) string {
 // orphans become its children.
 func killChildren() {
 	for {
-		_, pids, err := descendants(os.Getpid())
-		if err != nil || len(pids) == 0 {
+		below, err := descendants(os.Getpid())
+		if err != nil || len(below.pids) == 0 && !below.torn {
 			return
 		}
-		for _, pid := range pids {
+		for _, pid := range below.pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		_, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

@@ -139,8 +139,8 @@ func running(mark string) (pids []int) {
 
 // keepers are those whose parent is pid, or who are below it.
 func keepers(pid int) (found []int) {
-	_, pids, _ := descendants(pid)
-	for _, pid := range pids {
+	below, _ := descendants(pid)
+	for _, pid := range below.pids {
 		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(b), keeperName) {
 			found = append(found, pid)
 		}

@@ -47,7 +47,8 @@ func (t *tree) close() {
 	t.procs, t.order, t.leader = map[int]*proc{}, nil, nil
 }
 
-// walk looks at everybody, and at the children of all their threads.
+// walk looks at everybody, and at the children of all their threads. Where somebody ends
+// meanwhile the tree is not whole.
 func (t *tree) walk() error {
 	t.still = false
 	if t.leader == nil {
@@ -59,28 +60,30 @@ func (t *tree) walk() error {
 			delete(t.procs, pid)
 		}
 	}
-	scan, pids, err := descendants(t.root)
-	if err != nil {
-		return err
-	}
-	t.scan = scan
+	t.whole = true
+	pids := []int{}
 	if !t.below {
 		pids = append(pids, t.root)
 	}
-	for pid := range t.procs { // those whose parent is elsewhere now
+	roots := []int{t.root}
+	for pid := range t.procs { // their parents may be elsewhere now
+		roots = append(roots, pid)
 		pids = append(pids, pid)
-		_, more, err := descendants(pid)
+	}
+	for _, root := range roots {
+		found, err := descendants(root)
 		if err != nil {
 			return err
 		}
-		pids = append(pids, more...)
+		t.scan = found.scan
+		t.whole = t.whole && !found.torn
+		pids = append(pids, found.pids...)
 	}
 	for _, pid := range pids {
 		if _, err := t.meet(pid); err != nil {
 			return err
 		}
 	}
-	t.whole = true
 	return nil
 }
 
@@ -89,9 +92,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 	p := t.procs[pid]
 	tids, err := tasks(pid)
 	if gone(err) {
-		if p != nil {
-			t.whole = false
-		}
+		t.whole = false // who has its children now?
 		return false, nil
 	}
 	if err != nil {
@@ -110,6 +111,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 		}
 		thread, err := openThread(pid, tid)
 		if gone(err) {
+			t.whole = false
 			continue
 		}
 		if err != nil {
@@ -155,39 +157,47 @@ func (p *proc) close() {
 	}
 }
 
-// descendants are the processes below root. scan reports that the kernel has no lists of
-// children, so that all processes were asked for their parent.
-func descendants(root int) (scan bool, pids []int, err error) {
+// A family is the processes below one.
+type family struct {
+	pids []int
+	torn bool // somebody has ended meanwhile, so that one may be missing
+	scan bool // the kernel has no lists of children: all processes were asked for their parent
+}
+
+func descendants(root int) (f family, err error) {
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
-		pids, err := scanned(root)
-		return true, pids, err
+		f.scan = true
+		f.pids, err = scanned(root)
+		return f, err
 	}
 	seen := map[int]bool{root: true}
 	for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
 		tids, err := tasks(todo[0])
 		if gone(err) {
+			f.torn = true
 			continue
 		}
 		if err != nil {
-			return false, nil, err
+			return f, err
 		}
 		for _, tid := range tids {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", todo[0], tid))
 			if gone(err) {
+				f.torn = true
 				continue
 			}
 			if err != nil {
-				return false, nil, err
+				return f, err
 			}
 			for _, child := range numbers(b) {
 				if !seen[child] {
 					seen[child] = true
-					pids, todo = append(pids, child), append(todo, child)
+					f.pids, todo = append(f.pids, child), append(todo, child)
 				}
 			}
 		}
 	}
-	return false, pids, nil
+	return f, nil
 }
 
 // scanned are the processes below root, by a look at every process's parent.

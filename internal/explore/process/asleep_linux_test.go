@@ -1,0 +1,357 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// echo is a server whose threads answer a byte after a while, or after none.
+const echo = `
+import random, socket, threading, time
+def serve(c):
+    while b := c.recv(1):
+        for _ in range(random.choice((1, 1000, 20000))): pass
+        if b == b"t":
+            t = threading.Thread(target=lambda: c.send(b)); t.start(); t.join()
+        else:
+            c.send(b)
+s = socket.create_server(("127.0.0.1", 8080))
+while True:
+    threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+`
+
+// TestAsleep: a program with one runnable process or thread at each moment is never asleep.
+func TestAsleep(t *testing.T) {
+	for name, program := range map[string]string{
+		"busy": `
+print("begin")
+while True: pass`,
+		"a thread is busy": `
+import threading
+def busy():
+    while True: pass
+t = threading.Thread(target=busy); t.start(); print("begin"); t.join()`,
+		"a grandchild is busy": `
+import os
+if os.fork() == 0:
+    if os.fork() == 0:
+        print("begin")
+        while True: pass
+    os.wait()
+os.wait()`,
+		// At least one of the two can run at each moment: who writes wakes the other before
+		// it waits itself.
+		"two processes in turn": `
+import os
+(ar, aw), (br, bw) = os.pipe(), os.pipe()
+child = os.fork() == 0
+r, w = (ar, bw) if child else (br, aw)
+if child: print("begin")
+else: os.write(w, b"x")
+while True: os.write(w, os.read(r, 1))`,
+		"two threads in turn": `
+import os, threading
+(ar, aw), (br, bw) = os.pipe(), os.pipe()
+def turn(r, w):
+    while True: os.write(w, os.read(r, 1))
+threading.Thread(target=turn, args=(ar, bw)).start()
+os.write(aw, b"x"); print("begin")
+turn(br, aw)`,
+		"a child after the other": `
+import os
+print("begin")
+while True:
+    if os.fork() == 0: os._exit(0)
+    os.wait()`,
+		"a thread after the other": `
+import threading
+print("begin")
+while True:
+    t = threading.Thread(target=lambda: None); t.start(); t.join()`,
+		// Nobody waits for anybody: each is its parent's orphan.
+		"a daemon after the other": `
+import os
+print("begin")
+while True:
+    if os.fork(): os._exit(0)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, log := begin(t, nil, python(t, program))
+			until(t, "it has begun", log.has("begin"))
+			looks, fooled := 0, 0
+			for stop := time.Now().Add(200 * time.Millisecond); time.Now().Before(stop); looks++ {
+				if p.Asleep() {
+					t.Fatalf("asleep at look %d", looks)
+				}
+				if err := p.Refresh(); err != nil {
+					t.Fatal(err)
+				}
+				if p.tree.oneLook() {
+					fooled++
+				}
+			}
+			t.Logf("%d looks; one look at the states would have been wrong in %d", looks, fooled)
+		})
+	}
+}
+
+// oneLook is what is not enough: each thread's state, one after the other.
+func (t *tree) oneLook() bool {
+	for _, th := range t.order {
+		if resting, err := th.resting(); err != nil || !resting {
+			return false
+		}
+	}
+	return true
+}
+
+// TestAsleepOneLook: the programs above would catch a lesser checker.
+func TestAsleepOneLook(t *testing.T) {
+	p, log := begin(t, nil, python(t, `
+import os
+pipes = [os.pipe() for _ in range(6)]
+for i in range(6):
+    if os.fork() == 0:
+        while True: os.write(pipes[(i + 1) % 6][1], os.read(pipes[i][0], 1))
+os.write(pipes[0][1], b"x")
+print("begin")
+os.wait()`))
+	until(t, "it has begun", log.has("begin"))
+	if err := p.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "one look takes a program that runs for one that sleeps", p.tree.oneLook)
+	for range 1000 {
+		if p.Asleep() {
+			t.Fatal("asleep")
+		}
+	}
+}
+
+// TestRests: who waits is asleep, whoever started it, and one that is stopped, too.
+func TestRests(t *testing.T) {
+	for name, program := range map[string]string{
+		"a pipe": `
+import os
+print("begin"); os.read(os.pipe()[0], 1)`,
+		"threads and children": `
+import os, threading
+r, w = os.pipe()
+for i in range(3):
+    if os.fork() == 0: break
+for i in range(3): threading.Thread(target=os.read, args=(r, 1)).start()
+print("begin"); os.read(r, 1)`,
+		"a child that ended and nobody asks for": `
+import os
+r, w = os.pipe()
+if os.fork() == 0: os._exit(0)
+print("begin"); os.read(r, 1)`,
+		"stopped": `
+import os, signal
+print("begin"); os.kill(os.getpid(), signal.SIGSTOP)
+while True: pass`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, log := begin(t, nil, python(t, program))
+			until(t, "it has begun", log.has("begin"))
+			until(t, "it sleeps", p.Asleep)
+			for range 100 {
+				if !p.Asleep() {
+					t.Fatal("it has woken")
+				}
+			}
+			if name == "stopped" {
+				for pid := range p.tree.procs {
+					_ = syscall.Kill(pid, syscall.SIGCONT)
+				}
+				if p.Asleep() {
+					t.Error("it goes on, and sleeps")
+				}
+			}
+		})
+	}
+}
+
+// TestAsleepAnswers: what a program owes has been sent when it is asleep.
+func TestAsleepAnswers(t *testing.T) {
+	s := newTestSpace(t)
+	p, _ := begin(t, s, python(t, echo))
+	c := dial(t, s, "127.0.0.1:8080")
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		sent := []byte{"et"[i%2]}
+		if _, err := c.Write(sent); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it rests", p.Asleep)
+		got := make([]byte, 1)
+		err := raw.Control(func(fd uintptr) {
+			if _, err := syscall.Read(int(fd), got); err != nil {
+				t.Fatalf("answer %d was not there: %v", i, err)
+			}
+		})
+		if err != nil || !bytes.Equal(got, sent) {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+}
+
+// TestAsleepLog: a program that waits for room in its log wakes by itself.
+func TestAsleepLog(t *testing.T) {
+	read, write := io.Pipe()
+	p, err := Start(nil, Command{Line: "cat /dev/zero", Log: write})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	t.Cleanup(func() { _ = read.Close() })
+	if _, err := io.ReadFull(read, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its one thread sleeps", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.tree.asleep(func() bool { return true })
+	})
+	if p.Asleep() {
+		t.Error("asleep, with a full pipe")
+	}
+}
+
+// TestUnreadable: who cannot be looked at is never asleep.
+func TestUnreadable(t *testing.T) {
+	p, _ := begin(t, nil, "sleep 987004")
+	until(t, "it sleeps", p.Asleep)
+	none, err := os.Open(os.DevNull) // reads as nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer none.Close()
+	for name, spoil := range map[string]func(*thread) *file{
+		"no states": func(th *thread) *file { return th.status },
+		"no calls":  func(th *thread) *file { return th.syscall },
+		"no counts": func(th *thread) *file { return th.schedstat },
+	} {
+		th := p.tree.order[0]
+		f := spoil(th)
+		was := f.fd
+		f.fd = int(none.Fd())
+		th.slept = false
+		if p.Asleep() && name != "no counts" { // those are in the states, too
+			t.Errorf("asleep, with %s", name)
+		}
+		if name == "no counts" {
+			status := th.status.fd
+			th.status.fd = f.fd
+			if p.Asleep() {
+				t.Errorf("asleep, with %s", name)
+			}
+			th.status.fd = status
+		}
+		f.fd = was
+		until(t, "it sleeps again", p.Asleep)
+	}
+}
+
+// TestScanned: without lists of children the parents tell.
+func TestScanned(t *testing.T) {
+	p, log := begin(t, nil, python(t, `
+import os
+for i in range(3): os.fork()
+print("begin"); os.read(os.pipe()[0], 1)`))
+	until(t, "all have begun", func() bool { return bytes.Count([]byte(log.String()), []byte("begin")) == 8 })
+	pids, err := scanned(p.keeper.pid)
+	if err != nil || len(pids) != 8 {
+		t.Errorf("scanned %v, %v", pids, err)
+	}
+	below, err := descendants(p.keeper.pid)
+	if err != nil || len(below.pids) != 8 {
+		t.Errorf("listed %v, %v", below, err)
+	}
+	p.mu.Lock()
+	p.tree.scan = true
+	p.mu.Unlock()
+	until(t, "it sleeps", p.Asleep)
+}
+
+// programs are what the benchmarks look at.
+func programs(b *testing.B) map[string]string {
+	node := filepath.Join(b.TempDir(), "server.mjs")
+	err := os.WriteFile(node, []byte(`
+import http from "http"; import fs from "fs"
+fs.readFile("/etc/hosts", () => {})
+http.createServer((q, r) => r.end("x")).listen(8080, "127.0.0.1")`), 0o644)
+	if err != nil {
+		b.Fatal(err)
+	}
+	python := filepath.Join(b.TempDir(), "server.py")
+	if err := os.WriteFile(python, []byte(echo), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return map[string]string{"python3": python, "node": node}
+}
+
+// BenchmarkAsleep is one look at a program that sleeps. Still: nobody has run since the
+// last one; run: all have.
+func BenchmarkAsleep(b *testing.B) {
+	for name, file := range programs(b) {
+		b.Run(name, func(b *testing.B) {
+			path, err := exec.LookPath(name)
+			if err != nil {
+				b.Skip(name + " is not installed")
+			}
+			s, err := NewSpace()
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			p, err := Start(s, Command{Line: path + " " + file})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer p.Stop()
+			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+				if _, err = s.Dial(b.Context(), "127.0.0.1:8080"); err == nil || time.Now().After(deadline) {
+					break
+				}
+			}
+			if _, more := s.Dial(b.Context(), "127.0.0.1:8080"); err != nil || more != nil {
+				b.Fatal(err, more)
+			}
+			for deadline := time.Now().Add(20 * time.Second); !p.Asleep(); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					b.Fatal("it does not sleep")
+				}
+			}
+			for _, ran := range []bool{false, true} {
+				b.Run(map[bool]string{false: "still", true: "ran"}[ran]+fmt.Sprintf("-%d-threads", len(p.tree.order)), func(b *testing.B) {
+					wrong := 0
+					for range b.N {
+						if ran {
+							for _, th := range p.tree.order {
+								th.slept = false
+							}
+						}
+						if !p.Asleep() {
+							wrong++
+						}
+					}
+					b.ReportMetric(float64(wrong), "awake")
+				})
+			}
+		})
+	}
+}

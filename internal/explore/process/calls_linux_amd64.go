@@ -1,0 +1,10 @@
+package process
+
+import "golang.org/x/sys/unix"
+
+// olderEnds are those that newer architectures do without.
+var olderEnds = map[int]end{
+	unix.SYS_POLL:       {form: ms, arg: 2, loop: true},
+	unix.SYS_SELECT:     {form: timeval, arg: 4, loop: true},
+	unix.SYS_EPOLL_WAIT: {form: ms, arg: 3, loop: true},
+}

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package process
+
+var olderEnds map[int]end

@@ -1,0 +1,171 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	Keep()
+	if how := os.Getenv("EXPLORER"); how != "" {
+		explorer(how)
+	}
+	os.Exit(m.Run())
+}
+
+// TestNotRoot runs the other tests as nobody, in user namespaces.
+func TestNotRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("is not root already")
+	}
+	if testing.Short() {
+		t.Skip("runs every other test again, as nobody: run make test")
+	}
+	const nobody = 65534
+	credential := &syscall.Credential{Uid: nobody, Gid: nobody}
+	if err := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "-Un", "true").Run(); err != nil {
+		t.Skipf("user namespaces are not allowed here, or unshare(1) is not there: %v: %s", err, remedy())
+	}
+	tmp := t.TempDir()
+	for dir := tmp; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test", "-test.short", "-test.v", "-test.timeout=60s")
+	again.Dir = tmp
+	again.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, "GOCOVERDIR="+tmp)
+	again.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	b, err := again.CombinedOutput()
+	if err != nil {
+		t.Errorf("as nobody: %v\n%s", err, b)
+	}
+	for _, name := range []string{"TestSpaces", "TestKilled", "TestStop", "TestAsleep", "TestNaps"} {
+		if !bytes.Contains(b, []byte("--- PASS: "+name+" ")) {
+			t.Errorf("%s did not run:\n%s", name, b)
+		}
+	}
+}
+
+// newTestSpace is closed after the test.
+func newTestSpace(t *testing.T) *Space {
+	t.Helper()
+	s, err := NewSpace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// begin starts a program; its log goes to the test's.
+func begin(t *testing.T, s *Space, line string) (*Program, *buffer) {
+	t.Helper()
+	log := &buffer{}
+	p, err := Start(s, Command{Line: line, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Stop()
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", line, log)
+		}
+	})
+	return p, log
+}
+
+// python is Python's interpreter, told to run a program from a file.
+func python(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	file := filepath.Join(t.TempDir(), "program.py")
+	if err := os.WriteFile(file, []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path + " -u " + file
+}
+
+// until polls.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// dial connects to what may only be about to listen.
+func dial(t *testing.T, s *Space, address string) *net.TCPConn {
+	t.Helper()
+	var c *net.TCPConn
+	until(t, "connect to "+address, func() bool {
+		var err error
+		c, err = s.Dial(t.Context(), address)
+		return err == nil
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// running are the processes with a mark in their command lines, zombies left out.
+func running(mark string) (pids []int) {
+	all, _ := os.ReadDir("/proc")
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && bytes.Contains(b, []byte(mark)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// keepers are those whose parent is pid, or who are below it.
+func keepers(pid int) (found []int) {
+	below, _ := descendants(pid)
+	for _, pid := range below.pids {
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(b), keeperName) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// A buffer may be read while it is written to.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func (b *buffer) has(s string) func() bool {
+	return func() bool { return strings.Contains(b.String(), s) }
+}

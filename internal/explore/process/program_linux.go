@@ -1,0 +1,197 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Program is a process and all that descend from it. Its methods may be called by
+// several goroutines.
+type Program struct {
+	keeper   *keeper // nil of one that ran already
+	isolated bool    // it is in a PID namespace of its own
+	pidfd    *os.File
+	log      *output
+	done     chan struct{}
+	err      error // once done
+	stop     sync.Once
+
+	mu   sync.Mutex
+	tree *tree
+	idle idle // the timed waits of the baseline
+}
+
+// Start starts a program in s. It has failed only where the shell could not be started: a
+// command that there is none of is written to the log by the shell, and ends with exit
+// status 127.
+func Start(s *Space, c Command) (*Program, error) {
+	log, write, err := newOutput(c.Log)
+	if err != nil {
+		return nil, err
+	}
+	k, isolated, err := keep(s, write)
+	_ = write.Close()
+	if err != nil {
+		return nil, errors.Join(err, log.close())
+	}
+	return k.start(c, isolated, log)
+}
+
+// start runs the program of a keeper.
+func (k *keeper) start(c Command, isolated bool, log *output) (*Program, error) {
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	p := &Program{keeper: k, isolated: isolated, log: log, done: make(chan struct{})}
+	if _, err := k.ask(message{Do: "run", Line: c.Line, Dir: c.Dir, Env: c.Env}); err != nil {
+		k.end(isolated)
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Line, err), log.close())
+	}
+	p.tree = newTree(k.pid, true)
+	go p.wait()
+	return p, nil
+}
+
+// keep starts the keeper of a program in s.
+func keep(s *Space, log *os.File) (k *keeper, isolated bool, err error) {
+	if s == nil {
+		for _, flags := range []uintptr{unix.CLONE_NEWPID, unix.CLONE_NEWPID | unix.CLONE_NEWUSER, 0} {
+			if k, err = startKeeper(log, flags); !refused(err) {
+				return k, flags != 0, err
+			}
+		}
+		return nil, false, err
+	}
+	conn, there, err := channel()
+	if err != nil {
+		return nil, false, err
+	}
+	_, err = s.ask(message{Do: "spawn", files: []*os.File{there, log}})
+	_ = there.Close()
+	if err != nil {
+		return nil, false, errors.Join(err, conn.Close())
+	}
+	k, err = greet(conn)
+	return k, true, err
+}
+
+// wait learns how the first process ends.
+func (p *Program) wait() {
+	m, err := receive(p.keeper.conn)
+	switch {
+	case err == nil:
+		p.err = errors.New(m.Error)
+	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, unix.ECONNRESET):
+		p.err = errors.New("signal: killed")
+	default:
+		p.err = err
+	}
+	close(p.done)
+}
+
+// Attach is a program that runs already: pid, as this process sees it, and all that descend
+// from it. Stop leaves it alone.
+func Attach(pid int) (*Program, error) {
+	pidfd, err := openPidfd(pid)
+	if err != nil {
+		return nil, fmt.Errorf("no process %d to attach to: %w", pid, err)
+	}
+	p := &Program{pidfd: pidfd, done: make(chan struct{}), tree: newTree(pid, false)}
+	if err := p.Refresh(); err != nil {
+		return nil, errors.Join(err, p.pidfd.Close())
+	}
+	go func() {
+		if waitFor(p.pidfd) == nil { // else it was let go by Stop
+			p.err = errors.New("process " + strconv.Itoa(pid) + " has ended")
+			close(p.done)
+		}
+	}()
+	return p, nil
+}
+
+// Done is closed when the first process has ended; what it has started may still run.
+func (p *Program) Done() <-chan struct{} { return p.done }
+
+// Err is how the first process has ended: "exit status 1", "signal: killed". It is nil
+// until Done.
+func (p *Program) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Stop kills all that descend from the program (SIGKILL), and returns when none of it is
+// left and its log is complete. It may be called again.
+func (p *Program) Stop() {
+	p.stop.Do(func() {
+		if p.keeper != nil {
+			p.keeper.end(p.isolated)
+			<-p.done
+			_ = p.log.close()
+		} else {
+			_ = p.pidfd.Close()
+		}
+		p.mu.Lock()
+		p.tree.close()
+		p.mu.Unlock()
+	})
+}
+
+// An output hands on what a program writes.
+type output struct {
+	read *os.File
+	copy chan struct{} // closed at its end
+}
+
+// newOutput is a pipe: write is for the program.
+func newOutput(to io.Writer) (o *output, forProgram *os.File, err error) {
+	if to == nil {
+		to = io.Discard
+	}
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, fmt.Errorf("pipe: %w", err)
+	}
+	// A writer that finds the pipe full sleeps, and wakes by itself.
+	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, 1<<20)
+	_ = unix.SetNonblock(fds[0], true) // not the other end, which programs write to
+	read, write := os.NewFile(uintptr(fds[0]), "log"), os.NewFile(uintptr(fds[1]), "log")
+	o = &output{read, make(chan struct{})}
+	go func() {
+		defer close(o.copy)
+		if _, err := io.Copy(to, read); err != nil {
+			_, _ = io.Copy(io.Discard, read) // the program goes on without its log
+		}
+	}()
+	return o, write, nil
+}
+
+// unread reports whether something in the pipe has not been read yet.
+func (o *output) unread() bool {
+	n := 0
+	err := control(o.read, func(fd int) (err error) {
+		n, err = unix.IoctlGetInt(fd, unix.TIOCINQ)
+		return err
+	})
+	return err == nil && n > 0
+}
+
+// close waits for the rest: all writers are gone.
+func (o *output) close() error {
+	select {
+	case <-o.copy:
+	case <-time.After(time.Second): // a writer of the log that hangs must not hang Stop
+	}
+	return o.read.Close()
+}

@@ -1,0 +1,242 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Space is a network of its own (network_namespaces(7)) with loopback up: a program in it
+// finds a gate at the very address where it looks for its server. nil is the host's. Its
+// methods may be called by several goroutines.
+type Space struct {
+	mu     sync.Mutex // one request at a time
+	keeper *keeper
+	diag   *os.File // asks who listens there; nil: the kernel does not say
+	close  sync.Once
+}
+
+// NewSpace makes one. It needs root, or user namespaces; where neither is allowed the error
+// says in one line what to do.
+func NewSpace() (*Space, error) {
+	flags := uintptr(unix.CLONE_NEWNET | unix.CLONE_NEWPID)
+	s, err := newSpace(flags)
+	if refused(err) {
+		s, err = newSpace(flags | unix.CLONE_NEWUSER)
+	}
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, errKeep):
+		return nil, err
+	}
+	return nil, fmt.Errorf("a program needs a network of its own (%w): %s", err, remedy())
+}
+
+func newSpace(flags uintptr) (*Space, error) {
+	k, err := startKeeper(nil, flags)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := k.ask(message{Do: "network"}); err != nil {
+		k.end(true)
+		return nil, err
+	}
+	s := &Space{keeper: k}
+	if answer, err := k.ask(message{Do: "diag"}); err == nil && len(answer.files) == 1 {
+		s.diag = answer.files[0]
+	}
+	return s, nil
+}
+
+func (s *Space) ask(m message) (message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keeper.ask(m)
+}
+
+// Close ends the network and every program in it. The connections and listeners that it
+// made are left to their owners.
+func (s *Space) Close() error {
+	if s != nil {
+		s.close.Do(func() {
+			s.keeper.end(true)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.diag != nil {
+				_ = s.diag.Close()
+				s.diag = nil
+			}
+		})
+	}
+	return nil
+}
+
+// Listen takes connections that are made in the network to address, such as
+// "127.0.0.1:3306"; port 0 is a free one. Of a name with several addresses it is the first,
+// IPv4 before IPv6.
+func (s *Space) Listen(address string) (*net.TCPListener, error) {
+	if s == nil {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return l.(*net.TCPListener), nil
+	}
+	all, err := resolve(context.Background(), address)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.listen(all[0])
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", address, err)
+	}
+	return l, nil
+}
+
+func (s *Space) listen(at netip.AddrPort) (*net.TCPListener, error) {
+	f, err := s.socket(at.Addr().Is6())
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	err = control(f, func(fd int) error {
+		// A port whose connections linger from an earlier run is free (socket(7)).
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+			return err
+		}
+		if err := unix.Bind(fd, sockaddr(at)); err != nil {
+			return err
+		}
+		return unix.Listen(fd, 4096)
+	})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil
+}
+
+// Dial connects within the network. Of a name with several addresses it tries one after
+// the other.
+func (s *Space) Dial(ctx context.Context, address string) (*net.TCPConn, error) {
+	if s == nil {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return c.(*net.TCPConn), nil
+	}
+	all, err := resolve(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	for _, to := range all {
+		c, wrong := s.dial(ctx, to)
+		if wrong == nil {
+			return c, nil
+		}
+		err = cmp.Or(err, wrong)
+	}
+	return nil, fmt.Errorf("connect to %s: %w", address, err)
+}
+
+func (s *Space) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+	f, err := s.socket(to.Addr().Is6())
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	stop := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err = control(f, func(fd int) error { return unix.Connect(fd, sockaddr(to)) })
+	if errors.Is(err, unix.EINPROGRESS) {
+		err = connected(f)
+	}
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return nil, err
+	}
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
+}
+
+// connected waits until a connection that has begun is there, or has failed (connect(2)).
+func connected(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	err = raw.Write(func(fd uintptr) bool {
+		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		if n, _ := unix.Poll(ready, 0); n == 0 {
+			return false
+		}
+		number, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		if result = err; number != 0 {
+			result = unix.Errno(number)
+		}
+		return true
+	})
+	return cmp.Or(err, result)
+}
+
+func (s *Space) socket(ipv6 bool) (*os.File, error) {
+	answer, err := s.ask(message{Do: "socket", IPv6: ipv6})
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.files) != 1 {
+		closeAll(answer.files)
+		return nil, errors.New("the keeper has sent no socket")
+	}
+	return answer.files[0], nil
+}
+
+// resolve is what the host knows by the name in address; no host is every address.
+func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("address %s: port %q is no number from 0 to 65535", address, service)
+	}
+	var all []netip.AddrPort
+	if host == "" {
+		return append(all, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port))), nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range found {
+		all = append(all, netip.AddrPortFrom(a.Unmap(), uint16(port)))
+	}
+	slices.SortStableFunc(all, func(a, b netip.AddrPort) int { return cmp.Compare(a.Addr().BitLen(), b.Addr().BitLen()) })
+	return all, nil
+}
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is6() {
+		return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
+	}
+	return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
+}

@@ -1,0 +1,236 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestSpaces: the same address is another in each, and none is the host's.
+func TestSpaces(t *testing.T) {
+	spaces := []*Space{newTestSpace(t), newTestSpace(t)}
+	for i, s := range spaces {
+		l, err := s.Listen("127.0.0.1:80") // a port of root's
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Write([]byte{byte('a' + i)})
+				_ = c.Close()
+			}
+		}()
+		if at, err := s.Listeners(); err != nil || !slices.Equal(at, []string{"127.0.0.1:80"}) {
+			t.Errorf("listeners of %d: %v, %v", i, at, err)
+		}
+	}
+	for i, s := range spaces {
+		b, err := io.ReadAll(dial(t, s, "localhost:80"))
+		if want := string(rune('a' + i)); err != nil || string(b) != want {
+			t.Errorf("got %q, %v, want %q", b, err, want)
+		}
+		// A program finds it there, too.
+		_, log := begin(t, s, python(t, `
+import socket
+print("got", socket.create_connection(("127.0.0.1", 80)).recv(1))`))
+		until(t, "the program has connected", log.has("got b'"+string(rune('a'+i))+"'"))
+	}
+	if _, err := spaces[0].Listen("127.0.0.1:80"); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("a taken port: %v", err)
+	}
+	if _, err := spaces[0].Dial(t.Context(), "127.0.0.1:81"); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := spaces[0].Dial(over, "127.0.0.1:80"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that is over: %v", err)
+	}
+	for _, bad := range []string{"", "80", "127.0.0.1:http", "127.0.0.1:70000"} {
+		if _, err := spaces[0].Listen(bad); err == nil {
+			t.Errorf("no error for %q", bad)
+		}
+	}
+}
+
+// TestDialWaits: a connection that is not there at once comes, or ends with its context.
+func TestDialWaits(t *testing.T) {
+	s := newTestSpace(t)
+	l, err := s.Listen("127.0.0.1:1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := control2(l, func(fd int) error { return unix.Listen(fd, 0) }); err != nil { // room for one
+		t.Fatal(err)
+	}
+	dial(t, s, "127.0.0.1:1000")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Dial(ctx, "127.0.0.1:1000"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a listener without room: %v", err)
+	}
+	go func() {
+		for {
+			if _, err := l.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	dial(t, s, "127.0.0.1:1000")
+}
+
+func control2(l *net.TCPListener, do func(fd int) error) (err error) {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if wrong := raw.Control(func(fd uintptr) { err = do(int(fd)) }); wrong != nil {
+		return wrong
+	}
+	return err
+}
+
+// TestIPv6: loopback has both.
+func TestIPv6(t *testing.T) {
+	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
+		t.Skip("this machine has no IPv6")
+	}
+	s := newTestSpace(t)
+	l, err := s.Listen("[::1]:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dial(t, s, "[::1]:8080")
+	if at, err := s.Listeners(); err != nil || !slices.Equal(at, []string{"[::1]:8080"}) {
+		t.Errorf("listeners %v, %v", at, err)
+	}
+	if _, err := net.DialTimeout("tcp", "[::1]:8080", time.Second); err == nil {
+		t.Error("the host has it, too")
+	}
+}
+
+// TestBacklog counts what a program has not accepted, and nothing of this process's.
+func TestBacklog(t *testing.T) {
+	for name, proc := range map[string]bool{"sock_diag": false, "proc": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestSpace(t)
+			if proc {
+				_ = s.diag.Close()
+				s.diag = nil
+			} else if s.diag == nil {
+				t.Skip("this kernel has no sock_diag(7)")
+			}
+			own, err := s.Listen("127.0.0.1:3306")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer own.Close()
+			dial(t, s, "127.0.0.1:3306")
+			begin(t, s, python(t, `
+import socket, signal
+s = socket.create_server(("127.0.0.1", 8080), backlog=5)
+signal.signal(signal.SIGUSR1, lambda *_: s.accept())
+while True: signal.pause()`))
+			dial(t, s, "127.0.0.1:8080")
+			dial(t, s, "127.0.0.1:8080")
+			if n, err := s.Backlog(); err != nil || n != 2 {
+				t.Errorf("backlog %d, %v, want 2", n, err)
+			}
+			if at, err := s.Listeners(); err != nil || !slices.Equal(at, []string{"127.0.0.1:3306", "127.0.0.1:8080"}) {
+				t.Errorf("listeners %v, %v", at, err)
+			}
+		})
+	}
+}
+
+// TestHost: nil is the host's network, and every method works on it.
+func TestHost(t *testing.T) {
+	var s *Space
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dial(t, s, l.Addr().String())
+	at, err := s.Listeners()
+	if err != nil || !slices.Contains(at, l.Addr().String()) {
+		t.Errorf("listeners %v, %v, without %v", at, err, l.Addr())
+	}
+	if _, err := s.Backlog(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	_, log := begin(t, s, "readlink /proc/self/ns/net")
+	mine, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the program says its network", log.has("net:"))
+	if got := strings.TrimSpace(log.String()); got != mine {
+		t.Errorf("the program's network is %s, want %s", got, mine)
+	}
+}
+
+// TestClose ends what is in the network, and its keepers.
+func TestClose(t *testing.T) {
+	s, err := NewSpace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := begin(t, s, "sleep 987001")
+	pid := s.keeper.pid
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	p.Stop()
+	if left := append(running("987001"), keepers(pid)...); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if _, err := s.Listen("127.0.0.1:80"); err == nil {
+		t.Error("a closed network has a listener")
+	}
+	if _, err := Start(s, Command{Line: "true"}); err == nil {
+		t.Error("a closed network has a program")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHexAddress(t *testing.T) {
+	for in, want := range map[string]string{
+		"0100007F:1F90":                         "127.0.0.1:8080",
+		"00000000:0050":                         "0.0.0.0:80",
+		"00000000000000000000000001000000:1F90": "[::1]:8080",
+		"00000000000000000000000000000000:0001": "[::]:1",
+		"0000000000000000FFFF00000100007F:0CEA": "127.0.0.1:3306",
+	} {
+		if got, err := hexAddress(in); err != nil || got != netip.MustParseAddrPort(want) {
+			t.Errorf("%s: got %v, %v, want %s", in, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "7F:1", "0100007F", "0100007F:1F90F", "xx:1"} {
+		if got, err := hexAddress(bad); err == nil {
+			t.Errorf("%q is %v", bad, got)
+		}
+	}
+}

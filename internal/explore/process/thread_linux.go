@@ -1,0 +1,156 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// A thread is one of the tree, and what was seen of it.
+type thread struct {
+	pid, tid int
+	kind     string // its name without numbers: members of a pool are of one kind
+
+	schedstat, syscall, status, children *file
+
+	ran   uint64 // how often it had been switched in
+	slept bool   // it slept at ran, and what it had started by then is known
+	ended bool   // it runs no more
+	call  [192]byte
+	size  int // of call: the line of /proc/.../syscall
+}
+
+func openThread(pid, tid int) (*thread, error) {
+	t := &thread{pid: pid, tid: tid}
+	err := t.open()
+	if err == nil {
+		return t, nil
+	}
+	t.close()
+	status := fmt.Sprintf("/proc/%d/task/%d/status", pid, tid)
+	if _, there := os.Stat(status); gone(err) && there == nil {
+		return nil, fmt.Errorf("this kernel does not show what threads wait for, without which nobody can tell when a program rests: %w", err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("what process %d waits for may not be read (%w): run this as root, or have the program started by it", pid, err)
+	}
+	return nil, err
+}
+
+// open tries all that will be read.
+func (t *thread) open() (err error) {
+	for _, f := range []struct {
+		name string
+		to   **file
+	}{{"schedstat", &t.schedstat}, {"syscall", &t.syscall}, {"status", &t.status}} {
+		if *f.to, err = openFile(t.pid, t.tid, f.name); err != nil {
+			return err
+		}
+	}
+	t.children, _ = openFile(t.pid, t.tid, "children")
+	if _, err := t.count(); err != nil {
+		return err
+	}
+	_, err = t.blocked()
+	return err
+}
+
+func (t *thread) close() {
+	for _, f := range []*file{t.schedstat, t.syscall, t.status, t.children} {
+		if f != nil {
+			f.close()
+		}
+	}
+}
+
+// count is how often the thread has been switched in (/proc/PID/task/TID/schedstat, third
+// number; sched-stats.rst in the kernel's documentation).
+func (t *thread) count() (uint64, error) {
+	var buf [96]byte
+	b, err := t.schedstat.read(buf[:])
+	if err != nil {
+		return 0, err
+	}
+	b = bytes.TrimSuffix(b, []byte("\n"))
+	var n uint64
+	for _, c := range b[bytes.LastIndexByte(b, ' ')+1:] {
+		n = n*10 + uint64(c-'0')
+	}
+	if n > 0 {
+		return n, nil
+	}
+	return t.switches()
+}
+
+// switches is how often it has been switched out, for kernels that do not count the other.
+func (t *thread) switches() (uint64, error) {
+	var buf [4096]byte
+	b, err := t.status.read(buf[:])
+	if err != nil {
+		return 0, err
+	}
+	var sum uint64
+	for _, name := range []string{"\nvoluntary_ctxt_switches:\t", "\nnonvoluntary_ctxt_switches:\t"} {
+		_, after, found := bytes.Cut(b, []byte(name))
+		value, _, _ := bytes.Cut(after, []byte("\n"))
+		n, err := strconv.ParseUint(string(value), 10, 64)
+		if !found || err != nil {
+			return 0, fmt.Errorf("this kernel does not count the context switches of threads: /proc/%d/task/%d/status", t.pid, t.tid)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// blocked reports whether it waits, and keeps what in. The kernel answers only once the
+// thread is off its processor and off the queue for one, and has not run meanwhile
+// (task_current_syscall in lib/syscall.c): the state alone says "sleeping" of one that is
+// about to look again whether it must.
+func (t *thread) blocked() (bool, error) {
+	b, err := t.syscall.read(t.call[:])
+	if err != nil {
+		return false, err
+	}
+	t.size = len(b)
+	return len(b) > 0 && b[0] != 'r', nil // "running"
+}
+
+// resting reports whether its state is one from which only others wake it: not D, a wait
+// for a disk. It learns the thread's kind, too.
+func (t *thread) resting() (bool, error) {
+	var buf [128]byte
+	b, err := t.status.read(buf[:])
+	if err != nil {
+		return false, err
+	}
+	name, after, _ := bytes.Cut(bytes.TrimPrefix(b, []byte("Name:\t")), []byte("\n"))
+	t.kind = string(bytes.TrimRight(name, "0123456789-_# "))
+	_, after, found := bytes.Cut(after, []byte("State:\t"))
+	if !found || len(after) == 0 {
+		return false, nil
+	}
+	switch after[0] {
+	case 'Z', 'X':
+		t.ended = true
+		return true, nil
+	case 'S', 'I', 'T', 't':
+		return true, nil
+	}
+	return false, nil
+}
+
+// memory reads what the thread's process has at an address (process_vm_readv(2)).
+func (t *thread) memory(at uint64, into []byte) bool {
+	if len(into) == 0 {
+		return true
+	}
+	local := []unix.Iovec{{Base: &into[0]}}
+	local[0].SetLen(len(into))
+	n, err := unix.ProcessVMReadv(t.tid, local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(into)}}, 0)
+	return err == nil && n == len(into)
+}

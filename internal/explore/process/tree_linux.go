@@ -1,0 +1,299 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A tree is a process, or what is below it, and all that descend from it. Who has been
+// found stays until it ends, whoever its parent is by then.
+type tree struct {
+	root  int
+	below bool // the root is a keeper, and no part of the program
+	procs map[int]*proc
+	order []*thread // who was last seen to run comes first
+	whole bool      // nobody has ended since the last walk
+	still bool      // so said the last look: what threads wait in is known
+	scan  bool      // the kernel has no lists of children (CONFIG_PROC_CHILDREN)
+
+	leader *file // of the root: its children, and with them all orphans
+}
+
+// A proc is a process of the tree.
+type proc struct {
+	pid     int
+	leader  *file // the children of its first thread, and of threads that have ended
+	threads map[int]*thread
+}
+
+func newTree(root int, below bool) *tree {
+	return &tree{root: root, below: below, procs: map[int]*proc{}}
+}
+
+func (t *tree) close() {
+	for _, p := range t.procs {
+		p.close()
+	}
+	if t.leader != nil {
+		t.leader.close()
+	}
+	t.procs, t.order, t.leader = map[int]*proc{}, nil, nil
+}
+
+// walk looks at everybody, and at the children of all their threads. Where somebody ends
+// meanwhile the tree is not whole.
+func (t *tree) walk() error {
+	t.still = false
+	if t.leader == nil {
+		t.leader, _ = openFile(t.root, t.root, "children")
+	}
+	for pid, p := range t.procs {
+		if _, err := tasks(pid); gone(err) || !p.alive() {
+			p.close() // another process may have its id by now
+			delete(t.procs, pid)
+		}
+	}
+	t.whole = true
+	pids := []int{}
+	if !t.below {
+		pids = append(pids, t.root)
+	}
+	roots := []int{t.root}
+	for pid := range t.procs { // their parents may be elsewhere now
+		roots = append(roots, pid)
+		pids = append(pids, pid)
+	}
+	for _, root := range roots {
+		found, err := descendants(root)
+		if err != nil {
+			return err
+		}
+		t.scan = found.scan
+		t.whole = t.whole && !found.torn
+		pids = append(pids, found.pids...)
+	}
+	for _, pid := range pids {
+		if _, err := t.meet(pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meet looks at the threads of a process. It reports whether one is new.
+func (t *tree) meet(pid int) (found bool, err error) {
+	p := t.procs[pid]
+	tids, err := tasks(pid)
+	if gone(err) {
+		t.whole = false // who has its children now?
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("threads of process %d: %w", pid, err)
+	}
+	if p == nil {
+		p = &proc{pid: pid, threads: map[int]*thread{}}
+		p.leader, _ = openFile(pid, pid, "children")
+		t.procs[pid] = p
+	}
+	listed := map[int]bool{}
+	for _, tid := range tids {
+		listed[tid] = true
+		if p.threads[tid] != nil {
+			continue
+		}
+		thread, err := openThread(pid, tid)
+		if gone(err) {
+			t.whole = false
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		p.threads[tid] = thread
+		found = true
+	}
+	for tid, thread := range p.threads {
+		if !listed[tid] {
+			thread.close()
+			delete(p.threads, tid)
+			found = true // the order is another
+		}
+	}
+	if found {
+		t.order = t.order[:0]
+		for _, p := range t.procs {
+			for _, thread := range p.threads {
+				t.order = append(t.order, thread)
+			}
+		}
+	}
+	return found, nil
+}
+
+// alive reports whether the process is still the one whose files are open.
+func (p *proc) alive() bool {
+	for _, t := range p.threads {
+		if _, err := t.count(); err == nil {
+			return true
+		}
+	}
+	return len(p.threads) == 0
+}
+
+func (p *proc) close() {
+	if p.leader != nil {
+		p.leader.close()
+	}
+	for _, t := range p.threads {
+		t.close()
+	}
+}
+
+// A family is the processes below one.
+type family struct {
+	pids []int
+	torn bool // somebody has ended meanwhile, so that one may be missing
+	scan bool // the kernel has no lists of children: all processes were asked for their parent
+}
+
+func descendants(root int) (f family, err error) {
+	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
+		f.scan = true
+		f.pids, err = scanned(root)
+		return f, err
+	}
+	seen := map[int]bool{root: true}
+	for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
+		tids, err := tasks(todo[0])
+		if gone(err) {
+			f.torn = true
+			continue
+		}
+		if err != nil {
+			return f, err
+		}
+		for _, tid := range tids {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", todo[0], tid))
+			if gone(err) {
+				f.torn = true
+				continue
+			}
+			if err != nil {
+				return f, err
+			}
+			for _, child := range numbers(b) {
+				if !seen[child] {
+					seen[child] = true
+					f.pids, todo = append(f.pids, child), append(todo, child)
+				}
+			}
+		}
+	}
+	return f, nil
+}
+
+// scanned are the processes below root, by a look at every process's parent.
+func scanned(root int) ([]int, error) {
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]int{}
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // state, parent, ...
+		if len(f) < 2 {
+			continue
+		}
+		if parent, err := strconv.Atoi(f[1]); err == nil {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	found := children[root]
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i]]...)
+	}
+	return found, nil
+}
+
+// tasks are the threads of a process.
+func tasks(pid int) ([]int, error) {
+	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	tids := make([]int, 0, len(names))
+	for _, name := range names {
+		if tid, err := strconv.Atoi(name); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids, nil
+}
+
+// gone reports that a process or a thread has ended: no file, or one that says so.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+}
+
+func numbers(b []byte) (all []int) {
+	for field := range bytes.FieldsSeq(b) {
+		if n, err := strconv.Atoi(string(field)); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// A file of /proc is read again and again: to keep it open costs less.
+type file struct{ fd int }
+
+func openFile(pid, tid int, name string) (*file, error) {
+	path := fmt.Sprintf("/proc/%d/task/%d/%s", pid, tid, name)
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		return &file{fd}, nil
+	}
+}
+
+// read reads it from its beginning, as far as into has room.
+func (f *file) read(into []byte) ([]byte, error) {
+	for {
+		n, err := unix.Pread(f.fd, into, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return into[:n], nil
+	}
+}
+
+func (f *file) close() { _ = unix.Close(f.fd) }

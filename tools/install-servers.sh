@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the tests run against and is not there yet: MariaDB with Galera, PostgreSQL, Redis,
-# ZooKeeper with a Java, etcd, HAProxy, and a C compiler for the race detector. Where it
-# may not, it prints how to.
+# ZooKeeper with a Java, etcd, HAProxy, Node and Python with their clients for the examples,
+# and a C compiler for the race detector. Where it may not, it prints how to.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
@@ -22,6 +22,11 @@ have java || packages="$packages default-jre-headless"
 	packages="$packages zookeeper"
 have etcd || packages="$packages etcd-server"
 have haproxy || packages="$packages haproxy" # which checks deploy/scale/haproxy.cfg
+# The clients of examples/node and examples/python, which are explored.
+have node && have npm || packages="$packages nodejs npm"
+for module in pymysql redis psycopg2; do
+	PATH=/usr/bin:$PATH python3 -c "import $module" 2>/dev/null || packages="$packages python3-$module"
+done
 have gcc || have clang || packages="$packages gcc libc6-dev"
 [ -n "$packages" ] || exit 0
 

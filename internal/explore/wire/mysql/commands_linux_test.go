@@ -2,6 +2,7 @@ package mysql_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -191,5 +192,32 @@ func TestSwitchedLogin(t *testing.T) {
 	var who string
 	if err := db.QueryRow("SELECT current_user()").Scan(&who); err != nil || who != "edward@127.0.0.1" {
 		t.Errorf("%q, %v", who, err)
+	}
+}
+
+// TestKilled: a connection that the server ends has its last words, if there are any.
+func TestKilled(t *testing.T) {
+	server, password := mariadb(t)
+	killer := admin(t)
+	exec(t, killer, "DO 1") // its connection is not the newest
+	ends := func(address string, id func() int64) string {
+		c := dial(t, address, password, 0)
+		exec(t, killer, fmt.Sprintf("KILL %d", id()))
+		got, err := io.ReadAll(c.conn)
+		return fmt.Sprintf("%q %v", got, err)
+	}
+	direct := ends(server, func() (id int64) {
+		if err := killer.QueryRow("SELECT max(id) FROM information_schema.processlist").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	})
+	g, address, _ := proxy(t)
+	gated := ends(address, func() int64 { return wait(t, g.joined).ID })
+	if direct != gated {
+		t.Errorf("through the gate %s, without %s", gated, direct)
+	}
+	if err := g.end(t); err == nil || !strings.Contains(err.Error(), "server has hung up") {
+		t.Errorf("it ended with %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -56,7 +57,9 @@ func (s *session) Login() (id int64, err error) {
 	if _, err = s.program.Write(raw); err != nil {
 		return 0, err
 	}
-	if raw, payload, err = s.fromProgram(); err != nil {
+	if raw, payload, err = s.fromProgram(); errors.Is(err, io.EOF) {
+		return 0, fmt.Errorf("the program hung up at the greeting of mysql; one that insists on TLS does, and must be told not to: %w", err)
+	} else if err != nil {
 		return 0, err
 	}
 	if err := reply(raw, payload); err != nil {

@@ -129,10 +129,9 @@ func proxy(t testing.TB) (g *gate, address, password string) {
 
 // A tap keeps what the two ends of one connection say to each other.
 type tap struct {
-	address    string
-	done       chan struct{}
-	up, down   bytes.Buffer // to the server, to the program; when done is closed
-	connection net.Conn
+	address  string
+	done     chan struct{}
+	up, down bytes.Buffer // to the server, to the program; when done is closed
 }
 
 // newTap listens for one connection and hands it on.

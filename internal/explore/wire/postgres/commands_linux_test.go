@@ -176,7 +176,7 @@ func ended(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	holder := must(pgconn.Connect(ctx, server.URL()))(t)
 	defer holder.Close(ctx)
-	must(holder.Exec(ctx, "CREATE ROLE late SUPERUSER LOGIN PASSWORD 'secret'; ALTER ROLE late SET lock_timeout = '1ms'; ALTER ROLE late SET statement_timeout = '5ms'").ReadAll())(t)
+	must(holder.Exec(ctx, "CREATE ROLE late SUPERUSER LOGIN PASSWORD 'secret'; ALTER ROLE late SET lock_timeout = '1s'; ALTER ROLE late SET statement_timeout = '2s'").ReadAll())(t)
 	c := must(pgconn.ConnectConfig(ctx, config(t, with(server.URL(), "user=late password=secret"), b.program.addr)))(t)
 	for _, r := range must(c.Exec(ctx, "SHOW lock_timeout; SHOW statement_timeout; SHOW deadlock_timeout").ReadAll())(t) {
 		if got := string(r.Rows[0][0]); got != "0" && got != "1h" {

@@ -173,6 +173,10 @@ const noDeadlocks = `SET deadlock_timeout = '1h'`
 // that comes in between is the program's.
 func (s *Session) setUp(id int64) error {
 	row, err := s.ask(noTimeouts)
+	var refused *pgError
+	if errors.As(err, &refused) {
+		return s.refuse("postgres does not let the test switch its time-outs off: " + refused.Error())
+	}
 	if err != nil {
 		return err
 	}
@@ -183,7 +187,6 @@ func (s *Session) setUp(id int64) error {
 		return s.refuse("a pooler stands before postgres; give the test the server's own address")
 	}
 	s.isolated = string(row[1]) == "repeatable read" || string(row[1]) == "serializable"
-	var refused *pgError
 	if _, err := s.ask(noDeadlocks); err != nil && (!errors.As(err, &refused) || refused.code != errInsufficientPrivilege) {
 		return err
 	}
@@ -193,7 +196,7 @@ func (s *Session) setUp(id int64) error {
 // A pgError is what the server has refused the session itself.
 type pgError struct{ code, message string }
 
-func (e *pgError) Error() string { return "postgres: error " + e.code + ": " + e.message }
+func (e *pgError) Error() string { return "error " + e.code + ": " + e.message }
 
 // ask sends a statement of the session's own. It returns the last row.
 func (s *Session) ask(sql string) (row [][]byte, err error) {

@@ -12,7 +12,7 @@ func TestWords(t *testing.T) {
 		"select \"a b\" /* c */, 'd' from e;": {"SELECT", `"a b"`, ",", "'d'", "FROM", "E"},
 		"SELECT 1; SELECT 2":                  nil,
 		"":                                    nil,
-		`SELECT 'a\', b '`:                    nil, // one string, or another: by standard_conforming_strings
+		`SELECT 'a\', \'b'`:                   nil, // one string, or another: by standard_conforming_strings
 		`SET x = 'a\b'`:                       {"SET", "X", "=", `'a\b'`},
 		"SELECT 'a":                           nil,
 		"SELECT $$;$$":                        {"SELECT", "$$;$$"},

@@ -52,7 +52,7 @@ func (a *answer) show(line string) {
 // fails takes an ErrorResponse. Within a transaction it gives back what was locked
 // (xact.c, AbortTransaction).
 func (a *answer) fails(f frame, opened bool) {
-	if fatal(f) || a.width <= longestAnswer {
+	if a.width <= longestAnswer {
 		a.shown = append(a.shown, errorText(f))
 	} else {
 		a.shown = []string{errorText(f)} // not cut off

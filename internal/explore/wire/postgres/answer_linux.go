@@ -1,0 +1,267 @@
+package postgres
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// longestAnswer is how many characters of an answer people are shown.
+const longestAnswer = 80
+
+// A field is a column of a result.
+type field struct {
+	name   string
+	oid    uint32
+	format int16
+}
+
+// A result is what one statement has answered so far.
+type result struct {
+	says   said
+	fields []field
+	rows   int
+	ids    []string // values of columns named id
+	out    bool     // the rows are those of COPY TO
+}
+
+// An answer is what the statements of a command have come to.
+type answer struct {
+	shown           []string
+	width           int
+	changed, failed bool
+	made            []string
+}
+
+// show notes a row, or what stands for one.
+func (a *answer) show(line string) {
+	if a.width <= longestAnswer {
+		a.shown = append(a.shown, line)
+		a.width += len(line) + 2
+	}
+}
+
+// fails takes an ErrorResponse. Within a transaction it gives back what was locked
+// (xact.c, AbortTransaction).
+func (a *answer) fails(f frame, opened bool) {
+	if a.width <= longestAnswer {
+		a.shown = append(a.shown, errorText(f))
+	} else {
+		a.shown = []string{errorText(f)} // not cut off
+	}
+	a.failed = true
+	a.changed = a.changed || opened
+}
+
+func (a *answer) fill(out *wire.Answer) {
+	out.Text = shorten(strings.Join(a.shown, "; "))
+	out.Changed, out.Failed, out.Made = a.changed, a.failed, a.made
+}
+
+// describes takes a RowDescription: of a Describe, or before the rows of a Query.
+func (c *call) describes(f frame) {
+	var m pgproto3.RowDescription
+	if m.Decode(f.body()) != nil {
+		return
+	}
+	var fields []field
+	for _, d := range m.Fields {
+		fields = append(fields, field{string(d.Name), d.DataTypeOID, d.Format})
+	}
+	if !c.extended || len(c.expects) == 0 {
+		c.result.fields = fields
+		return
+	}
+	e := c.head()
+	if e.portal != nil {
+		e.portal.fields = fields
+		e.portal.statement.fields = fields
+	} else if e.statement != nil {
+		e.statement.fields = fields
+	}
+	c.pop()
+}
+
+// says is what is known of the statement that is answered next.
+func (c *call) says() said {
+	if e := c.head(); e.statement != nil {
+		return e.statement.says
+	} else if e.kind == 'E' {
+		return said{effect: schedule.Writes}
+	}
+	return c.result.says
+}
+
+// columns are those of the rows that come.
+func (c *call) columns() []field {
+	p := c.head().portal
+	if p == nil || len(c.result.fields) > 0 {
+		return c.result.fields
+	}
+	fields := p.fields
+	if fields == nil {
+		for i, f := range p.statement.fields { // the program knows them from before
+			f.format = format(p.formats, i)
+			fields = append(fields, f)
+		}
+	}
+	c.result.fields = fields
+	return fields
+}
+
+// row takes a DataRow. It is read where somebody will see it.
+func (c *call) row(f frame) {
+	const mostIDs = 1000
+	c.result.rows++
+	shown := c.answer.width <= longestAnswer
+	verb := c.says().verb
+	ids := (verb == "INSERT" || verb == "WITH") && len(c.result.ids) < mostIDs
+	if !shown && !ids {
+		return
+	}
+	var m pgproto3.DataRow
+	if m.Decode(f.body()) != nil {
+		return
+	}
+	fields := c.columns()
+	var cells []string
+	for i, v := range m.Values[:min(len(m.Values), longestAnswer)] {
+		one := field{}
+		if i < len(fields) {
+			one = fields[i]
+		} else if p := c.head().portal; p != nil {
+			one.format = format(p.formats, i)
+		}
+		cells = append(cells, one.cell(v))
+		if ids && v != nil && strings.EqualFold(one.name, "id") {
+			id, _ := show(v, one.oid, one.format)
+			c.result.ids = append(c.result.ids, id)
+		}
+	}
+	c.answer.show(strings.Join(cells, " "))
+}
+
+// cell is name=value, with quotes around what would not be seen or has spaces.
+func (f field) cell(v []byte) string {
+	shown := null
+	if v != nil {
+		shown = plain(show(v, f.oid, f.format))
+		if shown == "" || strings.ContainsAny(shown, " ;\t\r\n") {
+			shown = "'" + shown + "'"
+		}
+	}
+	if f.name == "" || f.name == "?column?" {
+		return shown
+	}
+	return f.name + "=" + shown
+}
+
+// plain is text; what is none is shown by its size.
+func plain(shown string, _ bool) string {
+	cut := shown
+	for n := 0; n < utf8.UTFMax && len(cut) > 0 && !utf8.ValidString(cut); n++ {
+		cut = cut[:len(cut)-1]
+	}
+	if !utf8.ValidString(cut) || strings.ContainsFunc(cut, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
+		return fmt.Sprintf("<%d bytes>", len(shown))
+	}
+	return cut
+}
+
+// complete takes the end of a statement: CommandComplete, EmptyQueryResponse or
+// PortalSuspended.
+func (c *call) complete(f frame) {
+	a, says := &c.answer, c.says()
+	if c.head().kind == 'c' {
+		says = said{effect: schedule.Writes}
+	}
+	writes := says.effect == schedule.Writes
+	if f.kind() != 'C' {
+		a.changed = a.changed || writes && f.kind() == 's'
+		return
+	}
+	tag, n := tagOf(f)
+	switch tag {
+	case "SELECT", "FETCH":
+		a.changed = a.changed || writes
+		switch {
+		case c.result.rows > 0:
+		case n > 0: // CREATE TABLE AS
+			a.show(rowCount(n))
+		default:
+			a.show("no row")
+			a.failed = true
+		}
+	case "INSERT", "UPDATE", "DELETE", "MERGE":
+		a.changed = a.changed || n > 0 || strings.Contains(says.upper, "WITH")
+		a.failed = a.failed || n == 0
+		a.show(fmt.Sprintf("%d changed", n))
+		if tag == "INSERT" {
+			a.made = append(a.made, c.result.ids...)
+		}
+	case "COPY":
+		a.show(rowCount(n))
+		a.changed = a.changed || !c.result.out || strings.Contains(says.upper, "(")
+	case "ROLLBACK":
+		a.changed = true
+		if strings.Contains(says.upper, "ROLLBACK") || strings.Contains(says.upper, "ABORT") {
+			a.show("ok")
+		} else {
+			a.show("ROLLBACK")
+			a.failed = true // a COMMIT of what had failed
+		}
+	case "BEGIN", "START TRANSACTION", "SET", "RESET", "LISTEN", "UNLISTEN", "SAVEPOINT", "RELEASE", "PREPARE", "DEALLOCATE", "DEALLOCATE ALL",
+		"DECLARE CURSOR", "CLOSE CURSOR", "CLOSE CURSOR ALL":
+		a.show("ok")
+	case "SHOW", "EXPLAIN":
+		a.changed = a.changed || writes
+	default:
+		a.changed = true
+		a.show("ok")
+	}
+}
+
+func rowCount(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
+}
+
+// tagOf is the tag of a CommandComplete without its numbers, and the last of those.
+func tagOf(f frame) (tag string, n int64) {
+	words := strings.Fields(string(bytes.TrimRight(f.body(), "\x00")))
+	end := len(words)
+	for ; end > 0; end-- {
+		number, err := strconv.ParseInt(words[end-1], 10, 64)
+		if err != nil {
+			break
+		}
+		if end == len(words) { // before the count of an INSERT stands 0, once an OID
+			n = number
+		}
+	}
+	return strings.Join(words[:end], " "), n
+}
+
+// shorten makes a line of at most longestAnswer characters.
+func shorten(shown string) string {
+	all := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(shown, "\uFFFD")))
+	if len(all) > longestAnswer {
+		return string(all[:longestAnswer-3]) + "..."
+	}
+	return string(all)
+}

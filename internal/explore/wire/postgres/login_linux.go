@@ -1,0 +1,236 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Codes of the messages before a login, and the first byte of TLS without a request.
+const (
+	codeCancel   = 1234<<16 | 5678
+	codeTLS      = 1234<<16 | 5679
+	codeGSS      = 1234<<16 | 5680
+	tlsHandshake = 0x16 // RFC 8446, 5.1; PostgreSQL 17 manual, sslnegotiation=direct
+)
+
+var errTLS = &wire.Refused{Why: "the program asks for TLS at postgres (sslmode=require); use sslmode=disable or prefer for the test"}
+
+// Login is wire.Session's.
+//
+// A program that hangs up when it is refused TLS fails with a *wire.Refused. It may come
+// again without TLS: sslmode=prefer, which is the default, has some clients (pgx) connect
+// anew, and others (libpq, JDBC) go on.
+//
+// A CancelRequest is handed to the server at once, and Login fails with io.EOF when the
+// server has taken it.
+func (s *Session) Login() (id int64, err error) {
+	startup, err := s.startup()
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.server.Write(startup); err != nil {
+		return 0, err
+	}
+	for {
+		f, err := readFrame(s.server.R)
+		if err != nil {
+			return 0, serverError(err)
+		}
+		switch f.kind() {
+		case 'E':
+			_, err := s.program.Write(f)
+			return 0, errors.Join(fmt.Errorf("postgres refuses the login: %s", errorText(f)), err)
+		case 'K':
+			if len(f.body()) >= 4 {
+				id = int64(binary.BigEndian.Uint32(f.body()))
+			}
+		case 'Z':
+			if err := s.setUp(id); err != nil {
+				return 0, err
+			}
+			s.settle(f)
+			_, err := s.program.Write(f)
+			return id, err
+		}
+		if _, err := s.program.Write(f); err != nil {
+			return 0, err
+		}
+		if f.kind() == 'R' {
+			if err := s.authenticate(f); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// startup reads what comes before the login, and the StartupMessage.
+func (s *Session) startup() ([]byte, error) {
+	asked := false
+	for {
+		raw, code, err := readStartup(s.program.R)
+		if asked && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+			return nil, errTLS
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case code == codeTLS, code == codeGSS:
+			asked = asked || code == codeTLS
+			if _, err := s.program.Write([]byte{'N'}); err != nil {
+				return nil, err
+			}
+		case code == codeCancel:
+			return nil, s.cancel(raw)
+		case code>>16 != 3:
+			return nil, s.refuse(fmt.Sprintf("the program speaks protocol %d.%d with postgres; only 3.0 can be explored", code>>16, code&0xffff))
+		case replicates(raw[8:]):
+			return nil, s.refuse("the program asks postgres for replication, which cannot be explored; leave it out of the test")
+		default:
+			return raw, nil
+		}
+	}
+}
+
+// cancel hands a CancelRequest on. The server hangs up when it has sent the signal, which
+// the program may wait for.
+func (s *Session) cancel(raw []byte) error {
+	if _, err := s.server.Write(raw); err != nil {
+		return err
+	}
+	_, _ = s.server.R.Discard(1)
+	return io.EOF
+}
+
+// refuse tells the program why, in the protocol's words.
+func (s *Session) refuse(why string) error {
+	raw, err := (&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "0A000", Message: why}).Encode(nil)
+	if err == nil {
+		_, err = s.program.Write(raw)
+	}
+	return errors.Join(&wire.Refused{Why: why}, err)
+}
+
+// replicates reports whether the parameters of a StartupMessage ask for replication
+// (PostgreSQL 15 manual, 55.4).
+func replicates(parameters []byte) bool {
+	for {
+		name, rest, ok := text(parameters)
+		if !ok || name == "" {
+			return false
+		}
+		value, rest, ok := text(rest)
+		if !ok {
+			return false
+		}
+		if name == "replication" {
+			switch strings.ToLower(value) {
+			case "", "0", "f", "false", "n", "no", "off", "of":
+			default:
+				return true
+			}
+		}
+		parameters = rest
+	}
+}
+
+// authenticate relays what the program answers to a request, if it does.
+func (s *Session) authenticate(request frame) error {
+	if len(request.body()) < 4 {
+		return errFrame
+	}
+	switch binary.BigEndian.Uint32(request.body()) {
+	case pgproto3.AuthTypeOk, pgproto3.AuthTypeSASLFinal:
+		return nil
+	case pgproto3.AuthTypeGSS, pgproto3.AuthTypeGSSCont, pgproto3.AuthTypeSSPI:
+		return s.refuse("the server asks for Kerberos at postgres; use an account with a password for the test")
+	}
+	f, err := readFrame(s.program.R)
+	if err != nil {
+		return err
+	}
+	_, err = s.server.Write(f)
+	return err
+}
+
+// noTimeouts has waits end by the schedule alone, and says whose connection it is. A version
+// has not all of the settings.
+const noTimeouts = `SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('default_transaction_isolation'), pg_catalog.count(pg_catalog.set_config(name, '0', false)) FROM pg_catalog.pg_settings
+	WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
+
+// noDeadlocks has the explorer find them, before the server does.
+const noDeadlocks = `SET deadlock_timeout = '1h'`
+
+// setUp asks the server for the settings, and swallows the answers. A notice or a parameter
+// that comes in between is the program's.
+func (s *Session) setUp(id int64) error {
+	row, err := s.ask(noTimeouts)
+	var refused *pgError
+	if errors.As(err, &refused) {
+		return s.refuse("postgres does not let the test switch its time-outs off: " + refused.Error())
+	}
+	if err != nil {
+		return err
+	}
+	if len(row) != 3 {
+		return errFrame
+	}
+	if pid, err := strconv.ParseInt(string(row[0]), 10, 64); err != nil || pid != id {
+		return s.refuse("a pooler stands before postgres; give the test the server's own address")
+	}
+	s.isolated = string(row[1]) == "repeatable read" || string(row[1]) == "serializable"
+	if _, err := s.ask(noDeadlocks); err != nil && (!errors.As(err, &refused) || refused.code != errInsufficientPrivilege) {
+		return err
+	}
+	return nil
+}
+
+// A pgError is what the server has refused the session itself.
+type pgError struct{ code, message string }
+
+func (e *pgError) Error() string { return "error " + e.code + ": " + e.message }
+
+// ask sends a statement of the session's own. It returns the last row.
+func (s *Session) ask(sql string) (row [][]byte, err error) {
+	raw, err := (&pgproto3.Query{String: sql}).Encode(nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.server.Write(raw); err != nil {
+		return nil, err
+	}
+	var refused error
+	for {
+		f, err := readFrame(s.server.R)
+		if err != nil {
+			return nil, serverError(errors.Join(err, refused))
+		}
+		switch f.kind() {
+		case 'D':
+			var d pgproto3.DataRow
+			if err := d.Decode(f.body()); err != nil {
+				return nil, err
+			}
+			row = d.Values
+		case 'E':
+			e := errorOf(f)
+			refused = &e
+		case 'N', 'S', 'A':
+			if _, err := s.program.Write(f); err != nil {
+				return nil, err
+			}
+		case 'Z':
+			return row, refused
+		}
+	}
+}
+
+func serverError(err error) error { return fmt.Errorf("the postgres server: %w", err) }

@@ -1,0 +1,312 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/wire/statement"
+)
+
+// longestText is what people are shown of a command of several statements, in bytes.
+const longestText = 2000
+
+// A batch is what a program has sent since its last command.
+type batch struct {
+	call
+	raw      []byte
+	data     int64    // bytes for COPY
+	copied   bool     // there are such
+	ended    bool     // they have ended
+	lines    []string // of the statements that are executed
+	length   int      // of lines
+	others   []string // the messages besides
+	says     []said   // of the statements that are executed
+	parses   []said   // of those that are prepared, or bound
+	executes int
+}
+
+// Next is wire.Session's. It ends with what makes the server answer.
+func (s *Session) Next() (*wire.Command, error) {
+	b := &batch{call: call{command: &wire.Command{}}}
+	for {
+		f, err := readFrame(s.program.R)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF // it has hung up within a message: the server would not have acted on it
+		}
+		if err != nil {
+			return nil, err
+		}
+		b.raw = append(b.raw, f...)
+		s.mu.Lock()
+		ends := s.take(b, f)
+		if ends {
+			s.finish(b)
+		}
+		s.mu.Unlock()
+		if ends {
+			return b.command, nil
+		}
+	}
+}
+
+// take adds a message to a batch. It reports whether the batch ends with it.
+func (s *Session) take(b *batch, f frame) (ends bool) {
+	data := f.kind() == 'd' || f.kind() == 'c' || f.kind() == 'f'
+	switch {
+	case b.ended:
+	case b.copied, s.copying != noCopy, data && (len(s.calls) > 0 || len(b.expects) > 0):
+		return s.takeCopy(b, f)
+	case data: // the server throws away what still comes for a COPY that has failed
+		b.command.Silent = true
+		b.others = append(b.others, "COPY data too late")
+		return true
+	}
+	switch f.kind() {
+	case 'P', 'B', 'D', 'E', 'C':
+		b.extended = true
+		s.takeExtended(b, f)
+		return false
+	case 'S':
+		b.extended, b.synced = true, true
+		b.expects = append(b.expects, expected{kind: 'S'})
+	case 'H':
+		b.extended = true
+		b.command.Silent = len(b.expects) == 0
+	case 'Q':
+		s.takeQuery(b, f)
+	case 'F':
+		b.synced = true
+		name := "FUNCTION CALL"
+		if len(f.body()) >= 4 {
+			name = fmt.Sprintf("FUNCTION CALL %d", binary.BigEndian.Uint32(f.body()))
+		}
+		b.executed(said{effect: schedule.Writes}, name)
+	case 'X':
+		b.command.Silent = true
+		b.others = append(b.others, "TERMINATE")
+	default:
+		b.synced = true
+		b.executed(said{effect: schedule.Writes}, fmt.Sprintf("message %q", f.kind()))
+	}
+	return true
+}
+
+// takeCopy is take of the data of a COPY, while which the server passes over Sync and Flush
+// (PostgreSQL 15 manual, 55.2.6). Some programs (pgx) send it before they know whether the
+// server wants it.
+func (s *Session) takeCopy(b *batch, f frame) (ends bool) {
+	if !b.copied {
+		b.copied = true
+		b.extended = s.copying == extendedCopy || s.copying == noCopy && (b.extended || len(s.calls) > 0 && s.calls[len(s.calls)-1].extended)
+	}
+	failed := s.copying == noCopy && len(s.calls) == 0 && len(b.expects) == 0
+	switch kind := f.kind(); {
+	case kind == 'd':
+		b.data += int64(len(f.body()))
+		return false
+	case kind == 'c' || kind == 'f':
+		b.ended = true
+		if b.extended {
+			b.expects = append(b.expects, expected{kind: 'c'})
+			return false
+		}
+		b.synced, b.onlyData = true, true
+		return true
+	case (kind == 'S' || kind == 'H') && !failed:
+		return false
+	case kind == 'X':
+		b.command.Silent = true
+		return true
+	case failed:
+		b.ended, b.extended = true, false
+		return s.take(b, f)
+	}
+	b.synced, b.extended = true, false // which the server refuses
+	return true
+}
+
+// finishCopy settles for whom the data of a COPY is.
+func (s *Session) finishCopy(b *batch) {
+	switch {
+	case s.copying != noCopy:
+		s.copying = noCopy
+	case len(b.expects) > 0 && b.expects[0].kind != 'c' && b.expects[0].kind != 'S': // the COPY is in the same batch
+	case len(s.calls) > 0:
+		b.awaits = true
+	default:
+		b.orphaned()
+	}
+}
+
+// orphaned: the COPY has failed, and the server throws its data away.
+func (c *call) orphaned() {
+	c.awaits = false
+	c.expects = slices.DeleteFunc(c.expects, func(e expected) bool { return e.kind == 'c' })
+	c.command.Silent = c.command.Silent || c.onlyData || c.extended && len(c.expects) == 0
+}
+
+func (s *Session) takeQuery(b *batch, f frame) {
+	b.synced = true
+	sql, _, _ := text(f.body())
+	what := says(sql)
+	b.executed(what, what.line)
+	b.result.says = what
+}
+
+// takeExtended is take of a message of the extended protocol. What cannot be read the
+// server refuses.
+func (s *Session) takeExtended(b *batch, f frame) {
+	e := expected{kind: f.kind()}
+	switch f.kind() {
+	case 'P':
+		var m pgproto3.Parse
+		if m.Decode(f.body()) != nil {
+			break
+		}
+		e.name, e.before = m.Name, s.statements[m.Name]
+		e.statement = &prepared{sql: m.Query, says: says(m.Query), types: m.ParameterOIDs}
+		s.statements[m.Name] = e.statement
+		b.parses = append(b.parses, e.statement.says)
+		b.others = append(b.others, "PREPARE "+e.statement.says.line)
+	case 'B':
+		var m pgproto3.Bind
+		if m.Decode(f.body()) != nil {
+			break
+		}
+		p := &portal{statement: s.statements[m.PreparedStatement], formats: m.ResultFormatCodes}
+		if p.statement == nil { // prepared in SQL
+			p.line = "EXECUTE " + m.PreparedStatement
+			p.statement = &prepared{says: said{effect: schedule.Writes}}
+		} else {
+			p.line = statement.Line(p.statement.sql, statement.Postgres, inlined(&m, p.statement.types)...)
+		}
+		s.portals[m.DestinationPortal] = p
+		b.parses = append(b.parses, p.statement.says)
+		b.others = append(b.others, "BIND "+p.line)
+	case 'D':
+		var m pgproto3.Describe
+		if m.Decode(f.body()) != nil {
+			break
+		}
+		if m.ObjectType == 'S' {
+			e.statement = s.statements[m.Name]
+		} else {
+			e.portal = s.portals[m.Name]
+		}
+		if len(b.parses) == 0 {
+			b.others = append(b.others, strings.TrimSpace("DESCRIBE "+m.Name))
+		}
+	case 'E':
+		var m pgproto3.Execute
+		what, line := said{effect: schedule.Writes}, "EXECUTE"
+		if m.Decode(f.body()) == nil {
+			if e.portal = s.portals[m.Portal]; e.portal != nil {
+				e.statement = e.portal.statement
+				what, line = e.statement.says, e.portal.line
+			} else {
+				line = strings.TrimSpace("FETCH FROM " + m.Portal) // a cursor that SQL has declared
+			}
+		}
+		b.executed(what, line)
+	case 'C':
+		var m pgproto3.Close
+		if m.Decode(f.body()) != nil {
+			break
+		}
+		if m.ObjectType == 'S' {
+			delete(s.statements, m.Name)
+		} else {
+			delete(s.portals, m.Name)
+		}
+		b.others = append(b.others, strings.TrimSpace("CLOSE "+m.Name))
+	}
+	b.expects = append(b.expects, e)
+}
+
+// executed adds a statement that is executed.
+func (b *batch) executed(what said, line string) {
+	b.executes++
+	b.says = append(b.says, what)
+	if b.length < longestText {
+		b.lines = append(b.lines, line)
+		b.length += len(line) + 2
+	}
+}
+
+// finish makes a command of a batch.
+func (s *Session) finish(b *batch) {
+	c := b.command
+	c.Raw = b.raw
+	c.Text = b.text()
+	c.Effect = schedule.Local
+	b.opened = s.implicit
+	if b.copied {
+		s.finishCopy(b)
+	}
+	syncs := b.extended && b.synced
+	switch {
+	case s.skips && !syncs:
+		c.Silent = true
+	case s.skips:
+		s.skips = false
+	case c.Silent:
+	case b.executes > 0:
+		s.gate(c, b.says)
+	case len(b.parses) > 0:
+		// Analysis and planning take the snapshot (postgres.c, exec_parse_message, exec_bind_message).
+		c.Effect = schedule.Reads
+		for _, one := range b.parses {
+			c.Gated = c.Gated || s.snapshots && !one.utility() && s.inTransaction()
+		}
+	case b.copied:
+		c.Effect = schedule.Writes // when it is let go was decided with the COPY
+	case len(b.expects) > 0 && !(syncs && len(b.expects) == 1):
+		c.Effect = schedule.Reads
+	}
+	if syncs && s.implicit {
+		c.Ends, c.Gated = true, true
+		c.Effect = schedule.Writes
+	}
+	switch {
+	case syncs:
+		s.implicit = false
+	case b.extended && !c.Silent && c.Effect == schedule.Writes:
+		s.implicit = s.implicit || s.status == 'I'
+	}
+	if !c.Silent {
+		s.calls = append(s.calls, &b.call)
+	}
+}
+
+// text is the command for people.
+func (b *batch) text() string {
+	lines := b.lines
+	if b.copied {
+		lines = append([]string{fmt.Sprintf("COPY data (%d bytes)", b.data)}, lines...)
+	}
+	more := b.executes - len(b.lines)
+	if len(lines) == 0 {
+		lines = b.others[:min(len(b.others), 10)]
+		more = len(b.others) - len(lines)
+	}
+	switch {
+	case len(lines) > 0:
+	case b.command.Silent:
+		return "FLUSH"
+	default:
+		return "SYNC"
+	}
+	line := strings.Join(lines, "; ")
+	if more > 0 {
+		line += fmt.Sprintf("; ... (%d more)", more)
+	}
+	return line
+}

@@ -1,0 +1,182 @@
+package postgres
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Receive is wire.Session's. Where the server throws away what comes up to a Sync, it makes
+// Silent the commands that are read already and will not be answered: before they are sent.
+func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
+	f, err := readFrame(s.server.R)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := wire.Message{Raw: f}
+	i := slices.IndexFunc(s.calls, func(c *call) bool { return current != nil && c.command == current })
+	if i < 0 {
+		m.Push, m.Text = pushed(f)
+		return m, nil
+	}
+	c := s.calls[i]
+	if m.Ends = s.feed(c, f); m.Ends {
+		s.calls = slices.Delete(s.calls, i, i+1)
+		if c.refused && c.extended && !c.synced {
+			s.skip()
+		}
+		s.hasCopy(f.kind() == 'G')
+		c.answer.fill(&c.command.Answer)
+	}
+	return m, nil
+}
+
+// hasCopy: the data that was sent before the server asked for it has come to a COPY, or not.
+func (s *Session) hasCopy(wanted bool) {
+	for len(s.calls) > 0 && s.calls[0].awaits {
+		next := s.calls[0]
+		if wanted {
+			next.awaits, s.copying = false, noCopy
+			return
+		}
+		next.orphaned()
+		if next.command.Silent {
+			s.calls = s.calls[1:]
+		}
+	}
+}
+
+// pushed is a message that answers nothing, for people.
+func pushed(f frame) (push bool, shown string) {
+	switch f.kind() {
+	case 'A':
+		var m pgproto3.NotificationResponse
+		_ = m.Decode(f.body())
+		return true, shorten("NOTIFY " + m.Channel + " " + m.Payload)
+	case 'S':
+		name, rest, _ := text(f.body())
+		value, _, _ := text(rest)
+		return true, shorten(name + "=" + value)
+	case 'N':
+		return true, shorten("notice: " + errorOf(f).message)
+	case 'E': // the last words of a server that hangs up
+		return true, shorten(errorText(f))
+	}
+	return false, ""
+}
+
+// skip: the server has answered with an error to what ended with a Flush, and goes on at the
+// next Sync (PostgreSQL 15 manual, 55.2.3).
+func (s *Session) skip() {
+	s.skips = true
+	s.implicit = false
+	s.calls = slices.DeleteFunc(s.calls, func(c *call) bool {
+		if s.skips && c.extended && c.synced {
+			s.skips = false
+		}
+		if s.skips {
+			c.command.Silent = true
+		}
+		return s.skips
+	})
+}
+
+// settle takes the status of a ReadyForQuery. What belongs to a transaction ends with it,
+// unless the program has already sent more.
+func (s *Session) settle(f frame) {
+	if len(f.body()) > 0 {
+		s.status = f.body()[0]
+	}
+	if s.status == 'I' && len(s.calls) <= 1 {
+		clear(s.portals)
+		s.snapshots = s.isolated
+	}
+}
+
+// feed takes a message of an answer. It reports whether the answer ends with it.
+func (s *Session) feed(c *call, f frame) (ends bool) {
+	if !c.begun {
+		c.begun = true
+		c.opened = c.opened || s.status == 'T'
+	}
+	switch f.kind() {
+	case 'Z':
+		s.settle(f)
+		return true
+	case 'E':
+		c.refused = true
+		c.answer.fails(f, c.opened)
+		s.undo(c)
+		return fatal(f) || c.extended && !c.synced
+	case 'G':
+		c.pop()
+		if len(c.expects) > 0 && c.expects[0].kind != 'S' {
+			break // the server refuses what follows
+		}
+		s.copying = simpleCopy
+		if c.extended {
+			s.copying = extendedCopy
+		}
+		c.answer.show("ready for data")
+		return true
+	case 't':
+		if p := c.head().statement; p != nil {
+			p.types = described(p.types, f)
+		}
+	case 'T':
+		c.describes(f)
+	case 'D':
+		c.row(f)
+	case 'H':
+		c.result.out = true
+	case 'C', 'I', 's':
+		c.complete(f)
+		c.pop()
+	case '1', '2', '3', 'n':
+		c.pop()
+	}
+	return c.extended && !c.synced && len(c.expects) == 0
+}
+
+// head is what the server answers next.
+func (c *call) head() (e expected) {
+	if len(c.expects) > 0 {
+		e = c.expects[0]
+	}
+	return e
+}
+
+// pop: that was answered.
+func (c *call) pop() {
+	if len(c.expects) > 0 && c.expects[0].kind != 'S' {
+		c.expects = c.expects[1:]
+	}
+	c.result = result{says: c.result.says}
+}
+
+// undo: what was not answered has not been prepared.
+func (s *Session) undo(c *call) {
+	for _, e := range c.expects {
+		if e.kind != 'P' || e.statement == nil || s.statements[e.name] != e.statement {
+			continue
+		}
+		if e.before == nil {
+			delete(s.statements, e.name)
+		} else {
+			s.statements[e.name] = e.before
+		}
+	}
+}
+
+// described fills in the types of parameters that the program has left to the server.
+func described(types []uint32, f frame) []uint32 {
+	var m pgproto3.ParameterDescription
+	if m.Decode(f.body()) != nil {
+		return types
+	}
+	return m.ParameterOIDs
+}

@@ -1,0 +1,289 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/wire/postgres"
+	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+)
+
+// A tape is what went over one connection.
+type tape struct {
+	mu       sync.Mutex
+	up, down bytes.Buffer // from the program, from the server
+	ended    sync.WaitGroup
+}
+
+func (t *tape) copy(to, from net.Conn, into *bytes.Buffer) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		t.mu.Lock()
+		into.Write(buffer[:n])
+		t.mu.Unlock()
+		if _, wrong := to.Write(buffer[:n]); wrong != nil || err != nil {
+			if half, ok := to.(interface{ CloseWrite() error }); ok {
+				_ = half.CloseWrite()
+			}
+			return
+		}
+	}
+}
+
+// recorder is a relay that keeps what goes over it, in order of the connections.
+type recorder struct {
+	addr  string
+	mu    sync.Mutex
+	tapes []*tape
+}
+
+func record(t testing.TB, to string) *recorder {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	r := &recorder{addr: l.Addr().String()}
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			left, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = from.Close()
+				return
+			}
+			one := &tape{}
+			r.mu.Lock()
+			r.tapes = append(r.tapes, one)
+			r.mu.Unlock()
+			one.ended.Go(func() { one.copy(left, from, &one.up) })
+			one.ended.Go(func() { one.copy(from, left, &one.down) })
+		}
+	}()
+	return r
+}
+
+// all waits for the connections to end, and returns them.
+func (r *recorder) all(t testing.TB) []*tape {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, one := range r.tapes {
+		done := make(chan struct{})
+		go func() { one.ended.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("connection %d has not ended", i)
+		}
+	}
+	return r.tapes
+}
+
+// both are the two sides of a gate before a server.
+type both struct {
+	program, server *recorder
+	gate            *wiretest.Recorder
+}
+
+func through(t testing.TB, server string) *both {
+	t.Helper()
+	return throughProtocol(t, server, postgres.Protocol())
+}
+
+func throughProtocol(t testing.TB, server string, p wire.Protocol) *both {
+	t.Helper()
+	b := &both{gate: &wiretest.Recorder{}}
+	b.server = record(t, server)
+	b.program = record(t, wiretest.Proxy(t, b.gate, p, b.server.addr))
+	return b
+}
+
+// differences are the bytes that have changed and should not have.
+func (b *both) differences(t testing.TB) (found []string) {
+	t.Helper()
+	program, server := b.program.all(t), b.server.all(t)
+	if len(program) != len(server) {
+		t.Fatalf("%d connections of the program, %d to the server", len(program), len(server))
+	}
+	if len(program) == 0 {
+		t.Fatal("no connection was compared")
+	}
+	for i := range program {
+		up, asked := withoutTLS(program[i].up.Bytes())
+		terminate := []byte{'X', 0, 0, 0, 4} // it may be overtaken by the end of the connection
+		got, settings := withoutSettings(server[i].up.Bytes())
+		if !bytes.Equal(bytes.TrimSuffix(got, terminate), bytes.TrimSuffix(up, terminate)) {
+			found = append(found, fmt.Sprintf("connection %d: the server got %s", i, difference(got, up)))
+		}
+		down := withoutAnswers(server[i].down.Bytes(), settings)
+		if got := program[i].down.Bytes(); !bytes.Equal(got, append(bytes.Repeat([]byte{'N'}, asked), down...)) {
+			found = append(found, fmt.Sprintf("connection %d: the program got %s", i, difference(got, down)))
+		}
+	}
+	return found
+}
+
+func difference(got, want []byte) string {
+	at := 0
+	for at < len(got) && at < len(want) && got[at] == want[at] {
+		at++
+	}
+	cut := func(b []byte) string { return strings.ToValidUTF8(string(b[at:min(len(b), at+60)]), "?") }
+	return fmt.Sprintf("at %d %q, want %q", at, cut(got), cut(want))
+}
+
+// withoutTLS strikes the requests for encryption.
+func withoutTLS(up []byte) (rest []byte, asked int) {
+	for len(up) >= 8 && binary.BigEndian.Uint32(up) == 8 {
+		up = up[8:]
+		asked++
+	}
+	return up, asked
+}
+
+// withoutSettings strikes the session's own statements.
+func withoutSettings(up []byte) (rest []byte, found int) {
+	for _, sql := range []string{postgres.NoTimeouts, postgres.NoDeadlocks} {
+		raw, err := (&pgproto3.Query{String: sql}).Encode(nil)
+		if err != nil {
+			panic(err)
+		}
+		before, after, ok := bytes.Cut(up, raw)
+		if ok {
+			up = append(append([]byte(nil), before...), after...)
+			found++
+		}
+	}
+	return up, found
+}
+
+// withoutAnswers strikes the answers to those, which come behind the first ReadyForQuery.
+func withoutAnswers(down []byte, found int) (rest []byte) {
+	readies := 0
+	for at := 0; at+5 <= len(down); {
+		end := at + 1 + int(binary.BigEndian.Uint32(down[at+1:]))
+		if readies == 0 || readies > found {
+			rest = append(rest, down[at:end]...)
+		}
+		if down[at] == 'Z' {
+			readies++
+		}
+		at = end
+	}
+	return rest
+}
+
+// config is how pgconn connects to addr in place of the server that url names.
+func config(t testing.TB, url, addr string) *pgconn.Config {
+	t.Helper()
+	c, err := pgconn.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(addr)
+	c.Host = host
+	number, err := net.LookupPort("tcp", port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Port = uint16(number)
+	for _, f := range c.Fallbacks {
+		f.Host, f.Port = c.Host, c.Port
+	}
+	return c
+}
+
+// soon is a context in which everything here ends.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// must fails the test.
+func must[V any](v V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// raw speaks the protocol by hand.
+type raw struct {
+	net.Conn
+	front *pgproto3.Frontend
+}
+
+// dial logs in.
+func dial(t testing.TB, url, addr string) *raw {
+	t.Helper()
+	c := must(pgconn.ConnectConfig(soon(t), config(t, url, addr)))(t)
+	h := must(c.Hijack())(t)
+	t.Cleanup(func() { _ = h.Conn.Close() })
+	_ = h.Conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return &raw{h.Conn, h.Frontend}
+}
+
+// say sends messages in one piece, and reads until the answer has each of the types, in
+// order; others may come in between.
+func (r *raw) say(t testing.TB, want string, messages ...pgproto3.FrontendMessage) string {
+	t.Helper()
+	for _, m := range messages {
+		r.front.Send(m)
+	}
+	if err := r.front.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return r.hear(t, want)
+}
+
+func (r *raw) hear(t testing.TB, want string) (got string) {
+	t.Helper()
+	for want != "" {
+		m, err := r.front.Receive()
+		if err != nil {
+			t.Fatalf("got %s and still want %s: %v", got, want, err)
+		}
+		b, err := m.(interface {
+			Encode([]byte) ([]byte, error)
+		}).Encode(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += string(b[:1])
+		if b[0] == want[0] {
+			want = want[1:]
+		} else if b[0] == 'E' {
+			t.Fatalf("got %s and still want %s: %s", got, want, m.(*pgproto3.ErrorResponse).Message)
+		}
+	}
+	return got
+}
+
+// hangUp ends the connection as the program, and waits for the other side.
+func (r *raw) hangUp() {
+	_, _ = r.Write([]byte{'X', 0, 0, 0, 4})
+	_, _ = io.Copy(io.Discard, r)
+	_ = r.Close()
+}

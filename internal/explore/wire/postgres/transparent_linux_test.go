@@ -1,0 +1,506 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/wire/postgres"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+)
+
+// TestTransparentPostgres: with an open gate, what a program and the server say to each
+// other is what they say without, byte for byte but for what is struck on purpose.
+func TestTransparentPostgres(t *testing.T) {
+	t.Parallel()
+	server := localservertest.Postgres(t)
+	setUp(t, server)
+	for _, c := range []struct {
+		name string
+		url  string // what differs in it
+		do   func(t *testing.T, ctx context.Context, url string, b *both)
+	}{
+		{"simple", "", withPgx(pgx.QueryExecModeSimpleProtocol, statements)},
+		{"exec", "", withPgx(pgx.QueryExecModeExec, statements)},
+		{"cached", "", withPgx(pgx.QueryExecModeCacheStatement, statements)},
+		{"described", "", withPgx(pgx.QueryExecModeCacheDescribe, statements)},
+		{"large", "", withPgx(pgx.QueryExecModeCacheStatement, large)},
+		{"batch", "", withPgx(pgx.QueryExecModeCacheStatement, batches)},
+		{"copy", "", withPgx(pgx.QueryExecModeCacheStatement, copies)},
+		{"notify", "", withPgx(pgx.QueryExecModeCacheStatement, notifications)},
+		{"pipeline", "", pipeline},
+		{"by hand", "", byHand},
+		{"copy by hand", "", copyByHand},
+		{"skipped", "", skipped},
+		{"prefer TLS", "sslmode=prefer", withPgx(pgx.QueryExecModeExec, one)},
+		{"SCRAM", "user=scram password=secret", withPgx(pgx.QueryExecModeExec, one)},
+		{"cleartext", "user=plain password=secret", withPgx(pgx.QueryExecModeExec, one)},
+		{"trust", "user=trusted", withPgx(pgx.QueryExecModeExec, one)},
+		{"wrong password", "user=scram password=wrong", refused},
+		{"cancel", "", cancels},
+		{"psql", "", psql},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := through(t, server.Addr)
+			c.do(t, soon(t), with(server.URL(), c.url), b)
+			for _, one := range b.differences(t) {
+				t.Error(one)
+			}
+		})
+	}
+	t.Run("a byte that has changed is found", func(t *testing.T) {
+		t.Parallel()
+		p := postgres.Protocol()
+		b := throughProtocol(t, server.Addr, wire.Protocol{Name: p.Name, Open: func(program, server *wire.Socket) wire.Session {
+			return forger{p.Open(program, server)}
+		}})
+		c := must(pgconn.ConnectConfig(soon(t), config(t, server.URL(), b.program.addr)))(t)
+		_, _ = c.Exec(soon(t), "SELECT 1").ReadAll()
+		_ = c.Close(soon(t))
+		if len(b.differences(t)) != 2 {
+			t.Errorf("%q is not one difference each way", b.differences(t))
+		}
+	})
+}
+
+// A forger changes the last byte of a Query, and of a DataRow.
+type forger struct{ wire.Session }
+
+func (f forger) Next() (*wire.Command, error) {
+	c, err := f.Session.Next()
+	if err == nil && c.Raw[0] == 'Q' {
+		c.Raw[len(c.Raw)-2]++
+	}
+	return c, err
+}
+
+func (f forger) Receive(current *wire.Command) (wire.Message, error) {
+	m, err := f.Session.Receive(current)
+	if err == nil && m.Raw[0] == 'D' {
+		m.Raw[len(m.Raw)-1]++
+	}
+	return m, err
+}
+
+// with changes settings of a URL; a later one counts.
+func with(url, changes string) string {
+	c, err := pgconn.ParseConfig(url)
+	if err != nil {
+		panic(err)
+	}
+	settings := map[string]string{"host": c.Host, "port": fmt.Sprint(c.Port), "user": c.User, "password": c.Password, "dbname": c.Database, "sslmode": "disable"}
+	for _, one := range strings.Fields(changes) {
+		name, value, _ := strings.Cut(one, "=")
+		settings[name] = value
+	}
+	var all []string
+	for name, value := range settings {
+		all = append(all, name+"="+value)
+	}
+	return strings.Join(all, " ")
+}
+
+// setUp makes tables, and accounts of every method.
+func setUp(t *testing.T, server *localserver.Postgres) {
+	t.Helper()
+	ctx := soon(t)
+	c := must(pgconn.Connect(ctx, server.URL()))(t)
+	defer c.Close(ctx)
+	for _, sql := range []string{
+		"CREATE TABLE items (id SERIAL PRIMARY KEY, stock INT NOT NULL); INSERT INTO items (stock) VALUES (1), (5)",
+		"CREATE TABLE copied (a INT, b TEXT)",
+		"SET password_encryption = 'scram-sha-256'; CREATE ROLE scram LOGIN PASSWORD 'secret'; CREATE ROLE plain LOGIN PASSWORD 'secret'; CREATE ROLE trusted LOGIN",
+		`COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; sed -i "1i host all plain 127.0.0.1/32 password\nhost all trusted 127.0.0.1/32 trust" pg_hba.conf'`,
+		"SELECT pg_reload_conf()",
+		"GRANT ALL ON ALL TABLES IN SCHEMA public TO scram, plain, trusted",
+	} {
+		if _, err := c.Exec(ctx, sql).ReadAll(); err != nil {
+			t.Fatal(sql, err)
+		}
+	}
+	for { // the postmaster reads the file when it sees the signal
+		c, err := pgconn.Connect(ctx, with(server.URL(), "user=trusted"))
+		if err == nil {
+			_ = c.Close(ctx)
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func withPgx(mode pgx.QueryExecMode, do func(t *testing.T, ctx context.Context, c *pgx.Conn)) func(*testing.T, context.Context, string, *both) {
+	return func(t *testing.T, ctx context.Context, url string, b *both) {
+		cc := must(pgx.ParseConfig(url))(t)
+		cc.Config = *config(t, url, b.program.addr)
+		cc.DefaultQueryExecMode = mode
+		c := must(pgx.ConnectConfig(ctx, cc))(t)
+		do(t, ctx, c)
+		_ = c.Close(ctx)
+	}
+}
+
+func one(t *testing.T, ctx context.Context, c *pgx.Conn) {
+	var n int
+	if err := c.QueryRow(ctx, "SELECT stock FROM items WHERE id = $1", 2).Scan(&n); err != nil || n != 5 {
+		t.Error(n, err)
+	}
+}
+
+func statements(t *testing.T, ctx context.Context, c *pgx.Conn) {
+	for range 3 {
+		one(t, ctx, c)
+		tx := must(c.Begin(ctx))(t)
+		must(tx.Exec(ctx, "UPDATE items SET stock = stock + $1 WHERE id = $2", 0, 1))(t)
+		if _, err := tx.Exec(ctx, "SELECT 1 / $1::int", 0); err == nil {
+			t.Error("no error")
+		}
+		if _, err := tx.Exec(ctx, "SELECT 1"); err == nil {
+			t.Error("no error in a transaction that has failed")
+		}
+		if err := tx.Rollback(ctx); err != nil {
+			t.Error(err)
+		}
+		must(c.Exec(ctx, ""))(t)
+		must(c.Exec(ctx, "SET TIME ZONE 'UTC'"))(t) // answered with a ParameterStatus
+		must(c.Exec(ctx, "DO $$ BEGIN RAISE NOTICE 'a notice'; END $$"))(t)
+		if _, err := c.Exec(ctx, "SELECT nothing FROM nowhere WHERE a = $1", 1); err == nil {
+			t.Error("no error")
+		}
+	}
+	if c.Config().DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
+		must(c.Exec(ctx, "BEGIN; UPDATE items SET stock = stock; SELECT * FROM items; COMMIT"))(t)
+	}
+}
+
+// large: rows of 3 MB, and 200,000 small ones.
+func large(t *testing.T, ctx context.Context, c *pgx.Conn) {
+	var text string
+	if err := c.QueryRow(ctx, "SELECT repeat($1, 1000000)", "abc").Scan(&text); err != nil || len(text) != 3_000_000 {
+		t.Error(len(text), err)
+	}
+	if err := c.QueryRow(ctx, "SELECT $1::text", text).Scan(&text); err != nil || len(text) != 3_000_000 {
+		t.Error(len(text), err)
+	}
+	rows := must(c.Query(ctx, "SELECT i, 'row ' || i FROM generate_series(1, 200000) AS i"))(t)
+	n := 0
+	for rows.Next() {
+		n++
+	}
+	if rows.Err() != nil || n != 200_000 {
+		t.Error(n, rows.Err())
+	}
+}
+
+func batches(t *testing.T, ctx context.Context, c *pgx.Conn) {
+	var b pgx.Batch
+	for i := range 20 {
+		b.Queue("SELECT stock + $1 FROM items WHERE id = $2", i, 1)
+	}
+	b.Queue("UPDATE items SET stock = stock WHERE id = $1", 1)
+	if err := c.SendBatch(ctx, &b).Close(); err != nil {
+		t.Error(err)
+	}
+	b = pgx.Batch{}
+	b.Queue("UPDATE items SET stock = stock WHERE id = $1", 1)
+	b.Queue("SELECT 1 / $1::int", 0)
+	b.Queue("SELECT 1")
+	if err := c.SendBatch(ctx, &b).Close(); err == nil {
+		t.Error("no error")
+	}
+	one(t, ctx, c)
+}
+
+func copies(t *testing.T, ctx context.Context, c *pgx.Conn) {
+	var rows [][]any
+	for i := range 5000 {
+		rows = append(rows, []any{i, fmt.Sprint("text ", i)})
+	}
+	n := must(c.CopyFrom(ctx, pgx.Identifier{"copied"}, []string{"a", "b"}, pgx.CopyFromRows(rows)))(t)
+	if n != 5000 {
+		t.Error(n, "rows copied")
+	}
+	var out strings.Builder
+	must(c.PgConn().CopyTo(ctx, &out, "COPY copied TO STDOUT"))(t)
+	if n := strings.Count(out.String(), "\n"); n < 5000 {
+		t.Error(n, "rows back")
+	}
+	for _, data := range []string{"1\tx\n", "no number\tx\n", strings.Repeat("1\tx\n", 100_000)} {
+		_, err := c.PgConn().CopyFrom(ctx, strings.NewReader(data), "COPY copied FROM STDIN")
+		if (err != nil) != strings.HasPrefix(data, "no") {
+			t.Error(err)
+		}
+	}
+	if _, err := c.PgConn().CopyFrom(ctx, failing{}, "COPY copied FROM STDIN"); err == nil {
+		t.Error("no error of a COPY that was given up")
+	}
+	if _, err := c.PgConn().CopyFrom(ctx, strings.NewReader("1"), "COPY nowhere FROM STDIN"); err == nil {
+		t.Error("no error of a COPY to nowhere")
+	}
+	one(t, ctx, c)
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("given up") }
+
+// notifications come while nothing is asked, and within an answer.
+func notifications(t *testing.T, ctx context.Context, c *pgx.Conn) {
+	must(c.Exec(ctx, "LISTEN sold"))(t)
+	must(c.Exec(ctx, "NOTIFY sold, 'own'"))(t)
+	other := must(pgx.ConnectConfig(ctx, c.Config()))(t)
+	must(other.Exec(ctx, "NOTIFY sold, 'of another'"))(t)
+	for _, want := range []string{"own", "of another"} {
+		if n := must(c.WaitForNotification(ctx))(t); n.Payload != want {
+			t.Error(n.Payload)
+		}
+	}
+	_ = other.Close(ctx)
+}
+
+// pipeline: libpq's pipeline mode, with Sync and with Flush.
+func pipeline(t *testing.T, ctx context.Context, url string, b *both) {
+	c := must(pgconn.ConnectConfig(ctx, config(t, url, b.program.addr)))(t)
+	for _, flush := range []bool{false, true} {
+		p := c.StartPipeline(ctx)
+		p.SendPrepare(fmt.Sprint("p", flush), "SELECT stock FROM items WHERE id = $1", nil)
+		p.SendQueryParams("SELECT $1", [][]byte{[]byte("1")}, nil, nil, nil)
+		results := 2
+		if flush {
+			p.SendFlushRequest()
+			if err := p.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			for ; results > 0; results-- {
+				r := must(p.GetResults())(t)
+				if r, ok := r.(*pgconn.ResultReader); ok {
+					must(r.Close())(t)
+				}
+			}
+		}
+		p.SendQueryPrepared(fmt.Sprint("p", flush), [][]byte{[]byte("2")}, nil, nil)
+		if err := p.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	_ = c.Close(ctx)
+}
+
+func parse(name, sql string) *pgproto3.Parse { return &pgproto3.Parse{Name: name, Query: sql} }
+
+// byHand: what no driver here sends.
+func byHand(t *testing.T, ctx context.Context, url string, b *both) {
+	r := dial(t, url, b.program.addr)
+	r.say(t, "VZ", &pgproto3.FunctionCall{Function: 89, ResultFormatCode: 0}) // version()
+	r.say(t, "1t", parse("a", "SELECT generate_series(1, $1::int)"), &pgproto3.Describe{ObjectType: 'S', Name: "a"}, &pgproto3.Flush{})
+	r.say(t, "2s", &pgproto3.Bind{PreparedStatement: "a", DestinationPortal: "p", Parameters: [][]byte{[]byte("5")}}, &pgproto3.Execute{Portal: "p", MaxRows: 2}, &pgproto3.Flush{})
+	r.say(t, "s", &pgproto3.Execute{Portal: "p", MaxRows: 2}, &pgproto3.Flush{})
+	r.say(t, "C3", &pgproto3.Execute{Portal: "p"}, &pgproto3.Close{ObjectType: 'P', Name: "p"}, &pgproto3.Flush{})
+	r.say(t, "", &pgproto3.Flush{})
+	r.say(t, "Z", &pgproto3.Sync{})
+	r.say(t, "ZZ", &pgproto3.Sync{}, &pgproto3.Sync{})
+	r.say(t, "EZ", parse("", "SELECT nothing"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	r.say(t, "E", parse("", "SELECT nothing"), &pgproto3.Flush{})
+	r.say(t, "Z", &pgproto3.Sync{})
+	r.say(t, "1EZ", parse("x", "SELECT 1"), parse("x", "SELECT 2"), &pgproto3.Sync{})
+	r.say(t, "IZ", &pgproto3.Query{})
+	r.say(t, "1n2nIZ", parse("", ""), &pgproto3.Describe{ObjectType: 'S'}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	r.say(t, "CCZCZ", &pgproto3.Query{String: "BEGIN; SELECT 1"}, &pgproto3.Query{String: "COMMIT"})
+	// A Query does the work of a Sync.
+	r.say(t, "12CCZ", parse("", "SELECT 1"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Query{String: "SELECT 2"})
+	r.hangUp()
+}
+
+// copyByHand: COPY in the extended protocol, and several in a Query.
+func copyByHand(t *testing.T, ctx context.Context, url string, b *both) {
+	const sql = "COPY copied FROM STDIN"
+	data, done := &pgproto3.CopyData{Data: []byte("1\tx\n")}, &pgproto3.CopyDone{}
+	r := dial(t, url, b.program.addr)
+	// libpq's PQexecParams: the server passes over the first Sync.
+	r.say(t, "12G", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	r.say(t, "CZ", data, data, done, &pgproto3.Sync{})
+	r.say(t, "12G", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{})
+	r.say(t, "C", data, &pgproto3.Flush{}, done, &pgproto3.Flush{})
+	r.say(t, "1Z", parse("", "SELECT 1"), &pgproto3.Sync{})
+	r.say(t, "12G", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{})
+	r.say(t, "EZ", data, &pgproto3.CopyFail{Message: "given up"}, &pgproto3.Sync{})
+	r.say(t, "12G", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	r.say(t, "C12CZ", data, done, parse("", "SELECT 1"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	r.say(t, "CG", &pgproto3.Query{String: "SELECT 1; " + sql + "; SELECT 2; " + sql + "; SELECT 3"})
+	r.say(t, "CCG", data, done)
+	r.say(t, "CCZ", data, done)
+	r.say(t, "12HdcCZ", parse("", "COPY items TO STDOUT"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	// Data that comes when the COPY has failed is thrown away.
+	r.say(t, "EZ", &pgproto3.Query{String: "COPY nowhere FROM STDIN"})
+	r.say(t, "CZ", data, done, &pgproto3.Query{String: "SELECT 1"})
+	for range 20 { // whether the answer or the data is first is a matter of time
+		// The data may come before the server has asked for it.
+		r.say(t, "GCZ", &pgproto3.Query{String: sql}, data, done)
+		r.say(t, "GCGCZ", &pgproto3.Query{String: sql + ";" + sql}, data, done, data, done)
+		r.say(t, "GCZCZ", &pgproto3.Query{String: sql}, data, done, &pgproto3.Query{String: "SELECT 1"})
+		r.say(t, "12GCZ", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, data, done, &pgproto3.Sync{})
+		r.say(t, "12GCZ", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{}, data, done, &pgproto3.Sync{})
+		r.say(t, "EZCZ", &pgproto3.Query{String: "COPY nowhere FROM STDIN"}, data, done, &pgproto3.Query{String: "SELECT 1"})
+		r.say(t, "EZCZ", &pgproto3.Query{String: "COPY nowhere FROM STDIN"}, data, done, data, data, done, &pgproto3.Query{String: "SELECT 1"})
+		r.say(t, "EZ", parse("", "COPY nowhere FROM STDIN"), &pgproto3.Bind{}, &pgproto3.Execute{}, data, done, &pgproto3.Sync{})
+		r.say(t, "EZZ", parse("", "COPY nowhere FROM STDIN"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{}, data, done, &pgproto3.Sync{})
+		r.say(t, "CZ", &pgproto3.Query{String: "SELECT 1"})
+	}
+	r.hangUp()
+}
+
+// skipped: after an error the server answers nothing up to a Sync.
+func skipped(t *testing.T, ctx context.Context, url string, b *both) {
+	r := dial(t, url, b.program.addr)
+	bad := []pgproto3.FrontendMessage{parse("", "SELECT 1 / 0"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{}}
+	good := []pgproto3.FrontendMessage{parse("", "SELECT 1"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{}}
+	var all []pgproto3.FrontendMessage
+	all = append(append(append(append(all, bad...), good...), good...), &pgproto3.Query{String: "SELECT 2"}, &pgproto3.Sync{})
+	for range 20 {
+		r.say(t, "EZ", all...)
+		r.say(t, "12CZ", append(good, &pgproto3.Sync{})...)
+		r.say(t, "E", bad...)
+		r.say(t, "Z", append(good, &pgproto3.Sync{})...)
+	}
+	r.hangUp()
+}
+
+func refused(t *testing.T, ctx context.Context, url string, b *both) {
+	_, err := pgconn.ConnectConfig(ctx, config(t, url, b.program.addr))
+	var e *pgconn.PgError
+	if !errors.As(err, &e) || e.Code != "28P01" {
+		t.Error(err)
+	}
+}
+
+// cancels: a CancelRequest by a context that ends, and by hand.
+func cancels(t *testing.T, ctx context.Context, url string, b *both) {
+	cc := config(t, url, b.program.addr)
+	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 20 * time.Second}
+	}
+	c := must(pgconn.ConnectConfig(ctx, cc))(t)
+	for _, byContext := range []bool{true, false} {
+		asking, cancel := context.WithCancel(ctx)
+		result := make(chan error)
+		go func() {
+			_, err := c.Exec(asking, "SELECT pg_sleep(20)").ReadAll()
+			result <- err
+		}()
+		untilActive(t, ctx, b, url)
+		if byContext {
+			cancel()
+		} else if err := c.CancelRequest(ctx); err != nil {
+			t.Error(err)
+		}
+		var e *pgconn.PgError
+		if err := <-result; !errors.As(err, &e) || e.Code != "57014" {
+			t.Error(err)
+		}
+		cancel()
+	}
+	_ = c.Close(ctx)
+}
+
+// untilActive waits until somebody sleeps at the server, which it asks directly.
+func untilActive(t *testing.T, ctx context.Context, _ *both, url string) {
+	c := must(pgx.Connect(ctx, url))(t)
+	defer c.Close(ctx)
+	for sleeping := 0; sleeping == 0; {
+		if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").Scan(&sleeping); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// psql is libpq, which goes on where it is refused TLS.
+func psql(t *testing.T, ctx context.Context, url string, b *both) {
+	path, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skip("psql is not here: apt-get install postgresql-client")
+	}
+	host, port, _ := net.SplitHostPort(b.program.addr)
+	url = with(url, "sslmode=prefer host="+host+" port="+port)
+	out, err := exec.CommandContext(ctx, path, "-X", url, "-v", "ON_ERROR_STOP=0", "-c", "SELECT stock FROM items WHERE id = 2",
+		"-c", `\d items`, "-c", `\copy items TO STDOUT`, "-c", "SELECT nothing").CombinedOutput()
+	if !strings.Contains(string(out), "5") || !strings.Contains(string(out), `column "nothing" does not exist`) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// refusals: what cannot be explored is refused with words that say what to do.
+func refusals(t *testing.T, server *localserver.Postgres) {
+	for _, c := range []struct {
+		name  string
+		first func(t *testing.T, c net.Conn)
+		want  string // of Login
+		told  string // to the program
+	}{
+		{"TLS", func(t *testing.T, c net.Conn) {
+			must(c.Write(must((&pgproto3.SSLRequest{}).Encode(nil))(t)))(t)
+			if b := must(io.ReadAll(io.LimitReader(c, 1)))(t); string(b) != "N" {
+				t.Errorf("%q in place of N", b)
+			}
+			_ = c.Close()
+		}, "the program asks for TLS at postgres (sslmode=require); use sslmode=disable or prefer for the test", ""},
+		{"TLS without a request", func(t *testing.T, c net.Conn) {
+			must(c.Write([]byte{0x16, 3, 1, 0, 5, 1, 0, 0, 0, 0}))(t)
+		}, "sslmode=disable", ""},
+		{"replication", func(t *testing.T, c net.Conn) {
+			must(c.Write(must((&pgproto3.StartupMessage{ProtocolVersion: 196608, Parameters: map[string]string{"user": "shop", "replication": "database"}}).Encode(nil))(t)))(t)
+		}, "replication", "replication, which cannot be explored"},
+		{"protocol 2", func(t *testing.T, c net.Conn) {
+			must(c.Write([]byte{0, 0, 0, 8, 0, 2, 0, 0}))(t)
+		}, "only 3.0", "only 3.0"},
+		{"a length that lies", func(t *testing.T, c net.Conn) {
+			must(c.Write([]byte{0, 127, 0, 8, 0, 3, 0, 0}))(t)
+		}, "no messages of PostgreSQL's protocol", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+			ended := make(chan error, 1)
+			gate := must(wire.Listen(wire.Open{}, postgres.Protocol(), 1, l.(*net.TCPListener), server.Addr, func(err error) { ended <- err }))(t)
+			defer gate.Close()
+			conn := must(net.Dial("tcp", gate.Addr()))(t)
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+			c.first(t, conn)
+			err := <-ended
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+			var why *wire.Refused
+			if !errors.As(err, &why) && c.name != "a length that lies" {
+				t.Errorf("%T is no refusal", err)
+			}
+			if told, _ := io.ReadAll(conn); !strings.Contains(string(told), c.told) {
+				t.Errorf("the program was told %q", told)
+			}
+		})
+	}
+	t.Run("sslmode=require", func(t *testing.T) {
+		b := through(t, server.Addr)
+		c := config(t, with(server.URL(), "sslmode=require"), b.program.addr)
+		if _, err := pgconn.ConnectConfig(soon(t), c); err == nil || !strings.Contains(err.Error(), "TLS") {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/oversell/oversell/internal/explore/wire/statement"
+)
+
+// longestValue is how many bytes of a value are looked at.
+const longestValue = 1000
+
+const null = "NULL"
+
+// inlined are the values of a Bind as they would stand in the statement.
+func inlined(bind *pgproto3.Bind, types []uint32) (values []string) {
+	const most = 1000
+	for i, v := range bind.Parameters[:min(len(bind.Parameters), most)] {
+		var oid uint32
+		if i < len(types) {
+			oid = types[i]
+		}
+		values = append(values, literal(v, oid, format(bind.ParameterFormatCodes, i)))
+	}
+	return values
+}
+
+// format is the one of the value i: there is none given (text), one for all, or one each.
+func format(formats []int16, i int) int16 {
+	switch {
+	case len(formats) == 1:
+		return formats[0]
+	case i < len(formats):
+		return formats[i]
+	}
+	return pgproto3.TextFormat
+}
+
+// literal is a parameter as SQL has it. nil is NULL.
+func literal(v []byte, oid uint32, format int16) string {
+	if v == nil {
+		return null
+	}
+	shown, bare := show(v, oid, format)
+	if bare || oid == 0 && format == pgproto3.TextFormat && number.MatchString(shown) {
+		return shown
+	}
+	if format == pgproto3.TextFormat || characters[oid] {
+		return statement.Quote(v)
+	}
+	return statement.Quote([]byte(shown))
+}
+
+var number = regexp.MustCompile(`^-?[0-9]{1,18}(\.[0-9]{1,18})?$`)
+
+var digits = regexp.MustCompile(`^[-+0-9.eE]{1,100}$`)
+
+// Types whose binary form is the text.
+var characters = map[uint32]bool{
+	pgtype.TextOID: true, pgtype.VarcharOID: true, pgtype.BPCharOID: true, pgtype.NameOID: true, pgtype.JSONOID: true,
+	pgtype.UnknownOID: true, pgtype.XMLOID: true, pgtype.QCharOID: true,
+}
+
+// Types whose values stand without quotes.
+var numbers = map[uint32]bool{
+	pgtype.Int2OID: true, pgtype.Int4OID: true, pgtype.Int8OID: true, pgtype.OIDOID: true,
+	pgtype.Float4OID: true, pgtype.Float8OID: true, pgtype.NumericOID: true,
+}
+
+// show is a value for people. bare: it is a number, or stands for what is not shown, and
+// has no quotes. A time is another in each run, and the same for people.
+func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
+	switch oid {
+	case pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.TimeOID, pgtype.TimetzOID:
+		return "<time>", true
+	}
+	if format == pgproto3.TextFormat {
+		if oid == pgtype.BoolOID && len(v) == 1 {
+			return strconv.FormatBool(v[0] == 't' || v[0] == '1'), true
+		}
+		return string(v[:min(len(v), longestValue)]), numbers[oid] && digits.Match(v)
+	}
+	if characters[oid] {
+		return string(v[:min(len(v), longestValue)]), false
+	}
+	if shown, bare, ok := fixed(v, oid); ok {
+		return shown, bare
+	}
+	switch {
+	case oid == pgtype.NumericOID:
+		if n, ok := numeric(v); ok {
+			return n, true
+		}
+	case oid == pgtype.JSONBOID && len(v) > 0:
+		return string(v[1:min(len(v), longestValue)]), false // behind its version
+	case arrays[oid]:
+		if a, ok := array(v); ok {
+			return a, false
+		}
+	}
+	return fmt.Sprintf("<%d bytes>", len(v)), true
+}
+
+// fixed is a value whose type has a length (src/backend/utils/adt, the functions *send).
+func fixed(v []byte, oid uint32) (shown string, bare, ok bool) {
+	switch {
+	case oid == pgtype.BoolOID && len(v) == 1:
+		return strconv.FormatBool(v[0] != 0), true, true
+	case oid == pgtype.Int2OID && len(v) == 2:
+		return strconv.Itoa(int(int16(binary.BigEndian.Uint16(v)))), true, true
+	case oid == pgtype.Int4OID && len(v) == 4:
+		return strconv.Itoa(int(int32(binary.BigEndian.Uint32(v)))), true, true
+	case oid == pgtype.OIDOID && len(v) == 4:
+		return strconv.FormatUint(uint64(binary.BigEndian.Uint32(v)), 10), true, true
+	case oid == pgtype.Int8OID && len(v) == 8:
+		return strconv.FormatInt(int64(binary.BigEndian.Uint64(v)), 10), true, true
+	case oid == pgtype.Float4OID && len(v) == 4:
+		return strconv.FormatFloat(float64(math.Float32frombits(binary.BigEndian.Uint32(v))), 'g', -1, 32), true, true
+	case oid == pgtype.Float8OID && len(v) == 8:
+		return strconv.FormatFloat(math.Float64frombits(binary.BigEndian.Uint64(v)), 'g', -1, 64), true, true
+	case oid == pgtype.DateOID && len(v) == 4:
+		days := int(int32(binary.BigEndian.Uint32(v)))
+		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, days).Format(time.DateOnly), false, true
+	case oid == pgtype.UUIDOID && len(v) == 16:
+		return fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:]), false, true
+	}
+	return "", false, false
+}
+
+// numeric is the binary form of a number: how many digits to the base of 10,000, the weight
+// of the first, a sign, how many decimals are shown, and the digits (numeric.c, numeric_send).
+func numeric(v []byte) (string, bool) {
+	const negative = 0x4000
+	if len(v) < 8 {
+		return "", false
+	}
+	n, weight := int(binary.BigEndian.Uint16(v)), int(int16(binary.BigEndian.Uint16(v[2:])))
+	sign, decimals := binary.BigEndian.Uint16(v[4:]), int(binary.BigEndian.Uint16(v[6:]))
+	if len(v) != 8+2*n || sign&^negative != 0 || n > 20 || weight > 20 || weight < -20 || decimals > 80 {
+		return "", false // NaN and Infinity have signs of their own
+	}
+	digit := func(i int) int {
+		if i < 0 || i >= n {
+			return 0
+		}
+		return int(binary.BigEndian.Uint16(v[8+2*i:]))
+	}
+	var b strings.Builder
+	if sign == negative {
+		b.WriteByte('-')
+	}
+	b.WriteString(strconv.Itoa(digit(0) * min(1, max(0, weight+1))))
+	for i := 1; i <= weight; i++ {
+		fmt.Fprintf(&b, "%04d", digit(i))
+	}
+	if decimals > 0 {
+		var fraction strings.Builder
+		for i := weight + 1; fraction.Len() < decimals; i++ {
+			fmt.Fprintf(&fraction, "%04d", digit(i))
+		}
+		b.WriteString("." + fraction.String()[:decimals])
+	}
+	return b.String(), true
+}
+
+var arrays = map[uint32]bool{
+	pgtype.BoolArrayOID: true, pgtype.Int2ArrayOID: true, pgtype.Int4ArrayOID: true, pgtype.Int8ArrayOID: true, pgtype.TextArrayOID: true,
+	pgtype.VarcharArrayOID: true, pgtype.UUIDArrayOID: true, pgtype.NumericArrayOID: true, pgtype.Float8ArrayOID: true,
+}
+
+// array is the binary form of an array of one dimension: how many dimensions, whether it has
+// NULLs, the type, the length and the first index, and each with its length (arrayfuncs.c,
+// array_send).
+func array(v []byte) (string, bool) {
+	const most = 20
+	if len(v) < 12 {
+		return "", false
+	}
+	dimensions, oid := binary.BigEndian.Uint32(v), binary.BigEndian.Uint32(v[8:])
+	if dimensions == 0 {
+		return "{}", true
+	}
+	if dimensions != 1 || len(v) < 20 || arrays[oid] {
+		return "", false
+	}
+	n := binary.BigEndian.Uint32(v[12:])
+	v = v[20:]
+	var all []string
+	for i := uint32(0); i < n; i++ {
+		if i == most {
+			all = append(all, "...")
+			break
+		}
+		if len(v) < 4 {
+			return "", false
+		}
+		size := int64(int32(binary.BigEndian.Uint32(v)))
+		v = v[4:]
+		if size == -1 {
+			all = append(all, null)
+			continue
+		}
+		if size < 0 || size > int64(len(v)) {
+			return "", false
+		}
+		one, _ := show(v[:size], oid, pgproto3.BinaryFormat)
+		all = append(all, one)
+		v = v[size:]
+	}
+	return "{" + strings.Join(all, ",") + "}", true
+}

@@ -1,0 +1,529 @@
+//go:build linux
+
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+)
+
+const deadline = 20 * time.Second
+
+// A tap hands on what two sides say to each other, and notes it.
+type tap struct {
+	address string
+
+	mu    sync.Mutex
+	heard []*heard
+}
+
+// heard is one connection: from the program's side, and from the server's.
+type heard struct {
+	up, down bytes.Buffer
+	ended    chan struct{}
+}
+
+func newTap(t *testing.T, server string) *tap {
+	tap := &tap{}
+	tap.address = localservertest.Serve(t, func(program net.Conn) {
+		up, err := net.Dial("tcp", server)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		h := &heard{ended: make(chan struct{})}
+		tap.mu.Lock()
+		tap.heard = append(tap.heard, h)
+		tap.mu.Unlock()
+		var both sync.WaitGroup
+		both.Go(func() {
+			_, _ = io.Copy(io.MultiWriter(&h.up, up), program)
+			_ = up.(*net.TCPConn).CloseWrite()
+		})
+		both.Go(func() {
+			_, _ = io.Copy(io.MultiWriter(&h.down, program), up)
+			_ = program.(*net.TCPConn).CloseWrite()
+		})
+		both.Wait()
+		_ = up.Close()
+		close(h.ended)
+	})
+	return tap
+}
+
+// said waits for the end of all connections, and returns what was said on each.
+func (tap *tap) said(t *testing.T) (said [][2]string) {
+	t.Helper()
+	tap.mu.Lock()
+	defer tap.mu.Unlock()
+	for _, h := range tap.heard {
+		select {
+		case <-h.ended:
+		case <-time.After(deadline):
+			t.Fatal("a connection has not ended")
+		}
+		said = append(said, [2]string{h.up.String(), h.down.String()})
+	}
+	return said
+}
+
+const askID = "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
+
+// transparent has use speak through the gate, and compares the bytes on both sides of it.
+// like tells how the server's side may differ.
+func transparent(t *testing.T, server string, use func(address string), like func(up string) string) {
+	t.Helper()
+	outer := newTap(t, server)
+	inner := newTap(t, wiretest.Proxy(t, wire.Open{}, Protocol(), outer.address))
+	use(inner.address)
+	program, served := inner.said(t), outer.said(t)
+	for i, s := range served {
+		up, asked := strings.CutPrefix(s[0], askID)
+		id, down, answered := strings.Cut(s[1], "\r\n")
+		if !asked || !answered || !strings.HasPrefix(id, ":") {
+			t.Fatalf("no CLIENT ID at first: %.40q, %.40q", s[0], s[1])
+		}
+		served[i] = [2]string{up, down}
+	}
+	if like != nil {
+		for i := range program {
+			program[i][0] = like(program[i][0])
+		}
+	}
+	for _, d := range differences(program, served) {
+		t.Error(d)
+	}
+	total := 0
+	for _, s := range served {
+		total += len(s[0]) + len(s[1])
+	}
+	t.Logf("%d connections, %d bytes", len(served), total)
+}
+
+// differences says where the bytes part, of connections in any order.
+func differences(program, served [][2]string) (found []string) {
+	order := func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }
+	slices.SortFunc(program, order)
+	slices.SortFunc(served, order)
+	if len(program) == 0 || len(program) != len(served) {
+		return []string{fmt.Sprintf("%d connections became %d", len(program), len(served))}
+	}
+	for i := range program {
+		for side, name := range []string{"to the server", "to the program"} {
+			a, b := program[i][side], served[i][side]
+			if a == b {
+				continue
+			}
+			at := 0
+			for at < min(len(a), len(b)) && a[at] == b[at] {
+				at++
+			}
+			found = append(found, fmt.Sprintf("%s, byte %d of %d and %d: %.60q at the program, %.60q at the server", name, at, len(a), len(b), a[at:], b[at:]))
+		}
+	}
+	return found
+}
+
+func TestDifferences(t *testing.T) {
+	said := func(up, down string) [][2]string { return [][2]string{{"x", "y"}, {up, down}} }
+	for name, test := range map[string]struct {
+		served [][2]string
+		found  int
+	}{
+		"same":            {said("a", "b"), 0},
+		"other order":     {[][2]string{{"a", "b"}, {"x", "y"}}, 0},
+		"another byte":    {said("a", "c"), 1},
+		"a byte more":     {said("ab", "b"), 1},
+		"both":            {said("", ""), 2},
+		"no connection":   {nil, 1},
+		"one that is new": {append(said("a", "b"), said("", "")...), 1},
+	} {
+		if found := differences(said("a", "b"), test.served); len(found) != test.found {
+			t.Errorf("%s: %q", name, found)
+		}
+	}
+}
+
+func TestTransparentRedis(t *testing.T) {
+	server := localservertest.Redis(t)
+	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer direct.Close()
+	for _, protocol := range []int{2, 3} {
+		uses := map[string]func(*testing.T, *redis.Client){
+			"plain": plain, "pipeline": pipeline, "transactions": transactions, "scripts": scripts,
+			"types": types, "large": func(t *testing.T, c *redis.Client) { large(t, c, []int{2: 1 << 20, 3: 20 << 20}[protocol]) }, "blocking": func(t *testing.T, c *redis.Client) { blocking(t, c, direct) },
+		}
+		if protocol == 2 { // go-redis v9.21 loses time on confirmations in RESP3, without a gate too
+			uses["channels"] = func(t *testing.T, c *redis.Client) { subscriptions(t, c, direct) }
+		}
+		for name, use := range uses {
+			t.Run(fmt.Sprintf("RESP%d/%s", protocol, name), func(t *testing.T) {
+				direct.FlushAll(t.Context())
+				transparent(t, server.Addr, func(address string) {
+					c := redis.NewClient(&redis.Options{
+						Addr: address, Protocol: protocol, PoolSize: 2,
+						MaxRetries: -1, ReadTimeout: deadline, WriteTimeout: deadline,
+					})
+					defer c.Close()
+					use(t, c)
+				}, nil)
+			})
+		}
+	}
+	t.Run("by hand", func(t *testing.T) {
+		transparent(t, server.Addr, func(address string) { byHand(t, address) }, nil)
+	})
+	t.Run("RESP3/channels", func(t *testing.T) {
+		transparent(t, server.Addr, func(address string) { messages(t, address, direct) }, nil)
+	})
+	t.Run("pushes of tracking", func(t *testing.T) {
+		transparent(t, server.Addr, func(address string) { tracking(t, address, direct) }, nil)
+	})
+	t.Run("random pipelines", func(t *testing.T) {
+		transparent(t, server.Addr, func(address string) { random(t, address) }, nil)
+	})
+	t.Run("timeouts", func(t *testing.T) {
+		transparent(t, server.Addr, func(address string) {
+			c := dial(t, address)
+			defer c.Close()
+			direct.RPush(t.Context(), "ready", "x")
+			c.do(t, "BLPOP", "ready", "12.5")
+			c.do(t, "WAIT", "0", "100")
+		}, func(up string) string {
+			return strings.NewReplacer("$4\r\n12.5\r\n", "$1\r\n0\r\n", "$3\r\n100\r\n", "$1\r\n0\r\n").Replace(up)
+		})
+	})
+}
+
+// want fails the test where a command of go-redis has failed, but for nil.
+func want(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		t.Error(err)
+	}
+}
+
+func plain(t *testing.T, c *redis.Client) {
+	ctx := t.Context()
+	want(t, c.Set(ctx, "a", "1", time.Minute).Err())
+	want(t, c.SetNX(ctx, "a", "2", 0).Err())
+	want(t, c.Get(ctx, "missing").Err())
+	want(t, c.HSet(ctx, "h", "f", "v", "g", "w").Err())
+	want(t, c.HGetAll(ctx, "h").Err())
+	want(t, c.ZAdd(ctx, "z", redis.Z{Score: 1.5, Member: "m"}).Err())
+	want(t, c.ZRangeWithScores(ctx, "z", 0, -1).Err())
+	want(t, c.SAdd(ctx, "s", "x", "y").Err())
+	want(t, c.SMembers(ctx, "s").Err())
+	want(t, c.XAdd(ctx, &redis.XAddArgs{Stream: "x", Values: []string{"f", "v"}}).Err())
+	want(t, c.XRead(ctx, &redis.XReadArgs{Streams: []string{"x", "0"}, Block: -1}).Err())
+	want(t, c.Info(ctx).Err())
+	want(t, c.Command(ctx).Err()) // nested
+	if err := c.LPush(ctx, "a", "1").Err(); err == nil {
+		t.Error("LPUSH to a string")
+	}
+}
+
+func pipeline(t *testing.T, c *redis.Client) {
+	_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i := range 300 {
+			p.Set(t.Context(), fmt.Sprint("k", i), strings.Repeat("v", i), 0)
+			p.Get(t.Context(), fmt.Sprint("k", i/2))
+		}
+		return nil
+	})
+	want(t, err)
+}
+
+func transactions(t *testing.T, c *redis.Client) {
+	ctx := t.Context()
+	for range 2 {
+		_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Incr(ctx, "n")
+			p.LPush(ctx, "n", "x") // an error in EXEC's answer
+			p.Get(ctx, "missing")
+			return nil
+		})
+		if err == nil {
+			t.Error("LPUSH to a number")
+		}
+	}
+	_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Do(ctx, "GET") // refused at once: EXECABORT
+		return nil
+	})
+	if err == nil {
+		t.Error("GET without a key")
+	}
+	want(t, c.Watch(ctx, func(tx *redis.Tx) error {
+		want(t, c.Set(ctx, "watched", "1", 0).Err())
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Set(ctx, "watched", "2", 0)
+			return nil
+		})
+		if !errors.Is(err, redis.TxFailedErr) {
+			t.Errorf("EXEC: %v", err)
+		}
+		return nil
+	}, "watched"))
+}
+
+func scripts(t *testing.T, c *redis.Client) {
+	s := redis.NewScript(`redis.call('SET', KEYS[1], ARGV[1]); return {1, 'two', false, {ok='fine'}}`)
+	for range 2 { // EVALSHA, EVAL; EVALSHA
+		want(t, s.Run(t.Context(), c, []string{"k"}, "v").Err())
+	}
+	if err := c.Eval(t.Context(), `return redis.error_reply('MINE no')`, nil).Err(); err == nil {
+		t.Error("no error")
+	}
+}
+
+// types has each of RESP3's sent, where the connection speaks it.
+func types(t *testing.T, c *redis.Client) {
+	for _, script := range []string{
+		"return nil", "return true", "return {double=3.25}", "return {map={a=1}}", "return {set={a=true}}",
+		"return {big_number='3492890328409238509324850943850943825024385'}", "return {verbatim_string={format='txt', string='so'}}",
+		"return redis.call('HGETALL', 'h')", "return redis.call('ZSCORE', 'z', 'm')",
+	} {
+		want(t, c.ZAdd(t.Context(), "z", redis.Z{Score: 0.5, Member: "m"}).Err())
+		want(t, c.HSet(t.Context(), "h", "f", "v").Err())
+		err := c.Eval(t.Context(), "redis.setresp(3); "+script, nil).Err()
+		want(t, err)
+	}
+}
+
+func large(t *testing.T, c *redis.Client, size int) {
+	value := strings.Repeat("0123456789abcde\n", size/16)
+	want(t, c.Set(t.Context(), "large", value, 0).Err())
+	got, err := c.Get(t.Context(), "large").Result()
+	if want(t, err); got != value {
+		t.Errorf("%d bytes became %d others", len(value), len(got))
+	}
+}
+
+func blocking(t *testing.T, c, direct *redis.Client) {
+	var all sync.WaitGroup
+	all.Go(func() { want(t, c.BLPop(t.Context(), 0, "q", "p").Err()) })
+	all.Go(func() {
+		want(t, c.XRead(t.Context(), &redis.XReadArgs{Streams: []string{"x", "$"}, Block: 0}).Err())
+	})
+	until(t, direct, "two that wait", func(list string) bool { return strings.Count(list, "flags=b") == 2 })
+	want(t, direct.RPush(t.Context(), "p", "v").Err())
+	want(t, direct.XAdd(t.Context(), &redis.XAddArgs{Stream: "x", Values: []string{"f", "v"}}).Err())
+	all.Wait()
+}
+
+// until polls CLIENT LIST.
+func until(t *testing.T, direct *redis.Client, what string, ok func(list string) bool) {
+	t.Helper()
+	for end := time.Now().Add(deadline); !ok(direct.ClientList(t.Context()).Val()); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+func subscriptions(t *testing.T, c, direct *redis.Client) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	p := c.Subscribe(ctx, "a", "b")
+	defer p.Close()
+	confirmed := func(n int) {
+		for range n {
+			if _, err := p.Receive(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	confirmed(2)
+	want(t, p.PSubscribe(ctx, "c*"))
+	confirmed(1)
+	for i := range 50 {
+		want(t, direct.Publish(ctx, "a", fmt.Sprint(i)).Err())
+		want(t, c.Publish(ctx, "c1", strings.Repeat("x", i)).Err())
+		confirmed(2)
+	}
+	want(t, p.Ping(ctx))
+	confirmed(1)
+	want(t, p.Unsubscribe(ctx))
+	confirmed(2)
+	want(t, p.PUnsubscribe(ctx, "c*"))
+	confirmed(1)
+}
+
+// A client is a connection on which RESP is written by hand.
+type client struct {
+	net.Conn
+	from *reader
+}
+
+func dial(t *testing.T, address string) *client {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(deadline))
+	return &client{c, readerOf(c)}
+}
+
+func (c *client) send(t *testing.T, raw string) {
+	t.Helper()
+	if _, err := io.WriteString(c, raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answer is the next thing that comes.
+func (c *client) answer(t *testing.T) string {
+	t.Helper()
+	v, _, err := c.from.message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answerText(&v)
+}
+
+func (c *client) do(t *testing.T, words ...string) string {
+	t.Helper()
+	c.send(t, resp(words...))
+	return c.answer(t)
+}
+
+func resp(words ...string) string {
+	var args [][]byte
+	for _, w := range words {
+		args = append(args, []byte(w))
+	}
+	return string(encode(args))
+}
+
+func (c *client) expect(t *testing.T, answers ...string) {
+	t.Helper()
+	for _, want := range answers {
+		if got := c.answer(t); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// byHand sends what no library does.
+func byHand(t *testing.T, address string) {
+	c := dial(t, address)
+	c.send(t, "\r\n*0\r\n*-1\r\nset inline \"a \\x41\"\r\nGET inline\n")
+	c.expect(t, "OK", `"a A"`)
+	c.send(t, "SUBSCRIBE a b a\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nPING\r\n")
+	c.expect(t, "[subscribe a 1]", "[subscribe b 2]", "[subscribe a 2]")
+	for range 2 { // in any order
+		if got := c.answer(t); !strings.HasPrefix(got, "[unsubscribe ") {
+			t.Error(got)
+		}
+	}
+	c.expect(t, "[unsubscribe nil 0]", "PONG")
+	c.send(t, "HELLO 3\r\nMULTI\r\nMULTI\r\nWATCH a\r\nSELECT 3\r\nHELLO 2\r\nGET absent\r\nEXEC\r\nRESET\r\nEXEC\r\nDISCARD\r\nSUBSCRIBE\r\nnonsense a\r\n")
+	if got := c.answer(t); !strings.HasPrefix(got, "{server: redis version: ") {
+		t.Error(got)
+	}
+	c.expect(t, "OK", "error ERR MULTI calls can not be nested", "error ERR WATCH inside MULTI is not allowed", "QUEUED", "QUEUED", "QUEUED")
+	if got := c.answer(t); !strings.HasPrefix(got, "[OK [server redis") || !strings.Contains(got, "…") {
+		t.Error(got)
+	}
+	c.expect(t, "RESET", "error ERR EXEC without MULTI", "error ERR DISCARD without MULTI",
+		"error ERR wrong number of arguments for 'subscribe' command", "error ERR unknown command 'nonsense', with args beginning with: 'a' ")
+	c.send(t, "HELLO 3\r\nSUBSCRIBE a b\r\nGET absent\r\nUNSUBSCRIBE a\r\nSSUBSCRIBE s\r\nPUNSUBSCRIBE\r\n")
+	c.answer(t)
+	c.expect(t, "[subscribe a 1]", "[subscribe b 2]", "nil", "[unsubscribe a 1]", "[ssubscribe s 1]", "[punsubscribe nil 1]")
+	_ = c.Close()
+}
+
+// messages come between the answers.
+func messages(t *testing.T, address string, direct *redis.Client) {
+	c := dial(t, address)
+	defer c.Close()
+	c.do(t, "HELLO", "3")
+	c.send(t, resp("SUBSCRIBE", "a", "b")+resp("PSUBSCRIBE", "a*")+resp("SSUBSCRIBE", "s"))
+	c.expect(t, "[subscribe a 1]", "[subscribe b 2]", "[psubscribe a* 3]", "[ssubscribe s 1]")
+	for i := range 50 {
+		want(t, direct.Publish(t.Context(), "a", i).Err())
+		c.expect(t, fmt.Sprintf("[message a %d]", i), fmt.Sprintf("[pmessage a* a %d]", i))
+		want(t, direct.SPublish(t.Context(), "s", i).Err())
+		c.expect(t, fmt.Sprintf("[smessage s %d]", i))
+		if got, want := c.do(t, "SET", "m", fmt.Sprint(i)), "OK"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	c.send(t, resp("UNSUBSCRIBE", "a", "b")+resp("PUNSUBSCRIBE")+resp("SUNSUBSCRIBE")+resp("SUNSUBSCRIBE"))
+	c.expect(t, "[unsubscribe a 2]", "[unsubscribe b 1]", "[punsubscribe a* 0]", "[sunsubscribe s 0]", "[sunsubscribe nil 0]")
+}
+
+// tracking: the server says by a push that a key has changed.
+func tracking(t *testing.T, address string, direct *redis.Client) {
+	c := dial(t, address)
+	defer c.Close()
+	c.do(t, "HELLO", "3")
+	c.do(t, "CLIENT", "TRACKING", "ON")
+	for i := range 20 {
+		c.do(t, "GET", "tracked")
+		direct.Set(t.Context(), "tracked", i, 0)
+		c.expect(t, "[invalidate [tracked]]")
+	}
+}
+
+// random sends the same commands in pieces of any size.
+func random(t *testing.T, address string) {
+	c := dial(t, address)
+	defer c.Close()
+	r := rand.New(rand.NewPCG(1, 2))
+	var all strings.Builder
+	n := 0
+	for range 500 {
+		switch r.IntN(5) {
+		case 0:
+			all.WriteString("MULTI\r\nINCR n\r\nEXEC\r\n")
+			n += 3
+		case 1:
+			all.WriteString(resp("SET", "k", strings.Repeat("x", r.IntN(40_000))))
+			n++
+		case 2:
+			all.WriteString("\r\nGET k\r\n")
+			n++
+		case 3:
+			all.WriteString(resp("EVAL", "return {KEYS[1], {1, false}}", "1", "a"))
+			n++
+		case 4:
+			all.WriteString(resp("HELLO", fmt.Sprint(2+r.IntN(2))))
+			n++
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		for rest := all.String(); len(rest) > 0; {
+			k := min(len(rest), 1+r.IntN(30_000))
+			if _, err := io.WriteString(c, rest[:k]); err != nil {
+				t.Error(err)
+				return
+			}
+			rest = rest[k:]
+		}
+	})
+	for range n {
+		c.answer(t)
+	}
+	both.Wait()
+}

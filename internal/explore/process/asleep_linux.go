@@ -72,6 +72,9 @@ func (t *tree) first() (found, ok bool) {
 			continue
 		}
 		met[th.pid] = true
+		if t.procs[th.pid].complete() {
+			continue
+		}
 		more, err := t.meet(th.pid)
 		if err != nil || !t.whole {
 			return false, false

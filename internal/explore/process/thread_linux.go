@@ -16,7 +16,7 @@ type thread struct {
 	pid, tid int
 	kind     string // its name without numbers: members of a pool are of one kind
 
-	schedstat, syscall, status, children *file
+	schedstat, syscall, stat, children *file
 
 	ran   uint64 // how often it had been switched in
 	slept bool   // it slept at ran, and what it had started by then is known
@@ -47,7 +47,7 @@ func (t *thread) open() (err error) {
 	for _, f := range []struct {
 		name string
 		to   **file
-	}{{"schedstat", &t.schedstat}, {"syscall", &t.syscall}, {"status", &t.status}} {
+	}{{"schedstat", &t.schedstat}, {"syscall", &t.syscall}, {"stat", &t.stat}} {
 		if *f.to, err = openFile(t.pid, t.tid, f.name); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (t *thread) open() (err error) {
 }
 
 func (t *thread) close() {
-	for _, f := range []*file{t.schedstat, t.syscall, t.status, t.children} {
+	for _, f := range []*file{t.schedstat, t.syscall, t.stat, t.children} {
 		if f != nil {
 			f.close()
 		}
@@ -89,18 +89,26 @@ func (t *thread) count() (uint64, error) {
 
 // switches is how often it has been switched out, for kernels that do not count the other.
 func (t *thread) switches() (uint64, error) {
-	var buf [4096]byte
-	b, err := t.status.read(buf[:])
+	f, err := openFile(t.pid, t.tid, "status")
 	if err != nil {
 		return 0, err
 	}
-	var sum uint64
+	defer f.close()
+	var buf [4096]byte
+	b, err := f.read(buf[:])
+	if err != nil {
+		return 0, err
+	}
+	return switchesIn(b)
+}
+
+func switchesIn(status []byte) (sum uint64, err error) {
 	for _, name := range []string{"\nvoluntary_ctxt_switches:\t", "\nnonvoluntary_ctxt_switches:\t"} {
-		_, after, found := bytes.Cut(b, []byte(name))
+		_, after, found := bytes.Cut(status, []byte(name))
 		value, _, _ := bytes.Cut(after, []byte("\n"))
 		n, err := strconv.ParseUint(string(value), 10, 64)
 		if !found || err != nil {
-			return 0, fmt.Errorf("this kernel does not count the context switches of threads: /proc/%d/task/%d/status", t.pid, t.tid)
+			return 0, errors.New("this kernel counts no context switches of threads, without which nobody can tell when a program rests")
 		}
 		sum += n
 	}
@@ -124,17 +132,16 @@ func (t *thread) blocked() (bool, error) {
 // for a disk. It learns the thread's kind, too.
 func (t *thread) resting() (bool, error) {
 	var buf [128]byte
-	b, err := t.status.read(buf[:])
+	b, err := t.stat.read(buf[:]) // id (name) state ...
 	if err != nil {
 		return false, err
 	}
-	name, after, _ := bytes.Cut(bytes.TrimPrefix(b, []byte("Name:\t")), []byte("\n"))
-	t.kind = string(bytes.TrimRight(name, "0123456789-_# "))
-	_, after, found := bytes.Cut(after, []byte("State:\t"))
-	if !found || len(after) == 0 {
+	begin, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if begin < 0 || end < begin || end+2 >= len(b) {
 		return false, nil
 	}
-	switch after[0] {
+	t.kind = string(bytes.TrimRight(b[begin+1:end], "0123456789-_# "))
+	switch b[end+2] {
 	case 'Z', 'X':
 		t.ended = true
 		return true, nil

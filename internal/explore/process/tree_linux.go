@@ -30,6 +30,7 @@ type tree struct {
 type proc struct {
 	pid     int
 	leader  *file // the children of its first thread, and of threads that have ended
+	task    *file // the folder of its threads
 	threads map[int]*thread
 }
 
@@ -101,6 +102,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 	if p == nil {
 		p = &proc{pid: pid, threads: map[int]*thread{}}
 		p.leader, _ = openFile(pid, pid, "children")
+		p.task, _ = openFile(pid, pid, "..")
 		t.procs[pid] = p
 	}
 	listed := map[int]bool{}
@@ -148,9 +150,19 @@ func (p *proc) alive() bool {
 	return len(p.threads) == 0
 }
 
+// complete reports whether the process has as many threads as are known: the links of its
+// folder, but two. If each of those lives on then there is no other. To list them takes
+// many times as long.
+func (p *proc) complete() bool {
+	var stat unix.Stat_t
+	return p.task != nil && unix.Fstat(p.task.fd, &stat) == nil && int(stat.Nlink) == 2+len(p.threads)
+}
+
 func (p *proc) close() {
-	if p.leader != nil {
-		p.leader.close()
+	for _, f := range []*file{p.leader, p.task} {
+		if f != nil {
+			f.close()
+		}
 	}
 	for _, t := range p.threads {
 		t.close()

@@ -22,7 +22,8 @@ type thread struct {
 	slept bool   // it slept at ran, and what it had started by then is known
 	ended bool   // it runs no more
 	call  [192]byte
-	size  int // of call: the line of /proc/.../syscall
+	size  int       // of call: the line of /proc/.../syscall
+	timed [9]uint64 // the numbers of the last one that was a wait with a time-out
 }
 
 func openThread(pid, tid int) (*thread, error) {

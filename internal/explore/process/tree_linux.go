@@ -61,6 +61,7 @@ func (t *tree) walk() error {
 			delete(t.procs, pid)
 		}
 	}
+	t.arrange()
 	t.whole = true
 	pids := []int{}
 	if !t.below {
@@ -130,14 +131,18 @@ func (t *tree) meet(pid int) (found bool, err error) {
 		}
 	}
 	if found {
-		t.order = t.order[:0]
-		for _, p := range t.procs {
-			for _, thread := range p.threads {
-				t.order = append(t.order, thread)
-			}
-		}
+		t.arrange()
 	}
 	return found, nil
+}
+
+func (t *tree) arrange() {
+	t.order = t.order[:0]
+	for _, p := range t.procs {
+		for _, thread := range p.threads {
+			t.order = append(t.order, thread)
+		}
+	}
 }
 
 // alive reports whether the process is still the one whose files are open.

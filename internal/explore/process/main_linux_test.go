@@ -31,6 +31,7 @@ func TestNotRoot(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every other test again, as nobody: run make test")
 	}
+	t.Parallel()
 	const nobody = 65534
 	credential := &syscall.Credential{Uid: nobody, Gid: nobody}
 	if err := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "-Un", "true").Run(); err != nil {

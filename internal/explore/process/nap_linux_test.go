@@ -67,6 +67,7 @@ func baseline(t *testing.T, p *Program) {
 // TestNaps: who waits for time alone is told from who waits for others, and from who
 // always waits so.
 func TestNaps(t *testing.T) {
+	t.Parallel()
 	s := newTestSpace(t)
 	p, _ := begin(t, s, python(t, naps))
 	c := dial(t, s, "127.0.0.1:8080")
@@ -125,6 +126,7 @@ func TestNaps(t *testing.T) {
 
 // TestNapsNode: a timer of an event loop is a nap, the loop's own time limits are not.
 func TestNapsNode(t *testing.T) {
+	t.Parallel()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("node is not installed")

@@ -22,6 +22,7 @@ type tree struct {
 	whole bool      // nobody has ended since the last walk
 	still bool      // so said the last look: what threads wait in is known
 	scan  bool      // the kernel has no lists of children (CONFIG_PROC_CHILDREN)
+	wchan bool      // wchanTells
 
 	leader *file // of the root: its children, and with them all orphans
 }
@@ -35,7 +36,7 @@ type proc struct {
 }
 
 func newTree(root int, below bool) *tree {
-	return &tree{root: root, below: below, procs: map[int]*proc{}}
+	return &tree{root: root, below: below, procs: map[int]*proc{}, wchan: wchanTells()}
 }
 
 func (t *tree) close() {
@@ -63,11 +64,13 @@ func (t *tree) walk() error {
 	}
 	t.arrange()
 	t.whole = true
-	pids := []int{}
-	if !t.below {
-		pids = append(pids, t.root)
+	var pids, roots []int
+	if _, err := tasks(t.root); !gone(err) {
+		roots = append(roots, t.root)
+		if !t.below {
+			pids = append(pids, t.root)
+		}
 	}
-	roots := []int{t.root}
 	for pid := range t.procs { // their parents may be elsewhere now
 		roots = append(roots, pid)
 		pids = append(pids, pid)
@@ -93,7 +96,7 @@ func (t *tree) walk() error {
 func (t *tree) meet(pid int) (found bool, err error) {
 	p := t.procs[pid]
 	tids, err := tasks(pid)
-	if gone(err) {
+	if gone(err) || err == nil && len(tids) == 0 {
 		t.whole = false // who has its children now?
 		return false, nil
 	}
@@ -112,7 +115,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 		if p.threads[tid] != nil {
 			continue
 		}
-		thread, err := openThread(pid, tid)
+		thread, err := openThread(pid, tid, t.wchan)
 		if gone(err) {
 			t.whole = false
 			continue

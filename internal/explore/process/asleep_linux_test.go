@@ -88,7 +88,7 @@ while True:
 			p, log := begin(t, nil, python(t, program))
 			until(t, "it has begun", log.has("begin"))
 			looks, fooled := 0, 0
-			for stop := time.Now().Add(200 * time.Millisecond); time.Now().Before(stop); looks++ {
+			for stop := time.Now().Add(100 * time.Millisecond); time.Now().Before(stop); looks++ {
 				if p.Asleep() {
 					t.Fatalf("asleep at look %d", looks)
 				}
@@ -190,7 +190,7 @@ func TestAsleepAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 500 {
+	for i := range 300 {
 		sent := []byte{"et"[i%2]}
 		if _, err := c.Write(sent); err != nil {
 			t.Fatal(err)

@@ -202,6 +202,15 @@ func TestAsleepAnswers(t *testing.T) {
 			return err == nil && left == 0
 		})
 		until(t, "it rests", p.Asleep)
+		until(t, "its answer has arrived", func() bool {
+			n, err := s.Unacknowledged(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			unread := 0
+			err = raw.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ) })
+			return err == nil && (n == 0 || unread > 0)
+		})
 		got := make([]byte, 1)
 		err := raw.Control(func(fd uintptr) {
 			if _, err := syscall.Read(int(fd), got); err != nil {

@@ -27,11 +27,11 @@ func (p *Program) Asleep() bool {
 // in so little time are not asleep.
 const maxRounds = 8
 
-// asleep: each thread t was blocked at a time before moment() and is so at a time after it,
-// and was not switched in between. So all slept at that moment.
+// asleep: each thread was blocked at a time before moment(), was not switched in until a
+// time after it, and had not been woken by then. So all slept at that moment.
 func (t *tree) asleep(moment func() bool) bool {
 	if !t.whole {
-		if err := t.walk(); err != nil {
+		if err := t.walk(); err != nil || !t.whole {
 			return false
 		}
 	}
@@ -52,7 +52,7 @@ func (t *tree) asleep(moment func() bool) bool {
 func (t *tree) first() (found, ok bool) {
 	var ran []*thread
 	for i, th := range t.order {
-		if th.slept || th.ended {
+		if th.slept {
 			continue
 		}
 		if !t.sleeps(th) {
@@ -72,6 +72,9 @@ func (t *tree) first() (found, ok bool) {
 			continue
 		}
 		met[th.pid] = true
+		if t.procs[th.pid].complete() {
+			continue
+		}
 		more, err := t.meet(th.pid)
 		if err != nil || !t.whole {
 			return false, false
@@ -98,12 +101,14 @@ func (t *tree) sleeps(th *thread) bool {
 		return false
 	}
 	th.ran = ran
-	blocked, err := th.blocked()
-	if err != nil {
-		t.whole = false
-	}
-	if err != nil || !blocked {
-		return false
+	if !th.ended {
+		blocked, err := th.blocked()
+		if err != nil {
+			t.whole = false
+		}
+		if err != nil || !blocked {
+			return false
+		}
 	}
 	resting, err := th.resting()
 	if err != nil {
@@ -115,11 +120,11 @@ func (t *tree) sleeps(th *thread) bool {
 // second looks whether all have slept on.
 func (t *tree) second() bool {
 	for i, th := range t.order {
-		blocked, err := true, error(nil)
+		asleep, err := true, error(nil)
 		if !th.ended { // else it must still be there: that its parent asks for it is an end, too
-			blocked, err = th.blocked()
+			asleep, err = th.asleep()
 		}
-		if err == nil && blocked {
+		if err == nil && asleep {
 			var ran uint64
 			if ran, err = th.count(); err == nil && ran == th.ran {
 				continue

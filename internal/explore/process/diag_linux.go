@@ -37,22 +37,13 @@ func diagSocket() (*os.File, error) {
 // diagnose is the listeners of a family. It takes microseconds where /proc/net/tcp takes
 // milliseconds: that walks a table of all connections.
 func diagnose(fd int, family byte) (all []listener, err error) {
-	request := make([]byte, unix.NLMSG_HDRLEN+diagRequest)
-	order := binary.NativeEndian
-	order.PutUint32(request, uint32(len(request)))
-	order.PutUint16(request[4:], sockDiagByFamily)
-	order.PutUint16(request[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	request[16], request[17] = family, unix.IPPROTO_TCP
-	order.PutUint32(request[20:], 1<<tcpListen)
-	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := diagAsk(fd, unix.NLM_F_DUMP, [diagRequest]byte{}, family, 1<<tcpListen); err != nil {
 		return nil, err
 	}
 	answer := make([]byte, 32<<10)
+	order := binary.NativeEndian
 	for {
-		n, _, err := unix.Recvfrom(fd, answer, 0)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		n, err := diagReceive(fd, answer)
 		if err != nil {
 			return nil, err
 		}
@@ -76,6 +67,61 @@ func diagnose(fd int, family byte) (all []listener, err error) {
 			b = b[min(len(b), (size+3)&^3):]
 		}
 	}
+}
+
+// diagAsk sends body with the rest filled in.
+func diagAsk(fd int, flags uint16, body [diagRequest]byte, family byte, states uint32) error {
+	order := binary.NativeEndian
+	body[0], body[1] = family, unix.IPPROTO_TCP
+	order.PutUint32(body[4:], states)
+	request := order.AppendUint32(nil, unix.NLMSG_HDRLEN+diagRequest)
+	request = order.AppendUint16(request, sockDiagByFamily)
+	request = order.AppendUint16(request, unix.NLM_F_REQUEST|flags)
+	request = append(request, make([]byte, 8)...) // number and sender: the kernel knows
+	return unix.Sendto(fd, append(request, body[:]...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+}
+
+func diagReceive(fd int, into []byte) (n int, err error) {
+	for {
+		if n, _, err = unix.Recvfrom(fd, into, 0); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// diagUnacknowledged is how much the socket at from has sent to the one at to, and that
+// one's kernel has not got yet. Of a socket that is closed it is 0.
+func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
+	var body [diagRequest]byte
+	family := byte(unix.AF_INET)
+	if from.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	binary.BigEndian.PutUint16(body[8:], from.Port())
+	binary.BigEndian.PutUint16(body[10:], to.Port())
+	copy(body[12:28], from.Addr().AsSlice())
+	copy(body[28:44], to.Addr().AsSlice())
+	binary.NativeEndian.PutUint64(body[48:], 1<<64-1) // INET_DIAG_NOCOOKIE, twice
+	if err := diagAsk(fd, 0, body, family, 1<<32-1); err != nil {
+		return 0, err
+	}
+	order := binary.NativeEndian
+	b := make([]byte, 4096)
+	n, err := diagReceive(fd, b)
+	if err != nil {
+		return 0, err
+	}
+	if n < unix.NLMSG_HDRLEN+4 {
+		return 0, errNoDiag
+	}
+	kind, b := order.Uint16(b[4:]), b[unix.NLMSG_HDRLEN:n]
+	switch {
+	case kind == sockDiagByFamily && len(b) >= diagMessage:
+		return int(order.Uint32(b[60:])), nil
+	case kind == unix.NLMSG_ERROR && -int32(order.Uint32(b)) == int32(unix.ENOENT):
+		return 0, nil
+	}
+	return 0, errNoDiag
 }
 
 func diagListener(b []byte) listener {

@@ -132,15 +132,17 @@ func run(explorer *net.UnixConn, m message) {
 	if err != nil {
 		answer.Error = err.Error()
 	}
-	if send(explorer, answer) != nil || err != nil {
+	gone := send(explorer, answer) != nil
+	if err != nil {
 		os.Exit(1)
 	}
 	go func() {
-		_, _ = receive(explorer) // nothing comes but the end
-		if isolated {
-			os.Exit(0) // and the kernel kills the others
+		if !gone {
+			_, _ = receive(explorer) // nothing comes but the end
 		}
-		killChildren()
+		if !isolated { // else the kernel kills the others
+			killChildren()
+		}
 		os.Exit(0)
 	}()
 	for {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -62,11 +63,11 @@ func (s *Space) Backlog() (int, error) {
 }
 
 func (s *Space) listeners() (all []listener, err error) {
+	if all, err = s.diagnosed(); !errors.Is(err, errNoDiag) {
+		return all, err
+	}
 	of := "self"
 	if s != nil {
-		if all, err = s.diagnosed(); !errors.Is(err, errNoDiag) {
-			return all, err
-		}
 		of = strconv.Itoa(s.keeper.pid)
 	}
 	all = nil
@@ -83,23 +84,72 @@ func (s *Space) listeners() (all []listener, err error) {
 	return all, nil
 }
 
-// diagnosed asks by the socket that is kept for it.
+// diagnosed asks about both families.
 func (s *Space) diagnosed() (all []listener, err error) {
+	err = s.ofKernel(func(fd int) error {
+		for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+			found, err := diagnose(fd, family)
+			if err != nil {
+				return err
+			}
+			all = append(all, found...)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// ofKernel asks by the socket that is kept for it; of the host's network, by a new one.
+func (s *Space) ofKernel(ask func(fd int) error) error {
+	if s == nil {
+		f, err := diagSocket()
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNoDiag, err)
+		}
+		defer f.Close()
+		return ask(int(f.Fd()))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.diag == nil {
-		return nil, errNoDiag
+		return errNoDiag
 	}
-	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		found, err := diagnose(int(s.diag.Fd()), family)
-		if err != nil { // what is left of an answer must not be taken for the next one
-			_ = s.diag.Close()
-			s.diag = nil
-			return nil, fmt.Errorf("%w: %w", errNoDiag, err)
-		}
-		all = append(all, found...)
+	if err := ask(int(s.diag.Fd())); err != nil { // what is left of an answer must not be taken for the next one
+		_ = s.diag.Close()
+		s.diag = nil
+		return fmt.Errorf("%w: %w", errNoDiag, err)
 	}
-	return all, nil
+	return nil
+}
+
+// Unacknowledged is how many bytes the other end of c, which is in the network, has sent and
+// this end's kernel has not got: a sender may sleep while what it sent is still in a queue
+// of its processor's. What this end has not read may count, too, and the end of the
+// connection counts as one. Where c or its other end is closed it is 0.
+func (s *Space) Unacknowledged(c *net.TCPConn) (n int, err error) {
+	from, ok := c.RemoteAddr().(*net.TCPAddr)
+	to, too := c.LocalAddr().(*net.TCPAddr)
+	if !ok || !too {
+		return 0, nil
+	}
+	addr := func(a *net.TCPAddr) netip.AddrPort {
+		p := a.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+	}
+	look := func(fd int) error {
+		n, err = diagUnacknowledged(fd, addr(from), addr(to))
+		return err
+	}
+	if err := s.ofKernel(look); err != nil || n == 0 {
+		return 0, err
+	}
+	// This end may have got it, and wait 40 ms for something to send along with the
+	// acknowledgement. Then it is sent now (tcp(7), TCP_QUICKACK).
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+	}
+	err = s.ofKernel(look)
+	return n, err
 }
 
 // readListeners takes milliseconds, since the kernel walks its table of all connections.

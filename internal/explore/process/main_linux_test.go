@@ -23,14 +23,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNotRoot runs the other tests as nobody, in user namespaces.
+// TestNotRoot runs what root's rights could matter to as nobody, in user namespaces.
 func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("is not root already")
 	}
 	if testing.Short() {
-		t.Skip("runs every other test again, as nobody: run make test")
+		t.Skip("runs other tests again, as nobody: run make test")
 	}
+	t.Parallel()
 	const nobody = 65534
 	credential := &syscall.Credential{Uid: nobody, Gid: nobody}
 	if err := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "-Un", "true").Run(); err != nil {
@@ -42,7 +43,8 @@ func TestNotRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test", "-test.short", "-test.v", "-test.timeout=60s")
+	tests := []string{"TestSpaces", "TestBacklog", "TestKilled", "TestStop", "TestCommand", "TestAttach", "TestAsleep", "TestRests", "TestNaps"}
+	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^("+strings.Join(tests, "|")+")$", "-test.short", "-test.v", "-test.timeout=60s")
 	again.Dir = tmp
 	again.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, "GOCOVERDIR="+tmp)
 	again.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
@@ -50,7 +52,7 @@ func TestNotRoot(t *testing.T) {
 	if err != nil {
 		t.Errorf("as nobody: %v\n%s", err, b)
 	}
-	for _, name := range []string{"TestSpaces", "TestKilled", "TestStop", "TestAsleep", "TestNaps"} {
+	for _, name := range tests {
 		if !bytes.Contains(b, []byte("--- PASS: "+name+" ")) {
 			t.Errorf("%s did not run:\n%s", name, b)
 		}

@@ -50,17 +50,21 @@ func (p *Program) Baseline() {
 	if !p.tree.whole && p.tree.walk() != nil {
 		return
 	}
-	if p.idle.most == nil {
-		p.idle = idle{map[place]int{}, map[place]time.Duration{}, map[wait]bool{}}
+	waits, _ := p.tree.waits()
+	p.idle.note(waits)
+}
+
+func (i *idle) note(waits []wait) {
+	if i.most == nil {
+		*i = idle{map[place]int{}, map[place]time.Duration{}, map[wait]bool{}}
 	}
 	now := map[place]int{}
-	waits, _ := p.tree.waits()
 	for _, w := range waits {
 		now[w.at]++
-		p.idle.most[w.at] = max(p.idle.most[w.at], now[w.at])
-		p.idle.longest[w.at] = max(p.idle.longest[w.at], w.left)
+		i.most[w.at] = max(i.most[w.at], now[w.at])
+		i.longest[w.at] = max(i.longest[w.at], w.left)
 		w.left = 0
-		p.idle.same[w] = true
+		i.same[w] = true
 	}
 }
 
@@ -155,7 +159,7 @@ const (
 	clockSleep       // clock_nanosleep(2)
 	futexWait        // futex(2)
 	deadlineFor      // a pointer to a timespec, of the clock that another argument names
-	unknown          // restart_syscall(2): a wait with a time-out that was interrupted
+	unknown          // restart_syscall(2): a wait with a time-out that was interrupted, and not seen before
 )
 
 // wait is what the thread was blocked in when it was last read. timed: a time-out ends it.
@@ -175,12 +179,16 @@ func (t *thread) wait() (w wait, timed bool) {
 	if n < len(v) {
 		return w, false
 	}
+	if v[0] == unix.SYS_RESTART_SYSCALL && [8]uint64(v[1:]) == [8]uint64(t.timed[1:]) {
+		v[0] = t.timed[0] // a signal came in between, and its arguments are those that it had
+	}
 	how, ok := ends[int(v[0])]
 	if !ok {
 		if how, ok = olderEnds[int(v[0])]; !ok {
 			return w, false
 		}
 	}
+	t.timed = v
 	w = wait{tid: t.tid, sp: v[7], at: place{kind: t.kind, call: int(v[0]), pc: v[8], depth: v[7] & 0xff0}}
 	if how.loop {
 		w.at.pc, w.at.depth, w.at.loop, w.sp = 0, 0, true, 0

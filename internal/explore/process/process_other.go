@@ -31,6 +31,9 @@ func (s *Space) Listeners() ([]string, error) { return nil, errLinux }
 // Backlog fails here.
 func (s *Space) Backlog() (int, error) { return 0, errLinux }
 
+// Unacknowledged fails here.
+func (s *Space) Unacknowledged(*net.TCPConn) (int, error) { return 0, errLinux }
+
 // Close does nothing here.
 func (s *Space) Close() error { return nil }
 

@@ -23,7 +23,11 @@ func TestKilled(t *testing.T) {
 	for _, how := range []string{"space", "host", "bare"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			for range 5 {
+			rounds := 5
+			if testing.Short() {
+				rounds = 2
+			}
+			for range rounds {
 				mark := 1_000_000_000 + rand.IntN(1_000_000_000)
 				read, write, err := os.Pipe()
 				if err != nil {

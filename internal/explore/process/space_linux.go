@@ -87,7 +87,9 @@ func (s *Space) Close() error {
 // IPv4 before IPv6.
 func (s *Space) Listen(address string) (*net.TCPListener, error) {
 	if s == nil {
-		l, err := net.Listen("tcp", address)
+		var plain net.ListenConfig
+		plain.SetMultipathTCP(false) // the kernel tells less of it
+		l, err := plain.Listen(context.Background(), "tcp", address)
 		if err != nil {
 			return nil, err
 		}

@@ -159,6 +159,64 @@ while True: signal.pause()`))
 	}
 }
 
+// TestUnacknowledged: what has been sent and has not come. Who reads nothing gets no more than
+// its kernel keeps.
+func TestUnacknowledged(t *testing.T) {
+	for name, s := range map[string]*Space{"space": newTestSpace(t), "host": nil} {
+		t.Run(name, func(t *testing.T) {
+			l, err := s.Listen("127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			c := dial(t, s, l.Addr().String())
+			other, err := l.AcceptTCP()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			if n, err := s.Unacknowledged(c); err != nil || n != 0 {
+				t.Errorf("nothing was sent: %d, %v", n, err)
+			}
+			begun := time.Now()
+			for range 20 { // without TCP_QUICKACK most of them take 40 ms
+				if _, err := other.Write([]byte("x")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+					t.Fatal(err)
+				}
+				until(t, "it has come", func() bool {
+					n, err := s.Unacknowledged(c)
+					return err == nil && n == 0
+				})
+			}
+			t.Logf("20 came in %v", time.Since(begun))
+			_ = other.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+			if _, err := other.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("the kernel has taken everything: %v", err)
+			}
+			if n, err := s.Unacknowledged(c); err != nil || n == 0 {
+				t.Errorf("more was sent than there is room for: %d, %v", n, err)
+			}
+			if n, err := s.Unacknowledged(other); err != nil || n != 0 {
+				t.Errorf("the other way: %d, %v", n, err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			until(t, "all has come", func() bool {
+				n, err := s.Unacknowledged(c)
+				return err == nil && n == 0
+			})
+			_ = other.Close()
+			until(t, "the end has come", func() bool {
+				n, err := s.Unacknowledged(c)
+				return err == nil && n == 0
+			})
+		})
+	}
+}
+
 // TestHost: nil is the host's network, and every method works on it.
 func TestHost(t *testing.T) {
 	var s *Space

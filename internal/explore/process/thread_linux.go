@@ -16,52 +16,80 @@ type thread struct {
 	pid, tid int
 	kind     string // its name without numbers: members of a pool are of one kind
 
-	schedstat, syscall, status, children *file
+	schedstat, syscall, stat, wchan, children *file
 
 	ran   uint64 // how often it had been switched in
 	slept bool   // it slept at ran, and what it had started by then is known
 	ended bool   // it runs no more
 	call  [192]byte
-	size  int // of call: the line of /proc/.../syscall
+	size  int       // of call: the line of /proc/.../syscall
+	timed [9]uint64 // the numbers of the last one that was a wait with a time-out
 }
 
-func openThread(pid, tid int) (*thread, error) {
+// openThread fails with one of gone's errors where the thread ends.
+func openThread(pid, tid int, wchan bool) (*thread, error) {
 	t := &thread{pid: pid, tid: tid}
-	err := t.open()
+	err := t.open(wchan)
 	if err == nil {
 		return t, nil
 	}
 	t.close()
-	status := fmt.Sprintf("/proc/%d/task/%d/status", pid, tid)
-	if _, there := os.Stat(status); gone(err) && there == nil {
-		return nil, fmt.Errorf("this kernel does not show what threads wait for, without which nobody can tell when a program rests: %w", err)
-	}
-	if errors.Is(err, fs.ErrPermission) {
+	leaves, missing := leaving(pid, tid)
+	switch {
+	case missing != nil:
+		return nil, missing
+	case gone(err):
+		return nil, fmt.Errorf("this kernel does not show what threads wait for, without which nobody can tell when a program rests: %v", err)
+	case errors.Is(err, fs.ErrPermission) && leaves: // what ends belongs to root (proc_pid(5))
+		return nil, unix.ESRCH
+	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("what process %d waits for may not be read (%w): run this as root, or have the program started by it", pid, err)
 	}
 	return nil, err
 }
 
 // open tries all that will be read.
-func (t *thread) open() (err error) {
-	for _, f := range []struct {
-		name string
-		to   **file
-	}{{"schedstat", &t.schedstat}, {"syscall", &t.syscall}, {"status", &t.status}} {
-		if *f.to, err = openFile(t.pid, t.tid, f.name); err != nil {
-			return err
-		}
-	}
-	t.children, _ = openFile(t.pid, t.tid, "children")
-	if _, err := t.count(); err != nil {
+func (t *thread) open(wchan bool) (err error) {
+	if t.schedstat, err = openFile(t.pid, t.tid, "schedstat"); err != nil {
 		return err
 	}
+	if t.stat, err = openFile(t.pid, t.tid, "stat"); err != nil {
+		return err
+	}
+	if _, err = t.count(); err != nil {
+		return err
+	}
+	if _, err = t.resting(); err != nil || t.ended {
+		return err // of one that has ended there is nothing else to read
+	}
+	if t.syscall, err = openFile(t.pid, t.tid, "syscall"); err != nil {
+		return err
+	}
+	if wchan {
+		t.wchan, _ = openFile(t.pid, t.tid, "wchan")
+	}
+	t.children, _ = openFile(t.pid, t.tid, "children")
 	_, err = t.blocked()
 	return err
 }
 
+// leaving reports whether a thread is about to end (PF_EXITING among the flags of
+// /proc/PID/stat, include/linux/sched.h). It fails where it has gone.
+func leaving(pid, tid int) (bool, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
+	if err != nil {
+		return false, unix.ESRCH
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]) // state, parent, group, session, tty, its group, flags
+	if len(f) < 7 {
+		return false, unix.ESRCH
+	}
+	flags, err := strconv.ParseUint(string(f[6]), 10, 64)
+	return err == nil && flags&4 != 0, nil
+}
+
 func (t *thread) close() {
-	for _, f := range []*file{t.schedstat, t.syscall, t.status, t.children} {
+	for _, f := range []*file{t.schedstat, t.syscall, t.stat, t.wchan, t.children} {
 		if f != nil {
 			f.close()
 		}
@@ -89,18 +117,26 @@ func (t *thread) count() (uint64, error) {
 
 // switches is how often it has been switched out, for kernels that do not count the other.
 func (t *thread) switches() (uint64, error) {
-	var buf [4096]byte
-	b, err := t.status.read(buf[:])
+	f, err := openFile(t.pid, t.tid, "status")
 	if err != nil {
 		return 0, err
 	}
-	var sum uint64
+	defer f.close()
+	var buf [4096]byte
+	b, err := f.read(buf[:])
+	if err != nil {
+		return 0, err
+	}
+	return switchesIn(b)
+}
+
+func switchesIn(status []byte) (sum uint64, err error) {
 	for _, name := range []string{"\nvoluntary_ctxt_switches:\t", "\nnonvoluntary_ctxt_switches:\t"} {
-		_, after, found := bytes.Cut(b, []byte(name))
+		_, after, found := bytes.Cut(status, []byte(name))
 		value, _, _ := bytes.Cut(after, []byte("\n"))
 		n, err := strconv.ParseUint(string(value), 10, 64)
 		if !found || err != nil {
-			return 0, fmt.Errorf("this kernel does not count the context switches of threads: /proc/%d/task/%d/status", t.pid, t.tid)
+			return 0, errors.New("this kernel counts no context switches of threads, without which nobody can tell when a program rests")
 		}
 		sum += n
 	}
@@ -110,7 +146,8 @@ func (t *thread) switches() (uint64, error) {
 // blocked reports whether it waits, and keeps what in. The kernel answers only once the
 // thread is off its processor and off the queue for one, and has not run meanwhile
 // (task_current_syscall in lib/syscall.c): the state alone says "sleeping" of one that is
-// about to look again whether it must.
+// about to look again whether it must. But it may be about to be woken by another
+// processor: its state tells that.
 func (t *thread) blocked() (bool, error) {
 	b, err := t.syscall.read(t.call[:])
 	if err != nil {
@@ -124,17 +161,16 @@ func (t *thread) blocked() (bool, error) {
 // for a disk. It learns the thread's kind, too.
 func (t *thread) resting() (bool, error) {
 	var buf [128]byte
-	b, err := t.status.read(buf[:])
+	b, err := t.stat.read(buf[:]) // id (name) state ...
 	if err != nil {
 		return false, err
 	}
-	name, after, _ := bytes.Cut(bytes.TrimPrefix(b, []byte("Name:\t")), []byte("\n"))
-	t.kind = string(bytes.TrimRight(name, "0123456789-_# "))
-	_, after, found := bytes.Cut(after, []byte("State:\t"))
-	if !found || len(after) == 0 {
+	begin, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if begin < 0 || end < begin || end+2 >= len(b) {
 		return false, nil
 	}
-	switch after[0] {
+	t.kind = string(bytes.TrimRight(b[begin+1:end], "0123456789-_# "))
+	switch b[end+2] {
 	case 'Z', 'X':
 		t.ended = true
 		return true, nil
@@ -142,6 +178,30 @@ func (t *thread) resting() (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// asleep reports whether it has not been woken. It is for one that was blocked, and has not
+// been switched in since: only by itself could it go to sleep again.
+func (t *thread) asleep() (bool, error) {
+	if t.wchan != nil { // a function's name, only of one who is blocked; a fifth of the time
+		var buf [64]byte
+		if b, err := t.wchan.read(buf[:]); err != nil || len(b) > 0 && b[0] != '0' {
+			return err == nil, err
+		}
+	}
+	return t.resting()
+}
+
+// wchanTells reports whether the kernel has a wchan only for threads that are blocked, and
+// not woken yet (get_wchan in kernel/sched/core.c, since Linux 5.16).
+func wchanTells() bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	major, minor := 0, 0
+	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
+	return err == nil && (major > 5 || major == 5 && minor >= 16)
 }
 
 // memory reads what the thread's process has at an address (process_vm_readv(2)).

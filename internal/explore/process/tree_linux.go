@@ -22,6 +22,7 @@ type tree struct {
 	whole bool      // nobody has ended since the last walk
 	still bool      // so said the last look: what threads wait in is known
 	scan  bool      // the kernel has no lists of children (CONFIG_PROC_CHILDREN)
+	wchan bool      // wchanTells
 
 	leader *file // of the root: its children, and with them all orphans
 }
@@ -30,11 +31,12 @@ type tree struct {
 type proc struct {
 	pid     int
 	leader  *file // the children of its first thread, and of threads that have ended
+	task    *file // the folder of its threads
 	threads map[int]*thread
 }
 
 func newTree(root int, below bool) *tree {
-	return &tree{root: root, below: below, procs: map[int]*proc{}}
+	return &tree{root: root, below: below, procs: map[int]*proc{}, wchan: wchanTells()}
 }
 
 func (t *tree) close() {
@@ -60,12 +62,15 @@ func (t *tree) walk() error {
 			delete(t.procs, pid)
 		}
 	}
+	t.arrange()
 	t.whole = true
-	pids := []int{}
-	if !t.below {
-		pids = append(pids, t.root)
+	var pids, roots []int
+	if _, err := tasks(t.root); !gone(err) {
+		roots = append(roots, t.root)
+		if !t.below {
+			pids = append(pids, t.root)
+		}
 	}
-	roots := []int{t.root}
 	for pid := range t.procs { // their parents may be elsewhere now
 		roots = append(roots, pid)
 		pids = append(pids, pid)
@@ -91,7 +96,7 @@ func (t *tree) walk() error {
 func (t *tree) meet(pid int) (found bool, err error) {
 	p := t.procs[pid]
 	tids, err := tasks(pid)
-	if gone(err) {
+	if gone(err) || err == nil && len(tids) == 0 {
 		t.whole = false // who has its children now?
 		return false, nil
 	}
@@ -101,6 +106,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 	if p == nil {
 		p = &proc{pid: pid, threads: map[int]*thread{}}
 		p.leader, _ = openFile(pid, pid, "children")
+		p.task, _ = openFile(pid, pid, "..")
 		t.procs[pid] = p
 	}
 	listed := map[int]bool{}
@@ -109,7 +115,7 @@ func (t *tree) meet(pid int) (found bool, err error) {
 		if p.threads[tid] != nil {
 			continue
 		}
-		thread, err := openThread(pid, tid)
+		thread, err := openThread(pid, tid, t.wchan)
 		if gone(err) {
 			t.whole = false
 			continue
@@ -128,14 +134,18 @@ func (t *tree) meet(pid int) (found bool, err error) {
 		}
 	}
 	if found {
-		t.order = t.order[:0]
-		for _, p := range t.procs {
-			for _, thread := range p.threads {
-				t.order = append(t.order, thread)
-			}
-		}
+		t.arrange()
 	}
 	return found, nil
+}
+
+func (t *tree) arrange() {
+	t.order = t.order[:0]
+	for _, p := range t.procs {
+		for _, thread := range p.threads {
+			t.order = append(t.order, thread)
+		}
+	}
 }
 
 // alive reports whether the process is still the one whose files are open.
@@ -148,9 +158,19 @@ func (p *proc) alive() bool {
 	return len(p.threads) == 0
 }
 
+// complete reports whether the process has as many threads as are known: the links of its
+// folder, but two. If each of those lives on then there is no other. To list them takes
+// many times as long.
+func (p *proc) complete() bool {
+	var stat unix.Stat_t
+	return p.task != nil && unix.Fstat(p.task.fd, &stat) == nil && int(stat.Nlink) == 2+len(p.threads)
+}
+
 func (p *proc) close() {
-	if p.leader != nil {
-		p.leader.close()
+	for _, f := range []*file{p.leader, p.task} {
+		if f != nil {
+			f.close()
+		}
 	}
 	for _, t := range p.threads {
 		t.close()

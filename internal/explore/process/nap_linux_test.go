@@ -1,0 +1,243 @@
+package process
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// naps is a server with an idle loop and a pool of threads that wait with time-outs, and
+// whose requests say how to wait.
+const naps = `
+import os, queue, select, socket, threading, time
+q = queue.Queue()
+def pool():
+    while True:
+        try: q.get(timeout=0.3)()
+        except queue.Empty: pass
+for i in range(4): threading.Thread(target=pool, daemon=True).start()
+never = os.pipe()[0]
+ways = {
+    b"a": lambda: time.sleep(0.3),
+    b"b": lambda: threading.Event().wait(0.3),
+    b"c": lambda: select.select([], [], [], 0.3),
+    b"d": lambda: os.system("exec sleep 0.3"),
+    b"e": lambda: poll(300),
+    b"f": lambda: [time.sleep(0.001) for i in range(200)],
+    b"p": lambda: in_pool(lambda: time.sleep(0.3)),
+    b"q": lambda: in_pool(lambda: None),
+    b"r": lambda: os.read(never, 1),
+    b"s": lambda: time.sleep(60),
+    b"t": lambda: poll(60000),
+}
+def poll(ms):
+    p = select.poll(); p.register(never); p.poll(ms)
+def in_pool(f):
+    done = threading.Lock(); done.acquire()
+    q.put(lambda: (f(), done.release()))
+    done.acquire()
+def serve(c):
+    while b := c.recv(1):
+        ways[b](); c.send(b)
+s = socket.create_server(("127.0.0.1", 8080))
+p = select.poll(); p.register(s)
+while True:
+    if p.poll(500): threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+`
+
+// asleepNow is Asleep, within a while: idle loops wake now and then.
+func asleepNow(t *testing.T, p *Program) {
+	t.Helper()
+	until(t, "it sleeps", p.Asleep)
+}
+
+// baseline notes an idle program's waits.
+func baseline(t *testing.T, p *Program) {
+	t.Helper()
+	for range 20 {
+		asleepNow(t, p)
+		p.Baseline()
+		time.Sleep(5 * time.Millisecond) // its loops go round meanwhile
+	}
+}
+
+// TestNaps: who waits for time alone is told from who waits for others, and from who
+// always waits so.
+func TestNaps(t *testing.T) {
+	t.Parallel()
+	s := newTestSpace(t)
+	p, _ := begin(t, s, python(t, naps))
+	c := dial(t, s, "127.0.0.1:8080")
+	ask := func(c io.ReadWriter, way string) {
+		t.Helper()
+		if _, err := io.WriteString(c, way); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered := func(c io.ReadWriter) {
+		t.Helper()
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(c, "q")
+	answered(c)
+	asleepNow(t, p)
+	if !p.Napping() {
+		t.Error("without a baseline each timed wait is a nap")
+	}
+	baseline(t, p)
+	idle := func(what string) {
+		t.Helper()
+		for range 20 {
+			asleepNow(t, p)
+			if p.Napping() {
+				waits, known := p.tree.waits()
+				t.Errorf("%s: nobody naps (%v): %+v, when idle %+v", what, known, waits, p.idle.most)
+				return
+			}
+		}
+	}
+	idle("idle")
+	for _, way := range []string{"a", "b", "c", "d", "e", "f", "p"} {
+		ask(c, way)
+		// The request may not have come to the program at the first look.
+		until(t, way+" naps", func() bool { return p.Asleep() && p.Napping() })
+		answered(c)
+		idle("after " + way)
+	}
+	for range 20 {
+		ask(c, "q") // whichever thread of the pool does it
+		answered(c)
+		idle("the pool")
+	}
+	for _, way := range []string{"r", "s", "t"} {
+		other := dial(t, s, "127.0.0.1:8080")
+		ask(other, way)
+		until(t, "the request is there", func() bool {
+			return p.Asleep() && len(p.tree.order) >= 1+4+1 // main, pool, serve
+		})
+		idle(way)
+	}
+}
+
+// TestNapsNode: a timer of an event loop is a nap, the loop's own time limits are not.
+func TestNapsNode(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed")
+	}
+	file := filepath.Join(t.TempDir(), "server.mjs")
+	err = os.WriteFile(file, []byte(`
+import net from "net"
+setInterval(() => {}, 4000)
+net.createServer(c => c.on("data", b => b == "n" ? setTimeout(() => c.write(b), 200) : c.write(b))).listen(8080, "127.0.0.1")`), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newTestSpace(t)
+	p, _ := begin(t, s, node+" "+file)
+	c := dial(t, s, "127.0.0.1:8080")
+	once := func(way string) {
+		t.Helper()
+		if _, err := io.WriteString(c, way); err != nil {
+			t.Fatal(err)
+		}
+		if way == "n" {
+			until(t, "it naps", func() bool { return p.Asleep() && p.Napping() })
+		}
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		asleepNow(t, p)
+		if p.Napping() {
+			t.Errorf("after %s: nobody naps", way)
+		}
+	}
+	once0 := time.Now()
+	baseline(t, p)
+	for range 5 {
+		once("x")
+		once("n")
+	}
+	if took := time.Since(once0); took > 3500*time.Millisecond {
+		t.Skipf("this machine is too slow to tell: %v", took)
+	}
+}
+
+// TestNap: what counts, wait by wait.
+func TestNap(t *testing.T) {
+	futex := func(tid int, depth, word uint64) wait {
+		return wait{tid: tid, at: place{kind: "worker", call: 202, pc: 7, depth: depth}, sp: uint64(tid)<<12 + depth, word: word, left: time.Second}
+	}
+	loop := func(kind string, left time.Duration) wait {
+		return wait{tid: 1, at: place{kind: kind, call: 7, loop: true}, left: left}
+	}
+	for _, c := range []struct {
+		name      string
+		idle, now []wait
+		want      bool
+	}{
+		{"nobody", nil, nil, false},
+		{"the first", nil, []wait{futex(1, 16, 8)}, true},
+		{"the same", []wait{futex(1, 16, 8)}, []wait{futex(1, 16, 8)}, false},
+		{"another of the pool", []wait{futex(1, 16, 8)}, []wait{futex(2, 16, 16)}, false},
+		{"one more", []wait{futex(1, 16, 8)}, []wait{futex(1, 16, 8), futex(2, 16, 16)}, true},
+		{"as many as there were", []wait{futex(1, 16, 8), futex(2, 16, 16)}, []wait{futex(3, 16, 8), futex(2, 16, 16)}, false},
+		{"deeper in the program", []wait{futex(1, 16, 8)}, []wait{futex(1, 48, 8)}, true},
+		{"a loop's", []wait{loop("main", time.Second)}, []wait{loop("main", 100*time.Millisecond)}, false},
+		{"shorter than a loop's", []wait{loop("main", time.Second)}, []wait{loop("main", 99*time.Millisecond)}, true},
+		{"in another kind of thread", []wait{loop("main", time.Second)}, []wait{loop("worker", time.Second)}, true},
+		{"a long one", nil, []wait{loop("main", time.Minute)}, false},
+		{"how long nobody knows", nil, []wait{loop("main", -1)}, true},
+		{"not known in a loop", []wait{loop("main", time.Second)}, []wait{loop("main", -1)}, true},
+		{"two loops, one other", []wait{loop("main", time.Second)}, []wait{loop("main", time.Millisecond), loop("main", time.Second)}, true},
+	} {
+		var i idle
+		i.note(c.idle)
+		if got := i.nap(c.now); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}
+
+// TestWait reads what the kernel says a thread is in.
+func TestWait(t *testing.T) {
+	for in, want := range map[string]bool{
+		"running\n":             false,
+		"":                      false,
+		"-1 0x7ffe 0x7f00\n":    false,
+		"0 0x0 0x1 0x1 0x0 0x0": false, // cut off
+		"0 0x0 0x1 0x1 0x0 0x0 0x0 0x7ffe 0x7f\n":                  false, // read
+		"281 0xe 0x7f 0x400 0xffffffff 0x0 0x8 0x7ffe 0x7f\n":      false, // epoll_pwait, none
+		"281 0xe 0x7f 0x400 0x64 0x0 0x8 0x7ffe 0x7f\n":            true,
+		"7 0x7f 0x1 0x1f4 0x0 0x0 0x0 0x7ffe 0x7f\n":               true,
+		"202 0x56 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f\n":      false, // futex, no time-out
+		"202 0x56 0x189 0x0 0x7ffe 0x0 0xffffffff 0x7ffe 0x7f\n":   true,
+		"202 0x56 0x81 0x1 0x7ffe 0x0 0xffffffff 0x7ffe 0x7f\n":    false, // FUTEX_WAKE
+		"230 0x1 0x1 0x7ffe 0x0 0x0 0x0 0x7ffe 0x7f\n":             true,  // clock_nanosleep
+		"219 0x1 0x1 0x7ffe 0x0 0x0 0x0 0x7ffe 0x7f\n":             true,  // restart_syscall
+		"219 0x1 0x1 0x7ffe 0x0 0x0 0x0 0x7ffe 0x7f 0x1 0x2 0x3\n": false,
+	} {
+		th := &thread{}
+		th.size = copy(th.call[:], in)
+		if _, timed := th.wait(); timed != want {
+			t.Errorf("%q: %v", in, timed)
+		}
+	}
+	th := &thread{}
+	for _, line := range []string{"7 0x7f 0x1 0x1f4 0x0 0x0 0x0 0x7ffe 0x7f", "219 0x7f 0x1 0x1f4 0x0 0x0 0x0 0x7ffe 0x7f"} {
+		th.size = copy(th.call[:], line)
+		if w, timed := th.wait(); !timed || w.left != 500*time.Millisecond || w.at.call != 7 {
+			t.Errorf("%s: %+v", line, w)
+		}
+	}
+	th.size = copy(th.call[:], "219 0x7f 0x1 0x1f5 0x0 0x0 0x0 0x7ffe 0x7f")
+	if w, timed := th.wait(); !timed || w.left != -1 {
+		t.Errorf("another call is %+v", w)
+	}
+}

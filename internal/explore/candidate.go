@@ -19,6 +19,13 @@ type candidate struct {
 }
 
 func (c *candidate) better(e schedule.Ended) *candidate {
+	if other := newCandidate(e); c == nil || other.compare(c) < 0 {
+		return other
+	}
+	return c
+}
+
+func newCandidate(e schedule.Ended) *candidate {
 	cost := [3]int{len(e.Tokens), 0, 0}
 	last := ""
 	for _, token := range e.Tokens {
@@ -31,10 +38,12 @@ func (c *candidate) better(e schedule.Ended) *candidate {
 		}
 		last = token[:1]
 	}
-	if c != nil && cmp.Or(slices.Compare(cost[:], c.cost[:]), slices.Compare(e.Tokens, c.Tokens)) >= 0 {
-		return c
-	}
 	return &candidate{e, cost}
+}
+
+// compare is negative when c is the better one.
+func (c *candidate) compare(other *candidate) int {
+	return cmp.Or(slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }
 
 // witness runs the schedule once more and writes its steps down. Where a concurrent
@@ -52,16 +61,17 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 		}
 		return w, err
 	}
-	w := &Witness{Schedule: s.String(), Steps: c.Steps, Verdict: c.Verdict, Why: c.Why, Outcomes: c.Outcomes}
+	w := x.witness(c.Tokens, c.Ended)
 	same := 0
 	for range courses {
 		again, err := x.follow(ctx, c.Tokens)
 		switch {
-		case errors.Is(err, schedule.ErrDivergence):
+		case errors.Is(err, schedule.ErrDivergence), x.isVoid(err):
 		case err != nil:
 			return nil, err
 		case again.Verdict == w.Verdict:
 			same++
+			w.Choices = again.Choices
 		}
 	}
 	w.Again = fmt.Sprintf("run again %d times, it ended this way %d times", courses, same)

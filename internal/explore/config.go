@@ -39,14 +39,37 @@ type Config struct {
 	Schedules int           // in the search, at most: a budget that is the same on every machine; 0: no bound
 	First     bool          // end at the first violation; it need not be the shortest
 
+	// Of a program that is not ours, see NewOn. Program is its name; "": a strategy of ours.
+	// Engine, Strategy, Stock, Units and Product say nothing then.
+	Program string
+	Servers string // that it uses, for people: "MariaDB 10.11.6, Redis 7.0"
+	Again   string // the command that explores it: "shop explore --app oversell.yaml"; for Report.Replay
+	// Reduce: of orders that differ in commands that commute one is run (sleep sets). It is
+	// for programs, and where every order counts it does nothing: with Full, Overlap, Shared,
+	// Symmetry, a Bound, or MaxEvents.
+	Reduce bool
+
 	// Progress is called after each schedule; may be nil.
 	Progress func(explored, violations int)
+}
+
+// reduced: see Reduce.
+func (c Config) reduced() bool {
+	return c.Reduce && c.Program != "" && !c.Full && !c.Overlap && !c.Shared && !c.Symmetry && c.Bound < 0 && c.MaxEvents == 0
+}
+
+// name is that of the strategy, or of the program.
+func (c Config) name() string {
+	if c.Program != "" {
+		return c.Program
+	}
+	return c.Strategy.Name
 }
 
 // nodesAlike: of a lock's nodes to which nobody has sent anything the first is asked
 // first: which of them it is makes no difference but in name.
 func (c Config) nodesAlike() bool {
-	return !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
+	return c.Program == "" && !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
 }
 
 // Check says what is wrong with the configuration, in one line, before there is
@@ -55,6 +78,8 @@ func (c Config) Check() error {
 	switch {
 	case c.Buyers < MinBuyers || c.Buyers > MaxBuyers:
 		return fmt.Errorf("--buyers is %d; %d to %d are allowed", c.Buyers, MinBuyers, MaxBuyers)
+	case c.Program != "":
+		return c.checkEvents()
 	case c.Units < 0 || c.units() > int64(MaxBuyers):
 		return fmt.Errorf("--units is %d; 1 to %d are allowed", c.Units, MaxBuyers)
 	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
@@ -62,15 +87,23 @@ func (c Config) Check() error {
 	case c.units() > c.Stock:
 		return fmt.Errorf("--units is %d and --stock is %d: nobody could buy", c.units(), c.Stock)
 	}
-	if c.Shared {
-		for _, e := range run.Events(c.Events) {
-			if why := e.Traits().NotShared; why != "" {
-				return fmt.Errorf("--instances shared has no %s: %s", e.Traits().Name, why)
-			}
-		}
+	if err := c.checkEvents(); err != nil {
+		return err
 	}
 	if why := Ungated(c.Strategy); why != "" {
 		return fmt.Errorf("strategy %s: %s", c.Strategy.Name, why)
+	}
+	return nil
+}
+
+func (c Config) checkEvents() error {
+	if !c.Shared {
+		return nil
+	}
+	for _, e := range run.Events(c.Events) {
+		if why := e.Traits().NotShared; why != "" {
+			return fmt.Errorf("--instances shared has no %s: %s", e.Traits().Name, why)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/run"
@@ -22,6 +23,8 @@ type (
 	Step = witness.Step
 	// An Outcome is what one buyer was answered.
 	Outcome = witness.Outcome
+	// A Finding is what a query has found that should find nothing.
+	Finding = witness.Finding
 )
 
 // Events that callers ask for by name.
@@ -36,7 +39,7 @@ const (
 // ErrHarness: the exploration itself went wrong, and its result means nothing.
 var ErrHarness = schedule.ErrHarness
 
-// An Explorer searches among the schedules of one strategy. It is for one
+// An Explorer searches among the schedules of one strategy, or program. It is for one
 // goroutine.
 type Explorer struct {
 	config Config
@@ -56,7 +59,24 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	return &Explorer{c, runner, runner.Close}, nil
 }
 
-// Close closes the buyers' Redis clients; their pools close with the engine.
+// NewOn is an explorer over any runner, of a program that is not ours: Config.Program names
+// it, and Engine and Strategy are not looked at. Each run of r begins at the same state, and
+// has the buyers, the events and the rest of c. close ends r, with Close; nil: nothing does.
+func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
+	if !schedule.ProgramName(c.Program) {
+		return nil, fmt.Errorf("%q is no name of a program; give up to 64 of a-z, A-Z, 0-9, and after the first . _ -", c.Program)
+	}
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if close == nil {
+		close = func() error { return nil }
+	}
+	return &Explorer{c, r, close}, nil
+}
+
+// Close closes the buyers' Redis clients, whose pools close with the engine; of a program it
+// is what NewOn was given.
 func (x *Explorer) Close() error { return x.close() }
 
 // ParseSchedule reads a replay line. The error is one line.

@@ -7,6 +7,7 @@ type branch struct {
 	at     *node
 	choice *schedule.Choice
 	tries  int // in which the server took another course, see pair.go
+	voids  int // runs of it that were void, see void.go
 }
 
 // frontier is what is to be explored, by what it costs. What costs least goes
@@ -64,8 +65,14 @@ func (t *tree) next() (cost int, _ trip, more bool) {
 // whole is plan.whole.
 func (t *tree) whole() bool { return !t.frontier.cut }
 
-// done is trip.done.
+// done is trip.done. What the run has found out counts from now on.
 func (w *walk) done(schedule.Ended) {
+	for _, n := range w.kids {
+		n.parent.kids = append(n.parent.kids, n)
+	}
+	for _, f := range w.found {
+		w.frontier.push(f.cost, f.branch)
+	}
 	if w.strayed {
 		w.again(w.branch, w.cost)
 	}

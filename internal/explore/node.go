@@ -12,11 +12,13 @@ type node struct {
 
 	// In a tree.
 	parent *node
-	by     *schedule.Choice // what led here; nil at the root
-	seen   string           // what a concurrent pair came to
-	kids   []*node          // below a concurrent pair: the ways that it went on
-	last   int              // buyer of the step before
-	cost   int              // so far
+	by     *schedule.Choice   // what led here; nil at the root
+	seen   string             // what a concurrent pair came to
+	kids   []*node            // below a concurrent pair: the ways that it went on
+	last   int                // buyer of the step before
+	cost   int                // so far
+	sleep  []*schedule.Choice // with Config.Reduce, see sleep.go
+	mixed  bool               // schedule.Point.Mixed
 
 	// In a graph.
 	next  []*node         // where each choice leads; nil where nobody knows

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // courses is how often a schedule with a concurrent pair is run until the server
@@ -14,18 +15,23 @@ const courses = 10
 
 // Replay runs exactly the schedule of a replay line, which must be of this
 // strategy, these buyers and this stock. One with concurrent pairs is run until
-// the server takes a course that fits the line.
+// the server takes a course that fits the line, and a program's until it is not void, 5 times
+// at most: then the error is schedule.Void.
 func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	s, err := ParseSchedule(line)
 	if err != nil {
 		return nil, err
 	}
 	c := x.config
-	if s.Strategy != c.Strategy.Name || s.Buyers != c.Buyers || s.Stock != c.Stock || max(s.Units, 1) != c.units() || s.Shared != c.Shared {
+	own := c.Program == "" && (s.Stock != c.Stock || max(s.Units, 1) != c.units())
+	if s.Strategy != c.name() || s.Buyers != c.Buyers || own || s.Shared != c.Shared {
 		return nil, fmt.Errorf("the replay line is of %s, not of %s", s.Head(), x.schedule(nil).Head())
 	}
 	w, err := x.follow(ctx, s.Tokens)
 	for tries := 1; s.Concurrent() && errors.Is(err, schedule.ErrDivergence) && tries < courses; tries++ {
+		w, err = x.follow(ctx, s.Tokens)
+	}
+	for tries := 1; x.isVoid(err) && ctx.Err() == nil && tries < shownTries; tries++ {
 		w, err = x.follow(ctx, s.Tokens)
 	}
 	return w, err
@@ -33,12 +39,16 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 
 // follow runs a schedule and notes its steps.
 func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error) {
+	var made []witness.Choice
 	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
 		if p.AtEnd() {
 			return schedule.Judge, nil
 		}
 		if p.Depth == len(tokens) {
 			return "", fmt.Errorf("%w: the schedule ends before the buyers do; next would be %s", schedule.ErrDivergence, schedule.List(p.Choices))
+		}
+		if c, found := schedule.Find(p.Choices, tokens[p.Depth]); found {
+			made = append(made, chosen(c))
 		}
 		return tokens[p.Depth], nil
 	}, true)
@@ -51,9 +61,29 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error
 	if len(e.Tokens) != len(tokens) {
 		return nil, fmt.Errorf("%w: the buyers are done after %d of %d steps", schedule.ErrDivergence, len(e.Tokens), len(tokens))
 	}
-	return &Witness{Schedule: x.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes}, nil
+	w := x.witness(tokens, e)
+	if w.Program != "" {
+		w.Choices = made
+	}
+	return w, nil
+}
+
+// witness is a run that was observed.
+func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
+	return &Witness{
+		Schedule: x.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,
+		Program: x.config.Program, Watch: e.Watch, Findings: e.Findings,
+	}
+}
+
+// chosen is what is kept of a choice.
+func chosen(c schedule.Choice) witness.Choice {
+	return witness.Choice{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Server: c.Touches}
 }
 
 func (x *Explorer) schedule(tokens []string) Schedule {
+	if x.config.Program != "" { // of which the line's stock says nothing
+		return Schedule{Strategy: x.config.Program, Buyers: x.config.Buyers, Stock: 1, Shared: x.config.Shared, Tokens: tokens}
+	}
 	return Schedule{Strategy: x.config.Strategy.Name, Buyers: x.config.Buyers, Stock: x.config.Stock, Units: x.config.Units, Shared: x.config.Shared, Tokens: tokens}
 }

@@ -39,23 +39,46 @@ type Report struct {
 	PerSecond  float64  `json:"per_second"`
 	Witness    *Witness `json:"witness"`
 
+	// Of a program that is not ours, which Strategy names then; Engine is "app".
+	Void    int            `json:"void,omitempty"`    // runs that were lost control of: not counted
+	Voids   map[string]int `json:"voids,omitempty"`   // why, and how often
+	Lost    int            `json:"lost,omitempty"`    // branches given up, since all their runs were void
+	Dropped int            `json:"dropped,omitempty"` // violations that did not run again: not counted
+	Reduced bool           `json:"reduced,omitempty"` // of orders that differ in commands that commute one was run
+
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
 
-	flags          string // of a command that opens the engine
+	again          string // the command that explores it
 	exploredWithin int
 	first          bool // it ended at the first violation
+	exhausted      bool // nothing was left to run
 }
+
+// AppEngine is Report.Engine of a program that is not ours.
+const AppEngine = "app"
 
 // NewReport says what c was and r is.
 func NewReport(c Config, r Result) Report {
+	report := newReport(c, r)
+	if c.Program == "" {
+		report.Engine, report.Server = c.Engine.Name, c.Engine.Server
+		report.again = command(c.Strategy.Name, engine.Flags(c.Engine.Name, c.Engine.URLs.LocalDB, c.Engine.URLs.LocalRedis))
+	} else {
+		report.Engine, report.Server, report.again = AppEngine, c.Servers, c.Again
+	}
+	return report
+}
+
+// newReport knows no engine.
+func newReport(c Config, r Result) Report {
 	report := Report{
-		Strategy: c.Strategy.Name, Engine: c.Engine.Name, Server: c.Engine.Server, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Events: c.Events,
+		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Events: c.Events,
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
+		Void: r.Void, Voids: r.Voids, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
-		flags: engine.Flags(c.Engine.Name, c.Engine.URLs.LocalDB, c.Engine.URLs.LocalRedis),
 	}
 	if report.Events == nil {
 		report.Events = []Event{}
@@ -82,12 +105,15 @@ func NewReport(c Config, r Result) Report {
 }
 
 // Replay is the command that runs a schedule of the search again.
-func (r Report) Replay(w *Witness) string { return Replay(r.Strategy, r.flags, w) }
+func (r Report) Replay(w *Witness) string { return r.again + " --replay " + w.Schedule }
 
 // Replay is the command that runs a schedule again; flags are those of engine.Flags.
 func Replay(strategy, flags string, w *Witness) string {
-	return fmt.Sprintf("shop explore %s%s --replay %s", strategy, flags, w.Schedule)
+	return command(strategy, flags) + " --replay " + w.Schedule
 }
+
+// command explores a strategy.
+func command(strategy, flags string) string { return "shop explore " + strategy + flags }
 
 // Extent is how much was explored, in words that claim no more: "N of N" only
 // where nothing was left out.
@@ -103,6 +129,9 @@ func (r Report) Extent() string {
 	if r.Merged && r.Runs < r.Explored {
 		notes = append(notes, Count(r.Runs, "run"), "equal states merged")
 	}
+	if r.Reduced {
+		notes = append(notes, "commuting commands in one order")
+	}
 	if notes != nil {
 		text += " (" + strings.Join(notes, ", ") + ")"
 	}
@@ -111,7 +140,7 @@ func (r Report) Extent() string {
 	case r.Overlap:
 		text = fmt.Sprintf("explored %s, %d of them with commands let go together, whose order the server decides: not all that can happen", text, r.Overlapped)
 	case r.first && r.Violations > 0:
-		return "explored " + text + ", up to the first that breaks"
+		return "explored " + text + ", up to the first that breaks" + r.voidRuns()
 	case !r.Complete:
 		text = "explored " + text
 	case whole:
@@ -167,11 +196,31 @@ func (r Report) gaps() (text string) {
 	if r.Missed > 0 {
 		text += fmt.Sprintf("; %d times it did not go again as it had gone once", r.Missed)
 	}
+	text += r.voidRuns()
 	switch {
 	case r.Cut > 0:
 		text += fmt.Sprintf("; %d more went round in circles and were given up: not complete", r.Cut)
+	case !r.Complete && r.exhausted:
+		text += ": not complete"
 	case !r.Complete:
 		text += "; there are more: not complete"
+	}
+	return text
+}
+
+// voidRuns says what was tried and shows nothing.
+func (r Report) voidRuns() (text string) {
+	if r.Void > 0 {
+		text = fmt.Sprintf("; %s void (%s), not counted", Count(r.Void, "run"), reasons(r.Voids))
+	}
+	if r.Lost > 0 {
+		text += fmt.Sprintf("; %s given up, each void %d times", Count(r.Lost, "order"), voidTries)
+	}
+	if r.Dropped > 0 {
+		text += fmt.Sprintf("; %s did not run again, and is not counted", Count(r.Dropped, "violation"))
+		if r.Dropped > 1 {
+			text = strings.TrimSuffix(text, "is not counted") + "are not counted"
+		}
 	}
 	return text
 }

@@ -39,6 +39,16 @@ type Result struct {
 	First      float64  // seconds until the first violation was seen
 	Witness    *Witness // of a violation; nil when there is none
 
+	// Of a program that is not ours. With any void run the result is not Complete.
+	Void    int            // runs that the runner lost control of: they count as nothing else here
+	Voids   map[string]int // why
+	Lost    int            // branches given up: each run of theirs was void
+	Dropped int            // violations that did not run again, and count no more
+	Reduced bool           // of orders that differ in commands that commute one was run
+	Asleep  int            // runs that ended where only such orders were left
+
+	exhausted bool // no budget has ended it, nor the first violation
+
 	Foreign        int      // schedules in which a buyer freed another's lock, harm done or not
 	ForeignWitness *Witness // of those
 }
@@ -54,6 +64,10 @@ type search struct {
 	begun   time.Time
 
 	best, foreign *candidate
+	ranked        []*candidate // of a program: best and the next ones
+	sure          bool         // a run was not void
+	voidInARow    int
+	until         time.Time // of a program: when shrinking ends; zero: never
 }
 
 // A plan says which schedule is run next: a tree or a graph.
@@ -79,7 +93,8 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 		x: x, choices: map[schedule.Choice]*schedule.Choice{}, offered: map[Event]bool{}, begun: time.Now(), digest: sha256.New(),
 		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Within: -1},
 	}
-	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap // of a pair the server decides
+	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // of a pair the server decides
+	s.result.Reduced = x.config.reduced()
 	var err error
 	if s.result.Merged {
 		g := newGraph(s)
@@ -96,13 +111,18 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	if errors.Is(err, ErrHarness) {
 		return s.result, err
 	}
-	return s.result, errors.Join(err, s.show(context.WithoutCancel(ctx)))
+	if x.config.Program != "" {
+		err = errors.Join(err, s.showProgram(ctx))
+	} else {
+		err = errors.Join(err, s.show(context.WithoutCancel(ctx)))
+	}
+	return s.result, err
 }
 
 // show runs what is to be shown to people again.
 func (s *search) show(ctx context.Context) (err error) {
 	if s.result.Violations > 0 && !s.result.Complete {
-		if s.best, err = s.best.shrink(ctx, s.x); err != nil {
+		if s.best, err = s.best.shrink(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -120,10 +140,10 @@ func (s *search) all(ctx context.Context, p plan) error {
 		if !more {
 			break
 		}
-		if cost > result.Within+1 && result.Cut == 0 && !c.Overlap {
+		if cost > result.Within+1 && result.Cut == 0 && result.Void == 0 && !c.Overlap && !result.Reduced {
 			result.Within, result.ExploredWithin = cost-1, result.Explored
 		}
-		if c.Schedules > 0 && result.Runs >= c.Schedules || result.Runs > 0 && c.Budget > 0 && time.Since(s.begun) > c.Budget {
+		if c.Schedules > 0 && result.Runs+result.Void >= c.Schedules || result.Runs > 0 && c.Budget > 0 && time.Since(s.begun) > c.Budget {
 			return nil
 		}
 		if err := s.run(ctx, trip); err != nil {
@@ -136,7 +156,8 @@ func (s *search) all(ctx context.Context, p plan) error {
 			return nil
 		}
 	}
-	result.Complete = result.Cut == 0
+	result.exhausted = true
+	result.Complete = result.Cut == 0 && result.Void == 0
 	result.Whole = result.Complete && p.whole()
 	return nil
 }
@@ -147,9 +168,12 @@ func (s *search) run(ctx context.Context, t trip) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case s.x.isVoid(err):
+		return s.voidBranch(t, err)
 	case err != nil:
 		return fmt.Errorf("%w; schedule %s", err, strings.Join(e.Tokens, "."))
 	}
+	s.good()
 	t.done(e)
 	s.note(e)
 	return nil
@@ -159,8 +183,11 @@ func (s *search) run(ctx context.Context, t trip) error {
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
 	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)
-	if !e.Pruned || r.Merged {
+	if !e.Pruned || r.Merged || r.Reduced {
 		r.Runs++
+	}
+	if e.Pruned && r.Reduced {
+		r.Asleep++
 	}
 	if e.Pruned {
 		return
@@ -179,7 +206,7 @@ func (s *search) note(e schedule.Ended) {
 		if r.Violations++; r.Violations == 1 {
 			r.First = time.Since(s.begun).Seconds()
 		}
-		s.best = s.best.better(e)
+		s.rank(e)
 	}
 	if e.Foreign {
 		r.Foreign++
@@ -203,7 +230,7 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 				continue
 			}
 		}
-		if standing, fresh := p.Fresh(a.Touches); fresh && s.x.config.nodesAlike() {
+		if standing, fresh := s.fresh(p, a.Touches); fresh {
 			same := fmt.Sprint(a.Buyer, a.Background, a.Name, standing)
 			if first[same] {
 				continue
@@ -213,6 +240,14 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 		all = append(all, s.one(a))
 	}
 	return all
+}
+
+// fresh is Point.Fresh, where it counts.
+func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh bool) {
+	if !s.x.config.nodesAlike() {
+		return "", false
+	}
+	return p.Fresh(server)
 }
 
 // one returns the one choice that is equal to c.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/verdict"
@@ -15,17 +16,26 @@ const longestCut = 6
 
 // shrink looks for a shorter schedule that breaks in the same way, by leaving
 // out steps of this one (delta debugging, Zeller and Hildebrandt, TSE 2002, in
-// its simplest form). A search of all schedules has no need of it.
-func (c *candidate) shrink(ctx context.Context, x *Explorer) (*candidate, error) {
-	if c == nil || x.schedule(c.Tokens).Concurrent() {
+// its simplest form). A search of all schedules has no need of it. Of a program it ends with
+// ctx or when the search's time for it is over; what was found until then is returned.
+func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
+	if c == nil || s.x.schedule(c.Tokens).Concurrent() {
 		return c, nil
 	}
 	for again := true; again; {
 		again = false
 		for n := longestCut; n > 0 && !again; n-- {
 			for i := 0; i+n <= len(c.Tokens) && !again; i++ {
-				e, err := x.runner.Run(ctx, leavingOut(c.Tokens, i, n), false)
-				if err != nil {
+				if s.late(ctx) {
+					return c, nil
+				}
+				e, err := s.steadily(ctx, c.Tokens, i, n)
+				switch {
+				case s.x.isVoid(err):
+					continue
+				case s.late(ctx):
+					return c, nil
+				case err != nil:
 					return c, err
 				}
 				if e.Cut || e.Pruned || e.Verdict != c.Verdict || e.Verdict == verdict.Holds {
@@ -37,14 +47,39 @@ func (c *candidate) shrink(ctx context.Context, x *Explorer) (*candidate, error)
 			}
 		}
 	}
-	if !x.config.Symmetry {
+	if !s.x.config.Symmetry || s.late(ctx) {
 		return c, nil
 	}
-	return c.renamed(ctx, x)
+	return c.renamed(ctx, s)
+}
+
+// steadily runs the tokens but for the n from i on; of a program again while that is void.
+func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e schedule.Ended, err error) {
+	for range shownTries {
+		e, err = s.x.runner.Run(ctx, leavingOut(tokens, i, n), false)
+		if !s.x.isVoid(err) {
+			break
+		}
+		if tooMany := s.voided(err); tooMany != nil {
+			return e, tooMany
+		}
+		if s.late(ctx) {
+			break
+		}
+	}
+	if err == nil {
+		s.good()
+	}
+	return e, err
+}
+
+// late: no time is left for shrinking.
+func (s *search) late(ctx context.Context) bool {
+	return s.x.config.Program != "" && (ctx.Err() != nil || time.Now().After(s.until))
 }
 
 // renamed has the buyers begin in order again: until they begin, nothing distinguishes them.
-func (c *candidate) renamed(ctx context.Context, x *Explorer) (*candidate, error) {
+func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) {
 	names := map[string]string{}
 	var tokens []string
 	for _, token := range c.Tokens {
@@ -55,7 +90,10 @@ func (c *candidate) renamed(ctx context.Context, x *Explorer) (*candidate, error
 			return names[old]
 		}))
 	}
-	e, err := x.runner.Run(ctx, leavingOut(tokens, 0, 0), false)
+	e, err := s.steadily(ctx, tokens, 0, 0)
+	if s.x.isVoid(err) || s.late(ctx) {
+		return c, nil
+	}
 	if err != nil || e.Verdict != c.Verdict || !slices.Equal(e.Tokens, tokens) {
 		return c, err
 	}

@@ -19,12 +19,21 @@ type walk struct {
 	by         *schedule.Choice
 	concurrent bool // a concurrent pair is behind it
 	strayed    bool // the server took another course than before
+
+	kids  []*node // below a concurrent pair, that are new
+	found []found
+}
+
+// found is a branch that a run has come by, and what it costs.
+type found struct {
+	branch
+	cost int
 }
 
 // choose is schedule.Chooser.
 func (w *walk) choose(p *schedule.Point) (string, error) {
-	n := below(w.now, w.by)
-	n.seen = p.Seen
+	n := w.below(w.now, w.by)
+	n.seen, n.mixed = p.Seen, p.Mixed
 	if w.by != nil && w.by.Pair {
 		w.concurrent = true
 		w.result.Courses[n.seen]++
@@ -36,9 +45,12 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	switch {
 	case w.strayed || p.Depth >= len(w.path):
 		w.now, w.by = n, w.open(n)
+		if w.by == nil && len(n.choices) > 0 {
+			return "", nil // only what sleeps is left
+		}
 	case !n.same(w.path[p.Depth]):
 		if !w.concurrent {
-			return "", fmt.Errorf("%w: the same schedule did not run the same way again: %s, and before %s; %s", ErrHarness, list(n.choices), list(w.path[p.Depth].choices), p.Where())
+			return "", w.x.otherWay(fmt.Sprintf("%s, and before %s; %s", list(n.choices), list(w.path[p.Depth].choices), where(p)))
 		}
 		w.strayed = true
 		if slices.ContainsFunc(w.now.kids, n.same) {
@@ -56,6 +68,14 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	return w.by.Token, nil
 }
 
+// where says where each buyer is.
+func where(p *schedule.Point) string {
+	if p.Where == nil {
+		return fmt.Sprintf("step %d", p.Depth+1)
+	}
+	return p.Where()
+}
+
 func list(choices []*schedule.Choice) string {
 	var names []string
 	for _, c := range choices {
@@ -64,18 +84,27 @@ func list(choices []*schedule.Choice) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
+// below is the node that by leads to from n.
+func (w *walk) below(n *node, by *schedule.Choice) *node {
+	kid := below(n, by)
+	if n != nil && w.x.config.reduced() {
+		kid.sleep = n.asleepBelow(by)
+	}
+	return kid
+}
+
 // open adds a new node: its first choice is made now, the others are branches. It is
-// nil at the end.
+// nil at the end, and where only what sleeps is left.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
-		n.parent.kids = append(n.parent.kids, n)
+		w.kids = append(w.kids, n)
 	}
-	if len(n.choices) == 0 {
+	ordered := n.awake()
+	if len(ordered) == 0 {
 		return nil
 	}
-	ordered := n.inOrder(n.last)
 	for _, c := range slices.Backward(ordered[1:]) {
-		w.frontier.push(n.cost+n.price(n.last, c), branch{at: n, choice: c})
+		w.found = append(w.found, found{branch{at: n, choice: c}, n.cost + n.price(n.last, c)})
 	}
 	return ordered[0]
 }

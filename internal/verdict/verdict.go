@@ -14,6 +14,7 @@ const (
 	Oversold     Verdict = "oversold"     // more units sold than there ever were
 	Drifted      Verdict = "drifted"      // units sold + leftover > stocked: updates were lost
 	Leaked       Verdict = "leaked"       // units sold + leftover < stocked, or units sold to a buyer that was refused: units vanished
+	Broken       Verdict = "broken"       // an invariant of the user's own does not hold, of a program that is not ours
 	Unlocked     Verdict = "unlocked"     // stock and records are right, and the lock has let in a second one, or freed another's
 	Stalled      Verdict = "stalled"      // buyers waited and nobody was served, far longer than a purchase takes
 	Raced        Verdict = "raced"        // the shop has a data race, seen by the race detector: nothing else that it did is sure

@@ -8,7 +8,7 @@ package exploretest
 import (
 	"fmt"
 	"os"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +150,7 @@ func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
 		if err != nil {
 			t.Fatalf("replay %d: %v", i+1, err)
 		}
-		if again.Verdict != w.Verdict || !slices.Equal(again.Steps, w.Steps) {
+		if again.Verdict != w.Verdict || !reflect.DeepEqual(again.Steps, w.Steps) {
 			t.Fatalf("replay %d of %s is different: %s, not %s:\n%+v\n%+v", i+1, w.Schedule, again.Verdict, w.Verdict, again.Steps, w.Steps)
 		}
 	}

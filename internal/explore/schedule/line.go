@@ -16,7 +16,7 @@ const version = 1
 //
 //	v1:redis:b2:s1:1*3.2.expire.2*5.1
 type Schedule struct {
-	Strategy string
+	Strategy string // or a program's name; the stock says nothing then, and is 1
 	Buyers   int
 	Stock    int64
 	Units    int64 // that each buyer asks for; 0 is 1
@@ -41,8 +41,11 @@ func (s Schedule) Head() string {
 // Concurrent reports whether a pair of commands goes to a server at once, which
 // then decides.
 func (s Schedule) Concurrent() bool {
-	return slices.ContainsFunc(s.Tokens, func(token string) bool { return strings.Contains(token, "+") })
+	return slices.ContainsFunc(s.Tokens, Concurrent)
 }
+
+// Concurrent reports whether a token is of two commands at once.
+func Concurrent(token string) bool { return strings.Contains(token, "+") }
 
 // String is the replay line.
 func (s Schedule) String() string {

@@ -11,10 +11,11 @@ import (
 // It is for one goroutine.
 //
 // What it rests on is that the same choices lead to the same choices again; where
-// it loses control of a run the error is ErrHarness.
+// it loses control of a run the error is ErrHarness, or Void when only this run is lost.
 type Runner interface {
 	// Run runs one schedule. With observe, Ended has its steps and outcomes.
-	// ErrDivergence when choose names a choice that there is not.
+	// ErrDivergence when choose names a choice that there is not. An error of choose is
+	// wrapped. The next Run is a new one, however this one has ended.
 	Run(ctx context.Context, choose Chooser, observe bool) (Ended, error)
 	// Stated reports whether its points have a State.
 	Stated() bool
@@ -43,7 +44,12 @@ type Point struct {
 	// command, and what stands before it. Nothing but their names tells two apart before
 	// which the same stands.
 	Fresh func(server string) (standing string, fresh bool)
-	Told  bool          // the last step has brought somebody a message
+	Told  bool // the last step has brought somebody a message
+	// Mixed: a buyer may be answered by two steps of which neither is the other's, so that
+	// their order shows: one has a command at its gate, and another of its own waits in a
+	// server or it listens to one; or it waits or listens at two servers. Then no two choices
+	// of this point are taken to commute, see explore.Config.Reduce.
+	Mixed bool
 	Where func() string // where each buyer is, for an error
 	// State is the state here; nil where it cannot be had.
 	State func() (State, error)
@@ -56,6 +62,8 @@ type Ended struct {
 	Tokens   []string
 	Steps    []witness.Step    // with observe
 	Outcomes []witness.Outcome // what the buyers were answered
+	Watch    []string          // with observe: the columns of Steps' Watched; nil: there is no such query
+	Findings []witness.Finding // rows that should not be there
 
 	Foreign    bool // a buyer has freed another's lock
 	Concurrent bool // a concurrent pair is in it

@@ -22,11 +22,15 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 <h1>{{.Title}}</h1>
 <p>{{.Extent}}</p>
 {{with .Witness}}<p class="verdict{{if .Broken}} broken{{end}}"><b>{{.Verdict}}</b>: {{.Why}}</p>
-<table><thead><tr><th>step</th>{{range $.Buyers}}<th>buyer {{.}}</th>{{end}}<th>stock</th><th>records</th></tr></thead><tbody>
+<table><thead><tr><th>step</th>{{range $.Buyers}}<th>buyer {{.}}</th>{{end}}{{range $.Witness.Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
 {{range $i, $s := .Steps}}<tr{{if or (eq .Buyer 0) (eq .Server "")}} class="event"{{end}}><td class="n">{{$.Number $i}}</td>
 {{- range $.Buyers}}<td>{{if $.In $s .}}<code>{{$.Brief $s}}</code>{{with $s.Result}}<br><span class="result">&rarr; {{.}}</span>{{end}}{{with $s.Note}}<br><span class="note">{{.}}</span>{{end}}{{end}}</td>{{end -}}
-<td class="n">{{.Stock}}</td><td class="n">{{.Records}}</td></tr>
-{{end}}</tbody></table>
+{{range $.Witness.Values $s}}<td class="n">{{.}}</td>{{end}}</tr>
+{{end}}</tbody></table>{{range .Findings}}
+<p class="broken">Found by <code>{{.Query}}</code></p>
+<table><thead><tr>{{range .Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
+{{range .Shown}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
+{{end}}</tbody></table>{{with .More}}<p>{{.}}</p>{{end}}{{end}}
 <ul>{{range .Outcomes}}<li>buyer {{.Buyer}}: {{.Answer}}</li>{{end}}</ul>
 <p>Again: <code>{{$.Again}}</code></p>{{end}}
 </body></html>

@@ -45,14 +45,36 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 		if s.Note != "" {
 			fmt.Fprintf(&b, "    Note right of B%d: %s\n", s.Buyer, escape(s.Note))
 		}
-		if now := fmt.Sprintf("stock %d, records %d", s.Stock, s.Records); now != shown {
-			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, now)
+		if now := w.standing(s); now != shown {
+			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(now))
 			shown = now
 		}
 	}
 	fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
+	for _, f := range w.Findings {
+		for _, row := range f.Shown() {
+			fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, escape(f.Query), escape(labelled(f.Columns, row, " = ")))
+		}
+		if more := f.More(); more != "" {
+			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, more)
+		}
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// standing is what is shown after a step, as one line.
+func (w *Witness) standing(s Step) string { return labelled(w.Columns(), w.Values(s), " ") }
+
+// labelled are the values that there are, each after its column.
+func labelled(columns, values []string, is string) string {
+	var all []string
+	for i, v := range values {
+		if v != "" && i < len(columns) {
+			all = append(all, columns[i]+is+v)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 func participant(server string) string { return strings.ReplaceAll(server, "-", "") }

@@ -43,19 +43,18 @@ func (f Found) print(out io.Writer, buyers int) error {
 // Text prints a witness: a column a buyer, one step a row, with the stock and
 // the records after it.
 func (w *Witness) Text(out io.Writer, buyers int) error {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.SeparateRows = false
-	t.SetStyle(style)
+	t := newTable()
 	header := table.Row{"step"}
 	configs := []table.ColumnConfig{{Number: 1, Align: text.AlignRight}}
 	for i := range buyers {
 		header = append(header, fmt.Sprintf("buyer %d", i+1))
 		configs = append(configs, table.ColumnConfig{Number: i + 2, WidthMax: columnWidth, WidthMaxEnforcer: text.WrapSoft})
 	}
+	for _, name := range w.Columns() {
+		header = append(header, name)
+	}
 	t.SetColumnConfigs(configs)
-	t.AppendHeader(append(header, "stock", "records"))
+	t.AppendHeader(header)
 	for i, s := range w.Steps {
 		row := table.Row{i + 1}
 		for b := range buyers {
@@ -65,10 +64,27 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 			}
 			row = append(row, cell)
 		}
-		t.AppendRow(append(row, s.Stock, s.Records))
+		t.AppendRow(append(row, cells(w.Values(s))...))
 	}
-	_, err := fmt.Fprintf(out, "%s\n%s: %s\n%s\n", t.Render(), w.Verdict, w.Why, w.Answers())
+	if _, err := fmt.Fprintf(out, "%s\n%s: %s\n", t.Render(), w.Verdict, w.Why); err != nil {
+		return err
+	}
+	for _, f := range w.Findings {
+		if err := f.print(out); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(out, w.Answers())
 	return err
+}
+
+func newTable() table.Writer {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.SeparateRows = false
+	t.SetStyle(style)
+	return t
 }
 
 // Line is a step in one cell of a table: the command and its answer.
@@ -83,9 +99,12 @@ func (s Step) Line() string {
 	return text
 }
 
+// oneOfAKind are the servers that a command names by itself.
+var oneOfAKind = map[string]bool{"": true, "sql": true, "redis": true, "mysql": true, "postgres": true}
+
 // brief is the command, and where there are several servers of a kind which one.
 func (s Step) brief() string {
-	if s.Server == "sql" || s.Server == "redis" || s.Server == "" || strings.HasPrefix(s.Command, "(") && s.Result == "" {
+	if oneOfAKind[s.Server] || strings.HasPrefix(s.Command, "(") && s.Result == "" {
 		return brief(s.Command)
 	}
 	return s.Server + ": " + brief(s.Command)

@@ -1,0 +1,123 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+)
+
+// A Comparison is what a saved order comes to now: StillBreaks, NoLongerBreaks, or Other.
+type Comparison struct {
+	Saved   *Saved
+	Witness *Witness  // of the order now; nil with Other
+	Other   *OtherWay // the program has not gone the saved way; nil: it has
+}
+
+// StillBreaks: the same order breaks, in the same way or in another.
+func (c Comparison) StillBreaks() bool { return c.Other == nil && c.Witness.Broken() }
+
+// NoLongerBreaks: the same order is run as before, and nothing breaks.
+func (c Comparison) NoLongerBreaks() bool { return c.Other == nil && !c.Witness.Broken() }
+
+// String is a sentence without its full stop.
+func (c Comparison) String() string {
+	switch {
+	case c.Other != nil:
+		return c.Other.String()
+	case c.NoLongerBreaks():
+		return "the same order no longer breaks"
+	case c.Witness.Verdict != c.Saved.Verdict:
+		return fmt.Sprintf("still breaks, and now it is %s where it was %s: %s", c.Witness.Verdict, c.Saved.Verdict, c.Witness.Why)
+	}
+	return fmt.Sprintf("still breaks: %s: %s", c.Witness.Verdict, c.Witness.Why)
+}
+
+// Again runs a saved order and says what it comes to now. Of each step the choice of the same
+// buyer with the same name is taken, wherever it stands. A void run is tried again, 5 times at
+// most; then the error is schedule.Void. One with concurrent pairs is run until the server
+// takes a course that fits.
+func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
+	if err := x.fits(s); err != nil {
+		return Comparison{}, err
+	}
+	voids, tries := 0, 1
+	if slices.ContainsFunc(s.Steps, func(c witness.Choice) bool { return schedule.Concurrent(c.Token) }) {
+		tries = courses
+	}
+	for {
+		c, err := x.compare(ctx, s)
+		switch {
+		case x.isVoid(err):
+			if voids++; voids == shownTries || ctx.Err() != nil {
+				return c, err
+			}
+		case err != nil:
+			return c, err
+		default:
+			if tries--; c.Other == nil || tries == 0 {
+				return c, nil
+			}
+		}
+	}
+}
+
+// fits says why a saved order cannot be run by this explorer.
+func (x *Explorer) fits(s *Saved) error {
+	c := x.config
+	if s.Program != c.Program || s.Buyers != c.Buyers || s.Shared != c.Shared {
+		return fmt.Errorf("the saved order is of %s, not of %s", describe(s.Program, s.Buyers, s.Shared), describe(c.name(), c.Buyers, c.Shared))
+	}
+	for _, e := range s.Events {
+		if !slices.Contains(c.Events, e) {
+			return fmt.Errorf("the saved order is of a search with the event %s; give --events %s", e, e)
+		}
+	}
+	return nil
+}
+
+func describe(program string, buyers int, shared bool) string {
+	text := fmt.Sprintf("%s with %d buyers", program, buyers)
+	if shared {
+		text += " in one process"
+	}
+	return text
+}
+
+// compare runs a saved order once.
+func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
+	var made []witness.Choice
+	var tokens []string
+	var other *OtherWay
+	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
+		var step witness.Choice // over
+		if p.Depth < len(s.Steps) {
+			step = s.Steps[p.Depth]
+		}
+		c, found := find(p.Choices, step)
+		switch {
+		case p.AtEnd() && p.Depth >= len(s.Steps):
+			return schedule.Judge, nil
+		case !found:
+			other = elsewhere(p.Depth, p.Choices, step)
+			return "", nil
+		}
+		made, tokens = append(made, chosen(c)), append(tokens, c.Token)
+		return c.Token, nil
+	}, true)
+	switch {
+	case err != nil:
+		return Comparison{}, err
+	case other != nil:
+		return Comparison{Saved: s, Other: other}, nil
+	case e.Cut:
+		return Comparison{}, fmt.Errorf("%w: it goes round in circles", schedule.ErrDivergence)
+	case len(made) < len(s.Steps): // the runner has not asked at the end
+		return Comparison{Saved: s, Other: elsewhere(len(made), nil, s.Steps[len(made)])}, nil
+	}
+	w := x.witness(tokens, e)
+	w.Choices = made
+	return Comparison{Saved: s, Witness: w}, nil
+}

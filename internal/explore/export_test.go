@@ -1,0 +1,4 @@
+package explore
+
+// ParseSaved is parseSaved, for a fuzz test.
+var ParseSaved = parseSaved

@@ -1,0 +1,348 @@
+package explore_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// A little is a program in memory: a schedule.Runner for tests of the search. Each buyer has
+// one thread or more, each a list of commands for two servers. What a command writes follows
+// from all that its buyer was answered, in its order; so does whether one is left out.
+type little struct {
+	buyers [][][]command
+	events []schedule.Event
+	wrong  func(*world) string // what is broken at the end; "": nothing is
+
+	lies     bool                          // writes are said to read
+	unmixed  bool                          // Point.Mixed is never set
+	trouble  func(*world, *schedule.Point) error // before each choice; nil: none
+	runs     int
+	finals   map[string]verdict.Verdict // of the runs that were judged
+	observed int                        // runs with observe
+}
+
+type command struct {
+	do     string // read, write, lock, unlock, local, maybe
+	server string
+	name   string // of what is read, written or locked
+}
+
+func (c command) String() string { return c.do + " " + c.server + "." + c.name }
+
+// A world is one run.
+type world struct {
+	values  map[string]int // by server and name
+	holder  map[string]*thread
+	queue   map[string][]*thread
+	threads []*thread
+	answers map[int][]string // of each buyer
+	struck  map[schedule.Event]bool
+	tokens  []string
+	steps   []witness.Step
+	crashed map[int]bool
+}
+
+type thread struct {
+	buyer int
+	token string
+	left  []command
+	waits string // for a lock
+}
+
+func (l *little) Stated() bool { return false }
+
+func (l *little) begin() *world {
+	w := &world{values: map[string]int{}, holder: map[string]*thread{}, queue: map[string][]*thread{}, answers: map[int][]string{}, struck: map[schedule.Event]bool{}, crashed: map[int]bool{}}
+	for b, threads := range l.buyers {
+		for i, commands := range threads {
+			t := &thread{buyer: b + 1, token: fmt.Sprint(b + 1), left: slices.Clone(commands)}
+			if i > 0 {
+				t.token += string(rune('a' + i - 1))
+			}
+			w.threads = append(w.threads, t)
+		}
+	}
+	return w
+}
+
+// Run is schedule.Runner.Run.
+func (l *little) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
+	l.runs++
+	if observe {
+		l.observed++
+	}
+	w := l.begin()
+	for {
+		if err := ctx.Err(); err != nil {
+			return e, err
+		}
+		p := l.point(w)
+		if l.trouble != nil {
+			if err := l.trouble(w, p); err != nil {
+				return e, err
+			}
+		}
+		token, err := choose(p)
+		e.Tokens = w.tokens
+		switch {
+		case err != nil:
+			return e, fmt.Errorf("chooser: %w", err)
+		case token == "":
+			e.Pruned = true
+			return e, nil
+		case p.AtEnd():
+			return l.judge(w, e), nil
+		}
+		c, found := schedule.Find(p.Choices, token)
+		if !found {
+			return e, fmt.Errorf("%w: %s", schedule.ErrDivergence, token)
+		}
+		w.do(c)
+	}
+}
+
+func (l *little) point(w *world) *schedule.Point {
+	p := &schedule.Point{Depth: len(w.tokens)}
+	standing, waiting := map[int]int{}, map[int]map[string]bool{}
+	for _, t := range w.threads {
+		switch {
+		case t.waits != "":
+			if waiting[t.buyer] == nil {
+				waiting[t.buyer] = map[string]bool{}
+			}
+			waiting[t.buyer][strings.Split(t.waits, ".")[0]] = true
+		case len(t.left) > 0:
+			c := t.left[0]
+			standing[t.buyer]++
+			effect := schedule.Writes
+			switch {
+			case c.do == "local":
+				effect = schedule.Local
+			case c.do == "read" || c.do == "maybe" || l.lies:
+				effect = schedule.Reads
+			}
+			p.Choices = append(p.Choices, schedule.Choice{Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect})
+		}
+	}
+	for b, servers := range waiting {
+		p.Mixed = p.Mixed || !l.unmixed && (standing[b] > 0 || len(servers) > 1)
+	}
+	if len(p.Choices) == 0 {
+		return p
+	}
+	for _, e := range l.events {
+		if !w.struck[e] {
+			p.Choices = append(p.Choices, schedule.Choice{Token: string(e), Name: string(e), Event: e, Global: true})
+		}
+	}
+	return p
+}
+
+func (w *world) do(c schedule.Choice) {
+	w.tokens = append(w.tokens, c.Token)
+	step := witness.Step{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Command: c.Name, Server: c.Touches}
+	if c.Event != "" {
+		w.struck[c.Event] = true
+		clear(w.values)
+	} else {
+		t := w.threads[slices.IndexFunc(w.threads, func(t *thread) bool { return t.token == c.Token })]
+		step.Result = w.execute(t)
+	}
+	step.Watched = []string{fmt.Sprint(w.values["a.x"]), fmt.Sprint(w.values["b.x"])}
+	w.steps = append(w.steps, step)
+}
+
+// execute has a thread's command happen, and returns its answer.
+func (w *world) execute(t *thread) string {
+	c := t.left[0]
+	t.left = t.left[1:]
+	at := c.server + "." + c.name
+	switch c.do {
+	case "read", "maybe":
+		w.answer(t, fmt.Sprint(w.values[at]))
+		if c.do == "maybe" && w.values[at]%2 == 1 && len(t.left) > 0 {
+			t.left = t.left[1:]
+		}
+	case "write":
+		h := fnv.New32()
+		fmt.Fprint(h, w.answers[t.buyer], t.buyer)
+		w.values[at] = int(h.Sum32() % 5)
+		w.answer(t, "ok")
+	case "add":
+		w.values[at]++
+		w.answer(t, "ok")
+	case "take": // what was read last, less one
+		seen := w.answers[t.buyer]
+		n := 0
+		fmt.Sscan(seen[len(seen)-1], &n)
+		w.values[at] = n - 1
+		w.answer(t, "ok")
+	case "lock":
+		if w.holder[at] != nil {
+			w.queue[at] = append(w.queue[at], t)
+			t.waits = at
+			return "waits"
+		}
+		w.holder[at] = t
+		w.answer(t, "locked")
+	case "unlock":
+		if h := w.holder[at]; h != nil && h.buyer == t.buyer {
+			delete(w.holder, at)
+			w.answer(t, "ok")
+			if q := w.queue[at]; len(q) > 0 {
+				w.queue[at], w.holder[at], q[0].waits = q[1:], q[0], ""
+				w.answer(q[0], "locked, late")
+			}
+		} else {
+			w.answer(t, "not yours")
+		}
+	default:
+		w.answer(t, "begun")
+	}
+	return w.answers[t.buyer][len(w.answers[t.buyer])-1]
+}
+
+func (w *world) answer(t *thread, text string) {
+	w.answers[t.buyer] = append(w.answers[t.buyer], t.token+":"+text)
+	if len(t.token) == 1 {
+		w.answers[t.buyer][len(w.answers[t.buyer])-1] = text
+	}
+}
+
+func (w *world) String() string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(w.values)) {
+		if w.values[k] != 0 {
+			all = append(all, fmt.Sprintf("%s=%d", k, w.values[k]))
+		}
+	}
+	for _, t := range w.threads {
+		all = append(all, t.waits)
+	}
+	return fmt.Sprint(all, w.answers)
+}
+
+func (l *little) judge(w *world, e schedule.Ended) schedule.Ended {
+	e.Verdict, e.Steps, e.Watch = verdict.Holds, w.steps, []string{"ax", "bx"}
+	for b := range l.buyers {
+		e.Outcomes = append(e.Outcomes, witness.Outcome{Buyer: b + 1, Answer: "200 " + strings.Join(w.answers[b+1], " ")})
+	}
+	if l.wrong != nil {
+		if why := l.wrong(w); why != "" {
+			e.Verdict, e.Why = verdict.Broken, why
+			e.Findings = []witness.Finding{{Query: "SELECT x FROM a WHERE x < 0", Columns: []string{"x"}, Rows: [][]string{{fmt.Sprint(w.values["a.x"])}}}}
+		}
+	}
+	if slices.ContainsFunc(w.threads, func(t *thread) bool { return t.waits != "" }) {
+		e.Verdict, e.Why = verdict.Stalled, "a buyer waits"
+	}
+	if l.finals == nil {
+		l.finals = map[string]verdict.Verdict{}
+	}
+	l.finals[w.String()] = e.Verdict
+	return e
+}
+
+// littleConfig is of every order.
+func littleConfig(l *little) explore.Config {
+	return explore.Config{Program: "little", Buyers: max(2, len(l.buyers)), Events: l.events, Bound: -1, Servers: "A 1, B 2", Again: "shop explore --app little.yaml"}
+}
+
+func openLittle(t testing.TB, c explore.Config, l *little) *explore.Explorer {
+	t.Helper()
+	x, err := explore.NewOn(c, l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+func searchLittle(t testing.TB, c explore.Config, l *little) explore.Result {
+	t.Helper()
+	r, err := openLittle(t, c, l).Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// randomly makes one up.
+func randomly(r *rand.Rand) *little {
+	l := &little{wrong: func(w *world) string {
+		if w.values["a.x"] > w.values["b.x"] {
+			return "a.x > b.x"
+		}
+		return ""
+	}}
+	if r.IntN(8) == 0 { // one waits in a server while its buyer has more to send
+		holder := [][]command{{{"lock", "b", "m"}, {"unlock", "b", "m"}}}
+		waiter := [][]command{{{"lock", "b", "m"}}, {{[]string{"read", "write", "add"}[r.IntN(3)], "a", "x"}}}
+		l.buyers = [][][]command{waiter, holder}
+		return l
+	}
+	if r.IntN(4) == 0 {
+		l.events = []schedule.Event{"expire"}
+	}
+	buyers := 2 + r.IntN(2)
+	for range buyers {
+		threads := 1 + r.IntN(2)
+		var buyer [][]command
+		for range threads {
+			var commands []command
+			for range 1 + r.IntN(6/buyers+2-threads) {
+				c := command{
+					do:     []string{"read", "read", "maybe", "write", "write", "add", "lock", "unlock", "local"}[r.IntN(9)],
+					server: []string{"a", "b"}[r.IntN(2)], name: []string{"x", "x", "y"}[r.IntN(3)],
+				}
+				if c.do == "lock" || c.do == "unlock" {
+					c.name = "m"
+				}
+				commands = append(commands, c)
+			}
+			buyer = append(buyer, commands)
+		}
+		l.buyers = append(l.buyers, buyer)
+	}
+	return l
+}
+
+// atMost reports whether it has no more than n orders: those of commands none of which waits.
+func (l *little) atMost(n float64) bool {
+	orders, commands := 1.0, len(l.events)
+	for _, threads := range l.buyers {
+		for _, t := range threads {
+			for i := range t {
+				commands++
+				orders *= float64(commands) / float64(i+1)
+			}
+		}
+	}
+	return orders <= n
+}
+
+// oversells is the naive shop, with a log of its visits: each buyer reads, sells, and notes.
+func oversells() *little {
+	buyer := [][]command{{{"add", "b", "visits"}, {"read", "a", "x"}, {"add", "a", "x"}}}
+	return &little{buyers: [][][]command{buyer, buyer}, wrong: func(w *world) string {
+		if w.answers[1][1] == "0" && w.answers[2][1] == "0" {
+			return "both have seen it"
+		}
+		return ""
+	}}
+}

@@ -1,0 +1,181 @@
+package explore
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// savedVersion is raised when an old file would mean something else.
+const savedVersion = 1
+
+// mostSaved is the most bytes that a file of a saved schedule has: MaxSteps long names.
+const mostSaved = 4 << 20
+
+// Saved is a schedule of a program as a file keeps it, so that the same order is run after the
+// program has changed. It has the names of the commands: what a replay line counts is another
+// command as soon as there is one more.
+type Saved struct {
+	Version  int              `json:"version"`
+	Program  string           `json:"program"`
+	Buyers   int              `json:"buyers"`
+	Shared   bool             `json:"shared,omitempty"` // all buyers in one process
+	Events   []Event          `json:"events"`           // those of the search
+	Verdict  verdict.Verdict  `json:"verdict"`
+	Why      string           `json:"why"`
+	Schedule string           `json:"schedule"` // the replay line, of the program as it was
+	Steps    []witness.Choice `json:"steps"`
+}
+
+// Save writes a witness of this explorer's program to a file, as JSON, for LoadSaved. The file
+// is replaced whole or, when something goes wrong, not at all. The error is one line.
+func (x *Explorer) Save(w *Witness, path string) error {
+	if w.Program == "" || w.Choices == nil {
+		return errors.New("this order cannot be saved: it did not run again, and only a program's orders are")
+	}
+	s := Saved{
+		Version: savedVersion, Program: w.Program, Buyers: x.config.Buyers, Shared: x.config.Shared, Events: x.config.Events,
+		Verdict: w.Verdict, Why: w.Why, Schedule: w.Schedule, Steps: w.Choices,
+	}
+	if s.Events == nil {
+		s.Events = []Event{}
+	}
+	format := report.Format{Write: func(out io.Writer, d report.Document) error { return report.JSON(out, d.Value) }}
+	return report.Save([]report.File{{Flag: "save", Path: path, Format: format}}, report.Document{Value: s}, os.Stdout)
+}
+
+// LoadSaved reads what Save has written. The error is one line.
+func LoadSaved(path string) (*Saved, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostSaved+1))
+	if err != nil {
+		return nil, err
+	}
+	s, err := parseSaved(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no saved order: %w", path, err)
+	}
+	return s, nil
+}
+
+func parseSaved(text []byte) (*Saved, error) {
+	if len(text) > mostSaved {
+		return nil, fmt.Errorf("it has more than %d bytes", mostSaved)
+	}
+	var version struct{ Version int }
+	if err := json.Unmarshal(text, &version); err != nil {
+		return nil, oneLine(err)
+	}
+	if version.Version != savedVersion {
+		return nil, fmt.Errorf("it is of version %d; this is version %d: save it anew", version.Version, savedVersion)
+	}
+	s := &Saved{}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(s); err != nil {
+		return nil, oneLine(err)
+	}
+	return s, s.check()
+}
+
+// oneLine is err without what a text in it may break its line with.
+func oneLine(err error) error {
+	return errors.New(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), " "))
+}
+
+func (s *Saved) check() error {
+	switch {
+	case !schedule.ProgramName(s.Program):
+		return fmt.Errorf("%q is no name of a program", s.Program)
+	case s.Buyers < MinBuyers || s.Buyers > MaxBuyers:
+		return fmt.Errorf("it has %d buyers; %d to %d are allowed", s.Buyers, MinBuyers, MaxBuyers)
+	case len(s.Steps) == 0 || len(s.Steps) > schedule.MaxSteps:
+		return fmt.Errorf("it has %d steps; 1 to %d are allowed", len(s.Steps), schedule.MaxSteps)
+	}
+	known := Events(s.Shared)
+	for _, e := range s.Events {
+		if !slices.Contains(known, e) {
+			return fmt.Errorf("event %q is not known", e)
+		}
+	}
+	for i, c := range s.Steps {
+		_, err := ParseSchedule(fmt.Sprintf("v1:%s:b2:s1:%s", s.Program, c.Token))
+		switch {
+		case err != nil || strings.ContainsAny(c.Token, ".*: \n"):
+			return fmt.Errorf("step %d: %q is no step", i+1, c.Token)
+		case c.Name == "":
+			return fmt.Errorf("step %d has no name", i+1)
+		case c.Buyer < 0 || c.Buyer > s.Buyers:
+			return fmt.Errorf("step %d is of buyer %d; there are %d", i+1, c.Buyer, s.Buyers)
+		}
+	}
+	return nil
+}
+
+// find is the choice that a step is now. A command is that of the same buyer with the same
+// name, and where there are several the one with the same token; an event and a concurrent
+// pair are known by their token.
+func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice, ok bool) {
+	byToken, same := schedule.Find(choices, step.Token)
+	if same && byToken.Buyer == step.Buyer && (byToken.Name == step.Name || byToken.Event != "") {
+		return byToken, true
+	}
+	for _, c := range choices {
+		if c.Command() && c.Buyer == step.Buyer && c.Name == step.Name {
+			return c, true
+		}
+	}
+	return found, false
+}
+
+// OtherWay says where a program did something else than the saved order has.
+type OtherWay struct {
+	Step     int    // from 1
+	Buyer    int    // who; 0: nobody's doing, an event
+	Expected string // the name of its saved command; "": the order was over
+	Got      string // the names of what stands there; "": nothing
+}
+
+// String is a sentence without its full stop.
+func (o OtherWay) String() string {
+	who := fmt.Sprintf("buyer %d", o.Buyer)
+	did := who + " sends " + o.Got
+	switch {
+	case o.Got == "" && o.Buyer == 0:
+		did = "nothing is there"
+	case o.Got == "":
+		did = who + " sends nothing"
+	}
+	return fmt.Sprintf("the program now takes another way at step %d: %s where %s was expected", o.Step, did, cmp.Or(o.Expected, "no more"))
+}
+
+// elsewhere is what is there in place of a step; a zero one: the order is over.
+func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
+	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}
+	var names []string
+	for _, c := range choices {
+		if o.Expected == "" && o.Buyer == 0 {
+			o.Buyer = c.Buyer
+		}
+		if c.Command() && c.Buyer == o.Buyer {
+			names = append(names, c.Name)
+		}
+	}
+	o.Got = strings.Join(names, " and ")
+	return o
+}

@@ -1,0 +1,100 @@
+package explore
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A run of a program that is not ours may be void: something came that nobody had waited for,
+// so it shows nothing, and is tried again.
+const (
+	voidTries   = 3  // runs of one branch; it is given up when all of them were void
+	shownTries  = 5  // of what is to be shown
+	voidAtFirst = 10 // void runs and no other: nothing can be explored like this
+	voidInARow  = 50
+	mostReasons = 3 // in one line
+)
+
+// isVoid: the run may be tried again.
+func (x *Explorer) isVoid(err error) bool {
+	_, is := schedule.AsVoid(err)
+	return is && x.config.Program != ""
+}
+
+// otherWay is the error that the same choices have led to others now. A program is taken for
+// one that runs the same way unless something disturbs it; for our strategies it is a mistake
+// of the explorer.
+func (x *Explorer) otherWay(details string) error {
+	const why = "the same schedule did not run the same way again"
+	if x.config.Program != "" {
+		return fmt.Errorf("%w: %s", schedule.Void{Why: why}, details)
+	}
+	return fmt.Errorf("%w: %s: %s", ErrHarness, why, details)
+}
+
+// retry puts a branch back that was void; false where it has been void often enough.
+func (w *walk) retry(sure bool) bool {
+	if w.voids++; sure && w.voids >= voidTries {
+		return false
+	}
+	w.frontier.push(w.cost, w.branch)
+	return true
+}
+
+// voided counts a void run. The error ends the search: too many of them are.
+func (s *search) voided(err error) error {
+	v, _ := schedule.AsVoid(err)
+	r := &s.result
+	r.Void++
+	if r.Voids == nil {
+		r.Voids = map[string]int{}
+	}
+	r.Voids[v.Why]++
+	s.voidInARow++
+	if r.Complete {
+		r.Complete, r.Whole = false, false
+	}
+	switch {
+	case s.sure && s.voidInARow >= voidInARow:
+		return fmt.Errorf("%w: %d runs in a row were void, of all that were void %s; last: %v", ErrHarness, s.voidInARow, reasons(r.Voids), err)
+	case !s.sure && r.Void >= voidAtFirst:
+		return fmt.Errorf("%w: the first %d runs were all void: %s; last: %v", ErrHarness, r.Void, reasons(r.Voids), err)
+	}
+	return nil
+}
+
+// voidBranch counts a void run, and puts its branch back or gives it up.
+func (s *search) voidBranch(t trip, err error) error {
+	if w, is := t.(*walk); is && !w.retry(s.sure) {
+		s.result.Lost++
+	}
+	return s.voided(err)
+}
+
+// good notes that a run was not void.
+func (s *search) good() { s.sure, s.voidInARow = true, 0 }
+
+// reasons are those of void runs, the commonest first: the one there is, or each with its
+// count.
+func reasons(voids map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(voids), func(a, b string) int {
+		return cmp.Or(voids[b]-voids[a], strings.Compare(a, b))
+	})
+	if len(names) == 1 {
+		return names[0]
+	}
+	var all []string
+	for i, name := range names {
+		if i == mostReasons {
+			all = append(all, "and others")
+			break
+		}
+		all = append(all, fmt.Sprintf("%d: %s", voids[name], name))
+	}
+	return strings.Join(all, ", ")
+}

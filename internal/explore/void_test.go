@@ -1,0 +1,212 @@
+package explore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+var stray = schedule.Void{Why: "a command came that nobody had waited for"}
+
+// TestVoid: runs that are void are tried again and count as nothing.
+func TestVoid(t *testing.T) {
+	clean := oversells()
+	want := searchLittle(t, littleConfig(clean), clean)
+	if !want.Complete || want.Explored != 20 || want.Violations != 12 || want.Void != 0 {
+		t.Fatalf("%+v", want)
+	}
+	for _, reduce := range []bool{false, true} {
+		l := oversells()
+		l.trouble = func(w *world, p *schedule.Point) error {
+			if l.runs%3 == 0 && p.AtEnd() {
+				return fmt.Errorf("run %d: %w", l.runs, stray)
+			}
+			return nil
+		}
+		c := littleConfig(l)
+		c.Reduce = reduce
+		r := searchLittle(t, c, l)
+		if r.Complete || r.Whole || r.Void == 0 || r.Voids[stray.Why] != r.Void || r.Lost != 0 || r.Dropped != 0 {
+			t.Errorf("complete %v, %d void %v, %d lost", r.Complete, r.Void, r.Voids, r.Lost)
+		}
+		if !reduce && (r.Explored != want.Explored || r.Violations != want.Violations) || r.Witness == nil || r.Witness.Schedule != want.Witness.Schedule {
+			t.Errorf("%d orders, %d violations, %v; want %d, %d, %v", r.Explored, r.Violations, r.Witness, want.Explored, want.Violations, want.Witness)
+		}
+		report := explore.NewReport(c, r)
+		if said := report.Extent(); !strings.Contains(said, fmt.Sprintf("; %d runs void (%s), not counted: not complete", r.Void, stray.Why)) || strings.Contains(said, " of 20") || report.Total != nil {
+			t.Errorf("says %q", said)
+		}
+	}
+}
+
+// TestVoidLost: a branch that is void three times is given up, with all below it.
+func TestVoidLost(t *testing.T) {
+	l := oversells()
+	l.trouble = func(w *world, _ *schedule.Point) error {
+		if slices.Equal(w.tokens, []string{"2"}) {
+			return stray
+		}
+		return nil
+	}
+	c := littleConfig(l)
+	r := searchLittle(t, c, l)
+	if r.Complete || r.Void != 3 || r.Lost != 1 || r.Explored != 10 {
+		t.Errorf("complete %v, %d void, %d lost, %d orders", r.Complete, r.Void, r.Lost, r.Explored)
+	}
+	if said := explore.NewReport(c, r).Extent(); !strings.Contains(said, "; 3 runs void ("+stray.Why+"), not counted; 1 order given up, each void 3 times: not complete") {
+		t.Errorf("says %q", said)
+	}
+}
+
+// TestVoidAlways: where everything is void the search ends, and says why.
+func TestVoidAlways(t *testing.T) {
+	for _, c := range []struct {
+		good, runs int
+		says       string
+	}{
+		{0, 10, "the first 10 runs were all void: "},
+		{1, 51, "50 runs in a row were void"},
+	} {
+		l := longer()
+		l.trouble = func(*world, *schedule.Point) error {
+			switch {
+			case l.runs <= c.good:
+				return nil
+			case l.runs%5 == 0:
+				return schedule.Void{Why: "no standstill in time"}
+			}
+			return stray
+		}
+		_, err := openLittle(t, littleConfig(l), l).Search(t.Context())
+		if !errors.Is(err, explore.ErrHarness) || l.runs != c.runs || !strings.Contains(fmt.Sprint(err), c.says) || !strings.Contains(err.Error(), ": "+stray.Why+", ") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("after %d runs: %v", l.runs, err)
+		}
+	}
+}
+
+// longer has many orders.
+func longer() *little {
+	l := oversells()
+	l.buyers = append(l.buyers, l.buyers[0])
+	return l
+}
+
+// TestVoidStray: a program that sends something else on the way of a branch makes that run
+// void, and shows in no other.
+func TestVoidStray(t *testing.T) {
+	l := oversells()
+	l.trouble = func(w *world, p *schedule.Point) error {
+		if l.runs == 4 && p.Depth == 1 {
+			p.Choices[0].Name = "another one"
+		}
+		return nil
+	}
+	r := searchLittle(t, littleConfig(l), l)
+	if r.Void != 1 || r.Voids["the same schedule did not run the same way again"] != 1 || r.Explored != 20 || r.Lost != 0 {
+		t.Errorf("%d void %v, %d orders, %d lost", r.Void, r.Voids, r.Explored, r.Lost)
+	}
+}
+
+// TestVoidDropped: a violation that does not run again is dropped, and the next one is shown.
+func TestVoidDropped(t *testing.T) {
+	clean := oversells()
+	best := searchLittle(t, littleConfig(clean), clean).Witness.Schedule
+	for name, trouble := range map[string]func(l *little, p *schedule.Point) error{
+		"void":        func(*little, *schedule.Point) error { return stray },
+		"another end": func(l *little, _ *schedule.Point) error { l.wrong = func(*world) string { return "" }; return nil },
+		"another way": func(_ *little, p *schedule.Point) error { p.Choices = p.Choices[1:]; return nil },
+	} {
+		l := oversells()
+		wrong := l.wrong
+		l.trouble = func(_ *world, p *schedule.Point) error {
+			l.wrong = wrong
+			if l.observed > 0 && l.observed <= 5 && p.Depth == 1 {
+				return trouble(l, p)
+			}
+			return nil
+		}
+		if name == "another end" {
+			l.trouble = func(_ *world, p *schedule.Point) error {
+				if l.wrong = wrong; l.observed > 0 && l.observed <= 5 {
+					return trouble(l, p)
+				}
+				return nil
+			}
+		}
+		c := littleConfig(l)
+		r := searchLittle(t, c, l)
+		if r.Dropped != 1 || r.Violations != 11 || r.Explored != 19 || r.Void != 5 || r.Complete || r.Witness == nil || r.Witness.Schedule == best {
+			t.Errorf("%s: %d dropped, %d violations of %d, %d void %v, %v", name, r.Dropped, r.Violations, r.Explored, r.Void, r.Voids, r.Witness.Schedule)
+		}
+		if said := explore.NewReport(c, r).Extent(); !strings.Contains(said, "; 1 violation did not run again, and is not counted") {
+			t.Errorf("says %q", said)
+		}
+	}
+}
+
+// TestShrinkEnds: shrinking a program's violation is over when its time is, and with ctx.
+func TestShrinkEnds(t *testing.T) {
+	l := longer()
+	l.buyers[2] = [][]command{slices.Repeat([]command{{"add", "a", "x"}}, 60)}
+	c := littleConfig(l)
+	c.First, c.Budget = true, 50*time.Millisecond
+	l.trouble = func(_ *world, p *schedule.Point) error {
+		if p.AtEnd() {
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	}
+	l.wrong = func(w *world) string { return "always" }
+	begun := time.Now()
+	r := searchLittle(t, c, l)
+	if took := time.Since(begun); r.Witness == nil || took > 2*time.Second || l.runs < 5 {
+		t.Errorf("%d runs in %s: %+v", l.runs, took, r.Witness)
+	}
+
+	l.runs = 0
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Budget = time.Minute
+	l.trouble = func(*world, *schedule.Point) error {
+		if l.runs == 3 {
+			cancel()
+		}
+		return nil
+	}
+	r, err := openLittle(t, c, l).Search(ctx)
+	if r.Witness == nil || l.runs > 4 || err != nil {
+		t.Errorf("%d runs, %v: %+v", l.runs, err, r.Witness)
+	}
+}
+
+// TestShrinkVoid: a run that is void while a violation is shrunk is tried again.
+func TestShrinkVoid(t *testing.T) {
+	shrunk := func(trouble func(l *little) error) explore.Result {
+		l := longer()
+		l.trouble = func(_ *world, p *schedule.Point) error {
+			if p.Depth == 0 {
+				return trouble(l)
+			}
+			return nil
+		}
+		c := littleConfig(l)
+		c.First = true
+		return searchLittle(t, c, l)
+	}
+	want := shrunk(func(*little) error { return nil })
+	got := shrunk(func(l *little) error {
+		if l.runs%3 == 2 {
+			return stray
+		}
+		return nil
+	})
+	if got.Void == 0 || want.Void != 0 || got.Witness.Schedule != want.Witness.Schedule {
+		t.Errorf("%d void, %s; want %s", got.Void, got.Witness.Schedule, want.Witness.Schedule)
+	}
+}

@@ -1,0 +1,50 @@
+package witness
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// mostRows of a finding are shown: one is enough to see what is wrong.
+const mostRows = 8
+
+// Shown are the first rows.
+func (f Finding) Shown() [][]string { return f.Rows[:min(len(f.Rows), mostRows)] }
+
+// More says how many rows are not shown; "" where all are.
+func (f Finding) More() string {
+	if n := len(f.Rows) - mostRows; n > 0 {
+		return fmt.Sprintf("and %d more", n)
+	}
+	return ""
+}
+
+// print writes the query and the rows that it found as a small table.
+func (f Finding) print(out io.Writer) error {
+	t := newTable()
+	t.AppendHeader(cells(f.Columns))
+	for _, row := range f.Shown() {
+		t.AppendRow(cells(row))
+	}
+	more := f.More()
+	if more != "" {
+		more += "\n"
+	}
+	_, err := fmt.Fprintf(out, "found by: %s\n%s\n%s", f.Query, t.Render(), more)
+	return err
+}
+
+// cells are values in a row; whole numbers stand to the right.
+func cells(values []string) (row table.Row) {
+	for _, v := range values {
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil && strconv.FormatInt(n, 10) == v {
+			row = append(row, n)
+		} else {
+			row = append(row, v)
+		}
+	}
+	return row
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -166,7 +167,7 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 		return ctx.Err()
 	}
 	if o.app.save != "" && r.Witness != nil {
-		if err := r.Witness.Save(o.app.save); err != nil {
+		if err := x.Save(r.Witness, o.app.save); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
 		fmt.Fprintf(c.OutOrStdout(), "saved: %s --replay %s\n", config.Again, o.app.save)
@@ -193,51 +194,34 @@ func (o *exploreOptions) exitApp(r explore.Report) error {
 
 // checkApp reads the flags before anything is started.
 func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.Config, err error) {
-	events, err := explore.ParseEvents(o.events)
+	events, err := programEvents(o.events)
 	if err != nil {
-		return config, fmt.Errorf("--events: %w", err)
+		return config, err
 	}
 	if err := o.checkSearch(c, len(p.Buyers), events); err != nil {
 		return config, err
 	}
 	config = explore.Config{
-		Program: p.Name, Again: "shop explore --app " + o.app.file, Buyers: len(p.Buyers), Events: programEvents(o.events, events),
+		Program: p.Name, Again: "shop explore --app " + o.app.file, Buyers: len(p.Buyers), Events: events,
 		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil,
 		Budget: o.budget, Schedules: o.schedules, First: o.first,
-	}
-	for _, e := range events {
-		if !contains(config.Events, e) && !contains(o.events, "all") {
-			return config, fmt.Errorf("--events %s: a program has %s", e, eventList(config.Events))
-		}
 	}
 	return config, nil
 }
 
-func eventList([]schedule.Event) string {
-	var names []string
-	for _, e := range foreign.EventNames() {
-		names = append(names, string(e))
+// programEvents reads --events of a program: a watchdog of its own is not known there.
+func programEvents(names []string) ([]explore.Event, error) {
+	events, err := explore.ParseEvents(names)
+	if err != nil {
+		return nil, fmt.Errorf("--events: %w", err)
 	}
-	return strings.Join(names, ", ") + " and all"
-}
-
-// programEvents are those that there are of programs: nobody knows of a watchdog there.
-func programEvents(_ []string, events []explore.Event) (some []explore.Event) {
-	for _, e := range events {
-		if contains(foreign.EventNames(), e) {
-			some = append(some, e)
+	all := foreign.EventNames()
+	for _, name := range names {
+		if name != "all" && !slices.Contains(all, explore.Event(name)) {
+			return nil, fmt.Errorf("--events %s: of a program there are %v and all", name, all)
 		}
 	}
-	return some
-}
-
-func contains[T ~string, U ~string](all []T, one U) bool {
-	for _, a := range all {
-		if string(a) == string(one) {
-			return true
-		}
-	}
-	return false
+	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
 }
 
 // saved reads what --save has written, where --replay names a file.
@@ -261,11 +245,11 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 		return true, err
 	}
 	switch {
-	case result.OtherWay != nil:
-		fmt.Fprintf(out, "%s; the search is run anew\n", result.OtherWay)
+	case result.Other != nil:
+		fmt.Fprintf(out, "%s; the search is run anew\n", result)
 		return false, nil
-	case result.Witness.Broken():
-		fmt.Fprintln(out, "the saved order still breaks")
+	case result.StillBreaks():
+		fmt.Fprintln(out, result)
 		d, err := o.replayed(result.Witness)
 		if err != nil {
 			return true, err
@@ -276,7 +260,7 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 		}
 		return true, &exitError{exitBroken, ""}
 	}
-	fmt.Fprintln(out, "the same order no longer breaks")
+	fmt.Fprintln(out, result)
 	return true, nil
 }
 

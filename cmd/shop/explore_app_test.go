@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -24,6 +23,14 @@ type appCase struct {
 	orders, violating int
 	needs             []string // programs
 	quick             bool     // in make test; the others in make soak
+}
+
+// appCases are the examples whose number of orders is known.
+var appCases = []appCase{
+	{file: "python/naive.yaml", orders: 10, violating: 6, needs: []string{"python3"}, quick: true},
+	{file: "python/for-update.yaml", orders: 8, needs: []string{"python3"}, quick: true},
+	{file: "node/naive.yaml", orders: 10, violating: 6, needs: []string{"node"}, quick: true},
+	{file: "node/for-update.yaml", orders: 8, needs: []string{"node"}, quick: true},
 }
 
 // name is the case's, for a test.
@@ -56,9 +63,9 @@ func (c appCase) need(t testing.TB) string {
 }
 
 // exploreApp runs `shop explore --app` as a process of its own, as a user does.
-func exploreApp(t testing.TB, ctx context.Context, file string, args ...string) (code int, stdout, stderr string) {
+func exploreApp(t *testing.T, file string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, shopBinary(t), append([]string{"explore", "--app", file}, args...)...)
+	cmd := plainCommand(t, append([]string{"explore", "--app", file}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -70,13 +77,13 @@ func exploreApp(t testing.TB, ctx context.Context, file string, args ...string) 
 }
 
 // searchApp is what a search finds, as --json has it.
-func searchApp(t testing.TB, c appCase, args ...string) explore.Report {
+func searchApp(t *testing.T, c appCase, args ...string) explore.Report {
 	t.Helper()
 	args = append(args, "--json", "--budget", "10m")
 	if c.events != "" {
 		args = append(args, "--events", c.events)
 	}
-	code, stdout, stderr := exploreApp(t, t.Context(), c.need(t), args...)
+	code, stdout, stderr := exploreApp(t, c.need(t), args...)
 	if code > exitInconclusive || code == exitHarness {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}
@@ -153,8 +160,8 @@ func TestAppKilled(t *testing.T) {
 	file := c.need(t)
 	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
 	for range 3 {
-		cmd := exec.Command(shopBinary(t), "explore", "--app", file, "--full", "--budget", "10m")
-		cmd.Env = append(os.Environ(), mark)
+		cmd := plainCommand(t, "explore", "--app", file, "--full", "--budget", "10m")
+		cmd.Env = append(cmd.Environ(), mark)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

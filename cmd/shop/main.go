@@ -8,9 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/oversell/oversell/internal/explore/process"
 )
 
 func main() {
+	process.Keep() // where this is the keeper of an explored program, it ends here
 	silenceLibraries()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once

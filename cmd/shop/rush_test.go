@@ -259,21 +259,21 @@ func TestRushForeign(t *testing.T) {
 	const expect = "--expect"
 	for _, c := range []struct {
 		name string
-		shop *foreign
+		shop *notOurs
 		code int
 		says string
 	}{
-		{"sound", &foreign{}, 0, "holds"},
-		{"sound, small pages", &foreign{pageLimit: 7}, 0, "holds"},
-		{"sound, no history", &foreign{noHistory: true}, 0, "holds"},
-		{"sells twice what it has", &foreign{oversell: true}, exitBroken, "my-lock was promised as holds and is oversold"},
-		{"adds up wrongly", &foreign{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "is oversold"},
-		{"an audit of nothing", &foreign{audit: `{"stocked":null}`}, exitHarness, "stocked is missing"},
-		{"puts more on sale than asked for", &foreign{stockMore: 50}, exitHarness, "somebody else has restocked"},
-		{"tells every other buyer no, and sells", &foreign{untold: true}, exitBroken, "is leaked"},
-		{"the same, without a history", &foreign{untold: true, noHistory: true}, exitBroken, "is leaked"},
-		{"two units for one", &foreign{units: 2}, exitBroken, "is lost"},
-		{"pages that do not go on", &foreign{pageLimit: 7, stuckPages: true}, exitHarness, "do not go on"},
+		{"sound", &notOurs{}, 0, "holds"},
+		{"sound, small pages", &notOurs{pageLimit: 7}, 0, "holds"},
+		{"sound, no history", &notOurs{noHistory: true}, 0, "holds"},
+		{"sells twice what it has", &notOurs{oversell: true}, exitBroken, "my-lock was promised as holds and is oversold"},
+		{"adds up wrongly", &notOurs{oversell: true, audit: `{"oversold":0,"drift":0}`}, exitBroken, "is oversold"},
+		{"an audit of nothing", &notOurs{audit: `{"stocked":null}`}, exitHarness, "stocked is missing"},
+		{"puts more on sale than asked for", &notOurs{stockMore: 50}, exitHarness, "somebody else has restocked"},
+		{"tells every other buyer no, and sells", &notOurs{untold: true}, exitBroken, "is leaked"},
+		{"the same, without a history", &notOurs{untold: true, noHistory: true}, exitBroken, "is leaked"},
+		{"two units for one", &notOurs{units: 2}, exitBroken, "is lost"},
+		{"pages that do not go on", &notOurs{pageLimit: 7, stuckPages: true}, exitHarness, "do not go on"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -287,8 +287,8 @@ func TestRushForeign(t *testing.T) {
 	}
 }
 
-// foreign is a service with the three routes that a rush needs, and its faults.
-type foreign struct {
+// notOurs is a service with the three routes that a rush needs, and its faults.
+type notOurs struct {
 	oversell   bool   // it never says no
 	audit      string // members of /audit that it gets wrong; null: left out
 	stockMore  int64  // than PUT asked for
@@ -304,7 +304,7 @@ type foreign struct {
 	records []map[string]any
 }
 
-func (f *foreign) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *notOurs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	units := max(f.units, 1)

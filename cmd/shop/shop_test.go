@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore/process"
 	"github.com/oversell/oversell/internal/localserver"
 )
 
@@ -100,6 +101,7 @@ func build(name string, flags ...string) (string, error) {
 }
 
 func TestMain(m *testing.M) {
+	process.Keep()
 	if os.Getenv(asShop) != "" {
 		main()
 	}

@@ -24,8 +24,8 @@ type little struct {
 	events []schedule.Event
 	wrong  func(*world) string // what is broken at the end; "": nothing is
 
-	lies     bool                          // writes are said to read
-	unmixed  bool                          // Point.Mixed is never set
+	lies     bool                                // writes are said to read
+	unmixed  bool                                // Point.Mixed is never set
 	trouble  func(*world, *schedule.Point) error // before each choice; nil: none
 	runs     int
 	finals   map[string]verdict.Verdict // of the runs that were judged

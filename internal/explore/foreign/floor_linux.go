@@ -65,6 +65,7 @@ func (f *floor) Joined(c *wire.Conn) {
 	defer f.mu.Unlock()
 	f.happened()
 	f.conns[c] = true
+	f.refused = nil // a client that first asks for TLS, and does without, is none
 }
 
 // Left is wire.Gate's. What has gone with the connection is forgotten; that a program hangs
@@ -126,6 +127,8 @@ func (f *floor) First(c *wire.Command) {
 func (f *floor) Passed(c *wire.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.happened()
+	f.handed = c.Conn().Program()
 	if c.Gated {
 		f.rush.leave()
 	}
@@ -208,11 +211,11 @@ func (f *floor) of(buyer int) (all []*wire.Conn) {
 	return all
 }
 
-// settledBytes: none is on its way between the programs, the gates and the servers. It is
-// called with mu held.
-func (f *floor) settledBytes() bool {
+// settledBytes: none is on its way between the programs, the gates and the servers. sent says
+// how much a program has sent to a socket of ours that has not come. It is called with mu held.
+func (f *floor) settledBytes(sent func(buyer int, s *wire.Socket) bool) bool {
 	for c := range f.conns {
-		if c.Program().Unread() > 0 || c.Server().Unread() > 0 {
+		if c.Program().Unread() > 0 || c.Server().Unread() > 0 || sent(c.Buyer, c.Program()) {
 			return false
 		}
 	}

@@ -72,7 +72,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 		answer, err := readReply(socket.R, req)
 		f.mu.Lock()
 		b.reply, b.err = answer, err
-		b.alive = false
+		b.alive, b.told = false, true
 		f.handed = nil
 		f.happened()
 		f.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 // bytesRead: no answer to a buyer waits to be read. It is called with floor.mu held.
 func (r *run) bytesRead() bool {
 	for _, b := range r.buyers {
-		if b.alive && b.socket != nil && b.socket.Unread() > 0 {
+		if b.alive && b.socket != nil && (b.socket.Unread() > 0 || r.sent(b.id, b.socket)) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -72,7 +73,8 @@ func (x *Runner) start(ctx context.Context, i *instance) (err error) {
 	return x.ready(ctx, i)
 }
 
-func (x *Runner) env() (all []string) {
+func (x *Runner) env() []string {
+	all := os.Environ()
 	for name, value := range x.app.Env {
 		all = append(all, name+"="+value)
 	}

@@ -35,10 +35,11 @@ type run struct {
 type buyer struct {
 	id       int
 	alive    bool // floor.mu: not answered yet
+	told     bool // floor.mu: reply and err are there
 	begun    bool // a command of it has come
 	crashed  bool
 	socket   *wire.Socket
-	answered chan struct{} // closed when reply is there
+	answered chan struct{} // closed when told
 	reply    reply
 	err      error
 	tries    []try          // since another has changed something, the last ones
@@ -218,12 +219,9 @@ func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Fin
 
 // answeredBy: the shop has answered the buyer, and the answer was handed over.
 func (r *run) answeredBy(b *buyer) bool {
-	select {
-	case <-b.answered:
-		return true
-	default:
-		return false
-	}
+	r.x.floor.mu.Lock()
+	defer r.x.floor.mu.Unlock()
+	return b.told
 }
 
 func list(ids []int) string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // Times of the standstill. None of them decides a step.
@@ -110,17 +111,32 @@ func (r *run) quiet() bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.settledBytes() || !r.bytesRead() || r.x.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
+	if !f.settledBytes(r.sent) || !r.bytesRead() || r.x.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
 		return false
 	}
 	f.still = true // until an event, or until something is handed over
 	return true
 }
 
+// sent: the program has sent what our socket has not got yet. It may sleep while that is in a
+// queue of its processor's.
+func (r *run) sent(buyer int, s *wire.Socket) bool {
+	if !r.mayRun(buyer) {
+		return false
+	}
+	n, err := r.x.programOf(max(buyer, 1)).space.Unacknowledged(s.TCP())
+	return n > 0 || err != nil
+}
+
+// mayRun: the program may have run since the last standstill. 0 is the one of all buyers.
+func (r *run) mayRun(buyer int) bool {
+	return len(r.x.programs) == 1 || r.current == 0 || r.current == buyer
+}
+
 // asleep: the programs that may have run since the last standstill sleep.
 func (r *run) asleep() bool {
 	for i, p := range r.x.programs {
-		if (len(r.x.programs) == 1 || r.current == 0 || r.current == i+1) && p.up() && !p.program.Asleep() {
+		if r.mayRun(i+1) && p.up() && !p.program.Asleep() {
 			return false
 		}
 	}

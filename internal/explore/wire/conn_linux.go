@@ -26,6 +26,8 @@ type Conn struct {
 	moved sync.Cond  // of mu: anything below has changed
 	queue []*Command // read and not answered, in order; the first alone may be sent
 	sent  *Command   // the first, while it has no whole answer
+	held  *Command   // the first, while it has one that the program has not
+	last  error      // why the server has hung up while an answer was held
 	part  []byte     // of that; of the goroutine that reads from the server
 	ended error
 	mute  bool          // nothing of it is delivered any more: Cut
@@ -124,6 +126,14 @@ func (c *Conn) send() {
 	for o := c.next(); o != nil; o = c.next() {
 		if err := c.pass(o); err != nil {
 			c.close(err)
+		}
+		c.mu.Lock()
+		c.held = nil
+		c.moved.Broadcast()
+		last := c.last
+		c.mu.Unlock()
+		if last != nil {
+			c.close(last) // while o is counted
 		}
 		c.mu.Lock()
 		c.queue = c.queue[1:]
@@ -231,7 +241,7 @@ func (c *Conn) receive() {
 	for {
 		c.server.Rest()
 		if _, err := c.server.R.Peek(1); err != nil {
-			c.close(fmt.Errorf("%w: %w", errServer, err))
+			c.hungUp(fmt.Errorf("%w: %w", errServer, err))
 			return
 		}
 		c.mu.Lock()
@@ -243,6 +253,7 @@ func (c *Conn) receive() {
 			c.close(fmt.Errorf("%w: %w", errServer, err))
 			return
 		case m.Push:
+			c.follow()
 			c.push(m)
 		case current == nil:
 			c.close(fmt.Errorf("%w: it has answered what nobody has asked", errServer))
@@ -266,9 +277,33 @@ func (c *Conn) answered(o *Command, m Message) {
 		c.gate.Answered(o)
 	}
 	c.mu.Lock()
-	c.sent = nil
+	c.sent, c.held = nil, o
 	c.moved.Broadcast()
 	c.mu.Unlock()
+}
+
+// hungUp ends all, but not before the program has the answer that came last: to QUIT, or an
+// error after which the server hangs up.
+func (c *Conn) hungUp(why error) {
+	c.mu.Lock()
+	wait := c.held != nil && c.ended == nil
+	if wait {
+		c.last = why
+	}
+	c.mu.Unlock()
+	if !wait {
+		c.close(why)
+	}
+}
+
+// follow waits until an answer that passes the gate is with the program, since what comes
+// now came after it: a message after the confirmation of its SUBSCRIBE.
+func (c *Conn) follow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.held != nil && c.held.deliver == nil && c.ended == nil {
+		c.moved.Wait()
+	}
 }
 
 // push hands a message on, when the gate allows.

@@ -96,5 +96,8 @@ func (s *Socket) ask(what uint) (n int) {
 	return n
 }
 
+// TCP is the connection; nobody reads it or writes to it but the socket.
+func (s *Socket) TCP() *net.TCPConn { return s.conn }
+
 // Close closes the connection.
 func (s *Socket) Close() error { return s.conn.Close() }

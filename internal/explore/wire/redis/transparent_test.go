@@ -527,3 +527,21 @@ func random(t *testing.T, address string) {
 	}
 	both.Wait()
 }
+
+// What comes right behind an answer, a message or the end of the connection, does not
+// overtake it.
+func TestOrder(t *testing.T) {
+	server := localservertest.Redis(t)
+	proxy := wiretest.Proxy(t, wire.Open{}, Protocol(), server.Addr)
+	for range 200 {
+		c := dial(t, proxy)
+		c.send(t, "HELLO 3\r\nCLIENT TRACKING ON BCAST\r\n")
+		c.answer(t)
+		c.expect(t, "OK")
+		c.send(t, "SET k 1\r\nQUIT\r\n")
+		c.expect(t, "OK", "[invalidate [k]]", "OK")
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Fatalf("after QUIT: %v", err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -207,6 +208,9 @@ func TestNap(t *testing.T) {
 
 // TestWait reads what the kernel says a thread is in.
 func TestWait(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the numbers of its calls are amd64's")
+	}
 	for in, want := range map[string]bool{
 		"running\n":             false,
 		"":                      false,

@@ -256,9 +256,8 @@ const tailTime = 100 * time.Millisecond
 
 // finish brings the programs to where the next run can begin: with the gates open they do
 // what is left to do. One that is stuck, or was killed, is started anew.
-func (r *run) finish(ctx context.Context, lost bool) error {
+func (r *run) finish(ctx context.Context, stuck bool) error {
 	x := r.x
-	stuck := lost || len(r.deadEnd()) > 0
 	if !stuck {
 		r.current = 0
 		stuck = r.drain(ctx) != nil

@@ -280,7 +280,11 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		e.Steps, e.Watch, e.Outcomes = r.record.steps, r.record.columns, r.outcomes()
 	}
 	x.Guessed += r.guessed
-	return e, errors.Join(err, r.finish(context.WithoutCancel(ctx), err != nil && !errors.Is(err, schedule.ErrDivergence)))
+	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence)
+	if err == nil && !e.Pruned && !e.Cut { // else there is more to come
+		stuck = len(r.deadEnd()) > 0
+	}
+	return e, errors.Join(err, r.finish(context.WithoutCancel(ctx), stuck))
 }
 
 // early: nothing may stand at a gate when a run begins. What came late belongs to the run

@@ -255,6 +255,9 @@ func (r *run) waiting(ctx context.Context, silence time.Duration) (bool, error) 
 	f := r.x.floor
 	f.mu.Lock()
 	flying := slices.Clone(f.flying)
+	for c := range f.conns { // who waits for one of these waits for a buyer
+		r.x.backends[c.Protocol].joined(c.ID)
+	}
 	f.mu.Unlock()
 	if len(flying) == 0 {
 		return true, nil

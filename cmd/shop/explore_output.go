@@ -20,7 +20,7 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 		return err
 	}
 	d := witness.Document{
-		Title: "shop explore " + o.strategy, Summary: "One schedule, run again.", Buyers: len(found.Outcomes),
+		Title: "shop explore " + o.subject(), Summary: "One schedule, run again.", Buyers: len(found.Outcomes),
 		Broken: witness.Found{Witness: found}, Data: found,
 	}
 	if o.format == "html" { // a page is read apart from the command
@@ -48,9 +48,9 @@ func (o *exploreOptions) print(w io.Writer, d witness.Document) error {
 // ofSearch is what there is to say of a search.
 func ofSearch(r explore.Report) witness.Document {
 	d := witness.Document{
-		Head: fmt.Sprintf("%s on %s%s, %s, stock %d%s%s: %s in %.1f s (%.0f/s), %s",
-			r.Strategy, r.Engine, server(r), crowd(r), r.Stock, withUnits(r.Units), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
-		Title:   fmt.Sprintf("shop explore %s on %s%s", r.Strategy, r.Engine, withEvents(r.Events)),
+		Head: fmt.Sprintf("%s%s: %s in %.1f s (%.0f/s), %s",
+			subject(r), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
+		Title:   fmt.Sprintf("shop explore %s%s", titled(r), withEvents(r.Events)),
 		Extent:  r.Extent(),
 		Summary: fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")),
 		Buyers:  r.Buyers,
@@ -73,6 +73,25 @@ func ofSearch(r explore.Report) witness.Document {
 	return d
 }
 
+// subject is what was explored, and with whom.
+func subject(r explore.Report) string {
+	if ofProgram(r) {
+		return fmt.Sprintf("%s on %s, %d buyers", r.Strategy, r.Server, r.Buyers)
+	}
+	return fmt.Sprintf("%s on %s%s, %s, stock %d%s", r.Strategy, r.Engine, server(r), crowd(r), r.Stock, withUnits(r.Units))
+}
+
+// titled is what was explored, in a title.
+func titled(r explore.Report) string {
+	if ofProgram(r) {
+		return r.Strategy + " on " + r.Server
+	}
+	return r.Strategy + " on " + r.Engine
+}
+
+// ofProgram: it is not of a strategy of ours.
+func ofProgram(r explore.Report) bool { return r.Engine == explore.AppEngine }
+
 // server says what an engine's database is; "" where the engine says it.
 func server(r explore.Report) string {
 	if r.Engine == engine.Embedded {
@@ -90,8 +109,19 @@ func crowd(r explore.Report) string {
 	return fmt.Sprintf("%d buyers, each a process of its own (--instances shared puts them in one)", r.Buyers)
 }
 
+// subject is what the command line names.
+func (o *exploreOptions) subject() string {
+	if o.app.file != "" {
+		return "--app " + o.app.file
+	}
+	return o.strategy
+}
+
 // again is the command that replays a schedule.
 func (o *exploreOptions) again(w *explore.Witness) string {
+	if o.app.file != "" {
+		return fmt.Sprintf("shop explore --app %s --replay %s", o.app.file, w.Schedule)
+	}
 	on := o.engines.name
 	if o.engines.db != "" {
 		on = engine.URL

@@ -27,7 +27,7 @@ func (o *exploreOptions) write(c *cobra.Command, r explore.Report) error {
 func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: fmt.Sprintf("Every order of %d buyers of %s", r.Buyers, r.Strategy),
-		Lead:   fmt.Sprintf("%s on %s, %s, stock %d%s: %s, %s", r.Strategy, r.Engine, crowd(r), r.Stock, withEvents(r.Events), r.Extent(), explore.Count(r.Violations, "violation")),
+		Lead:   fmt.Sprintf("%s%s: %s, %s", subject(r), withEvents(r.Events), r.Extent(), explore.Count(r.Violations, "violation")),
 		Took:   time.Duration(r.Seconds * float64(time.Second)),
 		Groups: []report.Group{{Heading: "What breaks"}},
 		Value:  r,
@@ -64,10 +64,10 @@ func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
 // replayed is one schedule that was run again.
 func (o *exploreOptions) replayed(w *witness.Witness) (report.Document, error) {
 	d := report.Document{
-		Command: "shop explore", Title: "shop explore " + o.strategy, Lead: "One schedule, run again",
+		Command: "shop explore", Title: "shop explore " + o.subject(), Lead: "One schedule, run again",
 		Groups: []report.Group{{Heading: "What was seen"}}, Value: w,
 	}
-	one, err := o.witnessed(report.Case{Suite: o.strategy, Name: "replay"}, w, len(w.Outcomes))
+	one, err := o.witnessed(report.Case{Suite: o.subject(), Name: "replay"}, w, len(w.Outcomes))
 	d.Cases = []report.Case{one}
 	return d, err
 }
@@ -78,7 +78,7 @@ func (o *exploreOptions) witnessed(c report.Case, w *witness.Witness, buyers int
 	if err := firstOf(w.Text(&text, buyers), w.Mermaid(&mermaid, buyers)); err != nil {
 		return c, err
 	}
-	c.Title, c.Word, c.Status, c.Seen = o.strategy, string(w.Verdict), report.Holds, w.Why
+	c.Title, c.Word, c.Status, c.Seen = o.subject(), string(w.Verdict), report.Holds, w.Why
 	if w.Broken() {
 		c.Status = report.Contradicts
 	}

@@ -39,7 +39,7 @@ func (crashEvent) strike(ctx context.Context, r *run, a action) (err error) {
 	f := r.x.floor
 	conns := f.of(a.Buyer)
 	f.mu.Lock()
-	b.crashed, b.alive = true, false
+	b.crashed, b.alive, f.dead[b.id] = true, false, true
 	f.mu.Unlock()
 	for _, c := range conns {
 		c.Cut()

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -40,6 +41,7 @@ type floor struct {
 	byCmd    map[*wire.Command]*op
 	still    bool         // the programs were at rest, and nothing was handed to them since
 	handed   *wire.Socket // what was written to last, as long as nothing has come since
+	dead     map[int]bool // buyers whose program was killed in this run
 	broken   error        // why the run is void
 	refused  error        // a program that cannot be explored
 	noted    []string     // commands that have passed since close
@@ -83,7 +85,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 		for _, o := range *list {
 			if theirs(o) {
 				delete(f.byCmd, o.Command)
-				if f.shut && !o.Push && f.broken == nil && err != io.ErrClosedPipe {
+				if f.shut && !o.Push && f.broken == nil && !f.dead[o.buyer] && !errors.Is(err, io.ErrClosedPipe) {
 					f.broken = fmt.Errorf("the connection of %q has gone (%w)", o.Text, err)
 				}
 			}
@@ -195,7 +197,7 @@ func (f *floor) open() {
 func (f *floor) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.shut, f.broken, f.still, f.noted = true, nil, false, nil
+	f.shut, f.broken, f.still, f.noted, f.dead = true, nil, false, nil, map[int]bool{}
 	f.happened()
 }
 

@@ -58,13 +58,6 @@ func (w *recorder) happened(a action) {
 	}
 }
 
-// token notes what a step is called in the replay line.
-func (w *recorder) token(token string) {
-	if w.observe && len(w.steps) > 0 {
-		w.steps[len(w.steps)-1].Token = token
-	}
-}
-
 // watch adds what the user's query sees now to the steps that have none yet.
 func (w *recorder) watch(ctx context.Context) error {
 	if !w.observe {

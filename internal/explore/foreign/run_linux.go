@@ -250,10 +250,6 @@ func (r *run) outcomes() (all []witness.Outcome) {
 	return all
 }
 
-// tail is how long a program may sleep after its answers and is waited for: what it does later
-// comes in the next run, and voids that.
-const tailTime = 100 * time.Millisecond
-
 // finish brings the programs to where the next run can begin: with the gates open they do
 // what is left to do. One that is stuck, or was killed, is started anew.
 func (r *run) finish(ctx context.Context, stuck bool) error {
@@ -317,15 +313,6 @@ func (r *run) drain(ctx context.Context) error {
 func (r *run) restful() bool {
 	r.x.floor.wake()
 	return r.x.floor.busy.Load() == 0 && r.quiet()
-}
-
-// awaitNaps waits for what the programs do some time after their answers.
-func (r *run) awaitNaps() {
-	for deadline := time.Now().Add(tailTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if !slices.ContainsFunc(r.x.programs, func(i *instance) bool { return i.up() && i.program.Napping() }) {
-			return
-		}
-	}
 }
 
 // failedAlone says what is wrong with an answer that a buyer gets alone.

@@ -24,8 +24,8 @@ type little struct {
 	events []schedule.Event
 	wrong  func(*world) string // what is broken at the end; "": nothing is
 
-	lies     bool                          // writes are said to read
-	unmixed  bool                          // Point.Mixed is never set
+	lies     bool                                // writes are said to read
+	unmixed  bool                                // Point.Mixed is never set
 	trouble  func(*world, *schedule.Point) error // before each choice; nil: none
 	runs     int
 	finals   map[string]verdict.Verdict // of the runs that were judged
@@ -340,7 +340,7 @@ func (l *little) atMost(n float64) bool {
 func oversells() *little {
 	buyer := [][]command{{{"add", "b", "visits"}, {"read", "a", "x"}, {"add", "a", "x"}}}
 	return &little{buyers: [][][]command{buyer, buyer}, wrong: func(w *world) string {
-		if w.answers[1][1] == "0" && w.answers[2][1] == "0" {
+		if strings.HasSuffix(w.answers[1][1], "0") && strings.HasSuffix(w.answers[2][1], "0") {
 			return "both have seen it"
 		}
 		return ""

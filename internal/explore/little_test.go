@@ -340,7 +340,7 @@ func (l *little) atMost(n float64) bool {
 func oversells() *little {
 	buyer := [][]command{{{"add", "b", "visits"}, {"read", "a", "x"}, {"add", "a", "x"}}}
 	return &little{buyers: [][][]command{buyer, buyer}, wrong: func(w *world) string {
-		if w.answers[1][1] == "0" && w.answers[2][1] == "0" {
+		if strings.HasSuffix(w.answers[1][1], "0") && strings.HasSuffix(w.answers[2][1], "0") {
 			return "both have seen it"
 		}
 		return ""

@@ -75,6 +75,7 @@ func TestVoidAlways(t *testing.T) {
 		{1, 51, "50 runs in a row were void"},
 	} {
 		l := longer()
+		l.buyers = slices.Concat([][][]command{{slices.Repeat([]command{{"add", "a", "x"}}, 30)}}, l.buyers)
 		l.trouble = func(*world, *schedule.Point) error {
 			switch {
 			case l.runs <= c.good:

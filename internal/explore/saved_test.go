@@ -1,0 +1,269 @@
+package explore_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// save writes the witness of a little to a file and reads it.
+func save(t *testing.T, c explore.Config, l *little) *explore.Saved {
+	t.Helper()
+	x := openLittle(t, c, l)
+	r, err := x.Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "saved.json")
+	if err := x.Save(r.Witness, path); err != nil {
+		t.Fatal(err)
+	}
+	s, err := explore.LoadSaved(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Program != "little" || s.Schedule != r.Witness.Schedule || s.Verdict != r.Witness.Verdict || !reflect.DeepEqual(s.Steps, r.Witness.Choices) || len(s.Steps) != len(r.Witness.Steps) {
+		t.Fatalf("%+v is not %+v", s, r.Witness)
+	}
+	return s
+}
+
+// TestAgain: a saved order after the program has changed.
+func TestAgain(t *testing.T) {
+	none := func(*world) string { return "" }
+	for _, c := range []struct {
+		name   string
+		change func(l *little)
+		says   string
+		still  bool
+		other  explore.OtherWay
+	}{
+		{"nothing", func(*little) {}, "still breaks: broken: both have seen it", true, explore.OtherWay{}},
+		{"void twice", func(l *little) {
+			l.trouble = func(*world, *schedule.Point) error {
+				if l.runs < 3 {
+					return stray
+				}
+				return nil
+			}
+		}, "still breaks: broken: both have seen it", true, explore.OtherWay{}},
+		{"another token", func(l *little) { // a thread more, which is done before
+			l.buyers[0] = [][]command{nil, l.buyers[0][0]}
+		}, "still breaks: broken: both have seen it", true, explore.OtherWay{}},
+		{"mended", func(l *little) { l.wrong = none }, "the same order no longer breaks", false, explore.OtherWay{}},
+		{
+			"another command", func(l *little) {
+				l.buyers[1] = [][]command{{l.buyers[1][0][0], {"maybe", "a", "x"}, l.buyers[1][0][2]}}
+			}, "the program now takes another way at step 4: buyer 2 sends maybe a.x where read a.x was expected", false,
+			explore.OtherWay{Step: 4, Buyer: 2, Expected: "read a.x", Got: "maybe a.x"},
+		},
+		{
+			"a command less", func(l *little) { l.buyers[0] = [][]command{l.buyers[0][0][:2]} },
+			"the program now takes another way at step 5: buyer 1 sends nothing where add a.x was expected", false,
+			explore.OtherWay{Step: 5, Buyer: 1, Expected: "add a.x"},
+		},
+		{
+			"a command more", func(l *little) {
+				l.buyers[0] = [][]command{append(append([]command{}, l.buyers[0][0]...), command{"read", "b", "x"})}
+			},
+			"the program now takes another way at step 7: buyer 1 sends read b.x where no more was expected", false,
+			explore.OtherWay{Step: 7, Buyer: 1, Got: "read b.x"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := oversells()
+			s := save(t, littleConfig(before), before)
+			s.Steps = nil // an order in which no buyer goes on to its end before the other has begun
+			for _, token := range strings.Fields("1 1 2 2 1 2") {
+				name := []string{"add b.visits", "read a.x", "add a.x"}[strings.Count(tokensOf(s), token)]
+				s.Steps = append(s.Steps, witness.Choice{Buyer: int(token[0] - '0'), Token: token, Name: name})
+			}
+			l := oversells()
+			c.change(l)
+			got, err := openLittle(t, littleConfig(l), l).Again(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != c.says {
+				t.Errorf("says %q, want %q", got, c.says)
+			}
+			if c.other == (explore.OtherWay{}) {
+				if got.Other != nil || got.StillBreaks() != c.still || got.NoLongerBreaks() == c.still || got.Witness == nil || len(got.Witness.Choices) != 6 {
+					t.Errorf("%+v", got)
+				}
+			} else if got.Other == nil || *got.Other != c.other || got.Witness != nil || got.StillBreaks() || got.NoLongerBreaks() {
+				t.Errorf("%+v", got.Other)
+			}
+		})
+	}
+}
+
+func tokensOf(s *explore.Saved) (all string) {
+	for _, c := range s.Steps {
+		all += c.Token
+	}
+	return all
+}
+
+// TestAgainVoid: an order that is void five times is void.
+func TestAgainVoid(t *testing.T) {
+	l := oversells()
+	s := save(t, littleConfig(l), l)
+	l.runs, l.trouble = 0, func(*world, *schedule.Point) error { return stray }
+	x := openLittle(t, littleConfig(l), l)
+	_, err := x.Again(t.Context(), s)
+	if v, void := schedule.AsVoid(err); !void || v != stray || l.runs != 5 {
+		t.Errorf("after %d runs: %v", l.runs, err)
+	}
+	l.runs = 0
+	_, err = x.Replay(t.Context(), s.Schedule)
+	if _, void := schedule.AsVoid(err); !void || l.runs != 5 {
+		t.Errorf("replayed %d times: %v", l.runs, err)
+	}
+}
+
+// TestAgainEvents: an event is known by its token, and must be one of the search.
+func TestAgainEvents(t *testing.T) {
+	l := oversells()
+	l.events = []schedule.Event{"expire"}
+	c := littleConfig(l)
+	l.wrong = func(w *world) string {
+		if w.struck["expire"] && len(w.tokens) > 1 && w.tokens[1] == "expire" {
+			return "it has expired"
+		}
+		return ""
+	}
+	s := save(t, c, l)
+	if !strings.Contains(s.Schedule, ".expire.") || !reflect.DeepEqual(s.Events, []explore.Event{"expire"}) {
+		t.Fatalf("%+v", s)
+	}
+	got, err := openLittle(t, c, l).Again(t.Context(), s)
+	if err != nil || !got.StillBreaks() {
+		t.Errorf("%v, %v", got, err)
+	}
+	c.Events = nil
+	if _, err := openLittle(t, c, l).Again(t.Context(), s); err == nil || !strings.Contains(err.Error(), "give --events expire") {
+		t.Error(err)
+	}
+	c.Events, c.Buyers = []explore.Event{"expire"}, 3
+	if _, err := openLittle(t, c, l).Again(t.Context(), s); err == nil || err.Error() != "the saved order is of little with 2 buyers, not of little with 3 buyers" {
+		t.Error(err)
+	}
+}
+
+// TestReplayProgram: a replay line of a program, and a run that ends in another verdict.
+func TestReplayProgram(t *testing.T) {
+	l := oversells()
+	c := littleConfig(l)
+	c.Stock, c.Units = 0, 0
+	x := openLittle(t, c, l)
+	w, err := x.Replay(t.Context(), "v1:little:b2:s1:1*2.2*3.1")
+	if err != nil || w.Verdict != verdict.Broken || w.Program != "little" || w.Schedule != "v1:little:b2:s1:1*2.2*3.1" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	for line, want := range map[string]string{
+		"v1:other:b2:s1:1":        "the replay line is of other with 2 buyers",
+		"v1:little:b3:s1:1":       "the replay line is of little with 3 buyers",
+		"v1:little:b2:s1:1*4.2*3": "the schedule does not fit",
+	} {
+		if _, err := x.Replay(t.Context(), line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// TestNewOn: what is refused.
+func TestNewOn(t *testing.T) {
+	for name, want := range map[string]string{"": "is no name", "a:b": "is no name", "a b": "is no name", "-x": "is no name", strings.Repeat("a", 65): "is no name", "shop-1_x.y": ""} {
+		c := littleConfig(oversells())
+		c.Program = name
+		_, err := explore.NewOn(c, oversells(), nil)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	c := littleConfig(oversells())
+	c.Buyers = 9
+	if _, err := explore.NewOn(c, oversells(), nil); err == nil || err.Error() != "--buyers is 9; 2 to 8 are allowed" {
+		t.Error(err)
+	}
+	closed := errors.New("closed")
+	x, err := explore.NewOn(littleConfig(oversells()), oversells(), func() error { return closed })
+	if err != nil || x.Close() != closed {
+		t.Error(err)
+	}
+}
+
+// TestSaveRefused: what cannot be saved or read is said in one line.
+func TestSaveRefused(t *testing.T) {
+	l := oversells()
+	x := openLittle(t, littleConfig(l), l)
+	w, err := x.Replay(t.Context(), "v1:little:b2:s1:1*2.2*3.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Save(w, filepath.Join(t.TempDir(), "no", "where.json")); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Error(err)
+	}
+	if err := x.Save(&explore.Witness{Schedule: "v1:none:b2:s1:1"}, filepath.Join(t.TempDir(), "x.json")); err == nil {
+		t.Error("a strategy's order is saved")
+	}
+	if _, err := explore.LoadSaved(filepath.Join(t.TempDir(), "none.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		``:               "unexpected end",
+		`{}`:             "it is of version 0",
+		`{"version": 2}`: "it is of version 2; this is version 1",
+		`{"version": 1, "program": "x", "buyers": 2, "more": 1}`:                                                                            "unknown field",
+		`{"version": 1, "program": "x y", "buyers": 2}`:                                                                                     "no name of a program",
+		`{"version": 1, "program": "x", "buyers": 1}`:                                                                                       "1 buyers",
+		`{"version": 1, "program": "x", "buyers": 2}`:                                                                                       "0 steps",
+		`{"version": 1, "program": "x", "buyers": 2, "events": ["flood"], "steps": [{"buyer": 1, "token": "1", "name": "n"}]}`:              "flood",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1.2", "name": "n"}]}`:                                 "step 1",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": ""}]}`:                                    "no name",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 3, "token": "1", "name": "n"}]}`:                                   "buyer 3",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1", "name": "n"}]} {"version": 1}`:                    "after",
+		`{"version": 1, "program": "x", "buyers": 2, "steps": [` + strings.Repeat(`{"buyer": 1, "token": "1", "name": "n"},`, 400) + `{}]}`: "401 steps",
+	} {
+		path := filepath.Join(t.TempDir(), "bad.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := explore.LoadSaved(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.80s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// FuzzSaved: a file is refused in one line, or it is written as one that means the same.
+func FuzzSaved(f *testing.F) {
+	f.Add(`{"version": 1, "program": "x", "buyers": 2, "events": ["expire", "crash"], "verdict": "broken", "why": "a\nb", "schedule": "v1:x:b2:s1:1", "steps": [{"buyer": 1, "token": "1a", "name": "SELECT ?", "server": "mysql"}, {"buyer": 0, "token": "expire", "name": "expire"}, {"buyer": 2, "token": "1+2", "name": "a with b"}]}`)
+	f.Add(`{"version": 1, "program": "x", "buyers": 2, "steps": [{"buyer": 1, "token": "1*3", "name": "n"}]}`)
+	f.Add("{\n\"version\": 1,\n\"a\\nb\": 1}")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := explore.ParseSaved([]byte(text))
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("more than a line: %q", err)
+			}
+			return
+		}
+		again, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := explore.ParseSaved(again); err != nil || !reflect.DeepEqual(same, s) {
+			t.Errorf("%s: %v", again, err)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package witness
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// sold is a program's witness.
+func sold() *Witness {
+	w := &Witness{
+		Schedule: "v1:shop:b2:s1:1.2", Verdict: verdict.Broken, Why: "an invariant does not hold: it returns 1 row", Program: "shop", Watch: []string{"stock", "who"},
+		Steps: []Step{
+			{Buyer: 1, Command: "SELECT stock < 1 & x FROM items", Result: "1", Server: "mysql", Token: "1", Name: "SELECT", Watched: []string{"1", "nobody"}},
+			{Buyer: 0, Command: "(every lease runs out)", Token: "expire", Name: "expire", Watched: []string{"1"}},
+			{Buyer: 2, Command: "UPDATE items", Server: "mysql", Token: "2", Name: "UPDATE", Watched: []string{"-1", "b"}},
+		},
+		Outcomes: []Outcome{{Buyer: 1, Answer: "200 bought"}, {Buyer: 2, Answer: "409 sold out"}},
+		Findings: []Finding{{Query: "SELECT * FROM items WHERE stock < 0", Columns: []string{"id", "stock"}}},
+	}
+	for range 10 {
+		w.Findings[0].Rows = append(w.Findings[0].Rows, []string{"007", "-1"})
+	}
+	return w
+}
+
+// TestProgram: what its user watches stands in place of the stock and the records, in each
+// format, and what a query found below the verdict.
+func TestProgram(t *testing.T) {
+	w := sold()
+	d := Document{Buyers: 2, Broken: Found{Witness: w, Replay: "shop explore --app shop.yaml --replay " + w.Schedule}, Data: w}
+	for format, wants := range map[string][]string{
+		"text": {
+			"│ step │ buyer 1                              │ buyer 2      │ stock │ who    │",
+			"│    1 │ SELECT stock < 1 & x FROM items -> 1 │              │     1 │ nobody │",
+			"broken: an invariant does not hold: it returns 1 row\nfound by: SELECT * FROM items WHERE stock < 0\n",
+			"│ 007 │    -1 │", "and 2 more\nbuyer 1: 200 bought, buyer 2: 409 sold out\nagain: shop explore",
+		},
+		"mermaid": {"Note over B1,B2: stock 1, who nobody\n", "Note over B1,B2: SELECT * FROM items WHERE stock < 0: id = 007, stock = -1\n", "and 2 more"},
+		"html":    {"<th>stock</th><th>who</th></tr>", `<td class="n">-1</td><td class="n">b</td></tr>`, "<code>SELECT * FROM items WHERE stock &lt; 0</code>", "<tr><td>007</td><td>-1</td></tr>"},
+		"json":    {`"command": "SELECT stock < 1 & x FROM items"`, `"token": "expire"`, `"watch": [`, `"rows": [`},
+	} {
+		f, _ := FormatNamed(format)
+		var out strings.Builder
+		if err := f.Write(&out, d); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s has no %q:\n%s", format, want, &out)
+			}
+		}
+		if strings.Contains(out.String(), "records") || format == "json" && strings.Contains(out.String(), `"stock":`) {
+			t.Errorf("%s has stock or records:\n%s", format, &out)
+		}
+	}
+}
+
+// TestProgramWatchesNothing: then nothing stands there.
+func TestProgramWatchesNothing(t *testing.T) {
+	w := sold()
+	w.Watch, w.Findings = nil, nil
+	var text, diagram strings.Builder
+	if err := w.Text(&text, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Mermaid(&diagram, 2); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "nobody") || strings.Contains(diagram.String(), "B2: \n") || strings.Contains(diagram.String(), "records") {
+		t.Errorf("%s\n%s", &text, &diagram)
+	}
+}
+
+// TestOwnJSON: nothing of a strategy's JSON has changed by what programs have.
+func TestOwnJSON(t *testing.T) {
+	w := &Witness{Schedule: "s", Steps: []Step{{Buyer: 1, Command: "a <b>", Stock: 1}}, Verdict: verdict.Holds, Why: "w", Outcomes: []Outcome{{Buyer: 1, Answer: "sold"}}}
+	const want = `{"schedule":"s","steps":[{"buyer":1,"command":"a <b>","result":"","stock":1,"records":0,"server":""}],"verdict":"holds","why":"w","outcomes":[{"buyer":1,"told":"sold"}]}`
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(w); err != nil || out.String() != want+"\n" {
+		t.Errorf("%v\n%s\n%s", err, &out, want)
+	}
+}

@@ -1,0 +1,31 @@
+package explore_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+)
+
+// TestProgramReport: what a report says of a program.
+func TestProgramReport(t *testing.T) {
+	l := oversells()
+	c := littleConfig(l)
+	c.Reduce = true
+	r := explore.NewReport(c, searchLittle(t, c, l))
+	if want := fmt.Sprintf("explored %d of %[1]d schedules (commuting commands in one order)", r.Explored); r.Extent() != want || r.Explored >= 20 || r.Total == nil {
+		t.Errorf("says %q, want %q", r.Extent(), want)
+	}
+	if r.Strategy != "little" || r.Engine != explore.AppEngine || r.Server != "A 1, B 2" || r.Within != nil {
+		t.Errorf("%+v", r)
+	}
+	if got, want := r.Replay(r.Witness), "shop explore --app little.yaml --replay "+r.Witness.Schedule; got != want || !strings.HasPrefix(r.Witness.Schedule, "v1:little:b2:s1:") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	text, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(text), `"reduced":true`) || strings.Contains(string(text), `"void"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}

@@ -68,7 +68,7 @@ docs/explorer.md has the method, and what it cannot find.
 Exit code: 0 when no order breaks; 1 when one does, or when a buyer deletes the
 lock of another and the catalogue says that it never does; 2 when something is missing
 or down; 3 when nothing was found and the budget is spent, or none of
-the events had anything to strike; 130 after Ctrl-C.`,
+the events had anything to strike, or, with --app, when runs were void or there was one order alone; 130 after Ctrl-C.`,
 		Example: `  shop explore none
   shop explore redis --events expire
   shop explore setnx --events crash --report witness.md

@@ -94,12 +94,16 @@ func witnessTable(w *witness.Witness, buyers int) report.Table {
 	for i := range buyers {
 		t.Columns = append(t.Columns, report.Column{Name: fmt.Sprintf("buyer %d", i+1)})
 	}
-	t.Columns = append(t.Columns, report.Column{Name: "stock", Numbers: true}, report.Column{Name: "records", Numbers: true})
+	for _, name := range w.Columns() {
+		t.Columns = append(t.Columns, report.Column{Name: name, Numbers: true})
+	}
 	for n, s := range w.Steps {
 		row := make([]report.Cell, len(t.Columns))
 		row[0].Text = fmt.Sprint(n + 1)
 		row[max(s.Buyer, 1)].Text = strings.Join(filled(s.Command, s.Result, s.Note), " → ")
-		row[buyers+1].Text, row[buyers+2].Text = fmt.Sprint(s.Stock), fmt.Sprint(s.Records)
+		for i, value := range w.Values(s) {
+			row[buyers+1+i].Text = value
+		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t

@@ -1,0 +1,131 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sound is a file that nothing is wrong with.
+const sound = `run: node server.mjs
+mysql: 127.0.0.1:3306
+redis: 127.0.0.1:6379
+buyer: POST http://127.0.0.1:8080/buy?item=1
+reset: { sql: [ "UPDATE items SET stock = 1" ], redis: flushdb }
+sold: 200
+never: [ "SELECT 1 FROM orders HAVING count(*) <> :sold" ]
+`
+
+func load(t *testing.T, text string) (*App, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Load(file)
+}
+
+// TestLoad: what a file says, with what follows where it says nothing.
+func TestLoad(t *testing.T) {
+	a, err := load(t, sound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Buyers) != 2 || a.Buyers[1].Method != "POST" || !a.Reset.Flush || !slices.Equal(a.Sold, []int{200}) || a.Gate("mysql") != "127.0.0.1:3306" || a.Gate("postgres") != "" {
+		t.Errorf("%+v", a)
+	}
+	if _, err := load(t, Example()); err != nil {
+		t.Errorf("the example: %v", err)
+	}
+}
+
+// TestLoadRefused: each mistake has one line that says what to do.
+func TestLoadRefused(t *testing.T) {
+	for _, c := range []struct{ name, old, by, says string }{
+		{"a key with a slip", "reset:", "rset:", `oversell.yaml:5: unknown key "rset"; did you mean reset?`},
+		{"no such key", "sold: 200", "colour: red", `unknown key "colour"; shop explore --app-example has all`},
+		{"no YAML", "sold: 200", "sold: [", "oversell.yaml:"},
+		{"no program", "run: node server.mjs", "env: { A: b }", "give one of run"},
+		{"two programs", "run: node server.mjs", "run: a\nshared: b", "give one of run"},
+		{"attach without a pid", "run: node server.mjs", "attach: { gates: { mysql: \"127.0.0.1:1\" } }", "attach: give pid"},
+		{"attach without a gate", "run: node server.mjs", "attach: { pid: 7, gates: { mysql: \"127.0.0.1:1\" } }", "gates has no redis"},
+		{"a line too many", "run: node server.mjs", "run: [ a, b, c ]", "run has 3 command lines, and there are 2 buyers"},
+		{"no port", "mysql: 127.0.0.1:3306", "mysql: 127.0.0.1", "is no host:port"},
+		{"a unix socket", "mysql: 127.0.0.1:3306", "mysql: /run/mysqld.sock", "cannot stand at a unix socket"},
+		{"TLS of Redis", "redis: 127.0.0.1:6379", "redis: rediss://127.0.0.1:6379", "TLS"},
+		{"TLS of PostgreSQL", "mysql: 127.0.0.1:3306", "postgres: postgres://127.0.0.1:5432/shop?sslmode=require", "sslmode=require: TLS cannot be gated"},
+		{"another host", "mysql: 127.0.0.1:3306", "postgres: postgres://127.0.0.1:5432/shop?host=db", "?host= names another server"},
+		{"no server", "mysql: 127.0.0.1:3306\nredis: 127.0.0.1:6379", "watch: SELECT 1", "give mysql, postgres or redis"},
+		{"two databases", "redis: 127.0.0.1:6379", "postgres: 127.0.0.1:5432\nredis: 127.0.0.1:6379", "there are two databases"},
+		{"a schema of one's own server", "sold: 200", "schema: a.sql", "schema is for local: true"},
+		{"no schema there", "sold: 200", "local: true\nschema: a.sql", "no such file"},
+		{"no method", "POST http://127.0.0.1:8080/buy?item=1", "http://127.0.0.1:8080/buy", "give METHOD URL"},
+		{"https", "http://127.0.0.1:8080", "https://127.0.0.1:8443", "only http:// is spoken here"},
+		{"one buyer", "sold: 200", "buyers: 1", "1 buyers; 2 to 8 are allowed"},
+		{"nine buyers", "sold: 200", "buyers: 9", "9 buyers; 2 to 8 are allowed"},
+		{"a status that is none", "sold: 200", "sold: 99", "99 is no status"},
+		{"no reset", `reset: { sql: [ "UPDATE items SET stock = 1" ], redis: flushdb }`, "env: { A: b }", "give reset"},
+		{"reset of no server", "redis: 127.0.0.1:6379\n", "", "reset: redis: no redis is given"},
+		{"no invariant", `never: [ "SELECT 1 FROM orders HAVING count(*) <> :sold" ]`, "env: { A: b }", "give never"},
+		{"no time", "sold: 200", "ready-within: soon", `"soon" is no time`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !strings.Contains(sound, c.old) {
+				t.Fatalf("the file has no %q", c.old)
+			}
+			_, err := load(t, strings.Replace(sound, c.old, c.by, 1))
+			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v; want one line with %q", err, c.says)
+			}
+		})
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "--app-example") {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestGuard: what is not on this machine is not touched, unless it is named.
+func TestGuard(t *testing.T) {
+	for _, c := range []struct {
+		address, allowed string
+		refused          bool
+	}{
+		{"127.0.0.1:3306", "", false},
+		{"localhost:3306", "", false},
+		{"10.1.2.3:3306", "", true},
+		{"10.1.2.3:3306", "10.1.2.3:3307", true},
+		{"10.1.2.3:3306", "10.1.2.3:3306", false},
+	} {
+		a, err := load(t, strings.Replace(sound, "127.0.0.1:3306", c.address, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = a.Guard(c.allowed)
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "--yes-this-database-may-be-wiped "+c.address) {
+			t.Errorf("%s, allowed %q: %v", c.address, c.allowed, err)
+		}
+		a.Local = true
+		if err := a.Guard(""); err != nil {
+			t.Errorf("private servers: %v", err)
+		}
+	}
+}
+
+// TestSold: the number stands where :sold does, but in no text.
+func TestSold(t *testing.T) {
+	const query = "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> :sold AND :soldier"
+	const want = "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> 2 AND :soldier"
+	if got := withSold(query, 2); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestStatements: a semicolon in a text or a comment ends nothing.
+func TestStatements(t *testing.T) {
+	got := statements("CREATE TABLE a (b TEXT); -- no; nothing\nINSERT INTO a VALUES ('x;y''z'); /* ; */ # ;\n")
+	if want := []string{"CREATE TABLE a (b TEXT)", "-- no; nothing\nINSERT INTO a VALUES ('x;y''z')"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}

@@ -32,6 +32,7 @@ var notStrategies = []struct {
 	{"internal/engine", servers, "servers, as /readyz names them"},
 	{"internal/explore", []string{"redis", "redlock"}, "servers, as a witness names them"},
 	{"internal/explore/restore", []string{"none"}, "the TYPE of a Redis key that is not there"},
+	{"internal/explore/wire", []string{"serializable"}, "an isolation level"},
 	{"internal/fault", []string{"zookeeper", "etcd"}, "servers that a fault starts"},
 	{"internal/localserver", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},
 	{"internal/lockstrategy/deps", servers, "servers, as errors name them"},

@@ -137,7 +137,7 @@ os.wait()`))
 	}
 }
 
-// TestRests: who waits is asleep, whoever started it, and one that is stopped, too.
+// TestRests: who waits is asleep, whoever started it.
 func TestRests(t *testing.T) {
 	for name, program := range map[string]string{
 		"a pipe": `
@@ -155,10 +155,6 @@ import os
 r, w = os.pipe()
 if os.fork() == 0: os._exit(0)
 print("begin"); os.read(r, 1)`,
-		"stopped": `
-import os, signal
-print("begin"); os.kill(os.getpid(), signal.SIGSTOP)
-while True: pass`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, log := begin(t, nil, python(t, program))
@@ -169,16 +165,34 @@ while True: pass`,
 					t.Fatal("it has woken")
 				}
 			}
-			if name == "stopped" {
-				for pid := range p.tree.procs {
-					_ = syscall.Kill(pid, syscall.SIGCONT)
-				}
-				if p.Asleep() {
-					t.Error("it goes on, and sleeps")
-				}
-			}
 		})
 	}
+}
+
+// TestStopped: who was stopped has not come to rest, since it goes on where it was.
+func TestStopped(t *testing.T) {
+	p, log := begin(t, nil, python(t, `
+import os
+print("begin"); os.read(os.pipe()[0], 1)`))
+	until(t, "it has begun", log.has("begin"))
+	until(t, "it sleeps", p.Asleep)
+	signal := func(s syscall.Signal) {
+		t.Helper()
+		for pid := range p.tree.procs {
+			if err := syscall.Kill(pid, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	signal(syscall.SIGSTOP)
+	until(t, "it is stopped", func() bool { return !p.Asleep() })
+	for range 100 {
+		if p.Asleep() {
+			t.Fatal("it was stopped, and sleeps")
+		}
+	}
+	signal(syscall.SIGCONT)
+	until(t, "it sleeps again", p.Asleep)
 }
 
 // TestAsleepAnswers: what a program owes has been sent when it is asleep.

@@ -157,8 +157,9 @@ func (t *thread) blocked() (bool, error) {
 	return len(b) > 0 && b[0] != 'r', nil // "running"
 }
 
-// resting reports whether its state is one from which only others wake it: not D, a wait
-// for a disk. It learns the thread's kind, too.
+// resting reports whether its state is one from which only what the program waits for wakes
+// it: not D, a wait for a disk; and not T or t, stopped by Ctrl-Z or by a debugger, since it
+// goes on from there with what it was about to do. It learns the thread's kind, too.
 func (t *thread) resting() (bool, error) {
 	var buf [128]byte
 	b, err := t.stat.read(buf[:]) // id (name) state ...
@@ -174,7 +175,7 @@ func (t *thread) resting() (bool, error) {
 	case 'Z', 'X':
 		t.ended = true
 		return true, nil
-	case 'S', 'I', 'T', 't':
+	case 'S', 'I':
 		return true, nil
 	}
 	return false, nil

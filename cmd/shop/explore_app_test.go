@@ -151,43 +151,6 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// soakOnly skips what takes longer than make test has.
-func soakOnly(t testing.TB) {
-	t.Helper()
-	if os.Getenv("OVERSELL_SOAK") == "" {
-		t.Skip("long: make soak, or OVERSELL_SOAK=1, runs this")
-	}
-}
-
-// TestAppRepeats: the same again and again.
-func TestAppRepeats(t *testing.T) {
-	soakOnly(t)
-	for _, c := range appCases {
-		t.Run(c.name(), func(t *testing.T) {
-			for range 20 {
-				c.found(t, searchApp(t, c))
-			}
-		})
-	}
-}
-
-// TestAppReduction: every order, and the reduced search, come to the same verdicts.
-func TestAppReduction(t *testing.T) {
-	soakOnly(t)
-	for _, c := range appCases {
-		t.Run(c.name(), func(t *testing.T) {
-			full := searchApp(t, c, "--full")
-			if full.Void > 0 || !full.Complete {
-				t.Fatalf("%d void, complete %v", full.Void, full.Complete)
-			}
-			if (full.Violations > 0) != (c.violating > 0) || full.Explored < c.orders {
-				t.Errorf("%d of all %d orders break, and reduced %d of %d", full.Violations, full.Explored, c.violating, c.orders)
-			}
-			t.Logf("%d of %d", full.Violations, full.Explored)
-		})
-	}
-}
-
 // TestAppKilled: when the explorer dies, nothing of it stays.
 func TestAppKilled(t *testing.T) {
 	c := appCases[0]

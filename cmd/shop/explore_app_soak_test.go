@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+)
+
+// soakOnly skips what takes longer than make test has.
+func soakOnly(t testing.TB) {
+	t.Helper()
+	if os.Getenv("OVERSELL_SOAK") == "" {
+		t.Skip("long: make soak, or OVERSELL_SOAK=1, runs this")
+	}
+}
+
+// TestAppRepeats: the same again and again.
+func TestAppRepeats(t *testing.T) {
+	soakOnly(t)
+	for _, c := range appCases {
+		t.Run(c.name(), func(t *testing.T) {
+			for range 20 {
+				c.found(t, searchApp(t, c))
+			}
+		})
+	}
+}
+
+// TestAppReduction: every order, and the reduced search, come to the same verdicts.
+func TestAppReduction(t *testing.T) {
+	soakOnly(t)
+	for _, c := range appCases {
+		t.Run(c.name(), func(t *testing.T) {
+			full := searchApp(t, c, "--full")
+			if full.Void > 0 || !full.Complete {
+				t.Fatalf("%d void, complete %v", full.Void, full.Complete)
+			}
+			if (full.Violations > 0) != (c.violating > 0) || full.Explored < c.orders {
+				t.Errorf("%d of all %d orders break, and reduced %d of %d", full.Violations, full.Explored, c.violating, c.orders)
+			}
+			t.Logf("%d of %d", full.Violations, full.Explored)
+		})
+	}
+}
+
+// TestAppSound: a thousand runs of each example that is sound, three buyers, and no alarm.
+func TestAppSound(t *testing.T) {
+	soakOnly(t)
+	for _, c := range appCases {
+		if c.violating > 0 {
+			continue
+		}
+		t.Run(c.name(), func(t *testing.T) {
+			r := searchApp(t, c, "--buyers", "3", "--full", "--bound", "-1", "--max-schedules", "1000")
+			if r.Violations > 0 || r.Void > 0 || r.Explored < 1000 && !r.Complete {
+				t.Errorf("%d of %d orders break, %d void (%v)", r.Violations, r.Explored, r.Void, r.Voids)
+			}
+			t.Logf("%d orders in %.0f s", r.Explored, r.Seconds)
+		})
+	}
+}
+
+// TestAppHeldBack: with a tenth of a processor for the explorer, the program and the servers
+// together, each example comes to what it comes to else, or runs are void: never to another verdict.
+func TestAppHeldBack(t *testing.T) {
+	for _, c := range appCases {
+		t.Run(c.name(), func(t *testing.T) {
+			if c.file != appCases[0].file {
+				soakOnly(t)
+			}
+			file := c.need(t)
+			args := []string{"explore", "--app", file, "--json", "--budget", "10m"}
+			if c.events != "" {
+				args = append(args, "--events", c.events)
+			}
+			cmd := plainCommand(t, args...)
+			heldBack(t, cmd)
+			out, err := cmd.Output()
+			var r explore.Report
+			if json.Unmarshal(out, &r) != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if r.Void == 0 && r.Complete {
+				c.found(t, r)
+			}
+			if c.violating == 0 && r.Violations > 0 || r.Void == 0 && !r.Complete {
+				t.Errorf("%d of %d orders break, complete %v, %d void (%v)", r.Violations, r.Explored, r.Complete, r.Void, r.Voids)
+			}
+			t.Logf("%d of %d orders break, %d void (%v), %.0f s", r.Violations, r.Explored, r.Void, r.Voids, r.Seconds)
+		})
+	}
+}
+
+// heldBack has the command, and all that it starts, get a tenth of a processor: 10 ms of each
+// 100 ms (control group v2's cpu.max, v1's cpu.cfs_quota_us). It skips where this may not be set.
+func heldBack(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	name := fmt.Sprintf("oversell-test-%d", os.Getpid())
+	var group string
+	for parent, limits := range map[string]map[string]string{
+		"/sys/fs/cgroup/cpu": {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "10000"},
+		"/sys/fs/cgroup":     {"cpu.max": "10000 100000"},
+	} {
+		group = filepath.Join(parent, name)
+		if limit(group, limits) == nil {
+			break
+		}
+		_ = os.Remove(group)
+		group = ""
+	}
+	if group == "" {
+		t.Skip("no control group of processors may be made here")
+	}
+	t.Cleanup(func() {
+		await(t, "the control group is empty", func() bool { return os.Remove(group) == nil })
+	})
+	quoted := strconv.Quote(filepath.Join(group, "cgroup.procs"))
+	cmd.Args = append([]string{"sh", "-c", "echo $$ > " + quoted + ` && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+}
+
+// limit makes a control group.
+func limit(group string, limits map[string]string) error {
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return err
+	}
+	for name, value := range limits {
+		if err := os.WriteFile(filepath.Join(group, name), []byte(value), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -30,10 +30,8 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 			return c, err
 		}
 	}
-	for _, i := range x.programs {
-		if err := x.idle(ctx, i); err != nil {
-			return c, err
-		}
+	if err := x.idle(ctx, x.programs...); err != nil {
+		return c, err
 	}
 	for n := range x.app.Buyers {
 		alone, err := x.alone(ctx, n+1)

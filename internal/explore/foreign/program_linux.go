@@ -59,8 +59,8 @@ func (t *tail) last() string {
 	return ""
 }
 
-// start starts the program and waits until it is ready.
-func (x *Runner) start(ctx context.Context, i *instance) (err error) {
+// start starts the program, which is not ready yet.
+func (x *Runner) start(i *instance) (err error) {
 	i.log = &tail{}
 	if i.line == "" {
 		i.program, err = process.Attach(x.app.Attach.PID)
@@ -70,7 +70,7 @@ func (x *Runner) start(ctx context.Context, i *instance) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", i.line, err)
 	}
-	return x.ready(ctx, i)
+	return nil
 }
 
 func (x *Runner) env() []string {

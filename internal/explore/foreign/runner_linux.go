@@ -93,7 +93,12 @@ func (x *Runner) launch(ctx context.Context) error {
 		if err := x.listen(i); err != nil {
 			return err
 		}
-		if err := x.start(ctx, i); err != nil {
+		if err := x.start(i); err != nil {
+			return err
+		}
+	}
+	for _, i := range x.programs {
+		if err := x.ready(ctx, i); err != nil {
 			return x.orRefused(err)
 		}
 	}
@@ -173,7 +178,10 @@ func (x *Runner) end(ctx context.Context, i *instance) error {
 
 // again starts a new program in the place of one that has ended.
 func (x *Runner) again(ctx context.Context, i *instance) error {
-	if err := x.start(ctx, i); err != nil {
+	if err := x.start(i); err != nil {
+		return err
+	}
+	if err := x.ready(ctx, i); err != nil {
 		return err
 	}
 	if err := x.rehearse(ctx, i); err != nil {
@@ -220,22 +228,27 @@ func (x *Runner) rehearse(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// idle waits until the program is at rest, and notes what it waits for then.
-func (x *Runner) idle(ctx context.Context, i *instance) error {
+// idle waits until the programs are at rest, and notes what they wait for then.
+func (x *Runner) idle(ctx context.Context, programs ...*instance) error {
 	r := x.newRun(false)
 	for deadline := time.Now().Add(x.patience); !r.restful(); time.Sleep(time.Millisecond) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if time.Now().After(deadline) {
+			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
 			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.line, x.patience, i.log.last())
 		}
 	}
-	if err := i.program.Refresh(); err != nil {
-		return err
+	for _, i := range programs {
+		if err := i.program.Refresh(); err != nil {
+			return err
+		}
 	}
 	for range idleLooks {
-		i.program.Baseline()
+		for _, i := range programs {
+			i.program.Baseline()
+		}
 		time.Sleep(idlePause)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore"
@@ -81,10 +82,12 @@ func TestAppHeldBack(t *testing.T) {
 			}
 			cmd := plainCommand(t, args...)
 			heldBack(t, cmd)
+			var errs strings.Builder
+			cmd.Stderr = &errs
 			out, err := cmd.Output()
 			var r explore.Report
 			if json.Unmarshal(out, &r) != nil {
-				t.Fatalf("%v: %s", err, out)
+				t.Fatalf("%v: %s%s", err, out, errs.String())
 			}
 			if r.Void == 0 && r.Complete {
 				c.found(t, r)

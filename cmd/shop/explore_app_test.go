@@ -59,7 +59,7 @@ func (c appCase) name() string {
 
 // need skips where a case's runtime, or one of its libraries, is missing, and where
 // nothing can be gated. It returns the file.
-func (c appCase) need(t *testing.T) string {
+func (c appCase) need(t testing.TB) string {
 	t.Helper()
 	localservertest.SkipShort(t)
 	if runtime.GOOS != "linux" {
@@ -89,10 +89,19 @@ func (c appCase) need(t *testing.T) string {
 	return filepath.Join(dir, c.file)
 }
 
-// nodeModules installs what examples/node uses, once.
+// nodeModules installs what examples/node uses, unless npm has done so since its lock file
+// was written: npm ci begins by a removal, under the feet of another test's shop.
 var nodeModules = sync.OnceValue(func() error {
+	const dir = "../../examples/node"
+	wanted, err := os.Stat(filepath.Join(dir, "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(filepath.Join(dir, "node_modules/.package-lock.json")); err == nil && there.ModTime().After(wanted.ModTime()) {
+		return nil
+	}
 	cmd := exec.Command("npm", "ci", "--no-audit", "--no-fund")
-	cmd.Dir = "../../examples/node"
+	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm ci: %w: %s", err, out)
 	}
@@ -100,7 +109,7 @@ var nodeModules = sync.OnceValue(func() error {
 })
 
 // exploreApp runs `shop explore --app` as a process of its own, as a user does.
-func exploreApp(t *testing.T, file string, args ...string) (code int, stdout, stderr string) {
+func exploreApp(t testing.TB, file string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := plainCommand(t, append([]string{"explore", "--app", file}, args...)...)
 	var out, errs bytes.Buffer
@@ -114,7 +123,7 @@ func exploreApp(t *testing.T, file string, args ...string) (code int, stdout, st
 }
 
 // searchApp is what a search finds, as --json has it.
-func searchApp(t *testing.T, c appCase, args ...string) explore.Report {
+func searchApp(t testing.TB, c appCase, args ...string) explore.Report {
 	t.Helper()
 	args = append(args, "--json", "--budget", "10m")
 	if c.events != "" {

@@ -119,17 +119,17 @@ func TestMain(m *testing.M) {
 }
 
 // shopCommand is the program with the race detector and arguments.
-func shopCommand(t *testing.T, args ...string) *exec.Cmd {
+func shopCommand(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return commandOf(t, raced, args...)
 }
 
-func plainCommand(t *testing.T, args ...string) *exec.Cmd {
+func plainCommand(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return commandOf(t, plain, args...)
 }
 
-func commandOf(t *testing.T, binary func() (string, error), args ...string) *exec.Cmd {
+func commandOf(t testing.TB, binary func() (string, error), args ...string) *exec.Cmd {
 	t.Helper()
 	if testing.Short() {
 		c := exec.CommandContext(t.Context(), os.Args[0], args...)

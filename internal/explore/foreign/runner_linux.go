@@ -27,11 +27,8 @@ type Runner struct {
 	short    bool // a server has made up a short number
 	pushed   bool // a server has pushed something: somebody listens
 	patience time.Duration
+	habits   habits          // of the buyers who share one instance
 	ctx      context.Context // of the schedule that runs
-
-	// Guessed is how many commands were taken for a buyer's that could have been another's,
-	// where all share one instance.
-	Guessed int
 }
 
 // New starts the program, as often as it is to run, lets each buyer through alone, and
@@ -279,7 +276,6 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		e.Verdict, e.Why, e.Findings, err = r.judge(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.steps, r.record.columns, r.outcomes()
 	}
-	x.Guessed += r.guessed
 	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence)
 	if err == nil && !e.Pruned && !e.Cut { // else there is more to come
 		stuck = len(r.deadEnd()) > 0

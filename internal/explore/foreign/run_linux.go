@@ -312,6 +312,11 @@ func (r *run) finish(ctx context.Context, stuck bool) error {
 func (r *run) drain(ctx context.Context) error {
 	f := r.x.floor
 	f.open()
+	if r.x.shared {
+		if err := r.served(ctx); err != nil {
+			return err
+		}
+	}
 	for _, b := range r.buyers {
 		if b.socket == nil || b.crashed {
 			continue

@@ -28,6 +28,7 @@ type Runner struct {
 	pushed   bool // a server has pushed something: somebody listens
 	patience time.Duration
 	habits   habits          // of the buyers who share one instance
+	jams     bool            // all of its buyers at once may block each other for ever
 	ctx      context.Context // of the schedule that runs
 }
 
@@ -192,6 +193,9 @@ func (x *Runner) buyersOf(i *instance) (ids []int) {
 // rehearse lets the instance's buyers through, with the gates open and all at once, twice:
 // it fills its pools, and loads what it loads at the first request.
 func (x *Runner) rehearse(ctx context.Context, i *instance) error {
+	if x.shared {
+		return x.rehearseShared(ctx, i)
+	}
 	x.floor.open()
 	for range 2 {
 		if err := x.servers.Reset(ctx); err != nil {

@@ -14,7 +14,8 @@ type action struct {
 	schedule.Choice
 	op    *op
 	event event
-	note  string // of an event, for people
+	comes bool   // a buyer sends its request
+	note  string // of an event or a request, for people
 }
 
 func choices(actions []action) (all []schedule.Choice) {
@@ -33,6 +34,10 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 	f.mu.Unlock()
 	var polling []action
 	for _, b := range r.buyers {
+		if a, comes := r.request(b); comes {
+			all = append(all, a)
+			continue
+		}
 		theirs := slices.DeleteFunc(slices.Clone(held), func(o *op) bool { return o.buyer != b.id })
 		for i, o := range theirs {
 			if o.behind {
@@ -70,6 +75,19 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 		}
 	}
 	return all, nil
+}
+
+// request is the step by which a buyer comes. Of those with the same request the first comes
+// first: nobody could tell them apart.
+func (r *run) request(b *buyer) (a action, comes bool) {
+	same := func(other *buyer) bool { return other.way == b.way }
+	if at := slices.IndexFunc(r.coming, same); at < 0 || r.coming[at] != b {
+		return a, false
+	}
+	asked := r.x.app.Buyers[b.id-1]
+	a.Choice = schedule.Choice{Token: strconv.Itoa(b.id), Name: asked.Method + " " + asked.URL, Buyer: b.id, Global: true}
+	a.comes, a.note = true, "sends "+a.Name
+	return a, true
 }
 
 // mixed: a buyer may be answered by two steps of which neither is its own, see schedule.Point.

@@ -10,7 +10,7 @@ import (
 )
 
 // A Runner needs Linux.
-type Runner struct{ Guessed int }
+type Runner struct{}
 
 // New says so.
 func New(context.Context, Spec) (*Runner, error) {

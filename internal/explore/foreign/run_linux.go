@@ -27,7 +27,8 @@ type run struct {
 	open    map[*wire.Conn]int
 	struck  map[schedule.Event]bool
 	changes map[string]int // at each server, by anybody
-	guessed int
+	moves   int            // see stirred
+	coming  []*buyer       // have not sent their requests: a step of an instance that all share
 	record  *recorder
 }
 
@@ -42,6 +43,9 @@ type buyer struct {
 	answered chan struct{} // closed when told
 	reply    reply
 	err      error
+	way      way            // where all share one instance
+	since    int            // run.moves, when something was handed to it last
+	noted    bool           // it was told, and its way has that
 	tries    []try          // since another has changed something, the last ones
 	own      map[string]int // of run.changes, those by this buyer
 }
@@ -49,7 +53,7 @@ type buyer struct {
 func (x *Runner) newRun(observe bool) *run {
 	r := &run{x: x, names: newNames(x.coarse), open: map[*wire.Conn]int{}, struck: map[schedule.Event]bool{}, changes: map[string]int{}}
 	for i := range x.app.Buyers {
-		r.buyers = append(r.buyers, &buyer{id: i + 1, answered: make(chan struct{}), own: map[string]int{}})
+		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(x.app.Buyers[i]), answered: make(chan struct{}), own: map[string]int{}})
 	}
 	r.record = &recorder{r: r, observe: observe}
 	return r
@@ -63,9 +67,19 @@ func (r *run) buyer(id int) *buyer {
 	return r.buyers[id-1]
 }
 
-// play sends all requests, one after the other, and makes the steps.
+// stirred: something was handed to the buyer, so it does not wait any more.
+func (r *run) stirred(id int) {
+	r.moves++
+	r.buyer(id).since = r.moves
+}
+
+// play sends all requests, one after the other, and makes the steps. Where all buyers share
+// one instance, a request is a step: who comes later may find a mutex free.
 func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.Ended, err error) {
-	for _, b := range r.buyers {
+	if r.x.shared {
+		r.coming = slices.Clone(r.buyers)
+	}
+	for _, b := range r.buyers[:len(r.buyers)-len(r.coming)] {
 		if err := r.send(ctx, b); err != nil {
 			return e, err
 		}
@@ -114,7 +128,15 @@ func (r *run) point(depth int, actions []action) *schedule.Point {
 
 // step makes one step, and waits until all is at rest again.
 func (r *run) step(ctx context.Context, a action) error {
-	if a.event != nil {
+	switch {
+	case a.comes:
+		b := r.buyer(a.Buyer)
+		r.coming = slices.DeleteFunc(slices.Clone(r.coming), func(other *buyer) bool { return other == b })
+		r.record.happened(a)
+		if err := r.send(ctx, b); err != nil {
+			return err
+		}
+	case a.event != nil:
 		r.struck[a.Event] = true
 		r.current = 0
 		for server := range r.x.backends { // whatever it was, who tries in vain tries again
@@ -124,7 +146,7 @@ func (r *run) step(ctx context.Context, a action) error {
 		if err := a.event.strike(ctx, r, a); err != nil {
 			return err
 		}
-	} else {
+	default:
 		r.record.sent(a.op)
 		r.current = a.op.buyer
 		r.x.floor.letGo(a.op)
@@ -161,6 +183,8 @@ func (r *run) take(o *op) error {
 	r.tried(o, protocol)
 	if r.x.shared {
 		r.transaction(o)
+		b := r.buyer(o.buyer)
+		b.way = b.way.after(r.usual(o.name), r.usual(o.Answer.Text))
 	}
 	r.record.answered(o)
 	return nil
@@ -288,6 +312,11 @@ func (r *run) finish(ctx context.Context, stuck bool) error {
 func (r *run) drain(ctx context.Context) error {
 	f := r.x.floor
 	f.open()
+	if r.x.shared {
+		if err := r.served(ctx); err != nil {
+			return err
+		}
+	}
 	for _, b := range r.buyers {
 		if b.socket == nil || b.crashed {
 			continue

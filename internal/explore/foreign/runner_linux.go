@@ -27,11 +27,9 @@ type Runner struct {
 	short    bool // a server has made up a short number
 	pushed   bool // a server has pushed something: somebody listens
 	patience time.Duration
+	habits   habits          // of the buyers who share one instance
+	jams     bool            // all of its buyers at once may block each other for ever
 	ctx      context.Context // of the schedule that runs
-
-	// Guessed is how many commands were taken for a buyer's that could have been another's,
-	// where all share one instance.
-	Guessed int
 }
 
 // New starts the program, as often as it is to run, lets each buyer through alone, and
@@ -203,6 +201,9 @@ func (x *Runner) buyersOf(i *instance) (ids []int) {
 // rehearse lets the instance's buyers through, with the gates open and all at once, twice:
 // it fills its pools, and loads what it loads at the first request.
 func (x *Runner) rehearse(ctx context.Context, i *instance) error {
+	if x.shared {
+		return x.rehearseShared(ctx, i)
+	}
 	x.floor.open()
 	for range 2 {
 		if err := x.servers.Reset(ctx); err != nil {
@@ -292,7 +293,6 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		e.Verdict, e.Why, e.Findings, err = r.judge(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.steps, r.record.columns, r.outcomes()
 	}
-	x.Guessed += r.guessed
 	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence)
 	if err == nil && !e.Pruned && !e.Cut { // else there is more to come
 		stuck = len(r.deadEnd()) > 0

@@ -173,6 +173,10 @@ func (r *run) handOver() (moved bool, _ error) {
 		return false, err
 	}
 	r.current = o.buyer
+	r.stirred(o.buyer)
+	if o.Push && r.x.shared {
+		r.current = 0 // whoever listens
+	}
 	o.Deliver()
 	return true, nil
 }
@@ -180,13 +184,18 @@ func (r *run) handOver() (moved bool, _ error) {
 // attribute is called with floor.mu held.
 func (r *run) attribute() error {
 	f := r.x.floor
+	if r.x.shared {
+		if err := r.answered(); err != nil {
+			return err
+		}
+	}
 	if len(f.fresh) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(f.fresh, func(a, b *op) int { return cmp.Compare(a.Text, b.Text) })
 	for _, o := range f.fresh {
 		if o.buyer == 0 {
-			if err := r.guess(o); err != nil {
+			if err := r.whose(o); err != nil {
 				return err
 			}
 		}
@@ -199,27 +208,6 @@ func (r *run) attribute() error {
 	}
 	f.fresh = nil
 	slices.SortStableFunc(f.held, func(a, b *op) int { return cmp.Compare(a.buyer, b.buyer) })
-	return nil
-}
-
-// guess says whose a command of an instance that all share is: whose transaction is open on
-// its connection, else who was let go or answered last. If that one has been answered by
-// the shop, it is the only one who is still inside.
-func (r *run) guess(o *op) error {
-	inside := r.inside()
-	switch owner := r.open[o.Conn()]; {
-	case owner != 0:
-		o.buyer = owner
-	case r.current != 0 && r.buyer(r.current).alive:
-		o.buyer = r.current
-		if slices.ContainsFunc(inside, func(b int) bool { return b != r.current }) {
-			r.guessed++
-		}
-	case len(inside) == 1:
-		o.buyer = inside[0]
-	default:
-		return voided("whose command it is cannot be said", "%q could be of buyer %s", o.Text, list(inside))
-	}
 	return nil
 }
 

@@ -49,6 +49,14 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 // notForPrograms are flags of explore that say nothing of a program.
 var notForPrograms = []string{"stock", "units", "product", "overlap", "instances", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd"}
 
+// command is the one that explores the program.
+func (a *appFlags) command() string {
+	if a.allowed != "" {
+		return fmt.Sprintf("shop explore --app %s --%s %s", a.file, wipeFlag, a.allowed)
+	}
+	return "shop explore --app " + a.file
+}
+
 // load reads the file, and refuses servers that are not on this machine.
 func (a *appFlags) load(c *cobra.Command) (*app.App, error) {
 	for _, name := range notForPrograms {
@@ -215,7 +223,7 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 		return config, err
 	}
 	config = explore.Config{
-		Program: p.Name, Again: "shop explore --app " + o.app.file, Buyers: len(p.Buyers), Events: events,
+		Program: p.Name, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
 		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil,
 		Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}

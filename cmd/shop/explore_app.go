@@ -49,6 +49,14 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 // notForPrograms are flags of explore that say nothing of a program.
 var notForPrograms = []string{"stock", "units", "product", "overlap", "instances", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd"}
 
+// command is the one that explores the program.
+func (a *appFlags) command() string {
+	if a.allowed != "" {
+		return fmt.Sprintf("shop explore --app %s --%s %s", a.file, wipeFlag, a.allowed)
+	}
+	return "shop explore --app " + a.file
+}
+
 // load reads the file, and refuses servers that are not on this machine.
 func (a *appFlags) load(c *cobra.Command) (*app.App, error) {
 	for _, name := range notForPrograms {
@@ -102,18 +110,28 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	again, err := o.readReplay(c)
+	if err != nil {
+		return err
+	}
 	if c.Flags().Changed("buyers") {
 		if err := p.SetBuyers(o.buyers); err != nil {
 			return err
 		}
+	} else if again != nil {
+		_ = p.SetBuyers(again.buyers) // else it does not fit
 	}
 	config, err := o.checkApp(c, p)
 	if err != nil {
 		return err
 	}
-	saved, err := o.saved(c, p)
-	if err != nil {
-		return err
+	if again != nil {
+		if !c.Flags().Changed("events") {
+			config.Events = again.events
+		}
+		if err := again.fits(config); err != nil {
+			return fmt.Errorf("--replay: %w", err)
+		}
 	}
 	ctx := c.Context()
 	opened, err := openProgram(ctx, p, config.Events)
@@ -140,12 +158,12 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if saved != nil {
-		if done, err := o.compare(ctx, c.OutOrStdout(), x, saved); done || err != nil {
+	if again != nil && again.saved != nil {
+		if done, err := o.compare(ctx, c.OutOrStdout(), x, again.saved); done || err != nil {
 			progress.clear()
 			return err
 		}
-	} else if o.replay != "" {
+	} else if again != nil {
 		return o.runAgain(ctx, c.OutOrStdout(), x)
 	}
 	return o.searchApp(c, x, config, progress)
@@ -201,41 +219,88 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	if err := o.checkSearch(c, len(p.Buyers), events); err != nil {
 		return config, err
 	}
+	if err := o.checkFiles(); err != nil {
+		return config, err
+	}
 	config = explore.Config{
-		Program: p.Name, Again: "shop explore --app " + o.app.file, Buyers: len(p.Buyers), Events: events,
+		Program: p.Name, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
 		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil,
 		Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	return config, nil
 }
 
+// checkFiles finds out whether what is found can be written.
+func (o *exploreOptions) checkFiles() error {
+	if o.app.save != "" {
+		if err := report.Check([]report.File{{Flag: "save", Path: o.app.save}}, nil); err != nil {
+			return err
+		}
+	}
+	return o.output.check(map[string]string{"save": o.app.save})
+}
+
 // programEvents reads --events of a program: a watchdog of its own is not known there.
 func programEvents(names []string) ([]explore.Event, error) {
+	all := foreign.EventNames()
+	for _, name := range names {
+		if name != "all" && !slices.Contains(all, explore.Event(name)) {
+			return nil, fmt.Errorf("--events: of a program there is no event %q; there are %s and all", name, listed(all))
+		}
+	}
 	events, err := explore.ParseEvents(names)
 	if err != nil {
 		return nil, fmt.Errorf("--events: %w", err)
 	}
-	all := foreign.EventNames()
-	for _, name := range names {
-		if name != "all" && !slices.Contains(all, explore.Event(name)) {
-			return nil, fmt.Errorf("--events %s: of a program there are %v and all", name, all)
-		}
-	}
 	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
 }
 
-// saved reads what --save has written, where --replay names a file.
-func (o *exploreOptions) saved(c *cobra.Command, p *app.App) (*explore.Saved, error) {
-	if !c.Flags().Changed("replay") {
-		return nil, nil
+func listed(events []explore.Event) string {
+	var names []string
+	for _, e := range events {
+		names = append(names, string(e))
 	}
-	if _, err := explore.ParseSchedule(o.replay); err == nil {
-		return nil, nil
+	return strings.Join(names, ", ")
+}
+
+// A replay is what --replay names: a line, or a file that --save has written. Its buyers and
+// its events are those of the run, unless the flags say otherwise.
+type replay struct {
+	buyers int
+	events []explore.Event
+	fits   func(explore.Config) error
+	saved  *explore.Saved // nil: a line
+}
+
+// readReplay reads --replay before anything is started; nil where it is not given.
+func (o *exploreOptions) readReplay(c *cobra.Command) (*replay, error) {
+	if !c.Flags().Changed("replay") {
+		return nil, nil //nolint:nilnil // none was given
+	}
+	line, wrong := explore.ParseSchedule(o.replay)
+	if wrong == nil {
+		fits := func(config explore.Config) error { return config.FitsLine(line) }
+		return &replay{buyers: line.Buyers, events: struckIn(line.Tokens), fits: fits}, nil
 	}
 	if _, err := os.Stat(o.replay); err != nil {
+		if strings.HasPrefix(o.replay, "v1:") {
+			return nil, fmt.Errorf("--replay: %w", wrong)
+		}
 		return nil, fmt.Errorf("--replay %s is no replay line and no file that --save has written", o.replay)
 	}
-	return explore.LoadSaved(o.replay)
+	saved, err := explore.LoadSaved(o.replay)
+	if err != nil {
+		return nil, fmt.Errorf("--replay: %w; --save writes one", err)
+	}
+	fits := func(config explore.Config) error { return config.Fits(saved) }
+	return &replay{buyers: saved.Buyers, events: saved.Events, fits: fits, saved: saved}, nil
+}
+
+// struckIn are the events of a program that a replay line has.
+func struckIn(tokens []string) []explore.Event {
+	return slices.DeleteFunc(foreign.EventNames(), func(e explore.Event) bool {
+		return !slices.ContainsFunc(tokens, func(token string) bool { return strings.HasPrefix(token, string(e)) })
+	})
 }
 
 // compare runs a saved order again. done: it has said all.

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -122,7 +123,7 @@ var known = []string{
 func Load(path string) (*App, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("--app: %w; shop explore --app-example prints a file to begin with", err)
+		return nil, fmt.Errorf("--app: %w; "+seeExample, err)
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -139,6 +140,9 @@ func Load(path string) (*App, error) {
 // parse reads a file's text. Its errors begin with ":LINE: " or ": ".
 func parse(text []byte, dir string) (*App, error) {
 	var f file
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, errors.New(": the file is empty; " + seeExample)
+	}
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
 		return nil, wrong(err)
 	}
@@ -148,7 +152,7 @@ func parse(text []byte, dir string) (*App, error) {
 	}
 	a.Name = strings.Trim(notInNames.ReplaceAllString(a.Name, "-"), "-.")
 	for _, step := range []func(*App, *file) error{
-		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).sold, (*App).queries,
+		(*App).program, (*App).servers, (*App).buyers, (*App).places, (*App).resetting, (*App).sold, (*App).queries,
 	} {
 		if err := step(a, &f); err != nil {
 			return nil, fmt.Errorf(": %w", err)
@@ -156,6 +160,9 @@ func parse(text []byte, dir string) (*App, error) {
 	}
 	return a, nil
 }
+
+// seeExample is what to do where a file has nothing that could be mended.
+const seeExample = "shop explore --app-example prints a file to begin with"
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
@@ -174,7 +181,7 @@ func wrong(err error) error {
 	}
 	m := unknown.FindStringSubmatch(first)
 	if m == nil {
-		return fmt.Errorf("%s%s", line, first)
+		return fmt.Errorf("%s%s; "+seeExample, line, first)
 	}
 	if near := nearest(m[1]); near != "" {
 		return fmt.Errorf("%sunknown key %q; did you mean %s?", line, m[1], near)
@@ -421,6 +428,9 @@ func (a *App) countBuyers() error {
 	return nil
 }
 
+// token is what a method and the name of a header are (RFC 9110, 5.6.2).
+var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
 // request reads "METHOD URL", or a map with header and body.
 func request(key string, v any) (r Request, _ error) {
 	line, ok := v.(string)
@@ -450,6 +460,14 @@ func request(key string, v any) (r Request, _ error) {
 		return r, fmt.Errorf("%s: give METHOD URL, as POST http://127.0.0.1:8080/buy?item=1", key)
 	}
 	r.Method, r.URL = method, strings.TrimSpace(target)
+	if !token.MatchString(method) {
+		return r, fmt.Errorf("%s: %q is no method of HTTP; give METHOD URL, as POST http://127.0.0.1:8080/buy?item=1", key, method)
+	}
+	for name, value := range r.Header {
+		if !token.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+			return r, fmt.Errorf("%s: header: %q with %q is no header of HTTP", key, name, value)
+		}
+	}
 	return r, checkURL(key, r.URL)
 }
 

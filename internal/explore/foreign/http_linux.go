@@ -52,7 +52,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 	}
 	c, err := i.space.Dial(ctx, address)
 	if err != nil {
-		return voided("a buyer does not reach the program", "buyer %d: %v%s", b.id, err, i.log.last())
+		return voided("a buyer does not reach the program", "buyer %d: %v%s", b.id, err, i.said())
 	}
 	socket, err := wire.NewSocket(r.x.floor, c)
 	if err != nil {

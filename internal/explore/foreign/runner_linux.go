@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
@@ -112,7 +113,7 @@ func (x *Runner) listen(i *instance) error {
 		at := x.app.Gate(p.Name)
 		l, err := i.space.Listen(at)
 		if err != nil {
-			return fmt.Errorf("the gate for %s at %s: %w", p.Name, at, err)
+			return x.noGate(p.Name, at, err)
 		}
 		listener, err := wire.Listen(x.floor, p.Protocol, i.buyer, l, x.servers.Addresses()[p.Name], nil)
 		if err != nil {
@@ -121,6 +122,15 @@ func (x *Runner) listen(i *instance) error {
 		i.listeners = append(i.listeners, listener)
 	}
 	return nil
+}
+
+// noGate is why a gate cannot stand where the program looks for its server.
+func (x *Runner) noGate(name, at string, err error) error {
+	what := ""
+	if errors.Is(err, syscall.EADDRINUSE) && x.app.Attach != nil {
+		what = "; something listens there: give another port under `gates:`, and have the program look there for its server"
+	}
+	return fmt.Errorf("the gate for %s at %s: %w%s", name, at, err, what)
 }
 
 // orRefused is why the program cannot be explored, if the gates know.
@@ -220,7 +230,7 @@ func (x *Runner) rehearse(ctx context.Context, i *instance) error {
 			select {
 			case <-b.answered:
 			case <-time.After(x.patience):
-				return x.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", id, x.patience, x.app.Buyers[id-1].URL, i.log.last()))
+				return x.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", id, x.patience, x.app.Buyers[id-1].URL, i.said()))
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -238,7 +248,7 @@ func (x *Runner) idle(ctx context.Context, programs ...*instance) error {
 		}
 		if time.Now().After(deadline) {
 			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
-			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.line, x.patience, i.log.last())
+			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.line, x.patience, i.said())
 		}
 	}
 	for _, i := range programs {

@@ -26,6 +26,7 @@ type Runner struct {
 	coarse   bool // see names
 	short    bool // a server has made up a short number
 	pushed   bool // a server has pushed something: somebody listens
+	solo     int  // commands that a buyer alone has at the servers at once, at most
 	patience time.Duration
 	ctx      context.Context // of the schedule that runs
 

@@ -48,10 +48,15 @@ type floor struct {
 	refused  error        // a program that cannot be explored
 	noted    []string     // commands that have passed since close
 	rush     overlap      // while the gates are open
+
+	timed atomic.Bool // see wire.Gate
 }
 
 func newFloor() *floor {
-	return &floor{conns: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}, byCmd: map[*wire.Command]*op{}}
+	return &floor{
+		conns: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{},
+		byCmd: map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
+	}
 }
 
 // happened is called with mu held.
@@ -90,6 +95,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 	delete(f.conns, c)
 	delete(f.entering, c)
 	delete(f.greeted, c)
+	f.rush.cut(c)
 	if refused, ok := asRefused(err); ok && f.refused == nil {
 		f.refused = refused
 	}
@@ -134,7 +140,7 @@ func (f *floor) First(c *wire.Command) {
 		f.happened()
 		o.behind = false
 	} else if c.Gated {
-		f.rush.enter()
+		f.rush.enter(c)
 	}
 }
 
@@ -144,20 +150,34 @@ func (f *floor) Passed(c *wire.Command) {
 	defer f.mu.Unlock()
 	f.happened()
 	f.handed = c.Conn().Program()
-	if c.Gated {
-		f.rush.leave()
+	delete(f.rush.now, c)
+}
+
+// Timed is wire.Gate's: in a rush nobody else ends a wait.
+func (f *floor) Timed() bool { return f.timed.Load() }
+
+// An overlap is which commands are at the servers, and how many were at once, at most. All of
+// it is called with floor.mu held.
+type overlap struct {
+	now  map[*wire.Command]bool
+	most int
+	left []*wire.Conn // connections that have gone with a command at its server
+}
+
+func (o *overlap) enter(c *wire.Command) {
+	o.now[c] = true
+	o.most = max(o.most, len(o.now))
+}
+
+// cut: a connection has gone. What it had at its server may still be done there.
+func (o *overlap) cut(c *wire.Conn) {
+	for command := range o.now {
+		if command.Conn() == c {
+			delete(o.now, command)
+			o.left = append(o.left, c)
+		}
 	}
 }
-
-// An overlap is how many commands were at the servers at once, at most.
-type overlap struct{ now, most int }
-
-func (o *overlap) enter() {
-	o.now++
-	o.most = max(o.most, o.now)
-}
-
-func (o *overlap) leave() { o.now-- }
 
 // Answered is wire.Gate's.
 func (f *floor) Answered(c *wire.Command) {
@@ -250,6 +270,18 @@ func (f *floor) settledBytes(sent func(buyer int, s *wire.Socket) bool) bool {
 	return f.handed == nil || f.handed.Unacknowledged() == 0
 }
 
+// handedOver: the programs' kernels have all that was written to them.
+func (f *floor) handedOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		if c.Program().Unacknowledged() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // where says what stands where, for an error.
 func (f *floor) where() string {
 	f.mu.Lock()
@@ -265,6 +297,33 @@ func (f *floor) where() string {
 		return "nothing stands at a gate"
 	}
 	return strings.Join(all, ", ")
+}
+
+// standing is how many commands could be at the servers at once now, if all were let go.
+func (f *floor) standing() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.flying)
+	for _, o := range f.held {
+		if !o.behind {
+			n++
+		}
+	}
+	return n
+}
+
+// gather begins to count anew what is at the servers at once.
+func (f *floor) gather() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rush.most, f.rush.left = len(f.rush.now), nil
+}
+
+// gathered is what there was since.
+func (f *floor) gathered() (most int, left []*wire.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rush.most, slices.Clone(f.rush.left)
 }
 
 // passed are the commands that no gate has held, since close.

@@ -24,6 +24,10 @@ func (*Runner) Check(context.Context) (Check, error) { return Check{}, nil }
 func (*Runner) Stated() bool                         { return false }
 func (*Runner) Servers() string                      { return "" }
 func (*Runner) Close() error                         { return nil }
+func (*Runner) Rush(context.Context, int, int, func(Crowd)) ([]Crowd, error) {
+	return nil, nil
+}
+
 func (*Runner) Run(context.Context, schedule.Chooser, bool) (schedule.Ended, error) {
 	return schedule.Ended{}, nil
 }

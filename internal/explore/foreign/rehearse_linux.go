@@ -41,7 +41,10 @@ func (x *Runner) rehearseShared(ctx context.Context, i *instance) error {
 	if err := x.end(ctx, i); err != nil {
 		return err
 	}
-	if err := x.start(ctx, i); err != nil {
+	if err := x.start(i); err != nil {
+		return err
+	}
+	if err := x.ready(ctx, i); err != nil {
 		return err
 	}
 	return x.oneByOne(ctx, i)

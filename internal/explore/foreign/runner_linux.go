@@ -27,6 +27,7 @@ type Runner struct {
 	coarse   bool // see names
 	short    bool // a server has made up a short number
 	pushed   bool // a server has pushed something: somebody listens
+	solo     int  // commands that a buyer alone has at the servers at once, at most
 	patience time.Duration
 	habits   habits          // of the buyers who share one instance
 	jams     bool            // all of its buyers at once may block each other for ever

@@ -49,12 +49,3 @@ func (c Check) Err() error {
 	}
 	return nil
 }
-
-// A Crowd is what came of a rush.
-type Crowd struct {
-	Buyers int
-	Sold   int           // were told so
-	Failed int           // got a 5xx, or no answer
-	AtOnce int           // commands at the servers, at most; 1: the program takes one request at a time
-	Broken []app.Finding // of never
-}

@@ -38,8 +38,8 @@ type habits struct {
 	late     bool // a buyer may send when it is answered already
 }
 
-// told is what is next on a way whose buyer was answered.
-const told = "\x00told"
+// isTold is what is next on a way whose buyer was answered.
+const isTold = "\x00told"
 
 func (h *habits) learn(w way, what string) {
 	if h.next == nil {
@@ -137,8 +137,8 @@ func (r *run) answered() error {
 		b.noted = true
 		switch next := h.next[b.way]; {
 		case next == nil || b.id == r.current:
-			h.learn(b.way, told)
-		case !next[told]:
+			h.learn(b.way, isTold)
+		case !next[isTold]:
 			return voided(notKnown, "buyer %d is answered, and would have sent something yet", b.id)
 		}
 	}

@@ -148,6 +148,9 @@ type Gate interface {
 	// Answered: the server has answered o, which waits for Deliver. Or it has pushed o, which
 	// waits if the gate calls Hold.
 	Answered(o *Command)
+	// Timed: waits end by the clock, as they do without the gate. Time-outs that a connection
+	// has at its login, or is given by its program, are left as they are while it is true.
+	Timed() bool
 }
 
 // Open is a Gate that is never shut.
@@ -162,6 +165,7 @@ func (Open) Arrived(*Command)  {}
 func (Open) First(*Command)    {}
 func (Open) Passed(*Command)   {}
 func (Open) Answered(*Command) {}
+func (Open) Timed() bool       { return false }
 
 // A Socket is one end of a connection. Bytes that have come to it never go unseen: they
 // are in the kernel's queue (Unread), or counted by Gate.Busy from before they are read

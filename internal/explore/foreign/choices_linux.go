@@ -51,14 +51,18 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 				token += string(rune('a' + i))
 			}
 			a := action{op: o, Choice: schedule.Choice{Token: token, Name: o.name, Touches: o.Conn().Protocol, Buyer: b.id, Effect: o.Effect, Global: r.x.shared}}
-			if polls(b.tries, o.name, func(server string) int { return r.changes[server] - b.own[server] }) {
+			if polls(b.tries, o.name, r.x.tries, func(server string) int { return r.changes[server] - b.own[server] }) {
 				polling = append(polling, a)
 			} else {
 				all = append(all, a)
 			}
 		}
 	}
+	r.held = len(all) > 0 && len(polling) > 0
 	if len(all) == 0 {
+		for i := range polling {
+			polling[i].Global = true // another's step may take it away
+		}
 		all = polling
 	}
 	for _, e := range r.x.events {
@@ -123,9 +127,9 @@ func (r *run) tried(o *op, server string) {
 	}
 	b.tries = append(b.tries, try{
 		name: o.name, answer: r.names.shown(o.Answer.Text), server: server,
-		others: r.changes[server] - b.own[server], failed: o.Answer.Failed, changed: o.Answer.Changed,
+		others: r.changes[server] - b.own[server], changed: o.Answer.Changed,
 	})
-	if most := longestCycle * oftenTogether; len(b.tries) > most {
+	if most := longestCycle * r.x.tries; len(b.tries) > most {
 		b.tries = b.tries[len(b.tries)-most:]
 	}
 }

@@ -30,6 +30,7 @@ type run struct {
 	moves   int            // see stirred
 	coming  []*buyer       // have not sent their requests: a step of an instance that all share
 	record  *recorder
+	held    bool // a command that only tries again is not among the last actions
 }
 
 // A buyer is one request.
@@ -120,7 +121,7 @@ func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.End
 
 func (r *run) point(depth int, actions []action) *schedule.Point {
 	return &schedule.Point{
-		Depth: depth, Choices: choices(actions), Where: r.x.floor.where, Mixed: r.mixed(),
+		Depth: depth, Choices: choices(actions), Where: r.x.floor.where, Mixed: r.mixed(), Held: r.held,
 		Begun: func(id int) bool { return r.buyer(id).begun },
 		Fresh: func(string) (string, bool) { return "", false },
 	}

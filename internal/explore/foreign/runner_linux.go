@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type Runner struct {
 	backends map[string]backend
 	programs []*instance // one a buyer, or one for all
 	shared   bool
+	tries    int  // of Spec
 	coarse   bool // see names
 	short    bool // a server has made up a short number
 	pushed   bool // a server has pushed something: somebody listens
@@ -39,7 +41,7 @@ type Runner struct {
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x := &Runner{
 		app: s.App, servers: s.Servers, events: eventsNamed(s.Events), floor: newFloor(), backends: map[string]backend{},
-		shared: s.App.Shared != "" || s.App.Attach != nil, patience: schedule.HangTimeout, ctx: ctx,
+		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), patience: schedule.HangTimeout, ctx: ctx,
 	}
 	for _, e := range x.events {
 		if x.shared && e.name() == (crashEvent{}).name() {

@@ -102,9 +102,16 @@ func (t *tree) waits() (all []wait, known bool) {
 				continue
 			}
 		}
-		if w, timed := th.wait(); timed {
-			all = append(all, w)
+		w, timed := th.wait()
+		if !timed {
+			continue
 		}
+		// Who has woken since may have written over the time that was read.
+		if ran, err := th.count(); t.still && (err != nil || ran != th.ran) {
+			known = false
+			continue
+		}
+		all = append(all, w)
 	}
 	return all, known
 }

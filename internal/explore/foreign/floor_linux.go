@@ -35,6 +35,7 @@ type floor struct {
 	shut     bool // commands wait
 	conns    map[*wire.Conn]bool
 	entering map[*wire.Conn]bool // log in
+	ending   []*wire.Conn        // their programs have hung up, and the server may not be through with them
 	greeted  map[*wire.Conn]bool // have logged in, and may not have been told yet
 	fresh    []*op               // have arrived since the last standstill
 	held     []*op               // at the gate, in the order of the buyers
@@ -92,6 +93,9 @@ func (f *floor) Left(c *wire.Conn, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
+	if f.conns[c] && c.ID != 0 {
+		f.ending = append(f.ending, c)
+	}
 	delete(f.conns, c)
 	delete(f.entering, c)
 	delete(f.greeted, c)

@@ -55,6 +55,13 @@ func (r *run) settle(ctx context.Context) error {
 		if moved {
 			continue
 		}
+		ending, err := r.ending(ctx)
+		if err != nil {
+			return err
+		}
+		if ending {
+			continue
+		}
 		waiting, err := r.waiting(ctx, now.Sub(lastEvent))
 		if err != nil {
 			return err
@@ -238,6 +245,29 @@ func (r *run) napping() bool {
 	return false
 }
 
+// ending: a program has closed a connection, and its server has not rolled back yet what was
+// open on it: somebody may wait for that. It is false again when all such have gone, and
+// another look has begun.
+func (r *run) ending(ctx context.Context) (bool, error) {
+	f := r.x.floor
+	f.mu.Lock()
+	closed := slices.Clone(f.ending)
+	f.mu.Unlock()
+	for _, c := range closed {
+		gone, err := r.x.backends[c.Protocol].gone(ctx, c.ID)
+		if err != nil || !gone {
+			return true, err
+		}
+		r.changes[c.Protocol]++ // who waits may try again, but not who has closed it
+		r.buyer(c.Buyer).own[c.Protocol]++
+		f.mu.Lock()
+		f.ending = slices.DeleteFunc(f.ending, func(other *wire.Conn) bool { return other == c })
+		f.happened()
+		f.mu.Unlock()
+	}
+	return len(closed) > 0, nil
+}
+
 // waiting asks the servers whether all that was let go waits there for another's doing.
 func (r *run) waiting(ctx context.Context, silence time.Duration) (bool, error) {
 	f := r.x.floor
@@ -269,6 +299,13 @@ func (r *run) waiting(ctx context.Context, silence time.Duration) (bool, error) 
 			seen[protocol] = ids
 		}
 		o.waits = seen[protocol][o.Conn().ID]
+		if o.waits && o.Named {
+			granted, err := r.x.backends[protocol].granted(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			o.waits = !granted
+		}
 		all = all && o.waits
 	}
 	return all, nil

@@ -89,6 +89,9 @@ func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.End
 		}
 	}
 	for depth := 0; ; depth++ {
+		if err := r.wakes(ctx); err != nil {
+			return e, err
+		}
 		actions, err := r.actions(ctx)
 		if err != nil {
 			return e, err
@@ -199,6 +202,34 @@ func (r *run) transaction(o *op) {
 		delete(r.open, o.Conn())
 	case o.Effect == schedule.Local:
 		r.open[o.Conn()] = o.buyer
+	}
+}
+
+// wakes returns at once where a command can be let go. Where none can, and a buyer is inside
+// a program, it waits until no timer is left that could wake it: a dead end is told from a nap,
+// however long that is.
+func (r *run) wakes(ctx context.Context) error {
+	f := r.x.floor
+	for begun := time.Now(); ; {
+		f.mu.Lock()
+		asleep := len(f.held) == 0 && len(r.inside()) > 0
+		f.mu.Unlock()
+		if !asleep {
+			return nil
+		}
+		for since, seq := time.Now(), f.seq.Load(); f.seq.Load() == seq; time.Sleep(time.Millisecond) {
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case time.Since(begun) > 2*farTimer:
+				return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", farTimer), "%s", f.where())
+			case time.Since(since) > blindWait && r.asleep() && !r.nappingWithin(farTimer):
+				return nil
+			}
+		}
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
 	}
 }
 

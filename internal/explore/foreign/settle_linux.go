@@ -16,6 +16,9 @@ const (
 	look = 20 * time.Microsecond // between two looks at what is cheap to see
 	// A program that has nothing to do but to sleep is waited for so long. Then the run is void.
 	longestNap = 10 * time.Second
+	// Where nobody can move, and somebody is inside a program, timers are looked for that end
+	// within such a time, and all others are waited for so long.
+	farTimer, blindWait = time.Minute, 2 * time.Second
 	// The looks at which statements wait cost the servers something, so the first is taken
 	// when one has not been answered for so long.
 	slowAnswer = 300 * time.Microsecond
@@ -232,13 +235,15 @@ func (r *run) inside() (who []int) {
 }
 
 // napping: a buyer is inside a program that will go on by itself, when some time has passed.
-func (r *run) napping() bool {
+func (r *run) napping() bool { return r.nappingWithin(longestNap) }
+
+func (r *run) nappingWithin(time time.Duration) bool {
 	f := r.x.floor
 	f.mu.Lock()
 	inside := r.inside()
 	f.mu.Unlock()
 	for i, p := range r.x.programs {
-		if (len(r.x.programs) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping() {
+		if (len(r.x.programs) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping(time) {
 			return true
 		}
 	}

@@ -1,8 +1,10 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -61,5 +63,14 @@ func addIPv6(a netip.Addr) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return fmt.Errorf("address %s: %w", a, errno)
 	}
-	return nil
+	// It is tentative at first, and nobody may bind to it (RFC 4862, section 5.4).
+	for deadline := time.Now().Add(usable); ; time.Sleep(time.Millisecond) {
+		err := unix.Bind(fd, &unix.SockaddrInet6{Addr: a.As16()})
+		if err == nil || !errors.Is(err, unix.EADDRNOTAVAIL) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
+
+// usable is how long a new address may take, at most: the kernel does it in the background.
+const usable = 10 * time.Second

@@ -42,6 +42,11 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		}
 		c.Buyers = append(c.Buyers, alone)
 	}
+	if x.shared && c.Err() == nil {
+		if err := x.together(ctx); err != nil {
+			return c, err
+		}
+	}
 	x.coarse = x.short
 	return c, nil
 }
@@ -63,6 +68,9 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	}
 	a.Passed = x.floor.passed()
 	_, void := schedule.AsVoid(err)
+	if !void {
+		x.habits.learn(r.lessons)
+	}
 	switch me := r.buyer(id); {
 	case void:
 		a.Why = err.Error()
@@ -75,6 +83,9 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	case failedAlone(me.reply):
 		a.Answer = me.reply.text()
 		a.Why = "it is answered " + a.Answer + x.programOf(id).log.last()
+		if x.app.Attach != nil {
+			a.Why += "; a program that runs already must look for its servers at the gates, and connect anew when a connection is broken"
+		}
 	default:
 		a.Answer, a.Sold = me.reply.text(), slices.Contains(x.app.Sold, me.reply.status)
 		sold := 0
@@ -93,6 +104,43 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 		return a, err
 	}
 	return a, nil
+}
+
+// together sees whether an instance that all share takes a second request while the first
+// stands at a gate. Whatever it does, there is nothing to explore in it if it does not.
+func (x *Runner) together(ctx context.Context) error {
+	if err := x.servers.Reset(ctx); err != nil {
+		return err
+	}
+	x.floor.close()
+	r := x.newRun(false)
+	for _, b := range r.buyers[:2] {
+		err := r.send(ctx, b)
+		if err == nil {
+			err = r.settle(ctx)
+		}
+		if err != nil {
+			if _, void := schedule.AsVoid(err); void {
+				err = nil // the search says what it comes to
+			}
+			return errors.Join(err, r.finish(context.WithoutCancel(ctx), true))
+		}
+	}
+	queued, err := x.queued(r.buyers[1])
+	if err == nil && queued {
+		err = errors.New("buyer 2 is not let in while buyer 1 is served: the program takes one request at a time, so there is nothing to explore in it; have it take several (threads, workers), or give `run:`, an instance for each buyer")
+	}
+	return errors.Join(err, r.finish(context.WithoutCancel(ctx), false))
+}
+
+// queued: the program has not accepted the buyer's connection yet.
+func (x *Runner) queued(b *buyer) (bool, error) {
+	address, err := hostPort(x.app.Buyers[b.id-1].URL)
+	if err != nil {
+		return false, err
+	}
+	n, err := x.programOf(b.id).space.BacklogAt(address)
+	return n > 0, err
 }
 
 // playAlone lets the buyer's commands go as they come.

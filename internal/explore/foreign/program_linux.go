@@ -63,14 +63,27 @@ func (t *tail) last() string {
 func (x *Runner) start(ctx context.Context, i *instance) (err error) {
 	i.log = &tail{}
 	if i.line == "" {
-		i.program, err = process.Attach(x.app.Attach.PID)
+		if i.program, err = process.Attach(x.app.Attach.PID); err == nil {
+			err = reachable(x.app.Attach.PID)
+		}
 	} else {
 		i.program, err = process.Start(i.space, process.Command{Line: i.line, Dir: x.app.Dir, Env: x.env(), Log: i.log})
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", i.line, err)
+		return fmt.Errorf("%s: %w", i.what(x), err)
 	}
-	return x.ready(ctx, i)
+	if err = x.ready(ctx, i); err == nil && i.line == "" {
+		err = x.serving(i)
+	}
+	return err
+}
+
+// what is the program, for an error.
+func (i *instance) what(x *Runner) string {
+	if i.line == "" {
+		return fmt.Sprintf("attach: process %d", x.app.Attach.PID)
+	}
+	return i.line
 }
 
 func (x *Runner) env() []string {
@@ -91,7 +104,7 @@ func (x *Runner) ready(ctx context.Context, i *instance) error {
 	for deadline := time.Now().Add(x.app.ReadyWithin); ; {
 		select {
 		case <-i.program.Done():
-			return fmt.Errorf("%s: it ended before it was ready (%w)%s", i.line, i.program.Err(), i.log.last())
+			return fmt.Errorf("%s: it ended before it was ready (%w)%s", i.what(x), i.program.Err(), i.log.last())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(10 * time.Millisecond):
@@ -100,7 +113,7 @@ func (x *Runner) ready(ctx context.Context, i *instance) error {
 			return i.program.Refresh()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.line, target, x.app.ReadyWithin, last, i.log.last())
+			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.what(x), target, x.app.ReadyWithin, last, i.log.last())
 		}
 	}
 }

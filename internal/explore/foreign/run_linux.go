@@ -28,6 +28,7 @@ type run struct {
 	struck  map[schedule.Event]bool
 	changes map[string]int // at each server, by anybody
 	moves   int            // see stirred
+	lessons []lesson       // of this run, see habits
 	coming  []*buyer       // have not sent their requests: a step of an instance that all share
 	record  *recorder
 }
@@ -278,7 +279,7 @@ func (r *run) outcomes() (all []witness.Outcome) {
 // what is left to do. One that is stuck, or was killed, is started anew.
 func (r *run) finish(ctx context.Context, stuck bool) error {
 	x := r.x
-	if !stuck {
+	if !stuck || x.app.Attach != nil { // that one had better not be stuck
 		r.current = 0
 		stuck = r.drain(ctx) != nil
 	}

@@ -9,7 +9,7 @@ import sys
 import threading
 import uuid
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pymysql
@@ -57,6 +57,11 @@ def naive(_):
         return sell(c)
 
 
+def single(_):
+    """One request after the other: the server has one thread."""
+    return naive(_)
+
+
 def guarded(_):
     """Sound in one process."""
     with cursor() as c:
@@ -96,6 +101,14 @@ def trying(_):
         c.execute("UPDATE items SET stock = %s WHERE id = 1", (stock - 1,))
         c.execute("INSERT INTO orders (item_id, buyer) VALUES (1, %s)", (str(uuid.uuid4()),))
         return True
+
+
+def twice(_):
+    """The same question twice in a row, so who is freed asks what its holder does."""
+    with mutex, cursor() as c:
+        price(c)
+        price(c)
+        return sell(c)
 
 
 def basket(items):
@@ -138,4 +151,5 @@ if __name__ == "__main__":
     port, mysql_port = (int(n) for n in (sys.argv[3:] + ["8080", "3306"][len(sys.argv) - 3:]))
     for _ in range(size):
         pool.put(None)
-    ThreadingHTTPServer((HOST, port), Handler).serve_forever()
+    server = HTTPServer if buy is single else ThreadingHTTPServer
+    server((HOST, port), Handler).serve_forever()

@@ -42,11 +42,6 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		}
 		c.Buyers = append(c.Buyers, alone)
 	}
-	if x.shared && c.Err() == nil {
-		if err := x.together(ctx); err != nil {
-			return c, err
-		}
-	}
 	x.coarse = x.short
 	return c, nil
 }
@@ -104,43 +99,6 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 		return a, err
 	}
 	return a, nil
-}
-
-// together sees whether an instance that all share takes a second request while the first
-// stands at a gate. Whatever it does, there is nothing to explore in it if it does not.
-func (x *Runner) together(ctx context.Context) error {
-	if err := x.servers.Reset(ctx); err != nil {
-		return err
-	}
-	x.floor.close()
-	r := x.newRun(false)
-	for _, b := range r.buyers[:2] {
-		err := r.send(ctx, b)
-		if err == nil {
-			err = r.settle(ctx)
-		}
-		if err != nil {
-			if _, void := schedule.AsVoid(err); void {
-				err = nil // the search says what it comes to
-			}
-			return errors.Join(err, r.finish(context.WithoutCancel(ctx), true))
-		}
-	}
-	queued, err := x.queued(r.buyers[1])
-	if err == nil && queued {
-		err = errors.New("buyer 2 is not let in while buyer 1 is served: the program takes one request at a time, so there is nothing to explore in it; have it take several (threads, workers), or give `run:`, an instance for each buyer")
-	}
-	return errors.Join(err, r.finish(context.WithoutCancel(ctx), false))
-}
-
-// queued: the program has not accepted the buyer's connection yet.
-func (x *Runner) queued(b *buyer) (bool, error) {
-	address, err := hostPort(x.app.Buyers[b.id-1].URL)
-	if err != nil {
-		return false, err
-	}
-	n, err := x.programOf(b.id).space.BacklogAt(address)
-	return n > 0, err
 }
 
 // playAlone lets the buyer's commands go as they come.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -42,6 +43,9 @@ func (p *Program) Serves(address string) (bool, error) {
 	defer p.mu.Unlock()
 	if err := p.tree.walk(); err != nil {
 		return false, err
+	}
+	if p.tree.procs[os.Getpid()] != nil {
+		return false, errors.New("it has started this command itself, which never rests; give the pid of the program alone")
 	}
 	for pid := range p.tree.procs {
 		dir := "/proc/" + strconv.Itoa(pid) + "/fd/"

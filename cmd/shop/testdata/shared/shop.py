@@ -2,8 +2,10 @@
 
     python3 shop.py MODE POOL [PORT [MYSQL_PORT]]
 
-POOL is how many connections it keeps; 0: one a request, closed with it.
+POOL is how many connections it keeps; 0: one a request, closed with it. PORT 0 is a free one,
+which it prints.
 """
+import os
 import queue
 import sys
 import threading
@@ -21,19 +23,25 @@ pool = queue.Queue()
 
 
 def connect():
-    return pymysql.connect(host=HOST, port=mysql_port, user="root", database="shop", autocommit=True)
+    user, password = os.environ.get("MYSQL_USER", "root"), os.environ.get("MYSQL_PASSWORD", "")
+    return pymysql.connect(host=HOST, port=mysql_port, user=user, password=password, database="shop", autocommit=True)
 
 
 @contextmanager
 def cursor():
-    kept = pool.get() if size else None
-    connection = kept or connect()
+    connection = pool.get() if size else None
     try:
-        connection.ping(reconnect=True)
+        connection = connection or connect()
         with connection.cursor() as c:
             yield c
+    except BaseException:
+        connection = None  # it may be broken: the next one makes another
+        raise
     finally:
-        pool.put(connection) if size else connection.close()
+        if size:
+            pool.put(connection)
+        elif connection:
+            connection.close()
 
 
 def price(c):
@@ -152,4 +160,6 @@ if __name__ == "__main__":
     for _ in range(size):
         pool.put(None)
     server = HTTPServer if buy is single else ThreadingHTTPServer
-    server((HOST, port), Handler).serve_forever()
+    server = server((HOST, port), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()

@@ -54,8 +54,9 @@ type Attach struct {
 
 // A Server is one of the user's.
 type Server struct {
-	Gate string // where the program looks for it: host:port
-	URL  string // how it is asked beside the gate; "": as Gate, with the usual user
+	Gate    string // where the program looks for it: host:port
+	Address string // where it is: as Gate, but for a program that runs already
+	URL     string // how it is asked beside the gate; "": at Address, with the usual user
 }
 
 // A Request is what a buyer sends.
@@ -308,6 +309,16 @@ func (a *App) servers(f *file) error {
 		if err := checkAddress("attach: gates: "+s.key, server.Gate); err != nil {
 			return err
 		}
+		if server.Gate == server.Address {
+			return fmt.Errorf("attach: gates: %s: %s is where the server itself is; give another port, and tell it to the program", s.key, server.Gate)
+		}
+	}
+	if f.Attach != nil {
+		for name := range f.Attach.Gates {
+			if a.server(name) == nil {
+				return fmt.Errorf("attach: gates: %s: give %[1]s, too: where the server is", name)
+			}
+		}
 	}
 	if a.MySQL == nil && a.Postgres == nil && a.Redis == nil {
 		return errors.New("give mysql, postgres or redis: where the program looks for it; without a server there is nothing to gate")
@@ -336,7 +347,7 @@ var schemes = map[string][]string{"mysql": {"mysql"}, "postgres": {"postgres", "
 // parseServer reads host:port, or a URL.
 func parseServer(key, text string) (*Server, error) {
 	if !strings.Contains(text, "://") {
-		return &Server{Gate: text}, checkAddress(key, text)
+		return &Server{Gate: text, Address: text}, checkAddress(key, text)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -351,7 +362,7 @@ func parseServer(key, text string) (*Server, error) {
 	if mode := u.Query().Get("sslmode"); mode != "" && mode != "disable" {
 		return nil, fmt.Errorf("%s: sslmode=%s: TLS cannot be gated; give sslmode=disable", key, mode)
 	}
-	return &Server{Gate: u.Host, URL: text}, checkAddress(key, u.Host)
+	return &Server{Gate: u.Host, Address: u.Host, URL: text}, checkAddress(key, u.Host)
 }
 
 func checkAddress(key, address string) error {

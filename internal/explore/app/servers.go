@@ -44,7 +44,7 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 	urls := map[string]string{}
 	for _, name := range []string{"mysql", "postgres", "redis"} {
 		if server := a.server(name); server != nil {
-			urls[name], s.addresses[name] = server.admin(name), server.address()
+			urls[name], s.addresses[name] = server.admin(name), server.Address
 		}
 	}
 	if a.Local {
@@ -72,11 +72,11 @@ func (s *Server) admin(protocol string) string {
 	case s.URL != "":
 		return s.URL
 	case protocol == "mysql":
-		return "mysql://root@" + s.Gate + "/shop"
+		return "mysql://root@" + s.Address + "/shop"
 	case protocol == "postgres":
-		return "postgres://postgres@" + s.Gate + "/shop?sslmode=disable"
+		return "postgres://postgres@" + s.Address + "/shop?sslmode=disable"
 	}
-	return "redis://" + s.Gate
+	return "redis://" + s.Address
 }
 
 func (s *Servers) openMySQL(ctx context.Context, text string) error {

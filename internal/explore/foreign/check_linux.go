@@ -64,6 +64,9 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	}
 	a.Passed = x.floor.passed()
 	_, void := schedule.AsVoid(err)
+	if !void {
+		x.habits.learn(r.lessons)
+	}
 	switch me := r.buyer(id); {
 	case void:
 		a.Why = err.Error()
@@ -76,6 +79,9 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	case failedAlone(me.reply):
 		a.Answer = me.reply.text()
 		a.Why = "it is answered " + a.Answer + x.programOf(id).said()
+		if x.app.Attach != nil {
+			a.Why += "; a program that runs already must look for its servers at the gates, and connect anew when a connection is broken"
+		}
 	default:
 		a.Answer, a.Sold = me.reply.text(), slices.Contains(x.app.Sold, me.reply.status)
 		sold := 0

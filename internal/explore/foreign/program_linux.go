@@ -63,17 +63,27 @@ func (t *tail) last() string {
 func (x *Runner) start(i *instance) (err error) {
 	i.log = &tail{}
 	if i.line == "" {
-		i.program, err = process.Attach(x.app.Attach.PID)
+		if i.program, err = process.Attach(x.app.Attach.PID); err == nil {
+			err = reachable(x.app.Attach.PID)
+		}
 	} else {
 		i.program, err = process.Start(i.space, process.Command{Line: i.line, Dir: x.app.Dir, Env: x.env(), Log: i.log})
 	}
-	switch {
-	case err == nil:
-		return nil
-	case i.line == "":
-		return fmt.Errorf("attach: %w; pid is the number of the program's first process, as ps shows it", err)
+	if err != nil && i.line == "" {
+		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.what(x), err)
 	}
-	return fmt.Errorf("%s: %w", i.line, err)
+	if err != nil {
+		return fmt.Errorf("%s: %w", i.line, err)
+	}
+	return nil
+}
+
+// what is the program, for an error.
+func (i *instance) what(x *Runner) string {
+	if i.line == "" {
+		return fmt.Sprintf("attach: process %d", x.app.Attach.PID)
+	}
+	return i.line
 }
 
 // said is what is known of a program from the outside, for an error: that it has ended, and
@@ -101,7 +111,7 @@ func (x *Runner) early(i *instance) error {
 	case "exit status 126", "exit status 127": // of the shell
 		hint = "; `run:` is a line for sh in " + x.app.Dir + ": is the program installed, and its path right?"
 	}
-	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.line, how, i.log.last(), hint)
+	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.what(x), how, i.log.last(), hint)
 }
 
 func (x *Runner) env() []string {
@@ -128,10 +138,15 @@ func (x *Runner) ready(ctx context.Context, i *instance) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 		if last = x.serves(ctx, i, target); last == nil {
+			if i.line == "" {
+				if err := x.serving(i); err != nil {
+					return err
+				}
+			}
 			return i.program.Refresh()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.line, target, x.app.ReadyWithin, last, i.log.last())
+			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.what(x), target, x.app.ReadyWithin, last, i.log.last())
 		}
 	}
 }

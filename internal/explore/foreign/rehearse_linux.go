@@ -11,6 +11,11 @@ import (
 // the other and then all at once. Where those block each other inside the program it is
 // started anew, and they come one after the other only: the search will find it, too.
 func (x *Runner) rehearseShared(ctx context.Context, i *instance) error {
+	if i.line == "" {
+		if err := x.settled(ctx); err != nil {
+			return err
+		}
+	}
 	if err := x.oneByOne(ctx, i); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type run struct {
 	struck  map[schedule.Event]bool
 	changes map[string]int // at each server, by anybody
 	moves   int            // see stirred
+	lessons []lesson       // of this run, see habits
 	coming  []*buyer       // have not sent their requests: a step of an instance that all share
 	record  *recorder
 	held    bool // a command that only tries again is not among the last actions
@@ -158,7 +159,29 @@ func (r *run) step(ctx context.Context, a action) error {
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
+	if a.comes {
+		if err := r.letIn(r.buyer(a.Buyer)); err != nil {
+			return err
+		}
+	}
 	return r.record.watch(ctx)
+}
+
+// letIn: a program that takes one request at a time has no other order than one buyer after
+// the other, whatever it does. That is no proof, so it is refused.
+func (r *run) letIn(b *buyer) error {
+	if len(r.deadEnd()) != 2 || !slices.Contains(r.deadEnd(), b.id) {
+		return nil // more than one is served already, or nobody else
+	}
+	address, err := hostPort(r.x.app.Buyers[b.id-1].URL)
+	if err != nil {
+		return err
+	}
+	queued, err := r.x.programOf(b.id).space.BacklogAt(address)
+	if err == nil && queued > 0 {
+		err = errors.New("a buyer is not let in while another is served: the program takes one request at a time, so there is nothing to explore in it; have it take several (threads, workers), or give `run:`, an instance for each buyer")
+	}
+	return err
 }
 
 // take is told of an answer before it is handed over.
@@ -310,7 +333,7 @@ func (r *run) outcomes() (all []witness.Outcome) {
 // what is left to do. One that is stuck, or was killed, is started anew.
 func (r *run) finish(ctx context.Context, stuck bool) error {
 	x := r.x
-	if !stuck {
+	if !stuck || x.app.Attach != nil { // that one had better not be stuck
 		r.current = 0
 		stuck = r.drain(ctx) != nil
 	}

@@ -166,10 +166,12 @@ func (i *instance) kill() {
 	i.program = nil
 }
 
+var errStuck = errors.New("the program that runs already is stuck, and only its owner can start it anew; `shared:` starts it as often as it takes")
+
 // end kills a program, and returns when the servers have rolled back what it had open.
 func (x *Runner) end(ctx context.Context, i *instance) error {
 	if i.line == "" {
-		return errors.New("the program that runs already is stuck, and only its owner can start it anew")
+		return errStuck
 	}
 	if i.up() {
 		i.kill()
@@ -251,7 +253,7 @@ func (x *Runner) idle(ctx context.Context, programs ...*instance) error {
 		}
 		if time.Now().After(deadline) {
 			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
-			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.line, x.patience, i.said())
+			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.what(x), x.patience, i.said())
 		}
 	}
 	for _, i := range programs {
@@ -306,11 +308,18 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		e.Verdict, e.Why, e.Findings, err = r.judge(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.steps, r.record.columns, r.outcomes()
 	}
+	if _, void := schedule.AsVoid(err); !void {
+		x.habits.learn(r.lessons)
+	}
 	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence)
 	if err == nil && !e.Pruned && !e.Cut { // else there is more to come
 		stuck = len(r.deadEnd()) > 0
 	}
-	return e, errors.Join(err, r.finish(context.WithoutCancel(ctx), stuck))
+	after := r.finish(context.WithoutCancel(ctx), stuck)
+	if errors.Is(after, errStuck) && e.Why != "" {
+		after = fmt.Errorf("%w, after an order that is %s: %s", after, e.Verdict, e.Why)
+	}
+	return e, errors.Join(err, after)
 }
 
 // early: nothing may stand at a gate when a run begins. What came late belongs to the run

@@ -41,14 +41,22 @@ type habits struct {
 // isTold is what is next on a way whose buyer was answered.
 const isTold = "\x00told"
 
-func (h *habits) learn(w way, what string) {
+// A lesson is what came next on a way. It is learned when its run has ended, and was not void.
+type lesson struct {
+	way  way
+	next string
+}
+
+func (h *habits) learn(all []lesson) {
 	if h.next == nil {
 		h.next = map[way]map[string]bool{}
 	}
-	if h.next[w] == nil {
-		h.next[w] = map[string]bool{}
+	for _, l := range all {
+		if h.next[l.way] == nil {
+			h.next[l.way] = map[string]bool{}
+		}
+		h.next[l.way][l.next] = true
 	}
-	h.next[w][what] = true
 }
 
 // by order of appearance: two runs call the same value by other names.
@@ -120,7 +128,7 @@ const notKnown = "whose command it is cannot be said"
 func (r *run) owns(o *op, id int, name string) {
 	f, h, b := r.x.floor, &r.x.habits, r.buyer(id)
 	o.buyer = id
-	h.learn(b.way, name)
+	r.lessons = append(r.lessons, lesson{b.way, name})
 	theirs := func(other *op) bool { return other != o && other.buyer == id }
 	h.parallel = h.parallel || slices.ContainsFunc(f.held, theirs) || slices.ContainsFunc(f.flying, theirs)
 	h.late = h.late || b.told
@@ -137,7 +145,7 @@ func (r *run) answered() error {
 		b.noted = true
 		switch next := h.next[b.way]; {
 		case next == nil || b.id == r.current:
-			h.learn(b.way, isTold)
+			r.lessons = append(r.lessons, lesson{b.way, isTold})
 		case !next[isTold]:
 			return voided(notKnown, "buyer %d is answered, and would have sent something yet", b.id)
 		}

@@ -2,14 +2,16 @@
 
     python3 shop.py MODE POOL [PORT [MYSQL_PORT]]
 
-POOL is how many connections it keeps; 0: one a request, closed with it.
+POOL is how many connections it keeps; 0: one a request, closed with it. PORT 0 is a free one,
+which it prints.
 """
+import os
 import queue
 import sys
 import threading
 import uuid
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pymysql
@@ -21,19 +23,25 @@ pool = queue.Queue()
 
 
 def connect():
-    return pymysql.connect(host=HOST, port=mysql_port, user="root", database="shop", autocommit=True)
+    user, password = os.environ.get("MYSQL_USER", "root"), os.environ.get("MYSQL_PASSWORD", "")
+    return pymysql.connect(host=HOST, port=mysql_port, user=user, password=password, database="shop", autocommit=True)
 
 
 @contextmanager
 def cursor():
-    kept = pool.get() if size else None
-    connection = kept or connect()
+    connection = pool.get() if size else None
     try:
-        connection.ping(reconnect=True)
+        connection = connection or connect()
         with connection.cursor() as c:
             yield c
+    except BaseException:
+        connection = None  # it may be broken: the next one makes another
+        raise
     finally:
-        pool.put(connection) if size else connection.close()
+        if size:
+            pool.put(connection)
+        elif connection:
+            connection.close()
 
 
 def price(c):
@@ -55,6 +63,11 @@ def naive(_):
     with cursor() as c:
         price(c)
         return sell(c)
+
+
+def single(_):
+    """One request after the other: the server has one thread."""
+    return naive(_)
 
 
 def guarded(_):
@@ -98,6 +111,14 @@ def trying(_):
         return True
 
 
+def twice(_):
+    """The same question twice in a row, so who is freed asks what its holder does."""
+    with mutex, cursor() as c:
+        price(c)
+        price(c)
+        return sell(c)
+
+
 def basket(items):
     """A mutex an item, in the order of the basket."""
     with baskets[items[0]]:
@@ -138,4 +159,7 @@ if __name__ == "__main__":
     port, mysql_port = (int(n) for n in (sys.argv[3:] + ["8080", "3306"][len(sys.argv) - 3:]))
     for _ in range(size):
         pool.put(None)
-    ThreadingHTTPServer((HOST, port), Handler).serve_forever()
+    server = HTTPServer if buy is single else ThreadingHTTPServer
+    server = server((HOST, port), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()

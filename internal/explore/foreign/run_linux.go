@@ -28,6 +28,7 @@ type run struct {
 	struck  map[schedule.Event]bool
 	changes map[string]int // at each server, by anybody
 	guessed int
+	expired int // keys of Redis that the clock had removed before
 	record  *recorder
 }
 
@@ -197,6 +198,13 @@ func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Fin
 		if r.answeredBy(b) && b.err == nil && slices.Contains(r.x.app.Sold, b.reply.status) {
 			sold++
 		}
+	}
+	expired, err := r.x.expired(ctx)
+	switch {
+	case err != nil:
+		return "", "", nil, err
+	case expired != r.expired:
+		return "", "", nil, voided("a key in Redis ran out by the clock", "%d of them; a lease is to end by an event", expired-r.expired)
 	}
 	found, err := r.x.servers.Never(ctx, sold)
 	if err != nil {

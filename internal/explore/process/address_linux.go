@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"net/netip"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -61,5 +62,20 @@ func addIPv6(a netip.Addr) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return fmt.Errorf("address %s: %w", a, errno)
 	}
-	return nil
+	// It is tentative at first, and cannot be bound to (RFC 4862, 5.4).
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if err = bound(a); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// bound tries to bind a socket of its own.
+func bound(a netip.Addr) error {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Bind(fd, sockaddr(netip.AddrPortFrom(a, 0)))
 }

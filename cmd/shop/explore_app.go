@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/foreign"
-	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/report"
 )
@@ -26,6 +25,7 @@ type appFlags struct {
 	example bool
 	check   bool
 	save    string
+	tries   int
 	allowed string
 }
 
@@ -43,6 +43,7 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 	flags := c.Flags()
 	flags.BoolVar(&a.example, "app-example", false, "print such a file, with comments")
 	flags.BoolVar(&a.check, "app-check", false, "with --app: start everything, run each buyer once alone, and say what was seen")
+	flags.IntVar(&a.tries, "tries", foreign.DefaultTries, "with --app: how often in a row a buyer may try the same in vain while another could go on")
 	flags.StringVar(&a.save, "save", "", "with --app: a `file` for the witness; --replay FILE runs it again after a change of the program")
 }
 
@@ -79,7 +80,7 @@ type program struct {
 }
 
 // openProgram starts the servers and the program.
-func openProgram(ctx context.Context, p *app.App, events []schedule.Event) (_ *program, err error) {
+func openProgram(ctx context.Context, p *app.App, c explore.Config) (_ *program, err error) {
 	o := &program{app: p}
 	defer func() {
 		if err != nil {
@@ -89,7 +90,7 @@ func openProgram(ctx context.Context, p *app.App, events []schedule.Event) (_ *p
 	if o.servers, err = app.Open(ctx, p); err != nil {
 		return nil, err
 	}
-	o.runner, err = foreign.New(ctx, foreign.Spec{App: p, Servers: o.servers, Events: events})
+	o.runner, err = foreign.New(ctx, foreign.Spec{App: p, Servers: o.servers, Events: c.Events, Tries: c.Tries})
 	return o, err
 }
 
@@ -134,7 +135,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		}
 	}
 	ctx := c.Context()
-	opened, err := openProgram(ctx, p, config.Events)
+	opened, err := openProgram(ctx, p, config)
 	if err != nil {
 		return err
 	}
@@ -219,13 +220,16 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	if err := o.checkSearch(c, len(p.Buyers), events); err != nil {
 		return config, err
 	}
+	if o.app.tries < 1 || o.app.tries > foreign.MaxTries {
+		return config, fmt.Errorf("--tries is %d; 1 to %d are allowed", o.app.tries, foreign.MaxTries)
+	}
 	if err := o.checkFiles(); err != nil {
 		return config, err
 	}
 	config = explore.Config{
 		Program: p.Name, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
 		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil,
-		Budget: o.budget, Schedules: o.schedules, First: o.first,
+		Tries: o.app.tries, Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	return config, nil
 }

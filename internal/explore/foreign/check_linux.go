@@ -109,6 +109,7 @@ func (r *run) playAlone(ctx context.Context, id int) error {
 		if err != nil {
 			return err
 		}
+		r.x.solo = max(r.x.solo, r.x.floor.standing())
 		at := slices.IndexFunc(actions, func(a action) bool { return a.event == nil })
 		if at < 0 {
 			return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // A Runner needs Linux.
-type Runner struct{ Guessed int }
+type Runner struct{}
 
 // New says so.
 func New(context.Context, Spec) (*Runner, error) {
@@ -24,6 +24,10 @@ func (*Runner) Check(context.Context) (Check, error) { return Check{}, nil }
 func (*Runner) Stated() bool                         { return false }
 func (*Runner) Servers() string                      { return "" }
 func (*Runner) Close() error                         { return nil }
+func (*Runner) Rush(context.Context, int, int, func(Crowd)) ([]Crowd, error) {
+	return nil, nil
+}
+
 func (*Runner) Run(context.Context, schedule.Chooser, bool) (schedule.Ended, error) {
 	return schedule.Ended{}, nil
 }

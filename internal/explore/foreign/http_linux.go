@@ -62,6 +62,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 	f.mu.Lock()
 	b.alive, b.socket, r.current = true, socket, b.id
 	f.handed = socket
+	r.stirred(b.id)
 	f.happened()
 	f.mu.Unlock()
 	if err := req.Write(socket); err != nil {

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,15 +25,15 @@ type Runner struct {
 	backends map[string]backend
 	programs []*instance // one a buyer, or one for all
 	shared   bool
+	tries    int  // of Spec
 	coarse   bool // see names
 	short    bool // a server has made up a short number
 	pushed   bool // a server has pushed something: somebody listens
+	solo     int  // commands that a buyer alone has at the servers at once, at most
 	patience time.Duration
+	habits   habits          // of the buyers who share one instance
+	jams     bool            // all of its buyers at once may block each other for ever
 	ctx      context.Context // of the schedule that runs
-
-	// Guessed is how many commands were taken for a buyer's that could have been another's,
-	// where all share one instance.
-	Guessed int
 }
 
 // New starts the program, as often as it is to run, lets each buyer through alone, and
@@ -40,7 +41,7 @@ type Runner struct {
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x := &Runner{
 		app: s.App, servers: s.Servers, events: eventsNamed(s.Events), floor: newFloor(), backends: map[string]backend{},
-		shared: s.App.Shared != "" || s.App.Attach != nil, patience: schedule.HangTimeout, ctx: ctx,
+		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), patience: schedule.HangTimeout, ctx: ctx,
 	}
 	for _, e := range x.events {
 		if x.shared && e.name() == (crashEvent{}).name() {
@@ -213,6 +214,9 @@ func (x *Runner) buyersOf(i *instance) (ids []int) {
 // rehearse lets the instance's buyers through, with the gates open and all at once, twice:
 // it fills its pools, and loads what it loads at the first request.
 func (x *Runner) rehearse(ctx context.Context, i *instance) error {
+	if x.shared {
+		return x.rehearseShared(ctx, i)
+	}
 	x.floor.open()
 	for range 2 {
 		if err := x.servers.Reset(ctx); err != nil {
@@ -305,7 +309,6 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		e.Verdict, e.Why, e.Findings, err = r.judge(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.steps, r.record.columns, r.outcomes()
 	}
-	x.Guessed += r.guessed
 	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence)
 	if err == nil && !e.Pruned && !e.Cut { // else there is more to come
 		stuck = len(r.deadEnd()) > 0

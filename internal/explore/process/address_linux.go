@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -62,20 +63,14 @@ func addIPv6(a netip.Addr) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return fmt.Errorf("address %s: %w", a, errno)
 	}
-	// It is tentative at first, and cannot be bound to (RFC 4862, 5.4).
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if err = bound(a); err == nil || time.Now().After(deadline) {
+	// It is tentative at first, and nobody may bind to it (RFC 4862, section 5.4).
+	for deadline := time.Now().Add(usable); ; time.Sleep(time.Millisecond) {
+		err := unix.Bind(fd, &unix.SockaddrInet6{Addr: a.As16()})
+		if err == nil || !errors.Is(err, unix.EADDRNOTAVAIL) || time.Now().After(deadline) {
 			return err
 		}
 	}
 }
 
-// bound tries to bind a socket of its own.
-func bound(a netip.Addr) error {
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Bind(fd, sockaddr(netip.AddrPortFrom(a, 0)))
-}
+// usable is how long a new address may take, at most: the kernel does it in the background.
+const usable = 10 * time.Second

@@ -65,4 +65,4 @@ func (p *Program) Baseline() {}
 func (p *Program) Asleep() bool { return false }
 
 // Napping is true: nobody knows.
-func (p *Program) Napping() bool { return true }
+func (p *Program) Napping(time.Duration) bool { return true }

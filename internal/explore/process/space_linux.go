@@ -161,15 +161,44 @@ func (s *Space) Dial(ctx context.Context, address string) (*net.TCPConn, error) 
 	return nil, fmt.Errorf("connect to %s: %w", address, err)
 }
 
+// Dialer takes from the network what a connection to address needs, one by one, and returns
+// what makes it: of many, all can connect at once. It is called once at most.
+func (s *Space) Dialer(ctx context.Context, address string) (func(context.Context) (*net.TCPConn, error), error) {
+	dial := func(ctx context.Context) (*net.TCPConn, error) { return s.Dial(ctx, address) }
+	if s == nil {
+		return dial, nil
+	}
+	all, err := resolve(ctx, address)
+	if err != nil || len(all) != 1 {
+		return dial, err
+	}
+	f, err := s.socket(all[0].Addr().Is6())
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (*net.TCPConn, error) {
+		c, err := connect(ctx, f, all[0])
+		if err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", address, err)
+		}
+		return c, nil
+	}, nil
+}
+
 func (s *Space) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
 	f, err := s.socket(to.Addr().Is6())
 	if err != nil {
 		return nil, err
 	}
+	return connect(ctx, f, to)
+}
+
+// connect makes a connection of a socket, which is closed.
+func connect(ctx context.Context, f *os.File, to netip.AddrPort) (*net.TCPConn, error) {
 	defer f.Close()
 	stop := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
-	err = control(f, func(fd int) error { return unix.Connect(fd, sockaddr(to)) })
+	err := control(f, func(fd int) error { return unix.Connect(fd, sockaddr(to)) })
 	if errors.Is(err, unix.EINPROGRESS) {
 		err = connected(f)
 	}

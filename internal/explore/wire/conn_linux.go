@@ -25,6 +25,7 @@ type Conn struct {
 	mu    sync.Mutex
 	moved sync.Cond  // of mu: anything below has changed
 	queue []*Command // read and not answered, in order; the first alone may be sent
+	first *Command   // the first, once the gate knows that it is
 	sent  *Command   // the first, while it has no whole answer
 	held  *Command   // the first, while it has one that the program has not
 	last  error      // why the server has hung up while an answer was held
@@ -41,6 +42,7 @@ func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	c.moved.L = &c.mu
 	c.session = p.Open(program, server)
 	defer program.Done()
+	gate.Entered(c)
 	id, err := c.session.Login()
 	server.Done()
 	if err != nil {
@@ -99,7 +101,6 @@ func (c *Conn) read() error {
 		c.mu.Lock()
 		c.queue = append(c.queue, o)
 		first := len(c.queue) == 1
-		c.moved.Broadcast()
 		c.mu.Unlock()
 		if first {
 			c.turn(o)
@@ -107,7 +108,8 @@ func (c *Conn) read() error {
 	}
 }
 
-// turn: o may be sent from now on. One that passes is counted until its answer is handed over.
+// turn: o may be sent from now on. One that passes is counted until its answer is handed
+// over, and so before it can be.
 func (c *Conn) turn(o *Command) {
 	c.mu.Lock()
 	live := c.ended == nil
@@ -119,6 +121,10 @@ func (c *Conn) turn(o *Command) {
 	if live {
 		c.gate.First(o)
 	}
+	c.mu.Lock()
+	c.first = o
+	c.moved.Broadcast()
+	c.mu.Unlock()
 }
 
 // send lets one command after the other through.
@@ -168,11 +174,11 @@ func (c *Conn) uncount(o *Command) {
 	}
 }
 
-// next waits for a command; nil: there will be none.
+// next waits for a command whose turn it is; nil: there will be none.
 func (c *Conn) next() *Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) == 0 && c.ended == nil {
+	for (len(c.queue) == 0 || c.queue[0] != c.first) && c.ended == nil {
 		c.moved.Wait()
 	}
 	if c.ended != nil {

@@ -96,6 +96,9 @@ func (s *Socket) ask(what uint) (n int) {
 	return n
 }
 
+// Timed is Gate.Timed, for a session.
+func (s *Socket) Timed() bool { return s.gate != nil && s.gate.Timed() }
+
 // TCP is the connection; nobody reads it or writes to it but the socket.
 func (s *Socket) TCP() *net.TCPConn { return s.conn }
 

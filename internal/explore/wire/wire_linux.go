@@ -133,8 +133,10 @@ type Message struct {
 type Gate interface {
 	// Busy counts what neither rests nor waits at the gate, plus or minus.
 	Busy(n int64)
-	// Joined: the program of c has logged in. Left: it has gone, or the server has; err is
-	// io.EOF where the program has hung up.
+	// Entered: the program of c has connected, and logs in. Joined: it has, and the last that
+	// was written to it says so. Left: it has gone, or the server has; err is io.EOF where the
+	// program has hung up.
+	Entered(c *Conn)
 	Joined(c *Conn)
 	Left(c *Conn, err error)
 	// Arrived: o was read from its program. It waits for Let if the gate has called Hold.
@@ -146,6 +148,9 @@ type Gate interface {
 	// Answered: the server has answered o, which waits for Deliver. Or it has pushed o, which
 	// waits if the gate calls Hold.
 	Answered(o *Command)
+	// Timed: waits end by the clock, as they do without the gate. Time-outs that a connection
+	// has at its login, or is given by its program, are left as they are while it is true.
+	Timed() bool
 }
 
 // Open is a Gate that is never shut.
@@ -153,12 +158,14 @@ type Open struct{}
 
 // Busy and the others are Gate's.
 func (Open) Busy(int64)        {}
+func (Open) Entered(*Conn)     {}
 func (Open) Joined(*Conn)      {}
 func (Open) Left(*Conn, error) {}
 func (Open) Arrived(*Command)  {}
 func (Open) First(*Command)    {}
 func (Open) Passed(*Command)   {}
 func (Open) Answered(*Command) {}
+func (Open) Timed() bool       { return false }
 
 // A Socket is one end of a connection. Bytes that have come to it never go unseen: they
 // are in the kernel's queue (Unread), or counted by Gate.Busy from before they are read

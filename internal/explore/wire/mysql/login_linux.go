@@ -204,12 +204,14 @@ func refused(payload []byte) error {
 
 // setUp sets the lock wait, and asks whether reads take locks.
 func (s *session) setUp(mariadb bool) error {
-	set, err := s.ask(setWait)
-	if err == nil {
-		err = set.refusal()
-	}
-	if err != nil {
-		return err
+	if !s.program.Timed() {
+		set, err := s.ask(setWait)
+		if err == nil {
+			err = set.refusal()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	isolation := isolationMySQL
 	if mariadb {

@@ -171,7 +171,7 @@ func (s *session) packet(current *wire.Command) (ends bool, err error) {
 			err = errors.Join(err, s.own.refusal())
 			s.own = nil
 		}
-	} else if ends, err = s.does.answer.feed(s.from.payload, s.from.size); ends && s.answered(current, s.does) {
+	} else if ends, err = s.does.answer.feed(s.from.payload, s.from.size); ends && s.answered(current, s.does) && !s.program.Timed() {
 		// Nobody else writes now: the program's next command waits for the end of this one.
 		s.own, ends = &answer{}, false
 		_, err = s.server.Write(query(setWait))

@@ -178,7 +178,7 @@ func (s *session) command(q *request) (*wire.Command, error) {
 		a.mute = (s.off || s.skip) && a.listens == ""
 		s.skip = false
 	}
-	if a = s.transact(a); a.gated {
+	if a = s.transact(a); a.gated && !s.program.Timed() {
 		o.Raw = forEver(q)
 	}
 	a.before, a.after = before, s.database

@@ -34,7 +34,8 @@ const wipeFlag = "yes-this-database-may-be-wiped"
 
 func (a *appFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&a.file, "app", "", "a `file` that describes a program in any language, as --app-example prints one")
+	flags.StringVar(&a.file, "app", "", "a `file` that describes a program in any language, as shop explore --app-example prints one")
+	flags.IntVar(&a.tries, "tries", foreign.DefaultTries, "with --app: how often in a row a buyer may try the same in vain while another could go on")
 	flags.StringVar(&a.allowed, wipeFlag, "", "with --app: the `host:port` of a server that is not on this machine and may be reset again and again")
 }
 
@@ -43,19 +44,25 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 	flags := c.Flags()
 	flags.BoolVar(&a.example, "app-example", false, "print such a file, with comments")
 	flags.BoolVar(&a.check, "app-check", false, "with --app: start everything, run each buyer once alone, and say what was seen")
-	flags.IntVar(&a.tries, "tries", foreign.DefaultTries, "with --app: how often in a row a buyer may try the same in vain while another could go on")
 	flags.StringVar(&a.save, "save", "", "with --app: a `file` for the witness; --replay FILE runs it again after a change of the program")
 }
 
-// notForPrograms are flags of explore that say nothing of a program.
-var notForPrograms = []string{"stock", "units", "product", "overlap", "instances", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd"}
+// notForPrograms are flags of explore and of verify that say nothing of a program.
+var notForPrograms = []string{
+	"stock", "units", "product", "overlap", "instances", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
+	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes",
+}
 
 // command is the one that explores the program.
 func (a *appFlags) command() string {
+	line := "shop explore --app " + a.file
 	if a.allowed != "" {
-		return fmt.Sprintf("shop explore --app %s --%s %s", a.file, wipeFlag, a.allowed)
+		line += " --" + wipeFlag + " " + a.allowed
 	}
-	return "shop explore --app " + a.file
+	if a.tries != foreign.DefaultTries {
+		line += fmt.Sprintf(" --tries %d", a.tries)
+	}
+	return line
 }
 
 // load reads the file, and refuses servers that are not on this machine.
@@ -150,12 +157,8 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	if err := seen.Err(); err != nil || o.app.check {
 		return err
 	}
-	config.Servers = opened.runner.Servers()
 	progress := newProgress(c.ErrOrStderr())
-	config.Progress = func(explored, violations int) {
-		progress.show("%s: %d orders, %d violations", p.Name, explored, violations)
-	}
-	x, err := explore.NewOn(config, opened.runner, nil)
+	x, err := opened.explorer(&config, progress)
 	if err != nil {
 		return err
 	}
@@ -170,15 +173,32 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	return o.searchApp(c, x, config, progress)
 }
 
-// searchApp runs the search and prints what it found.
-func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config explore.Config, progress *progress) error {
-	ctx := c.Context()
+// explorer is what searches the program's orders. It completes the config.
+func (p *program) explorer(config *explore.Config, progress *progress) (*explore.Explorer, error) {
+	config.Servers = p.runner.Servers()
+	config.Progress = func(explored, violations int) {
+		progress.show("%s: %d orders, %d violations", p.app.Name, explored, violations)
+	}
+	return explore.NewOn(*config, p.runner, nil)
+}
+
+// found runs the search. Without an error, ctx may have ended it.
+func found(ctx context.Context, x *explore.Explorer, config explore.Config, progress *progress) (explore.Report, error) {
 	result, err := x.Search(ctx)
 	progress.clear()
 	if err != nil && ctx.Err() == nil {
+		return explore.Report{}, err
+	}
+	return explore.NewReport(config, result), nil
+}
+
+// searchApp runs the search and prints what it found.
+func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config explore.Config, progress *progress) error {
+	ctx := c.Context()
+	r, err := found(ctx, x, config, progress)
+	if err != nil {
 		return err
 	}
-	r := explore.NewReport(config, result)
 	if err := o.write(c, r); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
 		if search, err = o.witnessed(search, r.Witness, r.Buyers); err != nil {
 			return d, err
 		}
-	case !r.Complete:
+	case !r.Complete || ofProgram(r) && o.exitApp(r) != nil:
 		d.Groups[0].Heading = "What was seen"
 		search.Word, search.Status = "inconclusive", report.Void
 	default:

@@ -36,6 +36,7 @@ type verifyOptions struct {
 	history    string
 	lanes      int
 	repeat     int
+	app        verifyApp
 	output     verifyOutput
 	launch     fault.Launch      // the shops under test; tests have others
 	extra      []verify.Strategy // rows beside the catalogue's; of tests
@@ -61,6 +62,12 @@ could not explore.
 builds with the race detector, for the strategies that keep something in
 memory: a data race contradicts every promise.
 
+--app verifies a program of your own, in any language, as shop explore --app runs
+it: every order of its buyers' commands, and then crowds of --rush-buyers at once,
+--repeat of them, each judged by the queries that the file says must return no
+row. docs/any-language.md has the file. Exit code 3 there when the search or the
+rush was no proof.
+
 --target verifies a service that runs already, in whatever language, by what its
 buyers do: they rush, hang up, come over a slow way, and send a request twice.
 loadtest/README.md has the routes. A strategy that makes no promise is expected
@@ -80,6 +87,7 @@ The faults:
   shop verify --engine local --local-db postgres --strategy for-update,serializable
   shop verify --engine local --local-db galera --strategy for-update --fault db-node-kill
   shop verify --engine local --report matrix.html --report matrix.md
+  shop verify --app oversell.yaml --report app.xml
   shop verify --target http://127.0.0.1:9000 --strategy my-lock`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
@@ -98,7 +106,8 @@ The faults:
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
 	flags.StringVar(&o.history, "history", "", "a folder to keep the history of each cell in, NDJSON; else it goes to a temporary one that is named at the end")
 	flags.IntVar(&o.lanes, "lanes", 2, "cells side by side, each lane on servers of its own")
-	flags.IntVar(&o.repeat, "repeat", 1, "play each cell of a crowd or a fault so often (--engine local); it is as promised when every play is. The explorer plays once: it has all orders")
+	flags.IntVar(&o.repeat, "repeat", 1, "play each cell of a crowd or a fault so often (--engine local); it is as promised when every play is. The explorer plays once: it has all orders. With --app: the crowds of the rush, 5 unless given")
+	o.app.register(c)
 	o.output.register(c)
 	return c
 }
@@ -143,6 +152,12 @@ func conditionNames() string {
 }
 
 func (o *verifyOptions) run(c *cobra.Command) (err error) {
+	if o.app.file != "" {
+		return o.runApp(c)
+	}
+	if err := o.app.refuse(c); err != nil {
+		return err
+	}
 	var strategies []verify.Strategy
 	var faults []promise.Condition
 	if o.target == "" {

@@ -47,7 +47,8 @@ func TestCrowd(t *testing.T) {
 		{"no overlap", Crowd{Buyers: 50, Sold: 1, AtOnce: 1, Alone: 1}, orders(1), verdict.Inconclusive, "at the servers at once", 0},
 		{"no more than one buyer alone has", Crowd{Buyers: 50, Sold: 1, AtOnce: 2, Alone: 2}, orders(1), verdict.Inconclusive, "at the servers at once", 0},
 		{"no command at all", Crowd{Buyers: 50, Sold: 1}, orders(1), verdict.Inconclusive, "at the servers at once", 0},
-		{"all but one failed", Crowd{Buyers: 50, Sold: 1, Failed: 40, Unanswered: 9, AtOnce: 9, Alone: 1}, func(int) []app.Finding { return nil }, verdict.Inconclusive, "fewer than two", 0},
+		{"most have failed, side by side", Crowd{Buyers: 50, Sold: 1, Failed: 49, AtOnce: 9, Alone: 1}, orders(1), verdict.Holds, "", 0},
+		{"whoever has bought, no rule is broken", Crowd{Buyers: 50, Sold: 1, Unanswered: 9, AtOnce: 9, Alone: 1}, func(int) []app.Finding { return nil }, verdict.Holds, "", 0},
 		{"nobody bought", Crowd{Buyers: 50, AtOnce: 9, Alone: 1}, orders(0), verdict.Inconclusive, "nobody was told", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -50,11 +50,19 @@ func (x *Runner) anew(ctx context.Context) error {
 		}
 	}
 	for _, i := range x.programs {
-		if err := x.again(ctx, i); err != nil {
+		if err := x.start(i); err != nil {
 			return err
 		}
 	}
-	return nil
+	for _, i := range x.programs {
+		if err := x.ready(ctx, i); err != nil {
+			return err
+		}
+		if err := x.rehearse(ctx, i); err != nil {
+			return err
+		}
+	}
+	return x.idle(ctx, x.programs...)
 }
 
 // crowd is one round. clean: nothing of it is left.

@@ -3,7 +3,33 @@ package foreign
 import (
 	"errors"
 	"testing"
+
+	"github.com/oversell/oversell/internal/explore/wire"
 )
+
+// TestOverlap: commands are counted while they are at their servers, and one whose
+// connection goes is there no more, for anybody who comes later.
+func TestOverlap(t *testing.T) {
+	f := newFloor()
+	one, two, three := &wire.Command{Gated: true}, &wire.Command{Gated: true}, &wire.Command{Gated: true}
+	f.First(one)
+	f.First(&wire.Command{}) // passes every gate
+	f.First(two)
+	if most, left := f.gathered(); most != 2 || len(left) != 0 {
+		t.Errorf("%d at once, %d left; want 2, 0", most, len(left))
+	}
+	f.mu.Lock()
+	f.rush.cut(one.Conn())
+	f.mu.Unlock()
+	if _, left := f.gathered(); len(left) != 2 {
+		t.Errorf("%d connections have left a command at its server, want that of both", len(left))
+	}
+	f.gather()
+	f.First(three)
+	if most, left := f.gathered(); most != 1 || len(left) != 0 {
+		t.Errorf("%d at once, %d left in the next round; want 1, 0", most, len(left))
+	}
+}
 
 // TestTold: what is counted for which answer.
 func TestTold(t *testing.T) {

@@ -22,8 +22,8 @@ func (f Finding) More() string {
 	return ""
 }
 
-// print writes the query and the rows that it found as a small table.
-func (f Finding) print(out io.Writer) error {
+// Text writes the query and the rows that it found as a small table.
+func (f Finding) Text(out io.Writer) error {
 	t := newTable()
 	t.AppendHeader(cells(f.Columns))
 	for _, row := range f.Shown() {

@@ -70,7 +70,7 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 		return err
 	}
 	for _, f := range w.Findings {
-		if err := f.print(out); err != nil {
+		if err := f.Text(out); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/foreign"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// An appReport is what `shop verify --app --json` writes.
+type appReport struct {
+	Explore    explore.Report `json:"explore"`
+	Rush       *appRush       `json:"rush"`                 // null: it did not come to it
+	Unfinished string         `json:"unfinished,omitempty"` // why something is missing, "" when nothing is
+	OK         bool           `json:"ok"`                   // exit code 0
+}
+
+// An appRush is the crowds, one after the other.
+type appRush struct {
+	Buyers  int             `json:"buyers"` // of each
+	Asked   int             `json:"asked"`  // rounds
+	Rounds  []foreign.Crowd `json:"rounds"` // that there were
+	Seconds float64         `json:"seconds"`
+	Verdict verdict.Verdict `json:"verdict"` // broken if one is; holds if all do
+	Why     string          `json:"why,omitempty"`
+}
+
+// judge sets the verdict of all by theirs.
+func (r *appRush) judge() {
+	count := map[verdict.Verdict]int{}
+	for _, c := range r.Rounds {
+		count[c.Verdict]++
+	}
+	r.Verdict = verdict.Inconclusive
+	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Broken} { // the later one counts
+		for n, c := range r.Rounds {
+			if c.Verdict == v && (r.Verdict != v || r.Why == "") {
+				r.Verdict, r.Why = v, fmt.Sprintf("round %d: %s", n+1, c.Why)
+			}
+		}
+	}
+	if count[verdict.Holds] == r.Asked {
+		r.Verdict = verdict.Holds
+	}
+}
+
+// finish sets what follows from the parts.
+func (r *appReport) finish(o *exploreOptions) { r.OK = r.Unfinished == "" && r.exit(o) == nil }
+
+// exit is the exit code: a break first, then a part that was no proof.
+func (r *appReport) exit(o *exploreOptions) error {
+	search := o.exitApp(r.Explore)
+	if r.Explore.Violations > 0 || r.Rush != nil && r.Rush.Verdict == verdict.Broken {
+		return &exitError{exitBroken, ""}
+	}
+	var whys []string
+	if search != nil {
+		whys = append(whys, search.Error())
+	}
+	if r.Rush != nil && r.Rush.Verdict == verdict.Inconclusive {
+		whys = append(whys, fmt.Sprintf("%s: the rush shows nothing: %s", r.Explore.Strategy, r.Rush.Why))
+	}
+	if whys == nil {
+		return nil
+	}
+	return &exitError{exitInconclusive, strings.Join(whys, "; ")}
+}
+
+// text is the report for a person.
+func (r *appReport) text(w io.Writer, _ bool) error {
+	format, known := witness.FormatNamed("text")
+	if !known {
+		return errors.New("there is no format text")
+	}
+	if err := format.Write(w, ofSearch(r.Explore)); err != nil || r.Rush == nil {
+		return err
+	}
+	return r.Rush.text(w, r.Explore.Strategy)
+}
+
+// text is the table of the rounds, and what is wrong with the first that broke.
+func (r *appRush) text(w io.Writer, name string) error {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"round", "buyers", "told sold", "failed", "no answer", "commands at once", "verdict"})
+	for n, c := range r.Rounds {
+		t.AppendRow(table.Row{n + 1, c.Buyers, c.Sold, c.Failed, c.Unanswered, c.AtOnce, c.Verdict})
+	}
+	if _, err := fmt.Fprintf(w, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, explore.Count(len(r.Rounds), "crowd"), r.Buyers, r.Seconds, r.Verdict, rush.Draw(t)); err != nil {
+		return err
+	}
+	if r.Why == "" {
+		return nil
+	}
+	if _, err := fmt.Fprintf(w, "%s: %s\n", r.Verdict, r.Why); err != nil {
+		return err
+	}
+	first, broken := r.first()
+	if !broken {
+		return nil
+	}
+	for _, f := range first.Findings {
+		if err := f.Text(w); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s were told that they have bought\n", told(first))
+	return err
+}
+
+// first is the first round that broke.
+func (r *appRush) first() (c foreign.Crowd, broken bool) {
+	for _, c := range r.Rounds {
+		if c.Verdict == verdict.Broken {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// told is who was told so, in words.
+func told(c foreign.Crowd) string {
+	text := fmt.Sprintf("%d of %d buyers", c.Sold, c.Buyers)
+	if c.Unanswered > 0 {
+		text += fmt.Sprintf(", and of %d nobody knows,", c.Unanswered)
+	}
+	return text
+}
+
+// document is both parts as any format of --report shows them.
+func (r *appReport) document(o *exploreOptions, command string) (report.Document, error) {
+	d, err := o.document(r.Explore)
+	d.Command, d.Value, d.Alarm = command, r, r.Unfinished
+	if err != nil || r.Rush == nil {
+		return d, err
+	}
+	d.Title = fmt.Sprintf("Every order of %d buyers of %s, and a rush of %d", r.Explore.Buyers, r.Explore.Strategy, r.Rush.Buyers)
+	c := report.Case{
+		Group: len(d.Groups), Suite: r.Explore.Strategy, Name: "rush", Title: r.Explore.Strategy, Word: string(r.Rush.Verdict),
+		Status:  map[verdict.Verdict]report.Status{verdict.Holds: report.Holds, verdict.Broken: report.Contradicts, verdict.Inconclusive: report.Void}[r.Rush.Verdict],
+		Seen:    cmp.Or(r.Rush.Why, fmt.Sprintf("%s of %d buyers at once, none breaks", explore.Count(len(r.Rush.Rounds), "crowd"), r.Rush.Buyers)),
+		Took:    time.Duration(r.Rush.Seconds * float64(time.Second)),
+		Command: fmt.Sprintf("shop verify --app %s --rush-buyers %d --repeat %d", o.app.file, r.Rush.Buyers, r.Rush.Asked),
+	}
+	var text strings.Builder
+	if err := r.Rush.text(&text, r.Explore.Strategy); err != nil {
+		return d, err
+	}
+	c.Details = []report.Detail{{Text: strings.TrimPrefix(text.String(), "\n"), Summary: "as text"}}
+	d.Groups = append(d.Groups, report.Group{Heading: "The rush"})
+	d.Cases = append(d.Cases, c)
+	d.Took += c.Took
+	return d, nil
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore/foreign"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// verifyAppOf runs `shop verify --app` as a process of its own, as a user does.
+func verifyAppOf(t *testing.T, file string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := plainCommand(t, append([]string{"verify", "--app", file}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// verifiedApp is what --json has, of a file in testdata/rush or in examples.
+func verifiedApp(t *testing.T, name string, args ...string) (code int, r appReport, stderr string) {
+	t.Helper()
+	example := appCase{file: name, needs: []string{"python3"}}.need(t)
+	if local, err := filepath.Abs("testdata/rush/" + name); err == nil {
+		if _, err := os.Stat(local); err == nil {
+			example = local
+		}
+	}
+	code, stdout, stderr := verifyAppOf(t, example, append(args, "--json")...)
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	if r.Rush == nil {
+		t.Fatalf("exit %d, no rush: %s%s", code, stdout, stderr)
+	}
+	return code, r, stderr
+}
+
+// rounds fails the test where the rush has not so many.
+func (r *appRush) rounds(t *testing.T, want int) []foreign.Crowd {
+	t.Helper()
+	if len(r.Rounds) != want {
+		t.Fatalf("%d rounds, want %d: %+v", len(r.Rounds), want, r.Rounds)
+	}
+	return r.Rounds
+}
+
+// TestVerifyAppBreaks: the search shows it for sure; whether the rush does, too, is luck.
+func TestVerifyAppBreaks(t *testing.T) {
+	dir := t.TempDir()
+	junit, page := filepath.Join(dir, "app.xml"), filepath.Join(dir, "app.md")
+	code, r, stderr := verifiedApp(t, "python/naive.yaml", "--report", junit, "--report", page)
+	if code != exitBroken || r.Explore.Violations != 6 || r.OK || stderr != "" {
+		t.Errorf("exit %d, %d orders break, ok %v, %q", code, r.Explore.Violations, r.OK, stderr)
+	}
+	for n, c := range r.Rush.rounds(t, appRounds) {
+		if c.Buyers != 50 || c.Sold < 1 || c.AtOnce < 1 || (c.Verdict == verdict.Broken) != (len(c.Findings) > 0) || (c.Verdict == verdict.Broken) != (c.Sold > 1) {
+			t.Errorf("round %d: %+v", n+1, c)
+		}
+	}
+	text, err := os.ReadFile(junit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var suites struct {
+		Cases []struct {
+			Name    string    `xml:"name,attr"`
+			Class   string    `xml:"classname,attr"`
+			Failure *struct{} `xml:"failure"`
+		} `xml:"testsuite>testcase"`
+	}
+	if err := xml.Unmarshal(text, &suites); err != nil {
+		t.Fatal(err)
+	}
+	if c := suites.Cases; len(c) != 2 || c[0].Name != "explore" || c[0].Failure == nil || c[1].Name != "rush" || c[1].Class != "verify.python-naive" {
+		t.Errorf("cases %+v", c)
+	}
+	if text, err = os.ReadFile(page); err != nil || !strings.Contains(string(text), "## The rush") || !strings.Contains(string(text), "told sold") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// TestVerifyAppRushBreaks: a shop that two buyers do not break, and a crowd does.
+func TestVerifyAppRushBreaks(t *testing.T) {
+	code, r, stderr := verifiedApp(t, "tires.yaml", "--rush-buyers", "100", "--repeat", "1")
+	if code != exitBroken || r.Explore.Violations != 0 || !r.Explore.Complete || r.OK || stderr != "" {
+		t.Errorf("exit %d, %d orders break, ok %v, %q", code, r.Explore.Violations, r.OK, stderr)
+	}
+	c := r.Rush.rounds(t, 1)[0]
+	if c.Verdict != verdict.Broken || c.Sold < 26 || len(c.Findings) != 2 || len(c.Findings[0].Rows) != 1 || !strings.HasPrefix(r.Rush.Why, "round 1: must return no row, and does: SELECT") {
+		t.Errorf("%s, %+v", r.Rush.Why, c)
+	}
+	var text strings.Builder
+	if err := r.text(&text, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"broken: round 1: must return", "found by: SELECT * FROM items WHERE stock < 0", fmt.Sprintf("%d of 100 buyers were told that they have bought", c.Sold)} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+// TestVerifyAppHolds: a sound shop, of whose one unit fifty buyers want one, as people read it.
+func TestVerifyAppHolds(t *testing.T) {
+	file := appCase{file: "python/for-update.yaml", needs: []string{"python3"}}.need(t)
+	code, stdout, stderr := verifyAppOf(t, file, "--repeat", "2")
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "explored 8 of 8 schedules") || !strings.Contains(stdout, "rush: python-for-update, 2 crowds of 50 buyers at once") ||
+		strings.Count(stdout, "  holds\n") != 2 {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// TestVerifyAppSerial: a crowd whose commands never met is no proof.
+func TestVerifyAppSerial(t *testing.T) {
+	code, r, stderr := verifiedApp(t, "serial.yaml", "--repeat", "1")
+	c := r.Rush.rounds(t, 1)[0]
+	if code != exitInconclusive || r.Rush.Verdict != verdict.Inconclusive || r.OK || c.AtOnce != 1 || c.Sold != 1 || c.Failed+c.Unanswered != 0 {
+		t.Errorf("exit %d, %s, %+v", code, r.Rush.Verdict, c)
+	}
+	if !strings.Contains(stderr, "the rush shows nothing: round 1: no two buyers' commands were at the servers at once") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("not the line that says so: %q", stderr)
+	}
+}
+
+// TestVerifyAppCut: the shop hangs up on buyers who may have bought for all that they know, so
+// orders that differ from those told of are no break.
+func TestVerifyAppCut(t *testing.T) {
+	code, r, _ := verifiedApp(t, "cuts.yaml", "--rush-buyers", "100", "--repeat", "2")
+	if code != exitInconclusive || r.Explore.Violations != 0 || r.Rush.Verdict != verdict.Inconclusive {
+		t.Errorf("exit %d, %d violations, %s (%s)", code, r.Explore.Violations, r.Rush.Verdict, r.Rush.Why)
+	}
+	all := r.Rush.rounds(t, 2)
+	// Each of the two instances has had two requests before, and answers up to the 39th.
+	if c := all[0]; c.Unanswered != 100-2*37 || c.Failed != 0 || c.Verdict == verdict.Broken {
+		t.Errorf("the first round: %+v", c)
+	}
+	if c := all[1]; c.Unanswered != 100 || c.Sold != 0 || c.Verdict != verdict.Inconclusive || !strings.Contains(c.Why, "how many of the 100 without an answer have bought") {
+		t.Errorf("the second: %+v", c)
+	}
+}
+
+// TestVerifyAppEnds: a shop that dies is no proof, and no round follows.
+func TestVerifyAppEnds(t *testing.T) {
+	code, r, _ := verifiedApp(t, "ends.yaml", "--rush-buyers", "100")
+	c := r.Rush.rounds(t, 1)[0]
+	if code != exitInconclusive || c.Verdict != verdict.Inconclusive || !strings.Contains(c.Why, "the program has ended (exit status 7)") || c.Failed+c.Unanswered == 0 {
+		t.Errorf("exit %d, %+v", code, c)
+	}
+}
+
+// TestVerifyAppLate: the books are read when all is done, not when all are answered.
+func TestVerifyAppLate(t *testing.T) {
+	_, r, _ := verifiedApp(t, "late.yaml", "--budget", "2s", "--repeat", "2")
+	for _, c := range r.Rush.rounds(t, 2) {
+		if c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed+c.Unanswered != 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestVerifyAppDeadlock: in a rush nobody but the server ends one, after its own time.
+func TestVerifyAppDeadlock(t *testing.T) {
+	_, r, _ := verifiedApp(t, "crosses.yaml", "--budget", "2s", "--rush-buyers", "4", "--repeat", "1")
+	if c := r.Rush.rounds(t, 1)[0]; c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed < 1 || c.Unanswered != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestVerifyAppBadInput: one line each.
+func TestVerifyAppBadInput(t *testing.T) {
+	file, err := filepath.Abs("testdata/rush/serial.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, says string }{
+		{"--app nowhere.yaml", "no such file"},
+		{"--app FILE --strategy none", "--strategy says nothing of a program"},
+		{"--app FILE --fault crash", "--fault says nothing of a program"},
+		{"--app FILE --quick", "--quick says nothing of a program"},
+		{"--app FILE --race", "--race says nothing of a program"},
+		{"--app FILE --engine local", "--engine says nothing of a program"},
+		{"--app FILE --target http://127.0.0.1:1", "--target says nothing of a program"},
+		{"--app FILE --history dir", "--history says nothing of a program"},
+		{"--app FILE --lanes 1", "--lanes says nothing of a program"},
+		{"--app FILE --no-idempotency-keys", "--no-idempotency-keys says nothing of a program"},
+		{"--app FILE --rush-buyers 1", "--rush-buyers is 1; 2 to 1000 are allowed"},
+		{"--app FILE --rush-buyers 1001", "--rush-buyers is 1001"},
+		{"--app FILE --repeat 0", "--repeat is 0"},
+		{"--app FILE --budget 0s", "--budget is 0s"},
+		{"--app FILE --events flood", `"flood" is not known`},
+		{"--app FILE --report out.doc", "--report"},
+		{"--rush-buyers 9", "--rush-buyers is for a program of your own; give --app FILE"},
+		{"--events crash", "--events is for a program of your own"},
+		{"--target http://127.0.0.1:1 --budget 5s", "--budget is for a program of your own"},
+		{"--" + wipeFlag + " db:1", "--" + wipeFlag + " is for a program of your own"},
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), append([]string{"verify"}, strings.Fields(strings.ReplaceAll(c.args, "FILE", file))...), &out, &errs)
+		if code != exitHarness || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("%s: exit %d, %q; want %d and one line with %q", c.args, code, errs.String(), exitHarness, c.says)
+		}
+	}
+}
+
+// TestAppRushVerdict: one break is one, one void is no proof, and neither is a round that is missing.
+func TestAppRushVerdict(t *testing.T) {
+	holds, broken, void := foreign.Crowd{Verdict: verdict.Holds}, foreign.Crowd{Verdict: verdict.Broken, Why: "b"}, foreign.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
+	for _, c := range []struct {
+		rounds []foreign.Crowd
+		want   verdict.Verdict
+		why    string
+	}{
+		{[]foreign.Crowd{holds, holds, holds}, verdict.Holds, ""},
+		{[]foreign.Crowd{holds, holds}, verdict.Inconclusive, ""},
+		{nil, verdict.Inconclusive, ""},
+		{[]foreign.Crowd{holds, void, void}, verdict.Inconclusive, "round 2: v"},
+		{[]foreign.Crowd{void, broken, broken}, verdict.Broken, "round 2: b"},
+		{[]foreign.Crowd{broken}, verdict.Broken, "round 1: b"},
+	} {
+		r := appRush{Asked: 3, Rounds: c.rounds}
+		if r.judge(); r.Verdict != c.want || r.Why != c.why {
+			t.Errorf("%v: %s (%s), want %s (%s)", c.rounds, r.Verdict, r.Why, c.want, c.why)
+		}
+	}
+}

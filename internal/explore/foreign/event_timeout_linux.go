@@ -10,7 +10,7 @@ import (
 // statement as its own time-out would, see database.Interrupt; Redis answers nil.
 type timeoutEvent struct{}
 
-func (timeoutEvent) name() schedule.Event { return "timeout" }
+func (timeoutEvent) name() schedule.Event { return timeoutName }
 
 func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error) {
 	f := r.x.floor

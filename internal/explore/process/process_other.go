@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 )
 
 var errLinux = errors.New("exploring a program needs Linux: network namespaces and /proc")

@@ -21,8 +21,9 @@ import (
 
 // An App is a program, as its file describes it.
 type App struct {
-	Name string // letters, digits, dots, underscores and hyphens
-	Dir  string // the file's; commands run there, and paths are of it
+	allowed string // of Guard
+	Name    string // letters, digits, dots, underscores and hyphens
+	Dir     string // the file's; commands run there, and paths are of it
 
 	// One of these three starts the program.
 	Run    []string // a command line an instance: one for all buyers' instances, or one a buyer

@@ -60,8 +60,11 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right?", name, s.addresses[name], err)
 		}
 	}
-	if a.Local {
+	switch {
+	case a.Local:
 		err = s.prepare(ctx)
+	case s.redis != nil && a.allowed != s.addresses["redis"]:
+		err = s.guardRedis(ctx)
 	}
 	return s, err
 }

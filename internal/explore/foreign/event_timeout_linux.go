@@ -18,7 +18,7 @@ func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error)
 	defer f.mu.Unlock()
 	seen := map[int]bool{}
 	for _, o := range f.flying {
-		if seen[o.buyer] {
+		if seen[o.buyer] || o.Endless {
 			continue // one at a time
 		}
 		seen[o.buyer] = true

@@ -105,9 +105,9 @@ never:
 }
 
 // searchFile is what a search finds, and its exit code.
-func searchFile(t *testing.T, file string) (code int, r explore.Report, stderr string) {
+func searchFile(t *testing.T, file string, args ...string) (code int, r explore.Report, stderr string) {
 	t.Helper()
-	code, stdout, stderr := exploreApp(t, file, "--json", "--budget", "10m")
+	code, stdout, stderr := exploreApp(t, file, append(args, "--json", "--budget", "10m")...)
 	if code != exitHarness {
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 			t.Fatalf("exit %d: %v: %s%s", code, err, stdout, stderr)

@@ -1,0 +1,167 @@
+"""Shops that an explorer could easily be wrong about: python3 shop.py MODE
+
+asks-twice   whoever sees a sale at first gets one, too; who asks once more is refused
+gives-up     tries a lock three times, and then goes on without it
+closes       closes its connection where it has sold nothing, which frees the row
+sleeps       waits for six seconds before it asks for the lock once more
+ticks        waits for 0.2 s in an event loop that has a timer of a second, too
+timer        waits for a timer's descriptor, and no call of it has a time-out
+endless      waits for the lock's token in BLPOP, without a time-out
+"""
+import asyncio
+import ctypes
+import os
+import select
+import struct
+import sys
+import time
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import psycopg2
+import pymysql
+from redis import Redis
+
+mode = sys.argv[1]
+host = "127.0.0.1"
+
+
+def connect():
+    if mode == "closes":
+        return psycopg2.connect(host=host, user="shop", dbname="shop")
+    return pymysql.connect(host=host, user="root", database="shop", autocommit=True)
+
+
+def sell(db, lock=""):
+    cursor = db.cursor()
+    cursor.execute("SELECT stock FROM items WHERE id = 1" + lock)
+    stock = cursor.fetchone()[0]
+    if stock < 1:
+        return False
+    cursor.execute("UPDATE items SET stock = %s WHERE id = 1", (stock - 1,))
+    order(cursor)
+    return True
+
+
+def order(cursor):
+    cursor.execute("INSERT INTO orders (item_id, buyer) VALUES (1, %s)", (str(uuid.uuid4()),))
+
+
+def asks_twice():
+    if redis.get("sold"):
+        order(db.cursor())
+        return True
+    if redis.get("sold") or not redis.set("sold", "1", nx=True):
+        return False
+    return sell(db)
+
+
+def closes():
+    own = connect()
+    try:
+        if not sell(own, " FOR UPDATE"):
+            return False
+        own.commit()
+        return True
+    finally:
+        own.close()
+
+
+def locked(tries, pause, otherwise=lambda: None):
+    for _ in range(tries):
+        if redis.set("lock", "x", nx=True, px=5000):
+            try:
+                return sell(db)
+            finally:
+                redis.delete("lock")
+        pause()
+    return otherwise()
+
+
+def timer():
+    """As event loops of C++ and Erlang wait."""
+    libc = ctypes.CDLL(None)
+    fd = libc.timerfd_create(1, 0)
+    libc.timerfd_settime(fd, 0, struct.pack("qqqq", 0, 0, 0, 50_000_000), None)
+    with select.epoll() as poll:
+        poll.register(fd, select.EPOLLIN)
+        poll.poll()
+    os.close(fd)
+
+
+def endless():
+    if redis.set("token", "made", nx=True):
+        redis.rpush("free", "token")
+    redis.blpop("free", 0)
+    try:
+        return sell(db)
+    finally:
+        redis.rpush("free", "token")
+
+
+buy = {
+    "asks-twice": asks_twice,
+    "gives-up": lambda: locked(3, lambda: time.sleep(0.01), lambda: sell(db)),
+    "closes": closes,
+    "sleeps": lambda: locked(2, lambda: time.sleep(6)),
+    "timer": lambda: locked(20, timer),
+    "endless": endless,
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    answers = {True: (200, b"bought"), False: (409, b"sold out"), None: (503, b"busy")}
+
+    def do_GET(self):
+        self.reply(200, b"ok")
+
+    def do_POST(self):
+        self.reply(*self.answers[buy[mode]()])
+
+    def reply(self, status, text):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+async def tick():
+    while True:
+        await asyncio.sleep(1)
+
+
+async def handle(reader, writer):
+    first = await reader.readline()
+    while (await reader.readline()).strip():
+        pass
+    status, text = 200, "ok"
+    if first.startswith(b"POST"):
+        status, text = 503, "busy"
+        for _ in range(20):
+            if redis.set("lock", "x", nx=True, px=5000):
+                status, text = (200, "bought") if sell(db) else (409, "sold out")
+                redis.delete("lock")
+                break
+            await asyncio.sleep(0.2)
+    writer.write(f"HTTP/1.1 {status} .\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+    await writer.drain()
+    writer.close()
+
+
+async def loop():
+    ticking = asyncio.create_task(tick())
+    async with await asyncio.start_server(handle, host, 8080) as server:
+        await server.serve_forever()
+    ticking.cancel()
+
+
+if mode != "closes":
+    db, redis = connect(), Redis(host=host)
+    redis.ping()
+if mode == "ticks":
+    asyncio.run(loop())
+else:
+    ThreadingHTTPServer((host, 8080), Handler).serve_forever(poll_interval=None)

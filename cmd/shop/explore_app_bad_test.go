@@ -248,8 +248,8 @@ func (s ownServers) badPrograms() []badCase {
 		{name: "it goes into the background", old: shop, by: "run: sleep 100 & exit 0 # ", says: []string{"ended before it was ready (exit status 0)", "`run:` is to stay in the foreground"}},
 		{name: "never ready", old: shop, by: "ready-within: 1s\nrun: sleep 100 # ", says: []string{"sleep 100: http://127.0.0.1:8080/healthz does not answer within 1s", "`ready:` names what to ask, `ready-within:` how long"}},
 		{name: "ready answers 500", old: shop, by: "ready-within: 1s\nrun: python3 answers500.py # ", says: []string{"does not answer within 1s (500 no database)", "it printed: started"}},
-		{name: "a gate's port is taken", old: shop, by: attach("1", s.mysql.Addr), says: []string{"the gate for mysql at " + s.mysql.Addr, "address already in use; something listens there: give another port under `gates:`"}},
-		{name: "attach to nobody", old: shop, by: attach("4194305", "127.0.0.1:9"), says: []string{"attach: no process 4194305", "pid is the number of the program's first process"}},
+		{name: "a gate's port is taken", old: shop, by: attach("1", s.postgres.Addr), says: []string{"the gate for mysql at " + s.postgres.Addr, "address already in use; something listens there: give another port under `gates:`"}},
+		{name: "attach to nobody", old: shop, by: attach("4194305", "127.0.0.1:9"), says: []string{"attach: process 4194305: it cannot be attached to: no such process", "pid is the number of the program's first process"}},
 		{name: "TLS to MySQL", old: shop, by: "run: python3 tls.py # ", says: []string{"the program asks for TLS at mysql; switch it off for the test, for instance with ssl-mode=DISABLED"}},
 		{name: "TLS to PostgreSQL", file: `run: python3 ` + s.shop + ` naive postgres
 env: { POSTGRES_PORT: "` + port(s.postgres.Addr) + `", PGPASSWORD: "` + password + `", PGSSLMODE: require }

@@ -102,7 +102,7 @@ func (p *Program) wait() {
 func Attach(pid int) (*Program, error) {
 	pidfd, err := openPidfd(pid)
 	if err != nil {
-		return nil, fmt.Errorf("no process %d to attach to: %w", pid, err)
+		return nil, fmt.Errorf("it cannot be attached to: %w", err)
 	}
 	p := &Program{pidfd: pidfd, done: make(chan struct{}), tree: newTree(pid, false)}
 	if err := p.Refresh(); err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/foreign"
-	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/report"
 )
@@ -26,6 +25,7 @@ type appFlags struct {
 	example bool
 	check   bool
 	save    string
+	tries   int
 	allowed string
 }
 
@@ -36,6 +36,7 @@ func (a *appFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&a.file, "app", "", "a `file` that describes a program in any language, as shop explore --app-example prints one")
 	flags.StringVar(&a.allowed, wipeFlag, "", "with --app: the `host:port` of a server that is not on this machine and may be reset again and again")
+	flags.IntVar(&a.tries, "tries", foreign.DefaultTries, "with --app: how often in a row a buyer may try the same in vain while another could go on")
 }
 
 func (a *appFlags) registerExplore(c *cobra.Command) {
@@ -50,6 +51,17 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 var notForPrograms = []string{
 	"stock", "units", "product", "overlap", "instances", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
 	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes",
+}
+
+// command is the one that explores the program.
+func (a *appFlags) command() string { return "shop explore" + a.given() }
+
+// given are the flags that name the program.
+func (a *appFlags) given() string {
+	if a.allowed != "" {
+		return fmt.Sprintf(" --app %s --%s %s", a.file, wipeFlag, a.allowed)
+	}
+	return " --app " + a.file
 }
 
 // load reads the file, and refuses servers that are not on this machine.
@@ -74,7 +86,7 @@ type program struct {
 }
 
 // openProgram starts the servers and the program.
-func openProgram(ctx context.Context, p *app.App, events []schedule.Event) (_ *program, err error) {
+func openProgram(ctx context.Context, p *app.App, c explore.Config) (_ *program, err error) {
 	o := &program{app: p}
 	defer func() {
 		if err != nil {
@@ -84,7 +96,7 @@ func openProgram(ctx context.Context, p *app.App, events []schedule.Event) (_ *p
 	if o.servers, err = app.Open(ctx, p); err != nil {
 		return nil, err
 	}
-	o.runner, err = foreign.New(ctx, foreign.Spec{App: p, Servers: o.servers, Events: events})
+	o.runner, err = foreign.New(ctx, foreign.Spec{App: p, Servers: o.servers, Events: c.Events, Tries: c.Tries})
 	return o, err
 }
 
@@ -105,24 +117,31 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	again, err := o.readReplay(c)
+	if err != nil {
+		return err
+	}
 	if c.Flags().Changed("buyers") {
 		if err := p.SetBuyers(o.buyers); err != nil {
 			return err
 		}
+	} else if again != nil {
+		_ = p.SetBuyers(again.buyers) // else it does not fit
 	}
 	config, err := o.checkApp(c, p)
 	if err != nil {
 		return err
 	}
-	if err := o.output.check(nil); err != nil {
-		return err
-	}
-	saved, err := o.saved(c, p)
-	if err != nil {
-		return err
+	if again != nil {
+		if !c.Flags().Changed("events") {
+			config.Events = again.events
+		}
+		if err := again.fits(config); err != nil {
+			return fmt.Errorf("--replay: %w", err)
+		}
 	}
 	ctx := c.Context()
-	opened, err := openProgram(ctx, p, config.Events)
+	opened, err := openProgram(ctx, p, config)
 	if err != nil {
 		return err
 	}
@@ -142,12 +161,12 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if saved != nil {
-		if done, err := o.compare(ctx, c.OutOrStdout(), x, saved); done || err != nil {
+	if again != nil && again.saved != nil {
+		if done, err := o.compare(ctx, c.OutOrStdout(), x, again.saved); done || err != nil {
 			progress.clear()
 			return err
 		}
-	} else if o.replay != "" {
+	} else if again != nil {
 		return o.runAgain(ctx, c.OutOrStdout(), x)
 	}
 	return o.searchApp(c, x, config, progress)
@@ -220,41 +239,91 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	if err := o.checkSearch(c, len(p.Buyers), events); err != nil {
 		return config, err
 	}
+	if o.app.tries < 1 || o.app.tries > foreign.MaxTries {
+		return config, fmt.Errorf("--tries is %d; 1 to %d are allowed", o.app.tries, foreign.MaxTries)
+	}
+	if err := o.checkFiles(); err != nil {
+		return config, err
+	}
 	config = explore.Config{
-		Program: p.Name, Again: "shop explore --app " + o.app.file, Buyers: len(p.Buyers), Events: events,
+		Program: p.Name, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
 		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil,
-		Budget: o.budget, Schedules: o.schedules, First: o.first,
+		Tries: o.app.tries, Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	return config, nil
 }
 
+// checkFiles finds out whether what is found can be written.
+func (o *exploreOptions) checkFiles() error {
+	if o.app.save != "" {
+		if err := report.Check([]report.File{{Flag: "save", Path: o.app.save}}, nil); err != nil {
+			return err
+		}
+	}
+	return o.output.check(map[string]string{"save": o.app.save})
+}
+
 // programEvents reads --events of a program: a watchdog of its own is not known there.
 func programEvents(names []string) ([]explore.Event, error) {
+	all := foreign.EventNames()
+	for _, name := range names {
+		if name != "all" && !slices.Contains(all, explore.Event(name)) {
+			return nil, fmt.Errorf("--events: of a program there is no event %q; there are %s and all", name, listed(all))
+		}
+	}
 	events, err := explore.ParseEvents(names)
 	if err != nil {
 		return nil, fmt.Errorf("--events: %w", err)
 	}
-	all := foreign.EventNames()
-	for _, name := range names {
-		if name != "all" && !slices.Contains(all, explore.Event(name)) {
-			return nil, fmt.Errorf("--events %s: of a program there are %v and all", name, all)
-		}
-	}
 	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
 }
 
-// saved reads what --save has written, where --replay names a file.
-func (o *exploreOptions) saved(c *cobra.Command, p *app.App) (*explore.Saved, error) {
-	if !c.Flags().Changed("replay") {
-		return nil, nil
+func listed(events []explore.Event) string {
+	var names []string
+	for _, e := range events {
+		names = append(names, string(e))
 	}
-	if _, err := explore.ParseSchedule(o.replay); err == nil {
-		return nil, nil
+	return strings.Join(names, ", ")
+}
+
+// A replay is what --replay names: a line, or a file that --save has written. Its buyers and
+// its events are those of the run, unless the flags say otherwise.
+type replay struct {
+	buyers int
+	events []explore.Event
+	fits   func(explore.Config) error
+	saved  *explore.Saved // nil: a line
+}
+
+// readReplay reads --replay before anything is started; nil where it is not given.
+func (o *exploreOptions) readReplay(c *cobra.Command) (*replay, error) {
+	if !c.Flags().Changed("replay") {
+		return nil, nil //nolint:nilnil // none was given
+	}
+	line, wrong := explore.ParseSchedule(o.replay)
+	if wrong == nil {
+		fits := func(config explore.Config) error { return config.FitsLine(line) }
+		return &replay{buyers: line.Buyers, events: struckIn(line.Tokens), fits: fits}, nil
 	}
 	if _, err := os.Stat(o.replay); err != nil {
+		if strings.HasPrefix(o.replay, "v1:") {
+			return nil, fmt.Errorf("--replay: %w", wrong)
+		}
 		return nil, fmt.Errorf("--replay %s is no replay line and no file that --save has written", o.replay)
 	}
-	return explore.LoadSaved(o.replay)
+	saved, err := explore.LoadSaved(o.replay)
+	if err != nil {
+		return nil, fmt.Errorf("--replay: %w; --save writes one", err)
+	}
+	fits := func(config explore.Config) error { return config.Fits(saved) }
+	return &replay{buyers: saved.Buyers, events: saved.Events, fits: fits, saved: saved}, nil
+}
+
+// struckIn are the events of a program that a replay line has.
+func struckIn(tokens []string) []explore.Event {
+	return slices.DeleteFunc(foreign.EventNames(), func(e explore.Event) bool {
+		return !slices.ContainsFunc(tokens, func(token string) bool { return strings.HasPrefix(token, string(e)) })
+	})
 }
 
 // compare runs a saved order again. done: it has said all.

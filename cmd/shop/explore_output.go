@@ -120,7 +120,7 @@ func (o *exploreOptions) subject() string {
 // again is the command that replays a schedule.
 func (o *exploreOptions) again(w *explore.Witness) string {
 	if o.app.file != "" {
-		return fmt.Sprintf("shop explore --app %s --replay %s", o.app.file, w.Schedule)
+		return fmt.Sprintf("%s --replay %s", o.app.command(), w.Schedule)
 	}
 	on := o.engines.name
 	if o.engines.db != "" {

@@ -30,7 +30,7 @@ const (
 )
 
 // ofPrograms are the flags that verifyApp has beside --app.
-var ofPrograms = []string{wipeFlag, "events", "budget", "rush-buyers"}
+var ofPrograms = []string{wipeFlag, "tries", "events", "budget", "rush-buyers"}
 
 func (a *verifyApp) register(c *cobra.Command) {
 	a.appFlags.register(c)
@@ -104,7 +104,7 @@ func (o *verifyOptions) checkRush(c *cobra.Command) (rounds int, _ error) {
 // verifyApp returns what there is with an error, too.
 func (o *verifyOptions) verifyApp(c *cobra.Command, p *app.App, config explore.Config, rounds int) (r appReport, err error) {
 	ctx := c.Context()
-	opened, err := openProgram(ctx, p, config.Events)
+	opened, err := openProgram(ctx, p, config)
 	if err != nil {
 		return r, err
 	}

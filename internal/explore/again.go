@@ -40,7 +40,7 @@ func (c Comparison) String() string {
 // most; then the error is schedule.Void. One with concurrent pairs is run until the server
 // takes a course that fits.
 func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
-	if err := x.fits(s); err != nil {
+	if err := x.config.Fits(s); err != nil {
 		return Comparison{}, err
 	}
 	voids, tries := 0, 1
@@ -64,9 +64,8 @@ func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	}
 }
 
-// fits says why a saved order cannot be run by this explorer.
-func (x *Explorer) fits(s *Saved) error {
-	c := x.config
+// Fits says why a saved order cannot be run by an explorer of this configuration, in one line.
+func (c Config) Fits(s *Saved) error {
 	if s.Program != c.Program || s.Buyers != c.Buyers || s.Shared != c.Shared {
 		return fmt.Errorf("the saved order is of %s, not of %s", describe(s.Program, s.Buyers, s.Shared), describe(c.name(), c.Buyers, c.Shared))
 	}

@@ -48,6 +48,10 @@ type Config struct {
 	// for programs, and where every order counts it does nothing: with Full, Overlap, Shared,
 	// Symmetry, a Bound, or MaxEvents.
 	Reduce bool
+	// Tries is how often in a row a buyer may send the same commands and get the same answers
+	// while another could go on. Once more is left out: there would be as many orders as
+	// there are tries.
+	Tries int
 
 	// Progress is called after each schedule; may be nil.
 	Progress func(explored, violations int)

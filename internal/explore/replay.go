@@ -22,10 +22,8 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := x.config
-	own := c.Program == "" && (s.Stock != c.Stock || max(s.Units, 1) != c.units())
-	if s.Strategy != c.name() || s.Buyers != c.Buyers || own || s.Shared != c.Shared {
-		return nil, fmt.Errorf("the replay line is of %s, not of %s", s.Head(), x.schedule(nil).Head())
+	if err := x.config.FitsLine(s); err != nil {
+		return nil, err
 	}
 	w, err := x.follow(ctx, s.Tokens)
 	for tries := 1; s.Concurrent() && errors.Is(err, schedule.ErrDivergence) && tries < courses; tries++ {
@@ -81,9 +79,21 @@ func chosen(c schedule.Choice) witness.Choice {
 	return witness.Choice{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Server: c.Touches}
 }
 
-func (x *Explorer) schedule(tokens []string) Schedule {
-	if x.config.Program != "" { // of which the line's stock says nothing
-		return Schedule{Strategy: x.config.Program, Buyers: x.config.Buyers, Stock: 1, Shared: x.config.Shared, Tokens: tokens}
+func (x *Explorer) schedule(tokens []string) Schedule { return x.config.schedule(tokens) }
+
+func (c Config) schedule(tokens []string) Schedule {
+	if c.Program != "" { // of which the line's stock says nothing
+		return Schedule{Strategy: c.Program, Buyers: c.Buyers, Stock: 1, Shared: c.Shared, Tokens: tokens}
 	}
-	return Schedule{Strategy: x.config.Strategy.Name, Buyers: x.config.Buyers, Stock: x.config.Stock, Units: x.config.Units, Shared: x.config.Shared, Tokens: tokens}
+	return Schedule{Strategy: c.Strategy.Name, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Shared: c.Shared, Tokens: tokens}
+}
+
+// FitsLine says why a replay line cannot be run by an explorer of this configuration, in one
+// line.
+func (c Config) FitsLine(s Schedule) error {
+	own := c.Program == "" && (s.Stock != c.Stock || max(s.Units, 1) != c.units())
+	if s.Strategy != c.name() || s.Buyers != c.Buyers || own || s.Shared != c.Shared {
+		return fmt.Errorf("the replay line is of %s, not of %s", s.Head(), c.schedule(nil).Head())
+	}
+	return nil
 }

@@ -45,6 +45,7 @@ type Report struct {
 	Lost    int            `json:"lost,omitempty"`    // branches given up, since all their runs were void
 	Dropped int            `json:"dropped,omitempty"` // violations that did not run again: not counted
 	Reduced bool           `json:"reduced,omitempty"` // of orders that differ in commands that commute one was run
+	Tries   *int           `json:"tries,omitempty"`   // in vain and in a row: orders with more of them were left out; null: there are none
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
@@ -92,6 +93,9 @@ func newReport(c Config, r Result) Report {
 	if c.Bound >= 0 {
 		report.Bound = &c.Bound
 	}
+	if r.Held {
+		report.Tries = &c.Tries
+	}
 	if r.Within >= 0 {
 		report.Within = &r.Within
 	}
@@ -131,6 +135,9 @@ func (r Report) Extent() string {
 	}
 	if r.Reduced {
 		notes = append(notes, "commuting commands in one order")
+	}
+	if r.Tries != nil {
+		notes = append(notes, fmt.Sprintf("at most %d in vain in a row", *r.Tries))
 	}
 	if notes != nil {
 		text += " (" + strings.Join(notes, ", ") + ")"

@@ -46,6 +46,7 @@ type Result struct {
 	Dropped int            // violations that did not run again, and count no more
 	Reduced bool           // of orders that differ in commands that commute one was run
 	Asleep  int            // runs that ended where only such orders were left
+	Held    bool           // Config.Tries has left something out
 
 	exhausted bool // no budget has ended it, nor the first violation
 

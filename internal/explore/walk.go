@@ -34,6 +34,7 @@ type found struct {
 func (w *walk) choose(p *schedule.Point) (string, error) {
 	n := w.below(w.now, w.by)
 	n.seen, n.mixed = p.Seen, p.Mixed
+	w.result.Held = w.result.Held || p.Held
 	if w.by != nil && w.by.Pair {
 		w.concurrent = true
 		w.result.Courses[n.seen]++

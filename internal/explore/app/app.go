@@ -3,6 +3,7 @@
 package app
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -53,8 +54,9 @@ type Attach struct {
 
 // A Server is one of the user's.
 type Server struct {
-	Gate string // where the program looks for it: host:port
-	URL  string // how it is asked beside the gate; "": as Gate, with the usual user
+	Gate    string // where the program looks for it: host:port
+	Address string // where it is: as Gate, but for a program that runs already
+	URL     string // how it is asked beside the gate; "": at Address, with the usual user
 }
 
 // A Request is what a buyer sends.
@@ -122,7 +124,7 @@ var known = []string{
 func Load(path string) (*App, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("--app: %w; shop explore --app-example prints a file to begin with", err)
+		return nil, fmt.Errorf("--app: %w; "+seeExample, err)
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -139,6 +141,9 @@ func Load(path string) (*App, error) {
 // parse reads a file's text. Its errors begin with ":LINE: " or ": ".
 func parse(text []byte, dir string) (*App, error) {
 	var f file
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, errors.New(": the file is empty; " + seeExample)
+	}
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
 		return nil, wrong(err)
 	}
@@ -148,7 +153,7 @@ func parse(text []byte, dir string) (*App, error) {
 	}
 	a.Name = strings.Trim(notInNames.ReplaceAllString(a.Name, "-"), "-.")
 	for _, step := range []func(*App, *file) error{
-		(*App).program, (*App).servers, (*App).buyers, (*App).resetting, (*App).sold, (*App).queries,
+		(*App).program, (*App).servers, (*App).buyers, (*App).places, (*App).resetting, (*App).sold, (*App).queries,
 	} {
 		if err := step(a, &f); err != nil {
 			return nil, fmt.Errorf(": %w", err)
@@ -156,6 +161,9 @@ func parse(text []byte, dir string) (*App, error) {
 	}
 	return a, nil
 }
+
+// seeExample is what to do where a file has nothing that could be mended.
+const seeExample = "shop explore --app-example prints a file to begin with"
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
@@ -174,7 +182,7 @@ func wrong(err error) error {
 	}
 	m := unknown.FindStringSubmatch(first)
 	if m == nil {
-		return fmt.Errorf("%s%s", line, first)
+		return fmt.Errorf("%s%s; "+seeExample, line, first)
 	}
 	if near := nearest(m[1]); near != "" {
 		return fmt.Errorf("%sunknown key %q; did you mean %s?", line, m[1], near)
@@ -301,6 +309,16 @@ func (a *App) servers(f *file) error {
 		if err := checkAddress("attach: gates: "+s.key, server.Gate); err != nil {
 			return err
 		}
+		if server.Gate == server.Address {
+			return fmt.Errorf("attach: gates: %s: %s is where the server itself is; give another port, and tell it to the program", s.key, server.Gate)
+		}
+	}
+	if f.Attach != nil {
+		for name := range f.Attach.Gates {
+			if a.server(name) == nil {
+				return fmt.Errorf("attach: gates: %s: give %[1]s, too: where the server is", name)
+			}
+		}
 	}
 	if a.MySQL == nil && a.Postgres == nil && a.Redis == nil {
 		return errors.New("give mysql, postgres or redis: where the program looks for it; without a server there is nothing to gate")
@@ -329,7 +347,7 @@ var schemes = map[string][]string{"mysql": {"mysql"}, "postgres": {"postgres", "
 // parseServer reads host:port, or a URL.
 func parseServer(key, text string) (*Server, error) {
 	if !strings.Contains(text, "://") {
-		return &Server{Gate: text}, checkAddress(key, text)
+		return &Server{Gate: text, Address: text}, checkAddress(key, text)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -344,7 +362,7 @@ func parseServer(key, text string) (*Server, error) {
 	if mode := u.Query().Get("sslmode"); mode != "" && mode != "disable" {
 		return nil, fmt.Errorf("%s: sslmode=%s: TLS cannot be gated; give sslmode=disable", key, mode)
 	}
-	return &Server{Gate: u.Host, URL: text}, checkAddress(key, u.Host)
+	return &Server{Gate: u.Host, Address: u.Host, URL: text}, checkAddress(key, u.Host)
 }
 
 func checkAddress(key, address string) error {
@@ -421,6 +439,9 @@ func (a *App) countBuyers() error {
 	return nil
 }
 
+// token is what a method and the name of a header are (RFC 9110, 5.6.2).
+var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
 // request reads "METHOD URL", or a map with header and body.
 func request(key string, v any) (r Request, _ error) {
 	line, ok := v.(string)
@@ -450,6 +471,14 @@ func request(key string, v any) (r Request, _ error) {
 		return r, fmt.Errorf("%s: give METHOD URL, as POST http://127.0.0.1:8080/buy?item=1", key)
 	}
 	r.Method, r.URL = method, strings.TrimSpace(target)
+	if !token.MatchString(method) {
+		return r, fmt.Errorf("%s: %q is no method of HTTP; give METHOD URL, as POST http://127.0.0.1:8080/buy?item=1", key, method)
+	}
+	for name, value := range r.Header {
+		if !token.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+			return r, fmt.Errorf("%s: header: %q with %q is no header of HTTP", key, name, value)
+		}
+	}
 	return r, checkURL(key, r.URL)
 }
 

@@ -69,6 +69,14 @@ func TestLoadRefused(t *testing.T) {
 		{"no reset", `reset: { sql: [ "UPDATE items SET stock = 1" ], redis: flushdb }`, "env: { A: b }", "give reset"},
 		{"reset of no server", "redis: 127.0.0.1:6379\n", "", "reset: redis: no redis is given"},
 		{"no invariant", `never: [ "SELECT 1 FROM orders HAVING count(*) <> :sold" ]`, "env: { A: b }", "give never"},
+		{"an empty file", sound, " \n", "oversell.yaml: the file is empty"},
+		{"a number", sound, "7", "oversell.yaml:1: "},
+		{"no method of HTTP", "POST", "PO/ST", `"PO/ST" is no method of HTTP`},
+		{"a header with a line in it", "buyer: POST http://127.0.0.1:8080/buy?item=1", `buyer: { request: "GET http://127.0.0.1:8080/", header: { A: "b\nC: d" } }`, "is no header of HTTP"},
+		{"a buyer outside", "127.0.0.1:8080", "10.1.2.3:8080", "10.1.2.3:8080 is not in the program's own network"},
+		{"a buyer at a gate", "127.0.0.1:8080", "localhost:6379", "localhost:6379 is where the gate for redis listens"},
+		{"a buyer at the port of HTTP", "mysql: 127.0.0.1:3306", "mysql: 127.0.0.1:80\nready: http://127.0.0.1", "ready: 127.0.0.1:80 is where the gate for mysql listens"},
+		{"two servers at one address", "redis: 127.0.0.1:6379", "redis: 127.0.0.1:3306", "mysql and redis are both 127.0.0.1:3306"},
 		{"no time", "sold: 200", "ready-within: soon", `"soon" is no time`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

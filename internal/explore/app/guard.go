@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/url"
 	"time"
 )
 
@@ -20,25 +19,13 @@ func (a *App) Guard(allowed string) error {
 		if s == nil {
 			continue
 		}
-		address := s.address()
+		address := s.Address
 		if address == allowed || loopback(address) {
 			continue
 		}
 		return fmt.Errorf("%s at %s is not on this machine, and what reset says is done to it before each run; if it may be wiped: --yes-this-database-may-be-wiped %s", name, address, address)
 	}
 	return nil
-}
-
-// address is the server's own.
-func (s *Server) address() string {
-	if s.URL == "" {
-		return s.Gate
-	}
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		return s.Gate // never: it was parsed before
-	}
-	return u.Host
 }
 
 // loopback: all addresses that the name has are this machine's own.

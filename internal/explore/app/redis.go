@@ -94,6 +94,12 @@ func (s *Servers) Blocked(ctx context.Context) (map[int64]bool, error) {
 	return blocked, nil
 }
 
+// Gone reports whether a connection is not there any more.
+func (s *Servers) Gone(ctx context.Context, id int64) (bool, error) {
+	list, err := s.redis.ClientList(ctx).Result()
+	return !strings.Contains("\n"+list, fmt.Sprintf("\nid=%d ", id)), err
+}
+
 // Unblock ends a client's wait as its time-out would.
 func (s *Servers) Unblock(ctx context.Context, id int64) error {
 	return s.redis.ClientUnblock(ctx, id).Err()

@@ -44,7 +44,7 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 	urls := map[string]string{}
 	for _, name := range []string{"mysql", "postgres", "redis"} {
 		if server := a.server(name); server != nil {
-			urls[name], s.addresses[name] = server.admin(name), server.address()
+			urls[name], s.addresses[name] = server.admin(name), server.Address
 		}
 	}
 	if a.Local {
@@ -57,7 +57,7 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 			continue
 		}
 		if err := s.within(ctx, func(ctx context.Context) error { return open(ctx, urls[name]) }); err != nil {
-			return nil, fmt.Errorf("%s at %s: %w; is it running, and is the user right?", name, s.addresses[name], err)
+			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right?", name, s.addresses[name], err)
 		}
 	}
 	if a.Local {
@@ -72,11 +72,11 @@ func (s *Server) admin(protocol string) string {
 	case s.URL != "":
 		return s.URL
 	case protocol == "mysql":
-		return "mysql://root@" + s.Gate + "/shop"
+		return "mysql://root@" + s.Address + "/shop"
 	case protocol == "postgres":
-		return "postgres://postgres@" + s.Gate + "/shop?sslmode=disable"
+		return "postgres://postgres@" + s.Address + "/shop?sslmode=disable"
 	}
-	return "redis://" + s.Gate
+	return "redis://" + s.Address
 }
 
 func (s *Servers) openMySQL(ctx context.Context, text string) error {
@@ -152,13 +152,25 @@ func (s *Servers) openRedis(ctx context.Context, text string) error {
 
 var redisVersion = regexp.MustCompile(`redis_version:(\S+)`)
 
+// errSilent: a server has not answered in time.
+var errSilent = fmt.Errorf("no answer within %s", queryTimeout)
+
 // within bounds a call by queryTimeout.
 func (s *Servers) within(ctx context.Context, call func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	err := call(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("no answer within %s: a lock may be held by something that is not explored", queryTimeout)
+		return errSilent
+	}
+	return err
+}
+
+// ask is within, of a statement.
+func (s *Servers) ask(ctx context.Context, call func(context.Context) error) error {
+	err := s.within(ctx, call)
+	if errors.Is(err, errSilent) {
+		return fmt.Errorf("%w: a lock may be held by something that is not explored", err)
 	}
 	return err
 }
@@ -176,7 +188,7 @@ func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }
 func (s *Servers) Reset(ctx context.Context) error {
 	for protocol, statements := range map[string][]string{"mysql": s.app.Reset.MySQL, "postgres": s.app.Reset.Postgres} {
 		for _, statement := range statements {
-			err := s.within(ctx, func(ctx context.Context) error {
+			err := s.ask(ctx, func(ctx context.Context) error {
 				_, err := s.databases[protocol].ExecContext(ctx, statement)
 				return err
 			})
@@ -245,7 +257,7 @@ func withSold(query string, sold int) string {
 
 // rows are a query's first ones, as text.
 func (s *Servers) rows(ctx context.Context, protocol, query string) (columns []string, all [][]string, _ error) {
-	err := s.within(ctx, func(ctx context.Context) error {
+	err := s.ask(ctx, func(ctx context.Context) error {
 		rows, err := s.databases[protocol].QueryContext(ctx, query)
 		if err != nil {
 			return err
@@ -253,6 +265,9 @@ func (s *Servers) rows(ctx context.Context, protocol, query string) (columns []s
 		defer rows.Close()
 		if columns, err = rows.Columns(); err != nil {
 			return err
+		}
+		if len(columns) == 0 {
+			return errors.New("it is no query: it returns no columns")
 		}
 		for rows.Next() && len(all) < mostRows {
 			values := make([]any, len(columns))
@@ -295,7 +310,7 @@ func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error)
 	}
 	columns, rows, err := s.rows(ctx, protocol, query)
 	if err != nil {
-		return nil, nil, fmt.Errorf("watch: %w", err)
+		return nil, nil, fmt.Errorf("watch: %s: %w", s.app.Watch, err)
 	}
 	if len(rows) > 0 {
 		values = rows[0]

@@ -45,6 +45,10 @@ type Database interface {
 	// what it had open is rolled back.
 	End(ctx context.Context, c Conn) error
 
+	// Gone reports whether a connection that was closed has gone, and what it had open is
+	// rolled back.
+	Gone(ctx context.Context, c Conn) (bool, error)
+
 	// Interrupt ends the wait of the connection's statement, as its lock-wait
 	// time-out would.
 	Interrupt(ctx context.Context, c Conn) error
@@ -87,15 +91,21 @@ func For(name string, admin *sql.DB) Database {
 	}[name]
 }
 
-// untilGone returns when count, which is asked with the connection's id, is 0.
-func untilGone(ctx context.Context, admin *sql.DB, count string, c Conn) error {
+// untilGone returns when a connection has gone.
+func untilGone(ctx context.Context, d Database, c Conn) error {
 	for deadline := time.Now().Add(schedule.HangTimeout); ; {
-		var left int
-		if err := admin.QueryRowContext(ctx, count, c.ID()).Scan(&left); err != nil || left == 0 {
+		if gone, err := d.Gone(ctx, c); err != nil || gone {
 			return err
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%w: the server does not end a connection", schedule.ErrHarness)
 		}
 	}
+}
+
+// gone asks for the count of a connection's lines.
+func gone(ctx context.Context, admin *sql.DB, count string, c Conn) (bool, error) {
+	var left int
+	err := admin.QueryRowContext(ctx, count, c.ID()).Scan(&left)
+	return err == nil && left == 0, err
 }

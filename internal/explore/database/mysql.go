@@ -121,7 +121,8 @@ func (d mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err err
 // thread is in the line of a transaction that says whose it is.
 var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
 
-// waitingByName adds those that wait in GET_LOCK.
+// waitingByName adds those that wait in GET_LOCK. One that has been given the lock is among
+// them until it runs: see Holder.
 func (d mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool) error {
 	rows, err := d.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
 	if err != nil {
@@ -138,9 +139,23 @@ func (d mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool
 	return rows.Err()
 }
 
+// Holder is the connection that has a named lock, 0: none. It is for those who ask for one by
+// GET_LOCK: who has it waits no longer, whatever the process list says.
+func (d mysqlDatabase) Holder(ctx context.Context, name string) (id int64, err error) {
+	var holder sql.NullInt64
+	err = d.admin.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&holder)
+	return holder.Int64, err
+}
+
 func (d mysqlDatabase) End(ctx context.Context, c Conn) error {
 	_, _ = d.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.ID())) // an error: it has gone already
-	return untilGone(ctx, d.admin, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c)
+	return untilGone(ctx, d, c)
+}
+
+// Gone: a thread leaves the list when its transaction is rolled back and its locks are free
+// (THD::cleanup, before unlink, in sql_class.cc).
+func (d mysqlDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
+	return gone(ctx, d.admin, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c)
 }
 
 // Interrupt ends the statement alone, as a time-out does where

@@ -192,14 +192,19 @@ func (d *postgresDatabase) End(ctx context.Context, c Conn) error {
 	if _, err := d.admin.ExecContext(ctx, "SELECT pg_terminate_backend($1::int)", c.ID()); err != nil {
 		return err
 	}
-	if err := untilGone(ctx, d.admin, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", c); err != nil {
-		return err
+	return untilGone(ctx, d, c)
+}
+
+// Gone is Database's.
+func (d *postgresDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
+	gone, err := gone(ctx, d.admin, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", c)
+	if gone {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.ours, c.ID()) // the number may be somebody else's from now on
+		delete(d.sacrificed, c.ID())
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.ours, c.ID()) // the number may be somebody else's from now on
-	delete(d.sacrificed, c.ID())
-	return nil
+	return gone, err
 }
 
 // Interrupt ends the statement as lock_timeout does: the transaction has failed, and has

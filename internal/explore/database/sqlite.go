@@ -21,6 +21,7 @@ func (sqliteDatabase) Adopt(int64)                                           {}
 func (sqliteDatabase) Blocks() bool                                          { return false }
 func (sqliteDatabase) Waiting(context.Context, bool) (map[int64]bool, error) { return nil, nil }
 func (sqliteDatabase) End(_ context.Context, c Conn) error                   { return c.Close() }
+func (sqliteDatabase) Gone(context.Context, Conn) (bool, error)              { return true, nil }
 func (sqliteDatabase) Interrupt(context.Context, Conn) error                 { return nil }
 
 // Recount is of AUTOINCREMENT, which goes on from the highest id that is there, or that

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,6 +26,11 @@ type backend interface {
 	joined(id int64)
 	// waiting are the connections whose command waits for another's doing.
 	waiting(ctx context.Context, named bool) (map[int64]bool, error)
+	// granted: the command, which asks for a named lock, waits no longer: it has the lock, or
+	// nobody has.
+	granted(ctx context.Context, o *op) (bool, error)
+	// gone: a connection that its program has closed has gone, and what it had open is rolled back.
+	gone(ctx context.Context, id int64) (bool, error)
 	// end returns when the connection has gone and what it had open is rolled back.
 	end(ctx context.Context, id int64) error
 	// interrupt ends the wait of a connection's command, as its time-out would.
@@ -69,6 +76,29 @@ func (s sqlServer) waiting(ctx context.Context, named bool) (map[int64]bool, err
 	return s.Waiting(ctx, named)
 }
 
+// granted asks MySQL alone: PostgreSQL says of advisory locks, too, who waits for whom.
+func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
+	locks, ok := s.Database.(interface {
+		Holder(ctx context.Context, name string) (id int64, err error)
+	})
+	if !ok {
+		return false, nil
+	}
+	literal := namedLock.FindStringSubmatch(o.Text)
+	if literal == nil {
+		return false, voided("the name of a lock in GET_LOCK is computed, so who has it cannot be asked", "%q", o.Text)
+	}
+	holder, err := locks.Holder(ctx, strings.ReplaceAll(literal[1], "''", "'"))
+	return holder == 0 || holder == o.Conn().ID, err
+}
+
+// namedLock finds the name that is asked for, a literal.
+var namedLock = regexp.MustCompile(`(?i)\bGET_LOCK\s*\(\s*['"]?((?:[^'",\\(]|'')+)['"]?\s*,`)
+
+func (s sqlServer) gone(ctx context.Context, id int64) (bool, error) {
+	return s.Gone(ctx, connection(id))
+}
+
 func (s sqlServer) end(ctx context.Context, id int64) error { return s.End(ctx, connection(id)) }
 
 func (s sqlServer) interrupt(ctx context.Context, id int64) error {
@@ -99,6 +129,10 @@ func (redisBackend) joined(int64) {}
 func (s redisBackend) waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
 	return s.Blocked(ctx)
 }
+
+func (redisBackend) granted(context.Context, *op) (bool, error) { return false, nil }
+
+func (s redisBackend) gone(ctx context.Context, id int64) (bool, error) { return s.Gone(ctx, id) }
 
 // end waits until the server has seen that a connection was closed: it looks when it has
 // nothing else to do, and drops the command that the client was blocked in.

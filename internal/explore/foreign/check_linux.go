@@ -23,7 +23,10 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		return c, err
 	}
 	if len(found) > 0 {
-		return c, fmt.Errorf("an invariant is broken before any buyer came, right after reset: %s returns a row", found[0].Query)
+		return c, fmt.Errorf("never: %s returns a row right after reset, before any buyer came: mend the query, or have reset make a state that it allows", found[0].Query)
+	}
+	if _, _, err := x.servers.Watch(ctx); err != nil {
+		return c, err
 	}
 	for _, i := range x.programs {
 		if err := x.rehearse(ctx, i); err != nil {
@@ -61,6 +64,9 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	}
 	a.Passed = x.floor.passed()
 	_, void := schedule.AsVoid(err)
+	if !void {
+		x.habits.learn(r.lessons)
+	}
 	switch me := r.buyer(id); {
 	case void:
 		a.Why = err.Error()
@@ -69,10 +75,13 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	case !r.answeredBy(me):
 		a.Why = "it is not answered, and nothing moves: it waits for something that no gate sees"
 	case me.err != nil:
-		a.Why = "its request fails: " + me.err.Error() + x.programOf(id).log.last()
+		a.Why = "its request fails: " + me.err.Error() + x.programOf(id).said()
 	case failedAlone(me.reply):
 		a.Answer = me.reply.text()
-		a.Why = "it is answered " + a.Answer + x.programOf(id).log.last()
+		a.Why = "it is answered " + a.Answer + x.programOf(id).said()
+		if x.app.Attach != nil {
+			a.Why += "; a program that runs already must look for its servers at the gates, and connect anew when a connection is broken"
+		}
 	default:
 		a.Answer, a.Sold = me.reply.text(), slices.Contains(x.app.Sold, me.reply.status)
 		sold := 0
@@ -84,7 +93,7 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 			return a, errors.Join(err, r.finish(context.WithoutCancel(ctx), true))
 		}
 		if len(found) > 0 {
-			a.Why = "an invariant is broken after one buyer alone: " + found[0].Query + " returns a row; " + a.Request + " was answered " + a.Answer
+			a.Why = a.Request + " is answered " + a.Answer + ", and then " + found[0].Query + " returns a row: mend the rule of `never`, or what `sold` says"
 		}
 	}
 	if err := r.finish(context.WithoutCancel(ctx), !r.answeredBy(r.buyer(id))); err != nil {

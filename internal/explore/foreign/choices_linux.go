@@ -14,7 +14,8 @@ type action struct {
 	schedule.Choice
 	op    *op
 	event event
-	note  string // of an event, for people
+	comes bool   // a buyer sends its request
+	note  string // of an event or a request, for people
 }
 
 func choices(actions []action) (all []schedule.Choice) {
@@ -33,6 +34,10 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 	f.mu.Unlock()
 	var polling []action
 	for _, b := range r.buyers {
+		if a, comes := r.request(b); comes {
+			all = append(all, a)
+			continue
+		}
 		theirs := slices.DeleteFunc(slices.Clone(held), func(o *op) bool { return o.buyer != b.id })
 		for i, o := range theirs {
 			if o.behind {
@@ -46,14 +51,18 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 				token += string(rune('a' + i))
 			}
 			a := action{op: o, Choice: schedule.Choice{Token: token, Name: o.name, Touches: o.Conn().Protocol, Buyer: b.id, Effect: o.Effect, Global: r.x.shared}}
-			if polls(b.tries, o.name, func(server string) int { return r.changes[server] - b.own[server] }) {
+			if polls(b.tries, o.name, r.x.tries, func(server string) int { return r.changes[server] - b.own[server] }) {
 				polling = append(polling, a)
 			} else {
 				all = append(all, a)
 			}
 		}
 	}
+	r.held = len(all) > 0 && len(polling) > 0
 	if len(all) == 0 {
+		for i := range polling {
+			polling[i].Global = true // another's step may take it away
+		}
 		all = polling
 	}
 	for _, e := range r.x.events {
@@ -70,6 +79,19 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 		}
 	}
 	return all, nil
+}
+
+// request is the step by which a buyer comes. Of those with the same request the first comes
+// first: nobody could tell them apart.
+func (r *run) request(b *buyer) (a action, comes bool) {
+	same := func(other *buyer) bool { return other.way == b.way }
+	if at := slices.IndexFunc(r.coming, same); at < 0 || r.coming[at] != b {
+		return a, false
+	}
+	asked := r.x.app.Buyers[b.id-1]
+	a.Choice = schedule.Choice{Token: strconv.Itoa(b.id), Name: asked.Method + " " + asked.URL, Buyer: b.id, Global: true}
+	a.comes, a.note = true, "sends "+a.Name
+	return a, true
 }
 
 // mixed: a buyer may be answered by two steps of which neither is its own, see schedule.Point.
@@ -105,9 +127,9 @@ func (r *run) tried(o *op, server string) {
 	}
 	b.tries = append(b.tries, try{
 		name: o.name, answer: r.names.shown(o.Answer.Text), server: server,
-		others: r.changes[server] - b.own[server], failed: o.Answer.Failed, changed: o.Answer.Changed,
+		others: r.changes[server] - b.own[server], changed: o.Answer.Changed,
 	})
-	if most := longestCycle * oftenTogether; len(b.tries) > most {
+	if most := longestCycle * r.x.tries; len(b.tries) > most {
 		b.tries = b.tries[len(b.tries)-most:]
 	}
 }

@@ -34,10 +34,13 @@ type floor struct {
 	mu       sync.Mutex
 	shut     bool // commands wait
 	conns    map[*wire.Conn]bool
-	fresh    []*op // have arrived since the last standstill
-	held     []*op // at the gate, in the order of the buyers
-	flying   []*op // let go
-	answered []*op // not handed over yet
+	entering map[*wire.Conn]bool // log in
+	ending   []*wire.Conn        // their programs have hung up, and the server may not be through with them
+	greeted  map[*wire.Conn]bool // have logged in, and may not have been told yet
+	fresh    []*op               // have arrived since the last standstill
+	held     []*op               // at the gate, in the order of the buyers
+	flying   []*op               // let go
+	answered []*op               // not handed over yet
 	byCmd    map[*wire.Command]*op
 	still    bool         // the programs were at rest, and nothing was handed to them since
 	handed   *wire.Socket // what was written to last, as long as nothing has come since
@@ -51,7 +54,10 @@ type floor struct {
 }
 
 func newFloor() *floor {
-	return &floor{conns: map[*wire.Conn]bool{}, byCmd: map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}}}
+	return &floor{
+		conns: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{},
+		byCmd: map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
+	}
 }
 
 // happened is called with mu held.
@@ -63,12 +69,21 @@ func (f *floor) happened() {
 // Busy is wire.Gate's.
 func (f *floor) Busy(n int64) { f.busy.Add(n) }
 
+// Entered is wire.Gate's.
+func (f *floor) Entered(c *wire.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.happened()
+	f.entering[c] = true
+}
+
 // Joined is wire.Gate's.
 func (f *floor) Joined(c *wire.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
-	f.conns[c] = true
+	delete(f.entering, c)
+	f.conns[c], f.greeted[c] = true, true
 	f.refused = nil // a client that first asks for TLS, and does without, is none
 }
 
@@ -78,7 +93,12 @@ func (f *floor) Left(c *wire.Conn, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
+	if f.conns[c] && c.ID != 0 {
+		f.ending = append(f.ending, c)
+	}
 	delete(f.conns, c)
+	delete(f.entering, c)
+	delete(f.greeted, c)
 	f.rush.cut(c)
 	if refused, ok := asRefused(err); ok && f.refused == nil {
 		f.refused = refused
@@ -233,9 +253,20 @@ func (f *floor) of(buyer int) (all []*wire.Conn) {
 // settledBytes: none is on its way between the programs, the gates and the servers. sent says
 // how much a program has sent to a socket of ours that has not come. It is called with mu held.
 func (f *floor) settledBytes(sent func(buyer int, s *wire.Socket) bool) bool {
-	for c := range f.conns {
-		if c.Program().Unread() > 0 || c.Server().Unread() > 0 || sent(c.Buyer, c.Program()) {
-			return false
+	for _, conns := range []map[*wire.Conn]bool{f.conns, f.entering} {
+		for c := range conns {
+			if c.Program().Unread() > 0 || c.Server().Unread() > 0 || sent(c.Buyer, c.Program()) {
+				return false
+			}
+		}
+	}
+	// A program that logs in may sleep while the server's part of it is on its way.
+	for _, conns := range []map[*wire.Conn]bool{f.entering, f.greeted} {
+		for c := range conns {
+			if c.Program().Unacknowledged() > 0 {
+				return false
+			}
+			delete(f.greeted, c)
 		}
 	}
 	// An acknowledgement may take 40 ms, so only what was written last is asked for it, and

@@ -9,8 +9,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
+// EventNames has none: nothing is explored here.
+func EventNames() []schedule.Event { return nil }
+
 // A Runner needs Linux.
-type Runner struct{ Guessed int }
+type Runner struct{}
 
 // New says so.
 func New(context.Context, Spec) (*Runner, error) {

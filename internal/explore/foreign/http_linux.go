@@ -52,7 +52,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 	}
 	c, err := i.space.Dial(ctx, address)
 	if err != nil {
-		return voided("a buyer does not reach the program", "buyer %d: %v%s", b.id, err, i.log.last())
+		return voided("a buyer does not reach the program", "buyer %d: %v%s", b.id, err, i.said())
 	}
 	socket, err := wire.NewSocket(r.x.floor, c)
 	if err != nil {
@@ -62,6 +62,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 	f.mu.Lock()
 	b.alive, b.socket, r.current = true, socket, b.id
 	f.handed = socket
+	r.stirred(b.id)
 	f.happened()
 	f.mu.Unlock()
 	if err := req.Write(socket); err != nil {

@@ -63,14 +63,55 @@ func (t *tail) last() string {
 func (x *Runner) start(i *instance) (err error) {
 	i.log = &tail{}
 	if i.line == "" {
-		i.program, err = process.Attach(x.app.Attach.PID)
+		if i.program, err = process.Attach(x.app.Attach.PID); err == nil {
+			err = reachable(x.app.Attach.PID)
+		}
 	} else {
 		i.program, err = process.Start(i.space, process.Command{Line: i.line, Dir: x.app.Dir, Env: x.env(), Log: i.log})
+	}
+	if err != nil && i.line == "" {
+		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.what(x), err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", i.line, err)
 	}
 	return nil
+}
+
+// what is the program, for an error.
+func (i *instance) what(x *Runner) string {
+	if i.line == "" {
+		return fmt.Sprintf("attach: process %d", x.app.Attach.PID)
+	}
+	return i.line
+}
+
+// said is what is known of a program from the outside, for an error: that it has ended, and
+// the last line that it printed.
+func (i *instance) said() string {
+	ended := ""
+	if i.up() {
+		select {
+		case <-i.program.Done():
+			i.program.Stop() // its log is whole then
+			ended = fmt.Sprintf("; the program has ended (%v)", i.program.Err())
+		default:
+		}
+	}
+	return ended + i.log.last()
+}
+
+// early is why a program ended that should serve.
+func (x *Runner) early(i *instance) error {
+	i.program.Stop() // its log is whole then
+	how, hint := i.program.Err(), ""
+	switch how.Error() {
+	case "exit status 0":
+		hint = "; `run:` is to stay in the foreground"
+	case "exit status 126", "exit status 127": // of the shell
+		hint = "; `run:` is a line for sh in " + x.app.Dir + ": is the program installed, and its path right?"
+	}
+	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.what(x), how, i.log.last(), hint)
 }
 
 func (x *Runner) env() []string {
@@ -91,16 +132,21 @@ func (x *Runner) ready(ctx context.Context, i *instance) error {
 	for deadline := time.Now().Add(x.app.ReadyWithin); ; {
 		select {
 		case <-i.program.Done():
-			return fmt.Errorf("%s: it ended before it was ready (%w)%s", i.line, i.program.Err(), i.log.last())
+			return x.early(i)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(10 * time.Millisecond):
 		}
 		if last = x.serves(ctx, i, target); last == nil {
+			if i.line == "" {
+				if err := x.serving(i); err != nil {
+					return err
+				}
+			}
 			return i.program.Refresh()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.line, target, x.app.ReadyWithin, last, i.log.last())
+			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.what(x), target, x.app.ReadyWithin, last, i.log.last())
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (w *recorder) pushed(o *op) {
 	}
 }
 
-// happened notes an event.
+// happened notes an event, or a request that is sent.
 func (w *recorder) happened(a action) {
 	if w.observe {
 		w.steps = append(w.steps, witness.Step{Buyer: a.Buyer, Command: "(" + a.note + ")", Name: a.Name, Token: a.Token})

@@ -27,8 +27,11 @@ type run struct {
 	open    map[*wire.Conn]int
 	struck  map[schedule.Event]bool
 	changes map[string]int // at each server, by anybody
-	guessed int
+	moves   int            // see stirred
+	lessons []lesson       // of this run, see habits
+	coming  []*buyer       // have not sent their requests: a step of an instance that all share
 	record  *recorder
+	held    bool // a command that only tries again is not among the last actions
 }
 
 // A buyer is one request.
@@ -42,6 +45,9 @@ type buyer struct {
 	answered chan struct{} // closed when told
 	reply    reply
 	err      error
+	way      way            // where all share one instance
+	since    int            // run.moves, when something was handed to it last
+	noted    bool           // it was told, and its way has that
 	tries    []try          // since another has changed something, the last ones
 	own      map[string]int // of run.changes, those by this buyer
 }
@@ -49,7 +55,7 @@ type buyer struct {
 func (x *Runner) newRun(observe bool) *run {
 	r := &run{x: x, names: newNames(x.coarse), open: map[*wire.Conn]int{}, struck: map[schedule.Event]bool{}, changes: map[string]int{}}
 	for i := range x.app.Buyers {
-		r.buyers = append(r.buyers, &buyer{id: i + 1, answered: make(chan struct{}), own: map[string]int{}})
+		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(x.app.Buyers[i]), answered: make(chan struct{}), own: map[string]int{}})
 	}
 	r.record = &recorder{r: r, observe: observe}
 	return r
@@ -63,9 +69,19 @@ func (r *run) buyer(id int) *buyer {
 	return r.buyers[id-1]
 }
 
-// play sends all requests, one after the other, and makes the steps.
+// stirred: something was handed to the buyer, so it does not wait any more.
+func (r *run) stirred(id int) {
+	r.moves++
+	r.buyer(id).since = r.moves
+}
+
+// play sends all requests, one after the other, and makes the steps. Where all buyers share
+// one instance, a request is a step: who comes later may find a mutex free.
 func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.Ended, err error) {
-	for _, b := range r.buyers {
+	if r.x.shared {
+		r.coming = slices.Clone(r.buyers)
+	}
+	for _, b := range r.buyers[:len(r.buyers)-len(r.coming)] {
 		if err := r.send(ctx, b); err != nil {
 			return e, err
 		}
@@ -74,6 +90,9 @@ func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.End
 		}
 	}
 	for depth := 0; ; depth++ {
+		if err := r.wakes(ctx); err != nil {
+			return e, err
+		}
 		actions, err := r.actions(ctx)
 		if err != nil {
 			return e, err
@@ -106,7 +125,7 @@ func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.End
 
 func (r *run) point(depth int, actions []action) *schedule.Point {
 	return &schedule.Point{
-		Depth: depth, Choices: choices(actions), Where: r.x.floor.where, Mixed: r.mixed(),
+		Depth: depth, Choices: choices(actions), Where: r.x.floor.where, Mixed: r.mixed(), Held: r.held,
 		Begun: func(id int) bool { return r.buyer(id).begun },
 		Fresh: func(string) (string, bool) { return "", false },
 	}
@@ -114,7 +133,15 @@ func (r *run) point(depth int, actions []action) *schedule.Point {
 
 // step makes one step, and waits until all is at rest again.
 func (r *run) step(ctx context.Context, a action) error {
-	if a.event != nil {
+	switch {
+	case a.comes:
+		b := r.buyer(a.Buyer)
+		r.coming = slices.DeleteFunc(slices.Clone(r.coming), func(other *buyer) bool { return other == b })
+		r.record.happened(a)
+		if err := r.send(ctx, b); err != nil {
+			return err
+		}
+	case a.event != nil:
 		r.struck[a.Event] = true
 		r.current = 0
 		for server := range r.x.backends { // whatever it was, who tries in vain tries again
@@ -124,7 +151,7 @@ func (r *run) step(ctx context.Context, a action) error {
 		if err := a.event.strike(ctx, r, a); err != nil {
 			return err
 		}
-	} else {
+	default:
 		r.record.sent(a.op)
 		r.current = a.op.buyer
 		r.x.floor.letGo(a.op)
@@ -132,7 +159,29 @@ func (r *run) step(ctx context.Context, a action) error {
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
+	if a.comes {
+		if err := r.letIn(r.buyer(a.Buyer)); err != nil {
+			return err
+		}
+	}
 	return r.record.watch(ctx)
+}
+
+// letIn: a program that takes one request at a time has no other order than one buyer after
+// the other, whatever it does. That is no proof, so it is refused.
+func (r *run) letIn(b *buyer) error {
+	if len(r.deadEnd()) != 2 || !slices.Contains(r.deadEnd(), b.id) {
+		return nil // more than one is served already, or nobody else
+	}
+	address, err := hostPort(r.x.app.Buyers[b.id-1].URL)
+	if err != nil {
+		return err
+	}
+	queued, err := r.x.programOf(b.id).space.BacklogAt(address)
+	if err == nil && queued > 0 {
+		err = errors.New("a buyer is not let in while another is served: the program takes one request at a time, so there is nothing to explore in it; have it take several (threads, workers), or give `run:`, an instance for each buyer")
+	}
+	return err
 }
 
 // take is told of an answer before it is handed over.
@@ -161,6 +210,8 @@ func (r *run) take(o *op) error {
 	r.tried(o, protocol)
 	if r.x.shared {
 		r.transaction(o)
+		b := r.buyer(o.buyer)
+		b.way = b.way.after(r.usual(o.name), r.usual(o.Answer.Text))
 	}
 	r.record.answered(o)
 	return nil
@@ -174,6 +225,34 @@ func (r *run) transaction(o *op) {
 		delete(r.open, o.Conn())
 	case o.Effect == schedule.Local:
 		r.open[o.Conn()] = o.buyer
+	}
+}
+
+// wakes returns at once where a command can be let go. Where none can, and a buyer is inside
+// a program, it waits until no timer is left that could wake it: a dead end is told from a nap,
+// however long that is.
+func (r *run) wakes(ctx context.Context) error {
+	f := r.x.floor
+	for begun := time.Now(); ; {
+		f.mu.Lock()
+		asleep := len(f.held) == 0 && len(r.inside()) > 0
+		f.mu.Unlock()
+		if !asleep {
+			return nil
+		}
+		for since, seq := time.Now(), f.seq.Load(); f.seq.Load() == seq; time.Sleep(time.Millisecond) {
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case time.Since(begun) > 2*farTimer:
+				return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", farTimer), "%s", f.where())
+			case time.Since(since) > blindWait && r.asleep() && !r.nappingWithin(farTimer):
+				return nil
+			}
+		}
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
 	}
 }
 
@@ -254,7 +333,7 @@ func (r *run) outcomes() (all []witness.Outcome) {
 // what is left to do. One that is stuck, or was killed, is started anew.
 func (r *run) finish(ctx context.Context, stuck bool) error {
 	x := r.x
-	if !stuck {
+	if !stuck || x.app.Attach != nil { // that one had better not be stuck
 		r.current = 0
 		stuck = r.drain(ctx) != nil
 	}
@@ -288,6 +367,11 @@ func (r *run) finish(ctx context.Context, stuck bool) error {
 func (r *run) drain(ctx context.Context) error {
 	f := r.x.floor
 	f.open()
+	if r.x.shared {
+		if err := r.served(ctx); err != nil {
+			return err
+		}
+	}
 	for _, b := range r.buyers {
 		if b.socket == nil || b.crashed {
 			continue

@@ -1,11 +1,13 @@
 package foreign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
@@ -23,16 +25,15 @@ type Runner struct {
 	backends map[string]backend
 	programs []*instance // one a buyer, or one for all
 	shared   bool
+	tries    int  // of Spec
 	coarse   bool // see names
 	short    bool // a server has made up a short number
 	pushed   bool // a server has pushed something: somebody listens
 	solo     int  // commands that a buyer alone has at the servers at once, at most
 	patience time.Duration
+	habits   habits          // of the buyers who share one instance
+	jams     bool            // all of its buyers at once may block each other for ever
 	ctx      context.Context // of the schedule that runs
-
-	// Guessed is how many commands were taken for a buyer's that could have been another's,
-	// where all share one instance.
-	Guessed int
 }
 
 // New starts the program, as often as it is to run, lets each buyer through alone, and
@@ -40,7 +41,7 @@ type Runner struct {
 func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 	x := &Runner{
 		app: s.App, servers: s.Servers, events: eventsNamed(s.Events), floor: newFloor(), backends: map[string]backend{},
-		shared: s.App.Shared != "" || s.App.Attach != nil, patience: schedule.HangTimeout, ctx: ctx,
+		shared: s.App.Shared != "" || s.App.Attach != nil, tries: cmp.Or(s.Tries, DefaultTries), patience: schedule.HangTimeout, ctx: ctx,
 	}
 	for _, e := range x.events {
 		if x.shared && e.name() == (crashEvent{}).name() {
@@ -115,7 +116,7 @@ func (x *Runner) listen(i *instance) error {
 		at := x.app.Gate(p.Name)
 		l, err := i.space.Listen(at)
 		if err != nil {
-			return fmt.Errorf("the gate for %s at %s: %w", p.Name, at, err)
+			return x.noGate(p.Name, at, err)
 		}
 		listener, err := wire.Listen(x.floor, p.Protocol, i.buyer, l, x.servers.Addresses()[p.Name], nil)
 		if err != nil {
@@ -124,6 +125,15 @@ func (x *Runner) listen(i *instance) error {
 		i.listeners = append(i.listeners, listener)
 	}
 	return nil
+}
+
+// noGate is why a gate cannot stand where the program looks for its server.
+func (x *Runner) noGate(name, at string, err error) error {
+	what := ""
+	if errors.Is(err, syscall.EADDRINUSE) && x.app.Attach != nil {
+		what = "; something listens there: give another port under `gates:`, and have the program look there for its server"
+	}
+	return fmt.Errorf("the gate for %s at %s: %w%s", name, at, err, what)
 }
 
 // orRefused is why the program cannot be explored, if the gates know.
@@ -156,10 +166,12 @@ func (i *instance) kill() {
 	i.program = nil
 }
 
+var errStuck = errors.New("the program that runs already is stuck, and only its owner can start it anew; `shared:` starts it as often as it takes")
+
 // end kills a program, and returns when the servers have rolled back what it had open.
 func (x *Runner) end(ctx context.Context, i *instance) error {
 	if i.line == "" {
-		return errors.New("the program that runs already is stuck, and only its owner can start it anew")
+		return errStuck
 	}
 	if i.up() {
 		i.kill()
@@ -204,6 +216,9 @@ func (x *Runner) buyersOf(i *instance) (ids []int) {
 // rehearse lets the instance's buyers through, with the gates open and all at once, twice:
 // it fills its pools, and loads what it loads at the first request.
 func (x *Runner) rehearse(ctx context.Context, i *instance) error {
+	if x.shared {
+		return x.rehearseShared(ctx, i)
+	}
 	x.floor.open()
 	for range 2 {
 		if err := x.servers.Reset(ctx); err != nil {
@@ -220,7 +235,7 @@ func (x *Runner) rehearse(ctx context.Context, i *instance) error {
 			select {
 			case <-b.answered:
 			case <-time.After(x.patience):
-				return x.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", id, x.patience, x.app.Buyers[id-1].URL, i.log.last()))
+				return x.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", id, x.patience, x.app.Buyers[id-1].URL, i.said()))
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -238,7 +253,7 @@ func (x *Runner) idle(ctx context.Context, programs ...*instance) error {
 		}
 		if time.Now().After(deadline) {
 			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
-			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.line, x.patience, i.log.last())
+			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.what(x), x.patience, i.said())
 		}
 	}
 	for _, i := range programs {
@@ -293,12 +308,18 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		e.Verdict, e.Why, e.Findings, err = r.judge(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.steps, r.record.columns, r.outcomes()
 	}
-	x.Guessed += r.guessed
+	if _, void := schedule.AsVoid(err); !void {
+		x.habits.learn(r.lessons)
+	}
 	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence)
 	if err == nil && !e.Pruned && !e.Cut { // else there is more to come
 		stuck = len(r.deadEnd()) > 0
 	}
-	return e, errors.Join(err, r.finish(context.WithoutCancel(ctx), stuck))
+	after := r.finish(context.WithoutCancel(ctx), stuck)
+	if errors.Is(after, errStuck) && e.Why != "" {
+		after = fmt.Errorf("%w, after an order that is %s: %s", after, e.Verdict, e.Why)
+	}
+	return e, errors.Join(err, after)
 }
 
 // early: nothing may stand at a gate when a run begins. What came late belongs to the run

@@ -223,7 +223,7 @@ func (x *Runner) rests(ctx context.Context) (bool, error) {
 
 // naps: a program will go on by itself, when some time has passed.
 func (x *Runner) naps() bool {
-	return slices.ContainsFunc(x.programs, func(i *instance) bool { return i.up() && i.program.Napping() })
+	return slices.ContainsFunc(x.programs, func(i *instance) bool { return i.up() && i.program.Napping(longestNap) })
 }
 
 // gathered is how many commands were at the servers at once. It returns when the servers are

@@ -16,6 +16,9 @@ const (
 	look = 20 * time.Microsecond // between two looks at what is cheap to see
 	// A program that has nothing to do but to sleep is waited for so long. Then the run is void.
 	longestNap = 10 * time.Second
+	// Where nobody can move, and somebody is inside a program, timers are looked for that end
+	// within such a time, and all others are waited for so long.
+	farTimer, blindWait = time.Minute, 2 * time.Second
 	// The looks at which statements wait cost the servers something, so the first is taken
 	// when one has not been answered for so long.
 	slowAnswer = 300 * time.Microsecond
@@ -53,6 +56,13 @@ func (r *run) settle(ctx context.Context) error {
 			return err
 		}
 		if moved {
+			continue
+		}
+		ending, err := r.ending(ctx)
+		if err != nil {
+			return err
+		}
+		if ending {
 			continue
 		}
 		waiting, err := r.waiting(ctx, now.Sub(lastEvent))
@@ -173,6 +183,10 @@ func (r *run) handOver() (moved bool, _ error) {
 		return false, err
 	}
 	r.current = o.buyer
+	r.stirred(o.buyer)
+	if o.Push && r.x.shared {
+		r.current = 0 // whoever listens
+	}
 	o.Deliver()
 	return true, nil
 }
@@ -180,13 +194,18 @@ func (r *run) handOver() (moved bool, _ error) {
 // attribute is called with floor.mu held.
 func (r *run) attribute() error {
 	f := r.x.floor
+	if r.x.shared {
+		if err := r.answered(); err != nil {
+			return err
+		}
+	}
 	if len(f.fresh) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(f.fresh, func(a, b *op) int { return cmp.Compare(a.Text, b.Text) })
 	for _, o := range f.fresh {
 		if o.buyer == 0 {
-			if err := r.guess(o); err != nil {
+			if err := r.whose(o); err != nil {
 				return err
 			}
 		}
@@ -199,27 +218,6 @@ func (r *run) attribute() error {
 	}
 	f.fresh = nil
 	slices.SortStableFunc(f.held, func(a, b *op) int { return cmp.Compare(a.buyer, b.buyer) })
-	return nil
-}
-
-// guess says whose a command of an instance that all share is: whose transaction is open on
-// its connection, else who was let go or answered last. If that one has been answered by
-// the shop, it is the only one who is still inside.
-func (r *run) guess(o *op) error {
-	inside := r.inside()
-	switch owner := r.open[o.Conn()]; {
-	case owner != 0:
-		o.buyer = owner
-	case r.current != 0 && r.buyer(r.current).alive:
-		o.buyer = r.current
-		if slices.ContainsFunc(inside, func(b int) bool { return b != r.current }) {
-			r.guessed++
-		}
-	case len(inside) == 1:
-		o.buyer = inside[0]
-	default:
-		return voided("whose command it is cannot be said", "%q could be of buyer %s", o.Text, list(inside))
-	}
 	return nil
 }
 
@@ -237,17 +235,42 @@ func (r *run) inside() (who []int) {
 }
 
 // napping: a buyer is inside a program that will go on by itself, when some time has passed.
-func (r *run) napping() bool {
+func (r *run) napping() bool { return r.nappingWithin(longestNap) }
+
+func (r *run) nappingWithin(time time.Duration) bool {
 	f := r.x.floor
 	f.mu.Lock()
 	inside := r.inside()
 	f.mu.Unlock()
 	for i, p := range r.x.programs {
-		if (len(r.x.programs) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping() {
+		if (len(r.x.programs) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping(time) {
 			return true
 		}
 	}
 	return false
+}
+
+// ending: a program has closed a connection, and its server has not rolled back yet what was
+// open on it: somebody may wait for that. It is false again when all such have gone, and
+// another look has begun.
+func (r *run) ending(ctx context.Context) (bool, error) {
+	f := r.x.floor
+	f.mu.Lock()
+	closed := slices.Clone(f.ending)
+	f.mu.Unlock()
+	for _, c := range closed {
+		gone, err := r.x.backends[c.Protocol].gone(ctx, c.ID)
+		if err != nil || !gone {
+			return true, err
+		}
+		r.changes[c.Protocol]++ // who waits may try again, but not who has closed it
+		r.buyer(c.Buyer).own[c.Protocol]++
+		f.mu.Lock()
+		f.ending = slices.DeleteFunc(f.ending, func(other *wire.Conn) bool { return other == c })
+		f.happened()
+		f.mu.Unlock()
+	}
+	return len(closed) > 0, nil
 }
 
 // waiting asks the servers whether all that was let go waits there for another's doing.
@@ -281,6 +304,13 @@ func (r *run) waiting(ctx context.Context, silence time.Duration) (bool, error) 
 			seen[protocol] = ids
 		}
 		o.waits = seen[protocol][o.Conn().ID]
+		if o.waits && o.Named {
+			granted, err := r.x.backends[protocol].granted(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			o.waits = !granted
+		}
 		all = all && o.waits
 	}
 	return all, nil

@@ -13,7 +13,16 @@ type Spec struct {
 	App     *app.App
 	Servers *app.Servers // its own; the caller closes them
 	Events  []schedule.Event
+	// Tries is how often in a row the same commands may get the same answers while another
+	// buyer could go on, 1 to MaxTries; 0: DefaultTries. See schedule.Point.Held.
+	Tries int
 }
+
+// Tries of a Spec.
+const (
+	DefaultTries = 4
+	MaxTries     = 100
+)
 
 // A Check is what was seen when each buyer came alone, one command at a time: how a newcomer
 // finds what is wrong.

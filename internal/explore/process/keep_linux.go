@@ -47,6 +47,8 @@ func Keep() {
 		switch m.Do {
 		case "network":
 			err = bringUp()
+		case "address":
+			err = addAddress(m.Line)
 		case "socket":
 			answer.files, err = socket(m.IPv6)
 		case "diag":

@@ -62,6 +62,23 @@ func (s *Space) Backlog() (int, error) {
 	return sum, nil
 }
 
+// BacklogAt is how many connections to the port of address, such as "127.0.0.1:8080", wait to
+// be accepted.
+func (s *Space) BacklogAt(address string) (int, error) {
+	_, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, err
+	}
+	all, err := s.listeners()
+	sum := 0
+	for _, l := range all {
+		if strconv.Itoa(int(l.at.Port())) == service {
+			sum += l.backlog
+		}
+	}
+	return sum, err
+}
+
 func (s *Space) listeners() (all []listener, err error) {
 	if all, err = s.diagnosed(); !errors.Is(err, errNoDiag) {
 		return all, err

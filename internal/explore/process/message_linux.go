@@ -15,9 +15,9 @@ import (
 // A message goes between an explorer and a keeper, over a Unix socket: its length in four
 // bytes, which carry the files, then JSON.
 type message struct {
-	Do    string   // "network", "socket", "diag", "spawn", "run"; "ready", "" of an answer, "ended"
+	Do    string   // "network", "address", "socket", "diag", "spawn", "run"; "ready", "" of an answer, "ended"
 	Error string   `json:",omitempty"`
-	Line  string   `json:",omitempty"` // of "run"
+	Line  string   `json:",omitempty"` // of "run"; of "address" the address
 	Dir   string   `json:",omitempty"`
 	Env   []string `json:",omitempty"`
 	IPv6  bool     `json:",omitempty"` // of "socket"

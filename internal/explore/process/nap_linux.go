@@ -12,10 +12,6 @@ import (
 
 var errEnded = errors.New("somebody has ended")
 
-// longestNap is the longest time-out that counts as a nap: nobody explores what takes
-// longer, and the time limits of idle connections and threads are longer.
-const longestNap = 5 * time.Second
-
 // A wait is what a thread is blocked in, where a time-out will end it.
 type wait struct {
 	tid  int
@@ -51,7 +47,8 @@ func (p *Program) Baseline() {
 		return
 	}
 	waits, _ := p.tree.waits()
-	p.idle.note(waits)
+	timers, _ := p.tree.timers()
+	p.idle.note(append(waits, timers...))
 }
 
 func (i *idle) note(waits []wait) {
@@ -68,17 +65,24 @@ func (i *idle) note(waits []wait) {
 	}
 }
 
-// Napping reports whether a thread waits with a time-out of at most 5 s that was not there
-// when the program was idle: it will wake by itself. After an Asleep that was true it
-// speaks of that moment. It is true, too, where a thread's wait cannot be read.
+// Napping reports whether a thread waits with a time-out of at most within that was not there
+// when the program was idle, or a timer (timerfd_create(2)) will fire so soon: it will wake
+// by itself. After an Asleep that was true it speaks of that moment. It is true, too, where a
+// thread's wait cannot be read. Timers that send signals (timer_create(2)) and those of
+// io_uring are not seen.
 //
 // A thread that waits for an answer with a time limit naps, too: ask where the program owes
 // no answer to a gate, nor a gate one to it.
-func (p *Program) Napping() bool {
+func (p *Program) Napping(within time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waits, known := p.tree.waits()
-	return !known || p.idle.nap(waits)
+	timers, has := p.tree.timers()
+	if !known || p.idle.nap(append(waits, timers...), within) {
+		return true
+	}
+	// One that has fired before it was read has woken somebody.
+	return has && p.tree.still && !p.tree.second()
 }
 
 // waits are the program's timed ones. known is false where somebody runs, or cannot be read.
@@ -102,17 +106,24 @@ func (t *tree) waits() (all []wait, known bool) {
 				continue
 			}
 		}
-		if w, timed := th.wait(); timed {
-			all = append(all, w)
+		w, timed := th.wait()
+		if !timed {
+			continue
 		}
+		// Who has woken since may have written over the time that was read.
+		if ran, err := th.count(); t.still && (err != nil || ran != th.ran) {
+			known = false
+			continue
+		}
+		all = append(all, w)
 	}
 	return all, known
 }
 
 // nap: the waits at a place are as many as when idle, and members of a pool take turns; or
-// they are the very same. A loop's time-out is what is left until its next timer, so a
-// tenth of the longest that was seen is still idle.
-func (i idle) nap(waits []wait) bool {
+// they are the very same. A loop's time-out is what is left until its next timer, so one that
+// is shorter than when idle may be a nap's: it is one until the loop has gone round.
+func (i idle) nap(waits []wait, within time.Duration) bool {
 	now := map[place]int{}
 	for _, w := range waits {
 		if !i.other(w) {
@@ -120,7 +131,7 @@ func (i idle) nap(waits []wait) bool {
 		}
 	}
 	for _, w := range waits {
-		if w.left > longestNap {
+		if w.left > within {
 			continue
 		}
 		if i.other(w) || now[w.at] > i.most[w.at] && !i.known(w) {
@@ -130,9 +141,10 @@ func (i idle) nap(waits []wait) bool {
 	return false
 }
 
-// other reports that w is shorter than the waits at its place are.
+// other reports that w is shorter than the waits at its place are, by more than a timer is
+// late.
 func (i idle) other(w wait) bool {
-	return w.at.loop && (w.left < 0 || w.left*10 < i.longest[w.at])
+	return w.at.loop && (w.left < 0 || w.left*10 < i.longest[w.at]*9)
 }
 
 func (i idle) known(w wait) bool {

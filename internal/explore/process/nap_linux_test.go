@@ -87,7 +87,7 @@ func TestNaps(t *testing.T) {
 	ask(c, "q")
 	answered(c)
 	asleepNow(t, p)
-	if !p.Napping() {
+	if !p.Napping(5 * time.Second) {
 		t.Error("without a baseline each timed wait is a nap")
 	}
 	baseline(t, p)
@@ -95,7 +95,7 @@ func TestNaps(t *testing.T) {
 		t.Helper()
 		for range 20 {
 			asleepNow(t, p)
-			if p.Napping() {
+			if p.Napping(5 * time.Second) {
 				waits, known := p.tree.waits()
 				t.Errorf("%s: nobody naps (%v): %+v, when idle %+v", what, known, waits, p.idle.most)
 				return
@@ -106,7 +106,7 @@ func TestNaps(t *testing.T) {
 	for _, way := range []string{"a", "b", "c", "d", "e", "f", "p"} {
 		ask(c, way)
 		// The request may not have come to the program at the first look.
-		until(t, way+" naps", func() bool { return p.Asleep() && p.Napping() })
+		until(t, way+" naps", func() bool { return p.Asleep() && p.Napping(5*time.Second) })
 		answered(c)
 		idle("after " + way)
 	}
@@ -135,7 +135,7 @@ func TestNapsNode(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "server.mjs")
 	err = os.WriteFile(file, []byte(`
 import net from "net"
-setInterval(() => {}, 4000)
+setInterval(() => {}, 500)
 net.createServer(c => c.on("data", b => b == "n" ? setTimeout(() => c.write(b), 200) : c.write(b))).listen(8080, "127.0.0.1")`), 0o644)
 	if err != nil {
 		t.Fatal(err)
@@ -149,15 +149,12 @@ net.createServer(c => c.on("data", b => b == "n" ? setTimeout(() => c.write(b), 
 			t.Fatal(err)
 		}
 		if way == "n" {
-			until(t, "it naps", func() bool { return p.Asleep() && p.Napping() })
+			until(t, "it naps", func() bool { return p.Asleep() && p.Napping(5*time.Second) })
 		}
 		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
-		asleepNow(t, p)
-		if p.Napping() {
-			t.Errorf("after %s: nobody naps", way)
-		}
+		until(t, "nobody naps when the loop has gone round", func() bool { return p.Asleep() && !p.Napping(5*time.Second) })
 	}
 	once0 := time.Now()
 	baseline(t, p)
@@ -190,8 +187,8 @@ func TestNap(t *testing.T) {
 		{"one more", []wait{futex(1, 16, 8)}, []wait{futex(1, 16, 8), futex(2, 16, 16)}, true},
 		{"as many as there were", []wait{futex(1, 16, 8), futex(2, 16, 16)}, []wait{futex(3, 16, 8), futex(2, 16, 16)}, false},
 		{"deeper in the program", []wait{futex(1, 16, 8)}, []wait{futex(1, 48, 8)}, true},
-		{"a loop's", []wait{loop("main", time.Second)}, []wait{loop("main", 100*time.Millisecond)}, false},
-		{"shorter than a loop's", []wait{loop("main", time.Second)}, []wait{loop("main", 99*time.Millisecond)}, true},
+		{"a loop's", []wait{loop("main", time.Second)}, []wait{loop("main", 900*time.Millisecond)}, false},
+		{"shorter than a loop's", []wait{loop("main", time.Second)}, []wait{loop("main", 899*time.Millisecond)}, true},
 		{"in another kind of thread", []wait{loop("main", time.Second)}, []wait{loop("worker", time.Second)}, true},
 		{"a long one", nil, []wait{loop("main", time.Minute)}, false},
 		{"how long nobody knows", nil, []wait{loop("main", -1)}, true},
@@ -200,9 +197,45 @@ func TestNap(t *testing.T) {
 	} {
 		var i idle
 		i.note(c.idle)
-		if got := i.nap(c.now); got != c.want {
+		if got := i.nap(c.now, 5*time.Second); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
 		}
+	}
+}
+
+// TestNapsTimer: a descriptor that will be ready when a time has come is a nap.
+func TestNapsTimer(t *testing.T) {
+	t.Parallel()
+	s := newTestSpace(t)
+	p, _ := begin(t, s, python(t, `
+import ctypes, os, select, socket, struct
+libc = ctypes.CDLL(None)
+timer = libc.timerfd_create(1, 0)
+s = socket.create_server(("127.0.0.1", 8080))
+c = s.accept()[0]
+e = select.epoll(); e.register(timer); e.register(c, select.EPOLLIN)
+while True:
+    for fd, _ in e.poll():
+        if fd == timer: os.read(timer, 8); c.send(b"x")
+        elif b := c.recv(1): libc.timerfd_settime(timer, 0, struct.pack("qqqq", 0, 0, 0, 300000000), None)
+`))
+	c := dial(t, s, "127.0.0.1:8080")
+	baseline(t, p)
+	if asleepNow(t, p); p.Napping(time.Minute) {
+		t.Error("it has nothing to do")
+	}
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it naps", func() bool { return p.Asleep() && p.Napping(time.Minute) })
+	if p.Napping(time.Millisecond) {
+		t.Error("its timer is not as near as that")
+	}
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if asleepNow(t, p); p.Napping(time.Minute) {
+		t.Error("its timer has fired")
 	}
 }
 

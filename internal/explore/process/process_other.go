@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 )
 
 var errLinux = errors.New("exploring a program needs Linux: network namespaces and /proc")
@@ -65,4 +66,4 @@ func (p *Program) Baseline() {}
 func (p *Program) Asleep() bool { return false }
 
 // Napping is true: nobody knows.
-func (p *Program) Napping() bool { return true }
+func (p *Program) Napping(time.Duration) bool { return true }

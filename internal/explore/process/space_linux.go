@@ -100,6 +100,11 @@ func (s *Space) Listen(address string) (*net.TCPListener, error) {
 		return nil, err
 	}
 	l, err := s.listen(all[0])
+	if errors.Is(err, unix.EADDRNOTAVAIL) { // a server of another machine
+		if _, err = s.ask(message{Do: "address", Line: all[0].Addr().String()}); err == nil {
+			l, err = s.listen(all[0])
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", address, err)
 	}

@@ -125,6 +125,28 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
+// TestForeignAddresses: a server of another machine has its address in here, too.
+func TestForeignAddresses(t *testing.T) {
+	s := newTestSpace(t)
+	for _, address := range []string{"192.0.2.77:3306", "192.0.2.77:5432", "198.51.100.77:3306", "[2001:db8::7]:3306"} {
+		l, err := s.Listen(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+	}
+	for _, address := range []string{"192.0.2.77:3306", "198.51.100.77:3306", "[2001:db8::7]:3306"} {
+		c, err := s.Dial(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+	if c, err := s.Dial(t.Context(), "192.0.2.78:3306"); err == nil {
+		t.Errorf("somebody is at %s", c.RemoteAddr())
+	}
+}
+
 // TestBacklog counts what a program has not accepted, and nothing of this process's.
 func TestBacklog(t *testing.T) {
 	for name, proc := range map[string]bool{"sock_diag": false, "proc": true} {

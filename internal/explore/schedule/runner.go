@@ -50,6 +50,8 @@ type Point struct {
 	// server or it listens to one; or it waits or listens at two servers. Then no two choices
 	// of this point are taken to commute, see explore.Config.Reduce.
 	Mixed bool
+	// Held: a command is missing that would try in vain once more, see explore.Config.Tries.
+	Held  bool
 	Where func() string // where each buyer is, for an error
 	// State is the state here; nil where it cannot be had.
 	State func() (State, error)

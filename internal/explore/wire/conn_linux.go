@@ -42,6 +42,7 @@ func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	c.moved.L = &c.mu
 	c.session = p.Open(program, server)
 	defer program.Done()
+	gate.Entered(c)
 	id, err := c.session.Login()
 	server.Done()
 	if err != nil {

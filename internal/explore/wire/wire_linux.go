@@ -133,8 +133,10 @@ type Message struct {
 type Gate interface {
 	// Busy counts what neither rests nor waits at the gate, plus or minus.
 	Busy(n int64)
-	// Joined: the program of c has logged in. Left: it has gone, or the server has; err is
-	// io.EOF where the program has hung up.
+	// Entered: the program of c has connected, and logs in. Joined: it has, and the last that
+	// was written to it says so. Left: it has gone, or the server has; err is io.EOF where the
+	// program has hung up.
+	Entered(c *Conn)
 	Joined(c *Conn)
 	Left(c *Conn, err error)
 	// Arrived: o was read from its program. It waits for Let if the gate has called Hold.
@@ -156,6 +158,7 @@ type Open struct{}
 
 // Busy and the others are Gate's.
 func (Open) Busy(int64)        {}
+func (Open) Entered(*Conn)     {}
 func (Open) Joined(*Conn)      {}
 func (Open) Left(*Conn, error) {}
 func (Open) Arrived(*Command)  {}

@@ -100,6 +100,7 @@ func newGate() *gate {
 	return &gate{joined: make(chan *wire.Conn, 100), left: make(chan error, 100)}
 }
 
+func (g *gate) Entered(*wire.Conn)           {}
 func (g *gate) Joined(c *wire.Conn)          { g.joined <- c }
 func (g *gate) Left(_ *wire.Conn, err error) { g.left <- err }
 

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql" // to look at the tables
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+)
+
+// A badCase is a file, or flags, with one mistake in it.
+type badCase struct {
+	name    string
+	old, by string   // what stands in the place of what in the file of badServers
+	file    string   // what takes the place of the whole file
+	args    []string // beside --app FILE
+	under   string   // a line for sh that runs the shop as "$@"
+	noPath  bool     // PATH has no program
+	says    []string // all of them stand in the line
+	soak    bool     // not in make test
+}
+
+// badServers are a user's own, which all cases share.
+type badServers struct {
+	mysql    *localserver.MySQL
+	postgres *localserver.Postgres
+	redis    *localserver.Redis
+	tables   *sql.DB // of a shop, in mysql
+	shop     string  // the path of examples/python/shop.py
+}
+
+// startBadServers starts them: with a shop's tables, and a password on Redis.
+func startBadServers(t *testing.T) badServers {
+	t.Helper()
+	s := badServers{mysql: localservertest.MySQL(t), postgres: localservertest.Postgres(t), redis: localservertest.Redis(t)}
+	shop, err := filepath.Abs("../../examples/python/shop.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.shop = shop
+	credentials, _, _ := strings.Cut(strings.TrimPrefix(s.mysql.URL(), "mysql://"), "@")
+	if s.tables, err = sql.Open("mysql", credentials+"@tcp("+s.mysql.Addr+")/shop"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.tables.Close() })
+	for _, statement := range []string{
+		"CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL)",
+		"CREATE TABLE orders (id SERIAL PRIMARY KEY, item_id INT NOT NULL, buyer CHAR(36) NOT NULL)",
+		"INSERT INTO items VALUES (1, 7)",
+		"INSERT INTO orders (item_id, buyer) VALUES (1, 'somebody')",
+		"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY ''",
+		"GRANT ALL ON *.* TO 'root'@'127.0.0.1'",
+	} {
+		if _, err := s.tables.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.redis.Addr})
+	defer client.Close()
+	if err := client.ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// file describes a shop that nothing is wrong with.
+func (s badServers) file() string {
+	return `name: bad
+run: python3 ` + s.shop + ` naive
+env: { MYSQL_PORT: "` + port(s.mysql.Addr) + `" }
+ready: http://127.0.0.1:8080/healthz
+mysql: ` + s.mysql.URL() + `
+buyer: POST http://127.0.0.1:8080/buy?item=1
+reset:
+  sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders" ]
+sold: 200
+never:
+  - SELECT * FROM items WHERE stock < 0
+  - SELECT 1 FROM orders HAVING count(*) <> :sold
+`
+}
+
+// port is that of an address.
+func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
+
+// untouched: the tables have what they had at first.
+func (s badServers) untouched(t *testing.T) {
+	t.Helper()
+	var stock, orders int
+	if err := s.tables.QueryRowContext(t.Context(), "SELECT stock, (SELECT count(*) FROM orders) FROM items").Scan(&stock, &orders); err != nil || stock != 7 || orders != 1 {
+		t.Errorf("stock %d, orders %d, %v; want 7 and 1: nothing may be done to the tables", stock, orders, err)
+	}
+}
+
+// TestAppBadInput: each mistake ends the command with 2 and one line that says what is
+// wrong, and nothing of it stays. What is found before a run has begun leaves the tables
+// alone.
+func TestAppBadInput(t *testing.T) {
+	appCases[0].need(t)
+	s := startBadServers(t)
+	t.Run("before a run", func(t *testing.T) {
+		for _, c := range append(s.badFiles(), append(s.badFlags(), append(s.badPrograms(), s.badHosts()...)...)...) {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.check(t, s)
+			})
+		}
+	})
+	s.untouched(t)
+	for _, c := range s.badRuns() {
+		t.Run(c.name, func(t *testing.T) { c.check(t, s) })
+	}
+}
+
+// check runs the shop, and looks at how it ends.
+func (c badCase) check(t *testing.T, s badServers) {
+	t.Helper()
+	if c.soak {
+		soakOnly(t)
+	}
+	text := c.file
+	if text == "" {
+		if text = s.file(); !strings.Contains(text, c.old) {
+			t.Fatalf("the file has no %q", c.old)
+		}
+		text = strings.Replace(text, c.old, c.by, 1)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"oversell.yaml": text, "tls.py": insistsOnTLS, "answers500.py": answers500, "saved.json": savedElsewhere} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
+	cmd := plainCommand(t, append([]string{"explore", "--app", "oversell.yaml"}, c.args...)...)
+	if c.under != "" {
+		cmd.Args = append([]string{"sh", "-c", c.under, "sh", cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+	}
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), mark)
+	if c.noPath {
+		cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	line := stderr.String()
+	if code := cmd.ProcessState.ExitCode(); code != exitHarness || stdout.Len() > 0 {
+		t.Errorf("exit %d with %q, want %d and nothing", code, stdout.String(), exitHarness)
+	}
+	if !strings.HasPrefix(line, "shop: ") || strings.IndexByte(line, '\n') != len(line)-1 || strings.ContainsAny(line, "\t\r") {
+		t.Errorf("%q is not one line", line)
+	}
+	for _, want := range c.says {
+		if !strings.Contains(line, want) {
+			t.Errorf("%s\thas no %q", line, want)
+		}
+	}
+	if _, password, _ := strings.Cut(s.mysql.URL(), "shop:"); strings.Contains(line, password[:20]) {
+		t.Errorf("%s\thas the password", line)
+	}
+	await(t, "nothing is left", func() bool { return len(marked(t, mark)) == 0 })
+	t.Log(line)
+}
+
+// badFiles have a mistake that is seen when they are read.
+func (s badServers) badFiles() []badCase {
+	const see = "--app-example prints a file to begin with"
+	return []badCase{
+		{name: "an unknown key", old: "reset:", by: "rest:", says: []string{`oversell.yaml:7: unknown key "rest"; did you mean reset?`}},
+		{name: "not YAML", file: "run: [ node\n", says: []string{"oversell.yaml:1: ", see}},
+		{name: "no map", file: "hello\n", says: []string{"oversell.yaml:1: ", see}},
+		{name: "an empty file", file: "\n", says: []string{"oversell.yaml: the file is empty", see}},
+		{name: "no file", args: []string{"--app", "none.yaml"}, says: []string{"none.yaml: no such file", see}},
+		{name: "a folder", args: []string{"--app", "."}, says: []string{"is a directory", see}},
+		{name: "one buyer", old: "sold:", by: "buyers: 1\nsold:", says: []string{"1 buyers; 2 to 8 are allowed"}},
+		{name: "nine buyers", old: "sold:", by: "buyers: 9\nsold:", says: []string{"9 buyers; 2 to 8 are allowed"}},
+		{name: "no URL", old: "POST http:", by: "POST http", says: []string{"buyer: ", "is no URL; one looks like http://"}},
+		{name: "no port", old: "127.0.0.1:8080/buy", by: "127.0.0.1:eighty/buy", says: []string{"buyer: ", "is no URL; one looks like http://"}},
+		{name: "no method", old: "POST", by: "PO(ST", says: []string{`"PO(ST" is no method of HTTP; give METHOD URL`}},
+		{name: "a URL outside", old: "127.0.0.1:8080/buy", by: "10.1.2.3:8080/buy", says: []string{"buyer: 10.1.2.3:8080 is not in the program's own network", "give http://127.0.0.1:8080"}},
+		{name: "a gate where the program serves", old: "8080", by: port(s.mysql.Addr), says: []string{"ready: " + s.mysql.Addr + " is where the gate for mysql listens", "give the port"}},
+		{name: "two gates at an address", old: "buyer:", by: "redis: localhost:" + port(s.mysql.Addr) + "\nbuyer:", says: []string{"mysql and redis are both localhost:"}},
+		{name: "no schema", old: "mysql: " + s.mysql.URL(), by: "mysql: 127.0.0.1:3306\nlocal: true\nschema: none.sql", says: []string{"schema: ", "none.sql: no such file"}},
+		{name: "TLS in a URL", old: "mysql: " + s.mysql.URL(), by: "postgres: postgres://shop@127.0.0.1:5432/shop?sslmode=require", says: []string{"TLS cannot be gated; give sslmode=disable"}},
+	}
+}
+
+// badFlags come with a file that nothing is wrong with.
+func (s badServers) badFlags() []badCase {
+	return []badCase{
+		{name: "--stock", args: []string{"--stock", "2"}, says: []string{"--stock says nothing of a program; oversell.yaml has"}},
+		{name: "--engine", args: []string{"--engine", "local"}, says: []string{"--engine says nothing of a program; oversell.yaml has"}},
+		{name: "an event that is none", args: []string{"--events", "nonsense"}, says: []string{`no event "nonsense"; there are expire, crash, forget, timeout and all`}},
+		{name: "an event of our strategies", args: []string{"--events", "renew"}, says: []string{`no event "renew"; there are expire,`}},
+		{name: "a crash of one of one", old: "run:", by: "shared:", args: []string{"--events", "crash"}, says: []string{"all buyers share one instance", "give `run:`"}},
+		{name: "--buyers", args: []string{"--buyers", "9"}, says: []string{"9 buyers; 2 to 8 are allowed"}},
+		{name: "--save in no folder", args: []string{"--save", "none/w.json"}, says: []string{"--save: create none/w.json: no such file or directory"}},
+		{name: "--save in a folder's place", args: []string{"--save", "."}, says: []string{"--save: ", "is a directory"}},
+		{name: "--report in no folder", args: []string{"--report", "none/r.md"}, says: []string{"--report: create none/r.md: no such file or directory"}},
+		{name: "--report without an ending", args: []string{"--report", "r.txt"}, says: []string{"--report: unknown ending", "use .json"}},
+		{name: "--save and --report", args: []string{"--report", "w.json", "--save", "w.json"}, says: []string{"give each a path"}},
+		{name: "--replay of another file", args: []string{"--replay", "oversell.yaml"}, says: []string{"--replay: oversell.yaml is no saved order", "--save writes one"}},
+		{name: "--replay of no file", args: []string{"--replay", "none.json"}, says: []string{"--replay none.json is no replay line and no file that --save has written"}},
+		{name: "--replay of another program's file", args: []string{"--replay", "saved.json"}, says: []string{"the saved order is of other with 2 buyers, not of bad with 2 buyers"}},
+		{name: "--replay of another program's line", args: []string{"--replay", "v1:other:b2:s1:1*3.2*3"}, says: []string{"the replay line is of other with 2 buyers", "not of bad"}},
+		{name: "--replay of a torn line", args: []string{"--replay", "v1:bad:b2:s1:1*3.x*3"}, says: []string{`"x*3" is no step`}},
+		{
+			name: "user namespaces refused", under: `exec unshare --user --map-root-user sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"' sh "$@"`,
+			says: []string{"a program needs a network of its own", "run it as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces="},
+		},
+	}
+}
+
+// badPrograms do not serve, or cannot be gated.
+func (s badServers) badPrograms() []badCase {
+	shop := "run: python3 "
+	attach := func(pid, gate string) string {
+		return "attach: { pid: " + pid + `, gates: { mysql: "` + gate + `" } }` + "\n# "
+	}
+	postgres := strings.Replace(s.postgres.URL(), "?sslmode=disable", "", 1)
+	_, password, _ := strings.Cut(strings.TrimSuffix(postgres, "@"+s.postgres.Addr+"/shop"), "shop:")
+	return []badCase{
+		{name: "no such command", old: shop, by: "run: nosuchprogram ", says: []string{"nosuchprogram: not found", "is the program installed"}},
+		{name: "no such file", old: shop, by: "run: ./nosuchprogram ", says: []string{"./nosuchprogram", "ended before it was ready (exit status 127)", "is the program installed, and its path right?"}},
+		{name: "it ends at once", old: shop, by: "run: echo starting; echo no config file >&2; exit 3 # ", says: []string{"ended before it was ready (exit status 3); it printed: no config file"}},
+		{name: "it goes into the background", old: shop, by: "run: sleep 100 & exit 0 # ", says: []string{"ended before it was ready (exit status 0)", "`run:` is to stay in the foreground"}},
+		{name: "never ready", old: shop, by: "ready-within: 1s\nrun: sleep 100 # ", says: []string{"sleep 100: http://127.0.0.1:8080/healthz does not answer within 1s", "`ready:` names what to ask, `ready-within:` how long"}},
+		{name: "ready answers 500", old: shop, by: "ready-within: 1s\nrun: python3 answers500.py # ", says: []string{"does not answer within 1s (500 no database)", "it printed: started"}},
+		{name: "a gate's port is taken", old: shop, by: attach("1", s.mysql.Addr), says: []string{"the gate for mysql at " + s.mysql.Addr, "address already in use; something listens there: give another port under `gates:`"}},
+		{name: "attach to nobody", old: shop, by: attach("4194305", "127.0.0.1:9"), says: []string{"attach: no process 4194305", "pid is the number of the program's first process"}},
+		{name: "TLS to MySQL", old: shop, by: "run: python3 tls.py # ", says: []string{"the program asks for TLS at mysql; switch it off for the test, for instance with ssl-mode=DISABLED"}},
+		{name: "TLS to PostgreSQL", file: `run: python3 ` + s.shop + ` naive postgres
+env: { POSTGRES_PORT: "` + port(s.postgres.Addr) + `", PGPASSWORD: "` + password + `", PGSSLMODE: require }
+postgres: ` + postgres + `
+buyer: POST http://127.0.0.1:8080/buy?item=1
+reset: { sql: [ "SELECT 1" ] }
+never: [ "SELECT 1 WHERE false" ]
+`, says: []string{"the program asks for TLS at postgres (sslmode=require); use sslmode=disable or prefer"}},
+	}
+}
+
+// badHosts are servers that are not there, or not to be touched.
+func (s badServers) badHosts() []badCase {
+	mysql, postgres := "mysql: "+s.mysql.URL(), strings.Replace(s.postgres.URL(), "shop:", "shop:not", 1)
+	elsewhere := "mysql: mysql://shop:secret@192.0.2.77:3306/shop"
+	const right = "does such a server run there, and are user, password and database right?"
+	private := func(name string) string { return name + ": 127.0.0.1:3306\nlocal: true" }
+	return []badCase{
+		{name: "MySQL is down", old: s.mysql.Addr, by: "127.0.0.1:1", says: []string{"mysql at 127.0.0.1:1: ", "connection refused", right}},
+		{name: "PostgreSQL is down", old: mysql, by: "postgres: postgres://shop:secret@127.0.0.1:1/shop", says: []string{"postgres at 127.0.0.1:1: ", "connection refused", right}},
+		{name: "Redis is down", old: mysql, by: mysql + "\nredis: redis://:secret@127.0.0.1:1", says: []string{"redis at 127.0.0.1:1: ", "connection refused", right}},
+		{name: "MySQL's password", old: "shop:", by: "shop:not", says: []string{"Access denied for user 'shop'", right}},
+		{name: "PostgreSQL's password", old: mysql, by: "postgres: " + postgres, says: []string{"password authentication failed", right}},
+		{name: "Redis' password", old: mysql, by: mysql + "\nredis: redis://:not@" + s.redis.Addr, says: []string{"WRONGPASS", right}},
+		{name: "Redis without a password", old: mysql, by: mysql + "\nredis: " + s.redis.Addr, says: []string{"NOAUTH", right}},
+		{name: "no such database", old: s.mysql.Addr + "/shop", by: s.mysql.Addr + "/shpo", says: []string{"Unknown database 'shpo'", right}},
+		{name: "another kind of server", old: mysql, by: mysql + "\nredis: 127.0.0.1:" + port(s.postgres.Addr), says: []string{"redis at " + s.postgres.Addr, right}},
+		{name: "another machine", old: mysql, by: elsewhere, says: []string{"mysql at 192.0.2.77:3306 is not on this machine", "--yes-this-database-may-be-wiped 192.0.2.77:3306"}},
+		{name: "another machine, another named", old: mysql, by: elsewhere, args: []string{"--yes-this-database-may-be-wiped", "192.0.2.78:3306"}, says: []string{"--yes-this-database-may-be-wiped 192.0.2.77:3306"}},
+		{name: "another machine, without the port", old: mysql, by: elsewhere, args: []string{"--yes-this-database-may-be-wiped", "192.0.2.77"}, says: []string{"--yes-this-database-may-be-wiped 192.0.2.77:3306"}},
+		{name: "no mariadbd", old: mysql, by: private("mysql"), noPath: true, says: []string{"local: ", "program not found; get it with: "}},
+		{name: "no redis-server", old: mysql, by: mysql + "\n" + private("redis"), noPath: true, says: []string{"local: ", "program not found; get it with: "}},
+	}
+}
+
+// badRuns have reset the tables when the mistake is seen.
+func (s badServers) badRuns() []badCase {
+	never := "SELECT * FROM items WHERE stock < 0"
+	return []badCase{
+		{name: "reset fails", old: "DELETE FROM orders", by: "DELETE FROM ordres", says: []string{"reset fails: DELETE FROM ordres: ", "Table 'shop.ordres' doesn't exist"}},
+		{name: "a slip in never", old: never, by: "SELECT * FORM items", says: []string{"never: SELECT * FORM items: ", "error in your SQL syntax"}},
+		{name: "never writes", old: never, by: "UPDATE items SET stock = 1", says: []string{"never: UPDATE items SET stock = 1: it is no query"}},
+		{name: "watch fails", old: "sold:", by: "watch: SELECT stok FROM items\nsold:", says: []string{"watch: SELECT stok FROM items: ", "Unknown column 'stok'"}},
+		{name: "a rule broken by reset", old: "stock < 0", by: "stock < 2", says: []string{"never: SELECT * FROM items WHERE stock < 2 returns a row right after reset, before any buyer came: mend"}},
+		{name: "a rule broken by one buyer", old: "stock < 0", by: "stock < 1", says: []string{"buyer 1 alone: ", "is answered 200 bought, and then SELECT * FROM items WHERE stock < 1 returns a row: mend"}},
+		{name: "500 to one buyer", old: "item=1", by: "item=one", says: []string{"buyer 1 alone: it is answered 500 error; it printed: ValueError("}},
+		{name: "nothing at a gate", old: "buy?item=1", by: "other", says: []string{"buyer 1 alone: no command came to a gate", "--app-check shows"}},
+		{name: "nobody at the buyers' port", old: "8080/buy", by: "8081/buy", says: []string{"a buyer does not reach the program: buyer 1: connect to 127.0.0.1:8081: connection refused"}, soak: true},
+		{name: "the program's port is taken", old: "run: ", by: "run: " + othersPort, says: []string{"buyer 1 alone: it is answered 501", "the program has ended (exit status 1)", "it printed: OSError: [Errno 98] Address already in use"}},
+		{name: "a replay line that does not fit", args: []string{"--replay", "v1:bad:b2:s1:7*3"}, says: []string{"the schedule does not fit: there is no 7"}, soak: true},
+	}
+}
+
+// othersPort begins a line for sh: another has the program's port, when the program comes.
+const othersPort = `>
+  python3 -m http.server 8080 --bind 127.0.0.1 2>/dev/null &
+  until python3 -c 'import socket; socket.create_connection(("127.0.0.1", 8080))' 2>/dev/null; do :; done;
+  exec `
+
+// insistsOnTLS is a client of MySQL that asks for TLS whether or not it is offered
+// (Protocol::SSLRequest), as some do.
+const insistsOnTLS = `import os, socket, struct
+s = socket.create_connection(("127.0.0.1", int(os.environ["MYSQL_PORT"])))
+s.recv(4096)
+s.sendall(struct.pack("<I", 32 | 1 << 24) + struct.pack("<IIB", 1 << 9 | 1 << 11 | 1 << 15, 1 << 24, 45) + bytes(23))
+print(s.recv(4096))
+raise SystemExit(1)
+`
+
+// answers500 never gets ready.
+const answers500 = `from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(500)
+        self.end_headers()
+        self.wfile.write(b"no database")
+    def log_message(self, *_):
+        pass
+server = HTTPServer(("127.0.0.1", 8080), Handler)
+print("started", flush=True)
+server.serve_forever()
+`
+
+// savedElsewhere is what --save has written of another program.
+const savedElsewhere = `{"version":1,"program":"other","buyers":2,"events":[],"verdict":"broken","why":"","schedule":"v1:other:b2:s1:1.2",
+"steps":[{"buyer":1,"token":"1","name":"SELECT 1","server":"mysql"},{"buyer":2,"token":"2","name":"SELECT 1","server":"mysql"}]}`

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+)
+
+// A sharedCase is a program of testdata/shared, and what its search finds when all buyers
+// share one instance.
+type sharedCase struct {
+	mode              string
+	node              bool // else Python, with a thread a request
+	pool              int  // connections; 0: one a request
+	requests          []string
+	orders, violating int
+	quick             bool // in make test
+}
+
+func (c sharedCase) name() string {
+	language := "python"
+	if c.node {
+		language = "node"
+	}
+	return fmt.Sprintf("%s/%s,pool=%d", language, c.mode, c.pool)
+}
+
+// sharedCases: one who guards the sale by a mutex is sound. Requests are steps here, so there
+// are more orders than where each buyer has an instance.
+var sharedCases = []sharedCase{
+	{mode: "naive", orders: 96, violating: 60},
+	{mode: "naive", pool: 4, orders: 96, violating: 60},
+	{mode: "guarded", orders: 18, quick: true},
+	{mode: "guarded", pool: 4, orders: 18},
+	{mode: "guarded", pool: 1, orders: 5},
+	{mode: "whole", pool: 4, orders: 4},
+	{mode: "early", orders: 21, violating: 10, quick: true},
+	{mode: "early", pool: 4, orders: 21, violating: 10},
+	{mode: "trying", orders: 12, violating: 6},
+	// Two who wait for each other: each run in which they do ends an instance.
+	{mode: "basket", requests: []string{"A,B", "B,A"}, orders: 12, violating: 4, quick: true},
+	{mode: "naive", node: true, pool: 4, orders: 96, violating: 60},
+	{mode: "naive", node: true, pool: 1, orders: 5, violating: 1},
+	{mode: "guarded", node: true, pool: 4, orders: 18, quick: true},
+	{mode: "guarded", node: true, pool: 1, orders: 5},
+	{mode: "whole", node: true, pool: 4, orders: 4},
+}
+
+// file writes the description of the program, which is started by way: run or shared.
+func (c sharedCase) file(t *testing.T, way string) string {
+	t.Helper()
+	needs, line := []string{"python3"}, "python3 shop.py"
+	if c.node {
+		needs, line = []string{"node", "npm"}, "node shop.cjs"
+	}
+	appCase{needs: needs}.need(t)
+	dir, err := filepath.Abs("testdata/shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, err := filepath.Abs("../../examples/node/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	buyers := "buyer: POST http://127.0.0.1:8080/buy"
+	if c.requests != nil {
+		buyers = "buyers:"
+		for _, items := range c.requests {
+			buyers += "\n  - POST http://127.0.0.1:8080/buy?items=" + items
+		}
+	}
+	line = strings.Replace(line, "shop.", dir+"/shop.", 1)
+	return writeApp(t, fmt.Sprintf(`name: %s
+%s: %s %s %d
+env: { NODE_PATH: %q }
+ready: http://127.0.0.1:8080/
+mysql: 127.0.0.1:3306
+local: true
+schema: %s/schema.sql
+`, c.mode, way, line, c.mode, c.pool, modules, dir), buyers)
+}
+
+// writeApp adds what is the same for all: what is on sale, and what must never be.
+func writeApp(t *testing.T, head, buyers string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	text := head + buyers + `
+reset:
+  sql: [ "UPDATE items SET stock = 1", "DELETE FROM orders" ]
+sold: 200
+never:
+  - SELECT * FROM items WHERE stock < 0
+  - SELECT 1 FROM orders HAVING count(*) > 1
+  - SELECT 1 FROM orders HAVING count(*) <> :sold
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// searchFile is what a search finds, and its exit code.
+func searchFile(t *testing.T, file string) (code int, r explore.Report, stderr string) {
+	t.Helper()
+	code, stdout, stderr := exploreApp(t, file, "--json", "--budget", "10m")
+	if code != exitHarness {
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+			t.Fatalf("exit %d: %v: %s%s", code, err, stdout, stderr)
+		}
+	}
+	return code, r, stderr
+}
+
+func (c sharedCase) found(t *testing.T) explore.Report {
+	t.Helper()
+	code, r, stderr := searchFile(t, c.file(t, "shared"))
+	want := 0
+	if c.violating > 0 {
+		want = exitBroken
+	}
+	if code != want {
+		t.Fatalf("exit %d, want %d: %s", code, want, stderr)
+	}
+	appCase{orders: c.orders, violating: c.violating}.found(t, r)
+	t.Logf("%d of %d, %.0f/s", r.Violations, r.Explored, r.PerSecond)
+	return r
+}
+
+// TestShared: a mutex in the process counts where all buyers share one instance.
+func TestShared(t *testing.T) {
+	for _, c := range sharedCases {
+		t.Run(c.name(), func(t *testing.T) {
+			if !c.quick {
+				soakOnly(t)
+			}
+			r := c.found(t)
+			switch c.mode {
+			case "early":
+				columnsOfEarly(t, r)
+			case "basket":
+				if r.Witness == nil || r.Witness.Verdict != "stalled" {
+					t.Errorf("witness %+v; want a stalled one", r.Witness)
+				}
+			}
+		})
+	}
+}
+
+// columnsOfEarly: who is freed by a mutex is another than who frees it, so each buyer has one
+// transaction.
+func columnsOfEarly(t *testing.T, r explore.Report) {
+	t.Helper()
+	begun := map[int]int{}
+	for _, s := range r.Witness.Steps {
+		if s.Command == "BEGIN" {
+			begun[s.Buyer]++
+		}
+	}
+	if begun[1] != 1 || begun[2] != 1 {
+		t.Errorf("BEGIN stands %v times in the buyers' columns; want once in each", begun)
+	}
+}
+
+// TestSharedMutexIsNotTheServers: the program that is sound in one process is broken in two.
+func TestSharedMutexIsNotTheServers(t *testing.T) {
+	for _, c := range []sharedCase{{mode: "guarded"}, {mode: "guarded", node: true, pool: 4}} {
+		t.Run(c.name(), func(t *testing.T) {
+			if c.node {
+				soakOnly(t)
+			}
+			code, r, stderr := searchFile(t, c.file(t, "run"))
+			if code != exitBroken {
+				t.Fatalf("exit %d: %s", code, stderr)
+			}
+			appCase{orders: 16, violating: 6}.found(t, r)
+		})
+	}
+}
+
+// TestSharedRepeats: the same again and again.
+func TestSharedRepeats(t *testing.T) {
+	soakOnly(t)
+	for _, c := range sharedCases {
+		t.Run(c.name(), func(t *testing.T) {
+			for range 10 {
+				c.found(t)
+			}
+		})
+	}
+}
+
+// TestSharedNotKnown: who waits for the mutex would send what its holder sends next.
+func TestSharedNotKnown(t *testing.T) {
+	code, r, stderr := searchFile(t, sharedCase{mode: "twice"}.file(t, "shared"))
+	const why = "whose command it is cannot be said"
+	if code != exitInconclusive || r.Complete || r.Void == 0 || r.Voids[why] != r.Void || r.Violations > 0 {
+		t.Errorf("exit %d, complete %v, void %v: %s; want %d, and void runs: %s", code, r.Complete, r.Voids, stderr, exitInconclusive, why)
+	}
+}
+
+// TestSharedOneAtATime: a program without concurrency shows nothing.
+func TestSharedOneAtATime(t *testing.T) {
+	code, _, stderr := searchFile(t, sharedCase{mode: "single"}.file(t, "shared"))
+	if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "takes one request at a time") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// TestSharedCrash: one of several buyers in a process cannot crash alone.
+func TestSharedCrash(t *testing.T) {
+	code, _, stderr := exploreApp(t, sharedCase{mode: "naive"}.file(t, "shared"), "--events", "all")
+	if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "cannot crash alone") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,47 @@
+// A shop whose buyers share one process: mysql2's pool, and a mutex that is a queue of promises.
+//
+//   node shop.cjs MODE POOL
+const { randomUUID } = require('node:crypto')
+const http = require('node:http')
+const mysql = require('mysql2/promise')
+
+const [mode, size] = process.argv.slice(2)
+const host = '127.0.0.1'
+const pool = mysql.createPool({ host, port: 3306, user: 'root', database: 'shop', connectionLimit: Number(size) })
+
+let last = Promise.resolve()
+
+// alone runs work when all that came before has ended.
+function alone (work) {
+  const mine = last.then(work)
+  last = mine.catch(() => {})
+  return mine
+}
+
+const price = () => pool.query('SELECT price FROM prices WHERE item_id = 1')
+
+// sell reports whether a unit was left.
+async function sell () {
+  const [[{ stock }]] = await pool.query('SELECT stock FROM items WHERE id = 1')
+  if (stock < 1) return false
+  await pool.query('UPDATE items SET stock = ? WHERE id = 1', [stock - 1])
+  await pool.query('INSERT INTO orders (item_id, buyer) VALUES (1, ?)', [randomUUID()])
+  return true
+}
+
+const buy = {
+  naive: async () => { await price(); return sell() },
+  guarded: async () => { await price(); return alone(sell) },
+  whole: () => alone(sell)
+}[mode]
+
+http.createServer(async (request, response) => {
+  const reply = (status, text) => response.writeHead(status).end(`${text}\n`)
+  if (request.method !== 'POST') return reply(200, 'ok')
+  try {
+    return await buy() ? reply(200, 'bought') : reply(409, 'sold out')
+  } catch (err) {
+    console.error(err)
+    return reply(500, 'error')
+  }
+}).listen(8080, host)

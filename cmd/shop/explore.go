@@ -221,8 +221,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, err
 	}
 	switch {
-	case o.app.check || o.app.save != "" || o.app.allowed != "":
-		return config, errors.New("--app-check, --save and --" + wipeFlag + " are for a program of your own; give --app FILE")
+	case o.app.check || o.app.save != "" || o.app.allowed != "" || c.Flags().Changed("tries"):
+		return config, errors.New("--app-check, --save, --tries and --" + wipeFlag + " are for a program of your own; give --app FILE")
 	case o.instances != "own" && o.instances != "shared":
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
 	case o.units < 1:

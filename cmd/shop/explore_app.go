@@ -35,8 +35,8 @@ const wipeFlag = "yes-this-database-may-be-wiped"
 func (a *appFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&a.file, "app", "", "a `file` that describes a program in any language, as shop explore --app-example prints one")
-	flags.StringVar(&a.allowed, wipeFlag, "", "with --app: the `host:port` of a server that is not on this machine and may be reset again and again")
 	flags.IntVar(&a.tries, "tries", foreign.DefaultTries, "with --app: how often in a row a buyer may try the same in vain while another could go on")
+	flags.StringVar(&a.allowed, wipeFlag, "", "with --app: the `host:port` of a server that is not on this machine and may be reset again and again")
 }
 
 func (a *appFlags) registerExplore(c *cobra.Command) {
@@ -56,12 +56,16 @@ var notForPrograms = []string{
 // command is the one that explores the program.
 func (a *appFlags) command() string { return "shop explore" + a.given() }
 
-// given are the flags that name the program.
+// given are the flags that name the program, and how it is searched.
 func (a *appFlags) given() string {
+	line := " --app " + a.file
 	if a.allowed != "" {
-		return fmt.Sprintf(" --app %s --%s %s", a.file, wipeFlag, a.allowed)
+		line += " --" + wipeFlag + " " + a.allowed
 	}
-	return " --app " + a.file
+	if a.tries != foreign.DefaultTries {
+		line += fmt.Sprintf(" --tries %d", a.tries)
+	}
+	return line
 }
 
 // load reads the file, and refuses servers that are not on this machine.

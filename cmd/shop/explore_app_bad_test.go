@@ -20,7 +20,7 @@ import (
 // A badCase is a file, or flags, with one mistake in it.
 type badCase struct {
 	name    string
-	old, by string   // what stands in the place of what in the file of badServers
+	old, by string   // what stands in the place of what in the file of ownServers
 	file    string   // what takes the place of the whole file
 	args    []string // beside --app FILE
 	under   string   // a line for sh that runs the shop as "$@"
@@ -29,8 +29,8 @@ type badCase struct {
 	soak    bool     // not in make test
 }
 
-// badServers are a user's own, which all cases share.
-type badServers struct {
+// ownServers are a user's own, which all cases share.
+type ownServers struct {
 	mysql    *localserver.MySQL
 	postgres *localserver.Postgres
 	redis    *localserver.Redis
@@ -38,10 +38,10 @@ type badServers struct {
 	shop     string  // the path of examples/python/shop.py
 }
 
-// startBadServers starts them: with a shop's tables, and a password on Redis.
-func startBadServers(t *testing.T) badServers {
+// startOwnServers starts them: with a shop's tables, and a password on Redis.
+func startOwnServers(t *testing.T) ownServers {
 	t.Helper()
-	s := badServers{mysql: localservertest.MySQL(t), postgres: localservertest.Postgres(t), redis: localservertest.Redis(t)}
+	s := ownServers{mysql: localservertest.MySQL(t), postgres: localservertest.Postgres(t), redis: localservertest.Redis(t)}
 	shop, err := filepath.Abs("../../examples/python/shop.py")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func startBadServers(t *testing.T) badServers {
 }
 
 // file describes a shop that nothing is wrong with.
-func (s badServers) file() string {
+func (s ownServers) file() string {
 	return `name: bad
 run: python3 ` + s.shop + ` naive
 env: { MYSQL_PORT: "` + port(s.mysql.Addr) + `" }
@@ -93,7 +93,7 @@ never:
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
 // untouched: the tables have what they had at first.
-func (s badServers) untouched(t *testing.T) {
+func (s ownServers) untouched(t *testing.T) {
 	t.Helper()
 	var stock, orders int
 	if err := s.tables.QueryRowContext(t.Context(), "SELECT stock, (SELECT count(*) FROM orders) FROM items").Scan(&stock, &orders); err != nil || stock != 7 || orders != 1 {
@@ -101,12 +101,19 @@ func (s badServers) untouched(t *testing.T) {
 	}
 }
 
-// TestAppBadInput: each mistake ends the command with 2 and one line that says what is
+// TestAppOwnServers: with servers that were there before.
+func TestAppOwnServers(t *testing.T) {
+	appCases[0].need(t)
+	s := startOwnServers(t)
+	t.Run("bad input", func(t *testing.T) { badInput(t, s) })
+	t.Run("killed", func(t *testing.T) { killedOnOwnServers(t, s) })
+}
+
+// badInput: each mistake ends the command with 2 and one line that says what is
 // wrong, and nothing of it stays. What is found before a run has begun leaves the tables
 // alone.
-func TestAppBadInput(t *testing.T) {
-	appCases[0].need(t)
-	s := startBadServers(t)
+func badInput(t *testing.T, s ownServers) {
+	t.Helper()
 	t.Run("before a run", func(t *testing.T) {
 		for _, c := range append(s.badFiles(), append(s.badFlags(), append(s.badPrograms(), s.badHosts()...)...)...) {
 			t.Run(c.name, func(t *testing.T) {
@@ -122,7 +129,7 @@ func TestAppBadInput(t *testing.T) {
 }
 
 // check runs the shop, and looks at how it ends.
-func (c badCase) check(t *testing.T, s badServers) {
+func (c badCase) check(t *testing.T, s ownServers) {
 	t.Helper()
 	if c.soak {
 		soakOnly(t)
@@ -178,7 +185,7 @@ func (c badCase) check(t *testing.T, s badServers) {
 }
 
 // badFiles have a mistake that is seen when they are read.
-func (s badServers) badFiles() []badCase {
+func (s ownServers) badFiles() []badCase {
 	const see = "--app-example prints a file to begin with"
 	return []badCase{
 		{name: "an unknown key", old: "reset:", by: "rest:", says: []string{`oversell.yaml:7: unknown key "rest"; did you mean reset?`}},
@@ -201,7 +208,7 @@ func (s badServers) badFiles() []badCase {
 }
 
 // badFlags come with a file that nothing is wrong with.
-func (s badServers) badFlags() []badCase {
+func (s ownServers) badFlags() []badCase {
 	return []badCase{
 		{name: "--stock", args: []string{"--stock", "2"}, says: []string{"--stock says nothing of a program; oversell.yaml has"}},
 		{name: "--engine", args: []string{"--engine", "local"}, says: []string{"--engine says nothing of a program; oversell.yaml has"}},
@@ -227,7 +234,7 @@ func (s badServers) badFlags() []badCase {
 }
 
 // badPrograms do not serve, or cannot be gated.
-func (s badServers) badPrograms() []badCase {
+func (s ownServers) badPrograms() []badCase {
 	shop := "run: python3 "
 	attach := func(pid, gate string) string {
 		return "attach: { pid: " + pid + `, gates: { mysql: "` + gate + `" } }` + "\n# "
@@ -255,7 +262,7 @@ never: [ "SELECT 1 WHERE false" ]
 }
 
 // badHosts are servers that are not there, or not to be touched.
-func (s badServers) badHosts() []badCase {
+func (s ownServers) badHosts() []badCase {
 	mysql, postgres := "mysql: "+s.mysql.URL(), strings.Replace(s.postgres.URL(), "shop:", "shop:not", 1)
 	elsewhere := "mysql: mysql://shop:secret@192.0.2.77:3306/shop"
 	const right = "does such a server run there, and are user, password and database right?"
@@ -279,7 +286,7 @@ func (s badServers) badHosts() []badCase {
 }
 
 // badRuns have reset the tables when the mistake is seen.
-func (s badServers) badRuns() []badCase {
+func (s ownServers) badRuns() []badCase {
 	never := "SELECT * FROM items WHERE stock < 0"
 	return []badCase{
 		{name: "reset fails", old: "DELETE FROM orders", by: "DELETE FROM ordres", says: []string{"reset fails: DELETE FROM ordres: ", "Table 'shop.ordres' doesn't exist"}},

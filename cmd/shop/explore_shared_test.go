@@ -45,8 +45,8 @@ var sharedCases = []sharedCase{
 	// Two who wait for each other: each run in which they do ends an instance.
 	{mode: "basket", requests: []string{"A,B", "B,A"}, orders: 12, violating: 4, quick: true},
 	{mode: "naive", node: true, pool: 4, orders: 96, violating: 60},
-	{mode: "naive", node: true, pool: 1, orders: 5, violating: 1},
-	{mode: "guarded", node: true, pool: 4, orders: 18, quick: true},
+	{mode: "naive", node: true, pool: 1, orders: 5, violating: 1, quick: true},
+	{mode: "guarded", node: true, pool: 4, orders: 18},
 	{mode: "guarded", node: true, pool: 1, orders: 5},
 	{mode: "whole", node: true, pool: 4, orders: 4},
 }

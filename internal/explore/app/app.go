@@ -21,8 +21,9 @@ import (
 
 // An App is a program, as its file describes it.
 type App struct {
-	Name string // letters, digits, dots, underscores and hyphens
-	Dir  string // the file's; commands run there, and paths are of it
+	allowed string // of Guard
+	Name    string // letters, digits, dots, underscores and hyphens
+	Dir     string // the file's; commands run there, and paths are of it
 
 	// One of these three starts the program.
 	Run    []string // a command line an instance: one for all buyers' instances, or one a buyer
@@ -482,6 +483,9 @@ func request(key string, v any) (r Request, _ error) {
 	return r, checkURL(key, r.URL)
 }
 
+// word is one of a command for Redis; one in quotes may have spaces, or nothing, in it.
+var word = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
+
 // resetting reads what each run begins with.
 func (a *App) resetting(f *file) error {
 	a.Reset.MySQL, a.Reset.Postgres = f.Reset.MySQL, f.Reset.Postgres
@@ -511,10 +515,17 @@ func (a *App) resetting(f *file) error {
 		return errors.New("reset: redis: no redis is given")
 	}
 	for _, line := range lines {
-		words := strings.Fields(line)
+		words := word.FindAllString(line, -1)
+		for i, w := range words {
+			if len(w) > 1 && (w[0] == '"' || w[0] == '\'') {
+				words[i] = w[1 : len(w)-1]
+			}
+		}
 		switch {
 		case len(words) == 0:
 			return errors.New("reset: redis: an empty command")
+		case strings.EqualFold(words[0], "select"):
+			return errors.New("reset: redis: select: the number of the database belongs into the URL, redis://127.0.0.1:6379/1; flushall empties all")
 		case strings.EqualFold(line, "flushdb"):
 			a.Reset.Flush = true
 		default:

@@ -77,6 +77,7 @@ func TestLoadRefused(t *testing.T) {
 		{"a buyer at a gate", "127.0.0.1:8080", "localhost:6379", "localhost:6379 is where the gate for redis listens"},
 		{"a buyer at the port of HTTP", "mysql: 127.0.0.1:3306", "mysql: 127.0.0.1:80\nready: http://127.0.0.1", "ready: 127.0.0.1:80 is where the gate for mysql listens"},
 		{"two servers at one address", "redis: 127.0.0.1:6379", "redis: 127.0.0.1:3306", "mysql and redis are both 127.0.0.1:3306"},
+		{"another database number", "redis: flushdb", "redis: [ SELECT 1, FLUSHDB ]", "reset: redis: select: the number of the database belongs into the URL"},
 		{"no time", "sold: 200", "ready-within: soon", `"soon" is no time`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,12 +122,18 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestSold: the number stands where :sold does, but in no text.
+// TestSold: the number stands where :sold does, but in no text and no comment.
 func TestSold(t *testing.T) {
-	const query = "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> :sold AND :soldier"
-	const want = "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> 2 AND :soldier"
-	if got := withSold(query, 2); got != want {
-		t.Errorf("%s", got)
+	for _, c := range []struct{ protocol, query, want string }{
+		{"mysql", "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> :sold AND :soldier", "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> 2 AND :soldier"},
+		{"mysql", "SELECT 'it\\'s :sold', 'o'':sold' <> :sold", "SELECT 'it\\'s :sold', 'o'':sold' <> 2"},
+		{"mysql", "SELECT :sold -- don't: :sold\n, /* it's :sold */ :sold # :sold", "SELECT 2 -- don't: :sold\n, /* it's :sold */ 2 # :sold"},
+		{"mysql", "SELECT 5--:sold", "SELECT 5--2"},
+		{"postgres", `SELECT '\', :sold, E'\':sold', a #> :sold, b::sold, "a:sold" -- it's :sold`, `SELECT '\', 2, E'\':sold', a #> 2, b::sold, "a:sold" -- it's :sold`},
+	} {
+		if got := withSold(c.protocol, c.query, 2); got != c.want {
+			t.Errorf("%s: %s\nwant %s", c.protocol, got, c.want)
+		}
 	}
 }
 

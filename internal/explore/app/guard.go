@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"regexp"
+	"strconv"
 	"time"
 )
 
@@ -14,6 +16,7 @@ func (a *App) Guard(allowed string) error {
 	if a.Local {
 		return nil
 	}
+	a.allowed = allowed
 	for _, name := range []string{"mysql", "postgres", "redis"} {
 		s := a.server(name)
 		if s == nil {
@@ -27,6 +30,25 @@ func (a *App) Guard(allowed string) error {
 	}
 	return nil
 }
+
+// guardRedis refuses a Redis with keys in other databases than the file names: events take keys
+// from every one, since a program may SELECT another.
+func (s *Servers) guardRedis(ctx context.Context) error {
+	keyspace, err := s.redis.Info(ctx, "keyspace").Result()
+	if err != nil {
+		return err
+	}
+	for _, db := range databaseWithKeys.FindAllStringSubmatch(keyspace, -1) {
+		if number := strconv.Itoa(s.redis.Options().DB); db[1] != number {
+			return fmt.Errorf("redis at %s has keys in its database %s, and not only in %s: leases are stretched in all of them, and events take keys from all; give the test a Redis of its own, such as `local: true` starts, or, if they may go: --yes-this-database-may-be-wiped %[1]s",
+				s.addresses["redis"], db[1], number)
+		}
+	}
+	return nil
+}
+
+// databaseWithKeys is a line of INFO keyspace.
+var databaseWithKeys = regexp.MustCompile(`(?m)^db(\d+):`)
 
 // loopback: all addresses that the name has are this machine's own.
 func loopback(address string) bool {

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"math"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -38,6 +40,9 @@ func (s *Servers) startPrivate() (urls map[string]string, err error) {
 			return nil, fmt.Errorf("local: %w", err)
 		}
 		urls["redis"], s.addresses["redis"] = r.URL(), r.Addr
+		if u, err := url.Parse(s.app.Redis.URL); err == nil {
+			urls["redis"] += u.Path // the number that flushdb is for
+		}
 	}
 	return urls, nil
 }
@@ -84,7 +89,7 @@ func (s *Servers) prepareMySQL(ctx context.Context, schema string) error {
 			return fmt.Errorf("schema: %s: %w", oneLine(statement), err)
 		}
 	}
-	_, rows, err := s.rows(ctx, "mysql", "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL")
+	_, rows, err := s.rows(ctx, "mysql", "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL", math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -115,7 +120,7 @@ func (s *Servers) preparePostgres(ctx context.Context, schema string) error {
 			return fmt.Errorf("schema: %w", err)
 		}
 	}
-	_, rows, err := s.rows(ctx, "postgres", "SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences")
+	_, rows, err := s.rows(ctx, "postgres", "SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences", math.MaxInt)
 	if err != nil {
 		return err
 	}

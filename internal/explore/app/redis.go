@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -11,9 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Leases of a run end by an event, and by no clock: each key with a time to live gets so
-// much again after each change.
-const forever = time.Hour
+// Leases of a run end by an event, and by no clock: each key with a time to live gets so much
+// again after each change. It is as short as that allows, since it is what stays in a user's own
+// server when the explorer is killed; in a run that goes on for so long without a change a key
+// may expire, and Expired tells.
+const stretched = 2 * time.Minute
 
 // Scripts see every database number that has a key, as INFO keyspace names them, and not
 // only the one that the program's URL names: it may SELECT another.
@@ -44,10 +47,27 @@ end
 return n`)
 )
 
-// Stretch gives every lease an hour that has less than half of it left. A command that
+// Stretch gives every lease two minutes that has less than half of them left. A command that
 // answers a time to live shows that.
 func (s *Servers) Stretch(ctx context.Context) error {
-	return stretch.Run(ctx, s.redis, nil, forever.Milliseconds()).Err()
+	return stretch.Run(ctx, s.redis, nil, stretched.Milliseconds()).Err()
+}
+
+// expired is in INFO stats.
+var expired = regexp.MustCompile(`(?m)^expired_keys:(\d+)`)
+
+// Expired is how many keys the clock has removed since the server was started. Who has met
+// one that had run out has counted it.
+func (s *Servers) Expired(ctx context.Context) (int, error) {
+	info, err := s.redis.Info(ctx, "stats").Result()
+	if err != nil {
+		return 0, err
+	}
+	m := expired.FindStringSubmatch(info)
+	if m == nil {
+		return 0, errors.New("redis: INFO stats has no expired_keys")
+	}
+	return strconv.Atoi(m[1])
 }
 
 // Leases is how many keys have a time to live.

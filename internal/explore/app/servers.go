@@ -60,8 +60,11 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right?", name, s.addresses[name], err)
 		}
 	}
-	if a.Local {
+	switch {
+	case a.Local:
 		err = s.prepare(ctx)
+	case s.redis != nil && a.allowed != s.addresses["redis"]:
+		err = s.guardRedis(ctx)
 	}
 	return s, err
 }
@@ -233,7 +236,7 @@ func (s *Servers) Never(ctx context.Context, sold int) (found []Finding, _ error
 			return nil, err
 		}
 		f := Finding{Query: query}
-		if f.Columns, f.Rows, err = s.rows(ctx, protocol, withSold(text, sold)); err != nil {
+		if f.Columns, f.Rows, err = s.rows(ctx, protocol, withSold(protocol, text, sold), mostRows); err != nil {
 			return nil, fmt.Errorf("never: %s: %w", query, err)
 		}
 		if len(f.Rows) > 0 {
@@ -243,11 +246,15 @@ func (s *Servers) Never(ctx context.Context, sold int) (found []Finding, _ error
 	return found, nil
 }
 
-// soldOrQuoted is :sold, or a quoted text, in which it is none.
-var soldOrQuoted = regexp.MustCompile("'(?:[^'\\\\]|\\\\.|'')*'|\"[^\"]*\"|`[^`]*`|:sold\\b")
+// soldOrQuoted is :sold, or what it is none in: a text, a name in quotes, a comment, a cast.
+var soldOrQuoted = map[string]*regexp.Regexp{
+	"mysql":    regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|--\\s[^\n]*|#[^\n]*|/\\*.*?\\*/|:sold\\b"),
+	"postgres": regexp.MustCompile(`(?s)\b[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|::\w+|:sold\b`),
+}
 
-func withSold(query string, sold int) string {
-	return soldOrQuoted.ReplaceAllStringFunc(query, func(found string) string {
+// withSold has the number in the place of :sold, but not in a text or a comment.
+func withSold(protocol, query string, sold int) string {
+	return soldOrQuoted[protocol].ReplaceAllStringFunc(query, func(found string) string {
 		if found == ":sold" {
 			return strconv.Itoa(sold)
 		}
@@ -255,8 +262,8 @@ func withSold(query string, sold int) string {
 	})
 }
 
-// rows are a query's first ones, as text.
-func (s *Servers) rows(ctx context.Context, protocol, query string) (columns []string, all [][]string, _ error) {
+// rows are a query's first ones, as text: most at most.
+func (s *Servers) rows(ctx context.Context, protocol, query string, most int) (columns []string, all [][]string, _ error) {
 	err := s.ask(ctx, func(ctx context.Context) error {
 		rows, err := s.databases[protocol].QueryContext(ctx, query)
 		if err != nil {
@@ -269,7 +276,7 @@ func (s *Servers) rows(ctx context.Context, protocol, query string) (columns []s
 		if len(columns) == 0 {
 			return errors.New("it is no query: it returns no columns")
 		}
-		for rows.Next() && len(all) < mostRows {
+		for rows.Next() && len(all) < most {
 			values := make([]any, len(columns))
 			for i := range values {
 				values[i] = new(any)
@@ -308,7 +315,7 @@ func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error)
 	if err != nil {
 		return nil, nil, err
 	}
-	columns, rows, err := s.rows(ctx, protocol, query)
+	columns, rows, err := s.rows(ctx, protocol, query, 1)
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch: %s: %w", s.app.Watch, err)
 	}

@@ -11,7 +11,7 @@ import (
 // open is rolled back, and nothing of it is delivered any more. The next run has a new one.
 type crashEvent struct{}
 
-func (crashEvent) name() schedule.Event { return "crash" }
+func (crashEvent) name() schedule.Event { return crashName }
 
 func (e crashEvent) choices(_ context.Context, r *run) (all []action, _ error) {
 	f := r.x.floor

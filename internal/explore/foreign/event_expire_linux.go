@@ -12,7 +12,7 @@ import (
 // see redisBackend.after.
 type expireEvent struct{}
 
-func (expireEvent) name() schedule.Event { return "expire" }
+func (expireEvent) name() schedule.Event { return expireName }
 
 func (e expireEvent) choices(ctx context.Context, r *run) ([]action, error) {
 	if r.x.backends["redis"] == nil {

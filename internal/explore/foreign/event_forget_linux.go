@@ -11,7 +11,7 @@ import (
 // that has nothing.
 type forgetEvent struct{}
 
-func (forgetEvent) name() schedule.Event { return "forget" }
+func (forgetEvent) name() schedule.Event { return forgetName }
 
 func (forgetEvent) choices(ctx context.Context, r *run) ([]action, error) {
 	if r.x.backends["redis"] == nil {

@@ -15,7 +15,7 @@ type event interface {
 	strike(ctx context.Context, r *run, a action) error
 }
 
-// allEvents are all in display order. A further one is a file, and a line here.
+// allEvents are all, in the order of EventNames. A further one is a file, and a line here and there.
 func allEvents() []event {
 	return []event{expireEvent{}, crashEvent{}, forgetEvent{}, timeoutEvent{}}
 }
@@ -23,12 +23,4 @@ func allEvents() []event {
 // eventsNamed are those asked for.
 func eventsNamed(names []schedule.Event) []event {
 	return slices.DeleteFunc(allEvents(), func(e event) bool { return !slices.Contains(names, e.name()) })
-}
-
-// EventNames are the names of all events of programs, in display order.
-func EventNames() (names []schedule.Event) {
-	for _, e := range allEvents() {
-		names = append(names, e.name())
-	}
-	return names
 }

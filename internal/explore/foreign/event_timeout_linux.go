@@ -10,7 +10,7 @@ import (
 // statement as its own time-out would, see database.Interrupt; Redis answers nil.
 type timeoutEvent struct{}
 
-func (timeoutEvent) name() schedule.Event { return "timeout" }
+func (timeoutEvent) name() schedule.Event { return timeoutName }
 
 func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error) {
 	f := r.x.floor
@@ -18,7 +18,7 @@ func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error)
 	defer f.mu.Unlock()
 	seen := map[int]bool{}
 	for _, o := range f.flying {
-		if seen[o.buyer] {
+		if seen[o.buyer] || o.Endless {
 			continue // one at a time
 		}
 		seen[o.buyer] = true

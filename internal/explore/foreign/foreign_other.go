@@ -9,9 +9,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// EventNames has none: nothing is explored here.
-func EventNames() []schedule.Event { return nil }
-
 // A Runner needs Linux.
 type Runner struct{}
 

@@ -30,6 +30,7 @@ type run struct {
 	moves   int            // see stirred
 	lessons []lesson       // of this run, see habits
 	coming  []*buyer       // have not sent their requests: a step of an instance that all share
+	expired int            // keys of Redis that the clock had removed before
 	record  *recorder
 	held    bool // a command that only tries again is not among the last actions
 }
@@ -276,6 +277,13 @@ func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Fin
 		if r.answeredBy(b) && b.err == nil && slices.Contains(r.x.app.Sold, b.reply.status) {
 			sold++
 		}
+	}
+	expired, err := r.x.expired(ctx)
+	switch {
+	case err != nil:
+		return "", "", nil, err
+	case expired != r.expired:
+		return "", "", nil, voided("a key in Redis ran out by the clock", "%d of them; a lease is to end by an event", expired-r.expired)
 	}
 	found, err := r.x.servers.Never(ctx, sold)
 	if err != nil {

@@ -303,6 +303,9 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if err := r.early(ctx); err != nil {
 		return e, err
 	}
+	if r.expired, err = x.expired(ctx); err != nil {
+		return e, err
+	}
 	e, err = r.play(ctx, choose)
 	if err == nil && !e.Pruned && !e.Cut {
 		e.Verdict, e.Why, e.Findings, err = r.judge(ctx)
@@ -320,6 +323,14 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		after = fmt.Errorf("%w, after an order that is %s: %s", after, e.Verdict, e.Why)
 	}
 	return e, errors.Join(err, after)
+}
+
+// expired is how many keys of Redis the clock has removed so far.
+func (x *Runner) expired(ctx context.Context) (int, error) {
+	if x.backends["redis"] == nil {
+		return 0, nil
+	}
+	return x.servers.Expired(ctx)
 }
 
 // early: nothing may stand at a gate when a run begins. What came late belongs to the run

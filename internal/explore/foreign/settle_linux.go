@@ -77,7 +77,7 @@ func (r *run) settle(ctx context.Context) error {
 			return r.broken()
 		case napping.IsZero():
 			napping = now
-		case now.Sub(napping) > longestNap:
+		case now.Sub(napping) > 2*longestNap: // one after the other
 			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", f.where())
 		}
 		f.wake()

@@ -63,9 +63,11 @@ type Command struct {
 	Raw    []byte          // for the server
 	Silent bool            // the server does not answer it
 	Named  bool            // it asks for a named lock: GET_LOCK
-	Ends   bool            // it ends the open transaction: COMMIT, ROLLBACK
-	Push   bool            // it is no command: its answer was pushed by the server
-	Answer Answer          // once there is one
+	// Endless: the program has said that its wait is to have no end.
+	Endless bool
+	Ends    bool   // it ends the open transaction: COMMIT, ROLLBACK
+	Push    bool   // it is no command: its answer was pushed by the server
+	Answer  Answer // once there is one
 
 	conn    *Conn
 	let     chan struct{} // closed when it may be sent; nil where it passes

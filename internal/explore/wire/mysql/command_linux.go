@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -156,6 +157,7 @@ func (s *session) query(c *wire.Command, q *request, sql string) {
 // means puts what a statement does together with what the connection is in.
 func (s *session) means(c *wire.Command, q *request, what said) {
 	c.Effect, c.Gated, c.Named = what.effect, what.gated, what.named
+	c.Endless = what.named && negative.MatchString(c.Text)
 	c.Ends = what.ends
 	q.verb, q.setsWait = what.verb, what.setsWait
 	s.serializable = s.serializable || what.serializes
@@ -191,3 +193,6 @@ func (s *session) reset(c *wire.Command, q *request, payload []byte) {
 		s.authenticating = true
 	}
 }
+
+// negative is the time-out of a GET_LOCK that waits without end (MariaDB Knowledge Base, GET_LOCK).
+var negative = regexp.MustCompile(`(?i)\bGET_LOCK\s*\([^)]*,\s*-`)

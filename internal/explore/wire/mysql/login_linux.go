@@ -24,7 +24,8 @@ const (
 		1<<24 | // DEPRECATE_EOF
 		1<<25 | // OPTIONAL_RESULTSET_METADATA
 		1<<26 | // ZSTD_COMPRESSION_ALGORITHM
-		1<<27 // QUERY_ATTRIBUTES
+		1<<27 | // QUERY_ATTRIBUTES
+		1<<29 // MariaDB's CLIENT_PROGRESS: reports of ALTER TABLE and the like, in the middle of an answer
 )
 
 // What the session asks on its own.

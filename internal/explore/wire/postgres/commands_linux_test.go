@@ -3,11 +3,13 @@ package postgres_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -31,8 +33,40 @@ func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *localserver.Postgres)
-	}{{"commands", commands}, {"ended", ended}, {"values", values}, {"refused", refusals}} {
+	}{{"commands", commands}, {"ended", ended}, {"values", values}, {"refused", refusals}, {"ghosts", ghosts}} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, server) })
+	}
+}
+
+// ghosts: when the gate dies, two who wait for each other do not stay in the server.
+func ghosts(t *testing.T, server *localserver.Postgres) {
+	ctx := soon(t)
+	admin := must(pgconn.Connect(ctx, server.URL()))(t)
+	defer admin.Close(ctx)
+	waiting := func() string {
+		rows := must(admin.Exec(ctx, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%ghosts%'").ReadAll())(t)
+		return string(rows[0].Rows[0][0])
+	}
+	var gates []*both
+	var conns []*pgconn.PgConn
+	for n := range 2 {
+		b := through(t, server.Addr)
+		c := must(pgconn.ConnectConfig(ctx, config(t, server.URL(), b.program.addr)))(t)
+		must(c.Exec(ctx, fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d) /* ghosts */", 900+n)).ReadAll())(t)
+		gates, conns = append(gates, b), append(conns, c)
+	}
+	for n, c := range conns {
+		raw := must(c.Hijack())(t) // which sends no CancelRequest when it is cut off
+		defer raw.Conn.Close()
+		raw.Frontend.SendQuery(&pgproto3.Query{String: fmt.Sprintf("SELECT pg_advisory_xact_lock(%d) /* ghosts */", 901-n)})
+		must(0, raw.Frontend.Flush())(t)
+	}
+	for waiting() != "2" {
+	}
+	for _, b := range gates {
+		b.gate.Commands()[0].Conn().Cut()
+	}
+	for waiting() != "0" {
 	}
 }
 

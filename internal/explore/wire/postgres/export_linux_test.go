@@ -11,6 +11,7 @@ import (
 const (
 	NoTimeouts  = noTimeouts
 	NoDeadlocks = noDeadlocks
+	NoGhosts    = noGhosts
 )
 
 // Show is show.

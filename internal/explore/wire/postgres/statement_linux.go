@@ -84,7 +84,7 @@ func says(sql string) said {
 		}
 	case "RESET", "SHOW":
 		s.passing, s.effect = always, schedule.Local
-	case "LISTEN", "UNLISTEN", "DEALLOCATE", "DISCARD":
+	case "LISTEN", "UNLISTEN", "DEALLOCATE":
 		s.passing = outside
 	case "SELECT", "WITH":
 		switch {

@@ -32,7 +32,7 @@ func TestSays(t *testing.T) {
 		{"SELECT pg_notify('a', 'b')", schedule.Writes, "abc"},
 		{"LISTEN a", schedule.Writes, "bc"},
 		{"UNLISTEN *", schedule.Writes, "bc"},
-		{"DISCARD ALL", schedule.Writes, "bc"},
+		{"DISCARD ALL", schedule.Writes, "abc"},
 		{"DEALLOCATE a", schedule.Writes, "bc"},
 		{"SET search_path = a, b", schedule.Local, ""},
 		{"SET ROLE a", schedule.Local, ""},

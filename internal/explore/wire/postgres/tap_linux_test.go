@@ -161,7 +161,7 @@ func withoutTLS(up []byte) (rest []byte, asked int) {
 
 // withoutSettings strikes the session's own statements.
 func withoutSettings(up []byte) (rest []byte, found int) {
-	for _, sql := range []string{postgres.NoTimeouts, postgres.NoDeadlocks} {
+	for _, sql := range []string{postgres.NoTimeouts, postgres.NoDeadlocks, postgres.NoGhosts} {
 		raw, err := (&pgproto3.Query{String: sql}).Encode(nil)
 		if err != nil {
 			panic(err)

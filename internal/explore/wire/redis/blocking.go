@@ -25,6 +25,16 @@ func forEver(q *request) []byte {
 	return q.with(i, "0")
 }
 
+// endless: a blocking command that asks for a wait without end, by 0.
+func endless(q *request) bool {
+	i, _, blocks := timeout(q.args)
+	if !blocks || i >= len(q.args) {
+		return false
+	}
+	t, err := strconv.ParseFloat(string(q.args[i]), 64)
+	return err == nil && t == 0
+}
+
 // timeout finds the argument that says how long a command may wait, in seconds or in
 // milliseconds.
 func timeout(args [][]byte) (i int, seconds, blocks bool) {

@@ -179,7 +179,7 @@ func (s *session) command(q *request) (*wire.Command, error) {
 		s.skip = false
 	}
 	if a = s.transact(a); a.gated && !s.program.Timed() {
-		o.Raw = forEver(q)
+		o.Raw, o.Endless = forEver(q), endless(q)
 	}
 	a.before, a.after = before, s.database
 	o.Text, o.Gated, o.Effect = o.Text+a.text, a.gated, a.effect

@@ -18,9 +18,13 @@ func pure(name string, d Dialect) bool {
 // beforeParenthesis are words of SQL after which a parenthesis calls nothing.
 var beforeParenthesis = set(`select from where and or not xor in on as any all some exists between like ilike regexp rlike is
 	having by using over partition distinct interval limit offset when then else case union except intersect
-	join inner outer left right cross natural straight_join lateral index key keys force ignore use within values with materialized
-	div mod binary recursive only top returning filter window array for escape similar collate group order unknown dual end
-	rollup separator ordinality against rows range groups sets fetch first next show describe explain`)
+	join inner outer left right cross natural straight_join lateral index within values with materialized
+	div mod binary recursive only returning filter window array for escape similar collate group order end
+	rollup ordinality rows range fetch`)
+
+// beforeParenthesisMySQL are more of them. PostgreSQL takes them for the names of functions, and
+// of such a one nothing is known.
+var beforeParenthesisMySQL = set(`top unknown dual first next show describe explain key keys force ignore use groups sets against separator`)
 
 // types are also called like functions, or have a length in parentheses.
 var types = set(`char varchar character decimal numeric dec float double real binary varbinary nchar signed unsigned

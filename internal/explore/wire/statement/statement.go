@@ -224,7 +224,8 @@ func (r reading) callsArePure(t []token) bool {
 		switch {
 		case name.kind == identifier:
 			return false
-		case name.kind != word || beforeParenthesis[strings.ToLower(name.text)]:
+		case name.kind != word || beforeParenthesis[strings.ToLower(name.text)],
+			r.dialect == MySQL && beforeParenthesisMySQL[strings.ToLower(name.text)]:
 		case i > 1 && t[i-2].text == ".":
 			if r.dialect != Postgres || i < 3 || !t[i-3].is("pg_catalog") || !pure(name.text, r.dialect) {
 				return false // of a schema

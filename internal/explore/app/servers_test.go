@@ -1,0 +1,356 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/localserver/localservertest"
+)
+
+// both has every kind of server, private ones, and a table of the same name in each database.
+const both = `run: node server.mjs
+mysql: 127.0.0.1:3306
+postgres: 127.0.0.1:5432
+redis: redis://127.0.0.1:6379/3
+local: true
+schema: schema.sql
+buyer: POST http://127.0.0.1:8080/buy?item=1
+reset:
+  mysql: [ "UPDATE items SET stock = 1", "DELETE FROM orders" ]
+  postgres: [ "UPDATE items SET stock = 2", "DELETE FROM orders" ]
+  redis: [ flushdb, "SET greeting 'hello, world'", "HSET left 1 7" ]
+never:
+  - "mysql: SELECT stock, ':sold' FROM items WHERE stock < 0"
+  - "postgres: SELECT 1 FROM orders HAVING count(*) <> :sold -- not :sold's"
+watch: "postgres: SELECT stock, NULL AS nothing, (SELECT count(*) FROM orders) AS orders FROM items"
+`
+
+// openBoth starts the private servers.
+func openBoth(t *testing.T) *Servers {
+	t.Helper()
+	localservertest.SkipShort(t)
+	dir := t.TempDir()
+	schema := "CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL); -- ; no\nCREATE TABLE orders (id SERIAL PRIMARY KEY, item_id INT NOT NULL);\nINSERT INTO items VALUES (1, 5);\n"
+	for n := range 2 * mostRows { // more than are kept of an answer
+		schema += fmt.Sprintf("CREATE TABLE more%d (id SERIAL PRIMARY KEY, note CHAR(9));\n", n)
+	}
+	for name, text := range map[string]string{"oversell.yaml": both, "schema.sql": schema} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := Load(filepath.Join(dir, "oversell.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// TestServers: what the explorer asks beside the gates.
+func TestServers(t *testing.T) {
+	s := openBoth(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *Servers)
+	}{
+		{"reset", resets},
+		{"never", nevers},
+		{"watch", watches},
+		{"errors", serverErrors},
+		{"a lock is held", held},
+		{"ids", privateIDs},
+		{"login", privateLogin},
+		{"leases", leasesStretched},
+		{"blocked", blockedClients},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
+	}
+	for _, name := range []string{"MySQL|MariaDB", "PostgreSQL", "Redis"} {
+		if !slices.ContainsFunc(strings.Split(name, "|"), func(one string) bool { return strings.Contains(s.Versions(), one+" ") }) {
+			t.Errorf("%q has no %s", s.Versions(), name)
+		}
+	}
+}
+
+// must fails the test.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exec runs a statement in a database.
+func (s *Servers) exec(t *testing.T, protocol, statement string) {
+	t.Helper()
+	if _, err := s.SQL(protocol).ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// number is what a query of one has.
+func (s *Servers) number(t *testing.T, protocol, query string) (n int) {
+	t.Helper()
+	must(t, s.SQL(protocol).QueryRowContext(t.Context(), query).Scan(&n))
+	return n
+}
+
+// resets: each server is brought back by its own lines, and of Redis the number that the URL
+// names alone.
+func resets(t *testing.T, s *Servers) {
+	ctx := t.Context()
+	other := redis.NewClient(&redis.Options{Addr: s.Addresses()["redis"], DB: 5})
+	defer other.Close()
+	must(t, other.Set(ctx, "other", 1, 0).Err())
+	must(t, s.redis.Set(ctx, "lock:1", "somebody", time.Minute).Err())
+	for _, protocol := range []string{"mysql", "postgres"} {
+		s.exec(t, protocol, "INSERT INTO orders (item_id) VALUES (1)")
+	}
+	for range 2 {
+		must(t, s.Reset(ctx))
+		for protocol, stock := range map[string]int{"mysql": 1, "postgres": 2} {
+			if got, orders := s.number(t, protocol, "SELECT stock FROM items"), s.number(t, protocol, "SELECT count(*) FROM orders"); got != stock || orders != 0 {
+				t.Errorf("%s: stock %d, orders %d; want %d and 0", protocol, got, orders, stock)
+			}
+		}
+		keys := s.redis.Keys(ctx, "*").Val()
+		slices.Sort(keys)
+		if !slices.Equal(keys, []string{"greeting", "left"}) || s.redis.Get(ctx, "greeting").Val() != "hello, world" || s.redis.HGet(ctx, "left", "1").Val() != "7" {
+			t.Errorf("Redis has %v", keys)
+		}
+	}
+	if other.Exists(ctx, "other").Val() != 1 {
+		t.Error("another database number was emptied")
+	}
+}
+
+// nevers: each query goes to its database, with the number of buyers who were told so.
+func nevers(t *testing.T, s *Servers) {
+	must(t, s.Reset(t.Context()))
+	for _, c := range []struct {
+		sold  int
+		found string // of the findings
+	}{
+		{0, ""},
+		{1, "postgres: [?column?] [[1]]"},
+	} {
+		found, err := s.Never(t.Context(), c.sold)
+		must(t, err)
+		if got := show(found); got != c.found {
+			t.Errorf("%d sold: %q, want %q", c.sold, got, c.found)
+		}
+	}
+	s.exec(t, "mysql", "UPDATE items SET stock = -1")
+	s.exec(t, "postgres", "INSERT INTO orders (item_id) VALUES (1)")
+	found, err := s.Never(t.Context(), 1)
+	must(t, err)
+	if got, want := show(found), "mysql: [stock :sold] [[-1 :sold]]"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func show(found []Finding) string {
+	var all []string
+	for _, f := range found {
+		protocol, _, _ := strings.Cut(f.Query, " ")
+		all = append(all, fmt.Sprint(protocol, " ", f.Columns, " ", f.Rows))
+	}
+	return strings.Join(all, "; ")
+}
+
+// watches: the first row, also where there is none.
+func watches(t *testing.T, s *Servers) {
+	must(t, s.Reset(t.Context()))
+	columns, values, err := s.Watch(t.Context())
+	if err != nil || !slices.Equal(columns, []string{"stock", "nothing", "orders"}) || !slices.Equal(values, []string{"2", "NULL", "0"}) {
+		t.Errorf("%v %v %v", columns, values, err)
+	}
+	with(s, func(a *App) { a.Watch = "mysql: SELECT id FROM orders" }, func() {
+		if columns, values, err := s.Watch(t.Context()); err != nil || !slices.Equal(columns, []string{"id"}) || len(values) != 0 {
+			t.Errorf("no row: %v %v %v", columns, values, err)
+		}
+	})
+	with(s, func(a *App) { a.Watch = "" }, func() {
+		if columns, values, err := s.Watch(t.Context()); err != nil || columns != nil || values != nil {
+			t.Errorf("no watch: %v %v %v", columns, values, err)
+		}
+	})
+}
+
+// with has the servers be those of a file with a change.
+func with(s *Servers, change func(*App), do func()) {
+	before := s.app
+	defer func() { s.app = before }()
+	changed := *before
+	change(&changed)
+	s.app = &changed
+	do()
+}
+
+// serverErrors: what fails is named.
+func serverErrors(t *testing.T, s *Servers) {
+	for _, c := range []struct {
+		change func(*App)
+		says   string
+	}{
+		{func(a *App) { a.Reset.Postgres = []string{"DELETE FROM ordres"} }, "reset fails: DELETE FROM ordres: "},
+		{func(a *App) { a.Reset.Redis = [][]string{{"HSET", "left"}} }, "reset fails: HSET left: "},
+		{func(a *App) { a.Never = []string{"mysql: SELECT 1 FORM items"} }, "never: mysql: SELECT 1 FORM items: "},
+		{func(a *App) { a.Never = []string{"postgres: DELETE FROM orders"} }, "never: postgres: DELETE FROM orders: it is no query"},
+		{func(a *App) { a.Watch = "mysql: SELECT stok FROM items" }, "watch: mysql: SELECT stok FROM items: "},
+	} {
+		with(s, c.change, func() {
+			err := s.Reset(t.Context())
+			if err == nil {
+				_, err = s.Never(t.Context(), 0)
+			}
+			if err == nil {
+				_, _, err = s.Watch(t.Context())
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v; want %q", err, c.says)
+			}
+		})
+	}
+}
+
+// held: a reset that somebody stands in the way of says so.
+func held(t *testing.T, s *Servers) {
+	if os.Getenv("OVERSELL_SOAK") == "" {
+		t.Skip("it waits for 10 s: make soak, or OVERSELL_SOAK=1, runs this")
+	}
+	must(t, s.Reset(t.Context()))
+	other, err := Open(t.Context(), elsewhere(s))
+	must(t, err)
+	defer other.Close()
+	tx, err := other.SQL("postgres").BeginTx(t.Context(), nil)
+	must(t, err)
+	_, err = tx.ExecContext(t.Context(), "UPDATE items SET stock = 9")
+	must(t, err)
+	if err := s.Reset(t.Context()); err == nil || !strings.Contains(err.Error(), "no answer within 10s: a lock may be held by something that is not explored") {
+		t.Errorf("%v", err)
+	}
+	must(t, tx.Rollback())
+	must(t, s.Reset(t.Context()))
+}
+
+// elsewhere is the file of a user whose own servers those of s are.
+func elsewhere(s *Servers) *App {
+	a := *s.app
+	a.Local, a.Schema = false, ""
+	a.MySQL = &Server{Gate: s.addresses["mysql"], URL: "mysql://root@" + s.addresses["mysql"] + "/shop"}
+	a.Postgres = &Server{Gate: s.addresses["postgres"], URL: "postgres://shop@" + s.addresses["postgres"] + "/shop"}
+	a.Redis = &Server{Gate: s.addresses["redis"], URL: "redis://" + s.addresses["redis"] + "/3"}
+	return &a
+}
+
+// privateIDs: new rows of every table have ids that are not taken for other numbers.
+func privateIDs(t *testing.T, s *Servers) {
+	for _, protocol := range []string{"mysql", "postgres"} {
+		for _, table := range []string{"more0", fmt.Sprintf("more%d", 2*mostRows-1)} {
+			s.exec(t, protocol, "INSERT INTO "+table+" (note) VALUES ('a')")
+			if id := s.number(t, protocol, "SELECT max(id) FROM "+table); id != firstID {
+				t.Errorf("%s: the first row of %s is %d, want %d", protocol, table, id, firstID)
+			}
+		}
+	}
+}
+
+// privateLogin: the program's users have no password.
+func privateLogin(t *testing.T, s *Servers) {
+	other, err := Open(t.Context(), elsewhere(s))
+	must(t, err)
+	must(t, other.Reset(t.Context()))
+	must(t, other.Close())
+}
+
+// leasesStretched: in every database number what has a time to live gets two minutes, once
+// less than one is left; what has none, and what has long, stays as it is.
+func leasesStretched(t *testing.T, s *Servers) {
+	ctx := t.Context()
+	must(t, s.redis.FlushAll(ctx).Err())
+	other := redis.NewClient(&redis.Options{Addr: s.Addresses()["redis"], DB: 7})
+	defer other.Close()
+	must(t, s.redis.Set(ctx, "short", 1, 20*time.Second).Err())
+	must(t, s.redis.Set(ctx, "long", 1, 24*time.Hour).Err())
+	must(t, s.redis.Set(ctx, "plain", 1, 0).Err())
+	must(t, other.Set(ctx, "short", 1, 20*time.Second).Err())
+	must(t, s.Stretch(ctx))
+	for _, c := range []struct {
+		client   *redis.Client
+		key      string
+		from, to time.Duration
+	}{
+		{s.redis, "short", stretched / 2, stretched},
+		{other, "short", stretched / 2, stretched},
+		{s.redis, "long", 23 * time.Hour, 24 * time.Hour},
+		{s.redis, "plain", -1, -1},
+	} {
+		if left := c.client.PTTL(ctx, c.key).Val(); left < c.from || left > c.to {
+			t.Errorf("%s has %s left, want %s to %s", c.key, left, c.from, c.to)
+		}
+	}
+	count := func(what string, ask func(context.Context) (int, error), want int) {
+		t.Helper()
+		if got, err := ask(ctx); err != nil || got != want {
+			t.Errorf("%s: %d, %v; want %d", what, got, err, want)
+		}
+	}
+	before, err := s.Expired(ctx)
+	must(t, err)
+	count("leases", s.Leases, 3)
+	count("keys", s.Keys, 4)
+	count("expire", s.Expire, 3)
+	count("leases", s.Leases, 0)
+	count("expired by the clock", s.Expired, before)
+	must(t, s.redis.Set(ctx, "lock", 1, time.Millisecond).Err())
+	for s.redis.Get(ctx, "lock").Err() == nil {
+	}
+	count("expired by the clock", s.Expired, before+1)
+	count("forget", s.Forget, 1)
+	count("keys", s.Keys, 0)
+	if db := s.redis.ClientInfo(ctx).Val().DB; db != 3 {
+		t.Errorf("the connection is in database number %d, want 3", db)
+	}
+}
+
+// blockedClients: who waits is seen, and let go with nothing.
+func blockedClients(t *testing.T, s *Servers) {
+	ctx := t.Context()
+	client := redis.NewClient(&redis.Options{Addr: s.Addresses()["redis"], PoolSize: 1, MaxRetries: -1})
+	defer client.Close()
+	id := client.ClientID(ctx).Val()
+	ended := make(chan error)
+	go func() { ended <- client.BLPop(ctx, 0, "queue").Err() }()
+	for {
+		blocked, err := s.Blocked(ctx)
+		must(t, err)
+		if blocked[id] {
+			break
+		}
+	}
+	must(t, s.Unblock(ctx, id))
+	if err := <-ended; err != redis.Nil {
+		t.Errorf("it ends with %v, want nil", err)
+	}
+	if blocked, err := s.Blocked(ctx); err != nil || len(blocked) > 0 {
+		t.Errorf("%v, %v", blocked, err)
+	}
+}

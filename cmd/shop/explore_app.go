@@ -54,8 +54,11 @@ var notForPrograms = []string{
 }
 
 // command is the one that explores the program.
-func (a *appFlags) command() string {
-	line := "shop explore --app " + a.file
+func (a *appFlags) command() string { return "shop explore" + a.given() }
+
+// given are the flags that name the program, and how it is searched.
+func (a *appFlags) given() string {
+	line := " --app " + a.file
 	if a.allowed != "" {
 		line += " --" + wipeFlag + " " + a.allowed
 	}

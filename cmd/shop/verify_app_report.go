@@ -150,7 +150,7 @@ func (r *appReport) document(o *exploreOptions, command string) (report.Document
 		Status:  map[verdict.Verdict]report.Status{verdict.Holds: report.Holds, verdict.Broken: report.Contradicts, verdict.Inconclusive: report.Void}[r.Rush.Verdict],
 		Seen:    cmp.Or(r.Rush.Why, fmt.Sprintf("%s of %d buyers at once, none breaks", explore.Count(len(r.Rush.Rounds), "crowd"), r.Rush.Buyers)),
 		Took:    time.Duration(r.Rush.Seconds * float64(time.Second)),
-		Command: fmt.Sprintf("shop verify --app %s --rush-buyers %d --repeat %d", o.app.file, r.Rush.Buyers, r.Rush.Asked),
+		Command: fmt.Sprintf("shop verify%s --rush-buyers %d --repeat %d", o.app.given(), r.Rush.Buyers, r.Rush.Asked),
 	}
 	var text strings.Builder
 	if err := r.Rush.text(&text, r.Explore.Strategy); err != nil {

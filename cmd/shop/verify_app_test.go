@@ -180,6 +180,16 @@ func TestVerifyAppDeadlock(t *testing.T) {
 	}
 }
 
+// TestVerifyAppAttached: a program that runs already is not started anew, and runs on.
+func TestVerifyAppAttached(t *testing.T) {
+	a := startAttached(t, "guarded", 2)
+	code, stdout, stderr := verifyAppOf(t, a.file(t, a.program.Process.Pid, a.mysql(), ""), "--repeat", "1")
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "rush: attached, 1 crowd of 50 buyers at once") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	a.serves(t)
+}
+
 // TestVerifyAppBadInput: one line each.
 func TestVerifyAppBadInput(t *testing.T) {
 	file, err := filepath.Abs("testdata/rush/serial.yaml")
@@ -201,9 +211,10 @@ func TestVerifyAppBadInput(t *testing.T) {
 		{"--app FILE --rush-buyers 1001", "--rush-buyers is 1001"},
 		{"--app FILE --repeat 0", "--repeat is 0"},
 		{"--app FILE --budget 0s", "--budget is 0s"},
-		{"--app FILE --events flood", `"flood" is not known`},
+		{"--app FILE --events flood", `"flood"`},
 		{"--app FILE --report out.doc", "--report"},
 		{"--rush-buyers 9", "--rush-buyers is for a program of your own; give --app FILE"},
+		{"--tries 9", "--tries is for a program of your own"},
 		{"--events crash", "--events is for a program of your own"},
 		{"--target http://127.0.0.1:1 --budget 5s", "--budget is for a program of your own"},
 		{"--" + wipeFlag + " db:1", "--" + wipeFlag + " is for a program of your own"},

@@ -148,9 +148,6 @@ func (c *Conn) send() {
 			following = c.queue[0]
 		}
 		c.mu.Unlock()
-		if o.let == nil {
-			c.gate.Passed(o)
-		}
 		if following != nil {
 			c.turn(following)
 		}
@@ -197,6 +194,9 @@ func (c *Conn) pass(o *Command) error {
 	}
 	if err := c.await(o.deliver); err != nil {
 		return err
+	}
+	if o.let == nil {
+		c.gate.Passed(o)
 	}
 	return c.hand(o.Answer.Raw)
 }

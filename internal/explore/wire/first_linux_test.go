@@ -1,6 +1,8 @@
 package wire_test
 
 import (
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,19 +39,86 @@ func (g *ordered) Passed(o *wire.Command) {
 	}
 }
 
-// TestFirst: no command reaches its server before the gate knows that it is the first, or
-// the gate would hear of its end before its beginning.
-func TestFirst(t *testing.T) {
+// An attentive gate is slow to take note of Passed, and looks what the program does meanwhile.
+type attentive struct {
+	wire.Open
+	returned chan struct{} // by the program's call
+	passed   chan *wire.Command
+	left     chan error
+	early    chan struct{}
+}
+
+func (g *attentive) Passed(o *wire.Command) {
+	select {
+	case <-g.returned:
+		g.early <- struct{}{}
+	case <-time.After(50 * time.Millisecond): // nothing hangs on it: the call takes far less
+	}
+	g.passed <- o
+}
+
+func (g *attentive) Left(_ *wire.Conn, err error) { g.left <- err }
+
+// TestPassed: the gate hears that a command is through before its program can go on by the
+// answer, and hears nothing of one whose connection goes.
+func TestPassed(t *testing.T) {
+	address := redisServer(t)
+	gate := &attentive{returned: make(chan struct{}), passed: make(chan *wire.Command, 8), left: make(chan error, 8), early: make(chan struct{}, 8)}
+	program, err := new(net.Dialer).DialContext(t.Context(), "tcp", wiretest.Proxy(t, gate, redis.Protocol(), address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	if _, err := program.Write([]byte("SET key value\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := program.Read(make([]byte, 64)); err != nil {
+		t.Fatal(err)
+	}
+	close(gate.returned)
+	<-gate.passed
+	if len(gate.early) > 0 {
+		t.Error("the program had the answer before the gate knew of it")
+	}
+	if _, err := program.Write([]byte("BLPOP none 0\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	beside := goredis.NewClient(&goredis.Options{Addr: address, DisableIdentity: true})
+	defer beside.Close()
+	for info := ""; !strings.Contains(info, "blocked_clients:1"); {
+		if info, err = beside.Info(t.Context(), "clients").Result(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := program.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-gate.left
+	if len(gate.passed) > 0 {
+		t.Errorf("%s has no answer, and has passed", (<-gate.passed).Text)
+	}
+}
+
+// redisServer is the address of one of the test's own.
+func redisServer(t *testing.T) string {
+	t.Helper()
 	localservertest.SkipShort(t)
 	group, err := localserver.NewGroup()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer group.Close()
+	t.Cleanup(func() { _ = group.Close() })
 	server, err := localserver.StartRedis(group)
 	mayMiss(t, err)
+	return server.Addr
+}
+
+// TestFirst: no command reaches its server before the gate knows that it is the first, or
+// the gate would hear of its end before its beginning.
+func TestFirst(t *testing.T) {
+	address := redisServer(t)
 	gate := &ordered{passed: make(chan *wire.Command), early: make(chan *wire.Command, 8)}
-	client := goredis.NewClient(&goredis.Options{Addr: wiretest.Proxy(t, gate, redis.Protocol(), server.Addr), PoolSize: 1, MaxRetries: -1, DisableIdentity: true, Protocol: 2})
+	client := goredis.NewClient(&goredis.Options{Addr: wiretest.Proxy(t, gate, redis.Protocol(), address), PoolSize: 1, MaxRetries: -1, DisableIdentity: true, Protocol: 2})
 	defer client.Close()
 	for range 3 {
 		if err := client.Set(t.Context(), "key", "value", 0).Err(); err != nil {

@@ -145,7 +145,8 @@ type Gate interface {
 	Arrived(o *Command)
 	// First: o may be sent, the commands before it on its connection have been answered.
 	First(o *Command)
-	// Passed: o, which was not held, has been answered, or its connection has gone.
+	// Passed: the server has answered o, which was not held, and the program is about to get
+	// that: what it does by it comes later. Of a connection that goes there is Left alone.
 	Passed(o *Command)
 	// Answered: the server has answered o, which waits for Deliver. Or it has pushed o, which
 	// waits if the gate calls Hold.

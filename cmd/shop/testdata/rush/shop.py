@@ -2,10 +2,12 @@
 
     python3 shop.py serial | cuts | ends | late | tires
 
-serial: one request at a time. cuts: from its 40th request on it hangs up without an answer,
-and ends: it dies at that one. late: it answers before its order is there.
+serial: one sale at a time, by a lock on a file.
+cuts: from its 40th request on it hangs up without an answer; ends: it dies at that one.
+late: it answers before its order is there.
 tires: from its 40th request on it does not look at the stock any more.
 """
+import fcntl
 import http.server
 import itertools
 import os
@@ -29,6 +31,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         number = next(numbers)
         if habit == "ends" and number == 40:
             os._exit(7)
+        lock = open(__file__)
+        if habit == "serial":
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
         try:
             connection = pool.get_nowait()
         except queue.Empty:
@@ -36,6 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with connection.cursor() as cursor:
             self.sell(cursor, number)
         pool.put(connection)
+        lock.close()
 
     def sell(self, cursor, number):
         cursor.execute("BEGIN")
@@ -67,6 +73,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-Server = http.server.HTTPServer if habit == "serial" else http.server.ThreadingHTTPServer
+Server = http.server.ThreadingHTTPServer
 Server.request_queue_size = 1000
 Server(("127.0.0.1", 8080), Handler).serve_forever(poll_interval=None)

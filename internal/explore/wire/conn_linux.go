@@ -56,6 +56,9 @@ func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	others.Go(c.send)
 	c.close(c.read())
 	others.Wait()
+	for _, o := range c.queue { // nobody adds to it any more
+		c.uncount(o)
+	}
 	gate.Left(c, c.ended)
 	return c.ended
 }
@@ -100,26 +103,25 @@ func (c *Conn) read() error {
 		c.mu.Lock()
 		c.queue = append(c.queue, o)
 		first := len(c.queue) == 1
+		live := first && c.count(o) // before send sees it: one that has no answer is done at once
 		c.moved.Broadcast()
 		c.mu.Unlock()
-		if first {
-			c.turn(o)
+		if live {
+			c.gate.First(o)
 		}
 	}
 }
 
-// turn: o may be sent from now on. One that passes is counted until its answer is handed over.
-func (c *Conn) turn(o *Command) {
-	c.mu.Lock()
-	live := c.ended == nil
+// count is for a command that may be sent from now on. One that passes is counted until its
+// answer is handed over. It reports whether the connection is still there, and is called with
+// mu held.
+func (c *Conn) count(o *Command) (live bool) {
+	live = c.ended == nil
 	if live && o.let == nil {
 		o.counted = true
 		c.gate.Busy(1)
 	}
-	c.mu.Unlock()
-	if live {
-		c.gate.First(o)
-	}
+	return live
 }
 
 // send lets one command after the other through.
@@ -139,7 +141,7 @@ func (c *Conn) send() {
 		c.mu.Lock()
 		c.queue = c.queue[1:]
 		var following *Command
-		if len(c.queue) > 0 {
+		if len(c.queue) > 0 && c.count(c.queue[0]) {
 			following = c.queue[0]
 		}
 		c.mu.Unlock()
@@ -147,19 +149,13 @@ func (c *Conn) send() {
 			c.gate.Passed(o)
 		}
 		if following != nil {
-			c.turn(following)
+			c.gate.First(following)
 		}
-		c.uncount(o)
-	}
-	c.mu.Lock()
-	rest := c.queue
-	c.mu.Unlock()
-	for _, o := range rest {
 		c.uncount(o)
 	}
 }
 
-// uncount gives back what turn or Deliver has counted, once.
+// uncount gives back what count or Deliver has counted, once.
 func (c *Conn) uncount(o *Command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,9 +10,9 @@
 //
 // Each buyer has an instance of the program, in a network of its own, in which the gates
 // stand where the program looks for its servers. So a command's connection says whose it is.
-// Where all buyers share one instance, a command is taken for the doing of the buyer who was
-// let go or answered last; whose it is can be a guess, which is counted, and a run in which
-// it could be one of two is void.
+// Where all buyers share one instance, whose it is follows from what each would send next, and
+// a run in which it does not is void, see whose_linux.go. A request is a step there, since a
+// mutex of the process may be free for who comes later.
 //
 // No step is decided by time. A run in which something came that the runner had not waited
 // for is void (schedule.Void): it counts as nothing.

@@ -17,8 +17,9 @@ import (
 // presumes. That is learned where there is no doubt, first of each buyer alone. Where it does
 // not follow the run is void.
 //
-// A wrong answer could only put a step into the wrong column: the steps of an instance that is
-// shared commute with nothing, so all orders are run whosoever they are.
+// The steps of an instance that is shared commute with nothing, so all orders are run whosoever
+// they are. A wrong answer would put a step into the wrong column, and could have a try be
+// taken for another's, see polls.
 
 // A way is what a buyer has asked and sent and was answered, in this order.
 type way [sha256.Size]byte

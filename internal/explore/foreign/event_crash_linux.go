@@ -41,10 +41,10 @@ func (crashEvent) strike(ctx context.Context, r *run, a action) (err error) {
 	f.mu.Lock()
 	b.crashed, b.alive, f.dead[b.id] = true, false, true
 	f.mu.Unlock()
+	i.kill() // first: else it could still say that its connections have broken
 	for _, c := range conns {
 		c.Cut()
 	}
-	i.kill()
 	_ = b.socket.Close()
 	for _, c := range conns {
 		err = errors.Join(err, r.x.backends[c.Protocol].end(ctx, c.ID))

@@ -272,10 +272,13 @@ func (r *run) deadEnd() (who []int) {
 
 // judge says how the run has ended, by the user's own queries.
 func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
-	sold := 0
+	sold, untold := 0, 0
 	for _, b := range r.buyers {
-		if r.answeredBy(b) && b.err == nil && slices.Contains(r.x.app.Sold, b.reply.status) {
+		switch told := r.answeredBy(b) && b.err == nil; {
+		case told && slices.Contains(r.x.app.Sold, b.reply.status):
 			sold++
+		case !told && b.crashed:
+			untold++
 		}
 	}
 	expired, err := r.x.expired(ctx)
@@ -288,6 +291,16 @@ func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Fin
 	found, err := r.x.servers.Never(ctx, sold)
 	if err != nil {
 		return "", "", nil, err
+	}
+	// Who has crashed and was told nothing may have an order or none: no shop could do better.
+	for more := 1; more <= untold && len(found) > 0; more++ {
+		other, err := r.x.servers.Never(ctx, sold+more)
+		if err != nil {
+			return "", "", nil, err
+		}
+		if len(other) == 0 {
+			found = nil
+		}
 	}
 	var findings []witness.Finding
 	var broken []string

@@ -70,11 +70,9 @@ func TestAppSound(t *testing.T) {
 // TestAppHeldBack: with a tenth of a processor for the explorer, the program and the servers
 // together, each example comes to what it comes to else, or runs are void: never to another verdict.
 func TestAppHeldBack(t *testing.T) {
+	soakOnly(t)
 	for _, c := range appCases {
 		t.Run(c.name(), func(t *testing.T) {
-			if c.file != appCases[0].file {
-				soakOnly(t)
-			}
 			file := c.need(t)
 			args := []string{"explore", "--app", file, "--json", "--budget", "10m"}
 			if c.events != "" {

@@ -165,7 +165,11 @@ func TestAppKilled(t *testing.T) {
 	c := appCases[0]
 	file := c.need(t)
 	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")
-	for range 3 {
+	times := 1
+	if os.Getenv("OVERSELL_SOAK") != "" {
+		times = 10
+	}
+	for range times {
 		cmd := plainCommand(t, "explore", "--app", file, "--full", "--budget", "10m")
 		cmd.Env = append(cmd.Environ(), mark)
 		if err := cmd.Start(); err != nil {

@@ -39,13 +39,13 @@ var sharedCases = []sharedCase{
 	{mode: "guarded", pool: 4, orders: 18},
 	{mode: "guarded", pool: 1, orders: 5},
 	{mode: "whole", pool: 4, orders: 4},
-	{mode: "early", orders: 21, violating: 10, quick: true},
+	{mode: "early", orders: 21, violating: 10},
 	{mode: "early", pool: 4, orders: 21, violating: 10},
 	{mode: "trying", orders: 12, violating: 6},
 	// Two who wait for each other: each run in which they do ends an instance.
 	{mode: "basket", requests: []string{"A,B", "B,A"}, orders: 12, violating: 4, quick: true},
 	{mode: "naive", node: true, pool: 4, orders: 96, violating: 60},
-	{mode: "naive", node: true, pool: 1, orders: 5, violating: 1, quick: true},
+	{mode: "naive", node: true, pool: 1, orders: 5, violating: 1},
 	{mode: "guarded", node: true, pool: 4, orders: 18},
 	{mode: "guarded", node: true, pool: 1, orders: 5},
 	{mode: "whole", node: true, pool: 4, orders: 4},
@@ -168,11 +168,9 @@ func columnsOfEarly(t *testing.T, r explore.Report) {
 
 // TestSharedMutexIsNotTheServers: the program that is sound in one process is broken in two.
 func TestSharedMutexIsNotTheServers(t *testing.T) {
+	soakOnly(t)
 	for _, c := range []sharedCase{{mode: "guarded"}, {mode: "guarded", node: true, pool: 4}} {
 		t.Run(c.name(), func(t *testing.T) {
-			if c.node {
-				soakOnly(t)
-			}
 			code, r, stderr := searchFile(t, c.file(t, "run"))
 			if code != exitBroken {
 				t.Fatalf("exit %d: %s", code, stderr)
@@ -196,6 +194,7 @@ func TestSharedRepeats(t *testing.T) {
 
 // TestSharedNotKnown: who waits for the mutex would send what its holder sends next.
 func TestSharedNotKnown(t *testing.T) {
+	soakOnly(t)
 	code, r, stderr := searchFile(t, sharedCase{mode: "twice"}.file(t, "shared"))
 	const why = "whose command it is cannot be said"
 	if code != exitInconclusive || r.Complete || r.Void == 0 || r.Voids[why] != r.Void || r.Violations > 0 {

@@ -23,7 +23,7 @@ func TestTraps(t *testing.T) {
 		{mode: "closes", args: []string{"--buyers", "3", "--max-schedules", "40"}, quick: true},
 		{mode: "sleeps", args: []string{"--max-schedules", "4"}},
 		{mode: "ticks"},
-		{mode: "timer", quick: true},
+		{mode: "timer"},
 		{mode: "endless", args: []string{"--events", "timeout"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {

@@ -95,6 +95,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 
 // TestVerifyAppRushBreaks: a shop that two buyers do not break, and a crowd does.
 func TestVerifyAppRushBreaks(t *testing.T) {
+	soakOnly(t)
 	code, r, stderr := verifiedApp(t, "tires.yaml", "--rush-buyers", "100", "--repeat", "1")
 	if code != exitBroken || r.Explore.Violations != 0 || !r.Explore.Complete || r.OK || stderr != "" {
 		t.Errorf("exit %d, %d orders break, ok %v, %q", code, r.Explore.Violations, r.OK, stderr)
@@ -139,6 +140,7 @@ func TestVerifyAppSerial(t *testing.T) {
 // TestVerifyAppCut: the shop hangs up on buyers who may have bought for all that they know, so
 // orders that differ from those told of are no break.
 func TestVerifyAppCut(t *testing.T) {
+	soakOnly(t)
 	code, r, _ := verifiedApp(t, "cuts.yaml", "--rush-buyers", "100", "--repeat", "2")
 	if code != exitInconclusive || r.Explore.Violations != 0 || r.Rush.Verdict != verdict.Inconclusive {
 		t.Errorf("exit %d, %d violations, %s (%s)", code, r.Explore.Violations, r.Rush.Verdict, r.Rush.Why)
@@ -155,6 +157,7 @@ func TestVerifyAppCut(t *testing.T) {
 
 // TestVerifyAppEnds: a shop that dies is no proof, and no round follows.
 func TestVerifyAppEnds(t *testing.T) {
+	soakOnly(t)
 	code, r, _ := verifiedApp(t, "ends.yaml", "--rush-buyers", "100")
 	c := r.Rush.rounds(t, 1)[0]
 	if code != exitInconclusive || c.Verdict != verdict.Inconclusive || !strings.Contains(c.Why, "the program has ended (exit status 7)") || c.Failed+c.Unanswered == 0 {
@@ -164,6 +167,7 @@ func TestVerifyAppEnds(t *testing.T) {
 
 // TestVerifyAppLate: the books are read when all is done, not when all are answered.
 func TestVerifyAppLate(t *testing.T) {
+	soakOnly(t)
 	_, r, _ := verifiedApp(t, "late.yaml", "--budget", "2s", "--repeat", "2")
 	for _, c := range r.Rush.rounds(t, 2) {
 		if c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed+c.Unanswered != 0 {
@@ -174,6 +178,7 @@ func TestVerifyAppLate(t *testing.T) {
 
 // TestVerifyAppDeadlock: in a rush nobody but the server ends one, after its own time.
 func TestVerifyAppDeadlock(t *testing.T) {
+	soakOnly(t)
 	_, r, _ := verifiedApp(t, "crosses.yaml", "--budget", "2s", "--rush-buyers", "4", "--repeat", "1")
 	if c := r.Rush.rounds(t, 1)[0]; c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed < 1 || c.Unanswered != 0 {
 		t.Errorf("%+v", c)
@@ -182,6 +187,7 @@ func TestVerifyAppDeadlock(t *testing.T) {
 
 // TestVerifyAppAttached: a program that runs already is not started anew, and runs on.
 func TestVerifyAppAttached(t *testing.T) {
+	soakOnly(t)
 	a := startAttached(t, "guarded", 2)
 	code, stdout, stderr := verifyAppOf(t, a.file(t, a.program.Process.Pid, a.mysql(), ""), "--repeat", "1")
 	if code != 0 || stderr != "" || !strings.Contains(stdout, "rush: attached, 1 crowd of 50 buyers at once") {

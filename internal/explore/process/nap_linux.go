@@ -74,15 +74,22 @@ func (i *idle) note(waits []wait) {
 // A thread that waits for an answer with a time limit naps, too: ask where the program owes
 // no answer to a gate, nor a gate one to it.
 func (p *Program) Napping(within time.Duration) bool {
+	naps, sure := p.napping(within)
+	return naps || !sure
+}
+
+// napping is Napping that says whether every thread's wait was read. None of those that were
+// is a nap where it is not sure.
+func (p *Program) napping(within time.Duration) (naps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waits, known := p.tree.waits()
 	timers, has := p.tree.timers()
-	if !known || p.idle.nap(append(waits, timers...), within) {
-		return true
+	if p.idle.nap(append(waits, timers...), within) {
+		return true, true
 	}
 	// One that has fired before it was read has woken somebody.
-	return has && p.tree.still && !p.tree.second()
+	return false, known && (!has || !p.tree.still || p.tree.second())
 }
 
 // waits are the program's timed ones. known is false where somebody runs, or cannot be read.

@@ -94,8 +94,13 @@ func TestNaps(t *testing.T) {
 	idle := func(what string) {
 		t.Helper()
 		for range 20 {
-			asleepNow(t, p)
-			if p.Napping(5 * time.Second) {
+			naps, sure := false, false
+			until(t, "every wait is read", func() bool { // the pool's threads wake in between
+				asleepNow(t, p)
+				naps, sure = p.napping(5 * time.Second)
+				return sure
+			})
+			if naps {
 				waits, known := p.tree.waits()
 				t.Errorf("%s: nobody naps (%v): %+v, when idle %+v", what, known, waits, p.idle.most)
 				return

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"database/sql"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -158,16 +155,9 @@ func (c badCase) check(t *testing.T, s ownServers) {
 	if c.noPath {
 		cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	line := stderr.String()
-	if code := cmd.ProcessState.ExitCode(); code != exitHarness || stdout.Len() > 0 {
-		t.Errorf("exit %d with %q, want %d and nothing", code, stdout.String(), exitHarness)
+	code, stdout, line := exitOfCommand(t, cmd)
+	if code != exitHarness || stdout != "" {
+		t.Errorf("exit %d with %q, want %d and nothing", code, stdout, exitHarness)
 	}
 	if !strings.HasPrefix(line, "shop: ") || strings.IndexByte(line, '\n') != len(line)-1 || strings.ContainsAny(line, "\t\r") {
 		t.Errorf("%q is not one line", line)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -111,15 +110,7 @@ var nodeModules = sync.OnceValue(func() error {
 // exploreApp runs `shop explore --app` as a process of its own, as a user does.
 func exploreApp(t testing.TB, file string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := plainCommand(t, append([]string{"explore", "--app", file}, args...)...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+	return exitOfCommand(t, plainCommand(t, append([]string{"explore", "--app", file}, args...)...))
 }
 
 // searchApp is what a search finds, as --json has it.

@@ -31,7 +31,7 @@ func exitCode(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return exitOfCommand(t, shopCommand(t, args...))
 }
 
-func exitOfCommand(t *testing.T, c *exec.Cmd) (code int, stdout, stderr string) {
+func exitOfCommand(t testing.TB, c *exec.Cmd) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs

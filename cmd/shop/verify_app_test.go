@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,15 +17,7 @@ import (
 // verifyAppOf runs `shop verify --app` as a process of its own, as a user does.
 func verifyAppOf(t *testing.T, file string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := plainCommand(t, append([]string{"verify", "--app", file}, args...)...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+	return exitOfCommand(t, plainCommand(t, append([]string{"verify", "--app", file}, args...)...))
 }
 
 // verifiedApp is what --json has, of a file in testdata/rush or in examples.

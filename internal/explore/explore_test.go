@@ -82,7 +82,7 @@ func TestMerged(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []exploretest.Expectation{
 		{Strategy: "none"},
-		{Strategy: "transaction"},
+		{Strategy: "transaction", Soak: "902 schedules, run one by one"},
 		{Strategy: "optimistic"},
 		{Strategy: "early-unlock"},
 		{Strategy: "check-after"},

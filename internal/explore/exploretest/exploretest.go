@@ -99,10 +99,13 @@ func (x Expectation) Name() string {
 	return name
 }
 
+// Soak reports whether the tests have hours, as in make soak, and not minutes.
+func Soak() bool { return os.Getenv("OVERSELL_SOAK") != "" }
+
 // SkipUnlessSoak skips a long search, and says why.
 func SkipUnlessSoak(t *testing.T, why string) {
 	t.Helper()
-	if why != "" && os.Getenv("OVERSELL_SOAK") == "" {
+	if why != "" && !Soak() {
 		t.Skip(why + "; make soak, or OVERSELL_SOAK=1, runs it")
 	}
 }

@@ -1,7 +1,6 @@
 package promisetest_test
 
 import (
-	"os"
 	"os/exec"
 	"testing"
 
@@ -14,11 +13,11 @@ import (
 
 // TestSameAgain: whatever the code under test can observe is decided by the schedule. So
 // each search of so many schedules runs the same ones in the same order, on a machine
-// that has nothing else to do and beside six busy loops.
+// that has nothing else to do and beside busy loops.
 func TestSameAgain(t *testing.T) {
-	calm, busy, schedules := 1, 1, 3
-	if os.Getenv("OVERSELL_SOAK") != "" {
-		calm, busy, schedules = 20, 20, 60
+	calm, busy, schedules, loops := 1, 1, 3, 2
+	if exploretest.Soak() {
+		calm, busy, schedules, loops = 20, 20, 60, 6
 	}
 	e := enginetest.Embedded(t)
 	digests := map[string]string{}
@@ -45,7 +44,7 @@ func TestSameAgain(t *testing.T) {
 		}
 	}
 	all(calm, "calm")
-	for range 6 {
+	for range loops {
 		loop := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
 		if err := loop.Start(); err != nil {
 			t.Skip("no shell for a busy loop: ", err)

@@ -244,7 +244,7 @@ func (s ownServers) badPrograms() []badCase {
 	return []badCase{
 		{name: "no such command", old: shop, by: "run: nosuchprogram ", says: []string{"nosuchprogram: not found", "is the program installed"}},
 		{name: "no such file", old: shop, by: "run: ./nosuchprogram ", says: []string{"./nosuchprogram", "ended before it was ready (exit status 127)", "is the program installed, and its path right?"}},
-		{name: "it ends at once", old: shop, by: "run: echo starting; echo no config file >&2; exit 3 # ", says: []string{"ended before it was ready (exit status 3); it printed: no config file"}},
+		{name: "it ends at once", old: shop, by: "run: echo starting; echo no config file >&2; exit 3 # ", says: []string{"ended before it was ready (exit status 3); it printed: starting | no config file"}},
 		{name: "it goes into the background", old: shop, by: "run: sleep 100 & exit 0 # ", says: []string{"ended before it was ready (exit status 0)", "`run:` is to stay in the foreground"}},
 		{name: "never ready", old: shop, by: "ready-within: 1s\nrun: sleep 100 # ", says: []string{"sleep 100: http://127.0.0.1:8080/healthz does not answer within 1s", "`ready:` names what to ask, `ready-within:` how long"}},
 		{name: "ready answers 500", old: shop, by: "ready-within: 1s\nrun: python3 answers500.py # ", says: []string{"does not answer within 1s (500 no database)", "it printed: started"}},
@@ -298,7 +298,7 @@ func (s ownServers) badRuns() []badCase {
 		{name: "500 to one buyer", old: "item=1", by: "item=one", says: []string{"buyer 1 alone: it is answered 500 error; it printed: ValueError("}},
 		{name: "nothing at a gate", old: "buy?item=1", by: "other", says: []string{"buyer 1 alone: no command came to a gate", "--app-check shows"}},
 		{name: "nobody at the buyers' port", old: "8080/buy", by: "8081/buy", says: []string{"a buyer does not reach the program: buyer 1: connect to 127.0.0.1:8081: connection refused"}, soak: true},
-		{name: "the program's port is taken", old: "run: ", by: "run: " + othersPort, says: []string{"buyer 1 alone: it is answered 501", "the program has ended (exit status 1)", "it printed: OSError: [Errno 98] Address already in use"}},
+		{name: "the program's port is taken", old: "run: ", by: "run: " + othersPort, says: []string{"buyer 1 alone: it is answered 501", "the program has ended (exit status 1)", "it printed: ", " | OSError: [Errno 98] Address already in use"}},
 		{name: "a replay line that does not fit", args: []string{"--replay", "v1:bad:b2:s1:7*3"}, says: []string{"the schedule does not fit: there is no 7"}, soak: true},
 	}
 }

@@ -137,7 +137,7 @@ func (r Report) Extent() string {
 		notes = append(notes, "commuting commands in one order")
 	}
 	if r.Tries != nil {
-		notes = append(notes, fmt.Sprintf("at most %d in vain in a row", *r.Tries))
+		notes = append(notes, fmt.Sprintf("at most %d in vain in a row, --tries allows more", *r.Tries))
 	}
 	if notes != nil {
 		text += " (" + strings.Join(notes, ", ") + ")"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -82,10 +83,8 @@ func TestServers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
 	}
-	for _, name := range []string{"MySQL|MariaDB", "PostgreSQL", "Redis"} {
-		if !slices.ContainsFunc(strings.Split(name, "|"), func(one string) bool { return strings.Contains(s.Versions(), one+" ") }) {
-			t.Errorf("%q has no %s", s.Versions(), name)
-		}
+	if inOrder := regexp.MustCompile(`^(MySQL|MariaDB) \S+, PostgreSQL \S+, Redis \S+$`); !inOrder.MatchString(s.Versions()) {
+		t.Errorf("%q; want %s", s.Versions(), inOrder)
 	}
 }
 

@@ -76,7 +76,7 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 		a.Why = "it is not answered, and nothing moves: it waits for something that no gate sees"
 	case me.err != nil:
 		a.Why = "its request fails: " + me.err.Error() + x.programOf(id).said()
-	case failedAlone(me.reply):
+	case me.reply.failed():
 		a.Answer = me.reply.text()
 		a.Why = "it is answered " + a.Answer + x.programOf(id).said()
 		if x.app.Attach != nil {

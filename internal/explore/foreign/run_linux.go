@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -302,17 +301,12 @@ func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Fin
 			found = nil
 		}
 	}
-	var findings []witness.Finding
-	var broken []string
-	for _, f := range found {
-		findings = append(findings, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})
-		broken = append(broken, f.Query)
-	}
-	if len(broken) > 0 {
-		return verdict.Broken, "must return no row, and does: " + strings.Join(broken, "; "), findings, nil
+	if len(found) > 0 {
+		findings := findingsOf(found)
+		return verdict.Broken, witness.Why(findings), findings, nil
 	}
 	if who := r.deadEnd(); len(who) > 0 {
-		return verdict.Stalled, fmt.Sprintf("buyer %s waits for what nobody will do", list(who)), nil, nil
+		return verdict.Stalled, whoWaits(who) + " for what nobody will do", nil, nil
 	}
 	return verdict.Holds, "", nil, nil
 }
@@ -324,12 +318,24 @@ func (r *run) answeredBy(b *buyer) bool {
 	return b.told
 }
 
-func list(ids []int) string {
+// whoWaits is "buyer 1 waits", "buyers 1, 2 and 3 wait".
+func whoWaits(ids []int) string {
+	if len(ids) == 1 {
+		return fmt.Sprintf("buyer %d waits", ids[0])
+	}
+	return "buyers " + list(ids, "and") + " wait"
+}
+
+// list is "1", "1 and 2", "1, 2 and 3"; last stands before the last one.
+func list(ids []int, last string) string {
 	var all []string
 	for _, id := range ids {
 		all = append(all, fmt.Sprint(id))
 	}
-	return strings.Join(all, ", ")
+	if n := len(all) - 1; n > 0 {
+		return strings.Join(all[:n], ", ") + " " + last + " " + all[n]
+	}
+	return strings.Join(all, "")
 }
 
 // outcomes are what the buyers were told.
@@ -419,6 +425,3 @@ func (r *run) restful() bool {
 	r.x.floor.wake()
 	return r.x.floor.busy.Load() == 0 && r.quiet()
 }
-
-// failedAlone says what is wrong with an answer that a buyer gets alone.
-func failedAlone(b reply) bool { return b.status >= http.StatusInternalServerError }

@@ -50,10 +50,13 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 			shown = now
 		}
 	}
-	fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
+	if len(w.Findings) == 0 {
+		fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
+	}
 	for _, f := range w.Findings {
+		fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s%s\n", buyers, w.Verdict, returns, escape(f.Query))
 		for _, row := range f.Shown() {
-			fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, escape(f.Query), escape(labelled(f.Columns, row, " = ")))
+			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(labelled(f.Columns, row, " = ")))
 		}
 		if more := f.More(); more != "" {
 			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, more)

@@ -66,7 +66,11 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 		}
 		t.AppendRow(append(row, cells(w.Values(s))...))
 	}
-	if _, err := fmt.Fprintf(out, "%s\n%s: %s\n", t.Render(), w.Verdict, w.Why); err != nil {
+	why := w.Why + "\n"
+	if len(w.Findings) > 0 { // each says so, with its query
+		why = ""
+	}
+	if _, err := fmt.Fprintf(out, "%s\n%s: %s", t.Render(), w.Verdict, why); err != nil {
 		return err
 	}
 	for _, f := range w.Findings {

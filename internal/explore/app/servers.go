@@ -64,6 +64,9 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right?", name, s.addresses[name], err)
 		}
 	}
+	if err := s.checkProcess(ctx); err != nil {
+		return nil, err
+	}
 	switch {
 	case a.Local:
 		err = s.prepare(ctx)

@@ -120,6 +120,10 @@ func (r *run) playAlone(ctx context.Context, id int) error {
 		if at < 0 {
 			return nil
 		}
+		c := actions[at].op.Conn()
+		if err := r.x.servers.MayFollow(ctx, c.Protocol, c.ID); err != nil {
+			return err
+		}
 		if err := r.step(ctx, actions[at]); err != nil {
 			return err
 		}

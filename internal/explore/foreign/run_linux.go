@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -324,18 +323,6 @@ func whoWaits(ids []int) string {
 		return fmt.Sprintf("buyer %d waits", ids[0])
 	}
 	return "buyers " + list(ids, "and") + " wait"
-}
-
-// list is "1", "1 and 2", "1, 2 and 3"; last stands before the last one.
-func list(ids []int, last string) string {
-	var all []string
-	for _, id := range ids {
-		all = append(all, fmt.Sprint(id))
-	}
-	if n := len(all) - 1; n > 0 {
-		return strings.Join(all[:n], ", ") + " " + last + " " + all[n]
-	}
-	return strings.Join(all, "")
 }
 
 // outcomes are what the buyers were told.

@@ -30,7 +30,8 @@ type run struct {
 	coming  []*buyer       // have not sent their requests: a step of an instance that all share
 	expired int            // keys of Redis that the clock had removed before
 	record  *recorder
-	held    bool // a command that only tries again is not among the last actions
+	several []string // commands that were several statements
+	held    bool     // a command that only tries again is not among the last actions
 }
 
 // A buyer is one request.
@@ -152,6 +153,9 @@ func (r *run) step(ctx context.Context, a action) error {
 		}
 	default:
 		r.record.sent(a.op)
+		if a.op.Compound {
+			r.several = append(r.several, short(r.usual(a.op.Text)))
+		}
 		r.current = a.op.buyer
 		r.x.floor.letGo(a.op)
 	}

@@ -21,7 +21,8 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 </style></head><body>
 <h1>{{.Title}}</h1>
 <p>{{.Extent}}</p>
-{{with .Witness}}<p class="verdict{{if .Broken}} broken{{end}}"><b>{{.Verdict}}</b>{{if not .Findings}}: {{.Why}}{{end}}</p>
+{{range .Notes}}<p>{{.}}</p>
+{{end}}{{with .Witness}}<p class="verdict{{if .Broken}} broken{{end}}"><b>{{.Verdict}}</b>{{if not .Findings}}: {{.Why}}{{end}}</p>
 <table><thead><tr><th>step</th>{{range $.Buyers}}<th>buyer {{.}}</th>{{end}}{{range $.Witness.Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
 {{range $i, $s := .Steps}}<tr{{if or (eq .Buyer 0) (eq .Server "")}} class="event"{{end}}><td class="n">{{$.Number $i}}</td>
 {{- range $.Buyers}}<td>{{if $.In $s .}}<code>{{$.Brief $s}}</code>{{with $s.Result}}<br><span class="result">&rarr; {{.}}</span>{{end}}{{with $s.Note}}<br><span class="note">{{.}}</span>{{end}}{{end}}</td>{{end -}}
@@ -39,6 +40,7 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 // view is what the page shows.
 type view struct {
 	Title, Extent, Again string
+	Notes                []string
 	Witness              *Witness
 	Buyers               []int
 }
@@ -55,7 +57,7 @@ func (view) Brief(s Step) string { return s.brief() }
 // writeHTML prints the first witness, if there is one, as one page that needs
 // nothing else.
 func writeHTML(out io.Writer, d Document) error {
-	v := view{Title: d.Title, Extent: d.Summary, Again: d.Broken.Replay, Witness: d.Broken.Witness}
+	v := view{Title: d.Title, Extent: d.Summary, Notes: d.Notes, Again: d.Broken.Replay, Witness: d.Broken.Witness}
 	for i := range d.Buyers {
 		v.Buyers = append(v.Buyers, i+1)
 	}

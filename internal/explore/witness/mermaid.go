@@ -8,11 +8,19 @@ import (
 
 // writeMermaid prints the first witness, or a comment that there is none.
 func writeMermaid(out io.Writer, d Document) error {
-	if d.Broken.Witness != nil {
-		return d.Broken.Mermaid(out, d.Buyers)
+	var lines []string
+	if d.Broken.Witness == nil {
+		lines = append(lines, d.Extent+", none breaks")
 	}
-	_, err := fmt.Fprintln(out, "%% "+d.Extent+", none breaks")
-	return err
+	for _, line := range append(lines, d.Notes...) {
+		if _, err := fmt.Fprintln(out, "%% "+line); err != nil {
+			return err
+		}
+	}
+	if d.Broken.Witness == nil {
+		return nil
+	}
+	return d.Broken.Mermaid(out, d.Buyers)
 }
 
 // Mermaid prints a witness as a sequence diagram.

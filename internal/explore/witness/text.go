@@ -21,6 +21,11 @@ func writeText(out io.Writer, d Document) error {
 			return err
 		}
 	}
+	for _, note := range d.Notes {
+		if _, err := fmt.Fprintln(out, note); err != nil {
+			return err
+		}
+	}
 	for _, found := range append([]Found{d.Broken}, d.Others...) {
 		if err := found.print(out, d.Buyers); err != nil {
 			return err

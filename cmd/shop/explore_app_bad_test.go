@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql" // to look at the tables
+	_ "github.com/jackc/pgx/v5/stdlib" // to make a user
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/localserver"
@@ -56,10 +57,20 @@ func startOwnServers(t *testing.T) ownServers {
 		"INSERT INTO orders (item_id, buyer) VALUES (1, 'somebody')",
 		"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY ''",
 		"GRANT ALL ON *.* TO 'root'@'127.0.0.1'",
+		"CREATE USER 'few'@'127.0.0.1' IDENTIFIED BY 'few'",
+		"GRANT ALL ON shop.* TO 'few'@'127.0.0.1'",
 	} {
 		if _, err := s.tables.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
+	}
+	postgres, err := sql.Open("pgx", s.postgres.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer postgres.Close()
+	if _, err := postgres.ExecContext(t.Context(), "CREATE ROLE few LOGIN PASSWORD 'few'"); err != nil {
+		t.Fatal(err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: s.redis.Addr})
 	defer client.Close()
@@ -103,6 +114,7 @@ func TestAppOwnServers(t *testing.T) {
 	appCases[0].need(t)
 	s := startOwnServers(t)
 	t.Run("bad input", func(t *testing.T) { badInput(t, s) })
+	t.Run("nobody buys", func(t *testing.T) { nobodyBuys(t, s) })
 	t.Run("killed", func(t *testing.T) { killedOnOwnServers(t, s) })
 }
 
@@ -234,13 +246,20 @@ func (s ownServers) badPrograms() []badCase {
 	return []badCase{
 		{name: "no such command", old: shop, by: "run: nosuchprogram ", says: []string{"nosuchprogram: not found", "is the program installed"}},
 		{name: "no such file", old: shop, by: "run: ./nosuchprogram ", says: []string{"./nosuchprogram", "ended before it was ready (exit status 127)", "is the program installed, and its path right?"}},
-		{name: "it ends at once", old: shop, by: "run: echo starting; echo no config file >&2; exit 3 # ", says: []string{"ended before it was ready (exit status 3); it printed: no config file"}},
+		{name: "it ends at once", old: shop, by: "run: echo starting; echo no config file >&2; exit 3 # ", says: []string{"ended before it was ready (exit status 3); it printed: starting | no config file"}},
 		{name: "it goes into the background", old: shop, by: "run: sleep 100 & exit 0 # ", says: []string{"ended before it was ready (exit status 0)", "`run:` is to stay in the foreground"}},
 		{name: "never ready", old: shop, by: "ready-within: 1s\nrun: sleep 100 # ", says: []string{"sleep 100: http://127.0.0.1:8080/healthz does not answer within 1s", "`ready:` names what to ask, `ready-within:` how long"}},
 		{name: "ready answers 500", old: shop, by: "ready-within: 1s\nrun: python3 answers500.py # ", says: []string{"does not answer within 1s (500 no database)", "it printed: started"}},
 		{name: "a gate's port is taken", old: shop, by: attach("1", s.postgres.Addr), says: []string{"the gate for mysql at " + s.postgres.Addr, "address already in use; something listens there: give another port under `gates:`"}},
 		{name: "attach to nobody", old: shop, by: attach("4194305", "127.0.0.1:9"), says: []string{"attach: process 4194305: it cannot be attached to: no such process", "pid is the number of the program's first process"}},
 		{name: "TLS to MySQL", old: shop, by: "run: python3 tls.py # ", says: []string{"the program asks for TLS at mysql; switch it off for the test, for instance with ssl-mode=DISABLED"}},
+		{name: "not the program's user in PostgreSQL", file: `run: python3 ` + s.shop + ` naive postgres
+env: { POSTGRES_PORT: "` + port(s.postgres.Addr) + `", PGPASSWORD: "` + password + `" }
+postgres: ` + strings.Replace(postgres, "shop:"+password, "few:few", 1) + `
+buyer: POST http://127.0.0.1:8080/buy?item=1
+reset: { sql: [ "SELECT 1" ] }
+never: [ "SELECT 1 WHERE false" ]
+`, args: []string{"--app-check"}, says: []string{"the user few neither sees what the program's user shop waits for nor can end it: name shop or a superuser", "GRANT pg_read_all_stats, pg_signal_backend TO few"}},
 		{name: "TLS to PostgreSQL", file: `run: python3 ` + s.shop + ` naive postgres
 env: { POSTGRES_PORT: "` + port(s.postgres.Addr) + `", PGPASSWORD: "` + password + `", PGSSLMODE: require }
 postgres: ` + postgres + `
@@ -265,6 +284,7 @@ func (s ownServers) badHosts() []badCase {
 		{name: "PostgreSQL's password", old: mysql, by: "postgres: " + postgres, says: []string{"password authentication failed", right}},
 		{name: "Redis' password", old: mysql, by: mysql + "\nredis: redis://:not@" + s.redis.Addr, says: []string{"WRONGPASS", right}},
 		{name: "Redis without a password", old: mysql, by: mysql + "\nredis: " + s.redis.Addr, says: []string{"NOAUTH", right}},
+		{name: "no PROCESS", old: mysql, by: "mysql: mysql://few:few@" + s.mysql.Addr + "/shop", args: []string{"--app-check"}, says: []string{"mysql at " + s.mysql.Addr + ": the user few lacks the privilege PROCESS", "GRANT PROCESS ON *.* TO 'few'@'127.0.0.1'"}},
 		{name: "no such database", old: s.mysql.Addr + "/shop", by: s.mysql.Addr + "/shpo", says: []string{"Unknown database 'shpo'", right}},
 		{name: "another kind of server", old: mysql, by: mysql + "\nredis: 127.0.0.1:" + port(s.postgres.Addr), says: []string{"redis at " + s.postgres.Addr, right}},
 		{name: "another machine", old: mysql, by: elsewhere, says: []string{"mysql at 192.0.2.77:3306 is not on this machine", "--yes-this-database-may-be-wiped 192.0.2.77:3306"}},
@@ -288,8 +308,58 @@ func (s ownServers) badRuns() []badCase {
 		{name: "500 to one buyer", old: "item=1", by: "item=one", says: []string{"buyer 1 alone: it is answered 500 error; it printed: ValueError("}},
 		{name: "nothing at a gate", old: "buy?item=1", by: "other", says: []string{"buyer 1 alone: no command came to a gate", "--app-check shows"}},
 		{name: "nobody at the buyers' port", old: "8080/buy", by: "8081/buy", says: []string{"a buyer does not reach the program: buyer 1: connect to 127.0.0.1:8081: connection refused"}, soak: true},
-		{name: "the program's port is taken", old: "run: ", by: "run: " + othersPort, says: []string{"buyer 1 alone: it is answered 501", "the program has ended (exit status 1)", "it printed: OSError: [Errno 98] Address already in use"}},
+		{name: "the program's port is taken", old: "run: ", by: "run: " + othersPort, says: []string{"buyer 1 alone: it is answered 501", "the program has ended (exit status 1)", "it printed: ", " | OSError: [Errno 98] Address already in use"}},
 		{name: "a replay line that does not fit", args: []string{"--replay", "v1:bad:b2:s1:7*3"}, says: []string{"the schedule does not fit: there is no 7"}, soak: true},
+	}
+}
+
+// nobodyBuys: where no buyer alone is told of a sale a search proves nothing, and is refused; what
+// --app-check has seen is printed nevertheless. One of two who is refused is no reason.
+func nobodyBuys(t *testing.T, s ownServers) {
+	t.Helper()
+	const (
+		told   = "no buyer alone is told of a sale, so nothing can be sold twice: buyers 1 and 2: "
+		advice = "name it in `sold:` of the file; else give the item stock in `reset:`"
+	)
+	for _, c := range []struct {
+		name, old, by string
+		command       []string
+		answer        string // that both are told; "": one of them is sold something
+		prints        string
+	}{
+		{"a sale by another answer", "sold: 200\nnever:\n  - SELECT * FROM items WHERE stock < 0\n  - SELECT 1 FROM orders HAVING count(*) <> :sold\n", "sold: 303\nnever: [ SELECT * FROM items WHERE stock < 0 ]\n", []string{"explore"}, "200 bought", ""},
+		{"no stock", "stock = 1", "stock = 0", []string{"explore", "--app-check"}, "409 sold out", "told as no sale"},
+		{"a rush, too", "stock = 1", "stock = 0", []string{"verify"}, "409 sold out", ""},
+		{"one is refused", "buyer: POST http://127.0.0.1:8080/buy?item=1", "buyers: [ POST http://127.0.0.1:8080/buy?item=2, POST http://127.0.0.1:8080/buy?item=1 ]", []string{"explore", "--app-check"}, "", "told as a sale"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := s.file()
+			if !strings.Contains(text, c.old) {
+				t.Fatalf("the file has no %q", c.old)
+			}
+			file := filepath.Join(t.TempDir(), "oversell.yaml")
+			if err := os.WriteFile(file, []byte(strings.Replace(text, c.old, c.by, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := plainCommand(t, append(c.command, "--app", file)...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			err := cmd.Run()
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			code, line := cmd.ProcessState.ExitCode(), stderr.String()
+			if c.answer == "" && (code != 0 || line != "") {
+				t.Errorf("exit %d: %s", code, line)
+			}
+			if c.answer != "" && (code != exitHarness || !strings.Contains(line, told+c.answer+"; ") || !strings.Contains(line, advice) || strings.IndexByte(line, '\n') != len(line)-1) {
+				t.Errorf("exit %d: %q; want %d and one line with %q and %q", code, line, exitHarness, told+c.answer, advice)
+			}
+			if !strings.Contains(stdout.String(), c.prints) || c.prints == "" && stdout.Len() > 0 {
+				t.Errorf("prints %q, want %q", stdout.String(), c.prints)
+			}
+		})
 	}
 }
 

@@ -51,6 +51,7 @@ func ofSearch(r explore.Report) witness.Document {
 		Head: fmt.Sprintf("%s%s: %s in %.1f s (%.0f/s), %s",
 			subject(r), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
 		Title:   fmt.Sprintf("shop explore %s%s", titled(r), withEvents(r.Events)),
+		Notes:   r.Notes(),
 		Extent:  r.Extent(),
 		Summary: fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")),
 		Buyers:  r.Buyers,

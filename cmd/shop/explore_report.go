@@ -45,6 +45,9 @@ func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
 	default:
 		d.Groups[0].Heading = "What was seen"
 	}
+	if notes := r.Notes(); notes != nil {
+		search.Details = append(search.Details, report.Detail{Text: strings.Join(notes, "\n"), Summary: "what else was seen"})
+	}
 	d.Cases = append(d.Cases, search)
 	if r.ForeignWitness != nil {
 		d.Groups = append(d.Groups, report.Group{Heading: fmt.Sprintf("In %d schedules a buyer deletes the lock of another", r.Foreign)})

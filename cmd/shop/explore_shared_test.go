@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,6 +200,10 @@ func TestSharedNotKnown(t *testing.T) {
 	const why = "whose command it is cannot be said"
 	if code != exitInconclusive || r.Complete || r.Void == 0 || r.Voids[why] != r.Void || r.Violations > 0 {
 		t.Errorf("exit %d, complete %v, void %v: %s; want %d, and void runs: %s", code, r.Complete, r.Voids, stderr, exitInconclusive, why)
+	}
+	const seen = `"SELECT price FROM prices WHERE item_id = 1" could be of buyer 1 or 2`
+	if !slices.ContainsFunc(r.Voided, func(v explore.Voided) bool { return v.Why == why && v.Details == seen }) {
+		t.Errorf("%+v; want %s", r.Voided, seen)
 	}
 }
 

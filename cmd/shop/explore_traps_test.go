@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,27 @@ func TestTraps(t *testing.T) {
 	}
 }
 
+// TestAppCompound: a sale within a stored procedure is one step, which hides its mistake. The
+// result says so, in each form.
+func TestAppCompound(t *testing.T) {
+	file := trap(t, "calls")
+	page := filepath.Join(t.TempDir(), "app.md")
+	code, stdout, stderr := exploreApp(t, file, "--report", page)
+	const line = "several statements in one command are one step, and no order inside it was explored: CALL buy('<>')\n"
+	if code != 0 || !strings.Contains(stdout, "explored 2 of 2 schedules") || strings.Count(stdout, line) != 1 {
+		t.Errorf("exit %d: %s%s; want %q", code, stdout, stderr, line)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), strings.TrimSpace(line)) {
+		t.Errorf("%v: %s", err, text)
+	}
+	if _, r, stderr := searchFile(t, file); !slices.Equal(r.Compound, []string{"CALL buy('<>')"}) {
+		t.Errorf("%q: %s", r.Compound, stderr)
+	}
+	if _, r, stderr := searchFile(t, trap(t, "gives-up"), "--first"); r.Compound != nil {
+		t.Errorf("%q: %s", r.Compound, stderr)
+	}
+}
+
 // trap writes the description of one.
 func trap(t *testing.T, mode string) string {
 	t.Helper()
@@ -60,8 +82,11 @@ schema: %[2]s/schema.sql
 		t.Fatal(err)
 	}
 	change := strings.NewReplacer("reset:\n", "reset:\n  redis: flushdb\n")
-	if mode == "closes" {
+	switch mode {
+	case "closes":
 		change = strings.NewReplacer("mysql: 127.0.0.1:3306\nredis: 127.0.0.1:6379", "postgres: 127.0.0.1:5432")
+	case "calls":
+		change = strings.NewReplacer("redis: 127.0.0.1:6379\n", "", "schema.sql", "calls.sql")
 	}
 	if err := os.WriteFile(file, []byte(change.Replace(string(text))), 0o600); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,30 +103,29 @@ func (r *appRush) text(w io.Writer, name string) error {
 	if r.Why == "" {
 		return nil
 	}
-	if _, err := fmt.Fprintf(w, "%s: %s\n", r.Verdict, r.Why); err != nil {
+	at, broken := r.first()
+	if !broken {
+		_, err := fmt.Fprintf(w, "%s: %s\n", r.Verdict, r.Why)
 		return err
 	}
-	first, broken := r.first()
-	if !broken {
-		return nil
+	if _, err := fmt.Fprintf(w, "%s: round %d: ", r.Verdict, at+1); err != nil {
+		return err
 	}
+	first := r.Rounds[at]
 	for _, f := range first.Findings {
 		if err := f.Text(w); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "%s were told that they have bought\n", told(first))
+	more := strings.TrimPrefix(first.Why, witness.Why(first.Findings)) // what the round has left undone
+	_, err := fmt.Fprintf(w, "%s were told that they have bought%s\n", told(first), more)
 	return err
 }
 
-// first is the first round that broke.
-func (r *appRush) first() (c foreign.Crowd, broken bool) {
-	for _, c := range r.Rounds {
-		if c.Verdict == verdict.Broken {
-			return c, true
-		}
-	}
-	return c, false
+// first is the place of the first round that broke.
+func (r *appRush) first() (at int, broken bool) {
+	at = slices.IndexFunc(r.Rounds, func(c foreign.Crowd) bool { return c.Verdict == verdict.Broken })
+	return at, at >= 0
 }
 
 // told is who was told so, in words.

@@ -98,7 +98,7 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 	if err := r.text(&text, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"broken: round 1: must return", "found by: SELECT * FROM items WHERE stock < 0", fmt.Sprintf("%d of 100 buyers were told that they have bought", c.Sold)} {
+	for _, want := range []string{"broken: round 1: must return no row, and does: SELECT * FROM items WHERE stock < 0\n┌", "┘\nmust return no row, and does: SELECT ", fmt.Sprintf("%d of 100 buyers were told that they have bought", c.Sold)} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

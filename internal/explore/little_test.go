@@ -27,6 +27,7 @@ type little struct {
 	lies     bool                                // writes are said to read
 	unmixed  bool                                // Point.Mixed is never set
 	trouble  func(*world, *schedule.Point) error // before each choice; nil: none
+	compound func() []string                     // Ended.Compound; nil: none
 	runs     int
 	finals   map[string]verdict.Verdict // of the runs that were judged
 	observed int                        // runs with observe
@@ -81,6 +82,9 @@ func (l *little) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	l.runs++
 	if observe {
 		l.observed++
+	}
+	if l.compound != nil {
+		e.Compound = l.compound()
 	}
 	w := l.begin()
 	for {

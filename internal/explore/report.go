@@ -40,12 +40,15 @@ type Report struct {
 	Witness    *Witness `json:"witness"`
 
 	// Of a program that is not ours, which Strategy names then; Engine is "app".
-	Void    int            `json:"void,omitempty"`    // runs that were lost control of: not counted
-	Voids   map[string]int `json:"voids,omitempty"`   // why, and how often
-	Lost    int            `json:"lost,omitempty"`    // branches given up, since all their runs were void
-	Dropped int            `json:"dropped,omitempty"` // violations that did not run again: not counted
-	Reduced bool           `json:"reduced,omitempty"` // of orders that differ in commands that commute one was run
-	Tries   *int           `json:"tries,omitempty"`   // in vain and in a row: orders with more of them were left out; null: there are none
+	Void    int            `json:"void,omitempty"`      // runs that were lost control of: not counted
+	Voids   map[string]int `json:"voids,omitempty"`     // why, and how often
+	Voided  []Voided       `json:"void_runs,omitempty"` // the same with what was seen, the commonest first
+	Lost    int            `json:"lost,omitempty"`      // branches given up, since all their runs were void
+	Dropped int            `json:"dropped,omitempty"`   // violations that did not run again: not counted
+	Reduced bool           `json:"reduced,omitempty"`   // of orders that differ in commands that commute one was run
+	Tries   *int           `json:"tries,omitempty"`     // in vain and in a row: orders with more of them were left out; null: there are none
+	// Compound are commands of several statements that others' could have come between: one step each.
+	Compound []string `json:"compound,omitempty"`
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
@@ -78,7 +81,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids, Voided: commonest(r.Voided), Compound: r.Compound, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
 	}
 	if report.Events == nil {
@@ -137,7 +140,7 @@ func (r Report) Extent() string {
 		notes = append(notes, "commuting commands in one order")
 	}
 	if r.Tries != nil {
-		notes = append(notes, fmt.Sprintf("at most %d in vain in a row", *r.Tries))
+		notes = append(notes, fmt.Sprintf("at most %d in vain in a row, --tries allows more", *r.Tries))
 	}
 	if notes != nil {
 		text += " (" + strings.Join(notes, ", ") + ")"
@@ -160,6 +163,24 @@ func (r Report) Extent() string {
 	}
 	return text + r.gaps()
 }
+
+// Notes are lines of their own: what was not explored, and what was seen of void runs.
+func (r Report) Notes() (all []string) {
+	if n := len(r.Compound); n > 0 {
+		named := strings.Join(r.Compound[:min(n, mostNamed)], " | ")
+		if n > mostNamed {
+			named += fmt.Sprintf(" | and %d more", n-mostNamed)
+		}
+		all = append(all, "several statements in one command are one step, and no order inside it was explored: "+named)
+	}
+	for _, v := range r.Voided {
+		all = append(all, v.String())
+	}
+	return all
+}
+
+// mostNamed are named in a line.
+const mostNamed = 3
 
 // Count is a number of things in words: "1 schedule", "2 schedules".
 func Count(n int, thing string) string {

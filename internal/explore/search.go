@@ -42,11 +42,14 @@ type Result struct {
 	// Of a program that is not ours. With any void run the result is not Complete.
 	Void    int            // runs that the runner lost control of: they count as nothing else here
 	Voids   map[string]int // why
+	Voided  []Voided       // the same with what was seen
 	Lost    int            // branches given up: each run of theirs was void
 	Dropped int            // violations that did not run again, and count no more
 	Reduced bool           // of orders that differ in commands that commute one was run
 	Asleep  int            // runs that ended where only such orders were left
 	Held    bool           // Config.Tries has left something out
+
+	Compound []string // commands of several statements, the first mostCompound that were seen
 
 	exhausted bool // no budget has ended it, nor the first violation
 
@@ -180,9 +183,17 @@ func (s *search) run(ctx context.Context, t trip) error {
 	return nil
 }
 
+// mostCompound are kept: one is enough to know that there are some.
+const mostCompound = 20
+
 // note counts a schedule.
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
+	for _, text := range e.Compound {
+		if !slices.Contains(r.Compound, text) && len(r.Compound) < mostCompound {
+			r.Compound = append(r.Compound, text)
+		}
+	}
 	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)
 	if !e.Pruned || r.Merged || r.Reduced {
 		r.Runs++

@@ -20,6 +20,16 @@ const (
 	mostReasons = 3 // in one line
 )
 
+// Voided are void runs of which the same was seen.
+type Voided struct {
+	Why     string `json:"why"`
+	Details string `json:"details,omitempty"` // whose command it was, and which; "" where there are more than are kept apart
+	Runs    int    `json:"runs"`
+}
+
+// mostVoided are kept apart.
+const mostVoided = 20
+
 // isVoid: the run may be tried again.
 func (x *Explorer) isVoid(err error) bool {
 	_, is := schedule.AsVoid(err)
@@ -55,6 +65,7 @@ func (s *search) voided(err error) error {
 		r.Voids = map[string]int{}
 	}
 	r.Voids[v.Why]++
+	r.Voided = counted(r.Voided, v.Why, detailsOf(err, v))
 	s.voidInARow++
 	if r.Complete {
 		r.Complete, r.Whole = false, false
@@ -66,6 +77,42 @@ func (s *search) voided(err error) error {
 		return fmt.Errorf("%w: the first %d runs were all void: %s; last: %v", ErrHarness, r.Void, reasons(r.Voids), err)
 	}
 	return nil
+}
+
+// detailsOf is what an error says of one void run, in one line.
+func detailsOf(err error, v schedule.Void) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), v.Why+": ")), " ")
+}
+
+// counted has one run more of those that are alike.
+func counted(all []Voided, why, details string) []Voided {
+	alike := func(details string) int {
+		return slices.IndexFunc(all, func(one Voided) bool { return one.Why == why && one.Details == details })
+	}
+	at := alike(details)
+	if at < 0 && len(all) >= mostVoided {
+		details = ""
+		at = alike(details)
+	}
+	if at < 0 {
+		return append(all, Voided{why, details, 1})
+	}
+	all[at].Runs++
+	return all
+}
+
+// commonest has those first that were seen in most runs.
+func commonest(all []Voided) []Voided {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b Voided) int { return b.Runs - a.Runs })
+}
+
+// String is a line of a report.
+func (v Voided) String() string {
+	text := Count(v.Runs, "run") + " void: " + v.Why
+	if v.Details != "" && v.Details != v.Why {
+		text += ": " + v.Details
+	}
+	return text
 }
 
 // voidBranch counts a void run, and puts its branch back or gives it up.

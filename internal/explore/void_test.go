@@ -36,6 +36,9 @@ func TestVoid(t *testing.T) {
 		if r.Complete || r.Whole || r.Void == 0 || r.Voids[stray.Why] != r.Void || r.Lost != 0 || r.Dropped != 0 {
 			t.Errorf("complete %v, %d void %v, %d lost", r.Complete, r.Void, r.Voids, r.Lost)
 		}
+		if len(r.Voided) == 0 || r.Voided[0].Why != stray.Why || r.Voided[0].Details != "run 3: "+stray.Why || r.Voided[0].Runs != 1 {
+			t.Errorf("%+v", r.Voided)
+		}
 		if !reduce && (r.Explored != want.Explored || r.Violations != want.Violations) || r.Witness == nil || r.Witness.Schedule != want.Witness.Schedule {
 			t.Errorf("%d orders, %d violations, %v; want %d, %d, %v", r.Explored, r.Violations, r.Witness, want.Explored, want.Violations, want.Witness)
 		}
@@ -43,6 +46,64 @@ func TestVoid(t *testing.T) {
 		if said := report.Extent(); !strings.Contains(said, fmt.Sprintf("; %d runs void (%s), not counted: not complete", r.Void, stray.Why)) || strings.Contains(said, " of 20") || report.Total != nil {
 			t.Errorf("says %q", said)
 		}
+	}
+}
+
+// TestVoidSeen: of each reason what was seen is told, the commonest first, and no more of them
+// than a report can hold.
+func TestVoidSeen(t *testing.T) {
+	l := oversells()
+	l.trouble = func(_ *world, p *schedule.Point) error {
+		switch {
+		case !p.AtEnd():
+			return nil
+		case l.runs%2 == 0:
+			return fmt.Errorf("%w: buyer 1:\n\"SELECT 1\"", stray)
+		case l.runs%5 == 0:
+			return fmt.Errorf("%w: run %d", schedule.Void{Why: "rare"}, l.runs)
+		}
+		return nil
+	}
+	c := littleConfig(l)
+	r := explore.NewReport(c, searchLittle(t, c, l))
+	if len(r.Voided) < 2 || r.Voided[0].Details != `buyer 1: "SELECT 1"` || r.Voided[0].Runs != r.Voids[stray.Why] || r.Voided[1].Details != "run 5" || r.Voided[1].Runs != 1 {
+		t.Fatalf("%+v", r.Voided)
+	}
+	notes := r.Notes()
+	if want := fmt.Sprintf(`%d runs void: %s: buyer 1: "SELECT 1"`, r.Voided[0].Runs, stray.Why); len(notes) != len(r.Voided) || notes[0] != want || notes[1] != "1 run void: rare: run 5" {
+		t.Errorf("%q, want %q first", notes, want)
+	}
+
+	l = longer()
+	l.trouble = func(_ *world, p *schedule.Point) error {
+		if p.AtEnd() && l.runs%2 == 0 {
+			return fmt.Errorf("%w: run %d", stray, l.runs)
+		}
+		return nil
+	}
+	c = littleConfig(l)
+	c.Schedules = 200
+	r = explore.NewReport(c, searchLittle(t, c, l))
+	if most := r.Voided[0]; len(r.Voided) != 21 || most.Details != "" || most.Runs != r.Void-20 || most.Runs < 50 {
+		t.Errorf("%d kinds, the commonest %+v, of %d", len(r.Voided), most, r.Void)
+	}
+}
+
+// TestCompound: commands of several statements are named once each, the first ones in the line.
+func TestCompound(t *testing.T) {
+	l := oversells()
+	c := littleConfig(l)
+	if notes := explore.NewReport(c, searchLittle(t, c, l)).Notes(); notes != nil {
+		t.Errorf("%q, and there is nothing to note", notes)
+	}
+	l = oversells()
+	l.compound = func() []string { return []string{"CALL a()", fmt.Sprintf("CALL b(%d)", l.runs%4)} }
+	r := explore.NewReport(c, searchLittle(t, c, l))
+	if want := []string{"CALL a()", "CALL b(1)", "CALL b(2)", "CALL b(3)", "CALL b(0)"}; !slices.Equal(r.Compound, want) {
+		t.Errorf("%q, want %q", r.Compound, want)
+	}
+	if got, want := r.Notes(), []string{"several statements in one command are one step, and no order inside it was explored: CALL a() | CALL b(1) | CALL b(2) | and 2 more"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

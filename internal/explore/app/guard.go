@@ -17,7 +17,7 @@ func (a *App) Guard(allowed string) error {
 		return nil
 	}
 	a.allowed = allowed
-	for _, name := range []string{"mysql", "postgres", "redis"} {
+	for _, name := range protocols {
 		s := a.server(name)
 		if s == nil {
 			continue

@@ -12,7 +12,7 @@ import (
 // where a program can be.
 func (a *App) places(*file) error {
 	taken := map[string]string{} // who listens, by the address
-	for _, name := range []string{"mysql", "postgres", "redis"} {
+	for _, name := range protocols {
 		at := a.Gate(name)
 		if at == "" {
 			continue

@@ -134,23 +134,40 @@ func (s *Servers) preparePostgres(ctx context.Context, schema string) error {
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// between is what separates statements, or has a semicolon that does not: a text, a comment.
-var between = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|#[^\n]*|/\\*.*?\\*/|;")
+// textOrComment may have in it what separates statements, and does not there.
+const textOrComment = "'(?:[^'\\\\]|\\\\.|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|#[^\n]*|/\\*.*?\\*/"
 
-// statements are those of a file for MySQL, whose protocol takes one at a time. DELIMITER is
-// the client's, and not known here.
+var quotedOrNot = regexp.MustCompile("(?s)" + textOrComment)
+
+// between finds what separates statements: the delimiter, or a line DELIMITER, which has the
+// next one as its group; or what textOrComment has.
+func between(delimiter string) *regexp.Regexp {
+	return regexp.MustCompile("(?s)" + textOrComment + `|(?im:^[ \t]*DELIMITER[ \t]+(\S+)[ \t\r]*$)|` + regexp.QuoteMeta(delimiter))
+}
+
+// statements are those of a file for MySQL, whose protocol takes one at a time. DELIMITER, with
+// which a file has semicolons within a procedure, is the client's: no server knows it.
 func statements(text string) (all []string) {
-	begin := 0
-	for _, at := range between.FindAllStringIndex(text, -1) {
-		if text[at[0]] == ';' {
-			all = append(all, text[begin:at[0]])
-			begin = at[1]
+	delimiter := ";"
+	for begin, from := 0, 0; ; {
+		at := between(delimiter).FindStringSubmatchIndex(text[from:])
+		if at == nil {
+			all = append(all, text[begin:])
+			break
 		}
+		found, named := text[from+at[0]:from+at[1]], at[2] >= 0
+		if found == delimiter || named {
+			all = append(all, text[begin:from+at[0]])
+			begin = from + at[1]
+		}
+		if named {
+			delimiter = text[from+at[2] : from+at[3]]
+		}
+		from += at[1]
 	}
-	all = append(all, text[begin:])
 	var some []string
 	for _, statement := range all {
-		bare := between.ReplaceAllStringFunc(statement, func(found string) string {
+		bare := quotedOrNot.ReplaceAllStringFunc(statement, func(found string) string {
 			if found[0] == '-' || found[0] == '#' || found[0] == '/' {
 				return ""
 			}

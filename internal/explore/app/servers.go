@@ -18,6 +18,9 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 )
 
+// protocols are those of the servers, in the order in which they are named to people.
+var protocols = []string{"mysql", "postgres", "redis"}
+
 // queryTimeout bounds what is asked beside the gates: a program may have left a lock.
 const queryTimeout = 10 * time.Second
 
@@ -42,7 +45,7 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 		}
 	}()
 	urls := map[string]string{}
-	for _, name := range []string{"mysql", "postgres", "redis"} {
+	for _, name := range protocols {
 		if server := a.server(name); server != nil {
 			urls[name], s.addresses[name] = server.admin(name), server.Address
 		}
@@ -52,13 +55,17 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 			return nil, err
 		}
 	}
-	for name, open := range map[string]func(context.Context, string) error{"mysql": s.openMySQL, "postgres": s.openPostgres, "redis": s.openRedis} {
+	open := map[string]func(context.Context, string) error{"mysql": s.openMySQL, "postgres": s.openPostgres, "redis": s.openRedis}
+	for _, name := range protocols {
 		if urls[name] == "" {
 			continue
 		}
-		if err := s.within(ctx, func(ctx context.Context) error { return open(ctx, urls[name]) }); err != nil {
+		if err := s.within(ctx, func(ctx context.Context) error { return open[name](ctx, urls[name]) }); err != nil {
 			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right?", name, s.addresses[name], err)
 		}
+	}
+	if err := s.checkProcess(ctx); err != nil {
+		return nil, err
 	}
 	switch {
 	case a.Local:

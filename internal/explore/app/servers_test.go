@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,15 +78,15 @@ func TestServers(t *testing.T) {
 		{"a lock is held", held},
 		{"ids", privateIDs},
 		{"login", privateLogin},
+		{"MySQL's privileges", privilegesMySQL},
+		{"PostgreSQL's privileges", privilegesPostgres},
 		{"leases", leasesStretched},
 		{"blocked", blockedClients},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
 	}
-	for _, name := range []string{"MySQL|MariaDB", "PostgreSQL", "Redis"} {
-		if !slices.ContainsFunc(strings.Split(name, "|"), func(one string) bool { return strings.Contains(s.Versions(), one+" ") }) {
-			t.Errorf("%q has no %s", s.Versions(), name)
-		}
+	if inOrder := regexp.MustCompile(`^(MySQL|MariaDB) \S+, PostgreSQL \S+, Redis \S+$`); !inOrder.MatchString(s.Versions()) {
+		t.Errorf("%q; want %s", s.Versions(), inOrder)
 	}
 }
 
@@ -279,6 +280,61 @@ func privateLogin(t *testing.T, s *Servers) {
 	must(t, err)
 	must(t, other.Reset(t.Context()))
 	must(t, other.Close())
+}
+
+// privilegesMySQL: who may not see the waits of others is refused, until it is granted.
+func privilegesMySQL(t *testing.T, s *Servers) {
+	for _, statement := range []string{"CREATE USER 'few'@'127.0.0.1' IDENTIFIED BY 'few'", "GRANT ALL ON shop.* TO 'few'@'127.0.0.1'"} {
+		s.exec(t, "mysql", statement)
+	}
+	a := elsewhere(s)
+	a.MySQL.URL = "mysql://few:few@" + s.addresses["mysql"] + "/shop"
+	const grant = "GRANT PROCESS ON *.* TO 'few'@'127.0.0.1'"
+	if _, err := Open(t.Context(), a); err == nil || !strings.Contains(err.Error(), "the user few lacks the privilege PROCESS") || !strings.Contains(err.Error(), ": "+grant+"; or name another user") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v; want %q", err, grant)
+	}
+	s.exec(t, "mysql", grant)
+	other, err := Open(t.Context(), a)
+	must(t, err)
+	must(t, other.Close())
+}
+
+// privilegesPostgres: who may not see what the program waits for is told what to grant; of a
+// superuser a superuser alone may see, and end, everything.
+func privilegesPostgres(t *testing.T, s *Servers) {
+	ctx := t.Context()
+	for _, statement := range []string{"CREATE ROLE look LOGIN", "CREATE ROLE program LOGIN"} {
+		s.exec(t, "postgres", statement)
+	}
+	as := func(user string) (*Servers, int64) {
+		t.Helper()
+		a := elsewhere(s)
+		a.Postgres.URL = "postgres://" + user + "@" + s.addresses["postgres"] + "/shop"
+		other, err := Open(ctx, a)
+		must(t, err)
+		t.Cleanup(func() { _ = other.Close() })
+		return other, int64(other.number(t, "postgres", "SELECT pg_backend_pid()"))
+	}
+	look, itself := as("look")
+	_, program := as("program")
+	_, superuser := as("shop")
+	const grant = "GRANT pg_read_all_stats, pg_signal_backend TO look"
+	refused := func(id int64, of string) {
+		t.Helper()
+		err := look.MayFollow(ctx, "postgres", id)
+		if err == nil || !strings.Contains(err.Error(), "the user look neither sees what the program's user "+of+" waits for") || !strings.HasSuffix(err.Error(), ": "+grant) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v; want %q of %s", err, grant, of)
+		}
+	}
+	refused(program, "program")
+	refused(superuser, "shop")
+	must(t, look.MayFollow(ctx, "postgres", itself))
+	must(t, look.MayFollow(ctx, "postgres", 0))
+	must(t, s.MayFollow(ctx, "postgres", program))
+	must(t, s.MayFollow(ctx, "postgres", superuser))
+	s.exec(t, "postgres", grant)
+	must(t, look.MayFollow(ctx, "postgres", program))
+	refused(superuser, "shop")
 }
 
 // leasesStretched: in every database number what has a time to live gets two minutes, once

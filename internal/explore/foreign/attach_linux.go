@@ -51,7 +51,7 @@ func (x *Runner) settled(ctx context.Context) error {
 				return err
 			}
 			answer := ask(ctx)
-			failed = failed || answer.err != nil || failedAlone(answer.reply)
+			failed = failed || answer.err != nil || answer.reply.failed()
 		}
 		if !failed {
 			break

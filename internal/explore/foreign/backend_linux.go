@@ -86,7 +86,7 @@ func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
 	}
 	literal := namedLock.FindStringSubmatch(o.Text)
 	if literal == nil {
-		return false, voided("the name of a lock in GET_LOCK is computed, so who has it cannot be asked", "%q", o.Text)
+		return false, voided("the name of a lock in GET_LOCK is computed, so who has it cannot be asked", "%s", o.of())
 	}
 	holder, err := locks.Holder(ctx, strings.ReplaceAll(literal[1], "''", "'"))
 	return holder == 0 || holder == o.Conn().ID, err

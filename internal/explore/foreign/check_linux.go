@@ -76,7 +76,7 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 		a.Why = "it is not answered, and nothing moves: it waits for something that no gate sees"
 	case me.err != nil:
 		a.Why = "its request fails: " + me.err.Error() + x.programOf(id).said()
-	case failedAlone(me.reply):
+	case me.reply.failed():
 		a.Answer = me.reply.text()
 		a.Why = "it is answered " + a.Answer + x.programOf(id).said()
 		if x.app.Attach != nil {
@@ -119,6 +119,10 @@ func (r *run) playAlone(ctx context.Context, id int) error {
 		at := slices.IndexFunc(actions, func(a action) bool { return a.event == nil })
 		if at < 0 {
 			return nil
+		}
+		c := actions[at].op.Conn()
+		if err := r.x.servers.MayFollow(ctx, c.Protocol, c.ID); err != nil {
+			return err
 		}
 		if err := r.step(ctx, actions[at]); err != nil {
 			return err

@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/witness"
@@ -40,14 +39,14 @@ func (c *Crowd) judge(never func(sold int) ([]app.Finding, error)) error {
 		if len(found) == 0 {
 			holds++
 		} else if breaks++; breaks == 1 { // as the fewest were told: what is known for sure
-			c.find(found)
+			c.Findings = findingsOf(found)
 		}
 	}
 	switch {
 	case breaks > 0 && holds > 0:
-		c.inconclusive("whether a rule is broken depends on how many of the %d without an answer have bought: %s", c.Unanswered, queries(c.Findings))
+		c.inconclusive("whether a rule is broken depends on how many of the %d without an answer have bought: %s", c.Unanswered, witness.Queries(c.Findings))
 	case breaks > 0:
-		c.Verdict, c.Why = verdict.Broken, "must return no row, and does: "+queries(c.Findings)
+		c.Verdict, c.Why = verdict.Broken, witness.Why(c.Findings)
 	case c.Sold == 0:
 		c.inconclusive("nobody was told of a sale")
 	case c.AtOnce <= max(c.Alone, 1):
@@ -69,17 +68,10 @@ func (c *Crowd) leaves(undone string) {
 	}
 }
 
-// find notes what was found.
-func (c *Crowd) find(found []app.Finding) {
+// findingsOf has what was found as a witness shows it.
+func findingsOf(found []app.Finding) (all []witness.Finding) {
 	for _, f := range found {
-		c.Findings = append(c.Findings, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})
+		all = append(all, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})
 	}
-}
-
-func queries(findings []witness.Finding) string {
-	var all []string
-	for _, f := range findings {
-		all = append(all, f.Query)
-	}
-	return strings.Join(all, "; ")
+	return all
 }

@@ -45,12 +45,26 @@ type floor struct {
 	still    bool         // the programs were at rest, and nothing was handed to them since
 	handed   *wire.Socket // what was written to last, as long as nothing has come since
 	dead     map[int]bool // buyers whose program was killed in this run
-	broken   error        // why the run is void
+	broken   *hangUp      // why the run is void
 	refused  error        // a program that cannot be explored
 	noted    []string     // commands that have passed since close
 	rush     overlap      // while the gates are open
 
 	timed atomic.Bool // see wire.Gate
+}
+
+// of is a command and whose it is, for an error.
+func (o *op) of() string {
+	if o.buyer == 0 {
+		return fmt.Sprintf("%q", o.Text)
+	}
+	return fmt.Sprintf("buyer %d: %q", o.buyer, o.Text)
+}
+
+// A hangUp is a command whose connection has gone.
+type hangUp struct {
+	op  *op
+	err error
 }
 
 func newFloor() *floor {
@@ -109,7 +123,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 			if theirs(o) {
 				delete(f.byCmd, o.Command)
 				if f.shut && !o.Push && f.broken == nil && !f.dead[o.buyer] && !errors.Is(err, io.ErrClosedPipe) {
-					f.broken = fmt.Errorf("the connection of %q has gone (%w)", o.Text, err)
+					f.broken = &hangUp{o, err}
 				}
 			}
 		}

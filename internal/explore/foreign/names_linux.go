@@ -60,5 +60,16 @@ func (n *names) of(text string) string {
 	return text
 }
 
+// longestName is of a command that a result names, in characters.
+const longestName = 120
+
+// short is a command for a line with others.
+func short(text string) string {
+	if all := []rune(text); len(all) > longestName {
+		return string(all[:longestName]) + "…"
+	}
+	return text
+}
+
 // plain is a command without any such value: the same in two versions of a program.
 func plain(text string) string { return random.ReplaceAllString(text, "<>") }

@@ -48,15 +48,28 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last is the last line that was printed, for an error; "" if none was.
+// lastLines are shown of what a program has printed: the end of a stack trace, and its error.
+const lastLines = 5
+
+// last are the last lines that were printed, in one line, for an error; "" if none was.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.bytes)), "\n")
-	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		return "; it printed: " + last
+	var lines []string
+	for line := range strings.SplitSeq(string(t.bytes), "\n") {
+		if line = oneLine(line); line != "" {
+			lines = append(lines, line)
+		}
 	}
-	return ""
+	if len(lines) == 0 {
+		return ""
+	}
+	return "; it printed: " + strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
+}
+
+// oneLine is valid text, with one space for each white space.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 }
 
 // start starts the program, which is not ready yet.
@@ -87,7 +100,7 @@ func (i *instance) what(x *Runner) string {
 }
 
 // said is what is known of a program from the outside, for an error: that it has ended, and
-// the last line that it printed.
+// the last lines that it printed.
 func (i *instance) said() string {
 	ended := ""
 	if i.up() {
@@ -173,7 +186,7 @@ func (x *Runner) serves(ctx context.Context, i *instance, target string) error {
 		return err
 	}
 	answer, err := exchange(c, c, req)
-	if err == nil && answer.status >= http.StatusInternalServerError {
+	if err == nil && answer.failed() {
 		err = errors.New(answer.text())
 	}
 	return err
@@ -210,15 +223,27 @@ type reply struct {
 	body   string
 }
 
+// How many characters of an answer are shown. One of 5xx says what has failed.
+const (
+	longestReply  = 60
+	longestFailed = 300
+)
+
 // text is a reply in one line: "200 bought".
 func (r reply) text() string {
-	body := strings.Join(strings.Fields(r.body), " ")
-	const longest = 60
-	if len(body) > longest {
-		body = body[:longest] + "…"
+	longest := longestReply
+	if r.failed() {
+		longest = longestFailed
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, body))
+	body := []rune(oneLine(r.body))
+	if len(body) > longest {
+		body = append(body[:longest], '…')
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, string(body)))
 }
+
+// failed: the program itself says that it has.
+func (r reply) failed() bool { return r.status >= http.StatusInternalServerError }
 
 // bodySize is of an answer, in bytes, at most.
 const bodySize = 1 << 20

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -32,7 +30,8 @@ type run struct {
 	coming  []*buyer       // have not sent their requests: a step of an instance that all share
 	expired int            // keys of Redis that the clock had removed before
 	record  *recorder
-	held    bool // a command that only tries again is not among the last actions
+	several []string // commands that were several statements
+	held    bool     // a command that only tries again is not among the last actions
 }
 
 // A buyer is one request.
@@ -154,6 +153,9 @@ func (r *run) step(ctx context.Context, a action) error {
 		}
 	default:
 		r.record.sent(a.op)
+		if a.op.Compound {
+			r.several = append(r.several, short(r.usual(a.op.Text)))
+		}
 		r.current = a.op.buyer
 		r.x.floor.letGo(a.op)
 	}
@@ -302,17 +304,12 @@ func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Fin
 			found = nil
 		}
 	}
-	var findings []witness.Finding
-	var broken []string
-	for _, f := range found {
-		findings = append(findings, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})
-		broken = append(broken, f.Query)
-	}
-	if len(broken) > 0 {
-		return verdict.Broken, "must return no row, and does: " + strings.Join(broken, "; "), findings, nil
+	if len(found) > 0 {
+		findings := findingsOf(found)
+		return verdict.Broken, witness.Why(findings), findings, nil
 	}
 	if who := r.deadEnd(); len(who) > 0 {
-		return verdict.Stalled, fmt.Sprintf("buyer %s waits for what nobody will do", list(who)), nil, nil
+		return verdict.Stalled, whoWaits(who) + " for what nobody will do", nil, nil
 	}
 	return verdict.Holds, "", nil, nil
 }
@@ -324,12 +321,12 @@ func (r *run) answeredBy(b *buyer) bool {
 	return b.told
 }
 
-func list(ids []int) string {
-	var all []string
-	for _, id := range ids {
-		all = append(all, fmt.Sprint(id))
+// whoWaits is "buyer 1 waits", "buyers 1, 2 and 3 wait".
+func whoWaits(ids []int) string {
+	if len(ids) == 1 {
+		return fmt.Sprintf("buyer %d waits", ids[0])
 	}
-	return strings.Join(all, ", ")
+	return "buyers " + list(ids, "and") + " wait"
 }
 
 // outcomes are what the buyers were told.
@@ -419,6 +416,3 @@ func (r *run) restful() bool {
 	r.x.floor.wake()
 	return r.x.floor.busy.Load() == 0 && r.quiet()
 }
-
-// failedAlone says what is wrong with an answer that a buyer gets alone.
-func failedAlone(b reply) bool { return b.status >= http.StatusInternalServerError }

@@ -307,6 +307,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		return e, err
 	}
 	e, err = r.play(ctx, choose)
+	e.Compound = r.several
 	if err == nil && !e.Pruned && !e.Cut {
 		e.Verdict, e.Why, e.Findings, err = r.judge(ctx)
 		e.Steps, e.Watch, e.Outcomes = r.record.steps, r.record.columns, r.outcomes()
@@ -341,7 +342,7 @@ func (r *run) early(ctx context.Context) error {
 	var late []string
 	for _, list := range [][]*op{f.fresh, f.held, f.flying, f.answered} {
 		for _, o := range list {
-			late = append(late, o.Text)
+			late = append(late, o.of())
 		}
 	}
 	f.mu.Unlock()

@@ -120,7 +120,7 @@ func (c *Crowd) tell(b told, sold []int) {
 		c.Failed++
 	case slices.Contains(sold, b.reply.status):
 		c.Sold++
-	case failedAlone(b.reply):
+	case b.reply.failed():
 		c.Failed++
 	}
 }

@@ -24,9 +24,10 @@ const (
 	slowAnswer = 300 * time.Microsecond
 )
 
-// voided is a schedule.Void: why, which is the same text each time, and what is of this run.
+// voided is a schedule.Void: why, which is the same text each time, and what is of this run, but
+// for values that are others in each.
 func voided(why, details string, args ...any) error {
-	return fmt.Errorf("%w: %s", schedule.Void{Why: why}, fmt.Sprintf(details, args...))
+	return fmt.Errorf("%w: %s", schedule.Void{Why: why}, plain(fmt.Sprintf(details, args...)))
 }
 
 // settle lets the programs and the servers go on until nothing moves by itself. Answers are
@@ -43,7 +44,7 @@ func (r *run) settle(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if now.Sub(begun) > schedule.HangTimeout {
-			return voided(fmt.Sprintf("no standstill within %s", schedule.HangTimeout), "%s", f.where())
+			return voided(fmt.Sprintf("no standstill within %s", schedule.HangTimeout), "%s", r.where())
 		}
 		if seq := f.seq.Load(); seq != lastSeq {
 			lastSeq, lastEvent = seq, now
@@ -78,7 +79,7 @@ func (r *run) settle(ctx context.Context) error {
 		case napping.IsZero():
 			napping = now
 		case now.Sub(napping) > 2*longestNap: // one after the other
-			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", f.where())
+			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", r.where())
 		}
 		f.wake()
 		time.Sleep(look * 10)
@@ -96,14 +97,31 @@ func (f *floor) wake() {
 func (r *run) broken() error {
 	f := r.x.floor
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	refused, broken := f.refused, f.broken
+	f.mu.Unlock()
 	switch {
-	case f.refused != nil:
-		return f.refused
-	case f.broken != nil:
-		return voided("a program, or a server, hung up on a command", "%v", f.broken)
+	case refused != nil:
+		return refused
+	case broken != nil:
+		return voided("a program, or a server, hung up on a command", "%s (%v)%s", broken.op.of(), broken.err, r.x.programOf(broken.op.buyer).said())
 	}
 	return nil
+}
+
+// where says where each buyer is who has no answer yet, for an error.
+func (r *run) where() string {
+	f := r.x.floor
+	f.mu.Lock()
+	inside := r.inside()
+	f.mu.Unlock()
+	if len(inside) == 0 {
+		return f.where()
+	}
+	who := "buyer "
+	if len(inside) > 1 {
+		who = "buyers "
+	}
+	return who + list(inside, "and") + " inside the program, " + f.where()
 }
 
 // quiet: nothing is on its way to, in, or from the programs.
@@ -210,7 +228,7 @@ func (r *run) attribute() error {
 			}
 		}
 		if r.buyer(o.buyer).crashed {
-			return voided("a program that was killed sends a command", "buyer %d: %q", o.buyer, o.Text)
+			return voided("a program that was killed sends a command", "%s", o.of())
 		}
 		o.name, o.shown = r.names.of(o.Text), r.names.shown(o.Text)
 		r.buyer(o.buyer).begun = true

@@ -2,6 +2,8 @@ package foreign
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
@@ -56,5 +58,40 @@ func (c Check) Err() error {
 			return fmt.Errorf("buyer %d alone: no command came to a gate: the program goes around them (a unix socket, another address or port), or this request needs no server; --app-check shows what was seen", a.Buyer)
 		}
 	}
+	if !slices.ContainsFunc(c.Buyers, func(a Alone) bool { return a.Sold }) {
+		return fmt.Errorf("no buyer alone is told of a sale, so nothing can be sold twice: %s; if one of these answers is a sale, name it in `sold:` of the file; else give the item stock in `reset:`, or have `buyer:` ask for another one", c.answers())
+	}
 	return nil
+}
+
+// answers are what each buyer alone was told, and those who were told the same together.
+func (c Check) answers() string {
+	told := map[string][]int{}
+	var all []string // in the order of the buyers
+	for _, a := range c.Buyers {
+		if told[a.Answer] == nil {
+			all = append(all, a.Answer)
+		}
+		told[a.Answer] = append(told[a.Answer], a.Buyer)
+	}
+	for n, answer := range all {
+		who := "buyer"
+		if len(told[answer]) > 1 {
+			who = "buyers"
+		}
+		all[n] = fmt.Sprintf("%s %s: %s", who, list(told[answer], "and"), answer)
+	}
+	return strings.Join(all, ", ")
+}
+
+// list is "1", "1 and 2", "1, 2 and 3"; last stands before the last one.
+func list(ids []int, last string) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, fmt.Sprint(id))
+	}
+	if n := len(all) - 1; n > 0 {
+		return strings.Join(all[:n], ", ") + " " + last + " " + all[n]
+	}
+	return strings.Join(all, "")
 }

@@ -114,7 +114,7 @@ func (r *run) whose(o *op) error {
 	}
 	other := func(b *buyer) bool { return b.way != would[0].way }
 	if len(would) == 0 || len(may) > 0 || slices.ContainsFunc(would, other) {
-		return voided(notKnown, "%q could be of buyer %s", o.Text, list(others))
+		return voided(notKnown, "%q could be of buyer %s", o.Text, list(others, "or"))
 	}
 	// Of several that have come the same way who has waited longest is freed first. Who is
 	// answered in the end shows if it was another, see answered.

@@ -67,6 +67,10 @@ type Ended struct {
 	Watch    []string          // with observe: the columns of Steps' Watched; nil: there is no such query
 	Findings []witness.Finding // rows that should not be there
 
+	// Compound are the commands that were several statements, between which another's could have
+	// come: one step here. Without the run's own values.
+	Compound []string
+
 	Foreign    bool // a buyer has freed another's lock
 	Concurrent bool // a concurrent pair is in it
 	Pruned     bool // nothing new could come of it

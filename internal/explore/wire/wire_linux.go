@@ -65,9 +65,12 @@ type Command struct {
 	Named  bool            // it asks for a named lock: GET_LOCK
 	// Endless: the program has said that its wait is to have no end.
 	Endless bool
-	Ends    bool   // it ends the open transaction: COMMIT, ROLLBACK
-	Push    bool   // it is no command: its answer was pushed by the server
-	Answer  Answer // once there is one
+	Ends    bool // it ends the open transaction: COMMIT, ROLLBACK
+	// Compound: it is several statements, or a routine in the server, and another connection's
+	// command could come in between. Redis lets none in between: what it runs as one is none.
+	Compound bool
+	Push     bool   // it is no command: its answer was pushed by the server
+	Answer   Answer // once there is one
 
 	conn    *Conn
 	let     chan struct{} // closed when it may be sent; nil where it passes

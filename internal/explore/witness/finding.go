@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 )
@@ -22,7 +23,22 @@ func (f Finding) More() string {
 	return ""
 }
 
-// Text writes the query and the rows that it found as a small table.
+// returns is what is wrong with a query that has found something. The query follows.
+const returns = "must return no row, and does: "
+
+// Why is what is wrong where the queries have found something, in one line.
+func Why(findings []Finding) string { return returns + Queries(findings) }
+
+// Queries are those of the findings, in one line.
+func Queries(findings []Finding) string {
+	var all []string
+	for _, f := range findings {
+		all = append(all, f.Query)
+	}
+	return strings.Join(all, "; ")
+}
+
+// Text writes what is wrong, and the rows that the query found as a small table.
 func (f Finding) Text(out io.Writer) error {
 	t := newTable()
 	t.AppendHeader(cells(f.Columns))
@@ -33,7 +49,7 @@ func (f Finding) Text(out io.Writer) error {
 	if more != "" {
 		more += "\n"
 	}
-	_, err := fmt.Fprintf(out, "found by: %s\n%s\n%s", f.Query, t.Render(), more)
+	_, err := fmt.Fprintf(out, "%s%s\n%s\n%s", returns, f.Query, t.Render(), more)
 	return err
 }
 

@@ -7,14 +7,15 @@ import (
 
 // A Document is what there is to say of a search, or of one schedule run again.
 type Document struct {
-	Head    string  // one line; "" of one schedule
-	Title   string  // of a page
-	Extent  string  // how much was explored, in words
-	Summary string  // the same as a sentence
-	Buyers  int     // how many columns
-	Broken  Found   // the violation, or the schedule that was run again; its Witness is nil when there is none
-	Others  []Found // worth seeing, and no violation
-	Data    any     // what a program reads
+	Head    string   // one line; "" of one schedule
+	Notes   []string // lines below it
+	Title   string   // of a page
+	Extent  string   // how much was explored, in words
+	Summary string   // the same as a sentence
+	Buyers  int      // how many columns
+	Broken  Found    // the violation, or the schedule that was run again; its Witness is nil when there is none
+	Others  []Found  // worth seeing, and no violation
+	Data    any      // what a program reads
 }
 
 // Found is a witness, and how to see it again.

@@ -21,13 +21,14 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 </style></head><body>
 <h1>{{.Title}}</h1>
 <p>{{.Extent}}</p>
-{{with .Witness}}<p class="verdict{{if .Broken}} broken{{end}}"><b>{{.Verdict}}</b>: {{.Why}}</p>
+{{range .Notes}}<p>{{.}}</p>
+{{end}}{{with .Witness}}<p class="verdict{{if .Broken}} broken{{end}}"><b>{{.Verdict}}</b>{{if not .Findings}}: {{.Why}}{{end}}</p>
 <table><thead><tr><th>step</th>{{range $.Buyers}}<th>buyer {{.}}</th>{{end}}{{range $.Witness.Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
 {{range $i, $s := .Steps}}<tr{{if or (eq .Buyer 0) (eq .Server "")}} class="event"{{end}}><td class="n">{{$.Number $i}}</td>
 {{- range $.Buyers}}<td>{{if $.In $s .}}<code>{{$.Brief $s}}</code>{{with $s.Result}}<br><span class="result">&rarr; {{.}}</span>{{end}}{{with $s.Note}}<br><span class="note">{{.}}</span>{{end}}{{end}}</td>{{end -}}
 {{range $.Witness.Values $s}}<td class="n">{{.}}</td>{{end}}</tr>
 {{end}}</tbody></table>{{range .Findings}}
-<p class="broken">Found by <code>{{.Query}}</code></p>
+<p class="broken">{{$.Returns}}<code>{{.Query}}</code></p>
 <table><thead><tr>{{range .Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
 {{range .Shown}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</tbody></table>{{with .More}}<p>{{.}}</p>{{end}}{{end}}
@@ -39,11 +40,14 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere }
 // view is what the page shows.
 type view struct {
 	Title, Extent, Again string
+	Notes                []string
 	Witness              *Witness
 	Buyers               []int
 }
 
 func (view) Number(i int) int { return i + 1 }
+
+func (view) Returns() string { return returns }
 
 // In: an event of nobody's stands in the first column.
 func (view) In(s Step, buyer int) bool { return s.Buyer == buyer || s.Buyer == 0 && buyer == 1 }
@@ -53,7 +57,7 @@ func (view) Brief(s Step) string { return s.brief() }
 // writeHTML prints the first witness, if there is one, as one page that needs
 // nothing else.
 func writeHTML(out io.Writer, d Document) error {
-	v := view{Title: d.Title, Extent: d.Summary, Again: d.Broken.Replay, Witness: d.Broken.Witness}
+	v := view{Title: d.Title, Extent: d.Summary, Notes: d.Notes, Again: d.Broken.Replay, Witness: d.Broken.Witness}
 	for i := range d.Buyers {
 		v.Buyers = append(v.Buyers, i+1)
 	}

@@ -8,11 +8,19 @@ import (
 
 // writeMermaid prints the first witness, or a comment that there is none.
 func writeMermaid(out io.Writer, d Document) error {
-	if d.Broken.Witness != nil {
-		return d.Broken.Mermaid(out, d.Buyers)
+	var lines []string
+	if d.Broken.Witness == nil {
+		lines = append(lines, d.Extent+", none breaks")
 	}
-	_, err := fmt.Fprintln(out, "%% "+d.Extent+", none breaks")
-	return err
+	for _, line := range append(lines, d.Notes...) {
+		if _, err := fmt.Fprintln(out, "%% "+line); err != nil {
+			return err
+		}
+	}
+	if d.Broken.Witness == nil {
+		return nil
+	}
+	return d.Broken.Mermaid(out, d.Buyers)
 }
 
 // Mermaid prints a witness as a sequence diagram.
@@ -50,10 +58,13 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 			shown = now
 		}
 	}
-	fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
+	if len(w.Findings) == 0 {
+		fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, w.Verdict, escape(w.Why))
+	}
 	for _, f := range w.Findings {
+		fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s%s\n", buyers, w.Verdict, returns, escape(f.Query))
 		for _, row := range f.Shown() {
-			fmt.Fprintf(&b, "    Note over B1,B%d: %s: %s\n", buyers, escape(f.Query), escape(labelled(f.Columns, row, " = ")))
+			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, escape(labelled(f.Columns, row, " = ")))
 		}
 		if more := f.More(); more != "" {
 			fmt.Fprintf(&b, "    Note over B1,B%d: %s\n", buyers, more)

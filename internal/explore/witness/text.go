@@ -21,6 +21,11 @@ func writeText(out io.Writer, d Document) error {
 			return err
 		}
 	}
+	for _, note := range d.Notes {
+		if _, err := fmt.Fprintln(out, note); err != nil {
+			return err
+		}
+	}
 	for _, found := range append([]Found{d.Broken}, d.Others...) {
 		if err := found.print(out, d.Buyers); err != nil {
 			return err
@@ -66,7 +71,11 @@ func (w *Witness) Text(out io.Writer, buyers int) error {
 		}
 		t.AppendRow(append(row, cells(w.Values(s))...))
 	}
-	if _, err := fmt.Fprintf(out, "%s\n%s: %s\n", t.Render(), w.Verdict, w.Why); err != nil {
+	why := w.Why + "\n"
+	if len(w.Findings) > 0 { // each says so, with its query
+		why = ""
+	}
+	if _, err := fmt.Fprintf(out, "%s\n%s: %s", t.Render(), w.Verdict, why); err != nil {
 		return err
 	}
 	for _, f := range w.Findings {

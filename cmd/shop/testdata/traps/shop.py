@@ -7,6 +7,7 @@ sleeps       waits for six seconds before it asks for the lock once more
 ticks        waits for 0.2 s in an event loop that has a timer of a second, too
 timer        waits for a timer's descriptor, and no call of it has a time-out
 endless      waits for the lock's token in BLPOP, without a time-out
+calls        reads, writes and inserts in a stored procedure, where nobody can see it
 """
 import asyncio
 import ctypes
@@ -99,6 +100,12 @@ def endless():
         redis.rpush("free", "token")
 
 
+def calls():
+    with db.cursor() as cursor:
+        cursor.execute("CALL buy(%s)", (str(uuid.uuid4()),))
+        return cursor.fetchone()[0] > 0
+
+
 buy = {
     "asks-twice": asks_twice,
     "gives-up": lambda: locked(3, lambda: time.sleep(0.01), lambda: sell(db)),
@@ -106,6 +113,7 @@ buy = {
     "sleeps": lambda: locked(2, lambda: time.sleep(6)),
     "timer": lambda: locked(20, timer),
     "endless": endless,
+    "calls": calls,
 }
 
 
@@ -159,7 +167,9 @@ async def loop():
 
 
 if mode != "closes":
-    db, redis = connect(), Redis(host=host)
+    db = connect()
+if mode not in ("closes", "calls"):
+    redis = Redis(host=host)
     redis.ping()
 if mode == "ticks":
     asyncio.run(loop())

@@ -54,6 +54,7 @@ type said struct {
 	effect      schedule.Effect
 	gated       bool
 	named, ends bool
+	compound    bool
 	holds       bool // it may leave locks that no transaction's end gives back
 	setsWait    bool
 	serializes  bool
@@ -63,12 +64,13 @@ type said struct {
 
 func says(sql string) said {
 	s := said{
-		effect: statement.Effect(sql, statement.MySQL),
-		gated:  !statement.Passes(sql, statement.MySQL),
-		named:  statement.NamedLock(sql, statement.MySQL),
-		ends:   statement.Ends(sql, statement.MySQL),
-		verb:   statement.Verb(sql, statement.MySQL),
-		line:   statement.Line(sql, statement.MySQL),
+		effect:   statement.Effect(sql, statement.MySQL),
+		gated:    !statement.Passes(sql, statement.MySQL),
+		named:    statement.NamedLock(sql, statement.MySQL),
+		ends:     statement.Ends(sql, statement.MySQL),
+		compound: statement.Compound(sql, statement.MySQL),
+		verb:     statement.Verb(sql, statement.MySQL),
+		line:     statement.Line(sql, statement.MySQL),
 	}
 	if s.effect == schedule.Writes || !s.gated {
 		lower := strings.ToLower(sql)
@@ -137,7 +139,7 @@ func (s *session) command(raw, payload []byte) (*wire.Command, *request, error) 
 		delete(s.prepared, id)
 		delete(s.long, id)
 	case comBulkExecute:
-		c.Text, c.Gated, q.answer.kind = "BULK EXECUTE", true, results
+		c.Text, c.Gated, c.Compound, q.answer.kind = "BULK EXECUTE", true, true, results // once a row
 	case comBinlogDump, comTableDump, comBinlogGTID:
 		return nil, nil, &wire.Refused{Why: "the program reads the binary log of mysql, which cannot be explored; switch its change feed off for the test"}
 	default:
@@ -158,7 +160,7 @@ func (s *session) query(c *wire.Command, q *request, sql string) {
 func (s *session) means(c *wire.Command, q *request, what said) {
 	c.Effect, c.Gated, c.Named = what.effect, what.gated, what.named
 	c.Endless = what.named && negative.MatchString(c.Text)
-	c.Ends = what.ends
+	c.Ends, c.Compound = what.ends, what.compound
 	q.verb, q.setsWait = what.verb, what.setsWait
 	s.serializable = s.serializable || what.serializes
 	s.holds = s.holds || what.holds

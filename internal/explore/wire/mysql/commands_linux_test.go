@@ -27,7 +27,7 @@ func TestCommands(t *testing.T) {
 		text    string // "": the statement
 		effect  schedule.Effect
 		answer  string
-		flags   string // gated, named, ends; changed, failed
+		flags   string // gated, named, ends, compound; changed, failed
 		madeAny bool
 	}
 	exec(t, admin(t), `CREATE OR REPLACE TABLE items (id INT PRIMARY KEY, stock INT, name VARCHAR(200), price DECIMAL(9,2), sold DATETIME(3), code VARBINARY(9));
@@ -63,8 +63,8 @@ func TestCommands(t *testing.T) {
 		{"SELECT nonsense", nil, outcome{"", reads, "error 1054: Unknown column 'nonsense' in 'SELECT'", "gated failed", false}},
 		{"SELECT GET_LOCK('a', 1)", nil, outcome{"", writes, "GET_LOCK('a', 1)=1", "gated named changed", false}},
 		{"SELECT RELEASE_LOCK('a')", nil, outcome{"", writes, "RELEASE_LOCK('a')=1", "gated changed", false}},
-		{"CALL look()", nil, outcome{"", writes, "stock=0; stock=0", "gated changed", false}},
-		{"UPDATE items SET stock = 1 WHERE id = 1; SELECT stock FROM items WHERE id = 1", nil, outcome{"", writes, "stock=1; 1 changed", "gated changed", false}},
+		{"CALL look()", nil, outcome{"", writes, "stock=0; stock=0", "gated compound changed", false}},
+		{"UPDATE items SET stock = 1 WHERE id = 1; SELECT stock FROM items WHERE id = 1", nil, outcome{"", writes, "stock=1; 1 changed", "gated compound changed", false}},
 		{"SET autocommit = 1", nil, outcome{"", writes, "ok", "gated ends changed", false}},
 		{"TRUNCATE TABLE orders", nil, outcome{"", writes, "ok", "gated ends changed", false}},
 		{"SELECT ?, ?, ?, ?", []any{nil, "it's", []byte{0}, time.Date(2024, 1, 2, 3, 4, 5, 6000, time.UTC)}, outcome{"SELECT NULL, 'it''s', x'00', '2024-01-02 03:04:05.000006'", reads, "?=NULL ?=it's ?=0x00 ?='2024-01-02 03:04:05.000006'", "gated", false}},
@@ -127,7 +127,7 @@ func flags(o *wire.Command) string {
 	for _, one := range []struct {
 		set  bool
 		name string
-	}{{o.Gated, "gated"}, {o.Named, "named"}, {o.Ends, "ends"}, {o.Answer.Changed, "changed"}, {o.Answer.Failed, "failed"}} {
+	}{{o.Gated, "gated"}, {o.Named, "named"}, {o.Ends, "ends"}, {o.Compound, "compound"}, {o.Answer.Changed, "changed"}, {o.Answer.Failed, "failed"}} {
 		if one.set {
 			all = append(all, one.name)
 		}

@@ -82,7 +82,7 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		effect schedule.Effect
 		gated  bool
 		answer string
-		notes  string // of C(hanged), F(ailed), E(nds), N(amed)
+		notes  string // of C(hanged), F(ailed), E(nds), N(amed), S(everal statements)
 	}{
 		{"SELECT stock FROM items WHERE id = 1", "SELECT stock FROM items WHERE id = 1", reads, true, "stock=1", ""},
 		{"SELECT id,\n\tstock FROM items -- all\nORDER BY id", "SELECT id, stock FROM items ORDER BY id", reads, true, "id=1 stock=1; id=2 stock=5", ""},
@@ -106,7 +106,11 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		{"SELECT 1", "SELECT 1", reads, false, "error 25P02: current transaction is aborted, commands ignored until end of tr...", "F"},
 		{"COMMIT", "COMMIT", writes, true, "ROLLBACK", "CFE"},
 		{"INSERT INTO items (stock) VALUES (3) RETURNING id, stock", "INSERT INTO items (stock) VALUES (3) RETURNING id, stock", writes, true, "id=4 stock=3; 1 changed", "C+4"},
-		{"BEGIN; DELETE FROM items WHERE id = 4; COMMIT", "BEGIN; DELETE FROM items WHERE id = 4; COMMIT", writes, true, "ok; 1 changed; ok", "CE"},
+		{"BEGIN; DELETE FROM items WHERE id = 4; COMMIT", "BEGIN; DELETE FROM items WHERE id = 4; COMMIT", writes, true, "ok; 1 changed; ok", "CES"},
+		{"DO $$ BEGIN PERFORM 1; END $$", "DO $$ BEGIN PERFORM 1; END $$", writes, true, "ok", "CS"},
+		{several{"SELECT stock FROM items WHERE id = 1", "UPDATE items SET stock = 1 WHERE id = 1"}, "SELECT stock FROM items WHERE id = 1; UPDATE items SET stock = 1 WHERE id = 1", writes, true, "stock=1; 1 changed", "CS"},
+		{several{"BEGIN", "SELECT id FROM items WHERE id = 1"}, "BEGIN; SELECT id FROM items WHERE id = 1", reads, true, "ok; id=1", ""}, // as JDBC opens a transaction
+		{"ROLLBACK", "ROLLBACK", writes, true, "ok", "CE"},
 		{"COPY items TO STDOUT", "COPY items TO STDOUT", writes, true, "2 rows", ""},
 		{"COPY copied FROM STDIN\x00", "COPY copied FROM STDIN", writes, true, "ready for data", ""},
 		{nil, "COPY data (4 bytes)", writes, false, "1 row", "C"},
@@ -151,7 +155,7 @@ func notes(c *wire.Command) (all string) {
 	for _, one := range []struct {
 		name string
 		set  bool
-	}{{"C", c.Answer.Changed}, {"F", c.Answer.Failed}, {"E", c.Ends}, {"N", c.Named}} {
+	}{{"C", c.Answer.Changed}, {"F", c.Answer.Failed}, {"E", c.Ends}, {"N", c.Named}, {"S", c.Compound}} {
 		if one.set {
 			all += one.name
 		}
@@ -172,6 +176,9 @@ type params struct {
 
 type prepare struct{ name, sql string }
 
+// several are statements of the extended protocol before one Sync.
+type several []string
+
 func i4(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, n)) }
 
 func send(t *testing.T, ctx context.Context, c *pgconn.PgConn, what any) {
@@ -183,6 +190,12 @@ func send(t *testing.T, ctx context.Context, c *pgconn.PgConn, what any) {
 			return
 		}
 		_, _ = c.Exec(ctx, q).ReadAll()
+	case several:
+		batch := &pgconn.Batch{}
+		for _, sql := range q {
+			batch.ExecParams(sql, nil, nil, nil, nil)
+		}
+		must(c.ExecBatch(ctx, batch).ReadAll())(t)
 	case prepare:
 		must(c.Prepare(ctx, q.name, q.sql, nil))(t)
 	case params:

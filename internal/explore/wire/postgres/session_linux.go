@@ -119,7 +119,12 @@ func (s *Session) inTransaction() bool {
 func (s *Session) gate(c *wire.Command, all []said) {
 	c.Effect = schedule.Local
 	has := map[schedule.Effect]bool{}
+	steps := 0
 	for _, one := range all {
+		if one.effect != schedule.Local {
+			steps++
+		}
+		c.Compound = c.Compound || one.compound || steps > 1
 		has[one.effect] = true
 		c.Named = c.Named || one.named
 		c.Ends = c.Ends || one.ends

@@ -17,6 +17,7 @@ type said struct {
 	passing  passing
 	named    bool // it asks for an advisory lock
 	ends     bool
+	compound bool
 	isolates bool // a transaction may be above READ COMMITTED from here on
 	lasting  bool // not this one alone
 }
@@ -56,12 +57,13 @@ func (s said) utility() bool {
 // says looks at a text. Package statement knows SQL; here is what is PostgreSQL's alone.
 func says(sql string) said {
 	s := said{
-		verb:   statement.Verb(sql, statement.Postgres),
-		line:   statement.Line(sql, statement.Postgres),
-		upper:  strings.ToUpper(sql),
-		effect: statement.Effect(sql, statement.Postgres),
-		named:  statement.NamedLock(sql, statement.Postgres),
-		ends:   statement.Ends(sql, statement.Postgres),
+		verb:     statement.Verb(sql, statement.Postgres),
+		line:     statement.Line(sql, statement.Postgres),
+		upper:    strings.ToUpper(sql),
+		effect:   statement.Effect(sql, statement.Postgres),
+		named:    statement.NamedLock(sql, statement.Postgres),
+		ends:     statement.Ends(sql, statement.Postgres),
+		compound: statement.Compound(sql, statement.Postgres),
 	}
 	has := func(word string) bool { return strings.Contains(s.upper, word) }
 	s.isolates = has("REPEATABLE") || has("SERIALIZABLE") || has("TRANSACTION_ISOLATION")

@@ -83,6 +83,14 @@ func NamedLock(sql string, d Dialect) bool {
 	return slices.ContainsFunc(readings(sql, d), reading.namedLock)
 }
 
+// Compound reports whether the text is more than one statement of which each can meet another
+// connection's: several of them, CALL, or a block (DO of PostgreSQL, BEGIN NOT ATOMIC of
+// MariaDB). Local ones beside a single other are none. A function of the user's own in a SELECT
+// cannot be told from the server's.
+func Compound(sql string, d Dialect) bool {
+	return slices.ContainsFunc(readings(sql, d), reading.compound)
+}
+
 // Verb is the first word of the statement in capitals, such as SELECT; "" where there is none.
 func Verb(sql string, d Dialect) string {
 	t, _ := tokens(sql[:min(len(sql), longestLine)], d, d == MySQL)
@@ -302,6 +310,29 @@ func (r reading) namedLock() bool {
 		}
 	}
 	return false
+}
+
+func (r reading) compound() bool {
+	steps := 0
+	for _, t := range r.statements() {
+		one := reading{tokens: t, dialect: r.dialect}
+		switch first(t) {
+		case "CALL":
+			return true
+		case "DO":
+			if r.dialect == Postgres {
+				return true
+			}
+		case "BEGIN":
+			if one.effect() != schedule.Local {
+				return true
+			}
+		}
+		if one.effect() != schedule.Local {
+			steps++
+		}
+	}
+	return steps > 1
 }
 
 // single is the only statement of a text.

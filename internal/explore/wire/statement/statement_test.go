@@ -268,6 +268,37 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestCompound: several statements are, where more than one of them can meet another's.
+func TestCompound(t *testing.T) {
+	for _, c := range []struct {
+		sql     string
+		dialect statement.Dialect
+		want    bool
+	}{
+		{"SELECT 1 FROM items;", mysql, false},
+		{"SELECT stock FROM items; UPDATE items SET stock = 0", mysql, true},
+		{"SELECT stock FROM items; UPDATE items SET stock = 0", postgres, true},
+		{"BEGIN; SELECT stock FROM items FOR UPDATE", mysql, false},
+		{"BEGIN; SELECT stock FROM items FOR UPDATE; UPDATE items SET stock = 0", postgres, true},
+		{"SET NAMES utf8mb4; SELECT stock FROM items", mysql, false},
+		{"INSERT INTO orders VALUES ('a;b')", mysql, false},
+		{`INSERT INTO orders VALUES ('a\'; b')`, mysql, true}, // where NO_BACKSLASH_ESCAPES is on, it may be two
+		{"INSERT INTO orders SELECT * FROM baskets", mysql, false},
+		{"CALL buy(1)", mysql, true},
+		{"call buy(1)", postgres, true},
+		{"DO SLEEP(1)", mysql, false},
+		{"DO $$ BEGIN UPDATE items SET stock = 0; END $$", postgres, true},
+		{"BEGIN NOT ATOMIC UPDATE items SET stock = 0; END", mysql, true},
+		{"BEGIN", mysql, false},
+		{"BEGIN ISOLATION LEVEL SERIALIZABLE", postgres, false},
+		{"", mysql, false},
+	} {
+		if got := statement.Compound(c.sql, c.dialect); got != c.want {
+			t.Errorf("%q (%d): %t, want %t", c.sql, c.dialect, got, c.want)
+		}
+	}
+}
+
 // FuzzStatement: no text is too odd, and what is gated never both passes and ends.
 func FuzzStatement(f *testing.F) {
 	for _, seed := range []string{

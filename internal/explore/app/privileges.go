@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// errAccessDenied is ER_SPECIFIC_ACCESS_DENIED_ERROR of MySQL: a privilege is missing.
+const errAccessDenied = 1227
+
+// checkProcess: whoever asks MySQL beside the gates may see who waits for a lock. Without PROCESS
+// it has no SHOW ENGINE INNODB STATUS, and in the process list its own connections alone.
+func (s *Servers) checkProcess(ctx context.Context) error {
+	db := s.databases["mysql"]
+	if db == nil {
+		return nil
+	}
+	var user string
+	err := s.within(ctx, func(ctx context.Context) error {
+		if err := db.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user); err != nil {
+			return err
+		}
+		rows, err := db.QueryContext(ctx, "SHOW ENGINE INNODB STATUS")
+		if err != nil {
+			return err
+		}
+		return rows.Close()
+	})
+	var refused *mysql.MySQLError
+	if errors.As(err, &refused) && refused.Number == errAccessDenied {
+		name, host, _ := strings.Cut(user, "@")
+		return fmt.Errorf("mysql at %s: the user %s lacks the privilege PROCESS, without which it cannot be seen who waits for a lock: GRANT PROCESS ON *.* TO '%[2]s'@'%s'; or name another user in the file, mysql://user:password@%[1]s/shop",
+			s.addresses["mysql"], name, host)
+	}
+	return err
+}
+
+// mayFollow: the session's user has the rights of the other one, or may see what everybody waits
+// for and end it (PostgreSQL 15 manual, 22.5 and 28.2.3; a superuser's only as a superuser).
+const mayFollow = `SELECT current_user, a.usename, pg_has_role(a.usesysid, 'USAGE')
+	OR NOT r.rolsuper AND pg_has_role('pg_read_all_stats', 'USAGE') AND pg_has_role('pg_signal_backend', 'USAGE')
+	FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid WHERE a.pid = $1::int`
+
+// MayFollow is nil where it can be seen what a connection of the program waits for, and be ended.
+// id is the number by which its server knows it; 0: it is not known. The error is one line. Of
+// MySQL it is known since Open, and in Redis there is no such right.
+func (s *Servers) MayFollow(ctx context.Context, protocol string, id int64) error {
+	if protocol != "postgres" || id == 0 {
+		return nil
+	}
+	var user, program string
+	var may bool
+	err := s.ask(ctx, func(ctx context.Context) error {
+		return s.databases[protocol].QueryRowContext(ctx, mayFollow, id).Scan(&user, &program, &may)
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // it has gone
+		return nil
+	case err != nil:
+		return fmt.Errorf("postgres at %s: %w", s.addresses[protocol], err)
+	case !may:
+		return fmt.Errorf("postgres at %s: the user %s neither sees what the program's user %s waits for nor can end it: name %[3]s or a superuser in the file, postgres://user:password@%[1]s/shop; or, unless %[3]s is a superuser: GRANT pg_read_all_stats, pg_signal_backend TO %[2]s",
+			s.addresses[protocol], user, program)
+	}
+	return nil
+}

@@ -341,23 +341,15 @@ func nobodyBuys(t *testing.T, s ownServers) {
 			if err := os.WriteFile(file, []byte(strings.Replace(text, c.old, c.by, 1)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cmd := plainCommand(t, append(c.command, "--app", file)...)
-			var stdout, stderr bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			err := cmd.Run()
-			var exit *exec.ExitError
-			if err != nil && !errors.As(err, &exit) {
-				t.Fatal(err)
-			}
-			code, line := cmd.ProcessState.ExitCode(), stderr.String()
+			code, stdout, line := exitOfCommand(t, plainCommand(t, append(c.command, "--app", file)...))
 			if c.answer == "" && (code != 0 || line != "") {
 				t.Errorf("exit %d: %s", code, line)
 			}
 			if c.answer != "" && (code != exitHarness || !strings.Contains(line, told+c.answer+"; ") || !strings.Contains(line, advice) || strings.IndexByte(line, '\n') != len(line)-1) {
 				t.Errorf("exit %d: %q; want %d and one line with %q and %q", code, line, exitHarness, told+c.answer, advice)
 			}
-			if !strings.Contains(stdout.String(), c.prints) || c.prints == "" && stdout.Len() > 0 {
-				t.Errorf("prints %q, want %q", stdout.String(), c.prints)
+			if !strings.Contains(stdout, c.prints) || c.prints == "" && stdout != "" {
+				t.Errorf("prints %q, want %q", stdout, c.prints)
 			}
 		})
 	}

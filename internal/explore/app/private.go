@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/localserver"
 )
 
@@ -85,7 +84,8 @@ func (s *Servers) prepareMySQL(ctx context.Context, schema string) error {
 			return fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
-	_, _ = db.ExecContext(ctx, database.TellMetadataLocks) // an error: it is MySQL, or lacks the file
+	// Package database then sees exactly who waits for a table. An error: it is MySQL, or lacks the file.
+	_, _ = db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'")
 	for _, statement := range statements(schema) {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("schema: %s: %w", oneLine(statement), err)

@@ -140,10 +140,6 @@ type tableWait struct {
 	had   int
 }
 
-// TellMetadataLocks has MariaDB tell which connection has which metadata locks. It stays in the
-// server, so it is for one of our own. MySQL does not know it.
-const TellMetadataLocks = "INSTALL SONAME 'metadata_lock_info'"
-
 // Who waits for a metadata lock, by the states of mdl.cc.
 const (
 	tableWaits     = " FROM information_schema.processlist p WHERE state LIKE 'Waiting for %metadata lock'"
@@ -154,7 +150,7 @@ const (
 // waitingForTables adds those that wait for a metadata lock: LOCK TABLES for another's LOCK
 // TABLES or for a transaction that has used the table, a statement for LOCK TABLES. One that has
 // been given the lock looks the same until it runs, but has one more than when its wait was seen
-// first, where the server tells (TellMetadataLocks). Elsewhere the state has to do; a run in
+// first, where MariaDB's plugin METADATA_LOCK_INFO tells. Elsewhere the state has to do; a run in
 // which one was slow to wake is void.
 func (d *mysqlDatabase) waitingForTables(ctx context.Context, waiting map[int64]bool) error {
 	if d.ask == "" {

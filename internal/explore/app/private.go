@@ -84,12 +84,14 @@ func (s *Servers) prepareMySQL(ctx context.Context, schema string) error {
 			return fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
+	// Package database then sees exactly who waits for a table. An error: it is MySQL, or lacks the file.
+	_, _ = db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'")
 	for _, statement := range statements(schema) {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("schema: %s: %w", oneLine(statement), err)
 		}
 	}
-	_, rows, err := s.rows(ctx, "mysql", "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL", math.MaxInt)
+	_, rows, err := s.rows(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL", math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -120,7 +122,7 @@ func (s *Servers) preparePostgres(ctx context.Context, schema string) error {
 			return fmt.Errorf("schema: %w", err)
 		}
 	}
-	_, rows, err := s.rows(ctx, "postgres", "SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences", math.MaxInt)
+	_, rows, err := s.rows(ctx, db, "SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences", math.MaxInt)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	_ "github.com/jackc/pgx/v5/stdlib" // "pgx" of database/sql
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/localserver"
@@ -29,6 +31,7 @@ const queryTimeout = 10 * time.Second
 type Servers struct {
 	app       *App
 	databases map[string]*sql.DB // by protocol
+	watchers  map[string]*sql.DB // the same, for the watch query
 	addresses map[string]string
 	redis     *redis.Client
 	versions  []string
@@ -38,7 +41,7 @@ type Servers struct {
 // Open connects to the servers, or starts private ones. Close must follow. The error is one
 // line.
 func Open(ctx context.Context, a *App) (_ *Servers, err error) {
-	s := &Servers{app: a, databases: map[string]*sql.DB{}, addresses: map[string]string{}}
+	s := &Servers{app: a, databases: map[string]*sql.DB{}, watchers: map[string]*sql.DB{}, addresses: map[string]string{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -98,12 +101,23 @@ func (s *Servers) openMySQL(ctx context.Context, text string) error {
 	c.Net, c.Addr, c.User, c.DBName = "tcp", u.Host, u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	c.Passwd, _ = u.User.Password()
 	c.Logger = &mysql.NopLogger{}
-	c.Params = map[string]string{"innodb_lock_wait_timeout": "5", "lock_wait_timeout": "5"}
-	connector, err := mysql.NewConnector(c)
+	connect := func(seconds string) (*sql.DB, error) {
+		c := c.Clone()
+		c.Params = map[string]string{"innodb_lock_wait_timeout": seconds, "lock_wait_timeout": seconds}
+		connector, err := mysql.NewConnector(c)
+		if err != nil {
+			return nil, err
+		}
+		return sql.OpenDB(connector), nil
+	}
+	db, err := connect("5")
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, "mysql", sql.OpenDB(connector), "SELECT VERSION()", mysqlVersion)
+	if s.watchers["mysql"], err = connect("1"); err != nil { // the least that MySQL has
+		return err
+	}
+	return s.keep(ctx, "mysql", db, "SELECT VERSION()", mysqlVersion)
 }
 
 // mysqlVersion says which of the two it is.
@@ -121,10 +135,13 @@ func (s *Servers) openPostgres(ctx context.Context, text string) error {
 		u.RawQuery = q.Encode()
 		text = u.String()
 	}
-	db, err := sql.Open("pgx", text)
+	c, err := pgx.ParseConfig(text)
 	if err != nil {
 		return errors.New("what stands there is no URL")
 	}
+	db := stdlib.OpenDB(*c)
+	c.RuntimeParams["lock_timeout"] = "100ms"
+	s.watchers["postgres"] = stdlib.OpenDB(*c)
 	return s.keep(ctx, "postgres", db, "SHOW server_version", func(version string) string {
 		number, _, _ := strings.Cut(version, " ")
 		return "PostgreSQL " + number
@@ -135,6 +152,7 @@ func (s *Servers) openPostgres(ctx context.Context, text string) error {
 func (s *Servers) keep(ctx context.Context, protocol string, db *sql.DB, question string, name func(string) string) error {
 	s.databases[protocol] = db
 	db.SetMaxOpenConns(1)
+	s.watchers[protocol].SetMaxOpenConns(1)
 	var version string
 	if err := db.QueryRowContext(ctx, question).Scan(&version); err != nil {
 		return err
@@ -243,7 +261,7 @@ func (s *Servers) Never(ctx context.Context, sold int) (found []Finding, _ error
 			return nil, err
 		}
 		f := Finding{Query: query}
-		if f.Columns, f.Rows, err = s.rows(ctx, protocol, withSold(protocol, text, sold), mostRows); err != nil {
+		if f.Columns, f.Rows, err = s.rows(ctx, s.databases[protocol], withSold(protocol, text, sold), mostRows); err != nil {
 			return nil, fmt.Errorf("never: %s: %w", query, err)
 		}
 		if len(f.Rows) > 0 {
@@ -270,9 +288,9 @@ func withSold(protocol, query string, sold int) string {
 }
 
 // rows are a query's first ones, as text: most at most.
-func (s *Servers) rows(ctx context.Context, protocol, query string, most int) (columns []string, all [][]string, _ error) {
+func (s *Servers) rows(ctx context.Context, db *sql.DB, query string, most int) (columns []string, all [][]string, _ error) {
 	err := s.ask(ctx, func(ctx context.Context) error {
-		rows, err := s.databases[protocol].QueryContext(ctx, query)
+		rows, err := db.QueryContext(ctx, query)
 		if err != nil {
 			return err
 		}
@@ -313,7 +331,21 @@ func texts(values []any) (all []string) {
 	return all
 }
 
-// Watch is the first row of the user's watch query; nothing without one.
+// Locked: a server has not let a query of ours read, since somebody has locked what it reads.
+func Locked(err error) bool {
+	var my *mysql.MySQLError
+	var pg *pgconn.PgError
+	return errors.Is(err, errSilent) || errors.As(err, &my) && my.Number == lockWaitTimeout || errors.As(err, &pg) && pg.Code == lockNotAvailable
+}
+
+// What servers say of a lock that was not to be had in time.
+const (
+	lockWaitTimeout  = 1205    // ER_LOCK_WAIT_TIMEOUT of MySQL
+	lockNotAvailable = "55P03" // lock_not_available of PostgreSQL
+)
+
+// Watch is the first row of the user's watch query; nothing without one. It never waits for
+// the program: where a lock of that is in the way, Locked says so of the error.
 func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error) {
 	if s.app.Watch == "" {
 		return nil, nil, nil
@@ -322,7 +354,7 @@ func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error)
 	if err != nil {
 		return nil, nil, err
 	}
-	columns, rows, err := s.rows(ctx, protocol, query, 1)
+	columns, rows, err := s.rows(ctx, s.watchers[protocol], query, 1)
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch: %s: %w", s.app.Watch, err)
 	}
@@ -334,8 +366,10 @@ func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error)
 
 // Close closes the connections, and removes private servers.
 func (s *Servers) Close() (err error) {
-	for _, db := range s.databases {
-		err = errors.Join(err, db.Close())
+	for _, databases := range []map[string]*sql.DB{s.databases, s.watchers} {
+		for _, db := range databases {
+			err = errors.Join(err, db.Close())
+		}
 	}
 	if s.redis != nil {
 		err = errors.Join(err, s.redis.Close())

@@ -85,7 +85,7 @@ func (e WouldBlock) Unwrap() error { return e.error }
 // buyers.
 func For(name string, admin *sql.DB) Database {
 	return map[string]Database{
-		dialect.MySQL:    mysqlDatabase{admin},
+		dialect.MySQL:    &mysqlDatabase{admin: admin},
 		dialect.Postgres: newPostgresDatabase(admin),
 		dialect.SQLite:   sqliteDatabase{},
 	}[name]

@@ -17,10 +17,16 @@ import (
 )
 
 // mysqlDatabase is MariaDB or MySQL, asked over a connection of its own.
-type mysqlDatabase struct{ admin *sql.DB }
+type mysqlDatabase struct {
+	admin   *sql.DB
+	adopted bool // a program's connections are there
+
+	ask       string              // who waits for tables; "" before the first time
+	forTables map[int64]tableWait // those who did when Waiting was asked last
+}
 
 // Prepare: a private server is thrown away, so a commit need not reach the disk.
-func (d mysqlDatabase) Prepare(ctx context.Context, private bool) error {
+func (d *mysqlDatabase) Prepare(ctx context.Context, private bool) error {
 	if !private {
 		return nil
 	}
@@ -28,7 +34,7 @@ func (d mysqlDatabase) Prepare(ctx context.Context, private bool) error {
 	return err
 }
 
-func (d mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
+func (d *mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
 	wait := fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %d", int(schedule.Forever.Seconds()))
 	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, wait, nil); err != nil {
 		return 0, err
@@ -46,10 +52,11 @@ func (d mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, 
 	return id.Int64, err
 }
 
-func (d mysqlDatabase) Adopt(int64) {}
+// Adopt: what is not opened here is a program's, which may lock tables.
+func (d *mysqlDatabase) Adopt(int64) { d.adopted = true }
 
-func (d mysqlDatabase) Blocks() bool    { return true }
-func (d mysqlDatabase) Recount() string { return "" }
+func (d *mysqlDatabase) Blocks() bool    { return true }
+func (d *mysqlDatabase) Recount() string { return "" }
 
 // Waiting takes three looks, which together are exact. A transaction's own state
 // says LOCK WAIT before the server has looked for a deadlock, whose victim may be
@@ -58,8 +65,13 @@ func (d mysqlDatabase) Recount() string { return "" }
 // a transaction that was granted the lock, or chosen as a victim, and has not woken.
 // So the counter must match the waits, and the same waits must be there before and
 // after: then none of them is a late one.
-func (d mysqlDatabase) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
+func (d *mysqlDatabase) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
+	if d.adopted {
+		if err := d.waitingForTables(ctx, waiting); err != nil {
+			return nil, fmt.Errorf("ask which connections wait: %w", err)
+		}
+	}
 	if named {
 		if err := d.waitingByName(ctx, waiting); err != nil {
 			return nil, fmt.Errorf("ask which connections wait: %w", err)
@@ -95,7 +107,7 @@ type lockWait struct {
 
 // lockWaits are those of the whole server. information_schema.innodb_trx, which
 // has them too, is a copy that may be old.
-func (d mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err error) {
+func (d *mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err error) {
 	var kind, of, status string
 	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
 		return nil, fmt.Errorf("ask which connections wait: %w", err)
@@ -121,9 +133,64 @@ func (d mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err err
 // thread is in the line of a transaction that says whose it is.
 var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
 
+// A tableWait is a wait for a metadata lock: which statement waits, and how many such locks its
+// connection had when the wait was seen first.
+type tableWait struct {
+	query int64
+	had   int
+}
+
+// Who waits for a metadata lock, by the states of mdl.cc.
+const (
+	tableWaits     = " FROM information_schema.processlist p WHERE state LIKE 'Waiting for %metadata lock'"
+	askTableWaits  = "SELECT id, 0, 0" + tableWaits
+	tellTableWaits = "SELECT id, query_id, (SELECT COUNT(*) FROM information_schema.metadata_lock_info WHERE thread_id = p.id)" + tableWaits
+)
+
+// waitingForTables adds those that wait for a metadata lock: LOCK TABLES for another's LOCK
+// TABLES or for a transaction that has used the table, a statement for LOCK TABLES. One that has
+// been given the lock looks the same until it runs, but has one more than when its wait was seen
+// first, where MariaDB's plugin METADATA_LOCK_INFO tells. Elsewhere the state has to do; a run in
+// which one was slow to wake is void.
+func (d *mysqlDatabase) waitingForTables(ctx context.Context, waiting map[int64]bool) error {
+	if d.ask == "" {
+		var told int
+		const installed = "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'METADATA_LOCK_INFO' AND plugin_status = 'ACTIVE'"
+		if err := d.admin.QueryRowContext(ctx, installed).Scan(&told); err != nil {
+			return err
+		}
+		if d.ask = askTableWaits; told > 0 {
+			d.ask = tellTableWaits
+		}
+	}
+	rows, err := d.admin.QueryContext(ctx, d.ask)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	before := d.forTables
+	d.forTables = map[int64]tableWait{}
+	for rows.Next() {
+		var id int64
+		var now tableWait
+		if err := rows.Scan(&id, &now.query, &now.had); err != nil {
+			return err
+		}
+		first, known := before[id]
+		if !known || first.query != now.query {
+			first = now
+		}
+		d.forTables[id] = first
+		if now == first {
+			waiting[id] = true
+		}
+	}
+	return rows.Err()
+}
+
 // waitingByName adds those that wait in GET_LOCK. One that has been given the lock is among
 // them until it runs: see Holder.
-func (d mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool) error {
+func (d *mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool) error {
 	rows, err := d.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
 	if err != nil {
 		return err
@@ -141,20 +208,20 @@ func (d mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool
 
 // Holder is the connection that has a named lock, 0: none. It is for those who ask for one by
 // GET_LOCK: who has it waits no longer, whatever the process list says.
-func (d mysqlDatabase) Holder(ctx context.Context, name string) (id int64, err error) {
+func (d *mysqlDatabase) Holder(ctx context.Context, name string) (id int64, err error) {
 	var holder sql.NullInt64
 	err = d.admin.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&holder)
 	return holder.Int64, err
 }
 
-func (d mysqlDatabase) End(ctx context.Context, c Conn) error {
+func (d *mysqlDatabase) End(ctx context.Context, c Conn) error {
 	_, _ = d.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.ID())) // an error: it has gone already
 	return untilGone(ctx, d, c)
 }
 
 // Gone: a thread leaves the list when its transaction is rolled back and its locks are free
 // (THD::cleanup, before unlink, in sql_class.cc).
-func (d mysqlDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
+func (d *mysqlDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
 	return gone(ctx, d.admin, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c)
 }
 
@@ -163,7 +230,7 @@ func (d mysqlDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
 // with its writes and locks (TestTimeoutIsReal). What differs is the error, see
 // Answer. To let the real time-out pass would take its shortest, 1 s, in each
 // schedule; and it cannot be made to begin later than the wait.
-func (d mysqlDatabase) Interrupt(ctx context.Context, c Conn) error {
+func (d *mysqlDatabase) Interrupt(ctx context.Context, c Conn) error {
 	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.ID()))
 	return err
 }
@@ -174,7 +241,7 @@ const (
 	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
 )
 
-func (d mysqlDatabase) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
+func (d *mysqlDatabase) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
 	switch {
 	case !s.TimedOut:
 	case s.NamedLock && (err == nil && got.values[0][0] == nil || isMySQL(err, errQueryInterrupted)):

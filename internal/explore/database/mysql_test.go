@@ -1,15 +1,19 @@
 package database_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore/database"
 )
 
 // afterwards is what a transaction has left after a wait of its second statement
@@ -95,4 +99,76 @@ func waitInVain(t *testing.T, db *sql.DB, real bool) (state afterwards, waited e
 	must(nil, db.QueryRowContext(ctx, "SELECT amount FROM product WHERE name = 'first'").Scan(&state.first))
 	must(nil, db.QueryRowContext(ctx, "SELECT amount FROM product WHERE name = 'second'").Scan(&state.second))
 	return state, waited
+}
+
+// TestTableWaits: who waits for LOCK TABLES is seen, and is not any more as soon as the lock was
+// given back, however long it takes to wake: as the server tells it, and without that.
+func TestTableWaits(t *testing.T) {
+	ctx := t.Context()
+	db, err := enginetest.Local(t).DB.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute := func(on interface {
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	}, statement string,
+	) {
+		t.Helper()
+		if _, err := on.ExecContext(ctx, statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	holder, err := db.Conn(ctx)
+	must(err)
+	defer holder.Close()
+	waiter, err := db.Conn(ctx)
+	must(err)
+	defer waiter.Close()
+	var id int64
+	must(waiter.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id))
+	for _, told := range []bool{false, true} {
+		if told {
+			if _, err := db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'"); err != nil {
+				t.Skip(err) // of MySQL
+			}
+		}
+		d := database.For(dialect.MySQL, db)
+		d.Adopt(id)
+		waits := func() bool {
+			waiting, err := d.Waiting(ctx, false)
+			must(err)
+			return waiting[id]
+		}
+		for _, statement := range []string{"LOCK TABLES product WRITE", "LOCK TABLES product READ", "UPDATE product SET amount = 1"} {
+			execute(holder, "LOCK TABLES product WRITE")
+			done := make(chan error, 1)
+			go func() {
+				_, err := waiter.ExecContext(ctx, statement)
+				done <- err
+			}()
+			for end := time.Now().Add(time.Minute); !waits(); {
+				if time.Now().After(end) {
+					t.Fatalf("told %t, %s: it waits, and is not seen", told, statement)
+				}
+			}
+			if !waits() {
+				t.Errorf("told %t, %s: it is seen once, and not again", told, statement)
+			}
+			execute(holder, "UNLOCK TABLES")
+			if told && waits() {
+				t.Errorf("%s: it has the lock, and is said to wait", statement)
+			}
+			must(<-done)
+			if waits() {
+				t.Errorf("told %t, %s: it is through, and is said to wait", told, statement)
+			}
+			execute(waiter, "UNLOCK TABLES")
+		}
+	}
 }

@@ -115,6 +115,8 @@ func (s sqlServer) answered(ctx context.Context, o *op) error {
 		o.Deadlocked()
 	} else if o.timedOut {
 		o.TimedOut()
+	} else if o.Named && o.Limit > 0 && o.Answer.Failed && !strings.HasPrefix(o.Answer.Text, "error ") {
+		return voided("GET_LOCK waited by the clock until its time-out", "%q", o.Text)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if len(found) > 0 {
 		return c, fmt.Errorf("never: %s returns a row right after reset, before any buyer came: mend the query, or have reset make a state that it allows", found[0].Query)
 	}
-	if _, _, err := x.servers.Watch(ctx); err != nil {
+	if x.watched, _, err = x.servers.Watch(ctx); err != nil {
 		return c, err
 	}
 	for _, i := range x.programs {

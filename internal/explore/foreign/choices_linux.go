@@ -15,6 +15,7 @@ type action struct {
 	op    *op
 	event event
 	comes bool   // a buyer sends its request
+	over  bool   // the wait of op has lasted as long as its program lets it
 	note  string // of an event or a request, for people
 }
 
@@ -25,8 +26,9 @@ func choices(actions []action) (all []schedule.Choice) {
 	return all
 }
 
-// actions are what can happen next. Commands that would only ask again are there where
-// nothing else is: then time passes, and who polls looks again.
+// actions are what can happen next. Where no command can be let go but by who would only ask
+// again, time passes: first the waits run out whose programs have limited them, then who polls
+// looks again, and waits anew.
 func (r *run) actions(ctx context.Context) (all []action, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -51,12 +53,16 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 				token += string(rune('a' + i))
 			}
 			a := action{op: o, Choice: schedule.Choice{Token: token, Name: o.name, Touches: o.Conn().Protocol, Buyer: b.id, Effect: o.Effect, Global: r.x.shared}}
-			if polls(b.tries, o.name, r.x.tries, func(server string) int { return r.changes[server] - b.own[server] }) {
+			if r.polls(b, o) {
 				polling = append(polling, a)
 			} else {
 				all = append(all, a)
 			}
 		}
+	}
+	if len(all) == 0 {
+		over, again := r.over()
+		all, polling = over, append(polling, again...)
 	}
 	r.held = len(all) > 0 && len(polling) > 0
 	if len(all) == 0 {
@@ -65,6 +71,7 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 		}
 		all = polling
 	}
+	waits := all
 	for _, e := range r.x.events {
 		if r.struck[e.name()] || len(all) == 0 && len(r.deadEnd()) == 0 {
 			continue
@@ -74,11 +81,49 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 			return nil, err
 		}
 		for _, a := range more {
+			if slices.ContainsFunc(waits, func(w action) bool { return w.over && w.op == a.op }) {
+				continue // it runs out anyway
+			}
 			a.event, a.Event, a.Global = e, e.name(), true
 			all = append(all, a)
 		}
 	}
 	return all, nil
+}
+
+// over are the waits in the servers that run out where nobody else can move; again are those
+// that have run out before, again and again, and nothing has changed. Which of several is first
+// depends on when each began, and on what the programs do meanwhile: any may be. A wait that
+// its program has not limited, such as one for a row, does not run out here: until the server's
+// own time-out has passed nobody is served.
+func (r *run) over() (over, again []action) {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range r.buyers {
+		theirs := slices.DeleteFunc(slices.Clone(f.flying), func(o *op) bool { return o.buyer != b.id || o.Limit <= 0 })
+		for i, o := range theirs {
+			token := strconv.Itoa(b.id)
+			if len(theirs) > 1 {
+				token += string(rune('a' + i))
+			}
+			a := action{
+				op: o, over: true, note: fmt.Sprintf("nobody else can move: the wait of %s ran out", o.Limit),
+				Choice: schedule.Choice{Token: token, Name: o.name + " runs out", Touches: o.Conn().Protocol, Buyer: b.id, Global: true},
+			}
+			if r.polls(b, o) {
+				again = append(again, a)
+			} else {
+				over = append(over, a)
+			}
+		}
+	}
+	return over, again
+}
+
+// polls: the buyer has sent that in vain, again and again, and nothing has changed.
+func (r *run) polls(b *buyer, o *op) bool {
+	return polls(b.tries, o.name, r.x.tries, func(server string) int { return r.changes[server] - b.own[server] })
 }
 
 // request is the step by which a buyer comes. Of those with the same request the first comes

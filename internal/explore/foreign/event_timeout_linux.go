@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // timeoutEvent: a buyer who waits in a server has waited for long enough. The server ends the
@@ -18,7 +19,7 @@ func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error)
 	defer f.mu.Unlock()
 	seen := map[int]bool{}
 	for _, o := range f.flying {
-		if seen[o.buyer] || o.Endless {
+		if seen[o.buyer] || o.Limit == wire.Endless {
 			continue // one at a time
 		}
 		seen[o.buyer] = true
@@ -31,8 +32,11 @@ func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error)
 	return all, nil
 }
 
-func (timeoutEvent) strike(ctx context.Context, r *run, a action) error {
-	a.op.timedOut, a.op.waits = true, false
-	r.current = a.op.buyer
-	return r.x.backends[a.op.Conn().Protocol].interrupt(ctx, a.op.Conn().ID)
+func (timeoutEvent) strike(ctx context.Context, r *run, a action) error { return r.endWait(ctx, a.op) }
+
+// endWait ends a wait in a server as its time-out would.
+func (r *run) endWait(ctx context.Context, o *op) error {
+	o.timedOut, o.waits = true, false
+	r.current = o.buyer
+	return r.x.backends[o.Conn().Protocol].interrupt(ctx, o.Conn().ID)
 }

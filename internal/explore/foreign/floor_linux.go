@@ -226,22 +226,29 @@ func (f *floor) letGo(o *op) {
 	o.Let()
 }
 
-// open lets everything pass, and all that stands at the gates go.
-func (f *floor) open() {
+// open lets everything pass, and all that stands at the gates go. It returns what waits in the
+// servers and will not be ended by its own limit any more.
+func (f *floor) open() (unlimited []*op) {
 	f.mu.Lock()
 	f.shut = false
 	f.happened()
 	var let, deliver []*op
+	for _, o := range f.flying {
+		if o.Unlimited != nil {
+			unlimited = append(unlimited, o)
+		}
+	}
 	let = append(append(let, f.fresh...), f.held...)
 	deliver = append(append(append(deliver, let...), f.flying...), f.answered...)
 	f.fresh, f.held, f.flying, f.answered, f.byCmd = nil, nil, nil, nil, map[*wire.Command]*op{}
 	f.mu.Unlock()
 	for _, o := range let {
-		o.Let()
+		o.Release()
 	}
 	for _, o := range deliver {
 		o.Deliver()
 	}
+	return unlimited
 }
 
 // close has commands wait from now on.

@@ -2,7 +2,9 @@ package foreign
 
 import (
 	"context"
+	"slices"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
@@ -63,11 +65,14 @@ func (w *recorder) watch(ctx context.Context) error {
 	if !w.observe {
 		return nil
 	}
-	columns, values, err := w.r.x.servers.Watch(ctx)
-	if err != nil {
+	_, values, err := w.r.x.servers.Watch(ctx)
+	w.columns = w.r.x.watched
+	switch {
+	case app.Locked(err):
+		values = slices.Repeat([]string{"locked"}, len(w.columns))
+	case err != nil:
 		return err
 	}
-	w.columns = columns
 	for ; w.shown < len(w.steps); w.shown++ {
 		w.steps[w.shown].Watched = values
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/witness"
@@ -151,6 +152,11 @@ func (r *run) step(ctx context.Context, a action) error {
 		if err := a.event.strike(ctx, r, a); err != nil {
 			return err
 		}
+	case a.over:
+		r.record.happened(a)
+		if err := r.endWait(ctx, a.op); err != nil {
+			return err
+		}
 	default:
 		r.record.sent(a.op)
 		if a.op.Compound {
@@ -290,7 +296,11 @@ func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Fin
 	case expired != r.expired:
 		return "", "", nil, voided("a key in Redis ran out by the clock", "%d of them; a lease is to end by an event", expired-r.expired)
 	}
+	who := r.deadEnd()
 	found, err := r.x.servers.Never(ctx, sold)
+	if app.Locked(err) && len(who) > 0 {
+		return verdict.Stalled, whoWaits(who) + " for what nobody will do, and a lock keeps `never` from reading", nil, nil
+	}
 	if err != nil {
 		return "", "", nil, err
 	}
@@ -308,7 +318,7 @@ func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Fin
 		findings := findingsOf(found)
 		return verdict.Broken, witness.Why(findings), findings, nil
 	}
-	if who := r.deadEnd(); len(who) > 0 {
+	if len(who) > 0 {
 		return verdict.Stalled, whoWaits(who) + " for what nobody will do", nil, nil
 	}
 	return verdict.Holds, "", nil, nil
@@ -384,7 +394,11 @@ func (r *run) finish(ctx context.Context, stuck bool) error {
 // and shuts the gates.
 func (r *run) drain(ctx context.Context) error {
 	f := r.x.floor
-	f.open()
+	for _, o := range f.open() {
+		if err := r.x.backends[o.Conn().Protocol].interrupt(ctx, o.Conn().ID); err != nil {
+			return err
+		}
+	}
 	if r.x.shared {
 		if err := r.served(ctx); err != nil {
 			return err

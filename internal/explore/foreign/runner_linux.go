@@ -31,6 +31,7 @@ type Runner struct {
 	pushed   bool // a server has pushed something: somebody listens
 	solo     int  // commands that a buyer alone has at the servers at once, at most
 	patience time.Duration
+	watched  []string        // the columns of the user's watch query
 	habits   habits          // of the buyers who share one instance
 	jams     bool            // all of its buyers at once may block each other for ever
 	ctx      context.Context // of the schedule that runs

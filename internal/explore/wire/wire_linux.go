@@ -12,6 +12,7 @@ package wire
 import (
 	"bufio"
 	"net"
+	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
@@ -63,9 +64,14 @@ type Command struct {
 	Raw    []byte          // for the server
 	Silent bool            // the server does not answer it
 	Named  bool            // it asks for a named lock: GET_LOCK
-	// Endless: the program has said that its wait is to have no end.
-	Endless bool
-	Ends    bool // it ends the open transaction: COMMIT, ROLLBACK
+	// Limit is how long the program itself lets the server keep it waiting: BLPOP key 1 for a
+	// second. 0: it has not said; the server's own time-out, if there is one, is none of it.
+	// Endless: it has said that the wait is to have no end.
+	Limit time.Duration
+	// Unlimited is Raw with no limit to its wait; nil where Raw has none, or cannot be without.
+	// Let sends it in the place of Raw, since the gate decides when the wait is over.
+	Unlimited []byte
+	Ends      bool // it ends the open transaction: COMMIT, ROLLBACK
 	// Compound: it is several statements, or a routine in the server, and another connection's
 	// command could come in between. Redis lets none in between: what it runs as one is none.
 	Compound bool
@@ -78,15 +84,27 @@ type Command struct {
 	counted bool          // Conn.mu: by Busy
 }
 
+// Endless is the Limit of a command that asks for a wait without end.
+const Endless time.Duration = -1
+
 // Conn is where the command came in.
 func (o *Command) Conn() *Conn { return o.conn }
 
-// Hold has the command wait for Let, and its answer for Deliver. It is for Gate.Arrived, and
-// of a push for Gate.Answered.
+// Hold has the command wait for Let or Release, and its answer for Deliver. It is for
+// Gate.Arrived, and of a push for Gate.Answered.
 func (o *Command) Hold() { o.let, o.deliver = make(chan struct{}), make(chan struct{}) }
 
-// Let sends the command to its server. It is called once.
-func (o *Command) Let() { close(o.let) }
+// Let sends the command to its server. Where it waits there, the gate sees to the end of that.
+// Let or Release is called once.
+func (o *Command) Let() {
+	if o.Unlimited != nil {
+		o.Raw = o.Unlimited
+	}
+	close(o.let)
+}
+
+// Release sends the command as it came, so that the server ends its wait.
+func (o *Command) Release() { close(o.let) }
 
 // Deliver hands the answer over to the program, and counts it by Gate.Busy until the program
 // has it. It is called once, after Gate.Answered.

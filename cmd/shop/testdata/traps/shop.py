@@ -8,6 +8,12 @@ ticks        waits for 0.2 s in an event loop that has a timer of a second, too
 timer        waits for a timer's descriptor, and no call of it has a time-out
 endless      waits for the lock's token in BLPOP, without a time-out
 calls        reads, writes and inserts in a stored procedure, where nobody can see it
+runs-out     waits for a second in BLPOP for a word that nobody sends, and then sells
+crossed      waits in BLPOP for who waits in GET_LOCK for the first, both for seconds
+tables       sells under LOCK TABLES
+table        sells under LOCK TABLE of PostgreSQL
+tables-twice gives the tables back between the look at the stock and the sale
+lost         waits in BLPOP, without a time-out, for a word that nobody sends
 """
 import asyncio
 import ctypes
@@ -25,10 +31,11 @@ from redis import Redis
 
 mode = sys.argv[1]
 host = "127.0.0.1"
+postgres = {"closes", "table"}
 
 
 def connect():
-    if mode == "closes":
+    if mode in postgres:
         return psycopg2.connect(host=host, user="shop", dbname="shop")
     return pymysql.connect(host=host, user="root", database="shop", autocommit=True)
 
@@ -106,7 +113,75 @@ def calls():
         return cursor.fetchone()[0] > 0
 
 
+def waits(seconds):
+    """Who comes second waits for the first, who tells nobody that it has gone."""
+    if redis.set("inside", "x", nx=True):
+        try:
+            return sell(db)
+        finally:
+            redis.delete("inside")
+    redis.blpop("left", seconds)
+    return sell(db)
+
+
+def crossed():
+    first = redis.incr("came") == 1
+    cursor = db.cursor()
+    cursor.execute("SELECT GET_LOCK('items', 60)")
+    if not cursor.fetchone()[0]:
+        return None
+    try:
+        if first:
+            redis.blpop("second", 1)
+        else:
+            redis.rpush("second", "x")
+        return sell(db)
+    finally:
+        cursor.execute("SELECT RELEASE_LOCK('items')")
+
+
+def tables():
+    cursor = db.cursor()
+    cursor.execute("LOCK TABLES items WRITE, orders WRITE")
+    try:
+        return sell(db)
+    finally:
+        cursor.execute("UNLOCK TABLES")
+
+
+def tables_twice():
+    cursor = db.cursor()
+    cursor.execute("LOCK TABLES items READ")
+    cursor.execute("SELECT stock FROM items WHERE id = 1")
+    if cursor.fetchone()[0] < 1:
+        cursor.execute("UNLOCK TABLES")
+        return False
+    cursor.execute("LOCK TABLES items WRITE, orders WRITE")
+    cursor.execute("UPDATE items SET stock = stock - 1 WHERE id = 1")
+    order(cursor)
+    cursor.execute("UNLOCK TABLES")
+    return True
+
+
+def table():
+    """LOCK TABLE of PostgreSQL, until the transaction ends."""
+    own = connect()
+    try:
+        own.cursor().execute("LOCK TABLE items IN ACCESS EXCLUSIVE MODE")
+        sold = sell(own)
+        own.commit()
+        return sold
+    finally:
+        own.close()
+
+
 buy = {
+    "runs-out": lambda: waits(1),
+    "lost": lambda: waits(0),
+    "crossed": crossed,
+    "tables": tables,
+    "tables-twice": tables_twice,
+    "table": table,
     "asks-twice": asks_twice,
     "gives-up": lambda: locked(3, lambda: time.sleep(0.01), lambda: sell(db)),
     "closes": closes,
@@ -166,9 +241,9 @@ async def loop():
     ticking.cancel()
 
 
-if mode != "closes":
+if mode not in postgres:
     db = connect()
-if mode not in ("closes", "calls"):
+if mode not in postgres and mode != "calls":
     redis = Redis(host=host)
     redis.ping()
 if mode == "ticks":

@@ -3,7 +3,9 @@ package mysql
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
@@ -159,7 +161,9 @@ func (s *session) query(c *wire.Command, q *request, sql string) {
 // means puts what a statement does together with what the connection is in.
 func (s *session) means(c *wire.Command, q *request, what said) {
 	c.Effect, c.Gated, c.Named = what.effect, what.gated, what.named
-	c.Endless = what.named && negative.MatchString(c.Text)
+	if what.named {
+		c.Limit = lockLimit(c.Text)
+	}
 	c.Ends, c.Compound = what.ends, what.compound
 	q.verb, q.setsWait = what.verb, what.setsWait
 	s.serializable = s.serializable || what.serializes
@@ -196,5 +200,25 @@ func (s *session) reset(c *wire.Command, q *request, payload []byte) {
 	}
 }
 
-// negative is the time-out of a GET_LOCK that waits without end (MariaDB Knowledge Base, GET_LOCK).
-var negative = regexp.MustCompile(`(?i)\bGET_LOCK\s*\([^)]*,\s*-`)
+// lockLimit is how long a GET_LOCK may wait, as wire.Command.Limit has it. One that is negative
+// is none (MariaDB Knowledge Base, GET_LOCK); one that is computed is not known.
+func lockLimit(line string) time.Duration {
+	m := lockSeconds.FindStringSubmatch(line)
+	if m == nil {
+		return 0
+	}
+	seconds, err := strconv.ParseFloat(m[1], 64)
+	switch {
+	case err != nil:
+		return 0
+	case seconds < 0:
+		return wire.Endless
+	}
+	return time.Duration(min(seconds, longestLock.Seconds()) * float64(time.Second))
+}
+
+// longestLock bounds a number that a Duration has no room for.
+const longestLock = 100 * 365 * 24 * time.Hour
+
+// lockSeconds finds the time-out, a literal.
+var lockSeconds = regexp.MustCompile(`(?i)\bGET_LOCK\s*\([^)]*,\s*'?(-?[0-9]+(?:\.[0-9]*)?)'?\s*\)`)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
@@ -68,6 +69,21 @@ func TestCachingSHA2(t *testing.T) {
 		a := answer{kind: authenticates}
 		if ends, err := a.feed([]byte(payload), len(payload)); err != nil || ends != want {
 			t.Errorf("%q: %t, %v", payload, ends, err)
+		}
+	}
+}
+
+// TestLockLimit: how long a program lets GET_LOCK wait.
+func TestLockLimit(t *testing.T) {
+	for sql, want := range map[string]time.Duration{
+		"SELECT GET_LOCK('a', 1)": time.Second, "do get_lock ( 'a' , 0.5 )": 500 * time.Millisecond, "SELECT GET_LOCK('a', '2') AS got": 2 * time.Second,
+		"SELECT GET_LOCK('a', -1)": wire.Endless, "SELECT GET_LOCK('a', 0)": 0, "SELECT GET_LOCK('a', 1 + 1)": 0, "SELECT GET_LOCK('a', 1e30)": 0,
+		"SELECT GET_LOCK('a', 99999999999999999999)": longestLock, "UPDATE items SET stock = 1": 0,
+	} {
+		c := &wire.Command{}
+		(&session{}).query(c, &request{}, sql)
+		if c.Limit != want {
+			t.Errorf("%s: %s, want %s", sql, c.Limit, want)
 		}
 	}
 }

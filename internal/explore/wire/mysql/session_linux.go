@@ -18,7 +18,7 @@
 // innodb_lock_wait_timeout and a lock_wait_timeout of an hour when it has logged in, and
 // again after each command that may have changed them. A program that asks for them is
 // told 3600. Not covered: FOR UPDATE WAIT n and SET STATEMENT of MariaDB, and the
-// time-out of GET_LOCK, which end by the clock as before.
+// time-out of GET_LOCK (Command.Limit), which end by the clock as before.
 //
 // The tests speak to MariaDB 10.11. MySQL 8 and its caching_sha2_password are written
 // after the document and have not been run.

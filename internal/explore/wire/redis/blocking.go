@@ -4,35 +4,35 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// forEver is the command with a timeout that no clock reaches. One that Redis will refuse
-// stays as it is.
-func forEver(q *request) []byte {
+// limit is how long a command may wait, as wire.Command.Limit has it, and the same command
+// with a timeout that no clock reaches. One that cannot wait, or that Redis will refuse, has
+// neither.
+func limit(q *request) (limit time.Duration, unlimited []byte) {
 	i, seconds, blocks := timeout(q.args)
 	if !blocks || i >= len(q.args) {
-		return q.raw
+		return 0, nil
 	}
-	text := string(q.args[i])
+	unit, text := time.Millisecond, string(q.args[i])
 	if seconds {
-		t, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(t > 0 && t*1000 < math.MaxInt64) {
-			return q.raw
-		}
-	} else if t, err := strconv.ParseInt(text, 10, 64); err != nil || t <= 0 {
-		return q.raw
+		unit = time.Second
+	} else if _, err := strconv.ParseInt(text, 10, 64); err != nil {
+		return 0, nil
 	}
-	return q.with(i, "0")
-}
-
-// endless: a blocking command that asks for a wait without end, by 0.
-func endless(q *request) bool {
-	i, _, blocks := timeout(q.args)
-	if !blocks || i >= len(q.args) {
-		return false
+	t, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || !(t >= 0 && t*float64(unit/time.Millisecond) < math.MaxInt64):
+		return 0, nil
+	case t == 0:
+		return wire.Endless, nil
+	case t*float64(unit) >= math.MaxInt64: // 292 years
+		return math.MaxInt64, q.with(i, "0")
 	}
-	t, err := strconv.ParseFloat(string(q.args[i]), 64)
-	return err == nil && t == 0
+	return max(1, time.Duration(t*float64(unit))), q.with(i, "0")
 }
 
 // timeout finds the argument that says how long a command may wait, in seconds or in

@@ -223,7 +223,7 @@ func TestTimeoutByEvent(t *testing.T) {
 	server := localservertest.Redis(t)
 	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer direct.Close()
-	gate := &joins{joined: make(chan int64, 1)}
+	gate := &lets{joins{joined: make(chan int64, 1)}}
 	c := dial(t, wiretest.Proxy(t, gate, Protocol(), server.Addr))
 	id := <-gate.joined
 	for _, words := range [][]string{
@@ -255,6 +255,17 @@ type joins struct {
 }
 
 func (g *joins) Joined(c *wire.Conn) { g.joined <- c.ID }
+
+// lets is a gate that every command stands at, and is let go from at once.
+type lets struct{ joins }
+
+func (g *lets) Arrived(o *wire.Command) {
+	o.Hold()
+	o.Let()
+	g.joins.Arrived(o)
+}
+
+func (g *lets) Answered(o *wire.Command) { o.Deliver() }
 
 func TestLogin(t *testing.T) {
 	server := localservertest.Redis(t)

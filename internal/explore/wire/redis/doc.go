@@ -2,9 +2,9 @@
 // says what each command does. It sends on what it reads, byte for byte, but for three things:
 //
 //   - Login asks the server CLIENT ID on the program's connection, and keeps the answer.
-//   - A command that blocks has its timeout set to 0, for ever: no clock may end a wait in a
-//     run. The answer nil then comes only from the event timeout, by CLIENT UNBLOCK, and has
-//     the form that the server gives it, so Session.TimedOut has nothing to do.
+//   - A command that blocks and stands at the gate has its timeout set to 0, for ever: no clock
+//     may end a wait in a run. The answer nil then comes only from the schedule, by CLIENT
+//     UNBLOCK, and has the form that the server gives it, so Session.TimedOut has nothing to do.
 //   - CLIENT REPLY OFF and SKIP are sent as CLIENT REPLY ON, and the answers that the program
 //     has renounced end here: the gate needs them.
 //

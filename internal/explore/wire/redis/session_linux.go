@@ -178,8 +178,8 @@ func (s *session) command(q *request) (*wire.Command, error) {
 		a.mute = (s.off || s.skip) && a.listens == ""
 		s.skip = false
 	}
-	if a = s.transact(a); a.gated && !s.program.Timed() {
-		o.Raw, o.Endless = forEver(q), endless(q)
+	if a = s.transact(a); a.gated {
+		o.Limit, o.Unlimited = limit(q)
 	}
 	a.before, a.after = before, s.database
 	o.Text, o.Gated, o.Effect = o.Text+a.text, a.gated, a.effect

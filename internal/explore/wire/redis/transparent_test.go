@@ -205,9 +205,7 @@ func TestTransparentRedis(t *testing.T) {
 			direct.RPush(t.Context(), "ready", "x")
 			c.do(t, "BLPOP", "ready", "12.5")
 			c.do(t, "WAIT", "0", "100")
-		}, func(up string) string {
-			return strings.NewReplacer("$4\r\n12.5\r\n", "$1\r\n0\r\n", "$3\r\n100\r\n", "$1\r\n0\r\n").Replace(up)
-		})
+		}, nil) // what no gate holds keeps its limit
 	})
 }
 

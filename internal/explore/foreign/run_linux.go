@@ -254,7 +254,7 @@ func (r *run) wakes(ctx context.Context) error {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case time.Since(begun) > 2*farTimer:
-				return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", farTimer), "%s", f.where())
+				return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", farTimer), "%s", r.where())
 			case time.Since(since) > blindWait && r.asleep() && !r.nappingWithin(farTimer):
 				return nil
 			}

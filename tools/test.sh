@@ -17,7 +17,7 @@ logs=$(mktemp -d)
 
 # parts are all that must report, in the order of the output.
 parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
-	composecheck kubecheck k6 go-test-race)
+	composecheck kubecheck go-test-race)
 
 # part NAME COMMAND... runs one part, its output in a file.
 part() {
@@ -61,7 +61,6 @@ others() {
 	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test .
 	part composecheck in_dir deploy/composecheck go test ./...
 	part kubecheck in_dir deploy/kubecheck go test ./...
-	part k6 loadtest/k6/check.sh
 }
 
 lanes=()

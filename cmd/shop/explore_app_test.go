@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,8 +40,17 @@ var appCases = []appCase{
 	{file: "node/for-update.yaml", orders: 8, needs: []string{"node", "npm"}, quick: true},
 	{file: "node/redis-lock.yaml", orders: 10, needs: []string{"node", "npm"}},
 	{file: "node/redis-lock.yaml", events: "expire", orders: 490, violating: 240, needs: []string{"node", "npm"}},
+	{file: "node/prepared.yaml", orders: 8, needs: []string{"node", "npm"}},
 	{file: "node/postgres-naive.yaml", orders: 10, violating: 6, needs: []string{"node", "npm"}},
 	{file: "node/postgres-for-update.yaml", orders: 8, needs: []string{"node", "npm"}},
+	{file: "php/naive.yaml", orders: 10, violating: 6, needs: []string{"php"}, quick: true},
+	{file: "php/for-update.yaml", orders: 8, needs: []string{"php"}, quick: true},
+	{file: "php/redis-lock.yaml", orders: 10, needs: []string{"php"}},
+	{file: "java/naive.yaml", orders: 10, violating: 6, needs: []string{"java"}, quick: true},
+	{file: "java/for-update.yaml", orders: 122, needs: []string{"java"}},
+	{file: "go/naive.yaml", orders: 10, violating: 6, needs: []string{"go"}, quick: true},
+	{file: "go/for-update.yaml", orders: 8, needs: []string{"go"}, quick: true},
+	{file: "go/redis-lock.yaml", orders: 10, needs: []string{"go"}},
 	{file: "saleor/as-it-was.yaml", orders: 36, violating: 34, needs: []string{"python3"}, quick: true},
 	{file: "saleor/mended.yaml", orders: 8, needs: []string{"python3"}},
 }
@@ -73,20 +81,46 @@ func (c appCase) need(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slices.Contains(c.needs, "npm") {
-		if err := nodeModules(); err != nil {
-			t.Fatal(err)
+	for _, name := range c.needs {
+		switch name {
+		case "npm":
+			err = nodeModules()
+		case "go":
+			err = goShop()
+		case "python3":
+			// Debian's python3 has Debian's modules; another one that comes before it may not.
+			t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
+			lacksLibrary(t, "/usr/bin/python3", "-c", "import pymysql, redis, psycopg2")
+		case "php":
+			lacksLibrary(t, "php", "-r", "exit(extension_loaded('pdo_mysql') && extension_loaded('redis') ? 0 : 1);")
+		case "java":
+			lacksLibrary(t, "test", "-e", "/usr/share/java/mariadb-java-client.jar")
+			lacksLibrary(t, "javac", "-version")
 		}
-	}
-	if slices.Contains(c.needs, "python3") {
-		// Debian's python3 has Debian's modules; another one that comes before it may not.
-		t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
-		if out, err := exec.Command("/usr/bin/python3", "-c", "import pymysql, redis, psycopg2").CombinedOutput(); err != nil {
-			t.Skipf("python3 lacks a client library: %s", strings.TrimSpace(string(out)))
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	return filepath.Join(dir, c.file)
 }
+
+// lacksLibrary skips where a runtime has not what its shop is written with: the command fails.
+func lacksLibrary(t testing.TB, command ...string) {
+	t.Helper()
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		t.Skipf("a library of the shop is not installed: %s: %v %s", strings.Join(command, " "), err, out)
+	}
+}
+
+// goShop builds examples/go.
+var goShop = sync.OnceValue(func() error {
+	cmd := exec.Command("go", "build", "-o", "shop", ".")
+	cmd.Dir = "../../examples/go"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return nil
+})
 
 // nodeModules installs what examples/node uses, unless npm has done so since its lock file
 // was written: npm ci begins by a removal, under the feet of another test's shop.

@@ -112,7 +112,7 @@ const (
 	tries = 4
 )
 
-// Examine runs the check on a subject. It returns within about a minute also
+// Examine runs the check on a subject. A try returns within about a minute also
 // when the subject ignores its contexts; goroutines of the subject may stay
 // behind then.
 func (c Check) Examine(ctx context.Context, s Subject) Result {

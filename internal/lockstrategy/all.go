@@ -39,5 +39,6 @@ func entries() []Entry {
 		zookeeperEntry(),
 		etcdEntry(),
 		etcdFencedEntry(),
+		coalescedEntry(),
 	}
 }

@@ -59,6 +59,7 @@ const (
 	redisHistory = "Redis, how it grew"
 	redisStock   = "Redis stock"
 	coordination = "coordination"
+	throughput   = "throughput"
 )
 
 // A Need is a server that a strategy uses besides the database, or what the database

@@ -65,12 +65,14 @@ func nodesOf(p Path) string {
 
 func shardOf(p Path) string {
 	switch {
-	case p.Batch > 0, p.Nodes == ByKey:
+	case p.Nodes == ByKey:
 		return "to the database of its row and the Redis of its key, by one map"
 	case p.Nodes == AllAtOnce, p.Nodes == AllInTurn:
 		return "to the database of its row; the lock has no shards, each needs lock nodes of its own"
 	case p.Nodes == OneLeader:
 		return "to the database of its row and an ensemble of its own"
+	case p.Batch > 0:
+		return "to the database of its row, and best to few processes"
 	case p.Keeps == Process:
 		return "to one process, and to the database of its row"
 	}
@@ -87,7 +89,7 @@ func thousandOf(p Path) string {
 		return "as one ensemble: it does not, 501 disks for each lock; as 200 ensembles of five: nothing crosses them"
 	case p.Nodes == ByKey:
 		return "nothing crosses them; two systems to move when a product moves, and 1,000 keys' masters that can fail over"
-	case p.Keeps == Process:
+	case p.Keeps == Process && p.Batch == 0:
 		return "a router that never sends a product to two processes, and to know that is a lock again"
 	}
 	return "nothing crosses them; a product moves with its row, and sells no faster than on one"

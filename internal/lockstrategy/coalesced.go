@@ -44,11 +44,6 @@ func coalescedEntry() Entry {
 	}.holds()
 }
 
-// groupsUnderWay is how many groups of one product and process are under way at once: one
-// waits for the row and fills, one has it, and of one more the COMMIT is on its way to the
-// disk, when InnoDB has let go of the row already.
-const groupsUnderWay = 3
-
 // Coalesced sells to all who wait at once.
 type Coalesced struct {
 	deps    Deps
@@ -59,7 +54,7 @@ type Coalesced struct {
 // NewCoalesced needs the database.
 func NewCoalesced(d Deps) *Coalesced {
 	s := &Coalesced{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds)}
-	s.groups = waiting.NewGroups(groupsUnderWay, s.serve)
+	s.groups = waiting.NewGroups(d.Now, s.serve)
 	return s
 }
 

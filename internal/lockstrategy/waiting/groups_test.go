@@ -45,7 +45,7 @@ func TestGroupsFill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newGates()
 		var groups []string
-		gs := NewGroups(2, func(g *Group) {
+		gs := NewGroups(time.Now, func(g *Group) {
 			<-at.gather
 			members := g.Gather()
 			var names string
@@ -58,6 +58,7 @@ func TestGroupsFill(t *testing.T) {
 				m.Answer(purchase.Receipt{}, nil)
 			}
 		})
+		gs.writes, gs.commits = time.Millisecond, time.Millisecond // for two leaders
 		var answers []<-chan error
 		join := func(buyers string) {
 			for _, b := range buyers {
@@ -97,12 +98,47 @@ func TestGroupsFill(t *testing.T) {
 	})
 }
 
+// TestLeaders: as many are under way as it takes to have one of them write at any time.
+func TestLeaders(t *testing.T) {
+	for _, c := range []struct {
+		writes, commits time.Duration
+		want            int
+	}{{0, 0, 4}, {2, 1, 1}, {2, 2, 2}, {2, 3, 2}, {2, 4, 3}, {2, 7, 4}, {2, 90, 4}, {1 << 62, 1, 1}} {
+		gs := &Groups{writes: c.writes, commits: c.commits}
+		if got := gs.mayLead(); got != c.want {
+			t.Errorf("writes take %d, COMMIT %d: %d leaders, want %d", c.writes, c.commits, got, c.want)
+		}
+	}
+}
+
+// TestLeadersMeasured: the times are those of the groups.
+func TestLeadersMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gs := NewGroups(time.Now, func(g *Group) {
+			members := g.Gather()
+			time.Sleep(2 * time.Millisecond) // of the bubble's clock
+			g.Bind()
+			time.Sleep(5 * time.Millisecond)
+			members[0].Answer(purchase.Receipt{}, nil)
+		})
+		for range 3 {
+			if err := <-joined(t, gs, t.Context(), "ann"); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		if gs.writes != 2*time.Millisecond || gs.commits != 5*time.Millisecond {
+			t.Errorf("writes take %s, COMMIT %s", gs.writes, gs.commits)
+		}
+	})
+}
+
 // TestGroupsFull: who finds no room goes with the next group.
 func TestGroupsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newGates()
 		var sizes []int
-		gs := NewGroups(1, func(g *Group) {
+		gs := NewGroups(time.Now, func(g *Group) {
 			<-at.gather
 			members := g.Gather()
 			sizes = append(sizes, len(members))
@@ -110,6 +146,7 @@ func TestGroupsFull(t *testing.T) {
 				m.Answer(purchase.Receipt{}, nil)
 			}
 		})
+		gs.writes = time.Millisecond // one leader
 		for i := range MaxGroup + 2 {
 			joined(t, gs, t.Context(), fmt.Sprint(i))
 		}
@@ -129,7 +166,7 @@ func TestGroupsLeave(t *testing.T) {
 		at := newGates()
 		refuse := false // the COMMIT
 		var groups []string
-		gs := NewGroups(3, func(g *Group) {
+		gs := NewGroups(time.Now, func(g *Group) {
 			if !pass(g, at.gather) {
 				return
 			}
@@ -217,7 +254,7 @@ func TestGroupsLeave(t *testing.T) {
 func TestGroupsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newGates()
-		gs := NewGroups(1, func(g *Group) {
+		gs := NewGroups(time.Now, func(g *Group) {
 			<-at.gather
 			members := g.Gather()
 			first, second := g.Apart(members[:1]), g.Apart(members[1:])

@@ -54,7 +54,7 @@ migrations put 100 apples on sale.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	o.engines.register(c)
-	o.shops.register(c)
+	o.shops.register(c, true)
 	flags := c.Flags()
 	preset := cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080")
 	flags.StringVar(&o.addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
@@ -71,7 +71,7 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.shops.check(); err != nil {
+	if err := o.shops.validate(); err != nil {
 		return err
 	}
 	config, err := o.engines.config(c, o.shops.settings)
@@ -92,6 +92,12 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	}
 	if warning := warnOfReplicas(c.Context(), e, o.shops.settings.Replicas); warning != "" {
 		log.Warn(warning)
+	}
+	if why := o.shops.unchecked(e); why != "" {
+		if c.Flags().Changed(soldOutCheck) {
+			return errors.New(why)
+		}
+		log.Warn(why)
 	}
 	return serve(c.Context(), newShop(e, o.shops, log), o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 }

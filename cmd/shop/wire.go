@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/singleflight"
+	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
@@ -39,6 +40,7 @@ type shop struct {
 	closers  []io.Closer
 	deadline time.Duration // of a server that is asked whether it is there
 	asking   singleflight.Group
+	soldOut  *purchase.SoldOutCheck // of the strategies that sell from product.amount
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
@@ -46,6 +48,10 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 		engine: e, flags: f, log: log, deadline: 2 * time.Second,
 		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(), failpoints: f.failpoints},
 	}
+	s.soldOut = s.newCheck(func(db *gorm.DB, name string) (int64, error) {
+		p, err := product.ByName(db, name)
+		return p.Amount, err
+	})
 	deps := onengine.Deps(e)
 	deps.Settings, deps.Observe = f.settings, s.watch.lockEvent
 	built, missing := lockstrategy.Build(deps)
@@ -79,6 +85,9 @@ func (s *shop) add(name string, strategy purchase.Strategy) {
 	}
 	if s.flags.failpoints != nil {
 		strategy = s.flags.failpoints.Named(strategy)
+	}
+	if s.flags.check {
+		strategy = s.checkFor(name).Before(strategy)
 	}
 	s.counter.Strategies[name] = purchase.NewIdempotent(strategy, s.engine.Causal)
 }

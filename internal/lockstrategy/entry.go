@@ -1,6 +1,8 @@
 package lockstrategy
 
 import (
+	"gorm.io/gorm"
+
 	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/promise"
@@ -110,6 +112,14 @@ type Traits struct {
 	// request under one Idempotency-Key may be refused by another process while the
 	// first is under way.
 	AdmitsFirst bool
+
+	// Left reads what of a product can still be sold, without a lock, where product.amount
+	// does not say so; nil where it does. See purchase.Left: one statement, or what it adds
+	// up was never there at one moment.
+	//
+	// Of a strategy that admits buyers elsewhere product.amount says it, too, as long as the
+	// database has the last word: what the counter has and the database has not is not there.
+	Left func(db *gorm.DB, product string) (units int64, _ error)
 
 	// ExploredAs is what an exploration comes to where that differs from the promise
 	// that it follows from, see Entry.Explored.

@@ -30,22 +30,23 @@ var openAPI []byte
 // A shop is the service on one engine. This file is the one place that knows
 // every room.
 type shop struct {
-	engine   *engine.Engine
-	flags    shopFlags
-	log      *slog.Logger
-	watch    *watcher
-	counter  *purchase.Counter
-	locks    []purchase.Resetter
-	workers  []purchase.Worker
-	closers  []io.Closer
-	deadline time.Duration // of a server that is asked whether it is there
-	asking   singleflight.Group
-	soldOut  *purchase.SoldOutCheck // of the strategies that sell from product.amount
+	engine      *engine.Engine
+	flags       shopFlags
+	log         *slog.Logger
+	watch       *watcher
+	counter     *purchase.Counter
+	locks       []purchase.Resetter
+	workers     []purchase.Worker
+	closers     []io.Closer
+	deadline    time.Duration // of a server that is asked whether it is there
+	asking      singleflight.Group
+	connections *connections
+	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	s := &shop{
-		engine: e, flags: f, log: log, deadline: 2 * time.Second,
+		engine: e, flags: f, log: log, connections: newConnections(1 << 30), deadline: 2 * time.Second,
 		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(), failpoints: f.failpoints},
 	}
 	s.soldOut = s.newCheck(func(db *gorm.DB, name string) (int64, error) {
@@ -99,7 +100,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r.RedirectTrailingSlash = false // a redirect would be no problem+json
 	r.UseRawPath = true             // a product may be called "a/b", sent as a%2Fb
 	r.HandleMethodNotAllowed = true
-	r.Use(identify, logRequests(s.log), recoverPanics(s.log), limitBody, problem.CheckQuery)
+	r.Use(identify, logRequests(s.log), recoverPanics(s.log), onlyKnownHosts(addr, s.flags.hosts), limitBody, problem.CheckQuery)
 	r.NoRoute(func(c *gin.Context) {
 		problem.Write(c, http.StatusNotFound, "failed", "no such route; GET /openapi.yaml lists them")
 	})

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,7 +130,7 @@ func (k *Counter) buy(c *gin.Context) {
 	}
 	called := time.Now()
 	receipt, err := k.sell(c.Request.Context(), name, strategy, order)
-	c.Header(SpanHeader, fmt.Sprintf("%d-%d", called.UnixMicro(), time.Now().UnixMicro()))
+	c.Header(SpanHeader, span(called, time.Now()))
 	if err != nil {
 		WriteError(c, err)
 		return
@@ -137,6 +138,12 @@ func (k *Counter) buy(c *gin.Context) {
 	c.JSON(http.StatusOK, receiptJSON{
 		receipt.ID, receipt.Product, receipt.Purchaser, receipt.Amount, receipt.Left, receipt.Strategy, receipt.Waited.Milliseconds(),
 	})
+}
+
+// span is what SpanHeader says.
+func span(called, returned time.Time) string {
+	text := strconv.AppendInt(make([]byte, 0, 40), called.UnixMicro(), 10)
+	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
 }
 
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
@@ -294,6 +301,8 @@ func WriteError(c *gin.Context, err error) {
 		status = http.StatusServiceUnavailable
 	case errors.As(err, &tooLarge):
 		status, detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, errInvalid) && errors.Is(err, os.ErrDeadlineExceeded):
+		status, detail = http.StatusRequestTimeout, "the body did not come in time"
 	case errors.Is(err, errInvalid):
 		status, detail = http.StatusBadRequest, strings.TrimPrefix(detail, errInvalid.Error()+": ")
 	case errors.Is(err, ErrNoProduct):

@@ -48,7 +48,8 @@ type reading struct {
 	ctx  context.Context // for its values: who asked first
 	done chan struct{}
 	left int64
-	err  error
+	err  error // why nothing is known of the stock
+	less error // ErrSoldOut for all who ask for more than is left
 }
 
 // NewSoldOutCheck reads by read and waits so long for it, at most.
@@ -91,7 +92,7 @@ func (c *SoldOutCheck) refuse(ctx context.Context, o Order) error {
 		return fmt.Errorf("wait for the stock to be read: %w", context.Cause(ctx))
 	}
 	if r.err == nil && r.left < o.Amount {
-		return fmt.Errorf("%w: %d left", ErrSoldOut, r.left)
+		return r.less
 	}
 	return nil
 }
@@ -125,6 +126,7 @@ func (c *SoldOutCheck) run(product string, a *asked, r *reading) {
 		ctx, cancel := context.WithTimeout(r.ctx, c.patience)
 		r.left, r.err = c.read(ctx, product)
 		cancel()
+		r.less = fmt.Errorf("%w: %d left", ErrSoldOut, r.left)
 		c.mu.Lock()
 		a.note(r)
 		if a.now, a.next = a.next, nil; a.now == nil && a.from == 0 {

@@ -19,8 +19,11 @@ import (
 	"github.com/oversell/oversell/internal/localserver"
 )
 
-// soldOutClients are the connections of the benchmarks of refusals.
-const soldOutClients = 256
+const (
+	soldOutClients = 256 // connections
+	soldOutRounds  = 15  // short ones in turn, since a machine's speed changes within seconds
+	soldOutTime    = 500 * time.Millisecond
+)
 
 // BenchmarkSoldOut is refusals a second at an empty shelf, with the check and without, and
 // answers a second of a route that does nothing, round by round. Target: 80 % of the latter.
@@ -34,10 +37,10 @@ func BenchmarkSoldOut(b *testing.B) {
 		b.Run(strategy, func(b *testing.B) {
 			buy := "/product/buy?purchaser=ann&lock=" + strategy
 			var checked, plain, noOp, ratios, gains []float64
-			for range benchRounds {
-				nothing := answered(b, with, "/healthz", 200, benchTime)
-				refused := answered(b, with, buy, 409, benchTime)
-				slow := answered(b, without, buy, 409, benchTime)
+			for range soldOutRounds {
+				nothing := answered(b, with, "/healthz", 200, soldOutTime)
+				refused := answered(b, with, buy, 409, soldOutTime)
+				slow := answered(b, without, buy, 409, soldOutTime)
 				noOp, checked, plain = append(noOp, nothing), append(checked, refused), append(plain, slow)
 				ratios, gains = append(ratios, 100*refused/nothing), append(gains, refused/slow)
 			}
@@ -51,6 +54,44 @@ func BenchmarkSoldOut(b *testing.B) {
 	}
 }
 
+// BenchmarkIdle is the resident memory of the shop with 10,000 connections that hold still
+// after a request, and how long one more waits for its answer.
+func BenchmarkIdle(b *testing.B) {
+	serve := exec.Command(builtForBench(b), "serve", "--addr", "127.0.0.1:0", "--log-level", "warn")
+	out, err := serve.StdoutPipe()
+	if err == nil {
+		err = serve.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = serve.Process.Kill(); _ = serve.Wait() }()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	addr := strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://")
+	request := []byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	before := memory(b, serve.Process.Pid, "VmRSS")
+	for range defaultConnections - 1 {
+		c := dialRaw(b, addr)
+		defer c.conn.Close()
+		if status, err := c.roundTrip(request); status != 200 || err != nil {
+			b.Fatalf("%d, %v", status, err)
+		}
+	}
+	b.ReportMetric(before, "MB-before")
+	b.ReportMetric(memory(b, serve.Process.Pid, "VmRSS"), "MB")
+	start := time.Now()
+	c := dialRaw(b, addr)
+	defer c.conn.Close()
+	if status, err := c.roundTrip(request); status != 200 || err != nil {
+		b.Fatalf("one more: %d, %v", status, err)
+	}
+	b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "ms-one-more")
+	b.ReportMetric(0, "ns/op")
+}
+
 // BenchmarkLateCrowd is how long 20,000 buyers of 100 units take until all are answered,
 // with the check and without. Target: 5 times faster.
 func BenchmarkLateCrowd(b *testing.B) {
@@ -62,14 +103,16 @@ func BenchmarkLateCrowd(b *testing.B) {
 	with, without := benchShop(b, e, true), benchShop(b, e, false)
 	for _, strategy := range []string{"for-update", "redis", "redis-lua"} {
 		b.Run(strategy, func(b *testing.B) {
+			busy := int64(0)
 			crowd := func(base string) float64 {
 				b.Helper()
 				restockFor(b, base, 100)
 				start := time.Now()
-				sold := crowdOf(b, base, "/product/buy?purchaser=ann&lock="+strategy, buyers)
+				sold, turned := crowdOf(b, base, "/product/buy?purchaser=ann&lock="+strategy, buyers)
 				if sold != 100 {
 					b.Errorf("%d were sold to, want 100", sold)
 				}
+				busy += turned
 				return time.Since(start).Seconds()
 			}
 			var checked, plain, gains []float64
@@ -80,6 +123,7 @@ func BenchmarkLateCrowd(b *testing.B) {
 			b.ReportMetric(median(checked), "s")
 			b.ReportMetric(median(plain), "s-unchecked")
 			b.ReportMetric(median(gains), "times")
+			b.ReportMetric(float64(busy), "busy")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
@@ -129,20 +173,22 @@ func answered(b *testing.B, addr, path string, status int, during time.Duration)
 	return float64(n.Load()) / time.Since(start).Seconds()
 }
 
-// crowdOf sends so many orders and returns how many were sold.
-func crowdOf(b *testing.B, addr, path string, orders int) (sold int64) {
+// crowdOf sends so many orders and returns how many were sold, and told busy.
+func crowdOf(b *testing.B, addr, path string, orders int) (sold, busy int64) {
 	b.Helper()
-	var sent, ok atomic.Int64
+	var sent, ok, turned atomic.Int64
 	eachClient(b, addr, path, func() bool { return sent.Add(1) <= int64(orders) }, func(status int) {
 		switch status {
 		case 200:
 			ok.Add(1)
 		case 409:
+		case 503:
+			turned.Add(1)
 		default:
-			b.Errorf("%d, want 200 or 409", status)
+			b.Errorf("%d, want 200, 409 or 503", status)
 		}
 	})
-	return ok.Load()
+	return ok.Load(), turned.Load()
 }
 
 // eachClient sends one request after the other on each connection, as long as more says.

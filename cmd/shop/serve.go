@@ -44,7 +44,12 @@ func serveCommand() *cobra.Command {
 10 s to finish.
 
 On another address than loopback, PUT /product/:name asks for
-Authorization: Bearer $SHOP_ADMIN_TOKEN.
+Authorization: Bearer $SHOP_ADMIN_TOKEN. On loopback it asks for nothing, and so
+every request must be for a name of this machine or of --allowed-host.
+
+Once a product was sold out, who comes too late is refused by what an unlocked
+read says, before a strategy takes a lock. Behind a proxy that sends reads to
+replicas give --sold-out-check=false.
 
 The embedded and the local engine start empty and throw their data away. The
 migrations put 100 apples on sale.`,

@@ -147,10 +147,16 @@ func span(called, returned time.Time) string {
 }
 
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
-	waiting, cancel := context.WithTimeoutCause(ctx, k.Wait, ErrBusy)
-	defer cancel()
 	called := time.Now()
 	k.Watch.Called(name, order)
+	if r, ok := strategy.(refuser); ok { // before the door, too: the read began after the buyer came
+		if err := r.refuse(ctx, order); err != nil {
+			k.Watch.Returned(name, order, Receipt{}, OutcomeOf(err), called)
+			return Receipt{}, err
+		}
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, k.Wait-time.Since(called), ErrBusy)
+	defer cancel()
 	var receipt Receipt
 	err := k.through(waiting, order.Product, 1, func() (err error) {
 		receipt, err = strategy.Buy(waiting, order)

@@ -79,6 +79,22 @@ func (s *checked) Buy(ctx context.Context, o Order) (Receipt, error) {
 	return receipt, err
 }
 
+// refuser is a strategy that can say ErrSoldOut before anything is waited for; nil says
+// nothing.
+type refuser interface {
+	refuse(ctx context.Context, o Order) error
+}
+
+func (s *checked) refuse(ctx context.Context, o Order) error { return s.check.refuse(ctx, o) }
+
+// refuse leaves an order with a key to Buy, which may find its sale.
+func (s *Idempotent) refuse(ctx context.Context, o Order) error {
+	if r, ok := s.strategy.(refuser); ok && o.IdempotencyKey == "" {
+		return r.refuse(ctx, o)
+	}
+	return nil
+}
+
 // refuse is ErrSoldOut when there is less than the order asks for; nil when there is
 // enough, or nobody knows.
 func (c *SoldOutCheck) refuse(ctx context.Context, o Order) error {

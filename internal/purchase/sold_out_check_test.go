@@ -126,6 +126,9 @@ func TestReadBeginsLater(t *testing.T) {
 		}
 		s.end <- struct{}{}
 		want(t, before, purchase.SoldOut)
+		if reads, _ := s.counts(); reads != 2 {
+			t.Fatalf("%d reads: who came after the restock is answered by one from before it", reads)
+		}
 		<-s.begun
 		s.end <- struct{}{}
 		want(t, after, purchase.Sold)

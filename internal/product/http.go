@@ -57,7 +57,7 @@ func (s Shelf) one(c *gin.Context) {
 		problem.Invalid(c, "product "+err.Error())
 		return
 	}
-	p, err := ByName(s.DB.WithContext(c.Request.Context()), name)
+	p, err := WithParts(s.DB.WithContext(c.Request.Context()), name)
 	if err != nil {
 		s.WriteError(c, err)
 		return

@@ -40,5 +40,6 @@ func entries() []Entry {
 		etcdEntry(),
 		etcdFencedEntry(),
 		coalescedEntry(),
+		bucketedEntry(),
 	}
 }

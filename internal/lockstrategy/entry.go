@@ -113,6 +113,14 @@ type Traits struct {
 	// first is under way.
 	AdmitsFirst bool
 
+	// LeftLags: what a receipt says is left may leave out sales that are under way at the
+	// same moment: it is never less than there is. Sold out is exact.
+	LeftLags bool
+
+	// KeyDecides: what a buyer sends depends on its key or name, so two who have not begun
+	// differ in more than their names. The explorer does not take them for alike.
+	KeyDecides bool
+
 	// Left reads what of a product can still be sold, without a lock, where product.amount
 	// does not say so; nil where it does. See purchase.Left: one statement, or what it adds
 	// up was never there at one moment.

@@ -24,6 +24,7 @@ func TestManyBuyers(t *testing.T) {
 			{"redis", verdict.Holds},
 			{"queue", verdict.Holds},
 			{"coalesced", verdict.Holds},
+			{"bucketed", verdict.Holds},
 			{"redisson", verdict.Holds},
 		} {
 			t.Run(want.strategy, func(t *testing.T) {

@@ -41,5 +41,6 @@ func entries() []Entry {
 		etcdFencedEntry(),
 		coalescedEntry(),
 		bucketedEntry(),
+		unitRowsEntry(),
 	}
 }

@@ -120,21 +120,36 @@ func TestBucketedSweep(t *testing.T) {
 	})
 }
 
-// TestBucketedRestock: a restock in the middle of a sweep, or of a sale from one row, waits
-// for it, and clears its record with the others.
-func TestBucketedRestock(t *testing.T) {
+// ofParts are the strategies that keep units in parts.
+var ofParts = []string{"bucketed", "unit-rows"}
+
+// build is a strategy of the catalogue.
+func build(t *testing.T, name string, d lockstrategy.Deps) purchase.Strategy {
+	t.Helper()
+	entry, ok := lockstrategy.ByName(name)
+	if !ok {
+		t.Fatalf("there is no %s", name)
+	}
+	return entry.New(d)
+}
+
+// TestPartsRestock: a restock in the middle of a sale waits for it, whether that moves units
+// between the product's row and its parts or takes from parts alone, and clears its record with the others.
+func TestPartsRestock(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		engine func(t *testing.T) *engine.Engine
 	}{{"mariadb", enginetest.Local}, {"postgres", enginetest.Postgres}} {
 		t.Run(c.name, func(t *testing.T) {
 			e := c.engine(t)
-			shop := lockstrategy.NewBucketed(onengine.Deps(e))
+			var shop purchase.Strategy
 			buy := func(ctx context.Context, who string) error {
 				_, err := shop.Buy(ctx, purchase.Order{Product: "apple", Purchaser: who, Amount: 1})
 				return err
 			}
-			for _, divided := range []bool{false, true} {
+			for i := range 2 * len(ofParts) {
+				shop = build(t, ofParts[i/2], onengine.Deps(e))
+				divided := i%2 == 1
 				mustRestock(t, e, "apple", 50)
 				if divided {
 					if err := buy(t.Context(), "divides"); err != nil {
@@ -183,9 +198,9 @@ func waitForRow(t *testing.T, e *engine.Engine) {
 	}
 }
 
-// TestBucketedDeadlocks: crowds of several processes at several products, all new, sell
+// TestPartsDeadlocks: crowds of several processes at several products, all new, sell
 // everything, and no two of their transactions wait for each other in a circle.
-func TestBucketedDeadlocks(t *testing.T) {
+func TestPartsDeadlocks(t *testing.T) {
 	for _, c := range []struct {
 		name, counter string
 		engine        func(t *testing.T) *engine.Engine
@@ -205,8 +220,11 @@ func TestBucketedDeadlocks(t *testing.T) {
 			before := deadlocks()
 			d := onengine.Deps(e)
 			d.Settings.Wait = time.Minute
-			shops := []*lockstrategy.Bucketed{lockstrategy.NewBucketed(d), lockstrategy.NewBucketed(d), lockstrategy.NewBucketed(d)}
-			for round := range 5 {
+			for round := range 5 * len(ofParts) {
+				var shops []purchase.Strategy
+				for range 3 {
+					shops = append(shops, build(t, ofParts[round%len(ofParts)], d))
+				}
 				var all sync.WaitGroup
 				names := []string{fmt.Sprint(round, "a"), fmt.Sprint(round, "b"), fmt.Sprint(round, "c")}
 				for _, name := range names {

@@ -71,6 +71,7 @@ type Need string
 // The needs, named as on the command line.
 const (
 	NeedsNamedLocks Need = dialect.NamedLocks // of the database server
+	NeedsSkipLocked Need = dialect.SkipLocked // of the database server
 	NeedsRedis      Need = deps.Redis
 	NeedsRedlock    Need = deps.Redlock // an odd number of independent Redis nodes
 

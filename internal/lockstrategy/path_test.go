@@ -61,8 +61,8 @@ func countSQL(t *testing.T, entry lockstrategy.Entry) (all, row int) {
 		statements = statements[1:]
 	}
 	if entry.Path.Rows > 0 { // or divides it
-		buys := strings.Split(strings.Join(statements, "\n"), "\nSTART TRANSACTION;")
-		statements = append([]string{"START TRANSACTION;"}, strings.Split(strings.TrimSpace(buys[len(buys)-1]), "\n")...)
+		buys := strings.SplitAfter(string(text), "COMMIT;\n")
+		statements = strings.Split(strings.TrimSpace(buys[len(buys)-2]), "\n")
 	}
 	begin, commit := slices.Index(statements, "START TRANSACTION;"), slices.Index(statements, "COMMIT;")
 	for n, s := range statements[begin:commit] {

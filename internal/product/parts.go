@@ -73,3 +73,61 @@ func Divide(tx *gorm.DB, p Product, before []Part, amounts []int64) error {
 		Columns: []clause.Column{{Name: "product_name"}, {Name: "part"}}, DoUpdates: clause.AssignmentColumns([]string{"amount"}),
 	}).Create(&parts).Error
 }
+
+// UnlockedUnits locks up to limit parts of one unit that nobody has locked, until the
+// transaction of tx ends, and returns their numbers. It waits for no lock; the database
+// must have SKIP LOCKED.
+func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
+	var numbers []int64
+	err := tx.Model(&Part{}).Clauses(clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"}).
+		Where("product_name = ? AND amount = 1", name).Order("part").Limit(int(limit)).Pluck("part", &numbers).Error
+	return numbers, err
+}
+
+// RemoveParts removes parts that the transaction of tx has locked, one by one: for a list
+// of them MariaDB may pass the whole table, and wait for the parts of other products.
+func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
+	for _, n := range numbers {
+		if err := mustHit(tx.Exec("DELETE FROM product_part WHERE product_name = ? AND part = ?", name, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddUnits writes the stock of the row of p and moves as much of it into parts of one unit
+// as there is room for, until the product has most parts. The caller must hold the
+// product's row, see ForUpdate.
+func AddUnits(tx *gorm.DB, p Product, most int64) error {
+	var there struct{ Parts, Highest int64 }
+	err := tx.Model(&Part{}).Select("COUNT(*) AS parts, COALESCE(MAX(part), -1) AS highest").Where("product_name = ?", p.Name).Scan(&there).Error
+	if err != nil {
+		return err
+	}
+	parts := make([]Part, min(p.Amount, max(0, most-there.Parts)))
+	for i := range parts {
+		parts[i] = Part{p.Name, there.Highest + 1 + int64(i), 1}
+	}
+	if err := SetAmount(tx, p.ID, p.Amount-int64(len(parts))); err != nil || len(parts) == 0 {
+		return err
+	}
+	return tx.Create(&parts).Error
+}
+
+// Collect moves all units of p from its parts into its row and returns p so. It waits for
+// who has locked a part. The caller must hold the product's row, see ForUpdate.
+func Collect(tx *gorm.DB, p Product) (Product, error) {
+	parts, err := PartsForUpdate(tx, p.Name)
+	if err != nil || len(parts) == 0 {
+		return p, err
+	}
+	numbers := make([]int64, len(parts))
+	for i, part := range parts {
+		p.Amount += part.Amount
+		numbers[i] = part.Part
+	}
+	if err := SetAmount(tx, p.ID, p.Amount); err != nil {
+		return p, err
+	}
+	return p, RemoveParts(tx, p.Name, numbers)
+}

@@ -108,23 +108,36 @@ func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time
 		}
 		if p.Amount >= o.Amount {
 			p.Amount -= o.Amount
-			err = product.AddUnits(tx, p, maxUnitRows)
+			err = purchase.DatabaseError(ctx, "refill the pool", product.AddUnits(tx, p, maxUnitRows))
 		} else {
-			p, err = product.Collect(tx, p)
-			if err == nil {
-				if err := purchase.Check(p, o); err != nil {
-					return err
-				}
-				err = product.SetAmount(tx, p.ID, p.Amount-o.Amount)
-			}
+			err = s.collect(ctx, tx, p, o)
 		}
 		if err != nil {
-			return purchase.DatabaseError(ctx, "refill the pool", err)
+			return err
 		}
 		receipt, err = s.record(ctx, tx, o, since)
 		return err
 	}, withoutGapLocks)
 	return receipt, err
+}
+
+// collect takes the units of an order from the pool, by the holder of the product's row.
+// Another one may have refilled the pool while this one waited for the row.
+func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, o purchase.Order) error {
+	units, err := product.UnlockedUnits(tx, o.Product, o.Amount)
+	if err == nil && int64(len(units)) == o.Amount {
+		return purchase.DatabaseError(ctx, "take the units", product.RemoveParts(tx, o.Product, units))
+	}
+	if err == nil {
+		p, err = product.Collect(tx, p)
+	}
+	if err != nil {
+		return purchase.DatabaseError(ctx, "collect the units", err)
+	}
+	if err := purchase.Check(p, o); err != nil {
+		return err
+	}
+	return purchase.DatabaseError(ctx, "take the units", product.SetAmount(tx, p.ID, p.Amount-o.Amount))
 }
 
 // record records the sale whose units have been taken in tx.

@@ -162,17 +162,21 @@ func childEnvironment(c engine.Config) []string {
 type shopFlags struct {
 	settings    lockstrategy.Settings
 	maxInflight int
+	check       bool           // --sold-out-check
+	hosts       []string       // --allowed-host, of serve
 	failpoints  *failpoint.Set // nil unless the shop is the child of a shop verify
 	gather      int            // see gathering; 0: nobody waits for others
 }
 
-func (f *shopFlags) register(c *cobra.Command) {
+// register adds the flags; check is the preset of --sold-out-check.
+func (f *shopFlags) register(c *cobra.Command, check bool) {
 	preset := lockstrategy.DefaultSettings()
 	flags := c.Flags()
 	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits, for whatever it is, before it is told busy")
 	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
 	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
 	registerRedisWait(c, &f.settings.Replicas)
+	flags.BoolVar(&f.check, soldOutCheck, check, "once a product was sold out, read its stock, once for all who come meanwhile, and refuse who comes too late before a strategy takes a lock")
 	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
 }
 
@@ -237,7 +241,7 @@ func checkRedisWait(n int) error {
 	return nil
 }
 
-func (f *shopFlags) check() error {
+func (f *shopFlags) validate() error {
 	if err := checkRedisWait(f.settings.Replicas); err != nil {
 		return err
 	}

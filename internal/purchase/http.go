@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"os"
@@ -319,7 +320,7 @@ func WriteError(c *gin.Context, err error) {
 		status = http.StatusServiceUnavailable
 	}
 	if status == http.StatusServiceUnavailable {
-		c.Header("Retry-After", "1")
+		c.Header("Retry-After", strconv.Itoa(retryAfter(err)))
 	}
 	if down != nil {
 		_ = c.Error(down).SetType(gin.ErrorTypePublic) // for the log, and the client is told
@@ -329,4 +330,13 @@ func WriteError(c *gin.Context, err error) {
 		detail = "an error that nobody foresaw; the log has it under this request id"
 	}
 	problem.Write(c, status, string(outcome), detail)
+}
+
+// retryAfter is in whole seconds, since Retry-After has no others (RFC 9110, 10.2.3).
+func retryAfter(err error) int {
+	var full *Overloaded
+	if errors.As(err, &full) {
+		return max(1, int(math.Ceil(full.RetryAfter.Seconds())))
+	}
+	return 1
 }

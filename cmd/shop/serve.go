@@ -144,6 +144,8 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	s.log.Info("stopping: letting running buys finish", "patience", shutdownTimeout)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
+	_ = l.Close() // Serve ends, which nobody waits for any more
+	s.connections.finish()
 	if err := server.Shutdown(ending); err != nil {
 		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownTimeout, errors.Join(err, server.Close()))
 	}

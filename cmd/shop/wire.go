@@ -106,7 +106,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r.RedirectTrailingSlash = false // a redirect would be no problem+json
 	r.UseRawPath = true             // a product may be called "a/b", sent as a%2Fb
 	r.HandleMethodNotAllowed = true
-	r.Use(identify, logRequests(s.log), recoverPanics(s.log), onlyKnownHosts(addr, s.flags.hosts), limitBody, problem.CheckQuery)
+	r.Use(s.connections.lastAnswer, identify, logRequests(s.log), recoverPanics(s.log), onlyKnownHosts(addr, s.flags.hosts), limitBody, problem.CheckQuery)
 	r.NoRoute(func(c *gin.Context) {
 		problem.Write(c, http.StatusNotFound, "failed", "no such route; GET /openapi.yaml lists them")
 	})

@@ -43,7 +43,7 @@ func TestAdmission(t *testing.T) {
 				}
 				config := exploretest.Config(e, entry)
 				config.Shared = true
-				if e.Name != engine.Embedded {
+				if e.Name != engine.Embedded || c.strategy == "none" {
 					config.Bound = 1
 				}
 				result := search(t, config)

@@ -3,6 +3,7 @@ package purchase
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -26,8 +27,8 @@ import (
 // let in, to see when it ends.
 //
 // A refused buyer has not reached the strategy: nothing was read or written for it. Each
-// product has a line of its own under each strategy, so a lock that somebody keeps costs
-// the buyers of other products nothing.
+// product is counted by itself under each strategy, so a crowd at one refuses nobody at
+// another.
 //
 // Its methods may be called by several goroutines.
 type Admission struct {
@@ -72,10 +73,13 @@ type Overloaded struct {
 }
 
 func (e *Overloaded) Error() string {
-	return fmt.Sprintf("%d buyers of it are being served, as many as can be in time; come back in %s", e.Inside, e.RetryAfter.Round(time.Millisecond))
+	return fmt.Sprintf("%d buyers of it are being served, as many as can be in time; come back in %d s", e.Inside, e.seconds())
 }
 
 func (e *Overloaded) Unwrap() error { return ErrBusy }
+
+// seconds is RetryAfter as the header has it: whole ones (RFC 9110, 10.2.3).
+func (e *Overloaded) seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }
 
 // Before puts the admission before the strategy of that name.
 func (a *Admission) Before(name string, s Strategy) Strategy { return &admitted{s, name, a} }
@@ -130,16 +134,19 @@ func (a *Admission) inTime(l *line, now time.Time) bool {
 	if l.inside >= crowd && now.Sub(l.stands) > a.wait/burst {
 		return false
 	}
-	return max(l.drained(), now.Sub(l.served)) <= a.wait/2
+	return l.delay(now) <= a.wait/2
 }
 
-// drained is how long it takes until all who are inside are served.
-func (l *line) drained() time.Duration { return time.Duration(l.inside) * l.pace }
+// delay is how long it takes until all who are inside are served; where nobody is, at least as
+// long as that has lasted.
+func (l *line) delay(now time.Time) time.Duration {
+	return max(time.Duration(l.inside)*l.pace, now.Sub(l.served))
+}
 
 // comeBack is in how long a refused buyer may be let in: one after the other, as fast as they are
 // served. All at the same moment would only be refused again.
 func (l *line) comeBack(now time.Time) time.Duration {
-	if first := now.Add(l.drained()); l.returns.Before(first) {
+	if first := now.Add(l.delay(now)); l.returns.Before(first) {
 		l.returns = first
 	}
 	l.returns = l.returns.Add(max(l.pace, time.Microsecond))

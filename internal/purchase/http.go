@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"os"
@@ -299,6 +298,7 @@ func WriteError(c *gin.Context, err error) {
 	status := http.StatusInternalServerError
 	var tooLarge *http.MaxBytesError
 	var down *Unavailable
+	var full *Overloaded
 	switch {
 	case outcome == SoldOut, outcome == LockLost:
 		status = http.StatusConflict
@@ -320,7 +320,11 @@ func WriteError(c *gin.Context, err error) {
 		status = http.StatusServiceUnavailable
 	}
 	if status == http.StatusServiceUnavailable {
-		c.Header("Retry-After", strconv.Itoa(retryAfter(err)))
+		seconds := 1
+		if errors.As(err, &full) {
+			seconds = full.seconds()
+		}
+		c.Header("Retry-After", strconv.Itoa(seconds))
 	}
 	if down != nil {
 		_ = c.Error(down).SetType(gin.ErrorTypePublic) // for the log, and the client is told
@@ -330,13 +334,4 @@ func WriteError(c *gin.Context, err error) {
 		detail = "an error that nobody foresaw; the log has it under this request id"
 	}
 	problem.Write(c, status, string(outcome), detail)
-}
-
-// retryAfter is in whole seconds, since Retry-After has no others (RFC 9110, 10.2.3).
-func retryAfter(err error) int {
-	var full *Overloaded
-	if errors.As(err, &full) {
-		return max(1, int(math.Ceil(full.RetryAfter.Seconds())))
-	}
-	return 1
 }

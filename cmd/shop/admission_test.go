@@ -75,7 +75,7 @@ func TestAdmission(t *testing.T) {
 func TestBadAdmission(t *testing.T) {
 	for _, command := range []string{"serve", "rush"} {
 		code, _, stderr := exitCode(t, command, "--"+admission, "some")
-		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `--admission is "some"; give adaptive or none`) {
+		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `--admission is "some"; give adaptive or off`) {
 			t.Errorf("%s: exit %d, %q", command, code, stderr)
 		}
 	}

@@ -163,7 +163,7 @@ type shopFlags struct {
 	settings    lockstrategy.Settings
 	maxInflight int
 	check       bool           // --sold-out-check
-	admission   string         // --admission, of shops that serve: adaptive or none
+	admission   string         // --admission, of shops that serve: adaptive or off
 	hosts       []string       // --allowed-host, of serve
 	failpoints  *failpoint.Set // nil unless the shop is the child of a shop verify
 	gather      int            // see gathering; 0: nobody waits for others
@@ -173,7 +173,7 @@ type shopFlags struct {
 const (
 	admission   = "admission"
 	adaptive    = "adaptive"
-	noAdmission = "none"
+	noAdmission = "off"
 )
 
 // register adds the flags. open is whether the shop is open to everybody: then the sold-out
@@ -191,7 +191,7 @@ func (f *shopFlags) register(c *cobra.Command, open bool) {
 	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
 	registerRedisWait(c, &f.settings.Replicas)
 	flags.BoolVar(&f.check, soldOutCheck, open, "once a product was sold out, read its stock, once for all who come meanwhile, and refuse who comes too late before a strategy takes a lock")
-	flags.StringVar(&f.admission, admission, admit, "adaptive lets as many buyers of a product into a strategy at once as it serves well, has some wait, and tells the others busy at once; none lets all in")
+	flags.StringVar(&f.admission, admission, admit, "adaptive lets as many buyers of a product into a strategy at once as it serves well, has some wait, and tells the others busy at once; off lets all in")
 	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
 }
 

@@ -191,7 +191,7 @@ func (f *shopFlags) register(c *cobra.Command, open bool) {
 	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
 	registerRedisWait(c, &f.settings.Replicas)
 	flags.BoolVar(&f.check, soldOutCheck, open, "once a product was sold out, read its stock, once for all who come meanwhile, and refuse who comes too late before a strategy takes a lock")
-	flags.StringVar(&f.admission, admission, admit, "adaptive lets as many buyers of a product into a strategy at once as it serves well, has some wait, and tells the others busy at once; off lets all in")
+	flags.StringVar(&f.admission, admission, admit, "adaptive tells buyers of a product busy at once where they could not be served in time; off lets all in")
 	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
 }
 

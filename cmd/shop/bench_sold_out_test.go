@@ -57,22 +57,10 @@ func BenchmarkSoldOut(b *testing.B) {
 // BenchmarkIdle is the resident memory of the shop with 10,000 connections that hold still
 // after a request, and how long one more waits for its answer.
 func BenchmarkIdle(b *testing.B) {
-	serve := exec.Command(builtForBench(b), "serve", "--addr", "127.0.0.1:0", "--log-level", "warn")
-	out, err := serve.StdoutPipe()
-	if err == nil {
-		err = serve.Start()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = serve.Process.Kill(); _ = serve.Wait() }()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	addr := strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://")
+	addr, pid, stop := benchProgram(b, builtForBench(b))
+	defer stop()
 	request := []byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	before := memory(b, serve.Process.Pid, "VmRSS")
+	before := memory(b, pid, "VmRSS")
 	for range defaultConnections - 1 {
 		c := dialRaw(b, addr)
 		defer c.conn.Close()
@@ -81,7 +69,7 @@ func BenchmarkIdle(b *testing.B) {
 		}
 	}
 	b.ReportMetric(before, "MB-before")
-	b.ReportMetric(memory(b, serve.Process.Pid, "VmRSS"), "MB")
+	b.ReportMetric(memory(b, pid, "VmRSS"), "MB")
 	start := time.Now()
 	c := dialRaw(b, addr)
 	defer c.conn.Close()
@@ -132,7 +120,15 @@ func BenchmarkLateCrowd(b *testing.B) {
 // benchShop is the built program on the engine's servers.
 func benchShop(b *testing.B, e *engine.Engine, check bool) (addr string) {
 	b.Helper()
-	serve := exec.Command(builtForBench(b), append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "warn", "--" + soldOutCheck + "=" + strconv.FormatBool(check)}, serveArgs(e)...)...)
+	addr, _, stop := benchProgram(b, builtForBench(b), append(serveArgs(e), "--"+soldOutCheck+"="+strconv.FormatBool(check), "--"+admission, noAdmission)...)
+	b.Cleanup(stop)
+	return addr
+}
+
+// benchProgram serves until stop.
+func benchProgram(b *testing.B, binary string, args ...string) (addr string, pid int, stop func()) {
+	b.Helper()
+	serve := exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "warn"}, args...)...)
 	out, err := serve.StdoutPipe()
 	if err == nil {
 		err = serve.Start()
@@ -140,12 +136,13 @@ func benchShop(b *testing.B, e *engine.Engine, check bool) (addr string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = serve.Process.Kill(); _ = serve.Wait() })
+	stop = func() { _ = serve.Process.Kill(); _ = serve.Wait() }
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
+		stop()
 		b.Fatal(err)
 	}
-	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://")
+	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://"), serve.Process.Pid, stop
 }
 
 func restockFor(b *testing.B, addr string, units int) {
@@ -216,8 +213,9 @@ func eachClient(b *testing.B, addr, path string, more func() bool, got func(stat
 // raw is a client that costs less than what it measures: it reads a status and as many
 // bytes as are announced.
 type raw struct {
-	conn net.Conn
-	read *bufio.Reader
+	conn       net.Conn
+	read       *bufio.Reader
+	retryAfter time.Duration // of the last answer; 0 where it has none
 }
 
 func dialRaw(b *testing.B, addr string) *raw {
@@ -226,16 +224,17 @@ func dialRaw(b *testing.B, addr string) *raw {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &raw{conn, bufio.NewReader(conn)}
+	return &raw{conn: conn, read: bufio.NewReader(conn)}
 }
 
-var contentLength = []byte("Content-Length: ")
+var contentLength, retryAfter = []byte("Content-Length: "), []byte("Retry-After: ")
 
 func (c *raw) roundTrip(request []byte) (status int, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, err
 	}
 	length := 0
+	c.retryAfter = 0
 	for {
 		line, err := c.read.ReadSlice('\n')
 		if err != nil {
@@ -251,6 +250,12 @@ func (c *raw) roundTrip(request []byte) (status int, err error) {
 			if length, err = strconv.Atoi(string(line[len(contentLength):])); err != nil {
 				return 0, err
 			}
+		case bytes.HasPrefix(line, retryAfter):
+			seconds, err := strconv.Atoi(string(line[len(retryAfter):]))
+			if err != nil {
+				return 0, textproto.ProtocolError(line)
+			}
+			c.retryAfter = time.Duration(seconds) * time.Second
 		case len(line) == 0:
 			_, err := io.CopyN(io.Discard, c.read, int64(length))
 			return status, err

@@ -6,6 +6,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gin-gonic/gin"
 )
 
 // defaultConnections is the preset of --max-conns.
@@ -16,6 +20,8 @@ const defaultConnections = 10_000
 // request; where all of them have one, it is refused.
 type connections struct {
 	most int
+
+	finishing atomic.Bool
 
 	mu   sync.Mutex
 	open map[net.Conn]*linked.Element // nil: it has a request
@@ -38,6 +44,35 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 			_ = surplus.Close()
 		}
 	}
+}
+
+// lastRequests is how long clients may still send a request over a connection that they have,
+// when the shop is told to stop.
+const lastRequests = 250 * time.Millisecond
+
+// finish has each answer say that it is the last over its connection, and returns when none is
+// open, or after lastRequests. http.Server.Shutdown closes what waits for a request, even
+// if one is on its way.
+func (c *connections) finish() {
+	c.finishing.Store(true)
+	every := time.NewTicker(10 * time.Millisecond)
+	defer every.Stop()
+	for end := time.Now().Add(lastRequests); c.count() > 0 && time.Now().Before(end); {
+		<-every.C
+	}
+}
+
+// lastAnswer tells the client, once finish was called.
+func (c *connections) lastAnswer(g *gin.Context) {
+	if c.finishing.Load() {
+		g.Header("Connection", "close")
+	}
+}
+
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open)
 }
 
 // note keeps account, and returns a connection that is too many.

@@ -212,7 +212,7 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		return o.shops.validate()
 	}
 	for _, flag := range []string{
-		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck,
+		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission,
 	} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)

@@ -51,6 +51,9 @@ Once a product was sold out, who comes too late is refused by what an unlocked
 read says, before a strategy takes a lock. Behind a proxy that sends reads to
 replicas give --sold-out-check=false.
 
+When more buyers of a product come than can be served in time, the others are
+told busy at once, and when to come back (--admission).
+
 The embedded and the local engine start empty and throw their data away. The
 migrations put 100 apples on sale.`,
 		Example: `  shop serve
@@ -144,6 +147,8 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	s.log.Info("stopping: letting running buys finish", "patience", shutdownTimeout)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
+	_ = l.Close() // Serve ends, which nobody waits for any more
+	s.connections.finish()
 	if err := server.Shutdown(ending); err != nil {
 		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownTimeout, errors.Join(err, server.Close()))
 	}

@@ -42,6 +42,7 @@ type shop struct {
 	asking      singleflight.Group
 	connections *connections
 	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
+	admission   *purchase.Admission    // of all strategies
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
@@ -53,6 +54,7 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 		p, err := product.ByName(db, name)
 		return p.Amount, err
 	})
+	s.admission = purchase.NewAdmission(f.settings.Wait)
 	deps := onengine.Deps(e)
 	deps.Settings, deps.Observe = f.settings, s.watch.lockEvent
 	built, missing := lockstrategy.Build(deps)
@@ -90,7 +92,11 @@ func (s *shop) add(name string, strategy purchase.Strategy) {
 	if s.flags.check {
 		strategy = s.checkFor(name).Before(strategy)
 	}
-	s.counter.Strategies[name] = purchase.NewIdempotent(strategy, s.engine.Causal)
+	strategy = purchase.NewIdempotent(strategy, s.engine.Causal)
+	if s.flags.admission == adaptive {
+		strategy = s.admission.Before(name, strategy)
+	}
+	s.counter.Strategies[name] = strategy
 }
 
 // handler has every route of the shop. addr is where it listens, token what
@@ -100,7 +106,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r.RedirectTrailingSlash = false // a redirect would be no problem+json
 	r.UseRawPath = true             // a product may be called "a/b", sent as a%2Fb
 	r.HandleMethodNotAllowed = true
-	r.Use(identify, logRequests(s.log), recoverPanics(s.log), onlyKnownHosts(addr, s.flags.hosts), limitBody, problem.CheckQuery)
+	r.Use(s.connections.lastAnswer, identify, logRequests(s.log), recoverPanics(s.log), onlyKnownHosts(addr, s.flags.hosts), limitBody, problem.CheckQuery)
 	r.NoRoute(func(c *gin.Context) {
 		problem.Write(c, http.StatusNotFound, "failed", "no such route; GET /openapi.yaml lists them")
 	})

@@ -298,6 +298,7 @@ func WriteError(c *gin.Context, err error) {
 	status := http.StatusInternalServerError
 	var tooLarge *http.MaxBytesError
 	var down *Unavailable
+	var full *Overloaded
 	switch {
 	case outcome == SoldOut, outcome == LockLost:
 		status = http.StatusConflict
@@ -319,7 +320,11 @@ func WriteError(c *gin.Context, err error) {
 		status = http.StatusServiceUnavailable
 	}
 	if status == http.StatusServiceUnavailable {
-		c.Header("Retry-After", "1")
+		seconds := 1
+		if errors.As(err, &full) {
+			seconds = full.seconds()
+		}
+		c.Header("Retry-After", strconv.Itoa(seconds))
 	}
 	if down != nil {
 		_ = c.Error(down).SetType(gin.ErrorTypePublic) // for the log, and the client is told

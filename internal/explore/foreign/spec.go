@@ -75,13 +75,17 @@ func (c Check) answers() string {
 		told[a.Answer] = append(told[a.Answer], a.Buyer)
 	}
 	for n, answer := range all {
-		who := "buyer"
-		if len(told[answer]) > 1 {
-			who = "buyers"
-		}
-		all[n] = fmt.Sprintf("%s %s: %s", who, list(told[answer], "and"), answer)
+		all[n] = buyers(told[answer]) + ": " + answer
 	}
 	return strings.Join(all, ", ")
+}
+
+// buyers is "buyer 1", "buyers 1, 2 and 3".
+func buyers(ids []int) string {
+	if len(ids) == 1 {
+		return "buyer " + list(ids, "and")
+	}
+	return "buyers " + list(ids, "and")
 }
 
 // list is "1", "1 and 2", "1, 2 and 3"; last stands before the last one.

@@ -75,7 +75,7 @@ func (s *search) witness(ctx context.Context, c *candidate) (*Witness, error) {
 			s.good()
 			return w, nil
 		case err == nil:
-			err = fmt.Errorf("%w: %s, and before %s", schedule.Void{Why: "the same schedule did not end in the same way again"}, w.Verdict, c.Verdict)
+			err = schedule.Void{Why: "the same schedule did not end in the same way again", Details: fmt.Sprintf("%s, and before %s", w.Verdict, c.Verdict)}
 		case errors.Is(err, schedule.ErrDivergence):
 			err = s.x.otherWay(err.Error())
 		case !s.x.isVoid(err):

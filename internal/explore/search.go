@@ -40,14 +40,13 @@ type Result struct {
 	Witness    *Witness // of a violation; nil when there is none
 
 	// Of a program that is not ours. With any void run the result is not Complete.
-	Void    int            // runs that the runner lost control of: they count as nothing else here
-	Voids   map[string]int // why
-	Voided  []Voided       // the same with what was seen
-	Lost    int            // branches given up: each run of theirs was void
-	Dropped int            // violations that did not run again, and count no more
-	Reduced bool           // of orders that differ in commands that commute one was run
-	Asleep  int            // runs that ended where only such orders were left
-	Held    bool           // Config.Tries has left something out
+	Void    int      // runs that the runner lost control of: they count as nothing else here
+	Voided  []Voided // why, and what was seen
+	Lost    int      // branches given up: each run of theirs was void
+	Dropped int      // violations that did not run again, and count no more
+	Reduced bool     // of orders that differ in commands that commute one was run
+	Asleep  int      // runs that ended where only such orders were left
+	Held    bool     // Config.Tries has left something out
 
 	Compound []string // commands of several statements, the first mostCompound that were seen
 

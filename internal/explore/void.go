@@ -42,7 +42,7 @@ func (x *Explorer) isVoid(err error) bool {
 func (x *Explorer) otherWay(details string) error {
 	const why = "the same schedule did not run the same way again"
 	if x.config.Program != "" {
-		return fmt.Errorf("%w: %s", schedule.Void{Why: why}, details)
+		return schedule.Void{Why: why, Details: details}
 	}
 	return fmt.Errorf("%w: %s: %s", ErrHarness, why, details)
 }
@@ -61,31 +61,23 @@ func (s *search) voided(err error) error {
 	v, _ := schedule.AsVoid(err)
 	r := &s.result
 	r.Void++
-	if r.Voids == nil {
-		r.Voids = map[string]int{}
-	}
-	r.Voids[v.Why]++
-	r.Voided = counted(r.Voided, v.Why, detailsOf(err, v))
+	r.Voided = counted(r.Voided, v)
 	s.voidInARow++
 	if r.Complete {
 		r.Complete, r.Whole = false, false
 	}
 	switch {
 	case s.sure && s.voidInARow >= voidInARow:
-		return fmt.Errorf("%w: %d runs in a row were void, of all that were void %s; last: %v", ErrHarness, s.voidInARow, reasons(r.Voids), err)
+		return fmt.Errorf("%w: %d runs in a row were void, of all that were void %s; last: %v", ErrHarness, s.voidInARow, reasons(r.Voids()), err)
 	case !s.sure && r.Void >= voidAtFirst:
-		return fmt.Errorf("%w: the first %d runs were all void: %s; last: %v", ErrHarness, r.Void, reasons(r.Voids), err)
+		return fmt.Errorf("%w: the first %d runs were all void: %s; last: %v", ErrHarness, r.Void, reasons(r.Voids()), err)
 	}
 	return nil
 }
 
-// detailsOf is what an error says of one void run, in one line.
-func detailsOf(err error, v schedule.Void) string {
-	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), v.Why+": ")), " ")
-}
-
 // counted has one run more of those that are alike.
-func counted(all []Voided, why, details string) []Voided {
+func counted(all []Voided, v schedule.Void) []Voided {
+	why, details := v.Why, strings.Join(strings.Fields(v.Details), " ")
 	alike := func(details string) int {
 		return slices.IndexFunc(all, func(one Voided) bool { return one.Why == why && one.Details == details })
 	}
@@ -101,6 +93,17 @@ func counted(all []Voided, why, details string) []Voided {
 	return all
 }
 
+// Voids are how many void runs there were for each reason; nil: none.
+func (r Result) Voids() (runs map[string]int) {
+	for _, v := range r.Voided {
+		if runs == nil {
+			runs = map[string]int{}
+		}
+		runs[v.Why] += v.Runs
+	}
+	return runs
+}
+
 // commonest has those first that were seen in most runs.
 func commonest(all []Voided) []Voided {
 	return slices.SortedStableFunc(slices.Values(all), func(a, b Voided) int { return b.Runs - a.Runs })
@@ -109,7 +112,7 @@ func commonest(all []Voided) []Voided {
 // String is a line of a report.
 func (v Voided) String() string {
 	text := Count(v.Runs, "run") + " void: " + v.Why
-	if v.Details != "" && v.Details != v.Why {
+	if v.Details != "" {
 		text += ": " + v.Details
 	}
 	return text

@@ -26,17 +26,17 @@ func TestVoid(t *testing.T) {
 		l := oversells()
 		l.trouble = func(w *world, p *schedule.Point) error {
 			if l.runs%3 == 0 && p.AtEnd() {
-				return fmt.Errorf("run %d: %w", l.runs, stray)
+				return schedule.Void{Why: stray.Why, Details: fmt.Sprint("run ", l.runs)}
 			}
 			return nil
 		}
 		c := littleConfig(l)
 		c.Reduce = reduce
 		r := searchLittle(t, c, l)
-		if r.Complete || r.Whole || r.Void == 0 || r.Voids[stray.Why] != r.Void || r.Lost != 0 || r.Dropped != 0 {
-			t.Errorf("complete %v, %d void %v, %d lost", r.Complete, r.Void, r.Voids, r.Lost)
+		if r.Complete || r.Whole || r.Void == 0 || r.Voids()[stray.Why] != r.Void || r.Lost != 0 || r.Dropped != 0 {
+			t.Errorf("complete %v, %d void %v, %d lost", r.Complete, r.Void, r.Voids(), r.Lost)
 		}
-		if len(r.Voided) == 0 || r.Voided[0].Why != stray.Why || r.Voided[0].Details != "run 3: "+stray.Why || r.Voided[0].Runs != 1 {
+		if len(r.Voided) == 0 || r.Voided[0].Why != stray.Why || r.Voided[0].Details != "run 3" || r.Voided[0].Runs != 1 {
 			t.Errorf("%+v", r.Voided)
 		}
 		if !reduce && (r.Explored != want.Explored || r.Violations != want.Violations) || r.Witness == nil || r.Witness.Schedule != want.Witness.Schedule {
@@ -58,9 +58,9 @@ func TestVoidSeen(t *testing.T) {
 		case !p.AtEnd():
 			return nil
 		case l.runs%2 == 0:
-			return fmt.Errorf("%w: buyer 1:\n\"SELECT 1\"", stray)
+			return schedule.Void{Why: stray.Why, Details: "buyer 1:\n\"SELECT 1\""}
 		case l.runs%5 == 0:
-			return fmt.Errorf("%w: run %d", schedule.Void{Why: "rare"}, l.runs)
+			return schedule.Void{Why: "rare", Details: fmt.Sprint("run ", l.runs)}
 		}
 		return nil
 	}
@@ -77,7 +77,7 @@ func TestVoidSeen(t *testing.T) {
 	l = longer()
 	l.trouble = func(_ *world, p *schedule.Point) error {
 		if p.AtEnd() && l.runs%2 == 0 {
-			return fmt.Errorf("%w: run %d", stray, l.runs)
+			return schedule.Void{Why: stray.Why, Details: fmt.Sprint("run ", l.runs)}
 		}
 		return nil
 	}
@@ -171,8 +171,8 @@ func TestVoidStray(t *testing.T) {
 		return nil
 	}
 	r := searchLittle(t, littleConfig(l), l)
-	if r.Void != 1 || r.Voids["the same schedule did not run the same way again"] != 1 || r.Explored != 20 || r.Lost != 0 {
-		t.Errorf("%d void %v, %d orders, %d lost", r.Void, r.Voids, r.Explored, r.Lost)
+	if r.Void != 1 || r.Voids()["the same schedule did not run the same way again"] != 1 || r.Explored != 20 || r.Lost != 0 {
+		t.Errorf("%d void %v, %d orders, %d lost", r.Void, r.Voids(), r.Explored, r.Lost)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestVoidDropped(t *testing.T) {
 		c := littleConfig(l)
 		r := searchLittle(t, c, l)
 		if r.Dropped != 1 || r.Violations != 11 || r.Explored != 19 || r.Void != 5 || r.Complete || r.Witness == nil || r.Witness.Schedule == best {
-			t.Errorf("%s: %d dropped, %d violations of %d, %d void %v, %v", name, r.Dropped, r.Violations, r.Explored, r.Void, r.Voids, r.Witness.Schedule)
+			t.Errorf("%s: %d dropped, %d violations of %d, %d void %v, %v", name, r.Dropped, r.Violations, r.Explored, r.Void, r.Voids(), r.Witness.Schedule)
 		}
 		if said := explore.NewReport(c, r).Extent(); !strings.Contains(said, "; 1 violation did not run again, and is not counted") {
 			t.Errorf("says %q", said)

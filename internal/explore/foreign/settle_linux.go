@@ -27,7 +27,7 @@ const (
 // voided is a schedule.Void: why, which is the same text each time, and what is of this run, but
 // for values that are others in each.
 func voided(why, details string, args ...any) error {
-	return fmt.Errorf("%w: %s", schedule.Void{Why: why}, plain(fmt.Sprintf(details, args...)))
+	return schedule.Void{Why: why, Details: plain(fmt.Sprintf(details, args...))}
 }
 
 // settle lets the programs and the servers go on until nothing moves by itself. Answers are

@@ -17,13 +17,19 @@ var ErrDivergence = errors.New("the schedule does not fit")
 // well go right when it is tried again. It is of programs that are not ours.
 type Void struct {
 	// Why is one line that says the same whenever the same has happened, without the run's
-	// own values: void runs are counted by it. What is of one run goes around it, as in
-	// fmt.Errorf("%w: %s", Void{why}, details).
+	// own values: void runs are counted by it.
 	Why string
+	// Details are what was seen in this run, as far as it may be seen again; may be "".
+	Details string
 }
 
-// Error says why.
-func (v Void) Error() string { return v.Why }
+// Error says both.
+func (v Void) Error() string {
+	if v.Details == "" {
+		return v.Why
+	}
+	return v.Why + ": " + v.Details
+}
 
 // AsVoid finds the Void in an error.
 func AsVoid(err error) (v Void, is bool) {

@@ -40,20 +40,16 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 			all = append(all, a)
 			continue
 		}
-		theirs := slices.DeleteFunc(slices.Clone(held), func(o *op) bool { return o.buyer != b.id })
-		for i, o := range theirs {
-			if o.behind {
+		theirs, err := actionsOn(b, held)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range theirs {
+			if a.op.behind {
 				continue
 			}
-			token := strconv.Itoa(b.id)
-			if len(theirs) > 1 {
-				if i > int('q'-'a') {
-					return nil, voided("a buyer has more than 17 commands at the gates", "buyer %d", b.id)
-				}
-				token += string(rune('a' + i))
-			}
-			a := action{op: o, Choice: schedule.Choice{Token: token, Name: o.name, Touches: o.Conn().Protocol, Buyer: b.id, Effect: o.Effect, Global: r.x.shared}}
-			if r.polls(b, o) {
+			a.Name, a.Effect, a.Global = a.op.name, a.op.Effect, r.x.shared
+			if r.polls(b, a.op) {
 				polling = append(polling, a)
 			} else {
 				all = append(all, a)
@@ -61,7 +57,10 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 		}
 	}
 	if len(all) == 0 {
-		over, again := r.over()
+		over, again, err := r.over()
+		if err != nil {
+			return nil, err
+		}
 		all, polling = over, append(polling, again...)
 	}
 	r.held = len(all) > 0 && len(polling) > 0
@@ -96,29 +95,44 @@ func (r *run) actions(ctx context.Context) (all []action, _ error) {
 // depends on when each began, and on what the programs do meanwhile: any may be. A wait that
 // its program has not limited, such as one for a row, does not run out here: until the server's
 // own time-out has passed nobody is served.
-func (r *run) over() (over, again []action) {
+func (r *run) over() (over, again []action, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	limited := slices.DeleteFunc(slices.Clone(f.flying), func(o *op) bool { return o.Limit <= 0 })
+	f.mu.Unlock()
 	for _, b := range r.buyers {
-		theirs := slices.DeleteFunc(slices.Clone(f.flying), func(o *op) bool { return o.buyer != b.id || o.Limit <= 0 })
-		for i, o := range theirs {
-			token := strconv.Itoa(b.id)
-			if len(theirs) > 1 {
-				token += string(rune('a' + i))
-			}
-			a := action{
-				op: o, over: true, note: fmt.Sprintf("nobody else can move: the wait of %s ran out", o.Limit),
-				Choice: schedule.Choice{Token: token, Name: o.name + " runs out", Touches: o.Conn().Protocol, Buyer: b.id, Global: true},
-			}
-			if r.polls(b, o) {
+		theirs, err := actionsOn(b, limited)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, a := range theirs {
+			a.over, a.note = true, fmt.Sprintf("nobody else can move: the wait of %s ran out", a.op.Limit)
+			a.Name, a.Global = a.op.name+" runs out", true
+			if r.polls(b, a.op) {
 				again = append(again, a)
 			} else {
 				over = append(over, a)
 			}
 		}
 	}
-	return over, again
+	return over, again, nil
+}
+
+// actionsOn are one for each of the commands that is the buyer's, with the token that tells it
+// from the buyer's others.
+func actionsOn(b *buyer, commands []*op) (all []action, _ error) {
+	theirs := slices.DeleteFunc(slices.Clone(commands), func(o *op) bool { return o.buyer != b.id })
+	for i, o := range theirs {
+		token := strconv.Itoa(b.id)
+		if len(theirs) > 1 {
+			if i > int('q'-'a') {
+				return nil, voided("a buyer has more than 17 commands at the gates", "buyer %d", b.id)
+			}
+			token += string(rune('a' + i))
+		}
+		all = append(all, action{op: o, Choice: schedule.Choice{Token: token, Touches: o.Conn().Protocol, Buyer: b.id}})
+	}
+	return all, nil
 }
 
 // polls: the buyer has sent that in vain, again and again, and nothing has changed.

@@ -235,7 +235,7 @@ func TestTimeoutByEvent(t *testing.T) {
 		})
 		commands := gate.Commands()
 		o := commands[len(commands)-1]
-		if !Blocking(o) {
+		if o.Limit == 0 || o.Unlimited == nil {
 			t.Errorf("%s blocks", o.Text)
 		}
 		if n, err := direct.Do(t.Context(), "CLIENT", "UNBLOCK", id, "TIMEOUT").Int(); n != 1 || err != nil {

@@ -99,13 +99,10 @@ func TestTimeouts(t *testing.T) {
 		if string(o.Raw) != want {
 			t.Errorf("%q became %q, want %q", sent, o.Raw, want)
 		}
-		if got, want := Blocking(o), !strings.HasPrefix(sent, "LPOP"); got != want {
-			t.Errorf("%q: blocking %t, want %t", sent, got, want)
-		}
 	}
 	s := pair("MULTI\r\nBLPOP q 5\r\nEXEC\r\nXREAD STREAMS s 0\r\n", "")
 	for range 4 {
-		if o := next(t, s); Blocking(o) || strings.Contains(string(o.Raw), "q 0") {
+		if o := next(t, s); o.Limit != 0 || o.Unlimited != nil || strings.Contains(string(o.Raw), "q 0") {
 			t.Errorf("%s does not block", o.Text)
 		}
 	}
@@ -190,7 +187,6 @@ func FuzzSession(f *testing.F) {
 			if strings.ContainsAny(o.Text, "\r\n") {
 				t.Errorf("%q is not one line", o.Text)
 			}
-			Blocking(o)
 			for ends := false; !ends; {
 				m, err := s.Receive(o)
 				if err != nil {

@@ -117,7 +117,10 @@ func (r *appRush) text(w io.Writer, name string) error {
 			return err
 		}
 	}
-	more := strings.TrimPrefix(first.Why, witness.Why(first.Findings)) // what the round has left undone
+	more := ""
+	if first.Undone != "" {
+		more = "; " + first.Undone
+	}
 	_, err := fmt.Fprintf(w, "%s were told that they have bought%s\n", told(first), more)
 	return err
 }

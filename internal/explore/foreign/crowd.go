@@ -18,6 +18,7 @@ type Crowd struct {
 	Alone      int               `json:"alone"`      // of those, what one buyer alone has there
 	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken or Inconclusive
 	Why        string            `json:"why,omitempty"`
+	Undone     string            `json:"-"`                  // what else was left undone where a rule is broken: a part of Why
 	Findings   []witness.Finding `json:"findings,omitempty"` // of `never`
 }
 
@@ -64,6 +65,7 @@ func (c *Crowd) leaves(undone string) {
 	case c.Verdict == verdict.Holds:
 		c.inconclusive("%s", undone)
 	default:
+		c.Undone = undone
 		c.Why += "; " + undone
 	}
 }

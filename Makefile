@@ -29,7 +29,7 @@ test: servers ## install the servers where it can, then lint and test everything
 	@tools/test.sh
 
 soak: servers ## the searches and repetitions that are too long for make test
-	loadtest/k6/check.sh # building k6 takes as long as a sixth of make test
+	loadtest/k6/check.sh # builds k6, which takes minutes
 	OVERSELL_SOAK=1 go test -vet=off -timeout 180m ./...
 
 planted: servers ## plant bugs in a copy, run what must catch each; a quarter of an hour. PATCH="a b" for some

@@ -16,6 +16,7 @@ tables-twice gives the tables back between the look at the stock and the sale
 lost         waits in BLPOP, without a time-out, for a word that nobody sends
 """
 import asyncio
+import contextlib
 import ctypes
 import os
 import select
@@ -140,27 +141,31 @@ def crossed():
         cursor.execute("SELECT RELEASE_LOCK('items')")
 
 
-def tables():
+@contextlib.contextmanager
+def tables(which):
+    """Table locks; each LOCK TABLES gives back those before."""
     cursor = db.cursor()
-    cursor.execute("LOCK TABLES items WRITE, orders WRITE")
+    cursor.execute("LOCK TABLES " + which)
     try:
-        return sell(db)
+        yield cursor
     finally:
         cursor.execute("UNLOCK TABLES")
 
 
+def tables_once():
+    with tables("items WRITE, orders WRITE"):
+        return sell(db)
+
+
 def tables_twice():
-    cursor = db.cursor()
-    cursor.execute("LOCK TABLES items READ")
-    cursor.execute("SELECT stock FROM items WHERE id = 1")
-    if cursor.fetchone()[0] < 1:
-        cursor.execute("UNLOCK TABLES")
-        return False
-    cursor.execute("LOCK TABLES items WRITE, orders WRITE")
-    cursor.execute("UPDATE items SET stock = stock - 1 WHERE id = 1")
-    order(cursor)
-    cursor.execute("UNLOCK TABLES")
-    return True
+    with tables("items READ") as cursor:
+        cursor.execute("SELECT stock FROM items WHERE id = 1")
+        if cursor.fetchone()[0] < 1:
+            return False
+        cursor.execute("LOCK TABLES items WRITE, orders WRITE")
+        cursor.execute("UPDATE items SET stock = stock - 1 WHERE id = 1")
+        order(cursor)
+        return True
 
 
 def table():
@@ -179,7 +184,7 @@ buy = {
     "runs-out": lambda: waits(1),
     "lost": lambda: waits(0),
     "crossed": crossed,
-    "tables": tables,
+    "tables": tables_once,
     "tables-twice": tables_twice,
     "table": table,
     "asks-twice": asks_twice,

@@ -2,7 +2,7 @@ package rush
 
 import (
 	"net/http"
-	"strings"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -51,14 +51,15 @@ func TestStalled(t *testing.T) {
 		says   string
 	}{
 		{"kept each time", 5, verdict.Stalled, "nobody was served for 1."},
-		{"kept once", 1, verdict.Inconclusive, "stalled once, and a second crowd was not"},
+		// The latter where the machine has stood still while nobody was served.
+		{"kept once", 1, verdict.Inconclusive, "stalled once, and a second crowd was not|too little to tell slow from stuck"},
 		{"never kept", 0, verdict.Holds, "100 units sold"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			k := &keeping{crowds: c.crowds, wait: 1200 * time.Millisecond} // above what a machine may stand still
 			r, err := Run(t.Context(), rushAt(t, k))
-			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
+			if err != nil || r.Verdict != c.want || !regexp.MustCompile(c.says).MatchString(r.Reason) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
 			}
 		})

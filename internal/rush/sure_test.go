@@ -2,7 +2,7 @@ package rush
 
 import (
 	"net/http"
-	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,16 +50,15 @@ func TestStalled(t *testing.T) {
 		want   verdict.Verdict
 		says   string
 	}{
-		{"kept each time", 5, verdict.Stalled, "nobody was served for 1."},
-		// The latter where the machine has stood still while nobody was served.
-		{"kept once", 1, verdict.Inconclusive, "stalled once, and a second crowd was not|too little to tell slow from stuck"},
+		{"kept each time", 5, verdict.Stalled, "nobody was served for 4."},
+		{"kept once", 1, verdict.Inconclusive, "stalled once, and a second crowd was not"},
 		{"never kept", 0, verdict.Holds, "100 units sold"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			k := &keeping{crowds: c.crowds, wait: 1200 * time.Millisecond} // above what a machine may stand still
+			k := &keeping{crowds: c.crowds, wait: 4200 * time.Millisecond} // a machine that stands still must not double it for some
 			r, err := Run(t.Context(), rushAt(t, k))
-			if err != nil || r.Verdict != c.want || !regexp.MustCompile(c.says).MatchString(r.Reason) {
+			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
 			}
 		})

@@ -46,7 +46,7 @@ func Read(ctx context.Context, db *gorm.DB, name string) (Report, error) {
 		return Report{}, purchase.DatabaseError(ctx, "audit", snapshot.Error)
 	}
 	defer snapshot.Rollback() // nothing was written
-	p, err := product.ByName(snapshot, name)
+	p, err := product.WithParts(snapshot, name)
 	if err != nil {
 		return Report{}, purchase.DatabaseError(ctx, "audit", err)
 	}

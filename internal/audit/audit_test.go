@@ -33,6 +33,11 @@ func TestRead(t *testing.T) {
 				audit.Report{Stocked: 100, Leftover: 97, Records: 2, UnitsSold: 3},
 			},
 			{
+				"units in parts", "INSERT INTO product_part (product_name, part, amount) VALUES ('apple', 0, 4), ('apple', 3, 2), ('pear', 0, 9)",
+				audit.Report{Stocked: 100, Leftover: 103, Records: 2, UnitsSold: 3, Drift: 6},
+			},
+			{"and not", "DELETE FROM product_part", audit.Report{Stocked: 100, Leftover: 97, Records: 2, UnitsSold: 3}},
+			{
 				"too many", insert + "('apple', 'c', '2026-01-01', 100, 'x', 0, 0, NULL)",
 				audit.Report{Stocked: 100, Leftover: 97, Records: 3, UnitsSold: 103, Oversold: 3, Drift: 100},
 			},

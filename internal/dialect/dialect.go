@@ -44,6 +44,14 @@ type Dialect struct {
 // strategy says what it needs and a database what it lacks.
 const NamedLocks = "named-locks"
 
+// SkipLocked: SELECT ... FOR UPDATE SKIP LOCKED leaves out the rows that others have
+// locked.
+const SkipLocked = "skip-locked"
+
+// CurrentReads: a SELECT of its own, without a lock, reads what is committed, and all of
+// it. Where that is lacking, what was rolled back, or was before a restock, may be read.
+const CurrentReads = "current-reads"
+
 // All are the databases that the shop knows.
 func All() []Dialect { return []Dialect{mysql(), postgres(), sqlite()} }
 

@@ -139,6 +139,36 @@ func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, 
 	return true, nil
 }
 
+// askReads notes in e where an unlocked read may show something else than what is
+// committed. Sessions begin at the server's default isolation, unless the URL says otherwise.
+func askReads(ctx context.Context, e *Engine) error {
+	var level struct{ Value string }
+	const named = "SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // the latter until MariaDB 11.1
+	if err := e.Admin.WithContext(ctx).Raw(named).Scan(&level).Error; err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	if level.Value == "READ-UNCOMMITTED" {
+		e.lack(dialect.CurrentReads, "its sessions begin at READ UNCOMMITTED, where a read may show what is rolled back later")
+	}
+	members, err := e.settings(ctx, "group_replication_group_name", "group_replication_consistency")
+	if err != nil {
+		return err
+	}
+	// MySQL 8.0 Reference Manual, 20.5.3, "Transaction Consistency Guarantees".
+	if members["group_replication_group_name"] != "" && !strings.HasPrefix(members["group_replication_consistency"], "BEFORE") {
+		e.lack(dialect.CurrentReads, "a member of a replication group may be behind what another one has committed (group_replication_consistency is not BEFORE)")
+	}
+	return nil
+}
+
+// lack notes what the database cannot do.
+func (e *Engine) lack(capability, why string) {
+	if e.Lacks == nil {
+		e.Lacks = map[string]string{}
+	}
+	e.Lacks[capability] = why
+}
+
 // causalAdmin has a restock see all the records that it is to clear.
 func (e *Engine) causalAdmin(configs []*mysqldriver.Config) error {
 	before, err := e.Admin.DB()

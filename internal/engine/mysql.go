@@ -57,6 +57,9 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 		return err
 	}
 	certifies, err := askGalera(ctx, e, oneWriter)
+	if err == nil {
+		err = askReads(ctx, e)
+	}
 	if err != nil {
 		return err
 	}

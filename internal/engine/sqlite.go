@@ -58,7 +58,11 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 	e.stepwise = file(0, "synchronous(OFF)", "temp_store(MEMORY)")
 	e.Database, e.Server = dialect.SQLite, "SQLite "+sqlite3.SQLITE_VERSION
 	e.URLs.Conns = sqliteConns
-	e.Lacks = map[string]string{dialect.NamedLocks: "SQLite has no locks by name; use --engine local, or set --db or SHOP_DB_URL"}
+	const elsewhere = "; use --engine local, or set --db or SHOP_DB_URL"
+	e.Lacks = map[string]string{
+		dialect.NamedLocks: "SQLite has no locks by name" + elsewhere,
+		dialect.SkipLocked: "SQLite has no row locks, and so no SKIP LOCKED" + elsewhere,
+	}
 	if e.Admin, err = e.pool(file(time.Minute, "synchronous(NORMAL)"), adminConns); err != nil {
 		return err
 	}

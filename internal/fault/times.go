@@ -67,7 +67,9 @@ func (t Times) Allowed(f Fault, needs []lockstrategy.Need) time.Duration {
 	if f.HolderLives {
 		return t.Lease * 3 / 4
 	}
-	elsewhere := func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsNamedLocks }
+	elsewhere := func(n lockstrategy.Need) bool {
+		return n != lockstrategy.NeedsNamedLocks && n != lockstrategy.NeedsSkipLocked
+	}
 	if !slices.ContainsFunc(needs, elsewhere) {
 		return notice
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -55,7 +57,7 @@ func (s Shelf) one(c *gin.Context) {
 		problem.Invalid(c, "product "+err.Error())
 		return
 	}
-	p, err := ByName(s.DB.WithContext(c.Request.Context()), name)
+	p, err := WithParts(s.DB.WithContext(c.Request.Context()), name)
 	if err != nil {
 		s.WriteError(c, err)
 		return
@@ -73,11 +75,19 @@ func (s Shelf) put(c *gin.Context) {
 		problem.Invalid(c, `a product cannot be called "buy": /product/buy is where one buys`)
 		return
 	}
+	if !isJSON(c.Request.Header) {
+		c.Header("Accept", "application/json")
+		problem.Write(c, http.StatusUnsupportedMediaType, "failed", `send Content-Type: application/json and {"amount": 100}`)
+		return
+	}
 	amount, err := restockAmount(c.Request)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		problem.Write(c, http.StatusRequestEntityTooLarge, "failed", fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
+		return
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		problem.Write(c, http.StatusRequestTimeout, "failed", "the body did not come in time")
 		return
 	case err != nil:
 		problem.Invalid(c, err.Error())
@@ -95,6 +105,18 @@ func (s Shelf) put(c *gin.Context) {
 		return
 	}
 	c.JSON(http.StatusOK, Product{Name: name, Amount: amount, Stocked: amount})
+}
+
+// isJSON: the body is said to be JSON, or nothing is said. A page of another origin can
+// send no PUT that the shop does not allow it to, of whatever type: this is for people who
+// mean something else, such as a form.
+func isJSON(h http.Header) bool {
+	said := h.Values("Content-Type")
+	if len(said) == 0 {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(said[0])
+	return err == nil && len(said) == 1 && media == "application/json"
 }
 
 // restockAmount reads {"amount": n} with n in 0..MaxStock and nothing else.

@@ -33,7 +33,7 @@ var errVanished = errors.New("the product's row was gone at the write")
 type Product struct {
 	ID      int64  `json:"-"`
 	Name    string `json:"name"`
-	Amount  int64  `json:"amount"`  // units that can still be sold
+	Amount  int64  `json:"amount"`  // units that can still be sold; see WithParts
 	Stocked int64  `json:"stocked"` // units ever put on sale
 	Version int64  `json:"-"`       // raised by each guarded write, see SetAmountAt
 	Fence   int64  `json:"-"`       // the highest fencing token so far, see Seal
@@ -67,8 +67,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// ByName reads one product, without any lock.
-// ErrNotFound if there is none.
+// ByName reads one product's row, without any lock: what is in parts is not in its Amount,
+// see WithParts. ErrNotFound if there is none.
 func ByName(db *gorm.DB, name string) (Product, error) {
 	return first(db, name)
 }
@@ -90,10 +90,10 @@ func first(db *gorm.DB, name string) (Product, error) {
 	return p, err
 }
 
-// List returns every product in the order of their names.
+// List returns every product in the order of their names, with the units of its parts.
 func List(db *gorm.DB) ([]Product, error) {
 	products := []Product{} // never null in JSON
-	err := db.Order("name").Find(&products).Error
+	err := db.Select(withParts).Order("name").Find(&products).Error
 	return products, err
 }
 
@@ -159,7 +159,7 @@ func Take(tx *gorm.DB, name string, units int64) error {
 	return done.Error
 }
 
-// Put creates the product or resets it: stock = stocked = amount. The version
+// Put creates the product or resets it: stock = stocked = amount, and no parts. The version
 // goes on counting, so that a writer from before the reset stays refused. The
 // fence begins at 0 again, so that tokens may come from another source; a
 // writer from before sealed the product under a token that is not there now.
@@ -168,8 +168,11 @@ func Put(tx *gorm.DB, name string, amount int64) error {
 		return fmt.Errorf("the product's name %w", err)
 	}
 	reset := tx.Exec("UPDATE product SET amount = ?, stocked = ?, version = version + 1, fence = 0 WHERE name = ?", amount, amount, name)
-	if reset.Error != nil || reset.RowsAffected == 1 {
+	if reset.Error != nil {
 		return reset.Error
+	}
+	if reset.RowsAffected == 1 { // and the row is locked, so nobody adds parts
+		return tx.Exec("DELETE FROM product_part WHERE product_name = ?", name).Error
 	}
 	err := tx.Exec("INSERT INTO product (name, amount, stocked) VALUES (?, ?, ?)", name, amount, amount).Error
 	if sqlerror.KindOf(err) == sqlerror.Duplicate {

@@ -43,10 +43,10 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options 
 // else can write what fn has read for update. On SQLite, which has no row
 // locks, that takes BEGIN IMMEDIATE, the write lock of the whole file
 // (https://www.sqlite.org/lang_transaction.html); elsewhere fn must read with
-// product.ForUpdate.
-func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
+// product.ForUpdate. The options are InTx's.
+func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	if dialect.Of(db).RowLocks {
-		return InTx(ctx, db, fn)
+		return InTx(ctx, db, fn, options...)
 	}
 	connected := false
 	err := db.WithContext(ctx).Connection(func(conn *gorm.DB) error {

@@ -3,6 +3,7 @@ package purchase_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"io"
 	"net"
@@ -130,10 +131,8 @@ func TestContextEndsBeforeCommit(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		reason := errors.New("hung up")
-		for name, in := range map[string]func(context.Context, *gorm.DB, func(*gorm.DB) error) error{
-			"InTx": func(ctx context.Context, db *gorm.DB, fn func(*gorm.DB) error) error {
-				return purchase.InTx(ctx, db, fn)
-			},
+		for name, in := range map[string]func(context.Context, *gorm.DB, func(*gorm.DB) error, ...*sql.TxOptions) error{
+			"InTx":        purchase.InTx,
 			"InLockingTx": purchase.InLockingTx,
 		} {
 			ctx, cancel := context.WithCancelCause(t.Context())

@@ -38,6 +38,9 @@ func (s SQL) Restore(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("restore the stock: %w", err)
 		}
+		if err := tx.Exec("DELETE FROM product_part WHERE product_name = ?", s.Product).Error; err != nil {
+			return fmt.Errorf("restore the stock: %w", err)
+		}
 		if s.Recount == "" {
 			return nil
 		}
@@ -48,12 +51,13 @@ func (s SQL) Restore(ctx context.Context) error {
 	})
 }
 
-// Whole is all of the product's row and records that can make a difference to what
+// Whole is all of the product's row, parts and records that can make a difference to what
 // comes: in one statement, the records in the order of their ids. Real times are left
 // out; that of a purchase is by the clock that strategies are given. It is for SQLite.
 func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT 0, amount, stocked, version, fence, last_entry, NULL, NULL FROM product WHERE name = ?
-		UNION ALL SELECT id, amount, left_after, 0, strategy, purchaser, idempotency_key, CAST(ROUND((julianday(purchase_time) - 2440587.5) * 86400000) AS INTEGER) FROM purchase_history WHERE product_name = ? ORDER BY 1`, s.Product, s.Product).Rows()
+		UNION ALL SELECT -1 - part, amount, NULL, NULL, NULL, NULL, NULL, NULL FROM product_part WHERE product_name = ?
+		UNION ALL SELECT id, amount, left_after, 0, strategy, purchaser, idempotency_key, CAST(ROUND((julianday(purchase_time) - 2440587.5) * 86400000) AS INTEGER) FROM purchase_history WHERE product_name = ? ORDER BY 1`, s.Product, s.Product, s.Product).Rows()
 	if err != nil {
 		return "", nil, fmt.Errorf("read stock and records: %w", err)
 	}
@@ -81,7 +85,7 @@ func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 func (s SQL) Read(ctx context.Context) (State, error) {
 	state := State{Sales: map[int64]audit.Sale{}}
 	// It costs half of a join. The sales are the rows with a purchaser.
-	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT amount, stocked, NULL FROM product WHERE name = ?
+	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0), stocked, NULL FROM product WHERE name = ?
 		UNION ALL SELECT amount, id, purchaser FROM purchase_history WHERE product_name = ?`, s.Product, s.Product).Rows()
 	if err != nil {
 		return state, fmt.Errorf("read stock and records: %w", err)

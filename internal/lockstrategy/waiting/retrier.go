@@ -65,12 +65,17 @@ func (r Retrier) RetryRefused(ctx context.Context, product string, round func(ct
 func (r Retrier) Retry(ctx context.Context, product string, round func(ctx context.Context, start time.Time) error) error {
 	ctx, start, cancel := r.deps.WithWait(ctx)
 	defer cancel()
+	return r.RetryWithin(ctx, product, func(ctx context.Context) error { return round(ctx, start) })
+}
+
+// RetryWithin is Retry until ctx ends, however long that is.
+func (r Retrier) RetryWithin(ctx context.Context, product string, round func(ctx context.Context) error) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		place, err := r.lines.Front(ctx, product)
 		if err != nil {
 			return fmt.Errorf("wait for a round: %w", err)
 		}
-		err = round(ctx, start)
+		err = round(ctx)
 		place.Leave()
 		if !errors.Is(err, purchase.ErrBusy) || ctx.Err() != nil {
 			return err

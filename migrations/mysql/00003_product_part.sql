@@ -1,0 +1,13 @@
+-- +goose Up
+-- Units of a product that a strategy keeps in rows of their own, so that several buyers
+-- can each lock another one. The stock is product.amount and the sum of these.
+CREATE TABLE product_part (
+    product_name VARCHAR(255) NOT NULL,
+    part         BIGINT       NOT NULL,
+    amount       BIGINT       NOT NULL, -- units that can still be sold
+    PRIMARY KEY (product_name, part)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
+
+-- +goose Down
+UPDATE product SET amount = amount + (SELECT COALESCE(SUM(amount), 0) FROM product_part WHERE product_name = product.name);
+DROP TABLE product_part;

@@ -236,7 +236,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
-	config.Symmetry = !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)
+	config.Symmetry = !entry.KeyDecides && !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)
 	if !c.Flags().Changed("replay") {
 		return config, config.Check()
 	}

@@ -66,7 +66,11 @@ func (b *sizeBed) restock(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.engine.Admin.WithContext(ctx).Exec("UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0").Error
+	admin := b.engine.Admin.WithContext(ctx)
+	if err := admin.Exec("DELETE FROM product_part").Error; err != nil {
+		return err
+	}
+	return admin.Exec("UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0").Error
 }
 
 // fill brings purchase_history to that many records, spread over all products.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,13 +38,16 @@ func size(t *testing.T, args ...string) (r struct {
 	return r
 }
 
+// newer than the reference are these: the next shop size --measure has them.
+var newer = []string{"coalesced: not measured there", "bucketed: not measured there", "unit-rows: not measured there"}
+
 // TestSize: every strategy has a prediction, the fastest first, and each flag changes what
 // it is for.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	plain := size(t)
-	if got, want := len(plain.Results)+len(plain.LeftOut), len(lockstrategy.All()); got != want || len(plain.LeftOut) > 0 {
-		t.Errorf("%d predictions, left out %v; want all %d", len(plain.Results), plain.LeftOut, want)
+	if got, want := len(plain.Results)+len(plain.LeftOut), len(lockstrategy.All()); got != want || !slices.Equal(plain.LeftOut, newer) {
+		t.Errorf("%d predictions, left out %q; want all %d but %q", len(plain.Results), plain.LeftOut, want, newer)
 	}
 	for i, r := range plain.Results {
 		if r.PerSecond <= 0 || r.One <= 0 || r.GivesWay == "" || i > 0 && r.PerSecond > plain.Results[i-1].PerSecond+1 {

@@ -39,5 +39,8 @@ func entries() []Entry {
 		zookeeperEntry(),
 		etcdEntry(),
 		etcdFencedEntry(),
+		coalescedEntry(),
+		bucketedEntry(),
+		unitRowsEntry(),
 	}
 }

@@ -1,6 +1,8 @@
 package lockstrategy
 
 import (
+	"gorm.io/gorm"
+
 	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/promise"
@@ -59,6 +61,7 @@ const (
 	redisHistory = "Redis, how it grew"
 	redisStock   = "Redis stock"
 	coordination = "coordination"
+	throughput   = "throughput"
 )
 
 // A Need is a server that a strategy uses besides the database, or what the database
@@ -68,6 +71,7 @@ type Need string
 // The needs, named as on the command line.
 const (
 	NeedsNamedLocks Need = dialect.NamedLocks // of the database server
+	NeedsSkipLocked Need = dialect.SkipLocked // of the database server
 	NeedsRedis      Need = deps.Redis
 	NeedsRedlock    Need = deps.Redlock // an odd number of independent Redis nodes
 
@@ -109,6 +113,22 @@ type Traits struct {
 	// request under one Idempotency-Key may be refused by another process while the
 	// first is under way.
 	AdmitsFirst bool
+
+	// LeftLags: what a receipt says is left may leave out sales that are under way at the
+	// same moment: it is never less than there is. Sold out is exact.
+	LeftLags bool
+
+	// KeyDecides: what a buyer sends depends on its key or name, so two who have not begun
+	// differ in more than their names. The explorer does not take them for alike.
+	KeyDecides bool
+
+	// Left reads what of a product can still be sold, without a lock, where product.amount
+	// does not say so; nil where it does. See purchase.Left: one statement, or what it adds
+	// up was never there at one moment.
+	//
+	// Of a strategy that admits buyers elsewhere product.amount says it, too, as long as the
+	// database has the last word: what the counter has and the database has not is not there.
+	Left func(db *gorm.DB, product string) (units int64, _ error)
 
 	// ExploredAs is what an exploration comes to where that differs from the promise
 	// that it follows from, see Entry.Explored.

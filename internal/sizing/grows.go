@@ -39,6 +39,8 @@ func processesOf(p Path) string {
 		return "one product gets slower: each process has a batch of its own, and a smaller one"
 	case p.Rounds > 0:
 		return "one product gets slower: more rounds are lost"
+	case p.Rows > 0:
+		return "one product grows until each of its rows is one buyer's at a time"
 	case p.Nodes == AllAtOnce:
 		return "one product gets slower: the processes split the votes"
 	case p.Keeps == Process:
@@ -59,20 +61,27 @@ func nodesOf(p Path) string {
 		return "no conflicts while the lock holds; each node applies every write"
 	case p.Batch > 0:
 		return "conflicts between the processes' batches of one product; each node applies every write"
+	case p.Rows > 0:
+		return "conflicts, the fewer the more rows a product has; each node applies every write"
 	}
 	return "conflicts, the more writers there are at one row; each node applies every write"
 }
 
 func shardOf(p Path) string {
 	switch {
-	case p.Batch > 0, p.Nodes == ByKey:
+	case p.Nodes == ByKey:
 		return "to the database of its row and the Redis of its key, by one map"
 	case p.Nodes == AllAtOnce, p.Nodes == AllInTurn:
 		return "to the database of its row; the lock has no shards, each needs lock nodes of its own"
 	case p.Nodes == OneLeader:
 		return "to the database of its row and an ensemble of its own"
+	case p.Batch > 0:
+		return "to the database of its row, and best to few processes"
 	case p.Keeps == Process:
 		return "to one process, and to the database of its row"
+	}
+	if p.Rows > 0 {
+		return "to the database of its rows"
 	}
 	return "to the database of its row"
 }
@@ -87,8 +96,11 @@ func thousandOf(p Path) string {
 		return "as one ensemble: it does not, 501 disks for each lock; as 200 ensembles of five: nothing crosses them"
 	case p.Nodes == ByKey:
 		return "nothing crosses them; two systems to move when a product moves, and 1,000 keys' masters that can fail over"
-	case p.Keeps == Process:
+	case p.Keeps == Process && p.Batch == 0:
 		return "a router that never sends a product to two processes, and to know that is a lock again"
+	}
+	if p.Rows > 0 {
+		return "nothing crosses them; a product moves with its rows, and sells no faster than on one"
 	}
 	return "nothing crosses them; a product moves with its row, and sells no faster than on one"
 }
@@ -114,6 +126,8 @@ func Law(p Path) string {
 	switch {
 	case p.Batch > 0:
 		return "buyers/(" + turn + ")"
+	case p.Rows > 0:
+		return fmt.Sprintf("%d/(%s)", p.Rows, sum(p.RowSQL, 0, 0))
 	case p.Rounds > 0:
 		return fmt.Sprintf("1/(%s), and that over k/%d where k rounds are under way", turn, p.Rounds)
 	case p.Nodes == AllAtOnce:

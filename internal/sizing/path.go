@@ -11,6 +11,10 @@ type Path struct {
 	// that it is this buyer's to the arrival of the COMMIT.
 	RowSQL int
 
+	// Rows is how many such rows a product's stock may be divided into, each of which sells
+	// for itself; 0 where there is one.
+	Rows int
+
 	// Keeps is who else waits while this sale has its turn, beyond those who wait for the row.
 	Keeps Scope
 

@@ -9,6 +9,7 @@
 //     the statement that locks it to COMMIT, and the COMMIT where the database keeps the
 //     lock until that is on the disk. So does a lock, over its turn: hand-over, section,
 //     COMMIT. (The utilisation law: Denning and Buzen 1978.)
+//   - A product that is divided into rows sells at each of them.
 //   - A process sells no more than its turns: a lock in memory has one a process.
 //   - A batch sells at once to all buyers of a process who wait.
 //   - Of rounds that may lose one wins, and the others use processors: the more of them, the
@@ -85,7 +86,8 @@ func Predict(p Path, c Costs, m Machine, s Shop) Estimate {
 	buyers, pool := s.Buyers, s.Conns*s.Processes
 	one := s
 	one.Products = 1
-	e := Estimate{ShelfMax: 1000 / shelfOf(p, c, m, one).demand}
+	alone := shelfOf(p, c, m, one)
+	e := Estimate{ShelfMax: 1000 * alone.servers / alone.demand}
 	var stations []station
 	var use []float64
 	for range 2 { // the second time with the conflicts of the first
@@ -147,7 +149,7 @@ func rounds(p Path, s Shop) float64 {
 
 // shelfOf is where the sales of one product wait for each other.
 func shelfOf(p Path, c Costs, m Machine, s Shop) station {
-	at := station{servers: 1, copies: s.Products}
+	at := station{servers: float64(max(1, p.Rows)), copies: s.Products}
 	crowd := 1.0
 	if s.OneMachine && p.Keeps == All {
 		crowd += m.SlowerLock * float64(s.Processes-1)
@@ -160,7 +162,7 @@ func shelfOf(p Path, c Costs, m Machine, s Shop) station {
 		return at
 	}
 	row := c.TurnMS
-	if p.Keeps != Nobody {
+	if p.Keeps != Nobody || p.Rows > 0 { // what was measured is of more than the row, or of several
 		row = m.WakeMS + float64(p.RowSQL)*m.StatementMS
 	}
 	at.name, at.demand = "the row", row*crowd+float64(p.RowSQL)*s.RTTMS+commitAtRow(s)

@@ -43,6 +43,15 @@ type buy struct {
 
 func (b buy) units() int64 { return max(b.amount, 1) }
 
+// counts is what a strategy's answers say of the stock.
+type counts int
+
+const (
+	exactly counts = iota
+	admits
+	lags
+)
+
 // stockModel is a counter of units. A sale takes those that it asked for, which are
 // there, and answers how many are left; sold out is answered when fewer are there; a buy
 // of unknown fate takes them if they are there, or nothing. Since nobody saw it return it may also come
@@ -54,7 +63,10 @@ func (b buy) units() int64 { return max(b.amount, 1) }
 // answers is its counter, in which units that such buyers hold are missing: left may
 // be less than there is, and sold out is answered while one of them holds the last. It
 // promises no more than that nobody buys what is not there.
-func stockModel(stock int64, admits bool) porcupine.Model {
+//
+// lags is of a strategy whose left leaves out sales under way at the same moment
+// (Traits.LeftLags): it may be more than there is. Sold out is not.
+func stockModel(stock int64, counts counts) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },
 		Step: func(state, _, output any) (bool, any) {
@@ -62,7 +74,7 @@ func stockModel(stock int64, admits bool) porcupine.Model {
 			after := units - b.units()
 			switch b.outcome {
 			case purchase.Sold:
-				right := b.left == nil || *b.left == after || admits && *b.left <= after
+				right := b.left == nil || *b.left == after || counts == admits && *b.left < after || counts == lags && *b.left > after
 				return after >= 0 && right, after
 			case purchase.SoldOut:
 				return after < 0, units
@@ -85,13 +97,13 @@ func stockModel(stock int64, admits bool) porcupine.Model {
 
 // checkLinear asks porcupine. Busy, lock_lost and failed have done nothing to the
 // stock by their own word, which the audit checks, and are left out.
-func checkLinear(buys []buy, stock int64, admits bool, timeout time.Duration) (Linearizable, porcupine.Model, porcupine.LinearizationInfo) {
+func checkLinear(buys []buy, stock int64, counts counts, timeout time.Duration) (Linearizable, porcupine.Model, porcupine.LinearizationInfo) {
 	var operations []porcupine.Operation
 	for i, b := range buys {
 		switch b.outcome {
 		case purchase.Sold, purchase.Unknown:
 		case purchase.SoldOut:
-			if admits {
+			if counts == admits {
 				continue // it says nothing of the stock
 			}
 		default:
@@ -103,7 +115,7 @@ func checkLinear(buys []buy, stock int64, admits bool, timeout time.Duration) (L
 		}
 		operations = append(operations, porcupine.Operation{ClientId: i, Call: b.call.UnixNano(), Return: ret, Output: b})
 	}
-	model := stockModel(stock, admits)
+	model := stockModel(stock, counts)
 	if len(operations) == 0 {
 		return "", model, porcupine.LinearizationInfo{}
 	}
@@ -111,7 +123,7 @@ func checkLinear(buys []buy, stock int64, admits bool, timeout time.Duration) (L
 	switch {
 	case result == porcupine.Ok:
 		return LinearYes, model, info
-	case result == porcupine.Illegal || impossible(buys, stock, admits):
+	case result == porcupine.Illegal || impossible(buys, stock, counts):
 		return LinearNo, model, info
 	}
 	return LinearUnknown, model, info
@@ -119,7 +131,7 @@ func checkLinear(buys []buy, stock int64, admits bool, timeout time.Duration) (L
 
 // impossible is what needs no search: more sales than units, or two buyers
 // with the same number left in their answers. The counter only goes down.
-func impossible(buys []buy, stock int64, admits bool) bool {
+func impossible(buys []buy, stock int64, counts counts) bool {
 	sold := int64(0)
 	seen := map[int64]bool{}
 	for _, b := range buys {
@@ -127,7 +139,7 @@ func impossible(buys []buy, stock int64, admits bool) bool {
 			continue
 		}
 		sold += b.units()
-		if b.left == nil || admits {
+		if b.left == nil || counts != exactly {
 			continue
 		}
 		if seen[*b.left] {
@@ -189,10 +201,14 @@ func settledBy(buys []buy, sales map[int64]audit.Sale) (known []buy) {
 // linear checks the history of a cell, and draws one that was not put in order
 // beside the file of its events, where there is one: the longest part that was.
 func (c *Cell) linear(buys []buy, stock int64) (err error) {
-	found, model, info := checkLinear(buys, stock, false, linearTimeout)
-	// Most histories of a strategy that admits are in order all the same.
-	if entry, _ := lockstrategy.ByName(c.Strategy); found != LinearYes && entry.AdmitsFirst {
-		found, model, info = checkLinear(buys, stock, true, linearTimeout)
+	found, model, info := checkLinear(buys, stock, exactly, linearTimeout)
+	entry, _ := lockstrategy.ByName(c.Strategy)
+	switch { // most of their histories are in order all the same
+	case found == LinearYes:
+	case entry.AdmitsFirst:
+		found, model, info = checkLinear(buys, stock, admits, linearTimeout)
+	case entry.LeftLags:
+		found, model, info = checkLinear(buys, stock, lags, linearTimeout)
 	}
 	c.Linearizable = found
 	if found == LinearYes || found == "" || c.History == "" {

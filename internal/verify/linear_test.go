@@ -32,35 +32,40 @@ func TestLinear(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		stock  int64
-		admits bool
+		counts counts
 		buys   []buy
 		want   Linearizable
 	}{
-		{"nothing", 1, false, nil, ""},
-		{"one after the other", 2, false, []buy{op(sold, 0, 1, 1), op(sold, 2, 3, 0), op(out, 4, 5)}, LinearYes},
-		{"at once, told the other way round", 2, false, []buy{op(sold, 0, 9, 0), op(sold, 1, 8, 1)}, LinearYes},
-		{"told the wrong way round", 2, false, []buy{op(sold, 0, 1, 0), op(sold, 2, 3, 1)}, LinearNo},
-		{"both told that the other is not there", 2, false, []buy{op(sold, 0, 9, 1), op(sold, 1, 8, 1)}, LinearNo},
-		{"one unit, two sales", 1, false, []buy{op(sold, 0, 9), op(sold, 1, 8)}, LinearNo},
-		{"sold out, and later it was not", 1, false, []buy{op(out, 0, 1), op(sold, 2, 3, 0)}, LinearNo},
-		{"sold out while the last is sold", 1, false, []buy{op(out, 0, 9), op(sold, 1, 2, 0)}, LinearYes},
-		{"one of unknown fate has taken it", 1, false, []buy{op(unknown, 0, open), op(out, 5, 6)}, LinearYes},
-		{"one of unknown fate has not", 1, false, []buy{op(unknown, 0, open), op(sold, 5, 6, 0)}, LinearYes},
-		{"one of unknown fate comes late", 2, false, []buy{op(unknown, 0, open), op(sold, 5, 6, 1), op(sold, 7, 8, 0)}, LinearYes},
-		{"one of unknown fate takes one, not two", 2, false, []buy{op(unknown, 0, open), op(out, 5, 6)}, LinearNo},
-		{"the open one was called too late", 1, false, []buy{op(out, 0, 1), op(unknown, 2, open)}, LinearNo},
-		{"busy changes nothing", 1, false, []buy{op(busy, 0, 1), op(sold, 2, 3, 0)}, LinearYes},
-		{"a unit is held and given back", 2, true, []buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, LinearYes},
-		{"the same where nobody may hold one", 2, false, []buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, LinearNo},
-		{"two units leave two less", 3, false, []buy{of(2, op(sold, 0, 1, 1)), op(sold, 2, 3, 0)}, LinearYes},
-		{"two units leave one less", 3, false, []buy{of(2, op(sold, 0, 1, 2))}, LinearNo},
-		{"too few for two, enough for one", 1, false, []buy{of(2, op(out, 0, 1)), op(sold, 2, 3, 0)}, LinearYes},
-		{"three of two units", 2, false, []buy{of(3, op(sold, 0, 1))}, LinearNo},
-		{"one of unknown fate asked for too many", 1, false, []buy{of(2, op(unknown, 0, open)), op(sold, 5, 6, 0)}, LinearYes},
-		{"what is held cannot be sold twice", 1, true, []buy{op(sold, 0, 1, 0), op(sold, 2, 3, 0)}, LinearNo},
+		{"nothing", 1, exactly, nil, ""},
+		{"one after the other", 2, exactly, []buy{op(sold, 0, 1, 1), op(sold, 2, 3, 0), op(out, 4, 5)}, LinearYes},
+		{"at once, told the other way round", 2, exactly, []buy{op(sold, 0, 9, 0), op(sold, 1, 8, 1)}, LinearYes},
+		{"told the wrong way round", 2, exactly, []buy{op(sold, 0, 1, 0), op(sold, 2, 3, 1)}, LinearNo},
+		{"both told that the other is not there", 2, exactly, []buy{op(sold, 0, 9, 1), op(sold, 1, 8, 1)}, LinearNo},
+		{"one unit, two sales", 1, exactly, []buy{op(sold, 0, 9), op(sold, 1, 8)}, LinearNo},
+		{"sold out, and later it was not", 1, exactly, []buy{op(out, 0, 1), op(sold, 2, 3, 0)}, LinearNo},
+		{"sold out while the last is sold", 1, exactly, []buy{op(out, 0, 9), op(sold, 1, 2, 0)}, LinearYes},
+		{"one of unknown fate has taken it", 1, exactly, []buy{op(unknown, 0, open), op(out, 5, 6)}, LinearYes},
+		{"one of unknown fate has not", 1, exactly, []buy{op(unknown, 0, open), op(sold, 5, 6, 0)}, LinearYes},
+		{"one of unknown fate comes late", 2, exactly, []buy{op(unknown, 0, open), op(sold, 5, 6, 1), op(sold, 7, 8, 0)}, LinearYes},
+		{"one of unknown fate takes one, not two", 2, exactly, []buy{op(unknown, 0, open), op(out, 5, 6)}, LinearNo},
+		{"the open one was called too late", 1, exactly, []buy{op(out, 0, 1), op(unknown, 2, open)}, LinearNo},
+		{"busy changes nothing", 1, exactly, []buy{op(busy, 0, 1), op(sold, 2, 3, 0)}, LinearYes},
+		{"a unit is held and given back", 2, admits, []buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, LinearYes},
+		{"the same where nobody may hold one", 2, exactly, []buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, LinearNo},
+		{"two units leave two less", 3, exactly, []buy{of(2, op(sold, 0, 1, 1)), op(sold, 2, 3, 0)}, LinearYes},
+		{"two units leave one less", 3, exactly, []buy{of(2, op(sold, 0, 1, 2))}, LinearNo},
+		{"too few for two, enough for one", 1, exactly, []buy{of(2, op(out, 0, 1)), op(sold, 2, 3, 0)}, LinearYes},
+		{"three of two units", 2, exactly, []buy{of(3, op(sold, 0, 1))}, LinearNo},
+		{"one of unknown fate asked for too many", 1, exactly, []buy{of(2, op(unknown, 0, open)), op(sold, 5, 6, 0)}, LinearYes},
+		{"neither has seen the other", 2, lags, []buy{op(sold, 0, 9, 1), op(sold, 1, 8, 1), op(out, 10, 11)}, LinearYes},
+		{"it has not seen the one before", 2, lags, []buy{op(sold, 0, 9, 1), op(sold, 1, 2, 0)}, LinearYes},
+		{"less left than there is, where that cannot be", 2, lags, []buy{op(sold, 0, 1, 0)}, LinearNo},
+		{"sold out too early, where it is exact", 1, lags, []buy{op(out, 0, 1), op(sold, 2, 3, 0)}, LinearNo},
+		{"two of one unit, whatever is left", 1, lags, []buy{op(sold, 0, 9, 0), op(sold, 1, 8, 0)}, LinearNo},
+		{"what is held cannot be sold twice", 1, admits, []buy{op(sold, 0, 1, 0), op(sold, 2, 3, 0)}, LinearNo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, _, _ := checkLinear(c.buys, c.stock, c.admits, time.Minute); got != c.want {
+			if got, _, _ := checkLinear(c.buys, c.stock, c.counts, time.Minute); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -73,10 +78,10 @@ func TestLinearUnknown(t *testing.T) {
 	for i := range int64(60) {                                                                        // all alike and at once
 		buys = append(buys, buy{call: time.UnixMilli(i), ret: time.UnixMilli(1000 + i), outcome: purchase.Sold})
 	}
-	if got, _, _ := checkLinear(buys, 61, false, 50*time.Millisecond); got != LinearUnknown {
+	if got, _, _ := checkLinear(buys, 61, exactly, 50*time.Millisecond); got != LinearUnknown {
 		t.Errorf("%q, want %q", got, LinearUnknown)
 	}
-	if got, _, _ := checkLinear(buys, 59, false, 50*time.Millisecond); got != LinearNo { // more sales than units
+	if got, _, _ := checkLinear(buys, 59, exactly, 50*time.Millisecond); got != LinearNo { // more sales than units
 		t.Errorf("%q, want %q", got, LinearNo)
 	}
 }

@@ -23,6 +23,8 @@ func TestManyBuyers(t *testing.T) {
 			{"serializable", verdict.Holds},
 			{"redis", verdict.Holds},
 			{"queue", verdict.Holds},
+			{"coalesced", verdict.Holds},
+			{"bucketed", verdict.Holds},
 			{"redisson", verdict.Holds},
 		} {
 			t.Run(want.strategy, func(t *testing.T) {

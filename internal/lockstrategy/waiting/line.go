@@ -4,6 +4,7 @@
 //	Poller    the lock's server says nothing: the front of the line polls
 //	Notified  the server says when the lock is free: the front stands in its line
 //	Retrier   there is no lock: rounds that lose start again, a few at a time
+//	Groups    there is no turn: who waits is served with the others who do
 //
 // Invariant: the line keeps nobody apart. A holder does not stand in it, so a lock
 // that breaks lets the front buyer in beside the holder, as it would without a line.

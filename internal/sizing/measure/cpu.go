@@ -16,9 +16,9 @@ import (
 // tickMS is the unit of /proc/PID/stat: 100 a second on every Linux (proc(5), sysconf(_SC_CLK_TCK)).
 const tickMS = 10
 
-// cpuTime is what this process and its descendants that run have used so far, in
-// milliseconds.
-func cpuTime() (used sizing.CPU, _ error) {
+// CPUTime is what this process and its descendants that run have used so far, in
+// milliseconds: as Buyers what this process itself has. Linux alone; elsewhere an error.
+func CPUTime() (used sizing.CPU, _ error) {
 	if runtime.GOOS != "linux" {
 		return used, errors.New("processor time is read from /proc: this needs Linux")
 	}

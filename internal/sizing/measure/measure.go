@@ -105,7 +105,7 @@ func between(ctx context.Context, begin, end time.Time) (ours sizing.CPU, all fl
 			return ours, 0, ctx.Err()
 		}
 		var err error
-		if used[i], err = cpuTime(); err != nil {
+		if used[i], err = CPUTime(); err != nil {
 			return ours, 0, err
 		}
 		if machine[i], err = machineTime(); err != nil {

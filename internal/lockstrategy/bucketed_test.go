@@ -1,0 +1,253 @@
+package lockstrategy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// restock puts so many units on sale, as the shop does.
+func restock(ctx context.Context, e *engine.Engine, name string, units int64) error {
+	return purchase.InLockingTx(ctx, e.DB, func(tx *gorm.DB) error {
+		return errors.Join(product.Put(tx, name, units), purchase.Clear(tx, name))
+	})
+}
+
+func mustRestock(t *testing.T, e *engine.Engine, name string, units int64) {
+	t.Helper()
+	if err := restock(t.Context(), e, name, units); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// parts is how many rows of its own a product's stock has.
+func parts(t *testing.T, e *engine.Engine, name string) (n int64) {
+	t.Helper()
+	if err := e.DB.Model(&product.Part{}).Where("product_name = ?", name).Count(&n).Error; err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// together buys n units at once, each for a buyer of its own, who all have come before one
+// is served.
+func together(t *testing.T, e *engine.Engine, name string, n int) {
+	t.Helper()
+	var come, all sync.WaitGroup
+	come.Add(n)
+	d := onengine.Deps(e)
+	var mu sync.Mutex
+	asked := 0
+	d.Now = func() time.Time { // each buyer asks when its wait begins
+		mu.Lock()
+		asked++
+		first := asked <= n
+		mu.Unlock()
+		if first {
+			come.Done()
+			come.Wait()
+		}
+		return time.Now()
+	}
+	d.Settings.Wait = time.Minute
+	shop := lockstrategy.NewBucketed(d)
+	for i := range n {
+		all.Go(func() {
+			if _, err := shop.Buy(t.Context(), purchase.Order{Product: name, Purchaser: fmt.Sprint("buyer-", i), Amount: 1}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestBucketedRows: there are as many rows as a process has buyers at once, within bounds;
+// they become no fewer until a restock.
+func TestBucketedRows(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		mustRestock(t, e, "apple", 1000)
+		for _, c := range []struct {
+			buyers int
+			want   int64
+		}{{1, 2}, {3, 4}, {9, 16}, {1, 16}, {70, 32}, {2, 32}} {
+			together(t, e, "apple", c.buyers)
+			if got := parts(t, e, "apple"); got != c.want {
+				t.Errorf("with %d buyers at once %d rows, want %d", c.buyers, got, c.want)
+			}
+		}
+		mustHold(t, e, 86, 914)
+		mustRestock(t, e, "apple", 10)
+		if got := parts(t, e, "apple"); got != 0 {
+			t.Errorf("after a restock %d rows", got)
+		}
+		together(t, e, "apple", 1)
+		if got := parts(t, e, "apple"); got != 2 {
+			t.Errorf("and a sale %d rows, want 2", got)
+		}
+	})
+}
+
+// TestBucketedSweep: who asks for more than any row has is sold to as long as all of them
+// have it, and so is everybody, whatever row the name chooses, down to the last unit.
+func TestBucketedSweep(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		shop := lockstrategy.NewBucketed(onengine.Deps(e))
+		for n := range 8 {
+			mustRestock(t, e, "apple", 9)
+			for _, c := range []struct{ units, left int64 }{{1, 8}, {5, 3}, {4, -1}, {2, 1}, {2, -1}, {1, 0}, {1, -1}} {
+				receipt, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: fmt.Sprint(n, c), Amount: c.units})
+				if c.left < 0 && !errors.Is(err, purchase.ErrSoldOut) || c.left >= 0 && (err != nil || receipt.Left != c.left) {
+					t.Errorf("%d units: %+v, %v; want %d left", c.units, receipt, err, c.left)
+				}
+			}
+			mustHold(t, e, 4, 0)
+		}
+	})
+}
+
+// ofParts are the strategies that keep units in parts.
+var ofParts = []string{"bucketed", "unit-rows"}
+
+// build is a strategy of the catalogue.
+func build(t *testing.T, name string, d lockstrategy.Deps) purchase.Strategy {
+	t.Helper()
+	entry, ok := lockstrategy.ByName(name)
+	if !ok {
+		t.Fatalf("there is no %s", name)
+	}
+	return entry.New(d)
+}
+
+// TestPartsRestock: a restock in the middle of a sale waits for it, whether that moves units
+// between the product's row and its parts or takes from parts alone, and clears its record with the others.
+func TestPartsRestock(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		engine func(t *testing.T) *engine.Engine
+	}{{"mariadb", enginetest.Local}, {"postgres", enginetest.Postgres}} {
+		t.Run(c.name, func(t *testing.T) {
+			e := c.engine(t)
+			var shop purchase.Strategy
+			buy := func(ctx context.Context, who string) error {
+				_, err := shop.Buy(ctx, purchase.Order{Product: "apple", Purchaser: who, Amount: 1})
+				return err
+			}
+			for i := range 2 * len(ofParts) {
+				shop = build(t, ofParts[i/2], onengine.Deps(e))
+				divided := i%2 == 1
+				mustRestock(t, e, "apple", 50)
+				if divided {
+					if err := buy(t.Context(), "divides"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				// The buyer's record is where the restock comes in: all rows are locked that will be.
+				restocked := make(chan error, 1)
+				const hook = "restock meanwhile"
+				err := e.DB.Callback().Create().Before("gorm:create").Register(hook, func(tx *gorm.DB) {
+					if _, record := tx.Statement.Dest.(*purchase.Record); record {
+						go func() { restocked <- restock(t.Context(), e, "apple", 100) }()
+						waitForRow(t, e)
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = buy(t.Context(), "in between")
+				_ = e.DB.Callback().Create().Remove(hook)
+				if err = errors.Join(err, <-restocked); err != nil {
+					t.Fatal(err)
+				}
+				mustHold(t, e, 0, 100)
+				if err := buy(t.Context(), "after"); err != nil {
+					t.Fatal(err)
+				}
+				mustHold(t, e, 1, 99)
+			}
+		})
+	}
+}
+
+// waitForRow returns when a statement waits for a row.
+func waitForRow(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		var waits struct{ Value int }
+		if err := e.Admin.Raw(dialect.Of(e.DB).RowWaits).Scan(&waits).Error; err != nil || time.Now().After(deadline) {
+			t.Errorf("nobody waits for a row: %v", err)
+			return
+		}
+		if waits.Value > 0 {
+			return
+		}
+	}
+}
+
+// TestPartsDeadlocks: crowds of several processes at several products, all new, sell
+// everything, and no two of their transactions wait for each other in a circle.
+func TestPartsDeadlocks(t *testing.T) {
+	for _, c := range []struct {
+		name, counter string
+		engine        func(t *testing.T) *engine.Engine
+	}{
+		{"mariadb", "SELECT variable_value AS value FROM information_schema.global_status WHERE variable_name = 'innodb_deadlocks'", enginetest.Local},
+		{"postgres", "SELECT deadlocks AS value FROM pg_stat_database WHERE datname = current_database()", enginetest.Postgres},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := c.engine(t)
+			deadlocks := func() int {
+				var seen struct{ Value int }
+				if err := e.Admin.Raw(c.counter).Scan(&seen).Error; err != nil {
+					t.Fatal(err)
+				}
+				return seen.Value
+			}
+			before := deadlocks()
+			d := onengine.Deps(e)
+			d.Settings.Wait = time.Minute
+			for round := range 5 * len(ofParts) {
+				var shops []purchase.Strategy
+				for range 3 {
+					shops = append(shops, build(t, ofParts[round%len(ofParts)], d))
+				}
+				var all sync.WaitGroup
+				names := []string{fmt.Sprint(round, "a"), fmt.Sprint(round, "b"), fmt.Sprint(round, "c")}
+				for _, name := range names {
+					mustRestock(t, e, name, 40)
+				}
+				for i := range 90 {
+					all.Go(func() {
+						o := purchase.Order{Product: names[i%3], Purchaser: fmt.Sprint("buyer-", i), Amount: int64(1 + i%2)}
+						if _, err := shops[i/3%3].Buy(t.Context(), o); err != nil && !errors.Is(err, purchase.ErrSoldOut) {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				for _, name := range names {
+					if left, err := product.Left(e.DB, name); err != nil || left > 1 { // who asks for two may be refused
+						t.Errorf("%d left of %s, %v", left, name, err)
+					}
+				}
+			}
+			if after := deadlocks(); after != before {
+				t.Errorf("%d deadlocks", after-before)
+			}
+		})
+	}
+}

@@ -1,0 +1,207 @@
+package lockstrategy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
+)
+
+// coalesced is the strategy's name.
+const coalesced = "coalesced"
+
+func coalescedEntry() Entry {
+	return Entry{
+		Name: coalesced, Family: throughput,
+		Summary: "buyers who wait at the same time share one transaction: amount - k, k rows, one commit",
+		Guarantees: "a group sells under the row's lock, in order of arrival and only what there is; an answer comes after the group's COMMIT. " +
+			"Key, amount and cancellation are each buyer's own: what the database refuses of one, the others of its group are sold without",
+		BreaksWhen: "never (single primary)",
+		HowItBreaks: "The answer to a COMMIT that is lost is lost for all buyers of the group: each is answered unknown. " +
+			"After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
+		Cost: "five round trips a group and not a sale; a lone buyer pays them alone. A buyer waits for what is left of the group before his own. " +
+			"An order that the database refuses splits its group in halves until it is alone: about two transactions more for each time that the group can be halved",
+		Source: `Hendler, Incze, Shavit, Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff", SPAA 2010 (who has the lock serves all who wait for it); ` +
+			`MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging Options and Variables" (group commit: a leader flushes for its followers); ` +
+			`Alibaba Cloud, "Inventory Hint" and "Statement Queue" of AliSQL, and "Hot row groups" of PolarDB (the same at one row, inside the server)`,
+		Notes: "On PostgreSQL above READ COMMITTED, and where a Galera cluster refuses a COMMIT (1213), the group starts again. " +
+			"SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file.",
+		New: func(d Deps) purchase.Strategy { return NewCoalesced(d) },
+		Traits: Traits{
+			Path:     sizing.Path{SQL: 5, RowSQL: 3, Keeps: sizing.Process, TurnSQL: 3, Batch: waiting.MaxGroup},
+			WaitsFor: AWorker, InMemory: true,
+		},
+	}.holds()
+}
+
+// Coalesced sells to all who wait at once.
+type Coalesced struct {
+	deps    Deps
+	retrier waiting.Retrier
+	groups  *waiting.Groups
+}
+
+// NewCoalesced needs the database.
+func NewCoalesced(d Deps) *Coalesced {
+	s := &Coalesced{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds)}
+	s.groups = waiting.NewGroups(d.Now, s.serve)
+	return s
+}
+
+// Buy is purchase.Strategy.Buy.
+func (s *Coalesced) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	if err := o.Check(); err != nil { // it would be part of a sum
+		return purchase.Receipt{}, err
+	}
+	if o.IdempotencyKey == "" && s.deps.Certifies { // see purchase.ReadIDs
+		o.IdempotencyKey = coalesced + "-" + strings.ToLower(rand.Text())
+	}
+	ctx, start, cancel := s.deps.WithWait(ctx)
+	defer cancel()
+	m := s.groups.Join(ctx, o, start)
+	s.deps.Report(ctx, deps.Event{Kind: deps.Waiting, Strategy: coalesced, Product: o.Product, Purchaser: o.Purchaser})
+	receipt, err := s.groups.Await(m)
+	if err != nil {
+		return purchase.Receipt{}, fmt.Errorf("%s: %w", coalesced, err)
+	}
+	return receipt, nil
+}
+
+var (
+	errLeft = errors.New("a buyer of the group has left before its COMMIT")
+	errNone = errors.New("there is nobody to sell to")
+)
+
+// serve answers each buyer of a group.
+func (s *Coalesced) serve(g *waiting.Group) {
+	var d division
+	err := s.retrier.RetryWithin(g.Ctx, g.Product, func(ctx context.Context) (err error) {
+		for err = errLeft; errors.Is(err, errLeft); {
+			d, err = s.sell(ctx, g)
+		}
+		return err
+	})
+	var down *purchase.Unavailable
+	switch {
+	case err == nil, errors.Is(err, errNone):
+		d.answer()
+	case errors.Is(err, purchase.ErrUnknownOutcome):
+		for _, m := range d.buyers {
+			m.Answer(purchase.Receipt{}, err)
+		}
+		if len(d.refused) > 0 { // to whom nothing was sold for certain, and perhaps could be
+			s.serve(g.Apart(d.refused))
+		}
+	case g.Ctx.Err() != nil: // all have left
+	case !g.Gathered(), errors.As(err, &down):
+		for _, m := range g.Gather() {
+			m.Answer(purchase.Receipt{}, err)
+		}
+	default:
+		s.refused(g, err)
+	}
+}
+
+// refused answers the one whose order the database has refused, and serves the others.
+func (s *Coalesced) refused(g *waiting.Group, err error) {
+	members := g.Gather()
+	switch half := len(members) / 2; {
+	case half > 0:
+		s.serve(g.Apart(members[:half]))
+		s.serve(g.Apart(members[half:]))
+	case len(members) == 1:
+		members[0].Answer(purchase.Receipt{}, err)
+	}
+}
+
+// sell takes the row, and then whoever has come until then, and sells in one transaction.
+func (s *Coalesced) sell(ctx context.Context, g *waiting.Group) (d division, _ error) {
+	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		p, err := product.ForUpdate(tx, g.Product)
+		if err != nil {
+			return purchase.DatabaseError(ctx, "read the stock for update", err)
+		}
+		d = divide(p.Amount, g.Gather(), s.deps.Now())
+		if len(d.buyers) == 0 {
+			return errNone
+		}
+		took, err := product.TakeIfLeft(tx, g.Product, p.Amount-d.left)
+		if err != nil {
+			return purchase.DatabaseError(ctx, "take the units", err)
+		}
+		if !took {
+			return fmt.Errorf("%d of %q were gone under the row's lock", p.Amount, g.Product)
+		}
+		if err := s.record(ctx, tx, d); err != nil {
+			return err
+		}
+		if !g.Bind() {
+			return errLeft
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, purchase.ErrUnknownOutcome) {
+		g.Unbind()
+	}
+	return d, err
+}
+
+func (s *Coalesced) record(ctx context.Context, tx *gorm.DB, d division) error {
+	keys := make([]string, len(d.buyers))
+	for i, m := range d.buyers {
+		keys[i] = m.Order.IdempotencyKey
+	}
+	if err := purchase.InsertAll(ctx, tx, keys, s.deps.Now(), d.receipts); err != nil {
+		return err
+	}
+	if s.deps.Certifies {
+		return purchase.ReadIDs(ctx, tx, keys, d.receipts)
+	}
+	return nil
+}
+
+// A division is who of a group is sold to.
+type division struct {
+	buyers   []*waiting.Member
+	receipts []*purchase.Receipt // of buyers
+	refused  []*waiting.Member
+	left     int64 // units
+}
+
+// divide sells in order of arrival to whom it can.
+func divide(stock int64, members []*waiting.Member, now time.Time) division {
+	d := division{left: stock}
+	for _, m := range members {
+		o := m.Order
+		if o.Amount > d.left {
+			d.refused = append(d.refused, m)
+			continue
+		}
+		d.left -= o.Amount
+		d.buyers = append(d.buyers, m)
+		d.receipts = append(d.receipts, &purchase.Receipt{
+			Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: d.left, Strategy: coalesced, Waited: now.Sub(m.Since),
+		})
+	}
+	return d
+}
+
+// answer says sold and sold out when both are true: after the COMMIT.
+func (d division) answer() {
+	for i, m := range d.buyers {
+		m.Answer(*d.receipts[i], nil)
+	}
+	for _, m := range d.refused {
+		m.Answer(purchase.Receipt{}, fmt.Errorf("%w: %d left", purchase.ErrSoldOut, d.left))
+	}
+}

@@ -1,0 +1,205 @@
+package lockstrategy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// grouped has all orders in one group: the first statement of the leader waits until each
+// buyer stands in line. stock is what there is of apples. The errors are in the order of the
+// orders, whatever that of arrival was.
+func grouped(t *testing.T, e *engine.Engine, stock int64, orders []purchase.Order, ctxs ...context.Context) []error {
+	t.Helper()
+	if err := product.Put(e.DB, "apple", stock); err != nil {
+		t.Fatal(err)
+	}
+	inLine := make(chan struct{}, len(orders))
+	all := make(chan struct{})
+	d := onengine.Deps(e)
+	d.Observe = func(context.Context, lockstrategy.Event) { inLine <- struct{}{} }
+	var waited atomic.Bool
+	err := e.DB.Callback().Query().Before("gorm:query").Register("all in line", func(tx *gorm.DB) {
+		if _, reads := tx.Statement.Dest.(*product.Product); reads && !waited.Swap(true) {
+			<-all
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.DB.Callback().Query().Remove("all in line") }()
+	shop := lockstrategy.NewCoalesced(d)
+	errs := make([]error, len(orders))
+	ended := make(chan struct{}, len(orders))
+	for i, o := range orders {
+		ctx := t.Context()
+		if i < len(ctxs) && ctxs[i] != nil {
+			ctx = ctxs[i]
+		}
+		go func() {
+			var receipt purchase.Receipt
+			receipt, errs[i] = shop.Buy(ctx, o)
+			if errs[i] == nil && (receipt.ID == 0 || receipt.Purchaser != o.Purchaser || receipt.Amount != o.Amount) {
+				t.Errorf("order %+v: receipt %+v", o, receipt)
+			}
+			ended <- struct{}{}
+		}()
+		<-inLine // so they come in order
+	}
+	close(all)
+	for range orders {
+		<-ended
+	}
+	return errs
+}
+
+func apples(amounts ...int64) (orders []purchase.Order) {
+	for i, n := range amounts {
+		orders = append(orders, purchase.Order{Product: "apple", Purchaser: fmt.Sprintf("buyer-%d", i), Amount: n})
+	}
+	return orders
+}
+
+func mustBe(t *testing.T, errs []error, want ...error) {
+	t.Helper()
+	for i, err := range errs {
+		if !errors.Is(err, want[i]) {
+			t.Errorf("order %d: %v, want %v", i, err, want[i])
+		}
+	}
+}
+
+func mustHold(t *testing.T, e *engine.Engine, records, left int64) {
+	t.Helper()
+	books, err := audit.Read(t.Context(), e.DB, "apple")
+	if err != nil || books.Drift != 0 || books.Records != records || books.Leftover != left {
+		t.Errorf("books %+v, %v; want %d records, %d left", books, err, records, left)
+	}
+}
+
+// TestCoalescedDivides: a group that asks for more than there is sells in order of arrival
+// to whom it can, in one transaction.
+func TestCoalescedDivides(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		var inserts atomic.Int64
+		if err := e.DB.Callback().Create().After("gorm:create").Register("count", func(*gorm.DB) { inserts.Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		errs := grouped(t, e, 6, apples(2, 1, 4, 2, 2, 1))
+		mustBe(t, errs, nil, nil, purchase.ErrSoldOut, nil, purchase.ErrSoldOut, nil)
+		mustHold(t, e, 4, 0)
+		if inserts.Load() != 1 {
+			t.Errorf("%d statements insert the records, want 1", inserts.Load())
+		}
+	})
+}
+
+// TestCoalescedBadOrder: what the database refuses of one, and what is no order at all, fails
+// alone.
+func TestCoalescedBadOrder(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		earlier := purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1, IdempotencyKey: "taken"}
+		shop := lockstrategy.NewCoalesced(onengine.Deps(e))
+		if _, err := shop.Buy(t.Context(), earlier); err != nil {
+			t.Fatal(err)
+		}
+		bad := earlier
+		bad.Amount, bad.IdempotencyKey = -5, ""
+		if _, err := shop.Buy(t.Context(), bad); err == nil || purchase.OutcomeOf(err) != purchase.Failed {
+			t.Errorf("an order of -5: %v", err)
+		}
+		orders := apples(1, 1, 1, 1, 1, 1, 1)
+		orders[1].IdempotencyKey, orders[2].IdempotencyKey = "new", "taken"
+		orders[5].IdempotencyKey, orders[6].IdempotencyKey = "twice", "twice"
+		errs := grouped(t, e, 100, orders)
+		for _, i := range []int{2, 6} {
+			if errs[i] == nil || !strings.Contains(errs[i].Error(), "has a record already") {
+				t.Errorf("a key that is taken: %v", errs[i])
+			}
+			errs[i] = nil
+		}
+		mustBe(t, errs, make([]error, len(errs))...)
+		books, err := audit.Read(t.Context(), e.DB, "apple")
+		if err != nil || books.Records != 6 || books.Leftover != 95 { // the first sale was before the stock was put
+			t.Errorf("books %+v, %v; want 5 more records and 95 left", books, err)
+		}
+	})
+}
+
+// TestCoalescedLeaves: a buyer who hangs up between the write and the COMMIT is sold nothing,
+// and the others of its group are.
+func TestCoalescedLeaves(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		hungUp := errors.New("hung up")
+		ctx, hangUp := context.WithCancelCause(t.Context())
+		err := e.DB.Callback().Create().After("gorm:create").Register("hang up", func(*gorm.DB) { hangUp(hungUp) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := grouped(t, e, 10, apples(1, 2, 3), nil, ctx)
+		mustBe(t, errs, nil, hungUp, nil)
+		mustHold(t, e, 2, 6)
+	})
+}
+
+// TestCoalescedUnknown: where the answer to the COMMIT is lost nobody is told sold. Who was
+// not part of the sale is served again.
+func TestCoalescedUnknown(t *testing.T) {
+	e := enginetest.Embedded(t)
+	var lost atomic.Bool
+	err := e.DB.Callback().Raw().After("gorm:raw").Register("lose the answer", func(tx *gorm.DB) {
+		if tx.Statement.SQL.String() == "COMMIT" && !lost.Swap(true) {
+			_ = tx.AddError(io.ErrUnexpectedEOF)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := grouped(t, e, 3, apples(1, 3, 2))
+	mustBe(t, errs, purchase.ErrUnknownOutcome, purchase.ErrSoldOut, purchase.ErrUnknownOutcome)
+	mustHold(t, e, 2, 0) // it had taken place
+}
+
+// TestCoalescedDown: a group that does not get as far as the row is told why, and nobody is
+// served in vain.
+func TestCoalescedDown(t *testing.T) {
+	e := enginetest.Embedded(t)
+	errs := grouped(t, e, 3, []purchase.Order{{Product: "moon", Purchaser: "ann", Amount: 1}, {Product: "moon", Purchaser: "bob", Amount: 1}})
+	mustBe(t, errs, purchase.ErrNoProduct, purchase.ErrNoProduct)
+	var tries atomic.Int64
+	err := e.DB.Callback().Query().Before("gorm:query").Register("down", func(tx *gorm.DB) {
+		if _, reads := tx.Statement.Dest.(*product.Product); reads {
+			tries.Add(1)
+			_ = tx.AddError(io.ErrUnexpectedEOF)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var down *purchase.Unavailable
+	for i, err := range grouped(t, e, 3, apples(1, 1, 1)) {
+		if !errors.As(err, &down) {
+			t.Errorf("buyer %d: %v, want that the database is down", i, err)
+		}
+	}
+	if tries.Load() != 1 {
+		t.Errorf("the stock was asked for %d times, want once", tries.Load())
+	}
+}

@@ -1,0 +1,17 @@
+START TRANSACTION;
+UPDATE product_part SET amount = amount - 1 WHERE product_name = 'apple' AND part = 0 AND amount >= 1;
+SELECT id, name, amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0) AS amount, stocked FROM `product` WHERE name = 'apple' LIMIT 1;
+ROLLBACK;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT * FROM `product` WHERE name = 'apple' LIMIT 1 FOR UPDATE;
+SELECT * FROM `product_part` WHERE product_name = 'apple' ORDER BY part FOR UPDATE;
+UPDATE product SET amount = 0 WHERE id = 1;
+INSERT INTO `product_part` (`product_name`,`part`,`amount`) VALUES ('apple',0,50),('apple',1,49) ON DUPLICATE KEY UPDATE `amount`=VALUES(`amount`);
+INSERT INTO `purchase_history` (`product_name`,`purchaser`,`purchase_time`,`amount`,`strategy`,`idempotency_key`,`left_after`,`waited_ms`) VALUES ('apple','ann','2026-01-02 03:04:05.000006',1,'bucketed',NULL,99,0);
+COMMIT;
+START TRANSACTION;
+UPDATE product_part SET amount = amount - 1 WHERE product_name = 'apple' AND part = 0 AND amount >= 1;
+SELECT id, name, amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0) AS amount, stocked FROM `product` WHERE name = 'apple' LIMIT 1;
+INSERT INTO `purchase_history` (`product_name`,`purchaser`,`purchase_time`,`amount`,`strategy`,`idempotency_key`,`left_after`,`waited_ms`) VALUES ('apple','ann','2026-01-02 03:04:05.000006',1,'bucketed',NULL,98,0);
+COMMIT;

@@ -1,0 +1,18 @@
+begin isolation level read committed;
+SELECT "part" FROM "product_part" WHERE product_name = 'apple' AND amount = 1 ORDER BY part LIMIT 1 FOR UPDATE SKIP LOCKED;
+SELECT id, name, amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0) AS amount, stocked FROM "product" WHERE name = 'apple' LIMIT 1;
+rollback;
+begin isolation level read committed;
+SELECT * FROM "product" WHERE name = 'apple' LIMIT 1 FOR UPDATE;
+SELECT COUNT(*) AS parts, COALESCE(MAX(part), -1) AS highest FROM "product_part" WHERE product_name = 'apple';
+UPDATE product SET amount = 0 WHERE id = 1;
+INSERT INTO "product_part" ("product_name","part","amount") VALUES ('apple',0,1),('apple',1,1),('apple',2,1),('apple',3,1),('apple',4,1),('apple',5,1),('apple',6,1),('apple',7,1),('apple',8,1),('apple',9,1),('apple',10,1),('apple',11,1),('apple',12,1),('apple',13,1),('apple',14,1),('apple',15,1),('apple',16,1),('apple',17,1),('apple',18,1),('apple',19,1),('apple',20,1),('apple',21,1),('apple',22,1),('apple',23,1),('apple',24,1),('apple',25,1),('apple',26,1),('apple',27,1),('apple',28,1),('apple',29,1),('apple',30,1),('apple',31,1),('apple',32,1),('apple',33,1),('apple',34,1),('apple',35,1),('apple',36,1),('apple',37,1),('apple',38,1),('apple',39,1),('apple',40,1),('apple',41,1),('apple',42,1),('apple',43,1),('apple',44,1),('apple',45,1),('apple',46,1),('apple',47,1),('apple',48,1),('apple',49,1),('apple',50,1),('apple',51,1),('apple',52,1),('apple',53,1),('apple',54,1),('apple',55,1),('apple',56,1),('apple',57,1),('apple',58,1),('apple',59,1),('apple',60,1),('apple',61,1),('apple',62,1),('apple',63,1),('apple',64,1),('apple',65,1),('apple',66,1),('apple',67,1),('apple',68,1),('apple',69,1),('apple',70,1),('apple',71,1),('apple',72,1),('apple',73,1),('apple',74,1),('apple',75,1),('apple',76,1),('apple',77,1),('apple',78,1),('apple',79,1),('apple',80,1),('apple',81,1),('apple',82,1),('apple',83,1),('apple',84,1),('apple',85,1),('apple',86,1),('apple',87,1),('apple',88,1),('apple',89,1),('apple',90,1),('apple',91,1),('apple',92,1),('apple',93,1),('apple',94,1),('apple',95,1),('apple',96,1),('apple',97,1),('apple',98,1);
+SELECT id, name, amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0) AS amount, stocked FROM "product" WHERE name = 'apple' LIMIT 1;
+INSERT INTO "purchase_history" ("product_name","purchaser","purchase_time","amount","strategy","idempotency_key","left_after","waited_ms") VALUES ('apple','ann','2026-01-02 03:04:05.000006+00',1,'unit-rows',NULL,99,0) RETURNING "id";
+commit;
+begin isolation level read committed;
+SELECT "part" FROM "product_part" WHERE product_name = 'apple' AND amount = 1 ORDER BY part LIMIT 1 FOR UPDATE SKIP LOCKED;
+DELETE FROM product_part WHERE product_name = 'apple' AND part = 0;
+SELECT id, name, amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0) AS amount, stocked FROM "product" WHERE name = 'apple' LIMIT 1;
+INSERT INTO "purchase_history" ("product_name","purchaser","purchase_time","amount","strategy","idempotency_key","left_after","waited_ms") VALUES ('apple','ann','2026-01-02 03:04:05.000006+00',1,'unit-rows',NULL,98,0) RETURNING "id";
+commit;

@@ -1,0 +1,152 @@
+package lockstrategy
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/sizing"
+)
+
+func unitRowsEntry() Entry {
+	return Entry{
+		Name: "unit-rows", Family: throughput,
+		Summary: "one row a unit, FOR UPDATE SKIP LOCKED LIMIT n, from a pool of at most 1,000 rows that is refilled",
+		Guarantees: "a buyer locks rows that nobody has locked, and deletes them: each row is one unit and is sold once. Where too few are unlocked, it says sold out only if the stock, read in one statement, is too little; " +
+			"else it locks the product's row, takes from there and refills the pool, or waits for the other buyers' rows. Each sale is one transaction with its record",
+		BreaksWhen: "never (single primary)",
+		HowItBreaks: "Where sessions begin at READ UNCOMMITTED the stock may be one that is rolled back, and sold out may be answered too early. " +
+			"After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
+		Cost: "seven round trips (six on PostgreSQL), and no buyer waits for another while the pool lasts. A unit is a row to insert, lock and delete, and a further round trip for each after the first; the deleted ones slow down the search until they are purged. " +
+			"What a buyer is told is left may leave out sales that are under way",
+		Source: `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads", SKIP LOCKED; PostgreSQL 15 manual, SELECT, "The Locking Clause"; ` +
+			`Shopify Engineering, on inventory reservations with SKIP LOCKED (a pool of at most 1,000 rows a product)`,
+		Notes: "Its transactions run at READ COMMITTED, whatever the sessions' default: with InnoDB's gap locks buyers and refills wait for each other in a circle. " +
+			"Other strategies do not find the units of the pool: a product is for one strategy at a time." + certified,
+		Needs:  []Need{NeedsSkipLocked},
+		New:    func(d Deps) purchase.Strategy { return NewUnitRows(d) },
+		Traits: Traits{Path: sizing.Path{SQL: 7, RowSQL: 4, Rows: maxUnitRows}, LeftLags: true, Left: product.Left},
+	}.holds()
+}
+
+// maxUnitRows bounds the pool of a product, and so what a search passes and a refill
+// inserts, however large the stock is.
+const maxUnitRows = 1000
+
+// withoutGapLocks: at REPEATABLE READ InnoDB locks the gaps between the rows that a buyer
+// passes, too, and refills insert into them (TestPartsDeadlocks).
+var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+
+// UnitRows sells rows of one unit each.
+type UnitRows struct {
+	deps    Deps
+	retrier waiting.Retrier
+}
+
+// NewUnitRows needs a database with SKIP LOCKED.
+func NewUnitRows(d Deps) *UnitRows {
+	return &UnitRows{d, waiting.NewRetrier(d, waiting.AnyRounds)}
+}
+
+// errFewUnlocked: there are units enough, but not in rows that nobody has locked.
+var errFewUnlocked = errors.New("too few rows are unlocked")
+
+// Buy is purchase.Strategy.Buy.
+func (s *UnitRows) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
+	err := s.retrier.Retry(ctx, o.Product, func(ctx context.Context, start time.Time) (err error) {
+		receipt, err = s.take(ctx, o, start)
+		if errors.Is(err, errFewUnlocked) {
+			receipt, err = s.refill(ctx, o, start)
+		}
+		return err
+	})
+	if err != nil {
+		return purchase.Receipt{}, err
+	}
+	return receipt, nil
+}
+
+// take sells rows that nobody has locked. It waits for no row.
+func (s *UnitRows) take(ctx context.Context, o purchase.Order, since time.Time) (receipt purchase.Receipt, _ error) {
+	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		units, err := product.UnlockedUnits(tx, o.Product, o.Amount)
+		if err != nil {
+			return purchase.DatabaseError(ctx, "lock rows that are unlocked", err)
+		}
+		if int64(len(units)) < o.Amount {
+			p, err := product.WithParts(tx, o.Product)
+			if err != nil {
+				return purchase.DatabaseError(ctx, "read what is left", err)
+			}
+			return cmp.Or(purchase.Check(p, o), errFewUnlocked)
+		}
+		if err := product.RemoveParts(tx, o.Product, units); err != nil {
+			return purchase.DatabaseError(ctx, "take the units", err)
+		}
+		receipt, err = s.record(ctx, tx, o, since)
+		return err
+	}, withoutGapLocks)
+	return receipt, err
+}
+
+// refill sells from the product's row and moves units from there into the pool. Where the
+// row has too little it waits for the rows of all others, and collects what is left in the
+// product's row. It locks that first, as a restock does, and take waits for nobody, so none
+// of them wait for each other in a circle.
+func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time) (receipt purchase.Receipt, _ error) {
+	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		p, err := product.ForUpdate(tx, o.Product)
+		if err != nil {
+			return purchase.DatabaseError(ctx, "read the stock for update", err)
+		}
+		if p.Amount >= o.Amount {
+			p.Amount -= o.Amount
+			err = purchase.DatabaseError(ctx, "refill the pool", product.AddUnits(tx, p, maxUnitRows))
+		} else {
+			err = s.collect(ctx, tx, p, o)
+		}
+		if err != nil {
+			return err
+		}
+		receipt, err = s.record(ctx, tx, o, since)
+		return err
+	}, withoutGapLocks)
+	return receipt, err
+}
+
+// collect takes the units of an order from the pool, by the holder of the product's row.
+// Another one may have refilled the pool while this one waited for the row.
+func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, o purchase.Order) error {
+	units, err := product.UnlockedUnits(tx, o.Product, o.Amount)
+	if err == nil && int64(len(units)) == o.Amount {
+		return purchase.DatabaseError(ctx, "take the units", product.RemoveParts(tx, o.Product, units))
+	}
+	if err == nil {
+		p, err = product.Collect(tx, p)
+	}
+	if err != nil {
+		return purchase.DatabaseError(ctx, "collect the units", err)
+	}
+	if err := purchase.Check(p, o); err != nil {
+		return err
+	}
+	return purchase.DatabaseError(ctx, "take the units", product.SetAmount(tx, p.ID, p.Amount-o.Amount))
+}
+
+// record records the sale whose units have been taken in tx.
+func (s *UnitRows) record(ctx context.Context, tx *gorm.DB, o purchase.Order, since time.Time) (purchase.Receipt, error) {
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "unit-rows", Waited: s.deps.Now().Sub(since)}
+	p, err := product.WithParts(tx, o.Product)
+	if err != nil {
+		return receipt, purchase.DatabaseError(ctx, "read what is left", err)
+	}
+	receipt.Left = p.Amount
+	return receipt, purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
+}

@@ -1,0 +1,286 @@
+package waiting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// gates let leaders through one by one, to where they gather and to where they answer.
+type gates struct{ gather, commit chan struct{} }
+
+func newGates() gates { return gates{make(chan struct{}), make(chan struct{})} }
+
+// pass waits for one leave to go on, or for the end of the group's context.
+func pass(g *Group, gate chan struct{}) bool {
+	select {
+	case <-gate:
+		return true
+	case <-g.Ctx.Done():
+		return false
+	}
+}
+
+func joined(t *testing.T, gs *Groups, ctx context.Context, buyer string) <-chan error {
+	t.Helper()
+	m := gs.Join(ctx, purchase.Order{Product: "apple", Purchaser: buyer, Amount: 1}, time.Now())
+	answer := make(chan error, 1)
+	go func() {
+		_, err := gs.Await(m)
+		answer <- err
+	}()
+	synctest.Wait()
+	return answer
+}
+
+// TestGroupsFill: while one group is written the next one fills, in order of arrival, and
+// no more leaders are under way than may be.
+func TestGroupsFill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := newGates()
+		var groups []string
+		gs := NewGroups(time.Now, func(g *Group) {
+			<-at.gather
+			members := g.Gather()
+			var names string
+			for _, m := range members {
+				names += m.Order.Purchaser
+			}
+			groups = append(groups, names)
+			<-at.commit
+			for _, m := range members {
+				m.Answer(purchase.Receipt{}, nil)
+			}
+		})
+		gs.writes, gs.commits = time.Millisecond, time.Millisecond // for two leaders
+		var answers []<-chan error
+		join := func(buyers string) {
+			for _, b := range buyers {
+				answers = append(answers, joined(t, gs, t.Context(), string(b)))
+			}
+		}
+		step := func(gate chan struct{}) {
+			gate <- struct{}{}
+			synctest.Wait()
+		}
+		join("abc")
+		step(at.gather) // abc is written
+		join("de")
+		step(at.gather) // de, too
+		join("fg")      // and two leaders are under way
+		select {
+		case at.gather <- struct{}{}:
+			t.Error("a third leader is under way")
+		default:
+		}
+		step(at.commit) // one is free again
+		step(at.gather)
+		step(at.commit)
+		step(at.commit)
+		if want := []string{"abc", "de", "fg"}; !slices.Equal(groups, want) {
+			t.Errorf("groups %q, want %q", groups, want)
+		}
+		for _, answer := range answers {
+			if err := <-answer; err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		if len(gs.byProduct) != 0 {
+			t.Error("something was kept of a product that nobody waits for")
+		}
+	})
+}
+
+// TestLeaders: as many are under way as it takes to have one of them write at any time.
+func TestLeaders(t *testing.T) {
+	for _, c := range []struct {
+		writes, commits time.Duration
+		want            int
+	}{{0, 0, 4}, {2, 1, 1}, {2, 2, 2}, {2, 3, 2}, {2, 4, 3}, {2, 7, 4}, {2, 90, 4}, {1 << 62, 1, 1}} {
+		gs := &Groups{writes: c.writes, commits: c.commits}
+		if got := gs.mayLead(); got != c.want {
+			t.Errorf("writes take %d, COMMIT %d: %d leaders, want %d", c.writes, c.commits, got, c.want)
+		}
+	}
+}
+
+// TestLeadersMeasured: the times are those of the groups.
+func TestLeadersMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gs := NewGroups(time.Now, func(g *Group) {
+			members := g.Gather()
+			time.Sleep(2 * time.Millisecond) // of the bubble's clock
+			g.Bind()
+			time.Sleep(5 * time.Millisecond)
+			members[0].Answer(purchase.Receipt{}, nil)
+		})
+		for range 3 {
+			if err := <-joined(t, gs, t.Context(), "ann"); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		if gs.writes != 2*time.Millisecond || gs.commits != 5*time.Millisecond {
+			t.Errorf("writes take %s, COMMIT %s", gs.writes, gs.commits)
+		}
+	})
+}
+
+// TestGroupsFull: who finds no room goes with the next group.
+func TestGroupsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := newGates()
+		var sizes []int
+		gs := NewGroups(time.Now, func(g *Group) {
+			<-at.gather
+			members := g.Gather()
+			sizes = append(sizes, len(members))
+			for _, m := range members {
+				m.Answer(purchase.Receipt{}, nil)
+			}
+		})
+		gs.writes = time.Millisecond // one leader
+		for i := range MaxGroup + 2 {
+			joined(t, gs, t.Context(), fmt.Sprint(i))
+		}
+		at.gather <- struct{}{}
+		at.gather <- struct{}{}
+		synctest.Wait()
+		if want := []int{MaxGroup, 2}; !slices.Equal(sizes, want) {
+			t.Errorf("groups of %v, want %v", sizes, want)
+		}
+	})
+}
+
+// TestGroupsLeave: a buyer leaves alone, from the line and from a group, until that is bound;
+// the last one ends the leader's way, and who comes then has a leader of his own.
+func TestGroupsLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := newGates()
+		refuse := false // the COMMIT
+		var groups []string
+		gs := NewGroups(time.Now, func(g *Group) {
+			if !pass(g, at.gather) {
+				return
+			}
+			for members := g.Gather(); len(members) > 0; members = g.Gather() {
+				if !pass(g, at.commit) {
+					return
+				}
+				if !g.Bind() {
+					continue
+				}
+				<-at.commit
+				if refuse {
+					refuse = false
+					g.Unbind()
+					continue
+				}
+				var names string
+				for _, m := range members {
+					names += m.Order.Purchaser
+					m.Answer(purchase.Receipt{}, nil)
+				}
+				groups = append(groups, names)
+				return
+			}
+		})
+		hungUp := errors.New("hung up")
+		buyer := func(name string) (answer <-chan error, hangUp func()) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			return joined(t, gs, ctx, name), func() { cancel(hungUp); synctest.Wait() }
+		}
+		step := func(gate chan struct{}) {
+			gate <- struct{}{}
+			synctest.Wait()
+		}
+		want := func(answer <-chan error, want error) {
+			t.Helper()
+			select {
+			case err := <-answer:
+				if !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+			default:
+				t.Errorf("no answer yet, want %v", want)
+			}
+		}
+
+		a, aLeaves := buyer("a") // alone in the line
+		aLeaves()
+		want(a, hungUp)
+
+		b, bLeaves := buyer("b")
+		c, cLeaves := buyer("c")
+		d, dLeaves := buyer("d")
+		e, eLeaves := buyer("e")
+		bLeaves() // from the line, in front
+		want(b, hungUp)
+		step(at.gather)
+		cLeaves() // from the group
+		want(c, hungUp)
+		step(at.commit) // d and e once more
+		step(at.commit) // bound
+		dLeaves()
+		if len(d) > 0 {
+			t.Error("a buyer has left while the COMMIT was on its way")
+		}
+		refuse = true
+		step(at.commit)
+		want(d, hungUp)
+		step(at.commit) // e, bound
+		eLeaves()
+		step(at.commit)
+		want(e, nil)
+
+		f, fLeaves := buyer("f") // the last one of a group
+		step(at.gather)
+		fLeaves()
+		want(f, hungUp)
+		if !slices.Equal(groups, []string{"e"}) || len(gs.byProduct) != 0 {
+			t.Errorf("groups %q, want e alone; %d products are left", groups, len(gs.byProduct))
+		}
+	})
+}
+
+// TestGroupsApart: a part of a group has a context of its own, and its members may leave it.
+func TestGroupsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := newGates()
+		gs := NewGroups(time.Now, func(g *Group) {
+			<-at.gather
+			members := g.Gather()
+			first, second := g.Apart(members[:1]), g.Apart(members[1:])
+			if pass(first, at.commit) {
+				t.Error("a group of nobody goes on")
+			}
+			if len(first.Gather()) != 0 || !first.Gathered() {
+				t.Error("the first part has its member still, or the line's")
+			}
+			<-at.commit
+			for _, m := range second.Gather() {
+				m.Answer(purchase.Receipt{}, nil)
+			}
+		})
+		ctx, hangUp := context.WithCancel(t.Context())
+		a, b := joined(t, gs, ctx, "a"), joined(t, gs, t.Context(), "b")
+		at.gather <- struct{}{}
+		synctest.Wait()
+		hangUp()
+		synctest.Wait()
+		if err := <-a; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want %v", err, context.Canceled)
+		}
+		at.commit <- struct{}{}
+		if err := <-b; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -51,7 +51,7 @@ func benchEngine(b *testing.B) *engine.Engine {
 
 func benchStock(b *testing.B, e *engine.Engine) {
 	b.Helper()
-	for _, statement := range []string{"TRUNCATE TABLE purchase_history", "UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0"} {
+	for _, statement := range []string{"TRUNCATE TABLE purchase_history", "DELETE FROM product_part", "UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0"} {
 		if err := e.DB.Exec(statement).Error; err != nil {
 			b.Fatal(err)
 		}

@@ -162,17 +162,36 @@ func childEnvironment(c engine.Config) []string {
 type shopFlags struct {
 	settings    lockstrategy.Settings
 	maxInflight int
+	check       bool           // --sold-out-check
+	admission   string         // --admission, of shops that serve: adaptive or off
+	hosts       []string       // --allowed-host, of serve
 	failpoints  *failpoint.Set // nil unless the shop is the child of a shop verify
 	gather      int            // see gathering; 0: nobody waits for others
 }
 
-func (f *shopFlags) register(c *cobra.Command) {
+// admission is a flag, and what it may be.
+const (
+	admission   = "admission"
+	adaptive    = "adaptive"
+	noAdmission = "off"
+)
+
+// register adds the flags. open is whether the shop is open to everybody: then the sold-out
+// check and the admission are on unless told otherwise. Where strategies are judged they
+// would answer for them.
+func (f *shopFlags) register(c *cobra.Command, open bool) {
+	admit := noAdmission
+	if open {
+		admit = adaptive
+	}
 	preset := lockstrategy.DefaultSettings()
 	flags := c.Flags()
 	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits, for whatever it is, before it is told busy")
 	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
 	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
 	registerRedisWait(c, &f.settings.Replicas)
+	flags.BoolVar(&f.check, soldOutCheck, open, "once a product was sold out, read its stock, once for all who come meanwhile, and refuse who comes too late before a strategy takes a lock")
+	flags.StringVar(&f.admission, admission, admit, "adaptive tells buyers of a product busy at once where they could not be served in time; off lets all in")
 	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
 }
 
@@ -237,7 +256,7 @@ func checkRedisWait(n int) error {
 	return nil
 }
 
-func (f *shopFlags) check() error {
+func (f *shopFlags) validate() error {
 	if err := checkRedisWait(f.settings.Replicas); err != nil {
 		return err
 	}
@@ -248,6 +267,8 @@ func (f *shopFlags) check() error {
 		return fmt.Errorf("--lease is %s; 10ms to 1h are allowed", f.settings.LeaseTTL)
 	case f.settings.Poll < 100*time.Microsecond || f.settings.Poll > time.Second:
 		return fmt.Errorf("--poll is %s; 100us to 1s are allowed", f.settings.Poll)
+	case f.admission != adaptive && f.admission != noAdmission:
+		return fmt.Errorf("--%s is %q; give %s or %s", admission, f.admission, adaptive, noAdmission)
 	case f.maxInflight < 1 || f.maxInflight > 100_000:
 		return fmt.Errorf("--max-inflight is %d; 1 to 100000 are allowed", f.maxInflight)
 	}

@@ -101,8 +101,14 @@ func recoverPanics(log *slog.Logger) gin.HandlerFunc {
 	})
 }
 
+// limitBody ends the connection with the answer where a body is too large: else the server
+// would wait for the rest of it before it answers. It is net/http's own writer that knows how.
 func limitBody(c *gin.Context) {
-	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxBody)
+	w := http.ResponseWriter(c.Writer)
+	if inner, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
+		w = inner.Unwrap()
+	}
+	c.Request.Body = http.MaxBytesReader(w, c.Request.Body, maxBody)
 }
 
 // adminOnly lets everybody in on a loopback address, where only this machine's

@@ -80,7 +80,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")
 	o.output.register(c)
 	o.engines.register(c)
-	o.shops.register(c)
+	o.shops.register(c, false) // it would answer in place of the strategies that are judged
 	return c
 }
 
@@ -209,10 +209,10 @@ func (o *rushOptions) check(c *cobra.Command) error {
 				return fmt.Errorf("--strategy %q is not known; there are %s", name, strings.Join(lockstrategy.Names(), ", "))
 			}
 		}
-		return o.shops.check()
+		return o.shops.validate()
 	}
 	for _, flag := range []string{
-		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight",
+		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission,
 	} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)

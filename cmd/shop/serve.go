@@ -31,6 +31,7 @@ type serveOptions struct {
 	shops      shopFlags
 	addr       string
 	level      string
+	conns      int
 	failpoints bool
 }
 
@@ -43,7 +44,15 @@ func serveCommand() *cobra.Command {
 10 s to finish.
 
 On another address than loopback, PUT /product/:name asks for
-Authorization: Bearer $SHOP_ADMIN_TOKEN.
+Authorization: Bearer $SHOP_ADMIN_TOKEN. On loopback it asks for nothing, and so
+every request must be for a name of this machine or of --allowed-host.
+
+Once a product was sold out, who comes too late is refused by what an unlocked
+read says, before a strategy takes a lock. Behind a proxy that sends reads to
+replicas give --sold-out-check=false.
+
+When more buyers of a product come than can be served in time, the others are
+told busy at once, and when to come back (--admission).
 
 The embedded and the local engine start empty and throw their data away. The
 migrations put 100 apples on sale.`,
@@ -54,10 +63,12 @@ migrations put 100 apples on sale.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	o.engines.register(c)
-	o.shops.register(c)
+	o.shops.register(c, true)
 	flags := c.Flags()
 	preset := cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080")
 	flags.StringVar(&o.addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
+	flags.StringArrayVar(&o.shops.hosts, "allowed-host", nil, "a further name that requests may be for (Host), may be repeated; on a loopback address all but its own names are refused, elsewhere only where this is given")
+	flags.IntVar(&o.conns, "max-conns", defaultConnections, "connections at once, where the machine has the files; one more ends the one that has waited longest for a request")
 	flags.BoolVar(&o.failpoints, "failpoints", false, "obey hold and go on stdin, write the history to stdout: for shop verify")
 	_ = flags.MarkHidden("failpoints") // it is there
 	flags.IntVar(&o.shops.gather, "gather", 0, "let so many first buyers of a product in at the same moment: for shop verify --race")
@@ -71,7 +82,10 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.shops.check(); err != nil {
+	if err := o.shops.validate(); err != nil {
+		return err
+	}
+	if err := errors.Join(checkHosts(o.shops.hosts), checkConnections(o.conns, c.Flags().Changed("max-conns"))); err != nil {
 		return err
 	}
 	config, err := o.engines.config(c, o.shops.settings)
@@ -93,7 +107,15 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	if warning := warnOfReplicas(c.Context(), e, o.shops.settings.Replicas); warning != "" {
 		log.Warn(warning)
 	}
-	return serve(c.Context(), newShop(e, o.shops, log), o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
+	if why := o.shops.unchecked(e); why != "" {
+		if c.Flags().Changed(soldOutCheck) {
+			return errors.New(why)
+		}
+		log.Warn(why)
+	}
+	s := newShop(e, o.shops, log)
+	s.connections = newConnections(affordable(o.conns))
+	return serve(c.Context(), s, o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 }
 
 // serve runs the shop until ctx ends, and then lets running buys finish.
@@ -104,6 +126,9 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	}
 	if token == "" && !isLoopback(l.Addr()) {
 		s.log.Warn("SHOP_ADMIN_TOKEN is not set: nobody can restock, since this address is not loopback")
+	}
+	if name, _, err := net.SplitHostPort(addr); err == nil && (isLoopback(l.Addr()) || len(s.flags.hosts) > 0) {
+		s.flags.hosts = append(s.flags.hosts, name) // a name of this machine
 	}
 	server := s.server(l.Addr(), token)
 	defer s.work(context.WithoutCancel(ctx))() // until the last buy has ended
@@ -122,6 +147,8 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	s.log.Info("stopping: letting running buys finish", "patience", shutdownTimeout)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
+	_ = l.Close() // Serve ends, which nobody waits for any more
+	s.connections.finish()
 	if err := server.Shutdown(ending); err != nil {
 		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownTimeout, errors.Join(err, server.Close()))
 	}
@@ -138,6 +165,7 @@ func (s *shop) server(addr net.Addr, token string) *http.Server {
 		WriteTimeout:      s.flags.settings.Wait + 20*time.Second, // and a COMMIT that hangs
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ConnState:         s.connections.changed,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(s.watch.hub.Close)

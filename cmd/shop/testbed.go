@@ -78,6 +78,9 @@ func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
 	s.auditor = rush.Database{DB: e.Admin, Nodes: e.NodeDBs}
 	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
 	shops := o.shops
+	if why := shops.unchecked(e); why != "" {
+		return nil, errors.Join(errors.New(why), s.close())
+	}
 	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
 	if o.processes == 1 {
 		err = s.serveHere(e, shops)

@@ -87,7 +87,7 @@ func ownShop(times fault.Times) *exec.Cmd {
 		self = os.Args[0]
 	}
 	cmd := exec.Command(self, "serve", "--failpoints", "--addr", "127.0.0.1:0", "--log-level", "error",
-		"--wait", times.Wait.String(), "--lease", times.Lease.String())
+		"--wait", times.Wait.String(), "--lease", times.Lease.String(), "--"+soldOutCheck+"=false", "--"+admission, noAdmission)
 	cmd.Stderr = os.Stderr
 	return cmd
 }

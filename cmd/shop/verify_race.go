@@ -199,7 +199,7 @@ func buildRaced(ctx context.Context, folder string) (start func() *exec.Cmd, _ e
 	}
 	return func() *exec.Cmd {
 		return exec.Command(binary, "serve", "--addr", "127.0.0.1:0", "--log-level", "error", "--wait", raceWait.String(), "--lease", raceWait.String(),
-			"--gather", strconv.Itoa(verify.FirstUseBuyers))
+			"--gather", strconv.Itoa(verify.FirstUseBuyers), "--"+soldOutCheck+"=false", "--"+admission, noAdmission)
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/singleflight"
+	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
@@ -29,23 +30,31 @@ var openAPI []byte
 // A shop is the service on one engine. This file is the one place that knows
 // every room.
 type shop struct {
-	engine   *engine.Engine
-	flags    shopFlags
-	log      *slog.Logger
-	watch    *watcher
-	counter  *purchase.Counter
-	locks    []purchase.Resetter
-	workers  []purchase.Worker
-	closers  []io.Closer
-	deadline time.Duration // of a server that is asked whether it is there
-	asking   singleflight.Group
+	engine      *engine.Engine
+	flags       shopFlags
+	log         *slog.Logger
+	watch       *watcher
+	counter     *purchase.Counter
+	locks       []purchase.Resetter
+	workers     []purchase.Worker
+	closers     []io.Closer
+	deadline    time.Duration // of a server that is asked whether it is there
+	asking      singleflight.Group
+	connections *connections
+	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
+	admission   *purchase.Admission    // of all strategies
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	s := &shop{
-		engine: e, flags: f, log: log, deadline: 2 * time.Second,
+		engine: e, flags: f, log: log, connections: newConnections(1 << 30), deadline: 2 * time.Second,
 		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(), failpoints: f.failpoints},
 	}
+	s.soldOut = s.newCheck(func(db *gorm.DB, name string) (int64, error) {
+		p, err := product.ByName(db, name)
+		return p.Amount, err
+	})
+	s.admission = purchase.NewAdmission(f.settings.Wait)
 	deps := onengine.Deps(e)
 	deps.Settings, deps.Observe = f.settings, s.watch.lockEvent
 	built, missing := lockstrategy.Build(deps)
@@ -80,7 +89,14 @@ func (s *shop) add(name string, strategy purchase.Strategy) {
 	if s.flags.failpoints != nil {
 		strategy = s.flags.failpoints.Named(strategy)
 	}
-	s.counter.Strategies[name] = purchase.NewIdempotent(strategy, s.engine.Causal)
+	if s.flags.check {
+		strategy = s.checkFor(name).Before(strategy)
+	}
+	strategy = purchase.NewIdempotent(strategy, s.engine.Causal)
+	if s.flags.admission == adaptive {
+		strategy = s.admission.Before(name, strategy)
+	}
+	s.counter.Strategies[name] = strategy
 }
 
 // handler has every route of the shop. addr is where it listens, token what
@@ -90,7 +106,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r.RedirectTrailingSlash = false // a redirect would be no problem+json
 	r.UseRawPath = true             // a product may be called "a/b", sent as a%2Fb
 	r.HandleMethodNotAllowed = true
-	r.Use(identify, logRequests(s.log), recoverPanics(s.log), limitBody, problem.CheckQuery)
+	r.Use(s.connections.lastAnswer, identify, logRequests(s.log), recoverPanics(s.log), onlyKnownHosts(addr, s.flags.hosts), limitBody, problem.CheckQuery)
 	r.NoRoute(func(c *gin.Context) {
 		problem.Write(c, http.StatusNotFound, "failed", "no such route; GET /openapi.yaml lists them")
 	})

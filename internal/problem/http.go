@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -39,16 +40,41 @@ func Write(c *gin.Context, status int, outcome, detail string) {
 
 // Reply is Write for a plain http.Handler.
 func Reply(w http.ResponseWriter, status int, outcome, detail string) {
-	body, err := json.Marshal(Details{
+	body := Details{
 		Type: "about:blank", Title: http.StatusText(status), Status: status,
 		Detail: strings.ReplaceAll(detail, "\n", "; "), Outcome: outcome, RequestID: w.Header().Get(RequestIDHeader),
-	})
-	if err != nil { // strings and an int do not fail to marshal
-		panic(err)
-	}
+	}.appendJSON(make([]byte, 0, 256))
 	w.Header().Set("Content-Type", ContentType)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client has gone
+}
+
+// appendJSON appends what json.Marshal returns. When everybody is refused, that is most of
+// what a refusal costs.
+func (d Details) appendJSON(to []byte) []byte {
+	to = appendString(append(to, `{"type":`...), d.Type)
+	to = appendString(append(to, `,"title":`...), d.Title)
+	to = strconv.AppendInt(append(to, `,"status":`...), int64(d.Status), 10)
+	to = appendString(append(to, `,"detail":`...), d.Detail)
+	to = appendString(append(to, `,"outcome":`...), d.Outcome)
+	if d.RequestID != "" {
+		to = appendString(append(to, `,"request_id":`...), d.RequestID)
+	}
+	return append(to, '}')
+}
+
+// appendString appends a JSON string.
+func appendString(to []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			quoted, err := json.Marshal(text)
+			if err != nil { // a string does not fail to marshal
+				panic(err)
+			}
+			return append(to, quoted...)
+		}
+	}
+	return append(append(append(to, '"'), text...), '"')
 }
 
 // CheckQuery refuses a query that cannot be read as a whole, or that says one

@@ -62,6 +62,21 @@ func TestReply(t *testing.T) {
 	}
 }
 
+// TestJSON: what is written is what encoding/json writes.
+func TestJSON(t *testing.T) {
+	for _, text := range []string{
+		"", "sold out: 0 left", `"<apple>" & co\n`, "\r\t\x00\x7f", "ünïcode 🍎", "\u2028", "not UTF-8 \xff", strings.Repeat("long ", 100),
+	} {
+		w := httptest.NewRecorder()
+		w.Header().Set(problem.RequestIDHeader, text)
+		problem.Reply(w, http.StatusConflict, text, text)
+		want, err := json.Marshal(problem.Details{Type: "about:blank", Title: "Conflict", Status: 409, Detail: text, Outcome: text, RequestID: text})
+		if err != nil || w.Body.String() != string(want) {
+			t.Errorf("%q: got  %s\nwant %s, %v", text, w.Body, want, err)
+		}
+	}
+}
+
 // TestCheckQuery: a query is read as a whole or refused.
 func TestCheckQuery(t *testing.T) {
 	for _, c := range []struct{ query, says string }{

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,7 +130,7 @@ func (k *Counter) buy(c *gin.Context) {
 	}
 	called := time.Now()
 	receipt, err := k.sell(c.Request.Context(), name, strategy, order)
-	c.Header(SpanHeader, fmt.Sprintf("%d-%d", called.UnixMicro(), time.Now().UnixMicro()))
+	c.Header(SpanHeader, span(called, time.Now()))
 	if err != nil {
 		WriteError(c, err)
 		return
@@ -139,11 +140,23 @@ func (k *Counter) buy(c *gin.Context) {
 	})
 }
 
+// span is what SpanHeader says.
+func span(called, returned time.Time) string {
+	text := strconv.AppendInt(make([]byte, 0, 40), called.UnixMicro(), 10)
+	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
+}
+
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
-	waiting, cancel := context.WithTimeoutCause(ctx, k.Wait, ErrBusy)
-	defer cancel()
 	called := time.Now()
 	k.Watch.Called(name, order)
+	if r, ok := strategy.(refuser); ok { // before the door, too: the read began after the buyer came
+		if err := r.refuse(ctx, order); err != nil {
+			k.Watch.Returned(name, order, Receipt{}, OutcomeOf(err), called)
+			return Receipt{}, err
+		}
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, k.Wait-time.Since(called), ErrBusy)
+	defer cancel()
 	var receipt Receipt
 	err := k.through(waiting, order.Product, 1, func() (err error) {
 		receipt, err = strategy.Buy(waiting, order)
@@ -285,6 +298,7 @@ func WriteError(c *gin.Context, err error) {
 	status := http.StatusInternalServerError
 	var tooLarge *http.MaxBytesError
 	var down *Unavailable
+	var full *Overloaded
 	switch {
 	case outcome == SoldOut, outcome == LockLost:
 		status = http.StatusConflict
@@ -294,6 +308,8 @@ func WriteError(c *gin.Context, err error) {
 		status = http.StatusServiceUnavailable
 	case errors.As(err, &tooLarge):
 		status, detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, errInvalid) && errors.Is(err, os.ErrDeadlineExceeded):
+		status, detail = http.StatusRequestTimeout, "the body did not come in time"
 	case errors.Is(err, errInvalid):
 		status, detail = http.StatusBadRequest, strings.TrimPrefix(detail, errInvalid.Error()+": ")
 	case errors.Is(err, ErrNoProduct):
@@ -304,7 +320,11 @@ func WriteError(c *gin.Context, err error) {
 		status = http.StatusServiceUnavailable
 	}
 	if status == http.StatusServiceUnavailable {
-		c.Header("Retry-After", "1")
+		seconds := 1
+		if errors.As(err, &full) {
+			seconds = full.seconds()
+		}
+		c.Header("Retry-After", strconv.Itoa(seconds))
 	}
 	if down != nil {
 		_ = c.Error(down).SetType(gin.ErrorTypePublic) // for the log, and the client is told

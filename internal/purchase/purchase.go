@@ -10,7 +10,7 @@
 // It is not the place for any way to keep buyers apart: those live in
 // internal/lockstrategy, one file each. The invariant that they must keep is
 //
-//	sum(purchase_history.amount) + product.amount = product.stocked
+//	sum(purchase_history.amount) + product.amount + sum(product_part.amount) = product.stocked
 package purchase
 
 import (

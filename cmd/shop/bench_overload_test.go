@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/quantile"
+)
+
+const (
+	overloadRounds = 5
+	overloadSettle = 2 * time.Second // a burst is let in for a tenth of the wait, and is served by then
+	overloadTime   = 3 * time.Second // that counts
+)
+
+// load is what one crowd came to.
+type load struct {
+	goodput, refused float64 // a second
+	p99              float64 // of those who were sold to, in ms
+	peak             float64 // resident memory of the shop at its most, in MB
+}
+
+// BenchmarkOverload is what is sold a second, to 64 clients, to ten times as many, and to
+// 5,000, of one product, with the admission and without; by clients who come back when they are told
+// to, and by such as come back at once. Targets with the admission: at 640 clients 90 % of the
+// most that is sold to any number of them, at 5,000 75 %, p99 of 5,000 five times that of 64, and
+// 200 MB.
+func BenchmarkOverload(b *testing.B) {
+	clients := []int{64, 640, 5_000}
+	admissions := []string{noAdmission, adaptive}
+	for _, strategy := range []string{"for-update", "redis-lua", "coalesced"} {
+		for _, patient := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%s/retry-after=%v", strategy, patient), func(b *testing.B) {
+				e, binary := benchEngine(b), builtForBench(b)
+				loads := map[string][][]load{} // by admission, number of clients, and round
+				for _, how := range admissions {
+					loads[how] = make([][]load, len(clients))
+				}
+				for range overloadRounds {
+					for i, n := range clients {
+						for _, how := range admissions {
+							loads[how][i] = append(loads[how][i], overloadOnce(b, e, binary, strategy, how, n, patient))
+						}
+					}
+				}
+				peak := 0.0
+				for _, how := range admissions {
+					for i := range clients {
+						peak = max(peak, medianOf(loads[how][i], func(l load) float64 { return l.goodput }))
+					}
+				}
+				for _, how := range admissions {
+					few := medianOf(loads[how][0], func(l load) float64 { return l.p99 })
+					for i, n := range clients {
+						of := func(what func(l load) float64) float64 { return medianOf(loads[how][i], what) }
+						goodput, p99 := of(func(l load) float64 { return l.goodput }), of(func(l load) float64 { return l.p99 })
+						b.Logf("%-8s %5d clients: %6.0f sold/s, %3.0f %% of the most; %6.0f refused/s; p99 %6.0f ms, %5.1f x that of %d; %4.0f MB",
+							how, n, goodput, 100*goodput/peak, of(func(l load) float64 { return l.refused }), p99, p99/few, clients[0], of(func(l load) float64 { return l.peak }))
+						b.ReportMetric(100*goodput/peak, fmt.Sprintf("%%ofpeak-%s-%d", how, n))
+					}
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+func medianOf(loads []load, what func(l load) float64) float64 {
+	values := make([]float64, len(loads))
+	for i, l := range loads {
+		values[i] = what(l)
+	}
+	return median(values)
+}
+
+// overloadOnce has a shop of its own, whose memory no other crowd has used.
+func overloadOnce(b *testing.B, e *engine.Engine, binary, strategy, how string, clients int, patient bool) (l load) {
+	b.Helper()
+	benchStock(b, e)
+	addr, pid, stop := benchProgram(b, binary, append(serveArgs(e), "--"+admission, how)...)
+	defer stop()
+	restockFor(b, addr, 900_000_000) // what a strategy keeps elsewhere, too
+	request := []byte("GET /product/buy?purchaser=ann&lock=" + strategy + " HTTP/1.1\r\nHost: " + addr + "\r\n\r\n")
+	buyers := make([]*raw, clients)
+	for i := range buyers {
+		buyers[i] = dialRaw(b, addr)
+		defer buyers[i].conn.Close()
+	}
+	var (
+		mu                 sync.Mutex
+		took               []float64
+		sold, refused, all int
+		crowd              sync.WaitGroup
+	)
+	from := time.Now().Add(overloadSettle)
+	until := from.Add(overloadTime)
+	for _, c := range buyers {
+		crowd.Go(func() {
+			var mine []float64
+			mySold, myRefused, myAll := 0, 0, 0
+			for start := time.Now(); start.Before(until); start = time.Now() {
+				status, err := c.roundTrip(request)
+				end := time.Now()
+				counts := end.After(from) && end.Before(until)
+				switch {
+				case err != nil || status != 200 && status != 503:
+					b.Errorf("%d, %v", status, err)
+					return
+				case status == 200:
+					myAll++
+					if counts {
+						mySold++
+						mine = append(mine, float64(end.Sub(start).Microseconds())/1000)
+					}
+				case counts:
+					myRefused++
+				}
+				if patient && c.retryAfter > 0 {
+					time.Sleep(min(c.retryAfter, time.Until(until)))
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took, sold, refused, all = append(took, mine...), sold+mySold, refused+myRefused, all+myAll
+		})
+	}
+	crowd.Wait()
+	if books, err := audit.Read(b.Context(), e.DB, "apple"); err != nil || books.Drift != 0 || books.Records != int64(all) {
+		b.Errorf("%s to %d clients, admission %s: %d were sold to; books %+v, %v", strategy, clients, how, all, books, err)
+	}
+	slices.Sort(took)
+	seconds := overloadTime.Seconds()
+	return load{float64(sold) / seconds, float64(refused) / seconds, quantile.Of(took, 0.99), memory(b, pid, "VmHWM")}
+}

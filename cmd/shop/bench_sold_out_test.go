@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/localserver"
+)
+
+const (
+	soldOutClients = 256 // connections
+	soldOutRounds  = 15  // short ones in turn, since a machine's speed changes within seconds
+	soldOutTime    = 500 * time.Millisecond
+)
+
+// BenchmarkSoldOut is refusals a second at an empty shelf, with the check and without, and
+// answers a second of a route that does nothing, round by round. Target: 80 % of the latter.
+func BenchmarkSoldOut(b *testing.B) {
+	e := benchEngine(b)
+	with, without := benchShop(b, e, true), benchShop(b, e, false)
+	if err := e.DB.Exec("UPDATE product SET amount = 0").Error; err != nil {
+		b.Fatal(err)
+	}
+	for _, strategy := range []string{"for-update", "conditional", "redis", "redis-lua"} {
+		b.Run(strategy, func(b *testing.B) {
+			buy := "/product/buy?purchaser=ann&lock=" + strategy
+			var checked, plain, noOp, ratios, gains []float64
+			for range soldOutRounds {
+				nothing := answered(b, with, "/healthz", 200, soldOutTime)
+				refused := answered(b, with, buy, 409, soldOutTime)
+				slow := answered(b, without, buy, 409, soldOutTime)
+				noOp, checked, plain = append(noOp, nothing), append(checked, refused), append(plain, slow)
+				ratios, gains = append(ratios, 100*refused/nothing), append(gains, refused/slow)
+			}
+			b.ReportMetric(median(checked), "refused/s")
+			b.ReportMetric(median(plain), "unchecked/s")
+			b.ReportMetric(median(noOp), "noop/s")
+			b.ReportMetric(median(ratios), "%ofnoop")
+			b.ReportMetric(median(gains), "times")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkIdle is the resident memory of the shop with 10,000 connections that hold still
+// after a request, and how long one more waits for its answer.
+func BenchmarkIdle(b *testing.B) {
+	addr, pid, stop := benchProgram(b, builtForBench(b))
+	defer stop()
+	request := []byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	before := memory(b, pid, "VmRSS")
+	for range defaultConnections - 1 {
+		c := dialRaw(b, addr)
+		defer c.conn.Close()
+		if status, err := c.roundTrip(request); status != 200 || err != nil {
+			b.Fatalf("%d, %v", status, err)
+		}
+	}
+	b.ReportMetric(before, "MB-before")
+	b.ReportMetric(memory(b, pid, "VmRSS"), "MB")
+	start := time.Now()
+	c := dialRaw(b, addr)
+	defer c.conn.Close()
+	if status, err := c.roundTrip(request); status != 200 || err != nil {
+		b.Fatalf("one more: %d, %v", status, err)
+	}
+	b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "ms-one-more")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkLateCrowd is how long 20,000 buyers of 100 units take until all are answered,
+// with the check and without. Target: 5 times faster.
+func BenchmarkLateCrowd(b *testing.B) {
+	const (
+		buyers = 20_000
+		rounds = 3 // without the check one takes ten seconds
+	)
+	e := benchEngine(b)
+	with, without := benchShop(b, e, true), benchShop(b, e, false)
+	for _, strategy := range []string{"for-update", "redis", "redis-lua"} {
+		b.Run(strategy, func(b *testing.B) {
+			busy := int64(0)
+			crowd := func(base string) float64 {
+				b.Helper()
+				restockFor(b, base, 100)
+				start := time.Now()
+				sold, turned := crowdOf(b, base, "/product/buy?purchaser=ann&lock="+strategy, buyers)
+				if sold != 100 {
+					b.Errorf("%d were sold to, want 100", sold)
+				}
+				busy += turned
+				return time.Since(start).Seconds()
+			}
+			var checked, plain, gains []float64
+			for range rounds {
+				fast, slow := crowd(with), crowd(without)
+				checked, plain, gains = append(checked, fast), append(plain, slow), append(gains, slow/fast)
+			}
+			b.ReportMetric(median(checked), "s")
+			b.ReportMetric(median(plain), "s-unchecked")
+			b.ReportMetric(median(gains), "times")
+			b.ReportMetric(float64(busy), "busy")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// benchShop is the built program on the engine's servers.
+func benchShop(b *testing.B, e *engine.Engine, check bool) (addr string) {
+	b.Helper()
+	addr, _, stop := benchProgram(b, builtForBench(b), append(serveArgs(e), "--"+soldOutCheck+"="+strconv.FormatBool(check), "--"+admission, noAdmission)...)
+	b.Cleanup(stop)
+	return addr
+}
+
+// benchProgram serves until stop.
+func benchProgram(b *testing.B, binary string, args ...string) (addr string, pid int, stop func()) {
+	b.Helper()
+	serve := exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "warn"}, args...)...)
+	out, err := serve.StdoutPipe()
+	if err == nil {
+		err = serve.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	stop = func() { _ = serve.Process.Kill(); _ = serve.Wait() }
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		stop()
+		b.Fatal(err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening+"http://"), serve.Process.Pid, stop
+}
+
+func restockFor(b *testing.B, addr string, units int) {
+	b.Helper()
+	c := dialRaw(b, addr)
+	defer c.conn.Close()
+	body := fmt.Sprintf(`{"amount":%d}`, units)
+	request := fmt.Sprintf("PUT /product/apple HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", addr, len(body), body)
+	if status, err := c.roundTrip([]byte(request)); status != 200 || err != nil {
+		b.Fatalf("restock: %d, %v", status, err)
+	}
+}
+
+// answered is how many requests a second are answered with a status.
+func answered(b *testing.B, addr, path string, status int, during time.Duration) float64 {
+	b.Helper()
+	var n atomic.Int64
+	start := time.Now()
+	stop := start.Add(during)
+	eachClient(b, addr, path, func() bool { return time.Now().Before(stop) }, func(got int) {
+		if n.Add(1); got != status {
+			b.Errorf("%d, want %d", got, status)
+		}
+	})
+	return float64(n.Load()) / time.Since(start).Seconds()
+}
+
+// crowdOf sends so many orders and returns how many were sold, and told busy.
+func crowdOf(b *testing.B, addr, path string, orders int) (sold, busy int64) {
+	b.Helper()
+	var sent, ok, turned atomic.Int64
+	eachClient(b, addr, path, func() bool { return sent.Add(1) <= int64(orders) }, func(status int) {
+		switch status {
+		case 200:
+			ok.Add(1)
+		case 409:
+		case 503:
+			turned.Add(1)
+		default:
+			b.Errorf("%d, want 200, 409 or 503", status)
+		}
+	})
+	return ok.Load(), turned.Load()
+}
+
+// eachClient sends one request after the other on each connection, as long as more says.
+func eachClient(b *testing.B, addr, path string, more func() bool, got func(status int)) {
+	b.Helper()
+	request := []byte("GET " + path + " HTTP/1.1\r\nHost: " + addr + "\r\n\r\n")
+	var all sync.WaitGroup
+	for range soldOutClients {
+		c := dialRaw(b, addr)
+		all.Go(func() {
+			defer c.conn.Close()
+			for more() {
+				status, err := c.roundTrip(request)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				got(status)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// raw is a client that costs less than what it measures: it reads a status and as many
+// bytes as are announced.
+type raw struct {
+	conn       net.Conn
+	read       *bufio.Reader
+	retryAfter time.Duration // of the last answer; 0 where it has none
+}
+
+func dialRaw(b *testing.B, addr string) *raw {
+	b.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &raw{conn: conn, read: bufio.NewReader(conn)}
+}
+
+var contentLength, retryAfter = []byte("Content-Length: "), []byte("Retry-After: ")
+
+func (c *raw) roundTrip(request []byte) (status int, err error) {
+	if _, err := c.conn.Write(request); err != nil {
+		return 0, err
+	}
+	length := 0
+	c.retryAfter = 0
+	for {
+		line, err := c.read.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		switch {
+		case status == 0 && len(line) > 12:
+			if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+				return 0, textproto.ProtocolError(line)
+			}
+		case bytes.HasPrefix(line, contentLength):
+			if length, err = strconv.Atoi(string(line[len(contentLength):])); err != nil {
+				return 0, err
+			}
+		case bytes.HasPrefix(line, retryAfter):
+			seconds, err := strconv.Atoi(string(line[len(retryAfter):]))
+			if err != nil {
+				return 0, textproto.ProtocolError(line)
+			}
+			c.retryAfter = time.Duration(seconds) * time.Second
+		case len(line) == 0:
+			_, err := io.CopyN(io.Discard, c.read, int64(length))
+			return status, err
+		}
+	}
+}

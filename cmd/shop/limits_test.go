@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+)
+
+// TestHosts: on a loopback address a request for a name that is not the shop's gets
+// nowhere, whatever the route: a page of somebody else's has that name.
+func TestHosts(t *testing.T) {
+	base := startServe(t, "--allowed-host", "Shop.example", "--allowed-host", "192.0.2.7")
+	addr := strings.TrimPrefix(base, "http://")
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		host string
+		ok   bool
+	}{
+		{addr, true},
+		{"127.0.0.1", true},
+		{"127.9.9.9:80", true}, // whoever forwards a port
+		{"localhost:" + port, true},
+		{"LOCALHOST", true},
+		{"a.localhost:1", true},
+		{"[::1]:" + port, true},
+		{"[::ffff:127.0.0.1]", true},
+		{"shop.example:" + port, true},
+		{"shop.example.", true},
+		{"192.0.2.7", true},
+		{"attacker.example:" + port, false},
+		{"attacker.example", false},
+		{"localhost.attacker.example", false},
+		{"127.0.0.1.attacker.example:" + port, false},
+		{"x.shop.example", false},
+		{"0.0.0.0:" + port, false},
+		{"192.0.2.8", false},
+		{"2130706433", false}, // 127.0.0.1 to some
+		{"notlocalhost", false},
+	} {
+		for _, route := range []string{"PUT /product/apple", "GET /product/buy", "GET /", "GET /nowhere"} {
+			method, path, _ := strings.Cut(route, " ")
+			request, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(`{"amount":100}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Host = c.host
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if err != nil || (answer.StatusCode != http.StatusMisdirectedRequest) != c.ok {
+				t.Errorf("%s to %s: %s %.200s, %v", route, c.host, answer.Status, body, err)
+			}
+			if !c.ok {
+				p := wantProblem(t, response{answer.StatusCode, answer.Header, body}, http.StatusMisdirectedRequest, "failed")
+				if !strings.Contains(p.Detail, "--allowed-host") {
+					t.Errorf("%q does not say what to do", p.Detail)
+				}
+			}
+		}
+	}
+	conn := dialed(t, addr)
+	fmt.Fprint(conn, "GET /healthz HTTP/1.0\r\n\r\n")
+	if status := statusOf(t, conn); status != http.StatusOK {
+		t.Errorf("HTTP/1.0 without Host: %d", status)
+	}
+}
+
+// TestHostsElsewhere: on an address that is not loopback a restock takes the token, and
+// any name will do, unless some are given.
+func TestHostsElsewhere(t *testing.T) {
+	for given, want := range map[string]int{"": 200, "shop.example": 421} {
+		args := []string{"--addr", "0.0.0.0:0"}
+		if given != "" {
+			args = append(args, "--allowed-host", given)
+		}
+		base := startServe(t, args...)
+		addr := "127.0.0.1" + base[strings.LastIndex(base, ":"):]
+		for host, status := range map[string]int{"any.example": want, "127.0.0.1": 200} {
+			conn := dialed(t, addr)
+			fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host)
+			if got := statusOf(t, conn); got != status {
+				t.Errorf("--allowed-host %q, Host %s: %d, want %d", given, host, got, status)
+			}
+		}
+	}
+}
+
+// TestBadLimits: one line, exit 2.
+func TestBadLimits(t *testing.T) {
+	for _, args := range [][]string{
+		{"--allowed-host", "shop.example:80"},
+		{"--allowed-host", "http://shop.example"},
+		{"--allowed-host", "*.example"},
+		{"--allowed-host", ""},
+		{"--max-conns", "0"},
+		{"--max-conns", "1000000"}, // more than there are files
+	} {
+		code, _, stderr := exitCode(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+		if code != exitHarness || !strings.Contains(stderr, args[0]) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: exit %d, %q; want %d and one line", args, code, stderr, exitHarness)
+		}
+	}
+}
+
+// TestContentType: a restock is JSON, or says nothing of what it is.
+func TestContentType(t *testing.T) {
+	base := startServe(t)
+	for said, status := range map[string]int{
+		"":                                  200,
+		"application/json":                  200,
+		"Application/JSON; charset=utf-8":   200,
+		"application/x-www-form-urlencoded": 415,
+		"text/plain":                        415,
+		"application/json, text/plain":      415,
+		"application/jsonp":                 415,
+		"json":                              415,
+	} {
+		header := http.Header{"Content-Type": {said}}
+		if said == "" {
+			header = nil
+		}
+		r := call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, header)
+		if r.status != status {
+			t.Errorf("%q: %d %s, want %d", said, r.status, r.body, status)
+		}
+		if status == http.StatusUnsupportedMediaType {
+			wantProblem(t, r, status, "failed")
+			if r.header.Get("Accept") != "application/json" {
+				t.Errorf("%q: Accept is %q", said, r.header.Get("Accept"))
+			}
+		}
+	}
+}
+
+// TestSlowClients: whoever sends too slowly or too much is answered where there is
+// something to answer, and in any case cut off in time.
+func TestSlowClients(t *testing.T) {
+	t.Parallel()
+	addr := strings.TrimPrefix(startServe(t), "http://")
+	const head = "POST /product/buy HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	long := strings.Repeat("x", 200)
+	for _, c := range []struct {
+		name   string
+		sent   string
+		then   string // a byte of it each second
+		status int    // 0: none
+	}{
+		{"nothing", "", "", 0},
+		{"half a header", "GET /product/buy HTTP/1.1\r\nHost: local", "", 0},
+		{"a header, a byte a second", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ", long, 0},
+		{"half a body", head + "Content-Length: 100\r\n\r\n{\"amount\"", "", 408},
+		{"a body, a byte a second", head + "Content-Length: 300\r\n\r\n{\"purchaser\":\"", long, 408},
+		{"half a chunk", head + "Transfer-Encoding: chunked\r\n\r\n10\r\n{", "", 408},
+		{"half a restock", "PUT /product/apple HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", "", 408},
+		{"a huge header", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "", 431},
+		{"a huge request line", "GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "", 431},
+		{"a huge body", head + fmt.Sprintf("Content-Length: %d\r\n\r\n", 1<<30) + strings.Repeat(" ", maxBody+1), "", 413},
+		{"a huge body in chunks", head + "Transfer-Encoding: chunked\r\n\r\n20000\r\n" + strings.Repeat(" ", 0x20000), "", 413},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			conn := dialed(t, addr)
+			var sending sync.WaitGroup
+			ended := make(chan struct{})
+			sending.Go(func() {
+				_, _ = io.WriteString(conn, c.sent) // the shop need not take all of it
+				every := time.NewTicker(time.Second)
+				defer every.Stop()
+				for i := range len(c.then) {
+					select {
+					case <-every.C:
+						_, _ = io.WriteString(conn, c.then[i:i+1])
+					case <-ended:
+						return
+					}
+				}
+			})
+			start := time.Now()
+			_ = conn.SetReadDeadline(start.Add(patience))
+			answer := bufio.NewReader(conn)
+			_, _ = answer.Peek(1)
+			took := time.Since(start)
+			said, err := io.ReadAll(answer)
+			close(ended)
+			sending.Wait()
+			if errors.Is(err, os.ErrDeadlineExceeded) { // a reset is an end, too
+				t.Fatalf("it is not cut off in %s; it was told %.200s", patience, said)
+			}
+			t.Logf("%s, %s: %.100q", took.Round(time.Millisecond), time.Since(start).Round(time.Millisecond), said)
+			if c.status == http.StatusRequestEntityTooLarge && took > 9*time.Second {
+				t.Errorf("%s: the rest of the body was waited for", took)
+			}
+			status := 0
+			if _, err := fmt.Sscanf(string(said), "HTTP/1.1 %d", &status); err != nil && c.status != 0 || status != c.status {
+				t.Errorf("%d, want %d: %.200q", status, c.status, said)
+			}
+		})
+	}
+}
+
+// TestMaxConns: of those who only hold a connection no more than allowed do, and whoever has something to ask is served.
+func TestMaxConns(t *testing.T) {
+	const most, held = 20, 60
+	addr := strings.TrimPrefix(startServe(t, "--max-conns", fmt.Sprint(most)), "http://")
+	var holders []net.Conn
+	for i := range held {
+		conn := dialed(t, addr)
+		if i%2 == 0 { // half of them have asked for something before
+			fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			if status := statusOf(t, conn); status != http.StatusOK {
+				t.Fatalf("holder %d: %d", i, status)
+			}
+		}
+		holders = append(holders, conn)
+	}
+	asks := dialed(t, addr)
+	fmt.Fprint(asks, "GET /product/buy HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	if status := statusOf(t, asks); status != http.StatusOK {
+		t.Errorf("who has something to ask is told %d", status)
+	}
+	// Which of them depends on when the shop noticed that each has its answer.
+	last := holders[held-2]
+	var ended atomic.Int64
+	for _, conn := range holders {
+		if conn != last {
+			go func() {
+				_, _ = io.Copy(io.Discard, conn) // until the shop, or this test, ends it
+				ended.Add(1)
+			}()
+		}
+	}
+	eventually(t, "the surplus is cut off", func() bool { return ended.Load() >= held-most })
+	fmt.Fprint(last, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if status := statusOf(t, last); status != http.StatusOK {
+		t.Errorf("a late holder asks: %d", status)
+	}
+}
+
+// TestMaxConnsBusy: who has a request under way is not cut off for who comes later.
+func TestMaxConnsBusy(t *testing.T) {
+	e := enginetest.Local(t)
+	base := startServe(t, append(serveArgs(e), "--wait", "1m", "--max-conns", "2")...)
+	bought, letGo := heldUpBuy(t, e, base) // one with its request, and one that asks for metrics
+	for range 5 {                          // the one before counts until the shop has noticed its end
+		eventually(t, "somebody is answered beside it", func() bool {
+			conn := dialed(t, strings.TrimPrefix(base, "http://"))
+			fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+		})
+	}
+	letGo()
+	if r := <-bought; r.status != http.StatusOK {
+		t.Errorf("the buy in flight: %d %s", r.status, r.body)
+	}
+}
+
+func dialed(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// statusOf reads one answer.
+func statusOf(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}

@@ -1,0 +1,105 @@
+package explore_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// TestSoldOutCheck: with the check before it, and in use from the first buyer on, a sound
+// strategy holds in every order: nobody is refused while there is a unit that nobody gets
+// (such a unit would be leaked). And the check hides no race: what breaks without it
+// breaks with it.
+func TestSoldOutCheck(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		for _, c := range []struct {
+			strategy string
+			shared   bool // both buyers ask one check
+			want     verdict.Verdict
+		}{
+			{"none", false, verdict.Oversold},
+			{"none", true, verdict.Oversold},
+			{"mutex", false, verdict.Oversold},
+			{"mutex", true, verdict.Holds},
+			{"for-update", false, verdict.Holds},
+			{"for-update", true, verdict.Holds},
+			{"conditional", true, verdict.Holds},
+			{"check-after", true, verdict.Holds}, // its units come back by a rollback
+			{"optimistic", true, verdict.Holds},
+			{"redis-decr", false, verdict.Holds}, // and its by an INCR
+		} {
+			t.Run(fmt.Sprintf("%s/%s,shared=%v", e.Name, c.strategy, c.shared), func(t *testing.T) {
+				config := exploretest.Config(e, asking(exploretest.Entry(t, c.strategy)))
+				config.Shared = c.shared
+				switch { // elsewhere each order is run, and of one process nothing is merged
+				case e.Name != engine.Embedded:
+					config.Bound = 1
+				case c.shared:
+					config.Bound = 2
+				}
+				result := search(t, config)
+				t.Logf("%d schedules in %.1f s: %v", result.Explored, result.Seconds, result.Verdicts)
+				if !result.Complete || result.Explored < 2 {
+					t.Fatalf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)
+				}
+				if c.want == verdict.Holds && result.Violations > 0 || result.Verdicts[c.want] == 0 {
+					t.Errorf("%v, want %s; %+v", result.Verdicts, c.want, result.Witness)
+				}
+			})
+		}
+	})
+}
+
+// TestSoldOutCheckUnits: of three units two buyers who ask for two each get one order
+// filled, and a check that is not asked, since nobody was refused, changes no order.
+func TestSoldOutCheckUnits(t *testing.T) {
+	e := enginetest.Embedded(t)
+	plain := exploretest.Config(e, exploretest.Entry(t, "conditional"))
+	plain.Stock, plain.Units = 3, 2
+	behind := plain
+	behind.Strategy = asking(plain.Strategy)
+	if result := search(t, behind); !result.Complete || result.Violations > 0 {
+		t.Errorf("%v, complete %v; want that all hold", result.Verdicts, result.Complete)
+	}
+	behind.Strategy.New = func(d lockstrategy.Deps) purchase.Strategy { return check(d).Before(plain.Strategy.New(d)) }
+	without, with := search(t, plain), search(t, behind)
+	if with.Explored != without.Explored || !maps.Equal(with.Verdicts, without.Verdicts) {
+		t.Errorf("%d schedules, %v; without the check %d, %v", with.Explored, with.Verdicts, without.Explored, without.Verdicts)
+	}
+}
+
+// asking is a strategy behind a check that has heard of a refusal.
+func asking(entry lockstrategy.Entry) lockstrategy.Entry {
+	build := entry.New
+	entry.New = func(d lockstrategy.Deps) purchase.Strategy {
+		c := check(d)
+		_, _ = c.Before(refusing{}).Buy(context.Background(), purchase.Order{Product: "explored", Amount: 1})
+		return c.Before(build(d))
+	}
+	return entry
+}
+
+// check reads on the connections that the explorer holds up.
+func check(d lockstrategy.Deps) *purchase.SoldOutCheck {
+	return purchase.NewSoldOutCheck(func(ctx context.Context, name string) (int64, error) {
+		p, err := product.ByName(d.DB.WithContext(ctx), name)
+		return p.Amount, err
+	}, time.Hour)
+}
+
+type refusing struct{}
+
+func (refusing) Buy(context.Context, purchase.Order) (purchase.Receipt, error) {
+	return purchase.Receipt{}, purchase.ErrSoldOut
+}

@@ -363,7 +363,7 @@ func TestNotConfigured(t *testing.T) {
 	e := enginetest.Embedded(t)
 	base := startServe(t, "--db", e.URLs.DB)
 	says := map[lockstrategy.Need]string{
-		lockstrategy.NeedsRedis: "--redis", lockstrategy.NeedsRedlock: "--redlock", lockstrategy.NeedsNamedLocks: "--engine local",
+		lockstrategy.NeedsRedis: "--redis", lockstrategy.NeedsRedlock: "--redlock", lockstrategy.NeedsNamedLocks: "--engine local", lockstrategy.NeedsSkipLocked: "--engine local",
 		lockstrategy.NeedsZookeeper: "--zookeeper", lockstrategy.NeedsEtcd: "--etcd",
 	}
 	lacking := map[string]string{}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -27,7 +28,7 @@ func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFla
 		child := exec.Command(self, "serve", "--addr", "127.0.0.1:0", "--log-level", "warn",
 			"--db-conns", strconv.Itoa(e.URLs.Conns), "--max-inflight", strconv.Itoa(f.maxInflight),
 			"--wait", f.settings.Wait.String(), "--lease", f.settings.LeaseTTL.String(),
-			"--poll", f.settings.Poll.String(), "--redis-wait", strconv.Itoa(f.settings.Replicas), "--"+soldOutCheck+"="+strconv.FormatBool(f.check), "--"+admission, f.admission)
+			"--poll", f.settings.Poll.String(), "--redis-wait", strconv.Itoa(f.settings.Replicas), "--"+soldOutCheck+"="+strconv.FormatBool(f.check), "--"+admission, cmp.Or(f.admission, noAdmission))
 		child.Env = append(append(os.Environ(), childEnvironment(e.URLs)...), engine.ProcessEnv(process))
 		child.Stderr = os.Stderr
 		return localserver.StartShop(ctx, group, child, nil)

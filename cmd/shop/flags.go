@@ -163,7 +163,7 @@ type shopFlags struct {
 	settings    lockstrategy.Settings
 	maxInflight int
 	check       bool           // --sold-out-check
-	admission   string         // --admission, of shops that serve: adaptive or off
+	admission   string         // --admission, of shops that serve: adaptive or off; "" is off
 	hosts       []string       // --allowed-host, of serve
 	failpoints  *failpoint.Set // nil unless the shop is the child of a shop verify
 	gather      int            // see gathering; 0: nobody waits for others

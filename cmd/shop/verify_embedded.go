@@ -39,7 +39,7 @@ func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy,
 func (r *oneByOne) rushes(f promise.Condition, processes int, strategies []verify.Strategy) (err error) {
 	crowd := rushOptions{processes: processes, buyers: 200}
 	crowd.engines.name, crowd.engines.conns = engine.Embedded, defaultConns
-	crowd.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000, admission: noAdmission}
+	crowd.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
 	var bed *testbed
 	defer func() {
 		if bed != nil {

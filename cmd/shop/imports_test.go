@@ -61,6 +61,7 @@ var forbidden = map[string][]string{
 	"internal/verify":                        {"internal/live"},
 	"internal/sizing":                        {"internal/"},
 	"internal/sizing/measure":                {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live"},
+	"internal/sweep":                         {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live", "internal/sizing"},
 	"internal/live":                          {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/rush"},
 	"internal/history":                       {"internal/"},
 	"internal/zookeeper":                     {"internal/"},

@@ -240,7 +240,7 @@ func (o *sizeOptions) measureRound(ctx context.Context, bed *sizeBed, localDB st
 func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string, delay time.Duration) measure.Load {
 	l := measure.Load{
 		URLs: shops.urls, Strategy: strategy, Products: products, Buyers: sizeBuyers,
-		WarmUp: o.round / 3, Duration: o.round - o.round/3,
+		WarmUp: o.round / 3, Duration: o.round - o.round/3, CPU: true,
 	}
 	if delay > 0 {
 		l.Ask = shops.ask // a proxy's timers are as exact as it is busy: asked beside the buyers

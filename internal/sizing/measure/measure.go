@@ -11,11 +11,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/quantile"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/sizing"
 )
@@ -28,6 +30,7 @@ type Load struct {
 	Buyers   int
 	WarmUp   time.Duration // not counted
 	Duration time.Duration // counted, above 0
+	CPU      bool          // read the processor time, too: Linux alone
 
 	// Ask measures the servers beside the buyers; nil for nobody does.
 	Ask func(context.Context) (sizing.Servers, error)
@@ -35,15 +38,16 @@ type Load struct {
 
 // A Round is what a load showed.
 type Round struct {
-	PerSecond float64 // sales
-	Refused   float64 // share of the answers that were no sale
+	PerSecond float64       // sales
+	P50, P99  time.Duration // from request to answer, of those who were sold to
+	Refused   float64       // share of the answers that were no sale
 	CPU       sizing.CPU
 	Others    float64        // processors that others on the machine used
 	Servers   sizing.Servers // zero without Load.Ask
 	FirstNo   string         // the first answer that was no sale; "" where there is none
 }
 
-// Run sends the buyers. An error where processor time cannot be read, or ctx ended.
+// Run sends the buyers. An error where processor time is asked for and cannot be read, or ctx ended.
 func (l Load) Run(ctx context.Context) (Round, error) {
 	crowd := rush.Crowd{BaseURLs: l.URLs, Strategy: l.Strategy, Timeout: time.Minute}
 	begin := time.Now().Add(l.WarmUp)
@@ -55,7 +59,9 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 		asked  sizing.Servers
 	)
 	beside.Go(func() (err error) {
-		cpu, all, err = between(ctx, begin, end)
+		if l.CPU {
+			cpu, all, err = between(ctx, begin, end)
+		}
 		return err
 	})
 	beside.Go(func() (err error) {
@@ -70,12 +76,13 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 	if err := beside.Wait(); err != nil {
 		return Round{}, err
 	}
-	r, sales, refused := Round{Servers: asked}, 0, 0
+	r, refused := Round{Servers: asked}, 0
+	var waits []time.Duration // of those who were sold to
 	for _, a := range answers {
 		switch {
 		case a.End.Before(begin) || a.End.After(end):
 		case a.Outcome == purchase.Sold:
-			sales++
+			waits = append(waits, a.Begun.Sub(a.Sent))
 		default:
 			refused++
 			if r.FirstNo == "" {
@@ -83,11 +90,16 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 			}
 		}
 	}
+	sales := len(waits)
+	if sales+refused > 0 {
+		r.Refused = float64(refused) / float64(sales+refused)
+	}
 	if sales == 0 {
 		return r, ctx.Err()
 	}
+	slices.Sort(waits)
+	r.P50, r.P99 = quantile.Of(waits, 0.5), quantile.Of(waits, 0.99)
 	r.PerSecond = float64(sales) / l.Duration.Seconds()
-	r.Refused = float64(refused) / float64(sales+refused)
 	r.CPU = perSale(cpu, sales)
 	r.Others = max(0, all-cpu.Total()) / float64(l.Duration.Milliseconds())
 	return r, ctx.Err()

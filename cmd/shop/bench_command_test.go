@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/sweep"
+)
+
+// TestBench: each strategy has a point for each number of clients, and has sold.
+func TestBench(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "bench.html")
+	code, stdout, stderr := exitCode(t, "bench", "--strategy", "mutex,conditional,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "300ms", "--json", "--report", page)
+	var r sweep.Result
+	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
+		t.Fatalf("exit %d, %v: %s", code, err, stderr)
+	}
+	if len(r.Points) != 4 || len(r.LeftOut) != 1 || !strings.HasPrefix(r.LeftOut[0], "unit-rows: ") {
+		t.Fatalf("%+v", r)
+	}
+	if html, err := os.ReadFile(page); err != nil || strings.Count(string(html), "<polyline") != 4 { // two strategies, two measures
+		t.Errorf("%v: %s", err, html)
+	}
+	for i, p := range r.Points {
+		if p.Strategy != []string{"mutex", "conditional"}[i/2] || p.Clients != []int{1, 4}[i%2] || len(p.Rounds) != 2 || p.PerSecond <= 0 || p.P99MS < p.P50MS || p.P50MS <= 0 || p.Refused > 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestBenchBadInput: one line, and nothing is started.
+func TestBenchBadInput(t *testing.T) {
+	for args, want := range map[string]string{
+		"--strategy nosuch":    `--strategy "nosuch" is not known`,
+		"--strategy=":          "--strategy is empty",
+		"--strategy unit-rows": "nothing of this can run here: unit-rows: ",
+		"--clients 4,1":        "--clients has 1 after 4; give rising numbers",
+		"--clients 0":          "--clients has 0; 1 to 20000 are allowed",
+		"--clients=":           "--clients",
+		"--processes 0":        "--processes is 0",
+		"--rounds 0":           "--rounds is 0",
+		"--round 1ms":          "--round is 1ms; 300ms to 1m are allowed",
+		"--engine url":         `--engine is "url"; servers are measured that this command starts`,
+		"--local-db postgres":  "--local-db is for --engine local",
+		"--admission maybe":    `--admission is "maybe"`,
+		"--db-conns 1":         "--db-conns is 1",
+		"--report x.svg":       "unknown ending",
+		"64":                   `bench takes no arguments, and "64" is one`,
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"bench"}, strings.Fields(args)...), &stdout, &stderr)
+		if code != exitHarness || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0 {
+			t.Errorf("bench %s: exit %d, %q, printed %q; want 2 and %q", args, code, stderr.String(), stdout.String(), want)
+		}
+	}
+}

@@ -20,7 +20,8 @@ func mysqlKind(err error) (kind Kind, said bool) {
 		return Duplicate, true
 	case 1040, 1203, 1226, // too many connections: ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
 		1053, 1927, // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED
-		1047,       // a Galera node that is not of a cluster with a majority: ER_UNKNOWN_COM_ERROR
+		1047, 1180, // a Galera node that is not of a cluster with a majority, from now on: ER_UNKNOWN_COM_ERROR, ER_ERROR_DURING_COMMIT
+		1021, 1114, // no room on the disk: ER_DISK_FULL, ER_RECORD_FILE_FULL
 		1290, 1836: // read-only, after a failover: ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE
 		return Down, true
 	}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+)
+
+// commitDelay is what a COMMIT takes longer: a disk that is far, or a replica that must
+// answer first.
+const commitDelay = 5 * time.Millisecond
+
+// BenchmarkSlowCommit is what one product sells with commitDelay before each COMMIT, under
+// the transaction's locks, as a ratio to the same without it. Targets: 80 % for bucketed
+// and coalesced; the naive handler sells one unit a commit, whatever the machine.
+func BenchmarkSlowCommit(b *testing.B) {
+	for _, clients := range []int{64, 256} {
+		b.Run(fmt.Sprintf("%d-clients", clients), func(b *testing.B) {
+			stock, fast := commitShop(b, 0)
+			slowStock, slow := commitShop(b, commitDelay)
+			strategies := []string{"for-update", "bucketed", "coalesced"}
+			with, without := map[string][]float64{}, map[string][]float64{}
+			for range benchRounds {
+				for _, name := range strategies {
+					buy := "/product/buy?lock=" + name + "&purchaser=ann"
+					benchStock(b, stock)
+					perSecond, _ := answers(b, fast+buy, clients)
+					without[name] = append(without[name], perSecond)
+					mustBeKept(b, stock, perSecond)
+					benchStock(b, slowStock)
+					perSecond, _ = answers(b, slow+buy, clients)
+					with[name] = append(with[name], perSecond)
+					mustBeKept(b, slowStock, perSecond)
+				}
+			}
+			b.Logf("%d clients, %s, medians of %d rounds, %s before each COMMIT", clients, client(), benchRounds, commitDelay)
+			for _, name := range strategies {
+				share := 100 * ratio(with[name], without[name])
+				b.Logf("%-12s %6.0f/s, without the delay %6.0f/s, %5.1f %%", name, median(slices.Clone(with[name])), median(slices.Clone(without[name])), share)
+				b.ReportMetric(share, "%-"+name)
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// commitShop is a shop with servers of its own, each of whose commits begins so much later.
+func commitShop(b *testing.B, delay time.Duration) (_ *engine.Engine, base string) {
+	b.Helper()
+	e, err := engine.Open(b.Context(), engine.Config{
+		Name: engine.Local, Wait: 5 * time.Second, Conns: benchBuyers,
+		WrapDB: func(c driver.Connector) driver.Connector { return slowConnector{c, delay} },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = e.Close() })
+	return e, benchServe(b, e)
+}
+
+type slowConnector struct {
+	driver.Connector
+	delay time.Duration
+}
+
+func (c slowConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slowConn{conn.(mysqlConn), c.delay}, nil
+}
+
+// mysqlConn is what database/sql asks a connection of go-sql-driver/mysql for.
+type mysqlConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+type slowConn struct {
+	mysqlConn
+	delay time.Duration
+}
+
+func (c slowConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.mysqlConn.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return slowTx{tx, c.delay}, nil
+}
+
+type slowTx struct {
+	driver.Tx
+	delay time.Duration
+}
+
+func (t slowTx) Commit() error {
+	time.Sleep(t.delay)
+	return t.Tx.Commit()
+}

@@ -104,10 +104,7 @@ type dot struct {
 	Label, Colour string
 }
 
-type rect struct {
-	X, Width      float64
-	Label, Colour string
-}
+type rect struct{ X, Width, Label, Colour string }
 
 // SVG draws the chart. "" where the axis has no value.
 func (c Chart) SVG() template.HTML {
@@ -118,8 +115,15 @@ func (c Chart) SVG() template.HTML {
 		Width: width, Height: c.Height, Left: left, Right: width - right, Top: top, Bottom: c.Height - bottom,
 		Below: 18, Caption: 38, Title: c.Title, Under: c.Under,
 	}
+	keys := map[string]bool{} // the names of bands
 	if len(c.Bands) > 0 {
 		d.Height, d.Below, d.Caption = d.Height+band, d.Below+band, d.Caption+band
+	}
+	for _, b := range c.Bands {
+		keys[b.Name] = true
+	}
+	if names := top + 14 + float64(len(c.Lines)+len(keys))*row; names > d.Height {
+		d.Height, d.Bottom = names, names-bottom
 	}
 	low, high := c.ends()
 	y, levels := scale(low, high, c.LogY, d.Bottom)
@@ -140,9 +144,9 @@ func (c Chart) SVG() template.HTML {
 			return y(v)
 		}))
 	}
-	keys := map[string]bool{}
+	clear(keys)
 	for _, b := range c.Bands {
-		d.Bands = append(d.Bands, rect{x(b.From), max(1, x(b.To)-x(b.From)), b.Label, b.Colour})
+		d.Bands = append(d.Bands, rect{number(x(b.From)), number(max(1, x(b.To)-x(b.From))), b.Label, b.Colour})
 		if !keys[b.Name] {
 			keys[b.Name] = true
 			d.Keys = append(d.Keys, dot{Y: top + 14 + float64(len(c.Lines)+len(d.Keys))*row, Label: b.Name, Colour: b.Colour})

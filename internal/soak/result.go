@@ -262,7 +262,7 @@ func (r Result) Print(w io.Writer, _ bool) error {
 		}
 		t.AppendRow(line)
 	}
-	lines := []string{r.Lead(), "", t.Render(), "of any process, the most; p99 of those who were sold to, the worst second", ""}
+	lines := []string{r.Lead(), "", t.Render(), "of any process, the most; p99 of those who were sold to, the worst sample", ""}
 	lines = append(lines, r.Notes()...)
 	lines = append(lines, r.Verdict())
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
@@ -308,7 +308,7 @@ func (r Result) Document() report.Document {
 
 // table is what Print has.
 func (r Result) table() report.Table {
-	t := report.Table{Note: "Of what processes use, the most of any; p99 of those who were sold to, the worst second."}
+	t := report.Table{Note: "Of what processes use, the most of any; p99 of those who were sold to, the worst sample."}
 	for _, name := range columns {
 		t.Columns = append(t.Columns, report.Column{Name: name, Numbers: name != columns[0]})
 	}

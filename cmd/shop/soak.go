@@ -36,6 +36,7 @@ type soakOptions struct {
 	output     output
 
 	all bool // --strategy all
+	few bool // no --strategy
 }
 
 func soakCommand() *cobra.Command {
@@ -52,8 +53,9 @@ Each second it notes heap, goroutines, descriptors and memory of each shop proce
 and the p99 of the buyers. After each audit it notes them at rest. What grows at rest
 in each quarter of a process's life is said to grow; it does not change the exit code.
 
-all are the strategies that promise to hold on so many processes. One that is named is
-played whatever it promises. Kills strike strategies that promise to hold under crash.
+all are the strategies that promise to hold on so many processes; unless given, the
+first of each family is played that holds under a crash, too. One that is named is
+played whatever it promises, and killed only where it promises to hold under a crash.
 
 Exit code: 0; 1 when a wave is violated; 2 when something is missing or down; 3 when a
 wave is void: what should have been sold or refused in it was not.`,
@@ -64,7 +66,7 @@ wave is void: what should have been sold or refused in it was not.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.strategies, "strategy", []string{"for-update", "conditional", "redis", "redis-lua", "coalesced"}, "strategies by name, a,b,...; or all")
+	flags.StringSliceVar(&o.strategies, "strategy", nil, "strategies by name, a,b,...; or all; unless given, one of each family")
 	flags.DurationVar(&o.duration, "duration", time.Minute, "how long it lasts, 10s to 24h; no wave begins that would end later")
 	flags.DurationVar(&o.wave, "wave", 10*time.Second, "how long buyers come in a wave, 1s to 10m")
 	flags.IntVar(&o.clients, "clients", 64, "clients at once, at most")
@@ -114,6 +116,9 @@ func (o *soakOptions) run(c *cobra.Command) error {
 
 // check checks everything before anything is started.
 func (o *soakOptions) check(c *cobra.Command) (config engine.Config, err error) {
+	if o.few = !c.Flags().Changed("strategy"); o.few {
+		o.strategies = []string{"all"}
+	}
 	o.all = slices.Equal(o.strategies, []string{"all"})
 	for i, name := range o.strategies {
 		if name != "all" {
@@ -193,15 +198,20 @@ func (o *soakOptions) playable(e *engine.Engine) (strategies []soak.Strategy, le
 	if o.processes > 1 {
 		crowd = promise.TwoProcesses
 	}
+	families := map[string]bool{}
 	for _, name := range o.strategies {
 		entry, _ := lockstrategy.ByName(name)
+		kills := entry.Promised(promise.Crash, e.Database) == verdict.Holds
 		switch {
+		case o.few && (missing[name] != "" || !kills || families[entry.Family]):
+			// the few are the first of their families that everything may be done to
 		case missing[name] != "":
 			leftOut = append(leftOut, name+": "+missing[name])
 		case o.all && entry.Promised(crowd, e.Database) != verdict.Holds:
 			// all are those that hold
 		default:
-			strategies = append(strategies, soak.Strategy{Name: name, Kills: entry.Promised(promise.Crash, e.Database) == verdict.Holds})
+			strategies = append(strategies, soak.Strategy{Name: name, Kills: kills})
+			families[entry.Family] = true
 		}
 	}
 	return strategies, leftOut

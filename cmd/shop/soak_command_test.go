@@ -20,7 +20,8 @@ func TestSoak(t *testing.T) {
 	}
 	page := filepath.Join(t.TempDir(), "soak.html")
 	result := filepath.Join(t.TempDir(), "soak.json")
-	code, stdout, stderr := exitOfCommand(t, plainCommand(t, "soak", "--duration", "10s", "--wave", "1s", "--clients", "16", "--engine", "embedded", "--seed", "3", "--report", page, "--report", result))
+	code, stdout, stderr := exitOfCommand(t, plainCommand(t, "soak", "--duration", "10s", "--wave", "1s", "--clients", "16", "--engine", "embedded", "--seed", "3",
+		"--strategy", "for-update,conditional,redis,redis-lua,coalesced", "--report", page, "--report", result))
 	if code != 0 {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}

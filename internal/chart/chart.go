@@ -30,7 +30,7 @@ const (
 // 2008); the dashes tell them apart in grey.
 var (
 	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f"}
-	dashes  = []string{"none", "8 4", "2 3", "10 3 2 3"}
+	dashes  = []string{"1 0", "8 4", "2 3", "10 3 2 3"}
 )
 
 // Colour is the n-th of the colours that lines have, again from the first after the last.
@@ -123,7 +123,8 @@ func (c Chart) SVG() template.HTML {
 		keys[b.Name] = true
 	}
 	if names := top + 14 + float64(len(c.Lines)+len(keys))*row; names > d.Height {
-		d.Height, d.Bottom = names, names-bottom
+		d.Bottom += names - d.Height
+		d.Height = names
 	}
 	low, high := c.ends()
 	y, levels := scale(low, high, c.LogY, d.Bottom)

@@ -59,18 +59,18 @@ func Judge(w Wave, a Answers, r audit.Report) (violations []string, void string)
 	if len(violations) > 0 {
 		return violations, ""
 	}
-	return nil, voidOf(w, a)
+	return nil, voidOf(w, a, r)
 }
 
 // voidOf says what a wave should have shown and has not.
-func voidOf(w Wave, a Answers) string {
+func voidOf(w Wave, a Answers, r audit.Report) string {
 	why := ""
 	switch {
 	case a.Sales() == 0:
 		why = "nothing was sold"
 	case w.kind.Restock && a.Before+a.Beside == 0:
 		why = "nothing was sold before the restock"
-	case w.kind.Restock && a.Sold == 0:
+	case w.kind.Restock && r.Records == 0: // buyers who were held back may have had all of the new units
 		why = "nothing was sold after the restock"
 	case w.kind.Short && a.SoldOut == 0:
 		why = "nobody was told that it is sold out"

@@ -117,6 +117,7 @@ func TestJudge(t *testing.T) {
 		"restocked":               {"restock", soak.Answers{Before: 50, Beside: 2, Sold: 40, SoldOut: 3}, books(100, 41, 59), "", ""},
 		"restocked, and one more": {"restock", soak.Answers{Before: 50, Beside: 2, Sold: 40}, books(100, 43, 57), "43 records, and the answers permit 42", ""},
 		"restocked for nobody":    {"restock", soak.Answers{Before: 50}, books(100, 0, 100), "", "nothing was sold after the restock"},
+		"restocked for few":       {"restock", soak.Answers{Before: 50, Beside: 100, SoldOut: 9, Denied: 9}, books(100, 100, 0), "", ""},
 		"nobody before":           {"restock", soak.Answers{Sold: 50}, books(100, 50, 50), "", "nothing was sold before the restock"},
 	} {
 		violations, void := soak.Judge(of(t, c.kind, 100), c.answers, c.books)

@@ -62,6 +62,8 @@ var forbidden = map[string][]string{
 	"internal/sizing":                        {"internal/"},
 	"internal/sizing/measure":                {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live"},
 	"internal/sweep":                         {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live", "internal/sizing"},
+	"internal/chart":                         {"internal/"},
+	"internal/soak":                          {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live", "internal/sizing"},
 	"internal/live":                          {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/rush"},
 	"internal/history":                       {"internal/"},
 	"internal/zookeeper":                     {"internal/"},

@@ -34,6 +34,9 @@ type testbed struct {
 	// restart kills the first process and starts another in its place; nil where the
 	// shop is not a process of its own. It returns the address.
 	restart func(context.Context) (url string, err error)
+
+	// children are the shop's processes; nil where it is not a process of its own.
+	children *children
 }
 
 func (s *testbed) close() error {

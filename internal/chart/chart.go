@@ -1,0 +1,249 @@
+// Package chart draws lines over an axis as an SVG, for the pages that reports are written
+// as. It knows no command: who calls it says what the axes are and how a value reads.
+//
+//	Chart{X, Y, Lines, Bands, Marks} -> SVG
+package chart
+
+import (
+	_ "embed"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+)
+
+//go:embed chart.html
+var text string
+
+var page = template.Must(template.New("chart").Parse(text))
+
+// Sizes of a chart, in its own units.
+const (
+	width       = 900.0
+	left, right = 70.0, 190.0 // the names of the lines stand right
+	top, bottom = 20.0, 46.0
+	row         = 20.0 // from one name to the next
+	band        = 14.0 // what bands take below the axis
+)
+
+// colours are told apart by who sees few of them (Okabe and Ito, "Color Universal Design",
+// 2008); the dashes tell them apart in grey.
+var (
+	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f"}
+	dashes  = []string{"1 0", "8 4", "2 3", "10 3 2 3"}
+)
+
+// Colour is the n-th of the colours that lines have, again from the first after the last.
+func Colour(n int) string { return colours[n%len(colours)] }
+
+// A Chart is one picture.
+type Chart struct {
+	Title  string // for who hears it read
+	Under  string // a line below the picture
+	Height float64
+	X      []Mark // the values that are marked, rising; the first and the last are the ends
+	LogX   bool
+	LogY   bool // by powers of ten; else from 0
+	Show   func(float64) string
+	Lines  []Line
+	Bands  []Band // below the axis
+	Marks  []Mark // lines from top to bottom
+}
+
+// A Line has the points of one name.
+type Line struct {
+	Name   string
+	Points []Point
+}
+
+// A Point is one value. It has a dot where it has a label.
+type Point struct {
+	X, Y  float64 // Y is NaN where nothing was measured: the line has a gap
+	Label string
+}
+
+// A Band is a stretch of the axis. Bands with one name have one colour.
+type Band struct {
+	From, To     float64
+	Name, Colour string
+	Label        string
+}
+
+// A Mark is a place on the axis.
+type Mark struct {
+	At            float64
+	Label, Colour string
+}
+
+// drawn is a chart as its template has it.
+type drawn struct {
+	Width, Height, Left, Right, Top, Bottom float64
+	Below, Caption                          float64 // how far under the axis its labels and the line below stand
+	Title, Under                            string
+	X, Y                                    []tick
+	Lines                                   []line
+	Bands                                   []rect
+	Marks                                   []dot
+	Keys                                    []dot
+}
+
+type tick struct {
+	At    float64
+	Label string
+}
+
+type line struct {
+	Name, Colour, Dash, Thick string
+	Parts                     []string
+	Dots                      []dot
+	NameY                     float64
+}
+
+type dot struct {
+	X, Y          float64
+	Label, Colour string
+}
+
+type rect struct{ X, Width, Label, Colour string }
+
+// SVG draws the chart. "" where the axis has no value.
+func (c Chart) SVG() template.HTML {
+	if len(c.X) == 0 {
+		return ""
+	}
+	d := drawn{
+		Width: width, Height: c.Height, Left: left, Right: width - right, Top: top, Bottom: c.Height - bottom,
+		Below: 18, Caption: 38, Title: c.Title, Under: c.Under,
+	}
+	keys := map[string]bool{} // the names of bands
+	if len(c.Bands) > 0 {
+		d.Height, d.Below, d.Caption = d.Height+band, d.Below+band, d.Caption+band
+	}
+	for _, b := range c.Bands {
+		keys[b.Name] = true
+	}
+	if names := top + 14 + float64(len(c.Lines)+len(keys))*row; names > d.Height {
+		d.Bottom += names - d.Height
+		d.Height = names
+	}
+	low, high := c.ends()
+	y, levels := scale(low, high, c.LogY, d.Bottom)
+	x := c.across()
+	for _, v := range levels {
+		d.Y = append(d.Y, tick{y(v), c.Show(v)})
+	}
+	for _, m := range c.X {
+		if m.Label != "" {
+			d.X = append(d.X, tick{x(m.At), m.Label})
+		}
+	}
+	for i, l := range c.Lines {
+		d.Lines = append(d.Lines, l.drawn(i, x, func(v float64) float64 {
+			if c.LogY { // which has no place for 0
+				v = max(v, low)
+			}
+			return y(v)
+		}))
+	}
+	clear(keys)
+	for _, b := range c.Bands {
+		d.Bands = append(d.Bands, rect{number(x(b.From)), number(max(1, x(b.To)-x(b.From))), b.Label, b.Colour})
+		if !keys[b.Name] {
+			keys[b.Name] = true
+			d.Keys = append(d.Keys, dot{Y: top + 14 + float64(len(c.Lines)+len(d.Keys))*row, Label: b.Name, Colour: b.Colour})
+		}
+	}
+	for _, m := range c.Marks {
+		d.Marks = append(d.Marks, dot{X: x(m.At), Label: m.Label, Colour: m.Colour})
+	}
+	var svg strings.Builder
+	if err := page.Execute(&svg, d); err != nil {
+		panic(err) // the template and its data are this package's
+	}
+	return template.HTML(svg.String()) //nolint:gosec // the template has escaped it
+}
+
+// drawn is the line, cut where there are gaps.
+func (l Line) drawn(n int, x, y func(float64) float64) line {
+	to := line{Name: l.Name, Colour: Colour(n), Dash: dashes[n%len(dashes)], Thick: "2.5", NameY: top + 14 + float64(n)*row}
+	var part []string
+	end := func() {
+		if part != nil {
+			to.Parts = append(to.Parts, strings.Join(part, " "))
+		}
+		part = nil
+	}
+	for _, p := range l.Points {
+		if math.IsNaN(p.Y) {
+			end()
+			continue
+		}
+		at := dot{X: x(p.X), Y: y(p.Y), Label: p.Label}
+		part = append(part, number(at.X)+","+number(at.Y))
+		if p.Label != "" {
+			to.Dots = append(to.Dots, at)
+		} else {
+			to.Thick = "1.5" // many points, close together
+		}
+	}
+	end()
+	return to
+}
+
+// ends are the lowest value above 0 and the highest.
+func (c Chart) ends() (low, high float64) {
+	low = math.Inf(1)
+	for _, l := range c.Lines {
+		for _, p := range l.Points {
+			if p.Y > 0 { // and no NaN
+				low, high = min(low, p.Y), max(high, p.Y)
+			}
+		}
+	}
+	if high == 0 {
+		return 1, 1
+	}
+	return low, high
+}
+
+// across is where a value stands from left to right.
+func (c Chart) across() func(float64) float64 {
+	first, last := c.X[0].At, c.X[len(c.X)-1].At
+	return func(v float64) float64 {
+		switch {
+		case first == last:
+			return (left + width - right) / 2
+		case c.LogX:
+			return left + math.Log2(v/first)/math.Log2(last/first)*(width-left-right)
+		}
+		return left + min(max((v-first)/(last-first), 0), 1)*(width-left-right)
+	}
+}
+
+// scale is where a value stands, and the values that are marked: from 0 by round steps, or
+// by powers of ten.
+func scale(low, high float64, log bool, floor float64) (at func(float64) float64, marks []float64) {
+	if log {
+		from, to := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))
+		if from == to {
+			to++
+		}
+		for e := from; e <= to; e++ {
+			marks = append(marks, math.Pow(10, e))
+		}
+		return func(v float64) float64 {
+			return floor - (math.Log10(v)-from)/(to-from)*(floor-top)
+		}, marks
+	}
+	step := math.Pow(10, math.Floor(math.Log10(high)))
+	for high/step < 4 {
+		step /= 2
+	}
+	to := math.Ceil(high/step) * step
+	for v := 0.0; v <= to+step/2; v += step {
+		marks = append(marks, v)
+	}
+	return func(v float64) float64 { return floor - v/to*(floor-top) }, marks
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }

@@ -26,6 +26,8 @@ type benchOptions struct {
 	engines    engineFlags
 	shops      shopFlags
 	output     output
+
+	few bool // no --strategy
 }
 
 func benchCommand() *cobra.Command {
@@ -36,7 +38,8 @@ func benchCommand() *cobra.Command {
 		Long: `Measure what strategies sell a second, and how long buyers wait, over the number
 of clients. All ask for one product, each again as soon as it is answered, and
 the stock has no end. The rounds of all strategies and clients go in turn, so a
-machine that is slow for a while is slow to all; medians are shown.
+machine that is slow for a while is slow to all; medians are shown. Unless strategies are named,
+the first of each family is measured that holds in a crowd and under a crash.
 
 With --report FILE.html there is a picture of it. Servers, shops and clients share
 the machine: compare the strategies of one run, and not two runs.`,
@@ -47,7 +50,7 @@ the machine: compare the strategies of one run, and not two runs.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.strategies, "strategy", []string{"for-update", "conditional", "redis", "redis-lua", "coalesced"}, "strategies by name, a,b,...; or all")
+	flags.StringSliceVar(&o.strategies, "strategy", nil, "strategies by name, a,b,...; or all; unless given, one of each family")
 	flags.IntSliceVar(&o.clients, "clients", []int{1, 4, 16, 64, 256}, "numbers of clients, rising")
 	flags.IntVar(&o.processes, "processes", 1, "shop processes, among which the clients are divided")
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds of each strategy with each number of clients")
@@ -79,6 +82,9 @@ func (o *benchOptions) run(c *cobra.Command) error {
 }
 
 func (o *benchOptions) check(c *cobra.Command) (config engine.Config, err error) {
+	if o.few = !c.Flags().Changed("strategy"); o.few {
+		o.strategies = []string{"all"}
+	}
 	for i, name := range o.strategies {
 		if name != "all" {
 			o.strategies[i] = lockstrategy.Resolve(name)
@@ -122,12 +128,11 @@ func (o *benchOptions) sweep(ctx context.Context, config engine.Config, progress
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, bed.close()) }()
-	shops, err := bed.serve(ctx, o.shops, o.processes, 0)
-	if err != nil {
-		return nil, err
+	names := o.strategies
+	if o.few {
+		names = oneOfEachFamily(bed.engine, o.processes)
 	}
-	defer func() { err = errors.Join(err, shops.close()) }()
-	strategies := slices.DeleteFunc(slices.Clone(o.strategies), func(name string) bool {
+	strategies := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		why := bed.missing[name]
 		if why != "" {
 			r.LeftOut = append(r.LeftOut, name+": "+why)
@@ -137,6 +142,11 @@ func (o *benchOptions) sweep(ctx context.Context, config engine.Config, progress
 	if len(strategies) == 0 {
 		return nil, fmt.Errorf("nothing of this can run here: %s", r.LeftOut[0])
 	}
+	shops, err := bed.serve(ctx, o.shops, o.processes, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, shops.close()) }()
 	r.Server = bed.engine.Server
 	rounds := make([][]sweep.Round, len(strategies)*len(o.clients)) // strategy by strategy
 	for round := range o.rounds {

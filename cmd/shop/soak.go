@@ -194,24 +194,19 @@ func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.
 // playable are the strategies that waves are drawn for, and why others are not.
 func (o *soakOptions) playable(e *engine.Engine) (strategies []soak.Strategy, leftOut []string) {
 	missing := lockstrategy.AllMissing(onengine.Deps(e))
-	crowd := promise.Rush
-	if o.processes > 1 {
-		crowd = promise.TwoProcesses
+	names := o.strategies
+	if o.few {
+		names = oneOfEachFamily(e, o.processes)
 	}
-	families := map[string]bool{}
-	for _, name := range o.strategies {
+	for _, name := range names {
 		entry, _ := lockstrategy.ByName(name)
-		kills := entry.Promised(promise.Crash, e.Database) == verdict.Holds
 		switch {
-		case o.few && (missing[name] != "" || !kills || families[entry.Family]):
-			// the few are the first of their families that everything may be done to
 		case missing[name] != "":
 			leftOut = append(leftOut, name+": "+missing[name])
-		case o.all && entry.Promised(crowd, e.Database) != verdict.Holds:
+		case o.all && entry.Promised(crowdAt(o.processes), e.Database) != verdict.Holds:
 			// all are those that hold
 		default:
-			strategies = append(strategies, soak.Strategy{Name: name, Kills: kills})
-			families[entry.Family] = true
+			strategies = append(strategies, soak.Strategy{Name: name, Kills: entry.Promised(promise.Crash, e.Database) == verdict.Holds})
 		}
 	}
 	return strategies, leftOut

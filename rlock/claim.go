@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -130,10 +131,13 @@ func (l *remote) sendAcquire(ctx context.Context, rdb processor, c *claim, holds
 	return answer{holds: reply[0], token: reply[1]}, nil
 }
 
-// pollAfter turns the answer of PTTL into a wait. A lock without a TTL was not
-// made by this package; it is polled now and then.
+// maxPoll is the longest wait in ms that a time.Duration has room for.
+const maxPoll = int64(math.MaxInt64/time.Millisecond) - 1
+
+// pollAfter turns the answer of PTTL into a wait. A lock without a TTL, or with one
+// of centuries, was not made by this package; it is polled now and then.
 func (l *remote) pollAfter(pttl int64) time.Duration {
-	if pttl < 0 {
+	if pttl < 0 || pttl > maxPoll {
 		return l.client.watchdog
 	}
 	// One more: a TTL of 0.9 ms reads as 0.

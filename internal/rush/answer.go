@@ -142,8 +142,8 @@ func answerOf(r *vegeta.Result) Answer {
 }
 
 // ReadAnswer reads the answer to a buy of so many units: by the problem's own word, or by
-// the status where the service has none. id is that of a sale's record, detail
-// says what is not a sale.
+// the status where the service has none, or says sold without a receipt. id is that of a
+// sale's record, detail says what is not a sale.
 func ReadAnswer(status int, body []byte, units int64) (outcome purchase.Outcome, id int64, detail string) {
 	if status == http.StatusOK {
 		var receipt struct {
@@ -164,7 +164,7 @@ func ReadAnswer(status int, body []byte, units int64) (outcome purchase.Outcome,
 		Outcome purchase.Outcome `json:"outcome"`
 		Detail  string           `json:"detail"`
 	}
-	if json.Unmarshal(body, &problem) != nil || !slices.Contains(purchase.Outcomes(), problem.Outcome) {
+	if json.Unmarshal(body, &problem) != nil || problem.Outcome == purchase.Sold || !slices.Contains(purchase.Outcomes(), problem.Outcome) {
 		problem.Outcome = outcomeOfStatus(status)
 	}
 	return problem.Outcome, 0, fmt.Sprintf("%d %s", status, cmp.Or(problem.Detail, http.StatusText(status)))

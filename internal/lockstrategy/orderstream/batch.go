@@ -68,7 +68,8 @@ func readEntry(strategy, product string, entry redis.XMessage) (o admitted, err 
 		o.receipt.Amount, err = strconv.ParseInt(text("units"), 10, 64)
 	}
 	called, wrong := strconv.ParseInt(text("called"), 10, 64)
-	if o.called = time.UnixMicro(called); err != nil || wrong != nil {
+	// Fewer than no units would be put back into the stock, under the record of a sale.
+	if o.called = time.UnixMicro(called); err != nil || wrong != nil || o.receipt.Amount < 0 {
 		return o, fmt.Errorf("entry %s of the stream of %q is not this shop's: %v", entry.ID, product, entry.Values)
 	}
 	return o, nil

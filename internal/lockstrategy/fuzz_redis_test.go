@@ -1,0 +1,195 @@
+package lockstrategy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// keyRecorder notes the keys of the shop that commands name.
+type keyRecorder struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (k *keyRecorder) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (k *keyRecorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			k.note(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (k *keyRecorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		k.note(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (k *keyRecorder) note(cmd redis.Cmder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, arg := range cmd.Args() {
+		if text, ok := arg.(string); ok && (strings.HasPrefix(text, "shop:") || strings.HasPrefix(text, "redisson_")) {
+			k.keys[text] = true
+		}
+	}
+}
+
+// planted is a strategy on Redis, and the keys that one buy of an apple names.
+type planted struct {
+	Entry
+	shop purchase.Strategy
+	keys []string
+}
+
+// plantedIn builds all strategies that use Redis, each with the keys that it was seen to use.
+func plantedIn(f *testing.F, e *engine.Engine) (all []planted) {
+	f.Helper()
+	seen := &keyRecorder{}
+	nodes := append([]redis.UniversalClient{e.Redis}, e.Redlock...)
+	for _, node := range nodes {
+		node.AddHook(seen)
+	}
+	settings := DefaultSettings()
+	settings.Wait, settings.LeaseTTL = 20*time.Millisecond, time.Second // who finds a lock planted waits so long
+	for _, entry := range All() {
+		if !slices.Contains(entry.Needs, NeedsRedis) && !slices.Contains(entry.Needs, NeedsRedlock) {
+			continue
+		}
+		deps := Deps{DB: e.DB, Redis: e.Redis, Redlock: e.Redlock, Lacks: e.Lacks, Settings: settings, Now: time.Now}
+		if entry.Missing(deps) != "" {
+			continue
+		}
+		seen.keys = map[string]bool{}
+		p := planted{Entry: entry, shop: entry.New(deps)}
+		if c, ok := p.shop.(io.Closer); ok {
+			f.Cleanup(func() { _ = c.Close() })
+		}
+		for tries := 0; ; tries++ { // the first buy of a starved machine may take too long
+			plantStock(f, e)
+			_, err := p.shop.Buy(f.Context(), apple("ann", 1))
+			if err == nil {
+				break
+			} else if tries == 100 {
+				f.Fatalf("%s: %v", entry.Name, err)
+			}
+		}
+		seen.mu.Lock()
+		p.keys = slices.Sorted(maps.Keys(seen.keys))
+		seen.mu.Unlock()
+		if len(p.keys) == 0 {
+			f.Fatalf("%s names no key in Redis", entry.Name)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func plantStock(tb testing.TB, e *engine.Engine) {
+	tb.Helper()
+	for _, node := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
+		if err := node.FlushAll(context.Background()).Err(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	err := purchase.InLockingTx(context.Background(), e.DB, func(tx *gorm.DB) error {
+		return errors.Join(product.Put(tx, "apple", 20), purchase.Clear(tx, "apple"),
+			tx.Exec("UPDATE product SET last_entry = '0-0' WHERE name = 'apple'").Error)
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// plant puts a value under a key, in one of the types of Redis. What Redis refuses is not
+// there.
+func plant(ctx context.Context, node redis.UniversalClient, key string, how uint8, field, value string, ttl int64) {
+	switch how % 7 {
+	case 0:
+		_ = node.Set(ctx, key, value, 0).Err()
+	case 1:
+		_ = node.HSet(ctx, key, field, value).Err()
+	case 2:
+		_ = node.RPush(ctx, key, value, field).Err()
+	case 3:
+		_ = node.Do(ctx, "ZADD", key, value, field).Err()
+	case 4:
+		_ = node.SAdd(ctx, key, value, field).Err()
+	case 5:
+		_ = node.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []string{"units", value, "key", field, "purchaser", "eve", "called", "0"}}).Err()
+	case 6:
+		_ = node.XAdd(ctx, &redis.XAddArgs{Stream: key, ID: field, Values: []string{"units", value, "key", "k", "purchaser", value, "called", value}}).Err()
+	}
+	if ttl > 0 {
+		_ = node.Do(ctx, "PEXPIRE", key, ttl).Err()
+	}
+}
+
+// FuzzRedisValues: whatever stands in Redis under the keys of a strategy, a buy ends in one
+// of the outcomes, none of which is a 500; stock and records agree; and no more is sold than
+// there is, but by who believes the stock that a Redis tells which may have forgotten.
+func FuzzRedisValues(f *testing.F) {
+	e, err := engine.Open(f.Context(), engine.Config{Name: engine.Embedded, Wait: time.Second, Conns: 16})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = e.Close() })
+	all := plantedIn(f, e)
+	for strategy, p := range all {
+		for key := range p.keys {
+			how := uint8(strategy+key) % 7
+			f.Add(uint8(strategy), uint8(key), how, "1-1", "-5", int64(0))
+		}
+		f.Add(uint8(strategy), uint8(0), uint8(0), "", "9223372036854775807", int64(1))
+	}
+	f.Fuzz(func(t *testing.T, strategy, key, how uint8, field, value string, ttl int64) {
+		p := all[int(strategy)%len(all)]
+		plantStock(t, e)
+		for _, node := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
+			plant(t.Context(), node, p.keys[int(key)%len(p.keys)], how, field, value, ttl)
+		}
+		_, err := p.shop.Buy(t.Context(), apple("ann", 2))
+		outcome := purchase.OutcomeOf(err)
+		var down *purchase.Unavailable
+		if !slices.Contains(purchase.Outcomes(), outcome) || outcome == purchase.Failed && !errors.As(err, &down) {
+			t.Errorf("%s: %s: %v", p.Name, outcome, err)
+		}
+		if movers, ok := p.shop.(interface {
+			Forget(ctx context.Context, product string) error
+		}); ok { // what it has begun to write is written
+			if err := movers.Forget(t.Context(), "apple"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		books, err := audit.Read(t.Context(), e.DB, "apple")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, copies := p.shop.(purchase.StockKeeper)
+		believes := copies && p.Promise[promise.RedisRestart] == verdict.Oversold
+		if books.Drift != 0 || !believes && (books.Oversold != 0 || books.Leftover < 0 || books.Leftover > books.Stocked) {
+			t.Errorf("%s: books %+v after %s", p.Name, books, outcome)
+		}
+	})
+}

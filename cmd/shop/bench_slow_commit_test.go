@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/sizing/measure"
 )
 
 // commitDelay is what a COMMIT takes longer: a disk that is far, or a replica that must
@@ -25,20 +26,24 @@ func BenchmarkSlowCommit(b *testing.B) {
 			slowStock, slow := commitShop(b, commitDelay)
 			strategies := []string{"for-update", "bucketed", "coalesced"}
 			with, without := map[string][]float64{}, map[string][]float64{}
+			sold := func(e *engine.Engine, url, strategy string) float64 {
+				benchStock(b, e)
+				round, err := measure.Load{ // by buyers of different names, which bucketed divides among its rows
+					URLs: []string{url}, Strategy: strategy, Products: []string{"apple"}, Buyers: clients, WarmUp: benchTime / 4, Duration: benchTime,
+				}.Run(b.Context())
+				if err != nil || round.FirstNo != "" {
+					b.Errorf("%s: %v, %s", strategy, err, round.FirstNo)
+				}
+				mustBeKept(b, e, round.PerSecond)
+				return round.PerSecond
+			}
 			for range benchRounds {
 				for _, name := range strategies {
-					buy := "/product/buy?lock=" + name + "&purchaser=ann"
-					benchStock(b, stock)
-					perSecond, _ := answers(b, fast+buy, clients)
-					without[name] = append(without[name], perSecond)
-					mustBeKept(b, stock, perSecond)
-					benchStock(b, slowStock)
-					perSecond, _ = answers(b, slow+buy, clients)
-					with[name] = append(with[name], perSecond)
-					mustBeKept(b, slowStock, perSecond)
+					without[name] = append(without[name], sold(stock, fast, name))
+					with[name] = append(with[name], sold(slowStock, slow, name))
 				}
 			}
-			b.Logf("%d clients, %s, medians of %d rounds, %s before each COMMIT", clients, client(), benchRounds, commitDelay)
+			b.Logf("%d clients, medians of %d rounds, %s before each COMMIT", clients, benchRounds, commitDelay)
 			for _, name := range strategies {
 				share := 100 * ratio(with[name], without[name])
 				b.Logf("%-12s %6.0f/s, without the delay %6.0f/s, %5.1f %%", name, median(slices.Clone(with[name])), median(slices.Clone(without[name])), share)

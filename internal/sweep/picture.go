@@ -96,7 +96,7 @@ func (r Result) picture(m measure) template.HTML {
 	if err := pictureTemplate.Execute(&text, picture); err != nil {
 		panic(err) // the template and its data are this file's
 	}
-	return template.HTML(text.String()) //nolint:gosec // the template has escaped it
+	return template.HTML(text.String()) // #nosec G203 -- the template has escaped it
 }
 
 // scale is where a value stands, and the values that are marked: from 0 by round steps, or

@@ -30,7 +30,8 @@ func (l *remote) tokenKeys(lock string) []string {
 // RaiseToken makes every later token greater than atLeast. It is for a Redis
 // that has lost its data: what is written to remembers greater tokens, and would
 // refuse every holder until the counter has caught up. Raising it too far does
-// no harm. It does nothing where the lock is not fenced.
+// no harm below 2^53; beyond it the numbers of Lua are not exact, and two grants may
+// have one token. It does nothing where the lock is not fenced.
 func (l *Lock) RaiseToken(ctx context.Context, atLeast int64) error {
 	if l.kind != fenced {
 		return nil

@@ -238,7 +238,7 @@ func (c *nodeConn) seen(err error) error {
 // BeginTx is driver.ConnBeginTx.
 func (c *nodeConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.nodeDriverConn.BeginTx(ctx, o)
-	if c.seen(err); c.gone {
+	if _ = c.seen(err); c.gone {
 		return nil, driver.ErrBadConn // a BEGIN has done nothing: database/sql takes another
 	}
 	if err != nil {

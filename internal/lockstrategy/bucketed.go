@@ -123,7 +123,7 @@ type choice struct {
 
 func (s *Bucketed) choose(b *buckets, o purchase.Order) choice {
 	hash := fnv.New64a()
-	hash.Write([]byte(cmp.Or(o.IdempotencyKey, o.Purchaser)))
+	_, _ = hash.Write([]byte(cmp.Or(o.IdempotencyKey, o.Purchaser)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := choice{row: int64(hash.Sum64() % uint64(b.rows)), rows: max(b.rows, b.wanted())}

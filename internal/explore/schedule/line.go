@@ -84,6 +84,9 @@ const command = `[1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?`
 // Grammar reads replay lines.
 type Grammar struct{ step *regexp.Regexp }
 
+// versioned is the first part of a line of any version.
+var versioned = regexp.MustCompile(`^v[0-9]+$`)
+
 // NewGrammar knows the tokens of commands, and those of events, which are regular
 // expressions without groups.
 func NewGrammar(events ...string) Grammar {
@@ -95,7 +98,7 @@ func NewGrammar(events ...string) Grammar {
 func (g Grammar) Parse(line string) (s Schedule, err error) {
 	parts := strings.Split(strings.TrimSpace(line), ":")
 	if len(parts) < 2 || parts[0] != fmt.Sprintf("v%d", version) {
-		if len(parts) >= 5 && strings.HasPrefix(parts[0], "v") {
+		if len(parts) >= 5 && versioned.MatchString(parts[0]) {
 			return s, fmt.Errorf("the replay line is of version %s; this is version v%d", parts[0], version)
 		}
 		return s, fmt.Errorf("%q is no replay line; one looks like v%d:none:b2:s1:1*2.2*5.1*3", line, version)

@@ -60,7 +60,7 @@ func TestLoad(t *testing.T) {
 	defer shop.Close()
 	load := Load{
 		URLs: []string{shop.URL}, Strategy: "any", Products: []string{"product-1", "product-2"}, Buyers: 2,
-		WarmUp: 50 * time.Millisecond, Duration: 200 * time.Millisecond,
+		WarmUp: 50 * time.Millisecond, Duration: 200 * time.Millisecond, CPU: true,
 	}
 	r, err := load.Run(t.Context())
 	if err != nil || r.PerSecond <= 0 || r.PerSecond > float64(all.Load())/0.2 || r.Refused < 0.1 || r.Refused > 0.4 || r.CPU.Buyers <= 0 || r.FirstNo == "" {

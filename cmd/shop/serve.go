@@ -147,7 +147,8 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	s.log.Info("stopping: letting running buys finish", "patience", shutdownTimeout)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	_ = l.Close() // Serve ends, which nobody waits for any more
+	_ = l.Close()
+	<-ended // before Shutdown, which would close the listener again and report that as its error
 	s.connections.finish()
 	if err := server.Shutdown(ending); err != nil {
 		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownTimeout, errors.Join(err, server.Close()))

@@ -130,7 +130,7 @@ func (r Result) Verdict() string {
 func (t Trend) name() string {
 	name := fmt.Sprintf("process %d", t.Process)
 	if t.Life > 0 {
-		name += fmt.Sprintf(", started %s", count(int64(t.Life), "time again", "times again"))
+		name += fmt.Sprintf(", started for the %s time", ordinal(t.Life+1))
 	}
 	return name
 }

@@ -10,6 +10,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 //go:embed chart.html
@@ -35,6 +37,15 @@ var (
 
 // Colour is the n-th of the colours that lines have, again from the first after the last.
 func Colour(n int) string { return colours[n%len(colours)] }
+
+// Decimal is how a figure reads: whole, in groups of three digits, and with one decimal below
+// ten.
+func Decimal(x float64) string {
+	if x < 9.95 && x > 0 {
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
+	return humanize.Comma(int64(math.Round(x)))
+}
 
 // A Chart is one picture.
 type Chart struct {

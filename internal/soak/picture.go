@@ -36,7 +36,7 @@ func (r Result) picture(p picture) template.HTML {
 	end := r.Took.Seconds()
 	c := chart.Chart{
 		Title: p.title + " over time", Under: "time from the start; upwards " + p.unit + "; grey lines: a process was killed; red lines: a violation",
-		Height: 220, X: ticks(end), LogY: p.use == nil, Show: decimal,
+		Height: 220, X: ticks(end), LogY: p.use == nil, Show: chart.Decimal,
 	}
 	if p.use == nil {
 		l := chart.Line{Name: "p99"}
@@ -123,5 +123,5 @@ func (r Result) seen(p picture) string {
 	if high == 0 {
 		return "nothing was measured"
 	}
-	return fmt.Sprintf("from %s to %s %s", decimal(low), decimal(high), p.unit)
+	return fmt.Sprintf("from %s to %s %s", chart.Decimal(low), chart.Decimal(high), p.unit)
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/dustin/go-humanize"
 
 	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/chart"
 	"github.com/oversell/oversell/internal/report"
 )
 
@@ -108,12 +108,12 @@ func (r Result) Verdict() string {
 	s := r.sums()
 	drift := "drift 0 in all"
 	if s.drifted > 0 {
-		drift = "drift in " + whole(s.drifted)
+		drift = "drift in " + humanize.Comma(s.drifted)
 	}
 	line := fmt.Sprintf("%s, %s, %s, %s; %s; void: %s", count(s.waves, "wave", "waves"), count(s.sales, "sale", "sales"),
-		count(s.refusals, "refusal", "refusals"), count(s.kills, "kill", "kills"), drift, whole(s.void))
+		count(s.refusals, "refusal", "refusals"), count(s.kills, "kill", "kills"), drift, humanize.Comma(s.void))
 	if s.violated > 0 {
-		line += "; violated: " + whole(s.violated)
+		line += "; violated: " + humanize.Comma(s.violated)
 	}
 	for _, t := range r.Trends {
 		if t.Grows {
@@ -130,7 +130,7 @@ func (r Result) Verdict() string {
 func (t Trend) name() string {
 	name := fmt.Sprintf("process %d", t.Process)
 	if t.Life > 0 {
-		name += fmt.Sprintf(", started for the %s time", ordinal(t.Life+1))
+		name += fmt.Sprintf(", started for the %s time", humanize.Ordinal(t.Life+1))
 	}
 	return name
 }
@@ -149,7 +149,7 @@ func (r Result) said() (lines []string) {
 			continue
 		}
 		seen[key] = true
-		line := fmt.Sprintf("at rest, %s, after its first wave and after its %s: %d %s, %d", t.name(), ordinal(t.Waves), t.First, t.What, t.Last)
+		line := fmt.Sprintf("at rest, %s, after its first wave and after its %s: %d %s, %d", t.name(), humanize.Ordinal(t.Waves), t.First, t.What, t.Last)
 		switch {
 		case t.Grows:
 			line += ": grows, in each quarter of its time"
@@ -159,18 +159,6 @@ func (r Result) said() (lines []string) {
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-func ordinal(n int) string {
-	switch {
-	case n%100/10 != 1 && n%10 == 1:
-		return strconv.Itoa(n) + "st"
-	case n%100/10 != 1 && n%10 == 2:
-		return strconv.Itoa(n) + "nd"
-	case n%100/10 != 1 && n%10 == 3:
-		return strconv.Itoa(n) + "rd"
-	}
-	return strconv.Itoa(n) + "th"
 }
 
 // Notes are what else is to be known.
@@ -233,36 +221,17 @@ var columns = []string{"at", "heap, MB", "resident, MB", "goroutines", "descript
 func (t row) cells() []string {
 	p99 := "-"
 	if t.p99 > 0 {
-		p99 = decimal(t.p99)
+		p99 = chart.Decimal(t.p99)
 	}
 	return []string{
-		short(time.Duration(max(0, t.from)+0.5) * time.Second), decimal(t.use.Heap), decimal(t.use.Resident),
-		whole(int64(t.use.Goroutines)), whole(int64(t.use.Descriptors)), p99, decimal(t.sold / max(t.seconds, 0.001)),
+		short(time.Duration(max(0, t.from)+0.5) * time.Second), chart.Decimal(t.use.Heap), chart.Decimal(t.use.Resident),
+		humanize.Comma(int64(t.use.Goroutines)), humanize.Comma(int64(t.use.Descriptors)), p99, chart.Decimal(t.sold / max(t.seconds, 0.001)),
 	}
 }
 
 // Print writes what the processes used over time, and the verdict.
 func (r Result) Print(w io.Writer, _ bool) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Options = table.Options{SeparateHeader: true}
-	t.Style().Format.Header = text.FormatDefault
-	var head table.Row
-	var right []table.ColumnConfig
-	for i, name := range columns {
-		head = append(head, name)
-		right = append(right, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(right)
-	t.AppendHeader(head)
-	for _, over := range r.overTime() {
-		var line table.Row
-		for _, cell := range over.cells() {
-			line = append(line, cell)
-		}
-		t.AppendRow(line)
-	}
-	lines := []string{r.Lead(), "", t.Render(), "of any process, the most; p99 of those who were sold to, the worst sample", ""}
+	lines := []string{r.Lead(), "", r.table().Terminal(), "of any process, the most; p99 of those who were sold to, the worst sample", ""}
 	lines = append(lines, r.Notes()...)
 	lines = append(lines, r.Verdict())
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
@@ -340,7 +309,7 @@ func (r Result) kinds() report.Table {
 			}
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: k.Name}, {Text: whole(all)}, {Text: whole(all - violated - void)}, {Text: whole(violated)}, {Text: whole(void)}, {Text: k.About},
+			{Text: k.Name}, {Text: humanize.Comma(all)}, {Text: humanize.Comma(all - violated - void)}, {Text: humanize.Comma(violated)}, {Text: humanize.Comma(void)}, {Text: k.About},
 		})
 	}
 	return t
@@ -364,23 +333,7 @@ func count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return whole(n) + " " + many
-}
-
-func whole(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-// decimal has one decimal below ten.
-func decimal(x float64) string {
-	if x < 9.95 && x > 0 {
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	}
-	return whole(int64(x + 0.5))
+	return humanize.Comma(n) + " " + many
 }
 
 // short is a duration without its zeros: 5m, and not 5m0s.

@@ -87,7 +87,7 @@ const plenty = 100_000_000
 // The first is a steady one of all clients: afterwards the pools of connections are as
 // large as they get, and what the processes use at rest can be compared with it.
 func (p Plan) Wave(n int) Wave {
-	draw := rand.New(rand.NewPCG(p.Seed, uint64(n))) //nolint:gosec // it is to be repeated
+	draw := rand.New(rand.NewPCG(p.Seed, uint64(n)))
 	kinds := slices.DeleteFunc(Kinds(), func(k Kind) bool { return k.Kill && len(p.allowed(k)) == 0 })
 	k := kinds[draw.IntN(len(kinds))]
 	if n == 1 {

@@ -3,6 +3,8 @@ package sweep
 import (
 	"html/template"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/oversell/oversell/internal/chart"
 )
 
@@ -16,7 +18,7 @@ func (r Result) picture(m measure) template.HTML {
 		Height: 380, LogX: true, LogY: m.log, Show: m.show,
 	}
 	for _, n := range r.Clients {
-		c.X = append(c.X, chart.Mark{At: float64(n), Label: whole(float64(n))})
+		c.X = append(c.X, chart.Mark{At: float64(n), Label: humanize.Comma(int64(n))})
 	}
 	for _, name := range r.strategies() {
 		l := chart.Line{Name: name}

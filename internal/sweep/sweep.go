@@ -7,13 +7,13 @@ package sweep
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
-	"strconv"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/dustin/go-humanize"
 
+	"github.com/oversell/oversell/internal/chart"
 	"github.com/oversell/oversell/internal/quantile"
 	"github.com/oversell/oversell/internal/report"
 )
@@ -85,29 +85,13 @@ type measure struct {
 }
 
 var measures = []measure{
-	{title: "Sales a second", unit: "sales/s", value: func(p Point) float64 { return p.PerSecond }, show: whole},
-	{title: "p99 of those who were sold to", unit: "ms", value: func(p Point) float64 { return p.P99MS }, show: short, log: true},
+	{title: "Sales a second", unit: "sales/s", value: func(p Point) float64 { return p.PerSecond }, show: func(x float64) string { return humanize.Comma(int64(math.Round(x))) }},
+	{title: "p99 of those who were sold to", unit: "ms", value: func(p Point) float64 { return p.P99MS }, show: chart.Decimal, log: true},
 }
 
 // refusals are shown where there are any.
 var refusals = measure{
-	title: "Answers that were no sale", unit: "%", value: func(p Point) float64 { return 100 * p.Refused }, show: short,
-}
-
-func whole(x float64) string {
-	digits := strconv.FormatFloat(x, 'f', 0, 64)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-// short has one decimal below ten.
-func short(x float64) string {
-	if x < 9.95 && x > 0 {
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	}
-	return whole(x)
+	title: "Answers that were no sale", unit: "%", value: func(p Point) float64 { return 100 * p.Refused }, show: chart.Decimal,
 }
 
 // shown are the measures that have something to show.
@@ -178,26 +162,7 @@ func (r Result) Print(w io.Writer, _ bool) error {
 		return err
 	}
 	for _, m := range r.shown() {
-		t := table.NewWriter()
-		t.SetStyle(table.StyleLight)
-		t.Style().Options = table.Options{SeparateHeader: true}
-		t.Style().Format.Header = text.FormatDefault
-		head := table.Row{m.title + ", " + m.unit}
-		var right []table.ColumnConfig
-		for i, n := range r.Clients {
-			head = append(head, clients(n))
-			right = append(right, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-		}
-		t.SetColumnConfigs(right)
-		t.AppendHeader(head)
-		for _, name := range r.strategies() {
-			row := table.Row{name}
-			for _, p := range r.of(name) {
-				row = append(row, m.show(m.value(p)))
-			}
-			t.AppendRow(row)
-		}
-		if _, err := fmt.Fprintf(w, "\n%s\n", t.Render()); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n", r.table(m).Terminal()); err != nil {
 			return err
 		}
 	}
@@ -216,7 +181,7 @@ func clients(n int) string {
 	if n == 1 {
 		return "1 client"
 	}
-	return whole(float64(n)) + " clients"
+	return humanize.Comma(int64(n)) + " clients"
 }
 
 // Document is the result as a report, with a picture of each measure.
@@ -226,23 +191,28 @@ func (r Result) Document() report.Document {
 		Started: r.Started, Took: r.Took, Notes: r.Notes(), Groups: []report.Group{{Heading: "Pictures"}}, Value: r,
 	}
 	for _, m := range r.shown() {
-		t := report.Table{Columns: []report.Column{{Name: m.title + ", " + m.unit}}}
-		for _, n := range r.Clients {
-			t.Columns = append(t.Columns, report.Column{Name: clients(n), Numbers: true})
-		}
-		for _, name := range r.strategies() {
-			row := []report.Cell{{Text: name, Code: true}}
-			for _, p := range r.of(name) {
-				row = append(row, report.Cell{Text: m.show(m.value(p))})
-			}
-			t.Rows = append(t.Rows, row)
-		}
-		d.Tables = append(d.Tables, t)
+		d.Tables = append(d.Tables, r.table(m))
 		d.Cases = append(d.Cases, report.Case{
 			Suite: "bench", Name: m.unit, Title: m.title, Seen: r.best(m), Details: []report.Detail{{Picture: r.picture(m)}},
 		})
 	}
 	return d
+}
+
+// table has a row a strategy, and a column a number of clients.
+func (r Result) table(m measure) report.Table {
+	t := report.Table{Columns: []report.Column{{Name: m.title + ", " + m.unit}}}
+	for _, n := range r.Clients {
+		t.Columns = append(t.Columns, report.Column{Name: clients(n), Numbers: true})
+	}
+	for _, name := range r.strategies() {
+		row := []report.Cell{{Text: name, Code: true}}
+		for _, p := range r.of(name) {
+			row = append(row, report.Cell{Text: m.show(m.value(p))})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // best is the highest point of a measure.

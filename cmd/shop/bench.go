@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,10 +56,7 @@ the machine: compare the strategies of one run, and not two runs.`,
 	flags.IntVar(&o.processes, "processes", 1, "shop processes, among which the clients are divided")
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds of each strategy with each number of clients")
 	flags.DurationVar(&o.round, "round", 2*time.Second, "how long a round lasts, of which a third is not counted")
-	flags.StringVar(&o.engines.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private servers)")
-	flags.IntVar(&o.engines.conns, "db-conns", defaultConns, "connections of each process to the database")
-	registerLocalDB(c, &o.engines.localDB)
-	registerLocalRedis(c, &o.engines.localRedis)
+	o.engines.registerOwn(c)
 	o.shops.register(c, true)
 	o.output.register(c)
 	return c
@@ -111,10 +109,8 @@ func (o *benchOptions) check(c *cobra.Command) (config engine.Config, err error)
 		return config, fmt.Errorf("--rounds is %d; 1 to 100 are allowed", o.rounds)
 	case o.round < 300*time.Millisecond || o.round > time.Minute:
 		return config, fmt.Errorf("--round is %s; 300ms to 1m are allowed", o.round)
-	case o.engines.name != engine.Embedded && o.engines.name != engine.Local:
-		return config, fmt.Errorf("--engine is %q; servers are measured that this command starts: %s or %s", o.engines.name, engine.Embedded, engine.Local)
 	}
-	if err := o.shops.validate(); err != nil {
+	if err := cmp.Or(o.engines.checkOwn(), o.shops.validate()); err != nil {
 		return config, err
 	}
 	return o.engines.config(c, o.shops.settings)

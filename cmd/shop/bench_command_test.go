@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -34,7 +33,7 @@ func TestBench(t *testing.T) {
 
 // TestBenchBadInput: one line, and nothing is started.
 func TestBenchBadInput(t *testing.T) {
-	for args, want := range map[string]string{
+	wantOneLine(t, "bench", map[string]string{
 		"--strategy nosuch":    `--strategy "nosuch" is not known`,
 		"--strategy=":          "--strategy is empty",
 		"--strategy unit-rows": "nothing of this can run here: unit-rows: ",
@@ -44,17 +43,11 @@ func TestBenchBadInput(t *testing.T) {
 		"--processes 0":        "--processes is 0",
 		"--rounds 0":           "--rounds is 0",
 		"--round 1ms":          "--round is 1ms; 300ms to 1m are allowed",
-		"--engine url":         `--engine is "url"; servers are measured that this command starts`,
+		"--engine url":         `--engine is "url"; this command starts its servers: embedded or local`,
 		"--local-db postgres":  "--local-db is for --engine local",
 		"--admission maybe":    `--admission is "maybe"`,
 		"--db-conns 1":         "--db-conns is 1",
 		"--report x.svg":       "unknown ending",
 		"64":                   `bench takes no arguments, and "64" is one`,
-	} {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{"bench"}, strings.Fields(args)...), &stdout, &stderr)
-		if code != exitHarness || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0 {
-			t.Errorf("bench %s: exit %d, %q, printed %q; want 2 and %q", args, code, stderr.String(), stdout.String(), want)
-		}
-	}
+	})
 }

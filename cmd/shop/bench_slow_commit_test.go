@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/sizing/measure"
+	"github.com/oversell/oversell/internal/sqlconn"
 )
 
 // commitDelay is what a COMMIT takes longer: a disk that is far, or a replica that must
@@ -78,29 +79,16 @@ func (c slowConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slowConn{conn.(mysqlConn), c.delay}, nil
-}
-
-// mysqlConn is what database/sql asks a connection of go-sql-driver/mysql for.
-type mysqlConn interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.NamedValueChecker
-	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
+	return slowConn{conn.(sqlconn.Conn), c.delay}, nil
 }
 
 type slowConn struct {
-	mysqlConn
+	sqlconn.Conn
 	delay time.Duration
 }
 
 func (c slowConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	tx, err := c.mysqlConn.BeginTx(ctx, o)
+	tx, err := c.Conn.BeginTx(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,23 @@ func (f *engineFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections to the database, at most")
 }
 
+// registerOwn adds the flags of a command that starts its servers.
+func (f *engineFlags) registerOwn(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private servers)")
+	flags.IntVar(&f.conns, "db-conns", defaultConns, "connections of each process to the database")
+	registerLocalDB(c, &f.localDB)
+	registerLocalRedis(c, &f.localRedis)
+}
+
+// checkOwn says what is wrong with --engine of such a command.
+func (f *engineFlags) checkOwn() error {
+	if f.name != engine.Embedded && f.name != engine.Local {
+		return fmt.Errorf("--engine is %q; this command starts its servers: %s or %s", f.name, engine.Embedded, engine.Local)
+	}
+	return nil
+}
+
 // registerLocalDB adds --local-db.
 func registerLocalDB(c *cobra.Command, to *string) {
 	var names []string

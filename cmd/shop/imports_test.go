@@ -67,6 +67,7 @@ var forbidden = map[string][]string{
 	"internal/live":                          {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/rush"},
 	"internal/history":                       {"internal/"},
 	"internal/zookeeper":                     {"internal/"},
+	"internal/sqlconn":                       {"internal/"},
 	"internal/verdict":                       {"internal/"},
 	"internal/promise":                       {"internal/lockstrategy", "internal/fault", "internal/verify", "internal/engine"},
 	"internal/sqlerror":                      {"internal/"},

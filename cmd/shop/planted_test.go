@@ -207,11 +207,7 @@ func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition)
 	for _, f := range faults {
 		o.faults = append(o.faults, string(f))
 	}
-	command := verifyCommand()
-	command.SetContext(t.Context())
-	command.SetOut(&stdout)
-	command.SetErr(&stderr)
-	err := o.run(command)
+	err := playVerify(t, &o, &stdout, &stderr)
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
 		t.Errorf("no report: %v; %s", err, stderr.String())
 	}

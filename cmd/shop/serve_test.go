@@ -15,7 +15,6 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -44,18 +43,7 @@ func heldUpBuy(t *testing.T, e *engine.Engine, base string) (bought <-chan respo
 func TestGracefulShutdown(t *testing.T) {
 	e := enginetest.Local(t)
 	serve := shopCommand(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m"}, serveArgs(e)...)...)
-	out, err := serve.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := serve.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
+	base := served(t, serve)
 
 	bought, letGo := heldUpBuy(t, e, base)
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {

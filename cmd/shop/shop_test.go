@@ -190,3 +190,33 @@ func eventually(t *testing.T, what string, done func() bool) {
 		}
 	}
 }
+
+// wantOneLine: with each of these flags the command says what is wrong in one line, with
+// exit 2, and prints nothing.
+func wantOneLine(t *testing.T, command string, wrong map[string]string) {
+	t.Helper()
+	for args, want := range wrong {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{command}, strings.Fields(args)...), &stdout, &stderr)
+		if code != exitHarness || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0 {
+			t.Errorf("%s %s: exit %d, %q, printed %q; want 2 and %q", command, args, code, stderr.String(), stdout.String(), want)
+		}
+	}
+}
+
+// served starts a built program that serves, and returns where.
+func served(t *testing.T, serve *exec.Cmd) (base string) {
+	t.Helper()
+	out, err := serve.StdoutPipe()
+	if err == nil {
+		err = serve.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
+}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver"
 )
 
 // fates are what buyers heard, by Idempotency-Key.
@@ -87,18 +86,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 	serve := shopCommand(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m"}, serveArgs(e)...)...)
 	var log syncBuffer
 	serve.Stderr = &log
-	out, err := serve.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := serve.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
+	base := served(t, serve)
 	for _, strategy := range strategies {
 		restock(t, base, "stop-"+strategy, 1_000_000)
 	}

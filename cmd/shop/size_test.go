@@ -97,7 +97,7 @@ func TestSizeBadInput(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for args, want := range map[string]string{
+	wantOneLine(t, "size", map[string]string{
 		"--products 0":                    "--products is 0; 1 to 1e+09 are allowed",
 		"--rtt-ms -1":                     "--rtt-ms is -1; 0 to 10000 are allowed",
 		"--commit-ms NaN":                 "--commit-ms is NaN; 0 to 10000 are allowed",
@@ -124,13 +124,7 @@ func TestSizeBadInput(t *testing.T) {
 		"--calibrate a --local-db x":      "--local-db",
 		"--calibrate " + folder + "/a/b":  "cannot be written",
 		"500":                             `size takes no arguments, and "500" is one`,
-	} {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{"size"}, strings.Fields(args)...), &stdout, &stderr)
-		if code != exitHarness || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0 {
-			t.Errorf("size %s: exit %d, %q, printed %q; want 2 and %q", args, code, stderr.String(), stdout.String(), want)
-		}
-	}
+	})
 }
 
 // TestSizeCalibrate: what this machine's servers do is measured, and predicted from.

@@ -73,10 +73,7 @@ wave is void: what should have been sold or refused in it was not.`,
 	flags.IntVar(&o.processes, "processes", 2, "shop processes, among which the clients are divided")
 	flags.BoolVar(&o.kill, "kill", true, "now and then kill the last shop process in the middle of a wave")
 	flags.Uint64Var(&o.seed, "seed", 0, "draws the waves; unless given, it is drawn itself and printed")
-	flags.StringVar(&o.engines.name, "engine", engine.Embedded, "embedded (SQLite and Redis in process) or local (private servers)")
-	flags.IntVar(&o.engines.conns, "db-conns", defaultConns, "connections of each process to the database")
-	registerLocalDB(c, &o.engines.localDB)
-	registerLocalRedis(c, &o.engines.localRedis)
+	o.engines.registerOwn(c)
 	o.shops.register(c, true)
 	o.output.register(c)
 	return c
@@ -139,10 +136,8 @@ func (o *soakOptions) check(c *cobra.Command) (config engine.Config, err error) 
 		return config, fmt.Errorf("--clients is %d; 1 to 20000 are allowed", o.clients)
 	case o.processes < 1 || o.processes > 64:
 		return config, fmt.Errorf("--processes is %d; 1 to 64 are allowed", o.processes)
-	case o.engines.name != engine.Embedded && o.engines.name != engine.Local:
-		return config, fmt.Errorf("--engine is %q; servers are soaked that this command starts: %s or %s", o.engines.name, engine.Embedded, engine.Local)
 	}
-	if err := o.shops.validate(); err != nil {
+	if err := cmp.Or(o.engines.checkOwn(), o.shops.validate()); err != nil {
 		return config, err
 	}
 	return o.engines.config(c, o.shops.settings)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -70,7 +69,7 @@ func TestSoakSees(t *testing.T) {
 
 // TestSoakBadInput: one line, and nothing is started.
 func TestSoakBadInput(t *testing.T) {
-	for args, want := range map[string]string{
+	wantOneLine(t, "soak", map[string]string{
 		"--strategy nosuch":         `--strategy "nosuch" is not known`,
 		"--strategy=":               "--strategy is empty",
 		"--strategy unit-rows":      "nothing of this can run here: unit-rows: ",
@@ -82,17 +81,11 @@ func TestSoakBadInput(t *testing.T) {
 		"--clients 0":               "--clients is 0; 1 to 20000 are allowed",
 		"--processes 65":            "--processes is 65; 1 to 64 are allowed",
 		"--seed -1":                 "--seed",
-		"--engine url":              `--engine is "url"; servers are soaked that this command starts`,
+		"--engine url":              `--engine is "url"; this command starts its servers: embedded or local`,
 		"--local-db postgres":       "--local-db is for --engine local",
 		"--admission maybe":         `--admission is "maybe"`,
 		"--db-conns 1":              "--db-conns is 1",
 		"--report x.svg":            "unknown ending",
 		"64":                        `soak takes no arguments, and "64" is one`,
-	} {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{"soak"}, strings.Fields(args)...), &stdout, &stderr)
-		if code != exitHarness || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 || stdout.Len() > 0 {
-			t.Errorf("soak %s: exit %d, %q, printed %q; want 2 and %q", args, code, stderr.String(), stdout.String(), want)
-		}
-	}
+	})
 }

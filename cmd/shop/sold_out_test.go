@@ -118,11 +118,7 @@ func TestSoldOutUnderFaults(t *testing.T) {
 	for _, f := range []promise.Condition{promise.Rush, promise.Units, promise.Duplicates, promise.Crash, promise.ClientGone, promise.DBKill} {
 		o.faults = append(o.faults, string(f))
 	}
-	command := verifyCommand()
-	command.SetContext(t.Context())
-	command.SetOut(&stdout)
-	command.SetErr(&stderr)
-	err := o.run(command)
+	err := playVerify(t, &o, &stdout, &stderr)
 	var report verify.Report
 	if failed := json.Unmarshal(stdout.Bytes(), &report); failed != nil || err != nil || len(report.Cells) < 20 {
 		t.Errorf("%d cells, %v, %v; %s", len(report.Cells), err, failed, stderr.String())

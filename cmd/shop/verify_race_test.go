@@ -93,11 +93,7 @@ func raceCell(t *testing.T, strategy string, f promise.Condition) (verify.Cell, 
 		extra:  []verify.Strategy{{Subject: fault.Subject{Name: strategy}}},
 		output: verifyOutput{old: [4]string{"-"}},
 	}
-	command := verifyCommand()
-	command.SetContext(t.Context())
-	command.SetOut(&stdout)
-	command.SetErr(&stderr)
-	err := o.run(command)
+	err := playVerify(t, &o, &stdout, &stderr)
 	var report verify.Report
 	if failed := json.Unmarshal(stdout.Bytes(), &report); failed != nil || len(report.Cells) != 1 {
 		t.Fatalf("%v, %v: %s", err, failed, stderr.String())

@@ -287,3 +287,13 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 		})
 	}
 }
+
+// playVerify runs the command with options that have no flag.
+func playVerify(t *testing.T, o *verifyOptions, stdout, stderr io.Writer) error {
+	t.Helper()
+	command := verifyCommand()
+	command.SetContext(t.Context())
+	command.SetOut(stdout)
+	command.SetErr(stderr)
+	return o.run(command)
+}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+
+	"github.com/oversell/oversell/internal/sqlconn"
 )
 
 // nodes are the servers of one cluster, as one process uses them: it is at one of them at a
@@ -150,7 +152,7 @@ func (n *nodes) Connect(ctx context.Context) (driver.Conn, error) {
 	for _, i := range n.order() {
 		conn, err := n.try(ctx, i)
 		if err == nil {
-			return &nodeConn{conn.(nodeDriverConn), n, i, false}, nil
+			return &nodeConn{conn.(sqlconn.Conn), n, i, false}, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -194,23 +196,10 @@ func (n *nodes) try(ctx context.Context, i int) (driver.Conn, error) {
 // Driver is driver.Connector.
 func (n *nodes) Driver() driver.Driver { return &mysqldriver.MySQLDriver{} }
 
-// nodeDriverConn is what the driver's connections offer.
-type nodeDriverConn interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.NamedValueChecker
-	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
-}
-
 // nodeConn is a connection to one node, which is given up when the process is at another,
 // or when the node takes no statements any more.
 type nodeConn struct {
-	nodeDriverConn
+	sqlconn.Conn
 	nodes *nodes
 	at    int
 	gone  bool
@@ -237,7 +226,7 @@ func (c *nodeConn) seen(err error) error {
 
 // BeginTx is driver.ConnBeginTx.
 func (c *nodeConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	tx, err := c.nodeDriverConn.BeginTx(ctx, o)
+	tx, err := c.Conn.BeginTx(ctx, o)
 	if _ = c.seen(err); c.gone {
 		return nil, driver.ErrBadConn // a BEGIN has done nothing: database/sql takes another
 	}
@@ -269,13 +258,13 @@ func (t nodeTx) ended(err error) error {
 
 // ExecContext is driver.ExecerContext.
 func (c *nodeConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := c.nodeDriverConn.ExecContext(ctx, query, args)
+	result, err := c.Conn.ExecContext(ctx, query, args)
 	return result, c.seen(err)
 }
 
 // QueryContext is driver.QueryerContext.
 func (c *nodeConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.nodeDriverConn.QueryContext(ctx, query, args)
+	rows, err := c.Conn.QueryContext(ctx, query, args)
 	return rows, c.seen(err)
 }
 
@@ -284,8 +273,8 @@ func (c *nodeConn) ResetSession(ctx context.Context) error {
 	if c.gone || !c.nodes.stays(c.at) {
 		return driver.ErrBadConn
 	}
-	return c.nodeDriverConn.ResetSession(ctx)
+	return c.Conn.ResetSession(ctx)
 }
 
 // IsValid is driver.Validator.
-func (c *nodeConn) IsValid() bool { return !c.gone && c.nodeDriverConn.IsValid() }
+func (c *nodeConn) IsValid() bool { return !c.gone && c.Conn.IsValid() }

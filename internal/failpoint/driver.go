@@ -5,21 +5,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strings"
-)
 
-// A connection is what the drivers of MySQL and PostgreSQL offer. SQLite's lacks a part of it; the
-// faults are for servers.
-type connection interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.NamedValueChecker
-	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
-}
+	"github.com/oversell/oversell/internal/sqlconn"
+)
 
 // Connector wraps the connector of the buyers' pool.
 func (s *Set) Connector(c driver.Connector) driver.Connector { return connector{c, s} }
@@ -34,7 +22,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole, ok := inner.(connection)
+	whole, ok := inner.(sqlconn.Conn)
 	if !ok {
 		return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB and PostgreSQL"), inner.Close())
 	}
@@ -43,7 +31,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 
 // conn stops a buyer after its read of the product and before its record.
 type conn struct {
-	connection
+	sqlconn.Conn
 	set *Set
 }
 
@@ -51,7 +39,7 @@ func (c conn) QueryContext(ctx context.Context, query string, args []driver.Name
 	if records(query) { // INSERT ... RETURNING
 		c.set.reached(ctx, Read)
 	}
-	rows, err := c.connection.QueryContext(ctx, query, args)
+	rows, err := c.Conn.QueryContext(ctx, query, args)
 	if err == nil && strings.HasPrefix(query, "SELECT") && strings.Contains(unquoted(query), "FROM product") {
 		c.set.reached(ctx, Read)
 	}
@@ -62,7 +50,7 @@ func (c conn) ExecContext(ctx context.Context, query string, args []driver.Named
 	if records(query) {
 		c.set.reached(ctx, Read)
 	}
-	return c.connection.ExecContext(ctx, query, args)
+	return c.Conn.ExecContext(ctx, query, args)
 }
 
 // records reports whether a statement inserts the record of a sale.
@@ -77,7 +65,7 @@ func unquoted(query string) string { return quotes.Replace(query) }
 var quotes = strings.NewReplacer("`", "", `"`, "")
 
 func (c conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	inner, err := c.connection.BeginTx(ctx, o)
+	inner, err := c.Conn.BeginTx(ctx, o)
 	if err != nil {
 		return nil, err
 	}

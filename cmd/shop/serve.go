@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/purchase"
 )
 
 // shutdownTimeout is how long running buys may take to finish.
@@ -167,6 +168,7 @@ func (s *shop) server(addr net.Addr, token string) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ConnState:         s.connections.changed,
+		ConnContext:       purchase.RememberReturns,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(s.watch.hub.Close)

@@ -19,12 +19,13 @@ import (
 //	            \- ErrBusy, and when to come back
 //
 // Nobody waits here: the line is the strategy's own, which may serve it in groups. Let in
-// is who finds less than a crowd inside. More than a crowd is let in as a burst, which is over
-// a tenth of the wait after only a few were inside: a line that empties serves its purpose,
-// one that stays only makes everybody wait (the good and the bad queue of CoDel, RFC 8289,
-// section 3). In both cases the buyer must be served within half of the wait, by the pace at
-// which those inside are. While that is too slow, or nobody is served at all, only a few are
-// let in, to see when it ends.
+// is who finds less than a crowd inside, and is served within half of the wait, by the pace at
+// which those inside are. More than a crowd is let in as a burst, which is over a tenth of
+// the wait after only a few were inside, and all of which is served within a fifth of it: a
+// line that empties serves its purpose, one that stays only makes everybody wait (the good and
+// the bad queue of CoDel, RFC 8289, section 3). Before the pace is known a burst is bounded.
+// While the pace is too slow, or nobody is served at all, only a few are let in, to see when
+// it ends.
 //
 // A refused buyer has not reached the strategy: nothing was read or written for it. Each
 // product is counted by itself under each strategy, so a crowd at one refuses nobody at
@@ -59,6 +60,12 @@ const (
 	crowd = 256
 	// burst is the part of the wait for which more than a crowd is let in.
 	burst = 10
+	// burstServed is the part of the wait within which all of a burst must be served: it is the
+	// longest that anybody waits under overload.
+	burstServed = 5
+	// firstBurst is the largest one before the pace is known: a shop that sells 800 a second
+	// serves it in half of a wait of 5 s.
+	firstBurst = 8 * crowd
 	// longestRetryAfter: by then all may be different.
 	longestRetryAfter = 30 * time.Second
 )
@@ -131,7 +138,7 @@ func (a *Admission) enter(key lineKey) error {
 
 // inTime: one more is served soon enough.
 func (a *Admission) inTime(l *line, now time.Time) bool {
-	if l.inside >= crowd && now.Sub(l.stands) > a.wait/burst {
+	if l.inside >= crowd && (now.Sub(l.stands) > a.wait/burst || l.delay(now) > a.wait/burstServed || l.pace == 0 && l.inside >= firstBurst) {
 		return false
 	}
 	return l.delay(now) <= a.wait/2

@@ -23,7 +23,7 @@ func FuzzReadOrder(f *testing.F) {
 		if key != "" {
 			r.Header.Set("Idempotency-Key", key)
 		}
-		o, _, err := readOrder(r)
+		o, _, _, err := readOrder(r)
 		if err != nil {
 			return
 		}

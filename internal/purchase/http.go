@@ -109,29 +109,22 @@ type receiptJSON struct {
 }
 
 func (k *Counter) buy(c *gin.Context) {
-	order, lock, err := readOrder(c.Request) // before it takes a seat: a body may be slow
+	order, name, lock, err := readOrder(c.Request) // before it takes a seat: a body may be slow
 	if err != nil {
 		WriteError(c, err)
 		return
 	}
-	name := k.Resolve(lock)
-	strategy, ok := k.Strategies[name]
+	strategyName := k.Resolve(lock)
+	strategy, ok := k.Strategies[strategyName]
 	if !ok {
-		k.refuse(c, name)
-		return
-	}
-	select {
-	case k.Seats <- struct{}{}:
-		defer func() { <-k.Seats }()
-	default:
-		k.Watch.TurnedAway(name, order)
-		WriteError(c, fmt.Errorf("%w: %d buys are in flight, as many as --max-inflight allows", ErrBusy, cap(k.Seats)))
+		k.refuse(c, strategyName)
 		return
 	}
 	called := time.Now()
-	receipt, err := k.sell(c.Request.Context(), name, strategy, order)
+	receipt, err := k.seated(c.Request.Context(), strategyName, strategy, order)
 	c.Header(SpanHeader, span(called, time.Now()))
 	if err != nil {
+		k.holdUp(c.Request.Context(), name, err)
 		WriteError(c, err)
 		return
 	}
@@ -144,6 +137,18 @@ func (k *Counter) buy(c *gin.Context) {
 func span(called, returned time.Time) string {
 	text := strconv.AppendInt(make([]byte, 0, 40), called.UnixMicro(), 10)
 	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
+}
+
+// seated sells, if one of the seats is free.
+func (k *Counter) seated(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
+	select {
+	case k.Seats <- struct{}{}:
+		defer func() { <-k.Seats }()
+	default:
+		k.Watch.TurnedAway(name, order)
+		return Receipt{}, fmt.Errorf("%w: %d buys are in flight, as many as --max-inflight allows", ErrBusy, cap(k.Seats))
+	}
+	return k.sell(ctx, name, strategy, order)
 }
 
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
@@ -185,15 +190,16 @@ var errInvalid = errors.New("bad request")
 
 // readOrder reads the query and, of a POST, a JSON body, whose members win
 // over the query's. That the query can be read as a whole was seen before the
-// routes (problem.CheckQuery).
-func readOrder(r *http.Request) (o Order, lock string, err error) {
+// routes (problem.CheckQuery). name is the purchaser's as the request has it: "" where the
+// order got one here.
+func readOrder(r *http.Request) (o Order, name, lock string, err error) {
 	query := r.URL.Query()
 	o = Order{Product: DefaultProduct, Purchaser: query.Get("purchaser"), Amount: 1}
 	switch keys := r.Header.Values("Idempotency-Key"); {
 	case len(keys) > 1:
-		return o, "", fmt.Errorf("%w: there are %d headers Idempotency-Key; send one", errInvalid, len(keys))
+		return o, "", "", fmt.Errorf("%w: there are %d headers Idempotency-Key; send one", errInvalid, len(keys))
 	case len(keys) == 1 && keys[0] == "":
-		return o, "", fmt.Errorf("%w: Idempotency-Key is empty; leave it out or give it a value", errInvalid)
+		return o, "", "", fmt.Errorf("%w: Idempotency-Key is empty; leave it out or give it a value", errInvalid)
 	case len(keys) == 1:
 		o.IdempotencyKey = keys[0]
 	}
@@ -202,22 +208,22 @@ func readOrder(r *http.Request) (o Order, lock string, err error) {
 	}
 	if query.Has("amount") {
 		if o.Amount, err = strconv.ParseInt(query.Get("amount"), 10, 64); err != nil {
-			return o, "", fmt.Errorf("%w: amount is %q; give a whole number from 1 to %d", errInvalid, query.Get("amount"), MaxAmount)
+			return o, "", "", fmt.Errorf("%w: amount is %q; give a whole number from 1 to %d", errInvalid, query.Get("amount"), MaxAmount)
 		}
 	}
 	lock = query.Get("lock")
 	if r.Method == http.MethodPost {
 		if err := readBody(r, &o, &lock); err != nil {
-			return o, "", fmt.Errorf("%w: %w", errInvalid, err)
+			return o, "", "", fmt.Errorf("%w: %w", errInvalid, err)
 		}
 	}
-	if o.Purchaser == "" {
+	if name = o.Purchaser; name == "" {
 		o.Purchaser = anyone(o.IdempotencyKey)
 	}
 	if err := o.Check(); err != nil {
-		return o, "", fmt.Errorf("%w: %w", errInvalid, err)
+		return o, "", "", fmt.Errorf("%w: %w", errInvalid, err)
 	}
-	return o, lock, nil
+	return o, name, lock, nil
 }
 
 // readBody lets the members of a JSON body replace what the query said.

@@ -88,7 +88,7 @@ func (r *redisLocker) Lock(ctx context.Context, product string) (lease.Lease, er
 		if err == nil && r.replicas > 0 && !confirmed() {
 			return false, r.giveBack(ctx, asked, lock)
 		}
-		return err == nil, deps.Failed(deps.Redis, err)
+		return err == nil, deps.FailedFor(ctx, deps.Redis, err)
 	})
 	if err != nil {
 		return nil, err

@@ -112,11 +112,11 @@ func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ 
 		err = s.deps.Redis.SetNX(ctx, key, p.Amount, 0).Err() // meanwhile somebody may have sold: the second break
 	}
 	if err != nil {
-		return 0, deps.Failed(deps.Redis, err)
+		return 0, deps.FailedFor(ctx, deps.Redis, err)
 	}
 	left, err = s.deps.Redis.DecrBy(ctx, key, o.Amount).Result()
 	if err != nil {
-		return 0, deps.Failed(deps.Redis, err) // it may have been taken: leaked
+		return 0, deps.FailedFor(ctx, deps.Redis, err) // it may have been taken: leaked
 	}
 	if left < 0 {
 		return 0, errors.Join(fmt.Errorf("%w: %d left", purchase.ErrSoldOut, left+o.Amount), s.putBack(ctx, o))

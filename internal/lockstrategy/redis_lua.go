@@ -119,7 +119,7 @@ func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time
 		entry, err := s.admit.Run(ctx, s.deps.Redis, s.All(o.Product), o.Amount, o.IdempotencyKey, o.Purchaser, called.UnixMicro(), o.Product).Text()
 		switch {
 		case err != nil && neverSent(err):
-			return "", deps.Failed(deps.Redis, err)
+			return "", deps.FailedFor(ctx, deps.Redis, err)
 		case err != nil:
 			return "", fmt.Errorf("admit: %w: %w", purchase.ErrUnknownOutcome, deps.Failed(deps.Redis, err))
 		case entry == "?":
@@ -142,7 +142,7 @@ func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error
 		return false, purchase.DatabaseError(ctx, "read the stock", err)
 	}
 	loaded, err := s.load.Run(ctx, s.deps.Redis, s.All(name)[:2], p.Amount, p.LastEntry, how).Bool()
-	return loaded, deps.Failed(deps.Redis, err)
+	return loaded, deps.FailedFor(ctx, deps.Redis, err)
 }
 
 // raiseStock asks the database, once a second at most, whether Redis is right

@@ -77,10 +77,7 @@ func DatabaseError(ctx context.Context, operation string, err error) error {
 	if err == nil || errors.As(err, &down) { // another server, which has been named already
 		return err
 	}
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		<-ctx.Done() // now: a dialler has a timer of its own, which may be a moment faster
-	}
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := Ended(ctx); cause != nil {
 		return fmt.Errorf("%s: %w", operation, cause)
 	}
 	switch sqlerror.KindOf(err) {
@@ -90,4 +87,12 @@ func DatabaseError(ctx context.Context, operation string, err error) error {
 		return fmt.Errorf("%s: %w", operation, &Unavailable{Server: "database", Err: err})
 	}
 	return fmt.Errorf("%s: %w", operation, err)
+}
+
+// Ended is the cause of ctx once it is over, or its deadline has passed; else nil.
+func Ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done() // now: a dialler has a timer of its own, which may be a moment faster
+	}
+	return context.Cause(ctx)
 }

@@ -1,6 +1,11 @@
 package deps
 
-import "github.com/oversell/oversell/internal/purchase"
+import (
+	"context"
+	"errors"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
 
 // The servers that a strategy may use besides the database, named as on the command
 // line and in the errors that buyers see.
@@ -18,4 +23,16 @@ func Failed(server string, err error) error {
 		return nil
 	}
 	return &purchase.Unavailable{Server: server, Err: err}
+}
+
+// FailedFor is Failed for what was asked under a buyer's context. Where that ended the
+// command, it is the context's cause: the buyer gave up, and the server may be well. A
+// server that hung until its own time-out is down, though the wait is over meanwhile.
+func FailedFor(ctx context.Context, server string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if cause := purchase.Ended(ctx); cause != nil {
+			return cause
+		}
+	}
+	return Failed(server, err)
 }

@@ -49,7 +49,7 @@ type node struct {
 	pause time.Duration
 	now   func() time.Time
 
-	silentUntil atomic.Int64 // Unix time in nanoseconds; 0 when it answers
+	silentUntil atomic.Pointer[time.Time] // nil when it answers
 }
 
 // Nodes are the pools that redsync takes, one a client. A silent node is left out for
@@ -66,9 +66,9 @@ func Nodes(clients []redis.UniversalClient, pause time.Duration, now func() time
 
 // Get is redsyncredis.Pool.Get.
 func (n *node) Get(ctx context.Context) (redsyncredis.Conn, error) {
-	if until := n.silentUntil.Load(); until != 0 && n.minority() {
-		next := n.now().Add(n.pause).UnixNano()
-		if n.now().UnixNano() < until || !n.silentUntil.CompareAndSwap(until, next) {
+	if until := n.silentUntil.Load(); until != nil && n.minority() {
+		next := n.now().Add(n.pause)
+		if n.now().Before(*until) || !n.silentUntil.CompareAndSwap(until, &next) {
 			return nil, errLeftOut
 		}
 	}
@@ -83,7 +83,7 @@ func (n *node) Get(ctx context.Context) (redsyncredis.Conn, error) {
 func (n *node) minority() bool {
 	silent := 0
 	for _, node := range n.all {
-		if node.silentUntil.Load() != 0 {
+		if node.silentUntil.Load() != nil {
 			silent++
 		}
 	}
@@ -95,9 +95,10 @@ func (n *node) answered(err error) {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		n.silentUntil.Store(n.now().Add(n.pause).UnixNano())
+		until := n.now().Add(n.pause)
+		n.silentUntil.Store(&until)
 	case err == nil:
-		n.silentUntil.Store(0)
+		n.silentUntil.Store(nil)
 	}
 }
 

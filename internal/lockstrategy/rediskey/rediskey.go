@@ -47,7 +47,7 @@ func (l *Locker) Lock(ctx context.Context, product string) (lease.Lease, error) 
 	held := &held{locker: l, product: product}
 	err := l.poller.Obtain(ctx, product, func() (taken bool, err error) {
 		held.token, taken, err = l.commands.Take(ctx, Of(l.strategy, product))
-		return taken, deps.Failed(deps.Redis, err)
+		return taken, deps.FailedFor(ctx, deps.Redis, err)
 	})
 	if err != nil {
 		return nil, err

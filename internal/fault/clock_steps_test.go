@@ -1,0 +1,155 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// TestClockSteps sets the wall clocks of MariaDB and of every Redis an hour ahead, then an
+// hour back, then right, while a crowd buys. After each step buyers must be sold to again,
+// by themselves; everybody is answered, and nobody that the shop failed; and the books of
+// what holds under clock-jump are right. The clock of the shop itself cannot be moved
+// alone: Go reads it without the C library, and a time namespace has no wall clock of its
+// own. cmd/shop's TestWaitsAreMonotonic is about that.
+func TestClockSteps(t *testing.T) {
+	dir := t.TempDir()
+	shim, err := buildShim(dir)
+	if err != nil {
+		t.Skip(err)
+	}
+	clock, err := newClock(shim, filepath.Join(dir, "offset"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range clock.env { // of the servers, which inherit it
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+	}
+	e, err := engine.Open(t.Context(), engine.Config{Name: engine.Local, Wait: 5 * time.Second, Conns: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, entry := range lockstrategy.All() {
+		deps := onengine.Deps(e)
+		deps.Settings.LeaseTTL = 2 * time.Second // a lease taken before a step back would live for an hour and this
+		if entry.Missing(deps) != "" || !holdsByAnyClock(entry) {
+			continue
+		}
+		t.Run(entry.Name, func(t *testing.T) {
+			shop := entry.New(deps)
+			if c, ok := shop.(io.Closer); ok {
+				defer c.Close()
+			}
+			err := purchase.InTx(t.Context(), e.DB, func(tx *gorm.DB) error { return product.Put(tx, entry.Name, 1_000_000) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			stepClocks(t, e, clock, shop, entry.Name)
+		})
+	}
+}
+
+// holdsByAnyClock: of a lease in a Redis nothing is promised when its clock jumps; who keeps
+// none there is safe.
+func holdsByAnyClock(entry lockstrategy.Entry) bool {
+	other := slices.ContainsFunc(entry.Needs, func(n lockstrategy.Need) bool {
+		return n == lockstrategy.NeedsZookeeper || n == lockstrategy.NeedsEtcd
+	})
+	redis := slices.Contains(entry.Needs, lockstrategy.NeedsRedis) || slices.Contains(entry.Needs, lockstrategy.NeedsRedlock)
+	return !other && entry.Promised(promise.Rush, "mariadb") == verdict.Holds && (!redis || entry.Promised(promise.ClockJump, "mariadb") == verdict.Holds)
+}
+
+// stepClocks has eight buyers buy, one order after the other, while the clocks are set.
+func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Strategy, name string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var buyers sync.WaitGroup
+	sales := make(chan struct{})
+	for i := range 8 {
+		buyers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				called := time.Now()
+				_, err := shop.Buy(context.WithoutCancel(ctx), purchase.Order{Product: name, Purchaser: fmt.Sprintf("buyer-%d-%d", i, n), Amount: 1})
+				switch {
+				case err == nil:
+					select {
+					case sales <- struct{}{}:
+					case <-ctx.Done():
+					}
+				case !errors.Is(err, purchase.ErrBusy) && !errors.Is(err, purchase.ErrUnknownOutcome):
+					t.Errorf("%v", err)
+					return
+				}
+				if took := time.Since(called); took > time.Minute {
+					t.Errorf("answered after %s", took)
+				}
+			}
+		})
+	}
+	for _, offset := range []time.Duration{0, time.Hour, -time.Hour, 0} {
+		if err := clock.set(offset); err != nil {
+			t.Fatal(err)
+		}
+		mustBeAhead(t, e, offset)
+		deadline := time.After(time.Minute)
+		for range 40 { // more than were under way
+			select {
+			case <-sales:
+			case <-deadline:
+				t.Fatalf("with the clocks %s ahead nobody is sold to", offset)
+			}
+		}
+	}
+	stop()
+	buyers.Wait()
+	if c, ok := shop.(interface {
+		Drain(ctx context.Context, product string) error
+	}); ok { // orders of buyers who gave up
+		if err := c.Drain(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+	}
+	books, err := audit.Read(t.Context(), e.DB, name)
+	if err != nil || books.Drift != 0 || books.Records < 160 {
+		t.Errorf("%+v, %v, want at least 160 records and no drift", books, err)
+	}
+}
+
+// mustBeAhead is the proof that the servers' clocks were set, by their own words.
+func mustBeAhead(t *testing.T, e *engine.Engine, offset time.Duration) {
+	t.Helper()
+	var seconds int64
+	if err := e.DB.Raw("SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)").Scan(&seconds).Error; err != nil {
+		t.Fatal(err)
+	}
+	redis, err := e.Redis.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for server, now := range map[string]time.Time{"mariadb": time.Unix(seconds, 0), "redis": redis} {
+		if off := time.Until(now) - offset; off.Abs() > time.Minute {
+			t.Fatalf("the clock of %s is %s off from what was set", server, off)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
@@ -61,6 +62,7 @@ func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*En
 		return Way{}, errNotMerged
 	}
 	g := newGraph(s)
+	g.before = lastBuyer(after)
 	if err := s.all(ctx, g); err != nil && ctx.Err() == nil {
 		return Way{}, err
 	}
@@ -74,6 +76,16 @@ func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*En
 		w.Tokens, w.Switches, w.Events = c.Tokens, c.cost[1], c.cost[2]
 	}
 	return w, nil
+}
+
+// lastBuyer is who made the last step that was a buyer's; 0: nobody.
+func lastBuyer(tokens []string) int {
+	for _, token := range slices.Backward(tokens) {
+		if token[0] >= '1' && token[0] <= '9' {
+			return int(token[0] - '0')
+		}
+	}
+	return 0
 }
 
 // errNotMerged: the way would take every order to be run.

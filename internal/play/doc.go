@@ -5,6 +5,6 @@
 //	player <-- Position ----- Game <-- View ------ what stands at the gates, in the database, in Redis
 //
 // A Game is for one process: how the explorer knows that everything stands still is a look at
-// all goroutines of the process. So two games of one process would disturb each other, and the
-// shop runs each in a child, see internal/play/host.
+// all goroutines of the process. Of two games that are open in one process each would wait for the
+// other's buyers: close the one before the other is opened. The shop runs each in a child.
 package play

@@ -259,6 +259,9 @@ func TestProve(t *testing.T) {
 		t.Error("the proof has changed the position")
 	}
 	playAll(t, g, []string{"2"})
+	if err := g.Close(); err != nil { // one at a time
+		t.Fatal(err)
+	}
 
 	g = open(t, Config{Strategy: "none"})
 	p, err = g.Prove(t.Context(), Effort{Bound: -1}, nil)

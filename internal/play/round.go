@@ -128,6 +128,8 @@ func (r *round) choose(ctx context.Context, p *explore.Point) (token string, err
 }
 
 // missing is why the engine cannot have the strategy; "" where it can.
-func (g *Game) missing(entry lockstrategy.Entry) string { return entry.Missing(onengine.Deps(g.engine)) }
+func (g *Game) missing(entry lockstrategy.Entry) string {
+	return entry.Missing(onengine.Deps(g.engine))
+}
 
 func join(tokens []string) string { return strings.Join(tokens, ", ") }

@@ -42,3 +42,12 @@ func (p Par) String() string {
 	}
 	return fmt.Sprintf("%d steps, %d switches", p.Steps(), p.Switches)
 }
+
+// Shown is the par as a player sees it before the level is won: of an open level it would tell
+// how to win.
+func (l Level) Shown() string {
+	if l.Open {
+		return "?"
+	}
+	return l.Par().String()
+}

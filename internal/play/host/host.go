@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"sync"
 	"time"
 
@@ -33,7 +34,12 @@ type Host struct {
 	Most        int
 	Idle, Grace time.Duration
 
+	// Searches is how many hints and proofs are searched for at once, so that a click in
+	// another game is answered meanwhile; 0: as many as half of the processors.
+	Searches int
+
 	mu     sync.Mutex
+	line   chan struct{} // whoever searches has put one in
 	games  map[string]*game
 	coming int // games whose child is about to open
 	closed bool
@@ -188,6 +194,31 @@ func (h *Host) find(id string) (*game, error) {
 		return g, nil
 	}
 	return nil, errNoGame
+}
+
+// inLine waits until it may search. leave must follow.
+func (h *Host) inLine(ctx context.Context) (leave func(), err error) {
+	h.mu.Lock()
+	if h.line == nil {
+		h.line = make(chan struct{}, or(h.Searches, max(1, runtime.NumCPU()/2)))
+	}
+	h.mu.Unlock()
+	select {
+	case h.line <- struct{}{}:
+		return func() { <-h.line }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// search is ask of what may take long.
+func (h *Host) search(ctx context.Context, g *game, r child.Request) (child.Answer, error) {
+	leave, err := h.inLine(ctx)
+	if err != nil {
+		return child.Answer{}, err
+	}
+	defer leave()
+	return h.ask(ctx, g, r)
 }
 
 // ask has a game's child do something. When ctx ends so does the search that it makes.

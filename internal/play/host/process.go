@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -104,14 +103,19 @@ func (p *process) ask(r child.Request, progress func(child.Progress), stop <-cha
 // answerPatience is longer than the explorer waits for a command that hangs.
 const answerPatience = time.Minute
 
-var errSilent = errors.New("the game's process did not answer and was ended; begin another game")
+var errSilent = errDied{"the game's process did not answer and was ended"}
+
+// errDied is of a game whose process is no more.
+type errDied struct{ why string }
+
+func (e errDied) Error() string { return e.why + "; begin another game" }
 
 // ended is what the child died of.
 func (p *process) ended() error {
 	if p.why == "" {
-		return errors.New("the game has ended; begin another one")
+		return errDied{"the game has ended"}
 	}
-	return fmt.Errorf("the game's process has ended: %s; begin another game", p.why)
+	return errDied{"the game's process has ended: " + p.why}
 }
 
 // end has the child end, and returns when it has.

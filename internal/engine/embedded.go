@@ -37,7 +37,9 @@ func startEmbedded(e *Engine) error {
 	for _, node := range nodes[1:] {
 		e.URLs.Redlock = append(e.URLs.Redlock, "redis://"+node.Addr())
 	}
-	e.onClose(tick(nodes))
+	if !e.URLs.Still {
+		e.onClose(tick(nodes))
+	}
 	return nil
 }
 

@@ -52,6 +52,10 @@ type Config struct {
 	Etcd      []string      // host:port or http(s)://host:port, of one cluster; empty for none
 	Lease     time.Duration // how long a session with ZooKeeper outlives its client; 0 is 10 s
 
+	// Still: with Embedded, time does not pass in its Redis, and no lease there runs out by
+	// itself. It is for who ends leases by hand, and takes as long over it as he likes.
+	Still bool
+
 	// Process is the number of this process, from 0: with several hosts in DB it begins at
 	// host Process modulo their number.
 	Process int

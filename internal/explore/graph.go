@@ -16,6 +16,7 @@ type graph struct {
 	*search
 	states map[schedule.State]*node
 	root   *node
+	before int            // the buyer of the step before the root; 0: none
 	level  int            // preemptions of the runs now
 	closed map[place]bool // nothing new can be had from there
 }
@@ -33,6 +34,9 @@ type place struct {
 
 // anyNumber of preemptions is left.
 const anyNumber = -1
+
+// start is the place where all schedules begin.
+func (g *graph) start(left int) place { return place{g.root, g.before, left} }
 
 // by is where a choice leads from p; false where it cannot be paid. Its node is nil when
 // it was not made yet.
@@ -56,13 +60,13 @@ func (p place) follow(f func(c *schedule.Choice, to place)) {
 // next is plan.next.
 func (g *graph) next() (cost int, _ trip, more bool) {
 	if g.root == nil {
-		return 0, &way{graph: g}, true
+		return 0, &way{graph: g, last: g.before}, true
 	}
 	for ; g.x.config.Bound < 0 || g.level <= g.x.config.Bound; g.level++ {
-		if start := (place{g.root, 0, g.level}); g.open(start) != nil {
-			return g.level, &way{graph: g, left: g.level}, true
+		if g.open(g.start(g.level)) != nil {
+			return g.level, &way{graph: g, last: g.before, left: g.level}, true
 		}
-		if g.open(place{g.root, 0, anyNumber}) == nil {
+		if g.open(g.start(anyNumber)) == nil {
 			break
 		}
 	}
@@ -70,7 +74,7 @@ func (g *graph) next() (cost int, _ trip, more bool) {
 }
 
 // whole is plan.whole.
-func (g *graph) whole() bool { return g.open(place{g.root, 0, anyNumber}) == nil }
+func (g *graph) whole() bool { return g.open(g.start(anyNumber)) == nil }
 
 // open is a choice at p that was not made yet, or that leads to one; nil: there is
 // none, nor will there be.

@@ -92,12 +92,7 @@ type trip interface {
 // ends; then the result is what was explored so far, and in the last case the
 // error is the context's cause.
 func (x *Explorer) Search(ctx context.Context) (Result, error) {
-	s := &search{
-		x: x, choices: map[schedule.Choice]*schedule.Choice{}, offered: map[Event]bool{}, begun: time.Now(), digest: sha256.New(),
-		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Within: -1},
-	}
-	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // of a pair the server decides
-	s.result.Reduced = x.config.reduced()
+	s := newSearch(x)
 	var err error
 	if s.result.Merged {
 		g := newGraph(s)
@@ -120,6 +115,16 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 		err = errors.Join(err, s.show(context.WithoutCancel(ctx)))
 	}
 	return s.result, err
+}
+
+func newSearch(x *Explorer) *search {
+	s := &search{
+		x: x, choices: map[schedule.Choice]*schedule.Choice{}, offered: map[Event]bool{}, begun: time.Now(), digest: sha256.New(),
+		result: Result{Verdicts: map[verdict.Verdict]int{}, Courses: map[string]int{}, Within: -1},
+	}
+	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // of a pair the server decides
+	s.result.Reduced = x.config.reduced()
+	return s
 }
 
 // show runs what is to be shown to people again.

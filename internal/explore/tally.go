@@ -112,7 +112,7 @@ func (g *graph) count() {
 	if g.root == nil {
 		return
 	}
-	total := tallies{}.of(place{g.root, 0, g.x.config.Bound})
+	total := tallies{}.of(g.start(g.x.config.Bound))
 	r.Explored, r.Foreign, r.Verdicts = total.schedules, total.foreign, total.verdicts
 	r.Violations = 0
 	for v, n := range r.Verdicts {
@@ -121,7 +121,7 @@ func (g *graph) count() {
 		}
 	}
 	if r.Within >= 0 {
-		r.ExploredWithin = tallies{}.of(place{g.root, 0, r.Within}).schedules
+		r.ExploredWithin = tallies{}.of(g.start(r.Within)).schedules
 	}
 	if r.Complete {
 		g.best = g.shortest(func(e *schedule.Ended) bool { return e.Verdict != verdict.Holds })
@@ -131,7 +131,7 @@ func (g *graph) count() {
 
 // shortest is the best schedule whose end is wanted.
 func (g *graph) shortest(wanted func(*schedule.Ended) bool) *candidate {
-	w := ends{wanted, map[place]*suffix{}}.of(place{g.root, 0, g.x.config.Bound})
+	w := ends{wanted, map[place]*suffix{}}.of(g.start(g.x.config.Bound))
 	if w == nil {
 		return nil
 	}

@@ -36,6 +36,7 @@ var notStrategies = []struct {
 	{"internal/fault", []string{"zookeeper", "etcd"}, "servers that a fault starts"},
 	{"internal/localserver", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},
 	{"internal/lockstrategy/deps", servers, "servers, as errors name them"},
+	{"internal/play/level", lockstrategy.Names(), "levels are content, as documents are: each is of one strategy, by its name"},
 	{"internal/promise", servers, "servers that a fault strikes"},
 }
 

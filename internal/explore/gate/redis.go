@@ -94,7 +94,7 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		return h.gates.Pass(o, func() error {
 			err := next(ctx, cmd)
-			h.gates.scripts.answered(h.server, c)
+			h.gates.scripts.answered(h.server, c, err)
 			o.Result, o.Answer = reply(cmd, err), whole(cmd, err)
 			o.Changed = o.Effect == schedule.Writes && c.changed(cmd, err)
 			h.gates.PubSub.Notified(c.listeners(cmd))

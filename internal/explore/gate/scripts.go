@@ -1,9 +1,12 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/redisscript"
@@ -63,9 +66,11 @@ func (s *scripts) unsent(server string, c command) bool {
 	return !s.sent[[2]string{server, c.sha()}]
 }
 
-// answered notes a script that was sent in full and reached the server.
-func (s *scripts) answered(server string, c command) {
-	if c.name != "EVAL" {
+// answered notes a script that was sent in full and reached the server. One whose buyer was
+// ended at the gate did not.
+func (s *scripts) answered(server string, c command, err error) {
+	var reply redis.Error
+	if c.name != "EVAL" || err != nil && !errors.As(err, &reply) {
 		return
 	}
 	s.mu.Lock()

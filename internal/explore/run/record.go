@@ -18,10 +18,13 @@ type recorder struct {
 	steps   []witness.Step
 	secrets secrets
 	flying  map[*gate.Op]int // commands that wait in the database, by their step
+
+	read     map[int]string // by buyer: what its last reading returned
+	inMemory map[int]bool   // buyers who hold a lock in memory
 }
 
 func newRecorder(x *Runner, observe bool) *recorder {
-	return &recorder{x: x, observe: observe, secrets: secrets{}, flying: map[*gate.Op]int{}}
+	return &recorder{x: x, observe: observe, secrets: secrets{}, flying: map[*gate.Op]int{}, read: map[int]string{}, inMemory: map[int]bool{}}
 }
 
 // after reads stock and records and notes what the step has done. A command that
@@ -64,6 +67,7 @@ func (w *recorder) locks(r *Run, now witness.Step) {
 	for _, l := range r.inbox.lockEvents() {
 		now.Buyer = l.buyer
 		w.happened(now, lockWords[l.kind])
+		w.inMemory[l.buyer] = l.kind == lockstrategy.Acquired
 	}
 }
 
@@ -81,6 +85,8 @@ func (w *recorder) sent(r *Run, o *gate.Op, s witness.Step, note string) {
 	s.Command, s.Result = w.secrets.readable(o.Buyer, o.Text), w.secrets.readable(o.Buyer, o.Result)
 	if o.Blocked || flies {
 		s.Result = "waits for another buyer's transaction"
+	} else {
+		w.known(o, s.Result)
 	}
 	s.Note = strings.Trim(note+"; "+o.Note, "; ")
 	w.steps = append(w.steps, s)
@@ -102,6 +108,7 @@ func (w *recorder) letThrough(r *Run, now witness.Step) {
 			how = "(timed out) "
 		}
 		s.Command, s.Result = how+w.steps[w.flying[o]].Command, w.secrets.readable(o.Buyer, o.Result)
+		w.known(o, s.Result)
 		w.steps = append(w.steps, s)
 		delete(w.flying, o)
 	}

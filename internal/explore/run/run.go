@@ -27,6 +27,7 @@ type Run struct {
 	commits  int             // of transactions that had written
 	told     bool            // the last step has brought messages, or time has passed by itself after it
 	touched  map[string]bool // nodes to which a command was sent
+	notes    *recorder
 
 	struck  map[schedule.Event]int // events so far
 	outcome sync.WaitGroup         // of the buyers' goroutines
@@ -59,6 +60,7 @@ func (r *Run) buy(ctx context.Context, b *buyer) {
 
 // play makes the steps. deadEnd: somebody is left whom nothing can wake.
 func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder) (e schedule.Ended, deadEnd bool, err error) {
+	r.notes = notes
 	if err := r.rest.await(ctx); err != nil {
 		return e, false, err
 	}
@@ -128,22 +130,25 @@ func (r *Run) pass(ctx context.Context, notes *recorder) (passed bool, err error
 
 // known asks whether it need not be judged how the schedule has ended.
 func (r *Run) known(ctx context.Context, choose schedule.Chooser, depth int) (bool, error) {
-	token, err := choose(r.point(ctx, depth))
+	token, err := choose(r.point(ctx, depth, nil))
 	return token == "", err
 }
 
 // point is where the schedule stands.
-func (r *Run) point(ctx context.Context, depth int) *schedule.Point {
+func (r *Run) point(ctx context.Context, depth int, actions []Action) *schedule.Point {
 	p := &schedule.Point{Depth: depth, Seen: r.seen, Begun: r.buyers.begun, Fresh: r.fresh, Where: r.buyers.where, Told: r.told}
 	if r.x.Stated() {
 		p.State = func() (schedule.State, error) { return r.state(ctx) }
+	}
+	if r.notes.observe {
+		p.View = func() (schedule.View, error) { return r.view(ctx, actions) }
 	}
 	return p
 }
 
 // choose asks for the next step; nil where the schedule need not be gone on with.
 func (r *Run) choose(ctx context.Context, choose schedule.Chooser, depth int, actions []Action) (*Action, error) {
-	p := r.point(ctx, depth)
+	p := r.point(ctx, depth, actions)
 	p.Choices = make([]schedule.Choice, len(actions))
 	for i, a := range actions {
 		p.Choices[i] = a.Choice

@@ -55,6 +55,8 @@ type Point struct {
 	Where func() string // where each buyer is, for an error
 	// State is the state here; nil where it cannot be had.
 	State func() (State, error)
+	// View is what people are shown of it; nil without observe, and where a runner has none.
+	View func() (View, error)
 }
 
 // Ended is how one schedule ended.

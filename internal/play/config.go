@@ -1,0 +1,105 @@
+package play
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// Bounds of a Config: more buyers than a screen has columns for nobody can follow.
+const (
+	MostBuyers = 4
+	MostStock  = 8
+)
+
+// sold is the product's name: that of shop explore, so that what a strategy reckons from a
+// name comes to the same when the replay line is run there.
+const sold = "explored"
+
+// A Config says what is played. The zero value of all but Strategy means the default.
+type Config struct {
+	Strategy string          `json:"strategy"`
+	Buyers   int             `json:"buyers"` // 2 to MostBuyers; 0 is 2
+	Stock    int64           `json:"stock"`  // units on sale; 0 is 1
+	Units    int64           `json:"units"`  // that each buyer asks for; 0 is 1
+	Events   []explore.Event `json:"events"` // what the player may have happen, once each
+	Shared   bool            `json:"shared"` // all buyers in one process
+}
+
+// ErrBadConfig: nobody can play that. Its text says what to give instead.
+var ErrBadConfig = errors.New("nothing to play")
+
+// ErrMissing: the embedded engine lacks what the strategy needs. Its text says what.
+var ErrMissing = errors.New("it cannot be played")
+
+// Filled is c with its defaults. Its strategy has its own name, and not an alias.
+func (c Config) Filled() Config {
+	if c.Strategy != "" { // which would be an alias
+		c.Strategy = lockstrategy.Resolve(c.Strategy)
+	}
+	c.Buyers, c.Stock, c.Units = cmp.Or(c.Buyers, 2), cmp.Or(c.Stock, 1), cmp.Or(c.Units, 1)
+	if c.Events == nil {
+		c.Events = []explore.Event{}
+	}
+	return c
+}
+
+// Check says what is wrong with a Filled configuration, in one line that says what to give.
+// ErrMissing is of a strategy whose commands no gate can hold, all else ErrBadConfig.
+func (c Config) Check() error {
+	entry, known := lockstrategy.ByName(c.Strategy)
+	all := explore.Events(c.Shared)
+	switch {
+	case !known || c.Strategy == "":
+		return fmt.Errorf("%w: strategy %q is not known; there are %s", ErrBadConfig, c.Strategy, strings.Join(lockstrategy.Names(), ", "))
+	case c.Buyers < explore.MinBuyers || c.Buyers > MostBuyers:
+		return fmt.Errorf("%w: buyers is %d; give %d to %d", ErrBadConfig, c.Buyers, explore.MinBuyers, MostBuyers)
+	case c.Stock < 1 || c.Stock > MostStock:
+		return fmt.Errorf("%w: stock is %d; give 1 to %d", ErrBadConfig, c.Stock, MostStock)
+	case c.Units < 1 || c.Units > c.Stock:
+		return fmt.Errorf("%w: units is %d; give 1 to the stock, which is %d", ErrBadConfig, c.Units, c.Stock)
+	}
+	for _, e := range c.Events {
+		if !slices.Contains(all, e) {
+			return fmt.Errorf("%w: event %q is not there; there are %s", ErrBadConfig, e, listed(all))
+		}
+	}
+	if why := explore.Ungated(entry); why != "" {
+		return fmt.Errorf("%w: %s: %s", ErrMissing, c.Strategy, why)
+	}
+	return nil
+}
+
+func listed(events []explore.Event) string {
+	var names []string
+	for _, e := range events {
+		names = append(names, string(e))
+	}
+	return strings.Join(names, ", ")
+}
+
+// command is shop explore of the same.
+func (c Config) command(bound int) string {
+	text := "shop explore " + c.Strategy
+	for _, flag := range []struct {
+		given bool
+		text  string
+	}{
+		{c.Buyers != 2, fmt.Sprintf(" --buyers %d", c.Buyers)},
+		{c.Stock != 1, fmt.Sprintf(" --stock %d", c.Stock)},
+		{c.Units != 1, fmt.Sprintf(" --units %d", c.Units)},
+		{len(c.Events) > 0, " --events " + strings.ReplaceAll(listed(c.Events), ", ", ",")},
+		{c.Shared, " --instances shared"},
+		{bound >= 0 || c.Buyers > 2, fmt.Sprintf(" --bound %d", max(bound, -1))},
+	} {
+		if flag.given {
+			text += flag.text
+		}
+	}
+	return text
+}

@@ -1,0 +1,159 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// wait is how long the database has a buyer wait; the explorer's own connections do not.
+const wait = time.Minute
+
+// oldRun is how old a run may become: the contexts and the leases in it last for
+// schedule.Forever. An older one is run again before its next step.
+const oldRun = 20 * time.Minute
+
+// A Game is one schedule whose steps a player chooses. Its methods may be called by several
+// goroutines, and are answered one after the other.
+type Game struct {
+	config   Config
+	engine   *engine.Engine
+	explorer *explore.Explorer
+	ctx      context.Context // of its runs
+	cancel   context.CancelFunc
+	now      func() time.Time
+
+	mu     sync.Mutex
+	round  *round
+	at     Position // where it stands
+	tokens []string // so far
+	closed bool
+}
+
+// ErrBadMove: there is no such choice now. Nothing has changed.
+var ErrBadMove = errors.New("no such move")
+
+// ErrClosed: the game has ended.
+var ErrClosed = errors.New("the game has ended; begin another one")
+
+// Open opens an engine and begins a game. The configuration is filled and checked. Close must
+// follow.
+func Open(ctx context.Context, c Config) (_ *Game, err error) {
+	c = c.Filled()
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	g := &Game{config: c, now: time.Now}
+	if g.engine, err = engine.Open(ctx, engine.Config{Name: engine.Embedded, Wait: wait, Still: true}); err != nil {
+		return nil, err
+	}
+	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := g.open(ctx); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// open opens the explorer and begins.
+func (g *Game) open(ctx context.Context) (err error) {
+	entry, _ := lockstrategy.ByName(g.config.Strategy)
+	if why := g.missing(entry); why != "" {
+		why, _, _ = strings.Cut(why, ";") // and not the flags by which the shop would have it
+		return fmt.Errorf("%w: games are played on SQLite and the Redis in this program, and %s needs more: %s", ErrMissing, entry.Name, why)
+	}
+	g.explorer, err = explore.New(ctx, explore.Config{
+		Engine: g.engine, Strategy: entry, Buyers: g.config.Buyers, Stock: g.config.Stock, Units: g.config.Units, Product: sold,
+		Events: g.config.Events, Shared: g.config.Shared, Bound: -1,
+	})
+	if err != nil {
+		return err
+	}
+	return g.begin(nil)
+}
+
+// Position is where the game stands.
+func (g *Game) Position() Position {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.at
+}
+
+// Move has one of the choices happen. ErrBadMove, in one line, where there is no such choice.
+func (g *Game) Move(token string) (Position, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return g.at, ErrClosed
+	}
+	if err := g.at.allows(token); err != nil {
+		return g.at, err
+	}
+	tokens := append(g.tokens[:len(g.tokens):len(g.tokens)], token)
+	if g.round == nil || g.now().Sub(g.round.begun) > oldRun {
+		return g.at, g.begin(tokens)
+	}
+	g.round.moves <- token
+	return g.at, g.arrive(tokens)
+}
+
+// Undo takes the last step back: all but it are run again.
+func (g *Game) Undo() (Position, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return g.at, ErrClosed
+	case len(g.tokens) == 0:
+		return g.at, fmt.Errorf("%w: there is no step to take back", ErrBadMove)
+	}
+	return g.at, g.begin(g.tokens[:len(g.tokens)-1])
+}
+
+// Restart begins again from the first command.
+func (g *Game) Restart() (Position, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return g.at, ErrClosed
+	}
+	return g.at, g.begin(nil)
+}
+
+// Close ends the game, and with it its engine. It may be called twice.
+func (g *Game) Close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	g.closed = true
+	g.leave()
+	g.cancel()
+	var err error
+	if g.explorer != nil {
+		err = g.explorer.Close()
+	}
+	return errors.Join(err, g.engine.Close())
+}
+
+// allows says why a token is no choice of the position.
+func (p Position) allows(token string) error {
+	if p.End != nil {
+		return fmt.Errorf("%w: the game is over; undo or restart", ErrBadMove)
+	}
+	var all []string
+	for _, c := range p.Choices {
+		if c.Token == token {
+			return nil
+		}
+		all = append(all, c.Token)
+	}
+	return fmt.Errorf("%w: %.40q; there are %s", ErrBadMove, token, join(all))
+}

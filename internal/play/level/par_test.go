@@ -1,0 +1,126 @@
+package level
+
+import (
+	"flag"
+	"fmt"
+	"go/format"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/play"
+)
+
+//go:generate go test -run TestPar -timeout 60m -update .
+
+var update = flag.Bool("update", false, "write par_table.go anew")
+
+const table = "par_table.go"
+
+func TestMain(m *testing.M) { exploretest.Main(m) }
+
+// longest is the time for one level's search; one that is not complete then has the best that
+// it has found, or that was known.
+const longest = 5 * time.Minute
+
+// TestPar: the table is what the explorer computes. Levels whose search takes longer than
+// seconds are computed again in soak runs.
+func TestPar(t *testing.T) {
+	all := map[string]Par{}
+	for _, l := range All() {
+		known := l.Par()
+		switch {
+		case *update:
+			all[l.Name] = computed(t, l)
+			if !all[l.Name].Complete && known.Way != "" && known.Steps() <= all[l.Name].Steps() {
+				all[l.Name] = known
+			}
+			t.Logf("%s: %+v", l.Name, all[l.Name])
+		case known == (Par{}):
+			t.Errorf("%s has no par: run make generate", l.Name)
+		case !known.Complete:
+			t.Logf("%s: its search does not end; TestWon plays its way", l.Name)
+		case slow(known) && os.Getenv("OVERSELL_SOAK") == "":
+			t.Logf("%s is computed again with OVERSELL_SOAK=1", l.Name)
+		default:
+			if got := computed(t, l); got != known {
+				t.Errorf("%s: the explorer computes %+v, the table has %+v: run make generate", l.Name, got, known)
+			}
+		}
+	}
+	if !*update {
+		return
+	}
+	if err := os.WriteFile(table, source(t, all), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slow: of so many orders the search takes more than a second.
+func slow(p Par) bool { return p.Orders > 20_000 }
+
+// computed is a level's par by a search of every order.
+func computed(t *testing.T, l Level) Par {
+	t.Helper()
+	begun := time.Now()
+	defer func() { t.Logf("%s: %.1f s", l.Name, time.Since(begun).Seconds()) }()
+	effort := play.Effort{Budget: longest, Bound: -1}
+	if !l.Nobody {
+		w, err := play.Par(t.Context(), l.Config, l.Goal, effort)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(w.Tokens) == 0 && w.Complete {
+			t.Fatalf("%s: no order reaches the goal", l.Name)
+		}
+		return Par{Way: strings.Join(w.Tokens, " "), Switches: w.Switches, Complete: w.Complete}
+	}
+	p, err := game(t, l).Prove(t.Context(), effort, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.WonByProof(p) {
+		t.Fatalf("%s: the claim is wrong: %+v", l.Name, p)
+	}
+	return Par{Orders: p.Explored, Complete: p.Complete}
+}
+
+func game(t *testing.T, l Level) *play.Game {
+	t.Helper()
+	g, err := play.Open(t.Context(), l.Config)
+	if err != nil {
+		t.Fatalf("%s: %v", l.Name, err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// source is the table as Go.
+func source(t *testing.T, all map[string]Par) []byte {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("// Code generated from level.All by make generate; DO NOT EDIT.\n\npackage level\n\n" +
+		"// pars are by level what the explorer has computed.\nfunc pars() map[string]Par {\nreturn map[string]Par{\n")
+	for _, l := range All() {
+		p := all[l.Name]
+		fmt.Fprintf(&b, "%q: {", l.Name)
+		if l.Nobody {
+			fmt.Fprintf(&b, "Orders: %d", p.Orders)
+		} else {
+			fmt.Fprintf(&b, "Way: %q, Switches: %d", p.Way, p.Switches)
+		}
+		fmt.Fprintf(&b, ", Complete: %t},\n", p.Complete)
+	}
+	b.WriteString("}\n}\n")
+	text, err := format.Source([]byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

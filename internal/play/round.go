@@ -1,0 +1,135 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+)
+
+// A round is one run of the explorer, from its first command on. Undo, hints and proofs end it
+// and begin another one, which makes the steps so far by itself.
+type round struct {
+	begun  time.Time
+	prefix []string      // made by itself
+	moves  chan string   // that the player makes
+	leave  chan struct{} // closed: it need not be gone on with
+	stands chan Position // where it waits for a move
+	ended  chan ending   // one, when the run is over
+
+	config Config
+	made   []string
+	last   Position // at its end
+}
+
+// ending is how a round was over.
+type ending struct {
+	explore.Ended
+	witness *explore.Witness
+	err     error
+}
+
+// begin runs these steps, and returns where they lead. Where that fails the game stands where
+// it stood, and has no round: the next step begins one.
+func (g *Game) begin(tokens []string) error {
+	g.leave()
+	r := &round{
+		begun: g.now(), prefix: slices.Clone(tokens), moves: make(chan string), leave: make(chan struct{}),
+		stands: make(chan Position), ended: make(chan ending, 1), config: g.config,
+	}
+	g.round = r
+	go func() {
+		e, w, err := g.explorer.Play(g.ctx, func(p *explore.Point) (string, error) { return r.choose(g.ctx, p) })
+		r.ended <- ending{e, w, err}
+	}()
+	return g.arrive(tokens)
+}
+
+// leave ends the round, wherever it stands.
+func (g *Game) leave() {
+	if g.round == nil {
+		return
+	}
+	close(g.round.leave)
+	for over := false; !over; {
+		select {
+		case <-g.round.stands:
+		case <-g.round.ended:
+			over = true
+		}
+	}
+	g.round = nil
+}
+
+// arrive waits until the round stands or has ended, after these steps.
+func (g *Game) arrive(tokens []string) error {
+	select {
+	case p := <-g.round.stands:
+		g.at, g.tokens = p, tokens
+		return nil
+	case e := <-g.round.ended:
+		last := g.round.last
+		g.round = nil
+		switch {
+		case e.err != nil:
+			return e.err
+		case e.Cut:
+			return fmt.Errorf("%w: it goes round in circles: this is the most steps that a schedule has; undo or restart", ErrBadMove)
+		case e.witness == nil:
+			return ErrClosed
+		}
+		end, err := newEnd(g.config, e.Ended, e.witness)
+		if err != nil {
+			return err
+		}
+		last.End, last.Steps, last.Choices = end, e.Steps, []Choice{}
+		g.at, g.tokens = last, tokens
+		return nil
+	}
+}
+
+// choose is the chooser of the round: it makes the steps of the prefix, and then asks the
+// player.
+func (r *round) choose(ctx context.Context, p *explore.Point) (token string, err error) {
+	if p.Depth < len(r.prefix) && !p.AtEnd() {
+		token = r.prefix[p.Depth]
+		r.made = append(r.made, token)
+		return token, nil
+	}
+	v, err := p.View()
+	if err != nil {
+		return "", err
+	}
+	now := newPosition(r.config, p.Choices, v, r.made)
+	if p.AtEnd() {
+		r.last = now
+		return p.FirstMove(), nil
+	}
+	select {
+	case r.stands <- now:
+	case <-r.leave:
+		return "", nil
+	case <-ctx.Done():
+		return "", nil
+	}
+	select {
+	case token = <-r.moves:
+		r.made = append(r.made, token)
+		return token, nil
+	case <-r.leave:
+	case <-ctx.Done():
+	}
+	return "", nil
+}
+
+// missing is why the engine cannot have the strategy; "" where it can.
+func (g *Game) missing(entry lockstrategy.Entry) string {
+	return entry.Missing(onengine.Deps(g.engine))
+}
+
+func join(tokens []string) string { return strings.Join(tokens, ", ") }

@@ -186,35 +186,46 @@ func (m *screen) end() []string {
 	return append(all, m.wrap("again: "+e.Replay)...)
 }
 
+// counted are the numbers after each step of the history.
+const counted = "stock records"
+
+// short leaves out the end of a command and not its answer.
+func short(line string, width int) string {
+	if i := strings.Index(line, " -> "); i > 0 && ansi.StringWidth(line) > width && ansi.StringWidth(line[i:]) < width/2 {
+		return ansi.Truncate(line[:i], width-ansi.StringWidth(line[i:]), "…") + line[i:]
+	}
+	return line
+}
+
 // history is the sequence diagram: a step a row, a buyer a column, the last ones above the
 // bottom.
 func (m *screen) history(room int) (rows []string) {
 	if room < 2 || len(m.at.Steps) == 0 {
 		return make([]string, room)
 	}
-	width := max((m.width-4-8)/max(len(m.at.Buyers), 1)-2, 8)
+	width := max((m.width-4-len(counted))/max(len(m.at.Buyers), 1)-2, 8)
 	title := "    "
 	for _, b := range m.at.Buyers {
 		title += pad(fmt.Sprintf("buyer %d", b.Buyer), width) + "  "
 	}
-	rows = append(rows, bold+title+"stock records"+plainly)
+	rows = append(rows, bold+title+counted+plainly)
 	last := len(m.at.Steps) - m.scroll
 	last = max(last, min(room-1, len(m.at.Steps)))
 	for i := max(0, last-room+1); i < last; i++ {
 		step := m.at.Steps[i]
 		row := fmt.Sprintf("%3d ", i+1)
 		if step.Buyer == 0 {
-			row += pad(step.Line(), (width+2)*len(m.at.Buyers))
+			row += pad(step.Line(), (width+2)*len(m.at.Buyers)) // nobody's doing
 		} else {
 			for _, b := range m.at.Buyers {
 				cell := ""
 				if b.Buyer == step.Buyer {
-					cell = step.Line()
+					cell = short(step.Line(), width)
 				}
 				row += pad(cell, width) + "  "
 			}
 		}
-		rows = append(rows, fmt.Sprintf("%s%3d %3d", row, step.Stock, step.Records))
+		rows = append(rows, fmt.Sprintf("%s%5d %7d", row, step.Stock, step.Records))
 	}
 	for len(rows) < room {
 		rows = append(rows, "")
@@ -237,9 +248,9 @@ func (m *screen) foot() []string {
 	case m.message != "":
 		all = m.wrap(m.message)
 	}
-	keys := "1-9 go  arrows, Enter choose  e event  u undo  r restart  h hint  p prove  ? keys  q quit"
+	keys := "1-9 go  arrows+Enter  e event  u undo  r again  h hint  p prove  ? keys  q quit"
 	if m.at.End != nil {
-		keys = "up, down scroll  u undo  r restart  h hint  p prove  ? keys  q quit"
+		keys = "arrows scroll  u undo  r again  h hint  p prove  ? keys  q quit"
 	}
 	return append(all, m.wrap(keys)...)
 }

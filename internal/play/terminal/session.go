@@ -155,7 +155,9 @@ func (s *Session) hint(ctx context.Context) (string, error) {
 		a, err := free.Next(ctx, s.Game)
 		return "Towards any break, " + a.String() + ".", err
 	}
-	s.hints++
+	if !s.won {
+		s.hints++
+	}
 	switch s.hints {
 	case 1:
 		return "Hint 1 of 3: " + s.Level.Thought, nil

@@ -47,7 +47,8 @@ type screen struct {
 	message       string
 	busy          string // what is under way; "": nothing is
 	stop          context.CancelFunc
-	err           error // of the game itself
+	typed         []string // keys that came meanwhile
+	err           error    // of the game itself
 }
 
 // done is the message that a word was done.
@@ -77,8 +78,10 @@ func (m *screen) press(key string) tea.Cmd {
 	switch {
 	case m.busy != "" && (key == "esc" || key == "ctrl+c"):
 		m.stop()
+		m.typed = nil
 		return nil
 	case m.busy != "":
+		m.typed = append(m.typed, key)
 		return nil
 	case key == "ctrl+c":
 		return tea.Quit
@@ -167,7 +170,7 @@ func (m *screen) do(said string) tea.Cmd {
 	}
 }
 
-// done shows what a word has come to.
+// done shows what a word has come to, and goes on with what was typed meanwhile.
 func (m *screen) done(d done) tea.Cmd {
 	m.busy, m.message = "", d.Text
 	if d.err != nil {
@@ -185,6 +188,13 @@ func (m *screen) done(d done) tea.Cmd {
 	same := func(c play.Choice) bool { return c.Token == before.Token }
 	beside := func(c play.Choice) bool { return c.Buyer == before.Buyer && c.Event == "" }
 	m.cursor = max(cmp.Or(1+slices.IndexFunc(m.at.Choices, same), 1+slices.IndexFunc(m.at.Choices, beside))-1, 0)
+	for m.busy == "" && len(m.typed) > 0 {
+		key := m.typed[0]
+		m.typed = m.typed[1:]
+		if next := m.press(key); next != nil {
+			return next
+		}
+	}
 	return nil
 }
 

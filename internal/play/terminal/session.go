@@ -124,7 +124,8 @@ func (s *Session) win(r results.Result) (string, error) {
 		return text, nil
 	}
 	s.won = true
-	r.Hints, r.Seconds, r.Won = s.hints, int(s.Now().Sub(s.begun).Seconds()), s.Now().UTC().Truncate(time.Second)
+	now := s.Now()
+	r.Hints, r.Seconds, r.Won = s.hints, int(now.Sub(s.begun).Seconds()), now.UTC().Truncate(time.Second)
 	return text, s.Keep(r)
 }
 

@@ -34,6 +34,8 @@ var forbidden = map[string][]string{
 	"internal/explore/exploretest":           {"internal/verify", "internal/fault", "internal/live", "internal/rush"},
 	"internal/explore/promisetest":           {"internal/"}, // all of it is a test
 	"internal/play":                          {"internal/verify", "internal/fault", "internal/live", "internal/rush"},
+	"internal/play/child":                    {"internal/verify", "internal/fault", "internal/live", "internal/rush", "internal/play/host"},
+	"internal/play/host":                     {"internal/verify", "internal/fault", "internal/live", "internal/rush", "internal/play/terminal"},
 	"internal/report":                        {"internal/"},
 	"internal/problem":                       {"internal/"},
 	"internal/engine/enginetest":             {"internal/lockstrategy", "internal/explore", "internal/fault", "internal/verify", "internal/live", "internal/rush"},

@@ -115,6 +115,8 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	}
 	s := newShop(e, o.shops, log)
 	s.connections = newConnections(affordable(o.conns))
+	s.games = newGames()
+	defer s.games.Close()
 	return serve(c.Context(), s, o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 }
 
@@ -170,6 +172,9 @@ func (s *shop) server(addr net.Addr, token string) *http.Server {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(s.watch.hub.Close)
+	if s.games != nil {
+		server.RegisterOnShutdown(s.games.Close) // with them their pages' streams end
+	}
 	return server
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/live"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/play/host"
 	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -43,6 +44,7 @@ type shop struct {
 	connections *connections
 	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
 	admission   *purchase.Admission    // of all strategies
+	games       *host.Host             // nil: none are played
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
@@ -127,6 +129,9 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r.GET("/metrics", gin.WrapH(s.watch.metrics.handler()))
 	r.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openAPI) })
 	s.watch.hub.Routes(r)
+	if s.games != nil {
+		s.games.Routes(r)
+	}
 	return r
 }
 

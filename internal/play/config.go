@@ -31,6 +31,9 @@ type Config struct {
 	Shared   bool            `json:"shared"` // all buyers in one process
 }
 
+// ErrBadConfig: nobody can play that. Its text says what to give instead.
+var ErrBadConfig = errors.New("nothing to play")
+
 // ErrMissing: the embedded engine lacks what the strategy needs. Its text says what.
 var ErrMissing = errors.New("it cannot be played")
 
@@ -47,23 +50,23 @@ func (c Config) Filled() Config {
 }
 
 // Check says what is wrong with a Filled configuration, in one line that says what to give.
-// ErrMissing is of a strategy whose commands no gate can hold.
+// ErrMissing is of a strategy whose commands no gate can hold, all else ErrBadConfig.
 func (c Config) Check() error {
 	entry, known := lockstrategy.ByName(c.Strategy)
 	all := explore.Events(c.Shared)
 	switch {
 	case !known || c.Strategy == "":
-		return fmt.Errorf("strategy %q is not known; there are %s", c.Strategy, strings.Join(lockstrategy.Names(), ", "))
+		return fmt.Errorf("%w: strategy %q is not known; there are %s", ErrBadConfig, c.Strategy, strings.Join(lockstrategy.Names(), ", "))
 	case c.Buyers < explore.MinBuyers || c.Buyers > MostBuyers:
-		return fmt.Errorf("buyers is %d; give %d to %d", c.Buyers, explore.MinBuyers, MostBuyers)
+		return fmt.Errorf("%w: buyers is %d; give %d to %d", ErrBadConfig, c.Buyers, explore.MinBuyers, MostBuyers)
 	case c.Stock < 1 || c.Stock > MostStock:
-		return fmt.Errorf("stock is %d; give 1 to %d", c.Stock, MostStock)
+		return fmt.Errorf("%w: stock is %d; give 1 to %d", ErrBadConfig, c.Stock, MostStock)
 	case c.Units < 1 || c.Units > c.Stock:
-		return fmt.Errorf("units is %d; give 1 to the stock, which is %d", c.Units, c.Stock)
+		return fmt.Errorf("%w: units is %d; give 1 to the stock, which is %d", ErrBadConfig, c.Units, c.Stock)
 	}
 	for _, e := range c.Events {
 		if !slices.Contains(all, e) {
-			return fmt.Errorf("event %q is not there; there are %s", e, listed(all))
+			return fmt.Errorf("%w: event %q is not there; there are %s", ErrBadConfig, e, listed(all))
 		}
 	}
 	if why := explore.Ungated(entry); why != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +65,8 @@ func Open(ctx context.Context, c Config) (_ *Game, err error) {
 func (g *Game) open(ctx context.Context) (err error) {
 	entry, _ := lockstrategy.ByName(g.config.Strategy)
 	if why := g.missing(entry); why != "" {
-		return fmt.Errorf("%w: %s: %s", ErrMissing, entry.Name, why)
+		why, _, _ = strings.Cut(why, ";") // and not the flags by which the shop would have it
+		return fmt.Errorf("%w: games are played on SQLite and the Redis in this program, and %s needs more: %s", ErrMissing, entry.Name, why)
 	}
 	g.explorer, err = explore.New(ctx, explore.Config{
 		Engine: g.engine, Strategy: entry, Buyers: g.config.Buyers, Stock: g.config.Stock, Units: g.config.Units, Product: sold,

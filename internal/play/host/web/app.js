@@ -1,0 +1,219 @@
+// app.js is the page's one owner of state: the game, what was asked, and the keys.
+import * as server from "/play/server.js";
+import { board, el, heard, table, world } from "/play/board.js";
+import { end, proof } from "/play/end.js";
+import { keep, list } from "/play/levels.js";
+
+const $ = (id) => document.getElementById(id);
+const open = "oversell.game"; // the id of this tab's game, for a reload
+
+let game = null; // as the shop shows it
+let unwatch = () => {};
+let busy = false;
+let hints = 0; // asked for in this game
+let levels = [];
+
+function trouble(text) {
+  $("trouble").hidden = !text;
+  $("trouble").textContent = text;
+}
+
+// one does one thing at a time: what is pressed meanwhile is not heard.
+async function one(what) {
+  if (busy) return;
+  busy = true;
+  document.body.setAttribute("aria-busy", "true");
+  trouble("");
+  try {
+    await what();
+  } catch (err) {
+    trouble(err.message);
+    if (err.gone) over();
+  } finally {
+    busy = false;
+    document.body.removeAttribute("aria-busy");
+  }
+}
+
+function over() {
+  unwatch();
+  sessionStorage.removeItem(open);
+  game = null;
+  screen();
+}
+
+function show(next, before) {
+  game = next;
+  const focused = document.activeElement?.dataset?.key;
+  const within = $("table").contains(document.activeElement);
+  const p = game.position;
+  $("title").textContent = game.level ? game.level.title : `${p.config.strategy}, ${p.config.buyers} buyers, ${p.config.stock} on sale`;
+  $("says").textContent = game.level ? game.level.task : "Sell what is not there, have units vanish, or have the shop stand still.";
+  $("score").textContent = `${p.tokens.length} steps, ${p.switches} switches${game.level ? ` · par ${game.level.par} · goal: ${game.level.wanted}` : ""}`;
+  table(p, (token) => act(() => server.move(game.id, token)));
+  world(p);
+  board(p);
+  end(game);
+  if (before !== undefined) $("live").textContent = heard(p, before) + (p.end ? ` The end: ${p.end.verdict}, ${p.end.why}.` : "");
+  if (game.won && game.level) keep(game.level.name, game.won, hints);
+  document.querySelector("[data-do=undo]").disabled = p.tokens.length === 0;
+  document.querySelector("[data-do=restart]").disabled = p.tokens.length === 0;
+  document.querySelector("[data-do=prove]").textContent = "Nobody can break this ";
+  document.querySelector("[data-do=prove]").append(el("kbd", {}, "p"));
+  if (within) refocus(focused);
+  if (p.end) $("end").scrollIntoView({ block: "nearest" });
+}
+
+// refocus puts the focus back where it was, since the buttons are new ones.
+function refocus(key) {
+  const all = choices();
+  (all.find((b) => b.dataset.key === key) ?? all.find((b) => b.dataset.key?.[0] === key?.[0]) ?? all[0] ?? $("title")).focus();
+}
+
+const choices = () => [...document.querySelectorAll("#table button:not(:disabled)")];
+
+// act asks for something that changes the position.
+function act(ask) {
+  return one(async () => {
+    const before = game.position.steps.length;
+    const next = await ask();
+    advise();
+    show(next, next.position.steps.length > before ? before : Math.max(0, next.position.steps.length - 1));
+  });
+}
+
+function advise(...kids) {
+  $("advice").hidden = kids.length === 0;
+  $("advice").replaceChildren(...kids);
+}
+
+function begin(config) {
+  return one(async () => {
+    join(await server.begin(config));
+    hints = 0;
+    $("title").focus();
+  });
+}
+
+function join(next) {
+  unwatch();
+  game = next;
+  sessionStorage.setItem(open, game.id);
+  screen();
+  advise();
+  show(game);
+  $("live").textContent = "";
+  unwatch = server.watch(game.id, {
+    progress: (p) => { if ($("advice").dataset.searching) advise(el("p", {}, `searching: ${p.runs} orders run, ${p.violations} break`)); },
+    ended: (why) => { trouble(why); over(); },
+  });
+}
+
+function hint() {
+  const n = Math.min(game.hint ?? 0, 2) + 1;
+  return one(async () => {
+    advise(el("p", {}, n === 3 ? "the explorer is looking for the way …" : ""));
+    const h = await server.hint(game.id, game.level ? n : 3);
+    game.hint = n;
+    hints = Math.max(hints, n);
+    advise(el("p", {}, el("b", {}, game.level ? `Hint ${n} of 3: ` : "Hint: "), h.text));
+    if (h.token) document.querySelector(`#table [data-key="${CSS.escape(h.token)}"]`)?.focus();
+  });
+}
+
+function prove() {
+  return one(async () => {
+    $("advice").dataset.searching = "1";
+    advise(el("p", {}, "The explorer runs every order of this. It takes from a moment to minutes …"));
+    $("advice").setAttribute("role", "status");
+    try {
+      const p = await server.prove(game.id);
+      delete $("advice").dataset.searching;
+      if (p.won) keep(game.level.name, p.won, hints);
+      advise(...proof(p));
+    } finally {
+      delete $("advice").dataset.searching;
+    }
+  });
+}
+
+function leave() {
+  return one(async () => {
+    const id = game.id;
+    over();
+    await server.leave(id);
+  });
+}
+
+const tools = {
+  undo: () => act(() => server.undo(game.id)),
+  restart: () => act(() => server.restart(game.id)),
+  hint, prove, leave,
+};
+
+// screen shows the game, or what there is to play.
+function screen() {
+  $("setup").hidden = game !== null;
+  $("game").hidden = game === null;
+  if (!game) {
+    list(levels, (level) => begin({ level }));
+    advise();
+  }
+}
+
+const keys = { u: "undo", r: "restart", h: "hint", p: "prove", l: "leave" };
+
+addEventListener("keydown", (e) => {
+  if (!game || e.ctrlKey || e.metaKey || e.altKey || e.target.matches?.("input, select, textarea")) return;
+  const all = choices();
+  const at = all.indexOf(document.activeElement);
+  if (/^[1-4]$/.test(e.key)) document.querySelector(`#table [aria-keyshortcuts="${e.key}"]:not(:disabled)`)?.click();
+  else if (keys[e.key]) document.querySelector(`[data-do=${keys[e.key]}]:not(:disabled)`)?.click();
+  else if (e.key === "e") document.querySelector("#happens button")?.focus();
+  else if (e.key === "?") $("keyboard").open = !$("keyboard").open;
+  else if ((e.key === "ArrowRight" || e.key === "ArrowDown") && (at >= 0 || e.target === document.body || e.target === $("title"))) all[(at + 1) % all.length]?.focus();
+  else if ((e.key === "ArrowLeft" || e.key === "ArrowUp") && (at >= 0 || e.target === document.body || e.target === $("title"))) all.at(at < 1 ? -1 : at - 1)?.focus();
+  else return;
+  e.preventDefault();
+});
+
+for (const b of document.querySelectorAll("[data-do]")) b.addEventListener("click", () => { if (game) tools[b.dataset.do](); });
+
+$("home").addEventListener("click", (e) => {
+  e.preventDefault();
+  if (game) leave();
+});
+
+const free = $("free");
+free.addEventListener("submit", (e) => {
+  e.preventDefault();
+  const f = new FormData(free);
+  begin({
+    strategy: f.get("strategy"), buyers: Number(f.get("buyers")), stock: Number(f.get("stock")), units: Number(f.get("units")),
+    shared: f.get("shared") === "1", events: f.getAll("events"),
+  });
+});
+
+async function start() {
+  const [all, strategies] = await Promise.all([server.levels(), server.strategies()]);
+  levels = all;
+  const names = free.elements.strategy;
+  names.replaceChildren(...strategies.map((s) => el("option", { value: s.name }, s.name)));
+  const about = () => { $("about").textContent = strategies.find((s) => s.name === names.value)?.summary ?? ""; };
+  names.addEventListener("change", about);
+  about();
+  screen();
+  const id = sessionStorage.getItem(open);
+  if (id) {
+    try {
+      join(await server.look(id));
+      return;
+    } catch { // it has ended
+      sessionStorage.removeItem(open);
+    }
+  }
+  const level = decodeURIComponent(location.hash.slice(1));
+  if (level) begin({ level });
+}
+
+start().catch((err) => trouble(err.message));

@@ -1,0 +1,42 @@
+// levels.js lists the levels, and keeps in this browser what was won.
+import { el } from "/play/board.js";
+
+const key = "oversell.play";
+
+export function results() {
+  try {
+    const kept = JSON.parse(localStorage.getItem(key) ?? "{}");
+    return typeof kept === "object" && kept !== null ? kept : {};
+  } catch {
+    return {}; // what is no JSON is nothing to go by
+  }
+}
+
+// keep notes a level that was won; the better result stays.
+export function keep(name, won, hints) {
+  const all = results();
+  const now = { steps: won.steps, switches: won.switches, hints };
+  const before = all[name];
+  const better = !before || now.steps < before.steps || (now.steps === before.steps && now.switches < before.switches);
+  if (better) all[name] = now;
+  try {
+    localStorage.setItem(key, JSON.stringify(all));
+  } catch { /* a browser that keeps nothing: the level is won all the same */ }
+}
+
+function best(r) {
+  if (!r) return "";
+  const how = r.steps ? `${r.steps} steps, ${r.switches} switches` : "the claim";
+  return `won: ${how}${r.hints ? `, ${r.hints} hint${r.hints > 1 ? "s" : ""}` : ""}`;
+}
+
+// list draws the levels; play is called with a name.
+export function list(all, play) {
+  const kept = results();
+  const won = all.filter((l) => kept[l.name]).length;
+  document.getElementById("progress").textContent = `${won} of ${all.length} won`;
+  document.getElementById("levels").replaceChildren(...all.map((l) =>
+    el("li", { class: kept[l.name] ? "done" : "" }, el("button", { class: "level", onclick: () => play(l.name) },
+      el("b", {}, l.title), el("span", { class: "task" }, l.task),
+      el("span", { class: "facts" }, `${l.config.strategy} · par ${l.par} · ${l.minutes} min`, kept[l.name] ? el("span", { class: "best" }, ` ✓ ${best(kept[l.name])}`) : "")))));
+}

@@ -1,0 +1,47 @@
+// server.js speaks to the shop. Each call returns what it answered, or throws one line.
+
+async function call(method, path, body) {
+  const request = { method, headers: { Accept: "application/json" } };
+  if (body !== undefined) {
+    request.headers["Content-Type"] = "application/json";
+    request.body = JSON.stringify(body);
+  }
+  let answer;
+  try {
+    answer = await fetch(path, request);
+  } catch {
+    throw new Error("the shop does not answer; is it still running?");
+  }
+  if (answer.status === 204) return null;
+  const said = await answer.json().catch(() => null);
+  if (!answer.ok || said === null) {
+    const err = new Error(said?.detail ?? `the shop answered ${answer.status}`);
+    err.gone = answer.status === 404 || answer.status === 410;
+    throw err;
+  }
+  return said;
+}
+
+const path = (id, rest) => `/play/games/${encodeURIComponent(id)}${rest}`;
+
+export const levels = () => call("GET", "/play/levels").then((a) => a.levels);
+export const strategies = () => call("GET", "/strategies");
+export const begin = (config) => call("POST", "/play/games", config);
+export const look = (id) => call("GET", path(id, ""));
+export const leave = (id) => call("DELETE", path(id, ""));
+export const move = (id, token) => call("POST", path(id, "/moves"), { token });
+export const undo = (id) => call("POST", path(id, "/undo"));
+export const restart = (id) => call("POST", path(id, "/restart"));
+export const hint = (id, n) => call("POST", path(id, "/hint"), { n });
+export const prove = (id) => call("POST", path(id, "/prove"));
+
+// watch keeps the game alive as long as the page is open; stop with the function returned.
+export function watch(id, { progress, ended }) {
+  const stream = new EventSource(path(id, "/events"));
+  stream.addEventListener("progress", (e) => progress(JSON.parse(e.data)));
+  stream.addEventListener("ended", (e) => {
+    stream.close();
+    ended(JSON.parse(e.data).why);
+  });
+  return () => stream.close();
+}

@@ -16,6 +16,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -79,11 +80,10 @@ type Exercise struct {
 
 // A Language is the exercise for a program in another language.
 type Language struct {
-	File    string            `yaml:"file"`   // the learner's
-	Events  [][]string        `yaml:"events"` // of each search
-	Start   string            `yaml:"start"`
-	Wrong   map[string]string `yaml:"wrong"` // by the files in wrong/
-	Foreign bool              `yaml:"foreign"`
+	File     string            `yaml:"file"` // the learner's
+	Searches []Search          `yaml:"searches"`
+	Start    string            `yaml:"start"`
+	Wrong    map[string]string `yaml:"wrong"` // by the folders in wrong/
 }
 
 // A Search is what the explorer is asked.
@@ -219,4 +219,15 @@ func (e Exercise) Check() error {
 		return fmt.Errorf("%s has no search", e.Folder)
 	}
 	return nil
+}
+
+// LanguageNames are the languages besides Go that it is there for.
+func (e Exercise) LanguageNames() []string { return slices.Sorted(maps.Keys(e.Languages)) }
+
+// LearnersFile is the file that the learner changes.
+func (e Exercise) LearnersFile(language string) string {
+	if l, ok := e.Languages[language]; ok {
+		return l.File
+	}
+	return "shop.go"
 }

@@ -64,7 +64,7 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), sizeCommand(), benchCommand(), soakCommand(), strategiesCommand(), migrateCommand())
+	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), sizeCommand(), benchCommand(), soakCommand(), exerciseCommand(), strategiesCommand(), migrateCommand())
 	root.SetArgs(joinJSON(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)

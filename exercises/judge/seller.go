@@ -39,6 +39,10 @@ func (s *subject) seller(d deps.Deps, scenario string) *seller {
 // Around is the learner's own strategy, whose package marks its goroutines.
 func (s *seller) Around() purchase.Strategy { return s.inner }
 
+// Work is purchase.Worker.Work. There is nothing to do; it says that the code may have several
+// goroutines, so that the explorer waits for all of them.
+func (s *seller) Work(ctx context.Context) { <-ctx.Done() }
+
 // Close closes the learner's strategy, if that can be closed.
 func (s *seller) Close() error {
 	if c, ok := s.inner.(io.Closer); ok {

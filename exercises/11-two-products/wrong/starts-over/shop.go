@@ -1,4 +1,4 @@
-// Package exercise gives up where it cannot have both, and keeps the one that it has.
+// Package exercise begins anew where it cannot have both, and keeps the one that it has.
 package exercise
 
 import (
@@ -29,14 +29,18 @@ func (s *shop) BuyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt,
 	for _, o := range orders {
 		products = append(products, o.Product)
 	}
-	for _, product := range products {
-		taken, err := s.kit.Redis.SetNX(ctx, "lock:"+product, "1", 0).Result()
+	for i := 0; i < len(products); {
+		taken, err := s.kit.Redis.SetNX(ctx, "lock:"+products[i], "1", 0).Result()
 		if err != nil {
 			return nil, err
 		}
-		if !taken {
-			return nil, kata.ErrBusy
+		if i++; taken {
+			continue
 		}
+		if err := s.kit.Sleep(ctx); err != nil {
+			return nil, err
+		}
+		i = 0
 	}
 	defer func() {
 		for _, product := range products {

@@ -64,7 +64,7 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 		root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	}
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(playChildCommand(), serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), sizeCommand(), benchCommand(), soakCommand(), playCommand(), strategiesCommand(), migrateCommand())
+	root.AddCommand(serveCommand(), rushCommand(), exploreCommand(), verifyCommand(), sizeCommand(), benchCommand(), soakCommand(), playCommand(), playChildCommand(), exerciseCommand(), strategiesCommand(), migrateCommand())
 	root.SetArgs(joinJSON(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)

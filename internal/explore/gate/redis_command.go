@@ -82,7 +82,7 @@ func (c command) role() redisscript.Role {
 
 func (c command) effect() schedule.Effect {
 	switch c.name {
-	case "GET", "PTTL", "TTL", "EXISTS", "HGET", "HEXISTS", "SMEMBERS", "XRANGE", "PING":
+	case "GET", "PTTL", "TTL", "EXISTS", "HGET", "HGETALL", "HEXISTS", "SMEMBERS", "XRANGE", "PING", "LINDEX", "LRANGE", "LLEN", "LPOS", "ZRANK", "ZRANGE", "ZSCORE", "ZCARD":
 		return schedule.Reads
 	}
 	return schedule.Writes

@@ -104,7 +104,7 @@ func (x *Runner) prepare(ctx context.Context) error {
 		return err
 	}
 	probe := x.spec.Strategy.New(x.deps(0))
-	x.rest = standstill.NewGoroutines(probe, Entries()...)
+	x.rest = standstill.NewGoroutines(innermost(probe), Entries()...)
 	_, worker := probe.(purchase.Worker)
 	x.outlives = worker || x.spec.Shared
 	x.severalAtOnce = x.severalAtOnce || x.outlives
@@ -115,6 +115,15 @@ func (x *Runner) prepare(ctx context.Context) error {
 	}
 	closeStrategy(probe)
 	return nil
+}
+
+// innermost is whose package marks the goroutines of a strategy: of one that stands around
+// another, that one's.
+func innermost(s purchase.Strategy) purchase.Strategy {
+	if outer, ok := s.(interface{ Around() purchase.Strategy }); ok {
+		return innermost(outer.Around())
+	}
+	return s
 }
 
 func closeStrategy(s purchase.Strategy) {

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/exercises/judge"
+	"github.com/oversell/oversell/internal/exercise"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/foreign"
+	"github.com/oversell/oversell/internal/explore/witness"
+)
+
+// programWithin is the budget of each search of a learner's program.
+const programWithin = 2 * time.Minute
+
+// checkForeign holds a program in another language to its exercise, by the gates on the wire.
+func checkForeign(c *cobra.Command, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r exercise.Result, err error) {
+	if faults {
+		return r, errors.New("--engine local is for the exercises in Go; a program in another language always has private servers")
+	}
+	for _, search := range e.Languages[language].Searches {
+		name := programSearch(search)
+		told(name)
+		check, err := searchProgram(c.Context(), filepath.Join(dir, exercise.AppFile), search)
+		if err != nil {
+			return r, err
+		}
+		check.Name = name
+		if r.Checks = append(r.Checks, check); check.Verdict != judge.Passed {
+			return r, nil
+		}
+	}
+	return r, nil
+}
+
+// programSearch is what a search is called.
+func programSearch(s exercises.Search) string {
+	return s.Name() + ", on MariaDB or MySQL"
+}
+
+// searchProgram runs every order of the program's buyers.
+func searchProgram(ctx context.Context, file string, s exercises.Search) (check judge.Check, err error) {
+	p, err := app.Load(file)
+	if err != nil {
+		return check, err
+	}
+	if err := p.Guard(""); err != nil {
+		return check, err
+	}
+	if s.Buyers > 0 {
+		if err := p.SetBuyers(s.Buyers); err != nil {
+			return check, err
+		}
+	}
+	events, err := programEvents(s.Events)
+	if err != nil {
+		return check, err
+	}
+	config := explore.Config{
+		Program: p.Name, Again: "shop exercise check", Buyers: len(p.Buyers), Events: events, Bound: -1, Reduce: true,
+		Tries: foreign.DefaultTries, Budget: programWithin, First: true,
+	}
+	if s.Bound != nil {
+		config.Bound = *s.Bound
+	}
+	opened, err := openProgram(ctx, p, config)
+	if err != nil {
+		return check, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	seen, err := opened.runner.Check(ctx)
+	if err == nil {
+		err = seen.Err()
+	}
+	if err != nil {
+		return judge.Check{Verdict: judge.Wrong, Why: "one buyer alone: " + strings.Join(strings.Fields(err.Error()), " ")}, ctx.Err()
+	}
+	x, err := opened.explorer(&config, &progress{})
+	if err != nil {
+		return check, err
+	}
+	report, err := found(ctx, x, config, &progress{})
+	if err != nil {
+		return check, err
+	}
+	return programCheck(report), ctx.Err()
+}
+
+// programCheck is what a search has shown.
+func programCheck(r explore.Report) judge.Check {
+	switch {
+	case r.Violations > 0:
+		var table, mermaid strings.Builder
+		_, _ = r.Witness.Text(&table, r.Buyers), r.Witness.Mermaid(&mermaid, r.Buyers)
+		return judge.Check{
+			Verdict: judge.Wrong, Why: fmt.Sprintf("%s: %s", r.Witness.Verdict, programWhy(r.Witness)), Story: judge.Story(r.Witness),
+			Diagram: table.String(), Mermaid: mermaid.String(),
+		}
+	case r.Void > 0:
+		return judge.Check{Verdict: judge.Unsure, Why: fmt.Sprintf("nothing was found, and %s void: %s", explore.Count(r.Void, "run"), r.Extent())}
+	case !r.Complete:
+		return judge.Check{Verdict: judge.Unsure, Why: "nothing was found, and not all orders were tried: " + r.Extent()}
+	case r.Empty(), r.Explored < 2:
+		return judge.Check{Verdict: judge.Unsure, Why: "nothing was shown: " + r.Extent()}
+	}
+	return judge.Check{Verdict: judge.Passed, Why: r.Extent()}
+}
+
+// programWhy is what is wrong, in one line.
+func programWhy(w *explore.Witness) string {
+	if len(w.Findings) > 0 {
+		return witness.Why(w.Findings)
+	}
+	return w.Why
+}

@@ -1,0 +1,10 @@
+// Sells units of a product to a buyer: 'sold' or 'sold out'.
+export async function buy (db, redis, product, buyer, units) {
+  const { amount } = await db.row('SELECT amount FROM product WHERE name = ?', product)
+  if (amount < units) return 'sold out'
+  await db.begin()
+  await db.change('UPDATE product SET amount = amount - ? WHERE name = ? AND amount >= ?', units, product, units)
+  await db.change('INSERT INTO purchase_history (product_name, purchaser, amount) VALUES (?, ?, ?)', product, buyer, units)
+  await db.commit()
+  return 'sold'
+}

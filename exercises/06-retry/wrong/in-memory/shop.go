@@ -1,0 +1,59 @@
+// Package exercise remembers the keys in the memory of one process.
+package exercise
+
+import (
+	"context"
+	"sync"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/exercises/kata"
+)
+
+// New is called once in each process of the shop.
+func New(kit kata.Kit) kata.Strategy { return &shop{kit: kit, sold: map[string]kata.Receipt{}} }
+
+type shop struct {
+	kit  kata.Kit
+	mu   sync.Mutex
+	sold map[string]kata.Receipt
+}
+
+// Buy sells o.Amount units of o.Product to o.Purchaser.
+func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
+	key := o.IdempotencyKey
+	s.mu.Lock()
+	earlier, sold := s.sold[key]
+	s.mu.Unlock()
+	if sold && key != "" {
+		return earlier, nil
+	}
+	o.IdempotencyKey = ""
+	receipt, err := s.sell(ctx, o)
+	if err == nil {
+		s.mu.Lock()
+		s.sold[key] = receipt
+		s.mu.Unlock()
+	}
+	return receipt, err
+}
+
+// sell takes the units and records the sale, in one transaction.
+func (s *shop) sell(ctx context.Context, o kata.Order) (receipt kata.Receipt, err error) {
+	err = s.kit.InTx(ctx, func(tx *gorm.DB) error {
+		rows, err := s.kit.Exec(ctx, tx, "UPDATE product SET amount = amount - ? WHERE name = ? AND amount >= ?", o.Amount, o.Product, o.Amount)
+		if err != nil {
+			return err
+		}
+		if rows == 0 {
+			return kata.ErrSoldOut
+		}
+		p, err := s.kit.Read(ctx, tx, o.Product)
+		if err != nil {
+			return err
+		}
+		receipt, err = s.kit.Record(ctx, tx, o, p.Amount)
+		return err
+	})
+	return receipt, err
+}

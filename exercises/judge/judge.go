@@ -1,0 +1,204 @@
+// Package judge holds a learner's code to what its exercise asks. It is linked with that
+// code into a program of its own, which shop exercise check builds, runs and bounds: what
+// panics or never ends there ends with it.
+//
+//	alone    one buyer after the other, nobody beside them: stock, records, other rows
+//	drill    who is served first, how many share a transaction; where the exercise asks
+//	search   every order of a few buyers' commands, by internal/explore
+//	serve    a shop for a crowd over HTTP, and for faults; its caller sends them
+//
+// A Report is the answer. A finding is one sentence for people; it never says how to mend it.
+package judge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/exercises/kata"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// New is what each exercise's code has.
+type New = func(kata.Kit) kata.Strategy
+
+// What a check has shown.
+const (
+	Passed = "passed"
+	Wrong  = "wrong"
+	Unsure = "unsure" // nothing is wrong as far as was seen, and that was not enough
+	Broken = "broken" // the judge itself failed
+)
+
+// A Report is what the checks have shown, up to the first that did not pass.
+type Report struct {
+	Checks []Check `json:"checks"`
+	Trips  float64 `json:"trips"` // commands of one buyer alone, to all servers
+	Theirs float64 `json:"theirs"`
+}
+
+// A Check is one of them.
+type Check struct {
+	Name    string `json:"name"`
+	Verdict string `json:"verdict"`
+	Why     string `json:"why"`               // one sentence
+	Story   string `json:"story,omitempty"`   // the steps that matter, a line each
+	Diagram string `json:"diagram,omitempty"` // all steps
+	Mermaid string `json:"mermaid,omitempty"`
+}
+
+// Last is the check that decides.
+func (r Report) Last() Check {
+	if len(r.Checks) == 0 {
+		return Check{Verdict: Broken, Why: "nothing was checked"}
+	}
+	return r.Checks[len(r.Checks)-1]
+}
+
+// wrong is what is wrong with the learner's code, in one sentence.
+type wrong struct{ text string }
+
+func (w *wrong) Error() string { return w.text }
+
+func wrongf(format string, args ...any) error { return &wrong{fmt.Sprintf(format, args...)} }
+
+// unsure is why nothing was shown.
+type unsure struct{ text string }
+
+func (u *unsure) Error() string { return u.text }
+
+// A subject is the code under judgement.
+type subject struct {
+	exercise exercises.Exercise
+	new      New
+	pkg      string // that its functions are of, as stacks name it
+	settings times
+}
+
+// Main is the whole program: its arguments are the exercise, what to do, and for whom.
+//
+//	PROGRAM judge EXERCISE NAME
+//	PROGRAM serve EXERCISE NAME WAIT LEASE
+//
+// sources are the codes by name; "reference" is the one to compare with.
+func Main(sources map[string]New) {
+	code, err := run(os.Args[1:], sources, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+func run(args []string, sources map[string]New, out io.Writer) (int, error) {
+	if len(args) < 3 {
+		return 2, errors.New("this program is run by shop exercise check")
+	}
+	e, err := exercises.Find(args[1])
+	if err != nil {
+		return 2, err
+	}
+	build, known := sources[args[2]]
+	if !known {
+		return 2, fmt.Errorf("no source %s is linked", args[2])
+	}
+	boundMemory()
+	quiet()
+	s := &subject{exercise: e, new: build, settings: defaultTimes()}
+	s.pkg = packageOf(build)
+	ctx := context.Background()
+	if args[0] == "serve" {
+		return s.serve(ctx, args[3:], out)
+	}
+	r := s.judge(ctx, sources[args[2]+" reference"])
+	return 0, json.NewEncoder(out).Encode(r)
+}
+
+// judge runs the checks, up to the first that does not pass.
+func (s *subject) judge(ctx context.Context, reference New) (r Report) {
+	type check struct {
+		name string
+		run  func(context.Context) (Check, error)
+	}
+	checks := []check{{"one buyer after the other", s.alone}}
+	if s.exercise.Line {
+		checks = append(checks, check{"who comes first is served first", s.line})
+	}
+	if s.exercise.Group > 0 {
+		checks = append(checks, check{"buyers share transactions", s.group})
+	}
+	for _, search := range s.exercise.Searches {
+		checks = append(checks, check{search.Name(), func(ctx context.Context) (Check, error) { return s.search(ctx, search) }})
+	}
+	for _, c := range checks {
+		done, err := c.run(ctx)
+		done.Name = c.name
+		if r.Checks = append(r.Checks, s.verdict(done, err)); r.Last().Verdict != Passed {
+			return r
+		}
+	}
+	var err error
+	if r.Trips, err = s.trips(ctx); err == nil && reference != nil {
+		other := &subject{exercise: s.exercise, new: reference, settings: s.settings, pkg: packageOf(reference)}
+		r.Theirs, err = other.trips(ctx)
+	}
+	if err != nil {
+		r.Checks = append(r.Checks, s.verdict(Check{Name: "the round trips of a purchase"}, err))
+	}
+	return r
+}
+
+// verdict is what an error of a check says.
+func (s *subject) verdict(c Check, err error) Check {
+	var wrong *wrong
+	var unsure *unsure
+	switch {
+	case err == nil && c.Verdict == "":
+		c.Verdict = Passed
+	case err == nil:
+	case errors.As(err, &wrong):
+		c.Verdict, c.Why = Wrong, wrong.text
+		if at := order(err); at != "" {
+			c.Why += "; in the order " + at
+		}
+	case errors.As(err, &unsure):
+		c.Verdict, c.Why = Unsure, unsure.text
+	case errors.Is(err, schedule.ErrHarness):
+		c.Verdict, c.Why = Wrong, s.lostControl(err)
+	default:
+		c.Verdict, c.Why = Broken, oneLine(err.Error())
+	}
+	return c
+}
+
+// lostControl says what the learner's code does that nobody can schedule.
+func (s *subject) lostControl(err error) string {
+	text := oneLine(err.Error())
+	switch {
+	case strings.Contains(text, "goroutine of the strategy does not end"):
+		return "a goroutine that Buy has begun does not end" + s.standing()
+	case strings.Contains(text, "does not come back"), strings.Contains(text, "nobody knows what these do"):
+		who := "a buyer"
+		if _, after, found := strings.Cut(text, "nobody knows what these do: "); found {
+			who, _, _ = strings.Cut(after, ",")
+			who, _, _ = strings.Cut(who, ":")
+		}
+		return who + " does not come back" + s.standing()
+	case strings.Contains(text, "is not described"):
+		return "a Lua script is sent that nobody has described: kit.DeleteIfMine is known; for one of your own add the method Scripts, see kata.Scripted"
+	}
+	text = strings.TrimPrefix(text, schedule.ErrHarness.Error()+": ")
+	return "no other order can be tried, since the code did something else than before or than can be held: " + text
+}
+
+// order is the schedule that an error of the explorer names.
+func order(err error) string {
+	_, tokens, _ := strings.Cut(err.Error(), "; schedule ")
+	return tokens
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

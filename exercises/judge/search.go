@@ -1,0 +1,151 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/exercises/kata"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// searchWithin is a search's budget. What it has not finished by then is no proof.
+const searchWithin = 90 * time.Second
+
+// search runs every order of a few buyers' commands.
+func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err error) {
+	e, err := s.open(ctx, nil)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	before, err := read(e.Admin)
+	if err != nil {
+		return c, err
+	}
+	config, err := s.config(e, q)
+	if err != nil {
+		return c, err
+	}
+	defer explore.OneProcessor(false)()
+	x, err := explore.New(ctx, config)
+	if err != nil {
+		return c, err
+	}
+	result, err := x.Search(ctx)
+	if err != nil {
+		return c, err // and nothing is closed: what does not end would be waited for
+	}
+	if err := x.Close(); err != nil {
+		return c, err
+	}
+	after, err := read(e.Admin)
+	if err != nil {
+		return c, err
+	}
+	if other := touched(before, after, first, second); other != "" {
+		return c, wrongf("something is changed that no buyer has asked for: %s", other)
+	}
+	return shown(q, config, result), nil
+}
+
+// config is the search's.
+func (s *subject) config(e *engine.Engine, q exercises.Search) (explore.Config, error) {
+	events, err := explore.ParseEvents(q.Events)
+	if err != nil {
+		return explore.Config{}, fmt.Errorf("%s: %w", s.exercise.Folder, err)
+	}
+	c := explore.Config{
+		Engine: e, Strategy: s.entry(e, q), Buyers: max(q.Buyers, 2), Stock: max(q.Stock, 1), Product: first, Events: events, Bound: -1,
+		Shared: q.Shared, Budget: searchWithin, First: !q.Foreign,
+		Full: q.Scenario == exercises.BothWays, // of the second product nobody knows the state
+	}
+	if q.Bound != nil {
+		c.Bound = *q.Bound
+		c.Symmetry = q.Scenario == exercises.Once && c.Buyers > 2
+	}
+	return c, c.Check()
+}
+
+// entry is the learner's code as a strategy that is in no catalogue.
+func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry {
+	entry := lockstrategy.Entry{
+		Name: kata.Name,
+		New: func(d lockstrategy.Deps) purchase.Strategy {
+			if q.Scenario == exercises.BothWays {
+				_ = errors.Join(product.Put(e.Admin, second, explore.MaxBuyers), purchase.Clear(e.Admin, second))
+			}
+			return s.seller(d, q.Scenario)
+		},
+	}
+	if s.exercise.Redis {
+		entry.Needs = []lockstrategy.Need{lockstrategy.NeedsRedis}
+	}
+	entry.Scripts = kata.Scripts()
+	if own, ok := s.new(kata.Kit{}).(kata.Scripted); ok {
+		entry.Scripts = append(entry.Scripts, own.Scripts()...)
+	}
+	return entry
+}
+
+// touched are the rows in which two books differ, but for those of some products.
+func touched(before, after book, but ...string) string {
+	for b := range slices.Values([]book{before, after}) {
+		for key, text := range b {
+			for _, name := range but {
+				if strings.HasSuffix(key, " of "+name) || strings.HasPrefix(key, "record ") && strings.Contains(text, " of "+name+" for ") {
+					delete(b, key)
+				}
+			}
+		}
+	}
+	return before.changes(after)
+}
+
+// shown is what a search has shown.
+func shown(q exercises.Search, config explore.Config, r explore.Result) Check {
+	report := explore.NewReport(config, r)
+	found := r.Witness
+	if q.Foreign {
+		found = r.ForeignWitness
+	}
+	switch {
+	case q.Foreign && r.Foreign > 0:
+		return broken(found, config.Buyers, fmt.Sprintf("a buyer deletes the lock of another, in %d of %d orders", r.Foreign, r.Explored))
+	case !q.Foreign && r.Violations > 0:
+		return broken(found, config.Buyers, fmt.Sprintf("%s: %s", found.Verdict, found.Why))
+	case r.Cut > 0:
+		return Check{Verdict: Wrong, Why: "a buyer tries again and again and comes to no end; if it waits for another, call kit.Sleep between two tries, so that it is known for waiting"}
+	case !r.Complete:
+		return Check{Verdict: Unsure, Why: fmt.Sprintf("nothing was found, and not all orders were tried: %s", report.Extent())}
+	case len(r.Never) > 0:
+		return Check{Verdict: Unsure, Why: fmt.Sprintf("there was nothing that %s could strike: this exercise is about a lock in Redis", listed(r.Never))}
+	case r.Explored < 2:
+		// They wait for each other in the memory of the judge's one process: what the crowd shows counts.
+		return Check{Verdict: Passed, Why: "there is one order alone: the buyers of one process never meet at a server"}
+	}
+	return Check{Verdict: Passed, Why: report.Extent()}
+}
+
+func listed(events []explore.Event) string {
+	var all []string
+	for _, e := range events {
+		all = append(all, string(e))
+	}
+	return strings.Join(all, ", ")
+}
+
+// broken is a witness, in words and as diagrams.
+func broken(w *explore.Witness, buyers int, why string) Check {
+	var table, mermaid strings.Builder
+	_, _ = w.Text(&table, buyers), w.Mermaid(&mermaid, buyers)
+	return Check{Verdict: Wrong, Why: why, Story: Story(w), Diagram: table.String(), Mermaid: mermaid.String()}
+}

@@ -1,0 +1,127 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/exercises/kata"
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// times are those of a shop.
+type times = deps.Settings
+
+// defaultTimes are short: nobody waits here but for what never comes.
+func defaultTimes() times {
+	return times{Wait: 5 * time.Second, LeaseTTL: 10 * time.Second, Poll: 2 * time.Millisecond}
+}
+
+// A seller stands around the learner's strategy: it bounds the wait, turns a panic into a
+// finding, and has each buyer ask as the exercise's scenario says.
+type seller struct {
+	of       *subject
+	scenario string
+	deps     deps.Deps
+	inner    kata.Strategy
+}
+
+// seller builds the learner's code on d.
+func (s *subject) seller(d deps.Deps, scenario string) *seller {
+	return &seller{s, scenario, d, s.new(kata.NewKit(d))}
+}
+
+// Around is the learner's own strategy, whose package marks its goroutines.
+func (s *seller) Around() purchase.Strategy { return s.inner }
+
+// Work is purchase.Worker.Work. There is nothing to do; it says that the code may have several
+// goroutines, so that the explorer waits for all of them.
+func (s *seller) Work(ctx context.Context) { <-ctx.Done() }
+
+// Close closes the learner's strategy, if that can be closed.
+func (s *seller) Close() error {
+	if c, ok := s.inner.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// Buy is purchase.Strategy.Buy.
+func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err error) {
+	ctx, _, cancel := s.deps.WithWait(ctx)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			receipt, err = kata.Receipt{}, wrongf("%s: panic: %v, at %s", o.Purchaser, p, Place(string(debug.Stack()), s.of.pkg))
+		}
+	}()
+	switch s.scenario {
+	case exercises.Again:
+		return s.again(ctx, o)
+	case exercises.BothWays:
+		return s.basket(ctx, o)
+	}
+	receipt, err = s.inner.Buy(ctx, o)
+	return receipt, s.meaning(ctx, err)
+}
+
+// again asks, throws the answer away, and asks again in another process: a client whose
+// connection was cut.
+func (s *seller) again(ctx context.Context, o kata.Order) (kata.Receipt, error) {
+	o.IdempotencyKey = "key-of-" + o.Purchaser
+	first, err := s.inner.Buy(ctx, o)
+	if err := s.meaning(ctx, err); err != nil {
+		return first, err // nothing was sold: who asks later may be told anything
+	}
+	second, err := s.of.new(kata.NewKit(s.deps)).Buy(ctx, o)
+	if err := s.meaning(ctx, err); err != nil {
+		if errors.Is(err, purchase.ErrBusy) { // it may come back once more
+			return kata.Receipt{}, fmt.Errorf("%w: %w", purchase.ErrUnknownOutcome, err)
+		}
+		return second, err
+	}
+	return second, nil // which of them it is of, the records show
+}
+
+// basket asks for the product together with another one, every other buyer in the other order.
+func (s *seller) basket(ctx context.Context, o kata.Order) (kata.Receipt, error) {
+	b, ok := s.inner.(kata.Basket)
+	if !ok {
+		return kata.Receipt{}, wrongf("what New returns has no method BuyAll(ctx, orders) ([]Receipt, error)")
+	}
+	other := o
+	other.Product, other.Amount = second, 1
+	orders, mine := []kata.Order{o, other}, 0
+	if n := len(o.Purchaser); n > 0 && (o.Purchaser[n-1]-'0')%2 == 0 {
+		orders, mine = []kata.Order{other, o}, 1
+	}
+	receipts, err := b.BuyAll(ctx, orders)
+	if err := s.meaning(ctx, err); err != nil {
+		return kata.Receipt{}, err
+	}
+	if len(receipts) != len(orders) {
+		return kata.Receipt{}, wrongf("BuyAll of %d orders returned %d receipts and no error", len(orders), len(receipts))
+	}
+	return receipts[mine], nil
+}
+
+// meaning gives an error of the learner's the one of the outcomes that it is, as the database
+// and the context have it; what is left is a failure.
+func (s *seller) meaning(ctx context.Context, err error) error {
+	if err == nil || purchase.OutcomeOf(err) != purchase.Failed {
+		return err
+	}
+	var known *wrong
+	if errors.As(err, &known) {
+		return err
+	}
+	if meant := purchase.DatabaseError(ctx, "buy", err); purchase.OutcomeOf(meant) != purchase.Failed || ctx.Err() != nil {
+		return meant
+	}
+	return wrongf("Buy returned an error that is none of kata.ErrSoldOut, ErrBusy, ErrLockLost, ErrUnknownOutcome: %s", oneLine(err.Error()))
+}

@@ -1,0 +1,55 @@
+package judge
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// packageOf is the package of a function, as stacks have it.
+func packageOf(f any) string {
+	name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
+	slash := strings.LastIndex(name, "/")
+	dot := strings.Index(name[slash+1:], ".")
+	return name[:slash+1+dot]
+}
+
+// Place finds the uppermost line of the package in a stack: its file and line; "" where there
+// is none.
+func Place(stack, pkg string) string {
+	lines := strings.Split(stack, "\n")
+	for i := 0; i+1 < len(lines); i++ {
+		if !strings.HasPrefix(lines[i], pkg+".") {
+			continue
+		}
+		file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
+		return filepath.Base(file)
+	}
+	return ""
+}
+
+// standing is where a goroutine of the learner's is now, for the end of a sentence.
+func (s *subject) standing() string {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if place := Place(stack, s.pkg); place != "" {
+			_, state, _ := strings.Cut(stack, "[")
+			state, _, _ = strings.Cut(state, "]")
+			state, _, _ = strings.Cut(state, ",")
+			return fmt.Sprintf(": it is at %s (%s)", place, state)
+		}
+	}
+	return ""
+}
+
+// quiet turns off what libraries print by themselves.
+func quiet() {
+	gin.SetMode(gin.ReleaseMode)
+	logging.Disable()
+}

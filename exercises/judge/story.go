@@ -1,0 +1,190 @@
+package judge
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore"
+)
+
+// A moment is a step of a witness, by its number.
+type moment struct {
+	step, buyer int
+	text        string
+}
+
+// A teller finds in a witness the steps that matter.
+type teller struct {
+	w       *explore.Witness
+	lines   []string
+	reads   map[int]moment    // the last one of each buyer
+	holds   map[string]moment // who has which key
+	freed   map[int]moment    // the last release of each buyer
+	begun   map[int]bool      // a transaction of the buyer's is open
+	commits []moment          // that had written
+	wrote   map[int]bool      // since its BEGIN
+	records map[int][]moment  // of each buyer
+	event   *moment           // the last thing that happened to the buyers
+}
+
+// Story is a witness in words: the steps that led to the verdict, who took them, what was
+// sent, and what the buyer had read before.
+func Story(w *explore.Witness) string {
+	t := &teller{w: w, reads: map[int]moment{}, holds: map[string]moment{}, freed: map[int]moment{}, begun: map[int]bool{}, wrote: map[int]bool{}, records: map[int][]moment{}}
+	for i, s := range w.Steps {
+		t.step(i+1, s)
+	}
+	t.end()
+	return strings.Join(t.lines, "\n")
+}
+
+func (t *teller) say(format string, args ...any) {
+	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+}
+
+// step notes one step, and says what is remarkable about it.
+func (t *teller) step(n int, s explore.Step) {
+	m := moment{n, s.Buyer, strings.TrimPrefix(s.Command, "(let through) ")}
+	switch {
+	case strings.HasPrefix(s.Command, "(") && !strings.HasPrefix(s.Command, "(let through)"):
+		t.event = &m
+		who := ""
+		if s.Buyer > 0 {
+			who = fmt.Sprintf("buyer %d ", s.Buyer)
+		}
+		t.say("step %d: %s%s.", n, who, strings.Trim(m.text, "()"))
+		if strings.Contains(s.Command, "forgets") || strings.Contains(s.Command, "run") {
+			return
+		}
+	case s.Server == "sql":
+		t.sql(m, s)
+	case s.Server != "" && s.Server != "process":
+		t.redis(m, s)
+	}
+	if s.Note != "" {
+		t.say("step %d: buyer %d sends %s; %s.", n, s.Buyer, short(m.text), s.Note)
+	}
+}
+
+func (t *teller) sql(m moment, s explore.Step) {
+	upper := strings.ToUpper(m.text)
+	switch {
+	case strings.HasPrefix(upper, "BEGIN"):
+		t.begun[m.buyer], t.wrote[m.buyer] = true, false
+	case strings.HasPrefix(upper, "SELECT") && strings.Contains(upper, "PRODUCT"):
+		t.reads[m.buyer] = moment{m.step, m.buyer, s.Result}
+		t.say("step %d: buyer %d reads the stock: %s.", m.step, m.buyer, s.Result)
+	case strings.HasPrefix(upper, "UPDATE PRODUCT"):
+		t.wrote[m.buyer] = true
+		line := fmt.Sprintf("step %d: buyer %d sends %s -> %s", m.step, m.buyer, short(m.text), s.Result)
+		if since := t.since(m.buyer); since != "" {
+			line += since
+		}
+		t.say("%s.", line)
+		if !t.begun[m.buyer] {
+			t.committed(m)
+		}
+	case strings.HasPrefix(upper, "INSERT"):
+		t.wrote[m.buyer] = true
+		t.records[m.buyer] = append(t.records[m.buyer], m)
+		if !t.begun[m.buyer] {
+			t.committed(m)
+		}
+	case strings.HasPrefix(upper, "COMMIT"):
+		t.begun[m.buyer] = false
+		if t.wrote[m.buyer] {
+			t.committed(m)
+		}
+	case strings.HasPrefix(upper, "ROLLBACK"):
+		t.begun[m.buyer] = false
+	}
+}
+
+// since says that what the buyer has read is no longer so.
+func (t *teller) since(buyer int) string {
+	read, has := t.reads[buyer]
+	if !has {
+		return ""
+	}
+	for _, c := range t.commits {
+		if c.buyer != buyer && c.step > read.step {
+			return fmt.Sprintf(", by what it read at step %d (%s), though buyer %d has changed that at step %d", read.step, read.text, c.buyer, c.step)
+		}
+	}
+	return ""
+}
+
+func (t *teller) committed(m moment) {
+	t.commits = append(t.commits, m)
+	if free, has := t.freed[m.buyer]; has {
+		t.say("step %d: buyer %d commits, and has freed its lock before, at step %d (%s).", m.step, m.buyer, free.step, short(free.text))
+	}
+}
+
+// key is the first word of a command that is neither its name nor a script's.
+var key = regexp.MustCompile(`^(?:script "[^"]*"|\S+) (\S+)`)
+
+func (t *teller) redis(m moment, s explore.Step) {
+	found := key.FindStringSubmatch(m.text)
+	if found == nil {
+		return
+	}
+	name, upper := found[1], strings.ToUpper(m.text)
+	switch {
+	case strings.HasPrefix(upper, "SET") && (strings.HasSuffix(upper, " NX") || strings.HasPrefix(upper, "SETNX")):
+		holder, held := t.holds[name]
+		if s.Result != "1" && s.Result != "OK" {
+			return
+		}
+		line := fmt.Sprintf("step %d: buyer %d takes %s", m.step, m.buyer, name)
+		if held && holder.buyer != m.buyer {
+			line += fmt.Sprintf(", which buyer %d has taken at step %d and not given back", holder.buyer, holder.step)
+		}
+		t.say("%s.", line)
+		t.holds[name] = m
+		delete(t.freed, m.buyer)
+	case strings.HasPrefix(upper, "DEL"), strings.HasPrefix(upper, `SCRIPT "DELETE`):
+		if s.Result != "0" {
+			delete(t.holds, name)
+			t.freed[m.buyer] = m
+			if s.Note == "" {
+				t.say("step %d: buyer %d frees %s.", m.step, m.buyer, name)
+			}
+		}
+	}
+}
+
+// end says what came of it.
+func (t *teller) end() {
+	for _, o := range t.w.Outcomes {
+		if all := t.records[o.Buyer]; len(all) > 1 {
+			t.say("buyer %d's one purchase is recorded at step %d and again at step %d.", o.Buyer, all[0].step, all[1].step)
+		}
+	}
+	var keys []string
+	for name := range t.holds {
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	if t.w.Verdict == "stalled" {
+		for _, name := range keys {
+			t.say("%s stays with buyer %d, who took it at step %d.", name, t.holds[name].buyer, t.holds[name].step)
+		}
+	}
+	var told []string
+	for _, o := range t.w.Outcomes {
+		told = append(told, fmt.Sprintf("buyer %d: %s", o.Buyer, strings.ReplaceAll(o.Answer, "_", " ")))
+	}
+	t.say("In the end %s; %s.", t.w.Why, strings.Join(told, ", "))
+}
+
+// short is a command for a sentence.
+func short(text string) string {
+	text = oneLine(text)
+	if len(text) > 100 {
+		text = text[:97] + "..."
+	}
+	return text
+}

@@ -1,0 +1,140 @@
+package judge
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/exercises/kata"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product"
+)
+
+// traffic counts the commands of buyers, on their way to the servers.
+type traffic struct {
+	commands, begun atomic.Int64
+	hold            func(ctx context.Context) // before each SQL command; nil: nothing
+}
+
+// purchases are counted, after one that opens the connections.
+const purchases = 10
+
+// trips are the commands of one purchase that nobody disturbs.
+func (s *subject) trips(ctx context.Context) (_ float64, err error) {
+	t := &traffic{}
+	e, err := s.open(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	d := onengine.Deps(e)
+	d.Settings = s.settings
+	seller := s.seller(d, "")
+	if err := product.Put(e.Admin, first, 2*purchases); err != nil {
+		return 0, err
+	}
+	for i := range 1 + purchases {
+		if i == 1 {
+			t.commands.Store(0)
+		}
+		o := kata.Order{Product: first, Purchaser: fmt.Sprintf("buyer-%d", i+1), Amount: 1}
+		err := s.within(o.Purchaser+", alone,", func() error { _, err := seller.Buy(ctx, o); return err })
+		if err != nil {
+			return 0, wrongf("%s, alone, is not sold to: %v", o.Purchaser, err)
+		}
+	}
+	return float64(t.commands.Load()) / purchases, seller.Close()
+}
+
+// sent counts a command for the database, and holds it.
+func (t *traffic) sent(ctx context.Context) {
+	t.commands.Add(1)
+	if t.hold != nil {
+		t.hold(ctx)
+	}
+}
+
+// DialHook is redis.Hook.DialHook.
+func (t *traffic) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessHook is redis.Hook.ProcessHook.
+func (t *traffic) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		t.commands.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook is redis.Hook.ProcessPipelineHook: a pipeline is one round trip.
+func (t *traffic) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		t.commands.Add(1)
+		return next(ctx, cmds)
+	}
+}
+
+func (t *traffic) connector(c driver.Connector) driver.Connector { return counted{c, t} }
+
+type counted struct {
+	driver.Connector
+	t *traffic
+}
+
+// Connect is driver.Connector.Connect.
+func (c counted) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{inner, c.t}, nil
+}
+
+// countedConn is a connection of SQLite's driver, which has these and no more.
+type countedConn struct {
+	driver.Conn
+	t *traffic
+}
+
+func (c *countedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.t.sent(ctx)
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c *countedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.t.sent(ctx)
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c *countedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	c.t.sent(ctx)
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+func (c *countedConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	c.t.begun.Add(1)
+	c.t.sent(ctx)
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return countedTx{tx, c.t}, nil
+}
+
+type countedTx struct {
+	driver.Tx
+	t *traffic
+}
+
+func (x countedTx) Commit() error   { x.t.commands.Add(1); return x.Tx.Commit() }
+func (x countedTx) Rollback() error { x.t.commands.Add(1); return x.Tx.Rollback() }
+
+// patience bounds the wait for what a drill needs and need not come.
+const patience = 2 * time.Second

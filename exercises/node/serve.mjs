@@ -1,0 +1,59 @@
+// Puts shop.mjs behind HTTP: the judge starts one process of this for each buyer.
+//
+//   npm install, once
+import http from 'node:http'
+import mysql from 'mysql2/promise'
+import { createClient } from 'redis'
+import * as shop from './shop.mjs'
+
+const host = '127.0.0.1'
+const status = { sold: 200, 'sold out': 409, busy: 503 }
+
+// One connection, each statement a transaction of its own unless begin was called.
+const pool = mysql.createPool({ host, port: Number(process.env.MYSQL_PORT ?? 3306), user: 'root', database: 'shop', connectionLimit: 1 })
+const db = {
+  row: async (sql, ...values) => (await pool.query(sql, values))[0][0], // the first row, or undefined
+  change: async (sql, ...values) => (await pool.query(sql, values))[0].affectedRows, // how many rows were changed
+  begin: () => pool.query('BEGIN'),
+  commit: () => pool.query('COMMIT'),
+  rollback: () => pool.query('ROLLBACK')
+}
+const redis = createClient({ socket: { host, port: Number(process.env.REDIS_PORT ?? 6379) } })
+redis.on('error', err => console.error(err.message)) // it reconnects
+await redis.connect()
+await db.row('SELECT 1') // connect now, not with the first buyer
+
+// Another holder: the lease of who had the lock has run out, and this one has it now.
+async function other (product) {
+  const key = `lock:${product}`
+  await redis.set(key, 'another', { expiration: { type: 'PX', value: 60000 } })
+  if (await redis.get(key) !== 'another') await db.change("INSERT INTO wrong (what) VALUES ('the lock of another holder was deleted')")
+  await redis.del(key)
+  return 'sold'
+}
+
+// Takes the lock as shop.mjs does, looks at it, and gives it back.
+async function lease (product) {
+  const key = `lock:${product}`
+  const token = await shop.lock(redis, key)
+  if (token === undefined) return 'busy'
+  if (await redis.pTTL(key) === -1) await db.change("INSERT INTO wrong (what) VALUES ('the lock never runs out')")
+  await shop.unlock(redis, key, token)
+  return 'sold'
+}
+
+http.createServer(async (request, response) => {
+  const url = new URL(request.url, 'http://localhost')
+  const asked = name => url.searchParams.get(name)
+  const reply = (code, text) => response.writeHead(code).end(`${text}\n`)
+  if (request.method !== 'POST') return reply(200, 'ok')
+  try {
+    const answer = url.pathname === '/other'
+      ? await other(asked('product'))
+      : url.pathname === '/lease' ? await lease(asked('product')) : await shop.buy(db, redis, asked('product'), asked('buyer'), Number(asked('units') ?? 1))
+    reply(status[answer], answer)
+  } catch (err) {
+    console.error(err)
+    reply(500, String(err))
+  }
+}).listen(8080, host)

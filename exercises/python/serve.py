@@ -1,0 +1,107 @@
+"""Puts shop.py behind HTTP: the judge starts one process of this for each buyer.
+
+    apt install python3-pymysql python3-redis, or pip install pymysql redis
+"""
+import os
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pymysql
+import redis as redis_py
+
+import shop
+
+HOST = "127.0.0.1"
+STATUS = {"sold": 200, "sold out": 409, "busy": 503}
+
+
+class Database:
+    """One connection, each statement a transaction of its own unless begin was called."""
+
+    def __init__(self):
+        port = int(os.environ.get("MYSQL_PORT", 3306))
+        self.connection = pymysql.connect(host=HOST, port=port, user="root", database="shop", autocommit=True)
+
+    def row(self, sql, *values):
+        """The first row, or None."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return cursor.fetchone()
+
+    def change(self, sql, *values):
+        """How many rows were changed."""
+        with self.connection.cursor() as cursor:
+            return cursor.execute(sql, values)
+
+    def begin(self):
+        self.change("BEGIN")
+
+    def commit(self):
+        self.change("COMMIT")
+
+    def rollback(self):
+        self.change("ROLLBACK")
+
+
+def other(database, redis, product):
+    """Another holder: the lease of who had the lock has run out, and this one has it now."""
+    key = "lock:" + product
+    redis.set(key, "another", px=60000)
+    if redis.get(key) != "another":
+        database.change("INSERT INTO wrong (what) VALUES ('the lock of another holder was deleted')")
+    redis.delete(key)
+
+
+def lease(database, redis, product):
+    """Takes the lock as shop.py does, looks at it, and gives it back."""
+    key = "lock:" + product
+    token = shop.lock(redis, key)
+    if token is None:
+        return "busy"
+    if redis.pttl(key) == -1:  # there, and without an end
+        database.change("INSERT INTO wrong (what) VALUES ('the lock never runs out')")
+    shop.unlock(redis, key, token)
+    return "sold"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.reply(200, "ok")
+
+    def do_POST(self):
+        url = urlsplit(self.path)
+        asked = {name: values[0] for name, values in parse_qs(url.query).items()}
+        database.connection.ping(reconnect=True)
+        try:
+            if url.path == "/other":
+                other(database, redis, asked["product"])
+                answer = "sold"
+            elif url.path == "/lease":
+                answer = lease(database, redis, asked["product"])
+            else:
+                answer = shop.buy(database, redis, asked["product"], asked["buyer"], int(asked.get("units", 1)))
+            self.reply(STATUS[answer], answer)
+        except Exception as error:
+            print(repr(error), file=sys.stderr)
+            self.reply(500, repr(error))
+
+    def reply(self, status, text):
+        body = (text + "\n").encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+if __name__ == "__main__":
+    database = Database()
+    redis = redis_py.Redis(host=HOST, port=int(os.environ.get("REDIS_PORT", 6379)), decode_responses=True)
+    redis.ping()
+    # None: wait for a connection, and do not wake up twice a second to look for a shutdown.
+    ThreadingHTTPServer((HOST, 8080), Handler).serve_forever(poll_interval=None)

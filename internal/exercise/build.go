@@ -1,0 +1,158 @@
+package exercise
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// Module is this project's.
+const Module = "github.com/oversell/oversell"
+
+// A source is code that is linked into a judge, by its import path.
+type source struct {
+	Name      string
+	Path      string
+	Reference string // the import path of what it is compared with; "" for nothing
+}
+
+// judgeFolder is where the judge's main package seems to be: in an overlay, so that nothing is
+// written into the learner's folder.
+const judgeFolder = "oversell-judge"
+
+// An ownError is the compiler's word on the learner's code.
+type ownError struct{ text string }
+
+func (e *ownError) Error() string { return e.text }
+
+// buildJudge compiles a program that holds the sources to their exercises. dir is in the module
+// that has them; temp is for what is written.
+func buildJudge(ctx context.Context, dir, temp string, sources []source, flags ...string) (program string, _ error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return "", errors.New("there is no go in PATH; an exercise is compiled here: https://go.dev/dl")
+	}
+	main, overlay := filepath.Join(temp, "main.go"), filepath.Join(temp, "overlay.json")
+	if err := os.WriteFile(main, []byte(mainOf(sources)), 0o600); err != nil {
+		return "", err
+	}
+	at := filepath.Join(dir, judgeFolder, "main.go")
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{at: main}})
+	if err == nil {
+		err = os.WriteFile(overlay, text, 0o600)
+	}
+	if err != nil {
+		return "", err
+	}
+	program = filepath.Join(temp, "judge")
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-overlay", overlay, "-o", program}, flags, []string{"./" + judgeFolder})...)
+	build.Dir = dir
+	build.Env = offline(os.Environ())
+	out, err := build.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", &ownError{compiler(string(out), err)}
+	}
+	return program, nil
+}
+
+// offline is the environment of a build that asks nobody: the module cache has what this
+// program was built from.
+func offline(env []string) []string {
+	return append(env, "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod")
+}
+
+// mainOf is the judge's main package.
+func mainOf(sources []source) string {
+	var imports, entries strings.Builder
+	paths := map[string]string{}
+	name := func(path string) string {
+		if paths[path] == "" {
+			paths[path] = fmt.Sprintf("code%d", len(paths))
+			fmt.Fprintf(&imports, "\t%s %q\n", paths[path], path)
+		}
+		return paths[path] + ".New"
+	}
+	for _, s := range sources {
+		fmt.Fprintf(&entries, "\t\t%q: %s,\n", s.Name, name(s.Path))
+		if s.Reference != "" {
+			fmt.Fprintf(&entries, "\t\t%q: %s,\n", s.Name+" reference", name(s.Reference))
+		}
+	}
+	return fmt.Sprintf("package main\n\nimport (\n\t%q\n%s)\n\nfunc main() {\n\tjudge.Main(map[string]judge.New{\n%s\t})\n}\n", Module+"/exercises/judge", &imports, &entries)
+}
+
+// mostLines of a compiler's output are shown.
+const mostLines = 12
+
+// compiler is what a failed build says to a learner: the compiler's own lines, on the learner's
+// own files.
+func compiler(out string, err error) string {
+	var lines []string
+	for line := range strings.Lines(out) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case line == "", strings.HasPrefix(line, "# "):
+		case strings.Contains(line, judgeFolder) && strings.Contains(line, ".New"):
+			return "New is missing, or is another function: func New(kit kata.Kit) kata.Strategy"
+		case strings.HasPrefix(line, judgeFolder+"/main.go:"), strings.HasPrefix(line, "./"+judgeFolder+"/"), strings.HasPrefix(line, "package "+module(line)): // where it is imported from
+			if _, after, found := strings.Cut(line, "main.go:"); found {
+				_, after, _ = strings.Cut(after, ": ")
+				lines = append(lines, after)
+			}
+		default:
+			lines = append(lines, strings.TrimPrefix(line, "./"))
+		}
+	}
+	if len(lines) == 0 {
+		lines = []string{err.Error()}
+	}
+	if more := len(lines) - mostLines; more > 0 {
+		lines = append(lines[:mostLines], fmt.Sprintf("and %d more lines", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// module is the import path in a line "package PATH".
+func module(line string) string {
+	fields := strings.Fields(line)
+	if len(fields) > 1 && strings.HasSuffix(fields[1], judgeFolder) {
+		return fields[1]
+	}
+	return "\x00"
+}
+
+// Sources is the folder with the sources of this very program; "" where it was built from a
+// published version, which is then returned.
+func Sources(ctx context.Context) (folder, version string, _ error) {
+	if built := builtFrom(); isModule(built) {
+		return built, "", nil
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", Module)
+	list.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off")
+	if out, err := list.Output(); err == nil && isModule(strings.TrimSpace(string(out))) {
+		return strings.TrimSpace(string(out)), "", nil
+	}
+	if build, ok := debug.ReadBuildInfo(); ok && published.MatchString(build.Main.Version) && build.Main.Path == Module {
+		return "", build.Main.Version, nil
+	}
+	return "", "", errors.New("the sources that shop was built from are not to be found, and an exercise is compiled with them: call it in a checkout of the project, or install a published version")
+}
+
+// published is a version that a module proxy has.
+var published = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+// isModule: the folder has this project's go.mod.
+func isModule(folder string) bool {
+	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	return err == nil && folder != "" && strings.HasPrefix(string(text), "module "+Module+"\n")
+}

@@ -1,0 +1,207 @@
+package exercise
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/exercises/judge"
+	"github.com/oversell/oversell/exercises/kata"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// judgeWithin bounds the child that holds the code to the exercise. It bounds each part by
+// itself, and is ended only where it cannot.
+const judgeWithin = 6 * time.Minute
+
+// A Result is what a check has shown.
+type Result struct {
+	judge.Report
+	PerSecond      float64 // sales of the crowd; 0 where there was none
+	TheirPerSecond float64 // the reference's, in the same run
+}
+
+// A judged is a compiled judge, and which of its sources it is about.
+type judged struct {
+	program  string
+	exercise exercises.Exercise
+	source   string
+	pkg      string // its import path
+}
+
+// orders runs the checks of the child.
+func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, group.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, judgeWithin)
+	defer cancel()
+	var out, said bytes.Buffer
+	cmd := exec.Command(j.program, "judge", j.exercise.Folder, j.source)
+	cmd.Stdout, cmd.Stderr = &bounded{b: &out}, &bounded{b: &said}
+	child, err := group.Start(cmd)
+	if err != nil {
+		return r, err
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		_ = child.Kill()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return failed(fmt.Sprintf("the code does not come to an end within %s", judgeWithin)), nil
+		}
+		return r, context.Cause(ctx)
+	}
+	if json.Unmarshal(out.Bytes(), &r) == nil && len(r.Checks) > 0 {
+		return r, nil
+	}
+	return failed(ending(said.String(), j.pkg)), nil
+}
+
+// failed is a report of code that has ended its own process.
+func failed(why string) judge.Report {
+	return judge.Report{Checks: []judge.Check{{Name: "the code runs", Verdict: judge.Wrong, Why: why}}}
+}
+
+// ending is why a process has ended by itself, in one line.
+func ending(said, pkg string) string {
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "panic: ") && !strings.HasPrefix(line, "fatal error: ") {
+			continue
+		}
+		if place := judge.Place(said, pkg); place != "" {
+			return line + ", at " + place
+		}
+		return line
+	}
+	return "the code ends the whole process, where Buy should return"
+}
+
+// bounded keeps the first megabyte: code that prints without end must not fill memory.
+type bounded struct {
+	mu sync.Mutex
+	b  *bytes.Buffer
+}
+
+func (w *bounded) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if room := 1<<20 - w.b.Len(); room > 0 {
+		w.b.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// What a crowd is.
+const (
+	crowdBuyers = 200
+	crowdStock  = 100
+	processes   = 2
+)
+
+// crowds sends one to the code, and where that holds one to the reference.
+func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64, err error) {
+	c.Name = fmt.Sprintf("%d buyers at once for %d units, in two processes", crowdBuyers, crowdStock)
+	r, said, err := j.crowd(ctx, j.source)
+	if err != nil {
+		return c, 0, 0, err
+	}
+	own = r.PerSecond
+	c.Verdict, c.Why = judge.Passed, fmt.Sprintf("%s, %s sales/s", r.Reason, figure(r.PerSecond))
+	switch {
+	case strings.Contains(said, "panic: "), strings.Contains(said, "fatal error: "):
+		c.Verdict, c.Why = judge.Wrong, ending(said, j.pkg)
+	case r.Verdict == verdict.Inconclusive:
+		c.Verdict, c.Why = judge.Unsure, r.Reason
+	case r.Verdict != verdict.Holds:
+		c.Verdict, c.Why = judge.Wrong, fmt.Sprintf("%s: %s", r.Verdict, r.Reason)
+	}
+	if c.Verdict != judge.Passed {
+		if r.FirstError != "" {
+			c.Why += "; the first answer that was no sale and no refusal: " + oneLine(r.FirstError)
+		}
+		return c, own, 0, nil
+	}
+	if r, _, err = j.crowd(ctx, j.source+" reference"); err == nil {
+		theirs = r.PerSecond
+	}
+	return c, own, theirs, err
+}
+
+// crowd sends one crowd to processes with a source.
+func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said string, err error) {
+	wait, lease := 5*time.Second, 10*time.Second
+	e, err := engine.Open(ctx, engine.Config{Name: engine.Embedded, Wait: wait, Lease: lease, Conns: 64})
+	if err != nil {
+		return r, "", err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return r, "", err
+	}
+	defer func() { err = errors.Join(err, group.Close()) }()
+	var words bytes.Buffer
+	log := &bounded{b: &words}
+	config := rush.Config{
+		Auditor: rush.Database{DB: e.Admin}, Strategy: kata.Name, Product: "apple", Stock: crowdStock, Buyers: crowdBuyers,
+		Timeout: wait + 30*time.Second, Wait: wait, Lease: lease, Progress: func(int) {},
+	}
+	for range processes {
+		cmd := exec.Command(j.program, "serve", j.exercise.Folder, source, wait.String(), lease.String())
+		cmd.Env = append(os.Environ(), "SHOP_DB_URL="+e.URLs.DB, "SHOP_REDIS_URL="+e.URLs.Redis)
+		cmd.Stderr = log
+		shop, err := localserver.StartShop(ctx, group, cmd, nil)
+		if err != nil {
+			return r, words.String(), err
+		}
+		config.BaseURLs = append(config.BaseURLs, shop.URL)
+	}
+	config.Shelf = rush.Target{BaseURL: config.BaseURLs[0], Client: &http.Client{}}
+	if j.exercise.Keyed {
+		r, err = rush.RunKeyed(ctx, config, nil)
+	} else {
+		r, err = rush.Run(ctx, config)
+	}
+	if err != nil && ctx.Err() == nil { // a process that has ended answers nobody
+		r.Verdict, r.Reason, err = verdict.Broken, oneLine(err.Error()), nil
+	}
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	return r, words.String(), err
+}
+
+// check runs everything, up to the first check that does not pass.
+func (j judged) check(ctx context.Context, told func(string)) (r Result, err error) {
+	told("every order of a few buyers' commands")
+	if r.Report, err = j.orders(ctx); err != nil || r.Last().Verdict != judge.Passed {
+		return r, err
+	}
+	told("a crowd")
+	c, own, theirs, err := j.crowds(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Checks = append(r.Checks, c)
+	r.PerSecond, r.TheirPerSecond = own, theirs
+	return r, nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func figure(f float64) string { return fmt.Sprintf("%.0f", f) }

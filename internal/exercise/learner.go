@@ -1,0 +1,60 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/oversell/oversell/exercises"
+)
+
+// yours is the learner's code among the sources of a judge.
+const yours = "yours"
+
+// Check compiles the code in dir, and holds it to its exercise. told is called as each part
+// begins. An error is bad input: the compiler's own words, a folder without an exercise.
+func Check(ctx context.Context, e exercises.Exercise, dir string, faults bool, told func(string)) (r Result, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return r, err
+	}
+	path, err := modulePath(dir)
+	if err != nil {
+		return r, err
+	}
+	temp, err := os.MkdirTemp("", "shop-exercise-")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	told("compiling")
+	program, err := buildJudge(ctx, dir, temp, []source{{yours, path, Module + "/exercises/" + e.Folder + "/solution"}})
+	if err != nil {
+		return r, err
+	}
+	j := judged{program: program, exercise: e, source: yours, pkg: path}
+	if r, err = j.check(ctx, told); err != nil || !faults || !r.Passed() {
+		return r, err
+	}
+	told("faults on private servers")
+	return j.underFaults(ctx, r)
+}
+
+// Passed: every check has.
+func (r Result) Passed() bool { return r.Last().Verdict == "passed" }
+
+// modulePath is what the learner's module is called.
+func modulePath(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("%s has no go.mod; shop exercise start N DIR makes one", dir)
+	}
+	for line := range strings.Lines(string(text)) {
+		if path, found := strings.CutPrefix(line, "module "); found {
+			return strings.Trim(strings.TrimSpace(path), "\""), nil
+		}
+	}
+	return "", fmt.Errorf("%s names no module", filepath.Join(dir, "go.mod"))
+}

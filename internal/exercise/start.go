@@ -1,0 +1,136 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oversell/oversell/exercises"
+)
+
+// AppFile describes a program in another language, as shop explore --app has it.
+const AppFile = "app.yaml"
+
+// marker is the file by which a folder is known for that of an exercise.
+const marker = "exercise.txt"
+
+// Start copies an exercise into dir, which must be empty or not be there yet. language is "" for
+// Go. It returns the files that it has written.
+func Start(ctx context.Context, e exercises.Exercise, dir, language string) (written []string, _ error) {
+	all, err := content(ctx, e, language)
+	if err != nil {
+		return nil, err
+	}
+	if err := emptied(dir); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(all[name]), 0o644); err != nil {
+			return nil, fmt.Errorf("%s: nothing can be written there: %w", dir, errors.Unwrap(err))
+		}
+		written = append(written, name)
+	}
+	return written, nil
+}
+
+// content is what Start writes, by name.
+func content(ctx context.Context, e exercises.Exercise, language string) (map[string]string, error) {
+	task, err := e.Text("README.md")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{"README.md": task, marker: e.Folder + "\n"}
+	if language != "" && language != "go" {
+		return all, foreignContent(e, language, all)
+	}
+	folder, version, err := Sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	code, err := e.Files("start")
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(all, code)
+	all["go.mod"], all["go.sum"], err = moduleOf(e, folder, version)
+	return all, err
+}
+
+// moduleOf is the learner's go.mod and go.sum: what this project requires, so that the module
+// cache that it was built from is enough, and the project itself.
+func moduleOf(e exercises.Exercise, folder, version string) (mod, sum string, _ error) {
+	if version != "" {
+		return fmt.Sprintf("module %s\n\ngo 1.26\n\nrequire %s %s\n", learnerModule(e), Module, version), "", nil
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	if err != nil {
+		return "", "", err
+	}
+	sums, err := os.ReadFile(filepath.Join(folder, "go.sum"))
+	if err != nil {
+		return "", "", err
+	}
+	var requires strings.Builder
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "require ("):
+			inside = true
+		case strings.HasPrefix(line, ")"):
+			inside = false
+		case inside:
+			requires.WriteString(line)
+		case strings.HasPrefix(line, "go "):
+			mod = line
+		}
+	}
+	return fmt.Sprintf("module %s\n\n%s\nrequire %s v0.0.0\n\nreplace %s => %s\n\n// What the shop requires, so that its module cache is enough.\nrequire (\n%s)\n",
+		learnerModule(e), mod, Module, Module, strconv.Quote(filepath.ToSlash(folder)), &requires), string(sums), nil
+}
+
+// learnerModule is what the learner's module is called.
+func learnerModule(e exercises.Exercise) string { return "learner.example/" + e.Name() }
+
+// emptied makes the folder, and refuses one that has something in it.
+func emptied(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("%s cannot be made: %w", dir, errors.Unwrap(err))
+		}
+	case err != nil:
+		return fmt.Errorf("%s is no folder that can be read; give another one", dir)
+	case len(entries) > 0:
+		return fmt.Errorf("%s is not empty; give a new folder", dir)
+	}
+	f, err := os.CreateTemp(dir, ".exercise-")
+	if err != nil {
+		return fmt.Errorf("%s: nothing can be written there; give another folder", dir)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// In is the exercise that a folder was started with, and in which language; "" is Go.
+func In(dir string) (e exercises.Exercise, language string, _ error) {
+	text, err := os.ReadFile(filepath.Join(dir, marker))
+	if err != nil {
+		return e, "", fmt.Errorf("%s has no %s, so it is no exercise; shop exercise start N DIR makes one", dir, marker)
+	}
+	if e, err = exercises.Find(strings.TrimSpace(string(text))); err != nil {
+		return e, "", fmt.Errorf("%s: %w", filepath.Join(dir, marker), err)
+	}
+	for name, l := range e.Languages {
+		if _, err := os.Stat(filepath.Join(dir, l.File)); err == nil {
+			return e, name, nil
+		}
+	}
+	return e, "", nil
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/room"
 )
 
 //go:embed openapi.yaml
@@ -43,6 +44,7 @@ type shop struct {
 	connections *connections
 	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
 	admission   *purchase.Admission    // of all strategies
+	room        *room.Room
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
@@ -69,6 +71,7 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	for name, strategy := range built {
 		s.add(name, strategy)
 	}
+	s.room = s.newRoom()
 	return s
 }
 
@@ -127,6 +130,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r.GET("/metrics", gin.WrapH(s.watch.metrics.handler()))
 	r.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openAPI) })
 	s.watch.hub.Routes(r)
+	s.room.Routes(r, adminOnly(addr, token), addr)
 	return r
 }
 

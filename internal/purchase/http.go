@@ -120,14 +120,12 @@ func (k *Counter) buy(c *gin.Context) {
 		k.refuse(c, name)
 		return
 	}
-	select {
-	case k.Seats <- struct{}{}:
-		defer func() { <-k.Seats }()
-	default:
-		k.Watch.TurnedAway(name, order)
-		WriteError(c, fmt.Errorf("%w: %d buys are in flight, as many as --max-inflight allows", ErrBusy, cap(k.Seats)))
+	leave, err := k.seat(name, order)
+	if err != nil {
+		WriteError(c, err)
 		return
 	}
+	defer leave()
 	called := time.Now()
 	receipt, err := k.sell(c.Request.Context(), name, strategy, order)
 	c.Header(SpanHeader, span(called, time.Now()))
@@ -144,6 +142,35 @@ func (k *Counter) buy(c *gin.Context) {
 func span(called, returned time.Time) string {
 	text := strconv.AppendInt(make([]byte, 0, 40), called.UnixMicro(), 10)
 	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
+}
+
+// Sell sells to a buyer who comes by another page than the buy's own: with a seat, behind
+// the product's door, by the same strategy. An order that cannot be is an error of Check.
+func (k *Counter) Sell(ctx context.Context, strategyName string, order Order) (Receipt, error) {
+	if err := order.Check(); err != nil {
+		return Receipt{}, fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	strategy, ok := k.Strategies[strategyName]
+	if !ok {
+		return Receipt{}, fmt.Errorf("%w: strategy %q is not one that this shop can run", errInvalid, strategyName)
+	}
+	leave, err := k.seat(strategyName, order)
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer leave()
+	return k.sell(ctx, strategyName, strategy, order)
+}
+
+// seat takes one of the buys that may be in flight, or says that there is none.
+func (k *Counter) seat(strategyName string, order Order) (leave func(), _ error) {
+	select {
+	case k.Seats <- struct{}{}:
+		return func() { <-k.Seats }, nil
+	default:
+		k.Watch.TurnedAway(strategyName, order)
+		return nil, fmt.Errorf("%w: %d buys are in flight, as many as --max-inflight allows", ErrBusy, cap(k.Seats))
+	}
 }
 
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {

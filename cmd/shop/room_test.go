@@ -182,7 +182,7 @@ func TestRoomBadInput(t *testing.T) {
 		{http.MethodPut, "/room/sale", `{"product":"apple","strategy":"nonesuch","stock":1}`, "GET /strategies lists them", 400},
 		{http.MethodPut, "/room/sale", `{"product":"apple","strategy":"` + lockstrategy.Names()[0] + `","stock":0}`, "stock is 0", 400},
 		{http.MethodPut, "/room/door", `{}`, "open is missing", 400},
-		{http.MethodPut, "/room/door", `{"open":true,"in_seconds":99999999999}`, "JSON", 400},
+		{http.MethodPut, "/room/door", `{"open":true,"in_seconds":99999999999}`, "in_seconds is 99999999999; 0 to 5", 400},
 		{http.MethodPut, "/room/door", `{"open":false,"in_seconds":1}`, "leave it out", 400},
 		{http.MethodPut, "/room/door", `{"open":true}`, "nothing is on sale", 409},
 		{http.MethodGet, "/room/qr.svg", "", "--addr 0.0.0.0", 404},

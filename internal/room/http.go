@@ -186,7 +186,7 @@ func (r *Room) putDoor(c *gin.Context) {
 	case !*body.Open:
 		r.Shut()
 	default:
-		if err := r.Open(time.Duration(min(max(body.InSeconds, -1), 1_000)) * time.Second); err != nil {
+		if err := r.Open(body.InSeconds); err != nil {
 			writeError(c, err)
 			return
 		}

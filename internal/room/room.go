@@ -29,9 +29,9 @@ import (
 
 // Bounds of what a room keeps.
 const (
-	MaxBuyers    = 300             // phones; one more takes the place of the one not heard of for longest
-	MaxWaiting   = MaxBuyers       // presses that wait at the door
-	MaxCountdown = 5 * time.Second // until the door opens
+	MaxBuyers    = 300       // phones; one more takes the place of the one not heard of for longest
+	MaxWaiting   = MaxBuyers // presses that wait at the door
+	MaxCountdown = 5         // seconds until the door opens
 )
 
 // gone is how long a phone may be silent before a restock forgets it. It asks every second.
@@ -136,9 +136,9 @@ func (r *Room) begin(productName string, s Strategy, units int64) {
 
 // Open lets buyers in after a countdown, at once where it is 0. A door that is open, or
 // about to be, stays as it is.
-func (r *Room) Open(after time.Duration) error {
-	if after < 0 || after > MaxCountdown {
-		return fmt.Errorf("%w: in_seconds is %g; 0 to %g are allowed", errBad, after.Seconds(), MaxCountdown.Seconds())
+func (r *Room) Open(seconds int) error {
+	if seconds < 0 || seconds > MaxCountdown {
+		return fmt.Errorf("%w: in_seconds is %d; 0 to %d are allowed", errBad, seconds, MaxCountdown)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *Room) Open(after time.Duration) error {
 		return fmt.Errorf("%w: nothing is on sale; choose a strategy, a product and a stock first", errShut)
 	}
 	if r.door == nil {
-		r.door = newDoor(after)
+		r.door = newDoor(time.Duration(seconds) * time.Second)
 	}
 	return nil
 }

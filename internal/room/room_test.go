@@ -203,7 +203,7 @@ func TestDoor(t *testing.T) {
 			}()
 		}
 		open := func() {
-			if err := r.Open(3 * time.Second); err != nil {
+			if err := r.Open(3); err != nil {
 				t.Fatal(err)
 			}
 			for n := range MaxWaiting {
@@ -250,7 +250,7 @@ func TestHungUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 1)
 		r.Shut()
-		if err := r.Open(time.Second); err != nil {
+		if err := r.Open(1); err != nil {
 			t.Fatal(err)
 		}
 		ctx, hangUp := context.WithCancel(t.Context())
@@ -278,8 +278,8 @@ func TestBadPress(t *testing.T) {
 		"strategy":  r.Put(t.Context(), "apple", "nonesuch", 1),
 		"product":   r.Put(t.Context(), "", "holds", 1),
 		"no stock":  r.Put(t.Context(), "apple", "holds", 0),
-		"countdown": r.Open(MaxCountdown + time.Second),
-		"backwards": r.Open(-time.Second),
+		"countdown": r.Open(MaxCountdown + 1),
+		"backwards": r.Open(-1),
 	} {
 		if !errors.Is(err, errBad) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want one line", what, err)

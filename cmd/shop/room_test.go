@@ -25,7 +25,7 @@ type roomBuyer struct {
 	Outcome string `json:"outcome"`
 	Waiting bool   `json:"waiting"`
 	Beyond  bool   `json:"beyond"`
-	Twice   bool   `json:"twice"`
+	Times   int    `json:"times"`
 }
 
 type roomPanel struct {
@@ -78,7 +78,7 @@ func TestRoom(t *testing.T) {
 		seen[promised] = true
 		for crowd := 1; ; crowd++ {
 			panel, books := roomRush(t, base, entry.Name, phones), books(t, base, "apple")
-			twice := slices.ContainsFunc(panel.Buyers, func(b roomBuyer) bool { return b.Twice || b.Beyond })
+			twice := slices.ContainsFunc(panel.Buyers, func(b roomBuyer) bool { return b.Times > 1 || b.Beyond })
 			if len(panel.Buyers) != phones || panel.Sale.Sold != books.UnitsSold || panel.Outcomes["sold"] != books.Records {
 				t.Errorf("%s: %d buyers, %+v %v; the books say %+v", entry.Name, len(panel.Buyers), panel.Sale, panel.Outcomes, books)
 			}
@@ -114,7 +114,7 @@ func TestRoomUnits(t *testing.T) {
 		}
 		panel := roomRush(t, base, entry.Name, 20)
 		for _, b := range panel.Buyers {
-			if b.Twice || b.Beyond || b.Waiting {
+			if b.Times > 1 || b.Beyond || b.Waiting {
 				t.Errorf("%s: %+v", entry.Name, b)
 			}
 		}

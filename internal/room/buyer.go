@@ -112,8 +112,3 @@ func (s *sale) soldWords(r result) string {
 	}
 	return words
 }
-
-// twice: the unit was sold to somebody else, too.
-func (s *sale) twice(r result) bool {
-	return r.outcome == purchase.Sold && r.unit > 0 && s.times[r.unit] > 1
-}

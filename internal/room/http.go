@@ -98,7 +98,7 @@ type buyerJSON struct {
 	Outcome purchase.Outcome `json:"outcome"` // of the last press; "" before the first
 	Unit    int64            `json:"unit"`    // 0 where there is none
 	Beyond  bool             `json:"beyond"`  // sold when all there was had been sold
-	Twice   bool             `json:"twice"`   // somebody else was sold the same unit
+	Times   int              `json:"times"`   // how often the unit was sold; 0 where it has no number
 	Units   int              `json:"units"`
 	Presses int              `json:"presses"`
 }
@@ -121,7 +121,7 @@ func (r *Room) saleNow() saleJSON {
 func (r *Room) buyerNow(b *buyer) buyerJSON {
 	return buyerJSON{
 		Number: b.number, Name: b.name, Waiting: b.underWay > 0, Outcome: b.outcome, Unit: b.unit,
-		Beyond: b.beyond, Twice: r.sale != nil && r.sale.twice(b.result), Units: b.units, Presses: b.presses,
+		Beyond: b.beyond, Times: r.times(b), Units: b.units, Presses: b.presses,
 	}
 }
 
@@ -129,6 +129,14 @@ type phoneAnswer struct {
 	Sale saleJSON   `json:"sale"`
 	You  *buyerJSON `json:"you"`
 	Says string     `json:"says"`
+}
+
+// times is how often the buyer's unit was sold.
+func (r *Room) times(b *buyer) int {
+	if r.sale == nil || b.outcome != purchase.Sold || b.unit == 0 {
+		return 0
+	}
+	return r.sale.times[b.unit]
 }
 
 // getSale is what a phone asks for every second.

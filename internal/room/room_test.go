@@ -133,8 +133,8 @@ func TestSoldTwice(t *testing.T) {
 		}
 	}
 	got := r.seenBy(phone(0))
-	if want := "You got unit 1 of 1. So did 2 others. The shop sold more than it had: 3 of 1."; got.Says != want || !got.You.Twice {
-		t.Errorf("got %q, %+v; want %q and twice", got.Says, got.You, want)
+	if want := "You got unit 1 of 1. So did 2 others. The shop sold more than it had: 3 of 1."; got.Says != want || got.You.Times != 3 {
+		t.Errorf("got %q, %+v; want %q and 3 times", got.Says, got.You, want)
 	}
 	if b := r.everybody().Buyers; b[0].Beyond || !b[1].Beyond || !b[2].Beyond {
 		t.Errorf("beyond the stock are the second and the third of one unit: %+v", b)
@@ -151,7 +151,7 @@ func TestLags(t *testing.T) {
 		}
 	}
 	for _, b := range r.everybody().Buyers {
-		if b.Twice || b.Unit != 0 {
+		if b.Times != 0 || b.Unit != 0 {
 			t.Errorf("%+v is told of a unit", b)
 		}
 	}
@@ -210,7 +210,7 @@ func TestDoor(t *testing.T) {
 				press(n)
 			}
 			synctest.Wait()
-			if got := r.saleNow(); len(answers) != 0 || got.State != "opening" || got.OpensInMS != 3_000 {
+			if got := r.everybody().Sale; len(answers) != 0 || got.State != "opening" || got.OpensInMS != 3_000 {
 				t.Errorf("%d went in, %+v", len(answers), got)
 			}
 		}
@@ -285,7 +285,7 @@ func TestBadPress(t *testing.T) {
 			t.Errorf("%s: %v, want one line", what, err)
 		}
 	}
-	if got := r.saleNow(); got.Sold != 0 || got.Stock != 1 || got.State != "open" {
+	if got := r.everybody().Sale; got.Sold != 0 || got.Stock != 1 || got.State != "open" {
 		t.Errorf("the sale has changed: %+v", got)
 	}
 	if err := New(Config{}).Open(0); !errors.Is(err, errShut) {

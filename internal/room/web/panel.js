@@ -68,10 +68,10 @@
   }
 
   function build() {
-    root.replaceChildren(
+    root.replaceChildren(h('div', { className: 'room-grid' },
       h('div', { className: 'room-head' }, h('h2', {}, 'The room'), ui.count, ui.door),
       h('div', { className: 'room-side' }, ui.code, ui.page, chooser, controls),
-      h('div', { className: 'room-main' }, books, ui.sums, ui.buyers, legend));
+      h('div', { className: 'room-main' }, books, ui.sums, ui.buyers, legend)));
     controls.addEventListener('submit', (event) => { event.preventDefault(); putOnSale(); });
     ui.toggle.addEventListener('click', () => lead('/room/door', isShut() ? { open: true, in_seconds: 3 } : { open: false }));
     ui.pages.addEventListener('change', showCode);
@@ -164,12 +164,12 @@
   function kindOf(b) {
     if (b.waiting) return 'waiting';
     if (!b.outcome) return 'here';
-    return b.outcome === 'sold' && (b.twice || b.beyond) ? 'over' : b.outcome;
+    return b.outcome === 'sold' && (b.times > 1 || b.beyond) ? 'over' : b.outcome;
   }
 
   function wordOf(b, kind) {
     const unit = b.unit ? `unit ${b.unit}` : 'got one';
-    if (kind === 'over') return b.twice ? `${unit}, sold twice` : `${unit}, beyond the stock`;
+    if (kind === 'over') return b.times > 1 ? `${unit}, ${b.times} times` : `${unit}, beyond the stock`;
     return kind === 'sold' ? (b.units > 1 ? `${unit}, ${b.units} in all` : unit) : words[kind];
   }
 
@@ -204,6 +204,8 @@
     set(ui.count, n === 1 ? '1 buyer' : `${n} buyers`);
     const pressed = Object.values(state.outcomes).reduce((a, b) => a + b, 0);
     const parts = Object.entries(state.outcomes).filter(([, times]) => times > 0).map(([o, times]) => `${times} ${words[o]}`);
+    const twice = new Set(state.buyers.filter((b) => b.times > 1).map((b) => b.unit)).size;
+    if (twice) parts.push(twice === 1 ? 'one unit went to more than one buyer' : `${twice} units went to more than one buyer`);
     set(ui.sums, pressed ? `${pressed} ${pressed === 1 ? 'press' : 'presses'}: ${parts.join(', ')}` : n ? 'nobody has pressed yet' : 'nobody is here yet');
   }
 

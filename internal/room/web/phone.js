@@ -69,12 +69,12 @@ function show() {
 // screen reader says it once.
 function tell(text, kind) {
   if ($('says').textContent !== text) $('says').textContent = text;
-  $('says').className = kind;
+  $('result').className = kind;
   $('mark').textContent = marks[kind] ?? '';
 }
 
 function kindOf(you) {
-  return you.outcome === 'sold' && (you.twice || you.beyond) ? 'over' : you.outcome;
+  return you.outcome === 'sold' && (you.times > 1 || you.beyond) ? 'over' : you.outcome;
 }
 
 async function ask() {

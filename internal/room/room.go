@@ -89,9 +89,9 @@ func New(c Config) *Room {
 // Put restocks a product and has the room buy it under a strategy. The door is shut then.
 func (r *Room) Put(ctx context.Context, productName, strategy string, units int64) error {
 	i := slices.IndexFunc(r.config.Strategies, func(s Strategy) bool { return s.Name == strategy })
-	switch bad := product.CheckName(productName); {
+	switch bad := product.CheckForSale(productName); {
 	case bad != nil:
-		return fmt.Errorf("%w: product %w", errBad, bad)
+		return fmt.Errorf("%w: %w", errBad, bad)
 	case i < 0:
 		return fmt.Errorf("%w: strategy %q is not one that this shop can run; GET /strategies lists them", errBad, strategy)
 	case units < 1 || units > product.MaxStock:

@@ -277,6 +277,7 @@ func TestBadPress(t *testing.T) {
 		"long key":  second(r.Press(t.Context(), phone(1), "Ann", strings.Repeat("a", 256))),
 		"strategy":  r.Put(t.Context(), "apple", "nonesuch", 1),
 		"product":   r.Put(t.Context(), "", "holds", 1),
+		"the route": r.Put(t.Context(), "buy", "holds", 1),
 		"no stock":  r.Put(t.Context(), "apple", "holds", 0),
 		"countdown": r.Open(MaxCountdown + 1),
 		"backwards": r.Open(-1),

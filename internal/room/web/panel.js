@@ -7,7 +7,7 @@
   if (!root) return;
 
   const marks = { here: '\u25cb', waiting: '\u25cc', sold: '\u25cf', over: '\u25b2', sold_out: '\u25a1', busy: '\u25d4', lock_lost: '\u2715', unknown: '?', failed: '!' };
-  const words = { here: 'is here', waiting: 'waits', sold: 'sold', over: 'sold twice, or beyond the stock', sold_out: 'sold out', busy: 'busy', lock_lost: 'lock lost', unknown: 'not known', failed: 'failed' };
+  const words = { here: 'is here', waiting: 'waits', sold: 'sold', over: 'a unit sold more than once, or beyond the stock', sold_out: 'sold out', busy: 'busy', lock_lost: 'lock lost', unknown: 'not known', failed: 'failed' };
 
   let state = { sale: { state: 'none' }, buyers: [], outcomes: {}, pages: [], needs_token: false };
   let opensAt = 0; // by this page's clock
@@ -169,7 +169,7 @@
 
   function wordOf(b, kind) {
     const unit = b.unit ? `unit ${b.unit}` : 'got one';
-    if (kind === 'over') return b.times > 1 ? `${unit}, ${b.times} times` : `${unit}, beyond the stock`;
+    if (kind === 'over') return b.times > 1 ? `${unit} \u00d7 ${b.times}` : `${unit}, beyond`;
     return kind === 'sold' ? (b.units > 1 ? `${unit}, ${b.units} in all` : unit) : words[kind];
   }
 

@@ -126,7 +126,7 @@ async function press() {
   show();
   try {
     const { ok, answer, status } = await request('POST', '/room/buy', { phone: phone(), name: kept.get('name') }, key);
-    if (answer.outcome !== 'unknown') kept.set('press', '');
+    if (answer.outcome && answer.outcome !== 'unknown') kept.set('press', '');
     pressing = false;
     if (!ok) {
       notice = answer.detail || `the shop answered ${status}`;

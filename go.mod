@@ -41,6 +41,7 @@ require (
 	gorm.io/driver/postgres v1.6.3
 	gorm.io/gorm v1.31.2
 	modernc.org/sqlite v1.38.2
+	rsc.io/qr v0.2.0
 )
 
 require (

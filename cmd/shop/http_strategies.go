@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/room"
 )
 
 // availableStrategy is an entry of the catalogue, and whether it can run here.
@@ -31,4 +32,15 @@ func (s *shop) strategies(c *gin.Context) {
 		list = append(list, availableStrategy{e, why == "", why})
 	}
 	c.JSON(http.StatusOK, list)
+}
+
+// newRoom is a room that buys at this shop's counter, under each strategy that it can run.
+func (s *shop) newRoom() *room.Room {
+	config := room.Config{Sell: s.counter.Sell, Restock: s.restock}
+	for _, e := range lockstrategy.All() {
+		if _, here := s.counter.Strategies[e.Name]; here {
+			config.Strategies = append(config.Strategies, room.Strategy{Name: e.Name, LeftLags: e.LeftLags})
+		}
+	}
+	return room.New(config)
 }

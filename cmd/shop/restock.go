@@ -41,6 +41,7 @@ func (s *shop) restock(ctx context.Context, name string, amount int64) error {
 		}
 		if err == nil {
 			s.watch.publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
+			s.room.Restocked(name, amount)
 		}
 		return err
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/room"
 )
 
 //go:embed openapi.yaml
@@ -45,6 +46,7 @@ type shop struct {
 	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
 	admission   *purchase.Admission    // of all strategies
 	games       *host.Host             // nil: none are played
+	room        *room.Room
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
@@ -71,6 +73,7 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	for name, strategy := range built {
 		s.add(name, strategy)
 	}
+	s.room = s.newRoom()
 	return s
 }
 
@@ -132,6 +135,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	if s.games != nil {
 		s.games.Routes(r)
 	}
+	s.room.Routes(r, adminOnly(addr, token), addr)
 	return r
 }
 

@@ -65,14 +65,21 @@ func (s Shelf) one(c *gin.Context) {
 	c.JSON(http.StatusOK, p)
 }
 
-func (s Shelf) put(c *gin.Context) {
-	name := c.Param("name")
+// CheckForSale says what is wrong with the name of a product that is to be restocked, or nil.
+func CheckForSale(name string) error {
 	if err := CheckName(name); err != nil {
-		problem.Invalid(c, "product "+err.Error())
-		return
+		return fmt.Errorf("product %w", err)
 	}
 	if name == "buy" {
-		problem.Invalid(c, `a product cannot be called "buy": /product/buy is where one buys`)
+		return errors.New(`a product cannot be called "buy": /product/buy is where one buys`)
+	}
+	return nil
+}
+
+func (s Shelf) put(c *gin.Context) {
+	name := c.Param("name")
+	if err := CheckForSale(name); err != nil {
+		problem.Invalid(c, err.Error())
 		return
 	}
 	if !isJSON(c.Request.Header) {

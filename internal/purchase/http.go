@@ -120,8 +120,16 @@ func (k *Counter) buy(c *gin.Context) {
 		k.refuse(c, strategyName)
 		return
 	}
+	leave, err := k.seat(strategyName, order)
+	if err != nil {
+		WriteError(c, err)
+		return
+	}
 	called := time.Now()
-	receipt, err := k.seated(c.Request.Context(), strategyName, strategy, order)
+	receipt, err := func() (Receipt, error) {
+		defer leave() // who is held up has no seat
+		return k.sell(c.Request.Context(), strategyName, strategy, order)
+	}()
 	c.Header(SpanHeader, span(called, time.Now()))
 	if err != nil {
 		k.holdUp(c.Request.Context(), name, err)
@@ -139,16 +147,33 @@ func span(called, returned time.Time) string {
 	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
 }
 
-// seated sells, if one of the seats is free.
-func (k *Counter) seated(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
+// Sell sells to a buyer who comes by another page than the buy's own: with a seat, behind
+// the product's door, by the same strategy. An order that cannot be is an error of Check.
+func (k *Counter) Sell(ctx context.Context, strategyName string, order Order) (Receipt, error) {
+	if err := order.Check(); err != nil {
+		return Receipt{}, fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	strategy, ok := k.Strategies[strategyName]
+	if !ok {
+		return Receipt{}, fmt.Errorf("%w: strategy %q is not one that this shop can run", errInvalid, strategyName)
+	}
+	leave, err := k.seat(strategyName, order)
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer leave()
+	return k.sell(ctx, strategyName, strategy, order)
+}
+
+// seat takes one of the buys that may be in flight, or says that there is none.
+func (k *Counter) seat(strategyName string, order Order) (leave func(), _ error) {
 	select {
 	case k.Seats <- struct{}{}:
-		defer func() { <-k.Seats }()
+		return func() { <-k.Seats }, nil
 	default:
-		k.Watch.TurnedAway(name, order)
-		return Receipt{}, fmt.Errorf("%w: %d buys are in flight, as many as --max-inflight allows", ErrBusy, cap(k.Seats))
+		k.Watch.TurnedAway(strategyName, order)
+		return nil, fmt.Errorf("%w: %d buys are in flight, as many as --max-inflight allows", ErrBusy, cap(k.Seats))
 	}
-	return k.sell(ctx, name, strategy, order)
 }
 
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+type roomSale struct {
+	Stock int64 `json:"stock"`
+	Sold  int64 `json:"sold"`
+}
+
+type roomBuyer struct {
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"`
+	Waiting bool   `json:"waiting"`
+	Beyond  bool   `json:"beyond"`
+	Times   int    `json:"times"`
+}
+
+type roomPanel struct {
+	Sale       roomSale         `json:"sale"`
+	Buyers     []roomBuyer      `json:"buyers"`
+	Outcomes   map[string]int64 `json:"outcomes"`
+	Pages      []string         `json:"pages"`
+	NeedsToken bool             `json:"needs_token"`
+}
+
+// roomRush has so many phones press at once for half as many units, as the leader and the
+// phones' page do, and returns what the panel shows then.
+func roomRush(t *testing.T, base, strategy string, phones int) roomPanel {
+	t.Helper()
+	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":%d}`, strategy, phones/2)
+	if r := call(t, http.MethodPut, base+"/room/sale", sale, nil); r.status != http.StatusOK {
+		t.Fatalf("put on sale: %d %s", r.status, r.body)
+	}
+	if r := call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, nil); r.status != http.StatusOK {
+		t.Fatalf("open: %d %s", r.status, r.body)
+	}
+	var pressed sync.WaitGroup
+	for n := range phones {
+		pressed.Go(func() {
+			body := fmt.Sprintf(`{"phone":"%016x","name":"Ann %d"}`, n, n)
+			r := call(t, http.MethodPost, base+"/room/buy", body, http.Header{"Idempotency-Key": {fmt.Sprintf("%s-%d", strategy, n)}})
+			var answer struct{ Outcome, Says, Detail string }
+			if err := json.Unmarshal(r.body, &answer); err != nil || answer.Says+answer.Detail == "" || answer.Outcome == "failed" {
+				t.Errorf("%s: phone %d: %d %s", strategy, n, r.status, r.body)
+			}
+		})
+	}
+	pressed.Wait()
+	return decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
+}
+
+// TestRoom: a hundred phones press at once. Under a strategy that promises to hold in a
+// rush, the panel, the phones and the books agree; under one that promises to be oversold
+// it is, and the panel shows it.
+func TestRoom(t *testing.T) {
+	e := enginetest.Embedded(t)
+	base := startServe(t, serveArgs(e)...)
+	const phones = 100
+	seen := map[verdict.Verdict]bool{}
+	for _, entry := range lockstrategy.All() {
+		promised := entry.Promised(promise.Rush, e.Database)
+		if seen[promised] || promised != verdict.Holds && promised != verdict.Oversold || !onEmbedded(entry.Name) {
+			continue
+		}
+		seen[promised] = true
+		for crowd := 1; ; crowd++ {
+			panel, books := roomRush(t, base, entry.Name, phones), books(t, base, "apple")
+			twice := slices.ContainsFunc(panel.Buyers, func(b roomBuyer) bool { return b.Times > 1 || b.Beyond })
+			if len(panel.Buyers) != phones || panel.Sale.Sold != books.UnitsSold || panel.Outcomes["sold"] != books.Records {
+				t.Errorf("%s: %d buyers, %+v %v; the books say %+v", entry.Name, len(panel.Buyers), panel.Sale, panel.Outcomes, books)
+			}
+			broken := books.Drift > 0
+			t.Logf("%s, crowd %d: %v, %+v", entry.Name, crowd, panel.Outcomes, books)
+			if promised == verdict.Holds && (broken || twice || books.Leftover > 0) {
+				t.Errorf("%s promises to hold: %+v, and the panel has a unit sold twice: %t", entry.Name, books, twice)
+			}
+			if promised == verdict.Oversold && broken && !twice {
+				t.Errorf("%s: %+v, and the panel shows no unit that was sold twice", entry.Name, books)
+			}
+			if promised == verdict.Holds || broken {
+				break
+			}
+			if crowd == verdict.Crowds {
+				t.Errorf("%s promises to be oversold, and %d crowds have not shown it", entry.Name, crowd)
+				break
+			}
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("only strategies that promise %v were tried", seen)
+	}
+}
+
+// TestRoomUnits: no strategy that holds has a phone told that somebody else was sold its unit.
+func TestRoomUnits(t *testing.T) {
+	e := enginetest.Embedded(t)
+	base := startServe(t, serveArgs(e)...)
+	for _, entry := range lockstrategy.All() {
+		if entry.Promised(promise.Rush, e.Database) != verdict.Holds || !onEmbedded(entry.Name) {
+			continue
+		}
+		panel := roomRush(t, base, entry.Name, 20)
+		for _, b := range panel.Buyers {
+			if b.Times > 1 || b.Beyond || b.Waiting {
+				t.Errorf("%s: %+v", entry.Name, b)
+			}
+		}
+		if panel.Sale.Sold != panel.Sale.Stock {
+			t.Errorf("%s: %+v %v", entry.Name, panel.Sale, panel.Outcomes)
+		}
+	}
+}
+
+// TestRoomRestock: whoever restocks the product of the sale clears what the room was sold;
+// another product does not concern it.
+func TestRoomRestock(t *testing.T) {
+	base := startServe(t)
+	before := roomRush(t, base, lockstrategy.Names()[0], 4)
+	restock(t, base, "pear", 3)
+	after := decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
+	if after.Sale.Sold != before.Sale.Sold || before.Sale.Sold == 0 {
+		t.Errorf("%+v and %+v: a pear is no apple", before.Sale, after.Sale)
+	}
+	restock(t, base, "apple", 3)
+	after = decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
+	if after.Sale.Sold != 0 || after.Sale.Stock != 3 || len(after.Buyers) != 4 || after.Buyers[0].Outcome != "" {
+		t.Errorf("%+v, %+v; want a sale of 3 and nobody served", after.Sale, after.Buyers)
+	}
+}
+
+// TestRoomAdmin: off loopback the leader needs the token, and the buyers do not.
+func TestRoomAdmin(t *testing.T) {
+	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
+	base := startServe(t, "--addr", "0.0.0.0:0")
+	base = "http://127.0.0.1" + base[strings.LastIndex(base, ":"):]
+	token := http.Header{"Authorization": {"Bearer s3cret"}}
+	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":1}`, lockstrategy.Names()[0])
+	for _, route := range []struct{ path, body string }{{"/room/sale", sale}, {"/room/door", `{"open":true}`}} {
+		wantProblem(t, call(t, http.MethodPut, base+route.path, route.body, nil), http.StatusUnauthorized, "failed")
+		if r := call(t, http.MethodPut, base+route.path, route.body, token); r.status != http.StatusOK {
+			t.Errorf("%s with the token: %d %s", route.path, r.status, r.body)
+		}
+	}
+	buyer := `{"phone":"0123456789abcdef","name":"Ann"}`
+	if r := call(t, http.MethodPost, base+"/room/buy", buyer, http.Header{"Idempotency-Key": {"a"}}); r.status != http.StatusOK {
+		t.Errorf("a buyer needs no token: %d %s", r.status, r.body)
+	}
+	panel := decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
+	code := call(t, http.MethodGet, base+"/room/qr.svg", "", nil)
+	if !panel.NeedsToken || len(panel.Pages) > 0 && code.status != http.StatusOK || len(panel.Pages) == 0 && code.status != http.StatusNotFound {
+		t.Errorf("%+v, and the code is %d", panel, code.status)
+	}
+}
+
+// TestRoomBadInput: one line, with what to do.
+func TestRoomBadInput(t *testing.T) {
+	base := startServe(t)
+	const ann = `{"phone":"0123456789abcdef","name":"Ann"}`
+	for _, c := range []struct {
+		method, path, body, says string
+		status                   int
+	}{
+		{http.MethodPost, "/room/buyers", `{"phone":"0123456789abcdef","name":""}`, "the name is empty", 400},
+		{http.MethodPost, "/room/buyers", `{"phone":"0123456789abcdef","name":"` + strings.Repeat("x", 41) + `"}`, "41 characters; 40 are allowed", 400},
+		{http.MethodPost, "/room/buyers", `{"phone":"0123456789abcdef","name":"a\u0007"}`, "control character", 400},
+		{http.MethodPost, "/room/buyers", `{"phone":"../x","name":"Ann"}`, "phone is not an id", 400},
+		{http.MethodPost, "/room/buyers", `{"phone":"0123456789abcdef","nmae":"Ann"}`, "nmae", 400},
+		{http.MethodPost, "/room/buy", ann, "Idempotency-Key", 400},
+		{http.MethodPut, "/room/sale", `{"product":"apple","strategy":"nonesuch","stock":1}`, "GET /strategies lists them", 400},
+		{http.MethodPut, "/room/sale", `{"product":"apple","strategy":"` + lockstrategy.Names()[0] + `","stock":0}`, "stock is 0", 400},
+		{http.MethodPut, "/room/door", `{}`, "open is missing", 400},
+		{http.MethodPut, "/room/door", `{"open":true,"in_seconds":99999999999}`, "in_seconds is 99999999999; 0 to 5", 400},
+		{http.MethodPut, "/room/door", `{"open":false,"in_seconds":1}`, "leave it out", 400},
+		{http.MethodPut, "/room/door", `{"open":true}`, "nothing is on sale", 409},
+		{http.MethodGet, "/room/qr.svg", "", "--addr 0.0.0.0", 404},
+	} {
+		r := call(t, c.method, base+c.path, c.body, nil)
+		if p := wantProblem(t, r, c.status, "failed"); !strings.Contains(p.Detail, c.says) {
+			t.Errorf("%s %s %s: %q, want %q", c.method, c.path, c.body, p.Detail, c.says)
+		}
+	}
+	r := call(t, http.MethodPost, base+"/room/buy", ann, http.Header{"Idempotency-Key": {"a"}})
+	if p := wantProblem(t, r, http.StatusConflict, "failed"); !strings.Contains(p.Detail, "nothing on sale") {
+		t.Errorf("a press before there is a sale: %q", p.Detail)
+	}
+}

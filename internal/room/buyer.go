@@ -1,0 +1,114 @@
+package room
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// MaxName is the most characters of a name that a person types.
+const MaxName = 40
+
+// A buyer is a phone, and what became of its last press in this sale.
+type buyer struct {
+	number   int // in the order of coming
+	name     string
+	heard    time.Time
+	underWay int // presses
+	result
+}
+
+// A result is what a phone has to show for itself since the last restock.
+type result struct {
+	outcome purchase.Outcome // of the last press; "" before the first
+	unit    int64            // the number of the unit it got; 0 where none follows from the receipt
+	beyond  bool             // the sale was of more than there was
+	hungUp  bool             // the phone did, before the answer
+	units   int              // sold to it
+	presses int              // that had an answer
+}
+
+// CheckName says in one line what is wrong with a name that a person typed, or nil.
+func CheckName(name string) error {
+	switch n := utf8.RuneCountInString(name); {
+	case name == "":
+		return errors.New("the name is empty; type one of 1 to 40 characters")
+	case n > MaxName:
+		return fmt.Errorf("the name has %d characters; %d are allowed", n, MaxName)
+	}
+	if err := product.CheckName(name); err != nil {
+		return fmt.Errorf("the name %w", err)
+	}
+	if !strings.ContainsFunc(name, func(c rune) bool { return unicode.IsGraphic(c) && !unicode.IsSpace(c) && !unicode.IsMark(c) }) {
+		return errors.New("the name has nothing that can be seen; type a letter")
+	}
+	return nil
+}
+
+// checkPhone checks what a phone says of itself. Its id is a secret of its own: whoever
+// knows it can press for it.
+func checkPhone(phone, name string) error {
+	if len(phone) < 16 || len(phone) > 64 || strings.Trim(phone, "0123456789abcdef") != "" {
+		return fmt.Errorf("%w: phone is not an id of 16 to 64 characters of 0-9 and a-f", errBad)
+	}
+	if err := CheckName(name); err != nil {
+		return fmt.Errorf("%w: %w", errBad, err)
+	}
+	return nil
+}
+
+// refused is why a buyer has nothing: in words for the phone, and what the strategy returned.
+type refused struct {
+	says  string
+	cause error
+}
+
+func (r *refused) Error() string { return r.says }
+
+func (r *refused) Unwrap() error { return r.cause }
+
+// words says to a person what became of a press.
+func (s *sale) words(r result) string {
+	switch r.outcome {
+	case "":
+		return ""
+	case purchase.Failed:
+		if r.hungUp {
+			return "Your phone left before the answer, and nothing was sold to you: press again."
+		}
+		return "That went wrong inside the shop, and nothing was sold to you. Its log says more."
+	case purchase.Sold:
+		return s.soldWords(r)
+	case purchase.SoldOut:
+		return "Sold out. Others were faster; there is nothing for you."
+	case purchase.Busy:
+		return "Busy. Too many came at once and you gave up waiting: press again."
+	case purchase.LockLost:
+		return "Your lock ran out before the write, so nothing was sold to you: press again."
+	case purchase.Unknown:
+		return "Nobody knows whether you bought it. Press again: it is the same order, so you cannot buy twice."
+	}
+	return string(r.outcome)
+}
+
+func (s *sale) soldWords(r result) string {
+	words := "You got one."
+	if r.unit > 0 {
+		words = fmt.Sprintf("You got unit %d of %d.", r.unit, s.stock)
+		if others := s.times[r.unit] - 1; others == 1 {
+			words += " So did somebody else."
+		} else if others > 1 {
+			words += fmt.Sprintf(" So did %d others.", others)
+		}
+	}
+	if s.sold > s.stock {
+		words += fmt.Sprintf(" The shop sold more than it had: %d of %d.", s.sold, s.stock)
+	}
+	return words
+}

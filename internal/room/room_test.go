@@ -1,0 +1,297 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestCheckName: what a person may be called, and the one line for what not.
+func TestCheckName(t *testing.T) {
+	for _, c := range []struct{ name, says string }{
+		{"Ann", ""},
+		{"J\u00f6rg \u674e \U0001f469\u200d\U0001f680", ""},
+		{`<img src=x onerror=alert(1)>`, ""}, // it is a name like any other: pages show it as text
+		{strings.Repeat("\u00e4", MaxName), ""},
+		{strings.Repeat("a", MaxName+1), "has 41 characters; 40 are allowed"},
+		{"", "is empty"},
+		{"  ", "white space"},
+		{" Ann", "white space"},
+		{"A\nB", "control character"},
+		{"A\x00", "control character"},
+		{"\xff", "UTF-8"},
+		{"\u200b\u200d", "nothing that can be seen"},
+	} {
+		err := CheckName(c.name)
+		switch {
+		case c.says == "" && err != nil:
+			t.Errorf("%q: %v, want none", c.name, err)
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%q: %v, want one line with %q", c.name, err, c.says)
+		}
+	}
+}
+
+// counter sells numbered units from a stock, as a shop does that holds.
+type counter struct {
+	mu       sync.Mutex
+	stock    int64
+	left     int64
+	receipts map[string]purchase.Receipt
+	room     *Room
+}
+
+func (k *counter) sell(ctx context.Context, strategy string, o purchase.Order) (purchase.Receipt, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r, ok := k.receipts[o.IdempotencyKey]; ok {
+		r.Replayed = true
+		return r, nil
+	}
+	if strategy == "absent" {
+		return purchase.Receipt{}, ctx.Err()
+	}
+	if k.left == 0 {
+		return purchase.Receipt{}, fmt.Errorf("apple: %w", purchase.ErrSoldOut)
+	}
+	if strategy != "same" { // which sells the same unit to everybody
+		k.left--
+	}
+	r := purchase.Receipt{Left: k.left, Amount: 1}
+	if strategy == "same" {
+		r.Left--
+	}
+	k.receipts[o.IdempotencyKey] = r
+	return r, nil
+}
+
+func (k *counter) restock(_ context.Context, name string, units int64) error {
+	k.mu.Lock()
+	k.stock, k.left, k.receipts = units, units, map[string]purchase.Receipt{}
+	k.mu.Unlock()
+	k.room.Restocked(name, units)
+	return nil
+}
+
+func open(t *testing.T, strategy string, units int64) *Room {
+	t.Helper()
+	k := &counter{}
+	k.room = New(Config{Sell: k.sell, Restock: k.restock, Strategies: []Strategy{{Name: "holds"}, {Name: "same"}, {Name: "lags", LeftLags: true}}})
+	if err := k.room.Put(t.Context(), "apple", strategy, units); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.room.Open(0); err != nil {
+		t.Fatal(err)
+	}
+	return k.room
+}
+
+func phone(n int) string { return fmt.Sprintf("%016x", n) }
+
+// TestPress: a press has its answer in words, and the same press the same answer.
+func TestPress(t *testing.T) {
+	r := open(t, "holds", 1)
+	for _, c := range []struct {
+		phone     int
+		key, says string
+		err       error
+	}{
+		{1, "a", "You got unit 1 of 1.", nil},
+		{1, "a", "You got unit 1 of 1.", nil},
+		{2, "b", "Sold out", purchase.ErrSoldOut},
+	} {
+		says, err := r.Press(t.Context(), phone(c.phone), "Ann", c.key)
+		if c.err != nil {
+			says = err.Error()
+		}
+		if !errors.Is(err, c.err) || !strings.HasPrefix(says, c.says) {
+			t.Errorf("press %s: %q, %v; want %q, %v", c.key, says, err, c.says, c.err)
+		}
+	}
+	if got := r.everybody(); got.Outcomes[purchase.Sold] != 1 || got.Outcomes[purchase.SoldOut] != 1 || got.Sale.Sold != 1 || got.Buyers[0].Units != 1 {
+		t.Errorf("the panel sees %+v; the repeated press is no second sale", got)
+	}
+}
+
+// TestSoldTwice: phones with the same unit are told so, those that were sold to first, too.
+func TestSoldTwice(t *testing.T) {
+	r := open(t, "same", 1)
+	for n := range 3 {
+		if _, err := r.Press(t.Context(), phone(n), "Ann", phone(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := r.seenBy(phone(0))
+	if want := "You got unit 1 of 1. So did 2 others. The shop sold more than it had: 3 of 1."; got.Says != want || got.You.Times != 3 {
+		t.Errorf("got %q, %+v; want %q and 3 times", got.Says, got.You, want)
+	}
+	if b := r.everybody().Buyers; b[0].Beyond || !b[1].Beyond || !b[2].Beyond {
+		t.Errorf("beyond the stock are the second and the third of one unit: %+v", b)
+	}
+}
+
+// TestLags: where what is left says nothing, no phone is told a number that others have, too.
+func TestLags(t *testing.T) {
+	r := open(t, "lags", 5)
+	for n := range 3 {
+		says, err := r.Press(t.Context(), phone(n), "Ann", phone(n))
+		if err != nil || says != "You got one." {
+			t.Errorf("%q, %v; want no number", says, err)
+		}
+	}
+	for _, b := range r.everybody().Buyers {
+		if b.Times != 0 || b.Unit != 0 {
+			t.Errorf("%+v is told of a unit", b)
+		}
+	}
+}
+
+// TestBounds: a room keeps the phones that were heard of last, and no more than it may.
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, "holds", 1)
+		for n := range MaxBuyers + 20 {
+			time.Sleep(time.Millisecond)
+			if err := r.Join(phone(n), fmt.Sprint(n)); err != nil {
+				t.Fatal(err)
+			}
+			r.seenBy(phone(0)) // it goes on asking
+		}
+		buyers := r.everybody().Buyers
+		if len(buyers) != MaxBuyers || buyers[0].Name != "0" || buyers[1].Name != "21" || buyers[MaxBuyers-1].Name != "319" {
+			t.Errorf("%d buyers, %+v ...; want %d: the first, who still asks, and the newest", len(buyers), buyers[:2], MaxBuyers)
+		}
+		if err := r.Join(phone(0), "another name"); err != nil || len(r.everybody().Buyers) != MaxBuyers || r.everybody().Buyers[0].Name != "another name" {
+			t.Errorf("a phone has one name: %v, %+v", err, r.everybody().Buyers[0])
+		}
+		time.Sleep(gone + time.Second)
+		r.seenBy(phone(0))
+		if err := r.Put(t.Context(), "apple", "holds", 3); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.everybody().Buyers; len(got) != 1 || got[0].Outcome != "" {
+			t.Errorf("after a restock there are %+v; want the one that still asks, without an outcome", got)
+		}
+	})
+}
+
+// TestDoor: who comes before it opens waits, and all go in together; who comes to a shut
+// one is told so.
+func TestDoor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, "holds", 100)
+		r.Shut()
+		if _, err := r.Press(t.Context(), phone(1), "Ann", "a"); !errors.Is(err, errShut) {
+			t.Errorf("a press at a shut door: %v", err)
+		}
+		answers := make(chan error, 2*MaxWaiting)
+		press := func(n int) {
+			go func() {
+				_, err := r.Press(t.Context(), phone(n), "Ann", phone(n))
+				answers <- err
+			}()
+		}
+		open := func() {
+			if err := r.Open(3); err != nil {
+				t.Fatal(err)
+			}
+			for n := range MaxWaiting {
+				press(n)
+			}
+			synctest.Wait()
+			if got := r.everybody().Sale; len(answers) != 0 || got.State != "opening" || got.OpensInMS != 3_000 {
+				t.Errorf("%d went in, %+v", len(answers), got)
+			}
+		}
+		open()
+		press(MaxWaiting)
+		if err := <-answers; !errors.Is(err, errShut) || !strings.Contains(err.Error(), "300 wait at the door") {
+			t.Errorf("one too many at the door: %v", err)
+		}
+		r.Shut()
+		for range MaxWaiting {
+			if err := <-answers; !errors.Is(err, errShut) {
+				t.Errorf("shut before it opened: %v", err)
+			}
+		}
+		open()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		sold := 0
+		for range MaxWaiting {
+			if <-answers == nil {
+				sold++
+			}
+		}
+		if sold != 100 {
+			t.Errorf("%d were sold to, want 100", sold)
+		}
+		for _, b := range r.everybody().Buyers {
+			if b.Waiting {
+				t.Errorf("%+v still waits", b)
+			}
+		}
+	})
+}
+
+// TestHungUp: who leaves the door has bought nothing and waits no more.
+func TestHungUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, "holds", 1)
+		r.Shut()
+		if err := r.Open(1); err != nil {
+			t.Fatal(err)
+		}
+		ctx, hangUp := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := r.Press(ctx, phone(1), "Ann", "a")
+			done <- err
+		}()
+		synctest.Wait()
+		hangUp()
+		if err := <-done; !errors.Is(err, context.Canceled) || r.door.waiting != 0 || r.everybody().Buyers[0].Waiting {
+			t.Errorf("%v; %d wait", err, r.door.waiting)
+		}
+		r.Shut()
+	})
+}
+
+// TestBadPress: one line, and nothing changes.
+func TestBadPress(t *testing.T) {
+	r := open(t, "holds", 1)
+	for what, err := range map[string]error{
+		"phone":     second(r.Press(t.Context(), "nobody", "Ann", "a")),
+		"long name": second(r.Press(t.Context(), phone(1), strings.Repeat("a", 41), "a")),
+		"long key":  second(r.Press(t.Context(), phone(1), "Ann", strings.Repeat("a", 256))),
+		"strategy":  r.Put(t.Context(), "apple", "nonesuch", 1),
+		"product":   r.Put(t.Context(), "", "holds", 1),
+		"the route": r.Put(t.Context(), "buy", "holds", 1),
+		"no stock":  r.Put(t.Context(), "apple", "holds", 0),
+		"countdown": r.Open(MaxCountdown + 1),
+		"backwards": r.Open(-1),
+	} {
+		if !errors.Is(err, errBad) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want one line", what, err)
+		}
+	}
+	if got := r.everybody().Sale; got.Sold != 0 || got.Stock != 1 || got.State != "open" {
+		t.Errorf("the sale has changed: %+v", got)
+	}
+	if err := New(Config{}).Open(0); !errors.Is(err, errShut) {
+		t.Errorf("a room without a sale: %v", err)
+	}
+}
+
+func second(_ string, err error) error { return err }

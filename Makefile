@@ -1,4 +1,4 @@
-.PHONY: help rush serve verify quick test soak planted servers lint vuln generate bench k6 build
+.PHONY: help rush serve verify quick test soak planted servers lint vuln generate bench workshop build
 .DEFAULT_GOAL := help
 
 TOOL := go tool -modfile=tools/go.mod
@@ -35,7 +35,7 @@ soak: servers ## the searches and repetitions that are too long for make test
 planted: servers ## plant bugs in a copy, run what must catch each; a quarter of an hour. PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)
 
-servers: ## install MariaDB, PostgreSQL, PgBouncer, Redis, ZooKeeper and etcd, or print how to
+servers: ## install MariaDB, PostgreSQL, PgBouncer, Redis, ZooKeeper, etcd and Chromium, or print how to
 	@tools/install-servers.sh
 
 lint: ## go vet, staticcheck, gofumpt; no tracked file above 1 MB
@@ -66,8 +66,8 @@ bench: servers ## the benchmarks of docs/benchmarks.md; takes an hour
 	OVERSELL_BENCH_RECORDS=$${OVERSELL_BENCH_RECORDS:-10000000} go test -run '^$$' -bench . -benchtime 1x -timeout 120m ./...
 	cd locktest/bench && go run . -markdown
 
-k6: ## the rush as a k6 script, at a shop that serves on 8080
-	cd loadtest/k6 && go tool k6 run --no-usage-report rush.js
+workshop: ## what docs/workshop.md needs on this machine: looked at, fetched, compiled
+	@tools/workshop.sh
 
 build: ## bin/shop
 	go build -o bin/shop ./cmd/shop

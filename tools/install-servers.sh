@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the tests run against and is not there yet: MariaDB with Galera, PostgreSQL, Redis,
 # ZooKeeper with a Java, etcd, HAProxy, Node and Python with their clients for the examples,
-# and a C compiler for the race detector. Where it may not, it prints how to.
+# Chromium for the pages, and a C compiler for the race detector. Where it may not, it prints how to.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
@@ -27,6 +27,7 @@ have node && have npm || packages="$packages nodejs npm"
 for module in pymysql redis psycopg2; do
 	PATH=/usr/bin:$PATH python3 -c "import $module" 2>/dev/null || packages="$packages python3-$module"
 done
+have chromium || packages="$packages chromium" # which e2e drives
 have gcc || have clang || packages="$packages gcc libc6-dev"
 [ -n "$packages" ] || exit 0
 
@@ -38,7 +39,7 @@ if ! have apt-get || [ "$root" = none ]; then
 	cat >&2 <<HELP
 The tests need:$packages. Get it with one of
   sudo apt-get install$packages
-  brew install mariadb postgresql pgbouncer redis zookeeper etcd haproxy
+  brew install mariadb postgresql pgbouncer redis zookeeper etcd haproxy chromium
 or run them in a container:
   docker run --rm -v "\$PWD":/src -w /src golang:1.26 make test
 HELP

@@ -17,7 +17,7 @@ logs=$(mktemp -d)
 
 # parts are all that must report, in the order of the output.
 parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
-	composecheck kubecheck go-test-race)
+	composecheck kubecheck e2e go-test-race)
 
 # part NAME COMMAND... runs one part, its output in a file.
 part() {
@@ -61,6 +61,7 @@ others() {
 	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test .
 	part composecheck in_dir deploy/composecheck go test ./...
 	part kubecheck in_dir deploy/kubecheck go test ./...
+	part e2e in_dir e2e go test -count=1 ./...
 }
 
 lanes=()

@@ -1,0 +1,192 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A transcript is a command of a page, with what the page says that it prints.
+//
+//	```console
+//	$ shop rush --strategy none
+//	...
+//	 none      95~      200  ...
+//	```
+//
+// In what is printed, "..." alone in a line stands for any lines, a number before "~" for any
+// number, and white space for any white space. A last line "^C" is a Ctrl-C, once all the
+// lines above it have been printed.
+type transcript struct {
+	line    int // of the page
+	command string
+	prints  []string
+	ctrlC   bool
+}
+
+// transcripts are all of a page, in order.
+func transcripts(page string) (all []transcript) {
+	inside := false
+	for i, line := range strings.Split(page, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = !inside && line == "```console"
+		case !inside:
+		case strings.HasPrefix(line, "$ "):
+			all = append(all, transcript{line: i + 1, command: line[2:]})
+		case len(all) > 0:
+			last := &all[len(all)-1]
+			if line == "^C" {
+				last.ctrlC = true
+			} else {
+				last.prints = append(last.prints, line)
+			}
+		}
+	}
+	return all
+}
+
+var (
+	varies = regexp.MustCompile(`[0-9][0-9.,]*~`)
+	spaces = regexp.MustCompile(`[\s─┼┌┐└┘├┤┬┴]+`) // rules are as wide as the numbers above them
+)
+
+// pattern matches what the page says.
+func (s transcript) pattern() *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString(`(?s)^`)
+	for _, line := range s.prints {
+		switch line = strings.TrimSpace(spaces.ReplaceAllString(line, " ")); {
+		case line == "...":
+			b.WriteString(`(?:[^\n]*\n)*?`)
+			continue
+		case line == "":
+			continue
+		}
+		for at, end := 0, 0; at < len(line); at = end {
+			next := varies.FindStringIndex(line[at:])
+			if next == nil {
+				b.WriteString(regexp.QuoteMeta(line[at:]))
+				break
+			}
+			b.WriteString(regexp.QuoteMeta(line[at:at+next[0]]) + `[0-9][0-9.,]*`)
+			end = at + next[1]
+		}
+		b.WriteString(`\n`)
+	}
+	if s.ctrlC {
+		return regexp.MustCompile(b.String())
+	}
+	return regexp.MustCompile(b.String() + `$`)
+}
+
+// plainText is what was printed, as pattern compares it.
+func plainText(out string) string {
+	var b strings.Builder
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(spaces.ReplaceAllString(line, " ")); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// TestTranscripts: a page that says something else than is printed is found.
+func TestTranscripts(t *testing.T) {
+	const page = "text\n```console\n$ a\n┌──┐\n x  12~ ms  holds\n...\nend\n$ b\nready\n^C\n```\n$ none\n```sh\n$ neither\n```\n"
+	all := transcripts(page)
+	if len(all) != 2 || all[0].command != "a" || all[1].command != "b" || all[0].ctrlC || !all[1].ctrlC || all[1].line != 8 {
+		t.Fatalf("%+v", all)
+	}
+	for out, want := range map[string]bool{
+		"┌────┐\n x 7 ms  holds\nend\n":                  true,
+		"┌────┐\n x 1,234.5 ms holds\nmore\nmore\nend\n": true,
+		"x 7 ms oversold\nend\n":                         false,
+		"x some ms holds\nend\n":                         false,
+		"x 7 ms holds\n":                                 false,
+		"x 7 ms holds\nend\nmore\n":                      false,
+		"before\nx 7 ms holds\nend\n":                    false,
+	} {
+		if got := all[0].pattern().MatchString(plainText(out)); got != want {
+			t.Errorf("%q fits: %v", out, got)
+		}
+	}
+}
+
+// TestWorkshop runs every command of docs/workshop.md, in the order of the page, and compares.
+func TestWorkshop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the workshop is run by the built program: make test")
+	}
+	path, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, folder := t.TempDir(), t.TempDir()
+	if err := os.Symlink(path, filepath.Join(bin, "shop")); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
+		"XDG_CONFIG_HOME="+folder, "WORK="+folder)
+	for _, name := range []string{"workshop.md", "workshop-answers.md"} {
+		page, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := transcripts(string(page))
+		if len(all) == 0 {
+			t.Errorf("%s has no command", name)
+		}
+		for _, s := range all {
+			start := time.Now()
+			out := s.run(t, env)
+			t.Logf("%s: %.1f s", s.command, time.Since(start).Seconds())
+			if want := s.pattern(); !want.MatchString(plainText(out)) {
+				t.Errorf("docs/%s:%d: $ %s\nprinted\n%s\nand the page says\n%s", name, s.line, s.command, out, strings.Join(s.prints, "\n"))
+			}
+		}
+	}
+}
+
+// run returns what the command prints, to the terminal in one.
+func (s transcript) run(t *testing.T, env []string) string {
+	t.Helper()
+	var out syncBuffer
+	c := exec.CommandContext(t.Context(), "sh", "-c", s.command)
+	c.Dir, c.Env, c.Stdout, c.Stderr = "../..", env, &out, &out
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	deadline := time.After(2 * patience)
+	for seen := false; ; {
+		select {
+		case err := <-ended:
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			return out.String()
+		case <-deadline:
+			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+			<-ended
+			t.Errorf("$ %s does not end", s.command)
+			return out.String()
+		case <-time.After(20 * time.Millisecond):
+			if s.ctrlC && !seen && s.pattern().MatchString(plainText(out.String())) {
+				seen = true
+				_ = syscall.Kill(-c.Process.Pid, syscall.SIGINT)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"math/bits"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/keyed"
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -22,7 +24,7 @@ import (
 func bucketedEntry() Entry {
 	return Entry{
 		Name: "bucketed", Family: throughput,
-		Summary: "stock in K rows: a buyer takes from one chosen by its key, and sweeps the others before sold_out",
+		Summary: "stock in K rows: a buyer takes from one of two chosen by its key, and sweeps the others before sold_out",
 		Guarantees: "a buyer takes from one row by a conditional update. Where that has too little, it says sold out only if the sum of all rows, read in one statement, is too little; " +
 			"else it sweeps: it locks the product's row and then all of them, takes what it asked for and divides the rest evenly. Each sale is one transaction with its record",
 		BreaksWhen: "never (single primary)",
@@ -39,6 +41,7 @@ func bucketedEntry() Entry {
 		New: func(d Deps) purchase.Strategy { return NewBucketed(d) },
 		Traits: Traits{
 			Path:     sizing.Path{SQL: 5, RowSQL: 3, Rows: maxBuckets},
+			WaitsFor: AWorker, // who sweeps; at a row it is the database that knows
 			InMemory: true, LeftLags: true, KeyDecides: true, Left: product.Left,
 		},
 	}.holds()
@@ -54,8 +57,9 @@ const (
 
 // Bucketed sells a product from several rows.
 type Bucketed struct {
-	deps    Deps
-	retrier waiting.Retrier
+	deps     Deps
+	retrier  waiting.Retrier
+	sweepers *waiting.Lines
 
 	mu    sync.Mutex
 	inUse keyed.Map[string, *buckets] // by product
@@ -63,39 +67,53 @@ type Bucketed struct {
 
 // buckets are what a process knows of a product's rows while it has buyers there.
 type buckets struct {
-	rows    int64 // among which it chooses
-	buyers  int64 // of this process, now
-	growing bool  // one of them makes more rows
+	rows    int64             // among which it chooses
+	at      [maxBuckets]int64 // the buyers of this process that are at each row
+	buyers  int64             // of this process, now
+	growing bool              // one of them makes more rows
+	sweeps  int64             // that this process has made
 }
 
 // NewBucketed needs the database.
 func NewBucketed(d Deps) *Bucketed {
-	return &Bucketed{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds)}
+	return &Bucketed{deps: d, retrier: waiting.NewRetrier(d, waiting.AnyRounds), sweepers: waiting.NewLines(1)}
 }
 
-// errElsewhere: the buyer's row has too little, and all together have enough.
-var errElsewhere = errors.New("the units are in other rows")
+var (
+	// errElsewhere: the buyer's row has too little, and all together have enough.
+	errElsewhere = errors.New("the units are in other rows")
+	// errSwept: another buyer of this process has divided the stock meanwhile.
+	errSwept = errors.New("the rows are divided anew")
+)
 
 // Buy is purchase.Strategy.Buy.
 func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
 	b := s.enter(o.Product)
 	defer s.leave(o.Product)
+	s.deps.Report(ctx, deps.Event{Kind: deps.Waiting, Strategy: "bucketed", Product: o.Product, Purchaser: o.Purchaser})
 	err := s.retrier.Retry(ctx, o.Product, func(ctx context.Context, start time.Time) (err error) {
-		c := s.choose(b, o)
-		err = errElsewhere
-		if !c.grow {
-			receipt, err = s.take(ctx, o, c.row, start)
+		for err = errSwept; errors.Is(err, errSwept); {
+			receipt, err = s.round(ctx, b, o, start)
 		}
-		if errors.Is(err, errElsewhere) {
-			receipt, err = s.sweep(ctx, o, c.rows, start)
-		}
-		s.chose(b, c, err)
 		return err
 	})
 	if err != nil {
 		return purchase.Receipt{}, err
 	}
 	return receipt, nil
+}
+
+// round takes from one row, and sweeps where that has too little.
+func (s *Bucketed) round(ctx context.Context, b *buckets, o purchase.Order, start time.Time) (purchase.Receipt, error) {
+	c := s.choose(b, o)
+	if !c.grow {
+		receipt, err := s.take(ctx, o, c.row, start)
+		s.gone(b, c)
+		if !errors.Is(err, errElsewhere) {
+			return receipt, err
+		}
+	}
+	return s.sweepInTurn(ctx, b, c, o, start)
 }
 
 func (s *Bucketed) enter(name string) *buckets {
@@ -116,32 +134,73 @@ func (s *Bucketed) leave(name string) {
 
 // A choice is what a buyer does about the rows.
 type choice struct {
-	row  int64 // that the order's key chooses
-	rows int64 // that a sweep of this buyer makes, at least
-	grow bool  // the buyer is the one who makes more, by a sweep
+	row    int64 // to take from
+	grow   bool  // the buyer is the one who makes more, by a sweep
+	sweeps int64 // of this process that it knows of
 }
 
+// choose takes the row, of the two that the order's key names, at which fewer buyers of
+// this process are (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing",
+// 2001): by the key alone some rows have lines while others are free.
 func (s *Bucketed) choose(b *buckets, o purchase.Order) choice {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(cmp.Or(o.IdempotencyKey, o.Purchaser)))
+	sum := hash.Sum64()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := choice{row: int64(hash.Sum64() % uint64(b.rows)), rows: max(b.rows, b.wanted())}
-	c.grow = c.rows > b.rows && !b.growing
-	b.growing = b.growing || c.grow
+	c := choice{row: int64(sum % uint64(b.rows)), grow: b.wanted() > b.rows && !b.growing, sweeps: b.sweeps}
+	if c.grow {
+		b.growing = true
+		return c
+	}
+	if other := int64(sum >> 32 % uint64(b.rows)); b.at[other] < b.at[c.row] {
+		c.row = other
+	}
+	b.at[c.row]++
 	return c
 }
 
-// chose notes what has become of a choice.
-func (s *Bucketed) chose(b *buckets, c choice, err error) {
-	if !c.grow {
-		return
-	}
+// gone is when a buyer has left its row.
+func (s *Bucketed) gone(b *buckets, c choice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.growing = false
+	b.at[c.row]--
+}
+
+// sweepInTurn sweeps, one buyer of the process after the other. errSwept where one has
+// since this one chose: the rows are as full as they can be, and each of a crowd whose
+// product nobody has divided yet would lock them all in turn.
+func (s *Bucketed) sweepInTurn(ctx context.Context, b *buckets, c choice, o purchase.Order, start time.Time) (receipt purchase.Receipt, err error) {
+	var rows int64
+	defer func() { s.swept(b, c, rows, err) }()
+	place, err := s.sweepers.Front(ctx, o.Product)
+	if err != nil {
+		return receipt, fmt.Errorf("wait for a sweep: %w", err)
+	}
+	defer place.Leave()
+	var due bool
+	if rows, due = s.due(b, c); !due {
+		return receipt, errSwept
+	}
+	return s.sweep(ctx, o, rows, start)
+}
+
+// due reports whether a sweep is still to be made, and for how many rows.
+func (s *Bucketed) due(b *buckets, c choice) (rows int64, due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows = max(b.rows, b.wanted())
+	return rows, b.sweeps == c.sweeps || c.grow && rows > b.rows
+}
+
+// swept notes what has become of a sweep.
+func (s *Bucketed) swept(b *buckets, c choice, rows int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.growing = b.growing && !c.grow
 	if err == nil {
-		b.rows = c.rows
+		b.rows = rows
+		b.sweeps++
 	}
 }
 

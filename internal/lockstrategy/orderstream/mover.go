@@ -108,12 +108,21 @@ func (m *Mover) awaited(product string) bool {
 	return true
 }
 
+// moves reports whether a goroutine of this process moves the product's orders.
+func (m *Mover) moves(product string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.waiting[product] != nil
+}
+
 // Work moves the orders that nobody waits for any more, of buyers that have given
 // up and of shops that have crashed: now, and then once a second until ctx ends.
 func (m *Mover) Work(ctx context.Context) {
 	for {
 		for _, name := range m.ordered(ctx) {
-			_ = m.Drain(ctx, name) // what failed now is tried again in a second
+			if !m.moves(name) { // else two would read the same orders, and one do so for nothing
+				_ = m.Drain(ctx, name) // what failed now is tried again in a second
+			}
 		}
 		select {
 		case <-ctx.Done():

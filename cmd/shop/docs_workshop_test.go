@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,9 +23,9 @@ import (
 //	 none      95~      200  ...
 //	```
 //
-// In what is printed, "..." alone in a line stands for any lines, a number before "~" for any
-// number, and white space for any white space. A last line "^C" is a Ctrl-C, once all the
-// lines above it have been printed.
+// In what is printed, "..." alone in a line stands for any lines and within one for any text, a
+// number before "~" for any number, and white space for any white space. A last line "^C" is a
+// Ctrl-C, once all the lines above it have been printed.
 type transcript struct {
 	line    int // of the page
 	command string
@@ -74,10 +75,10 @@ func (s transcript) pattern() *regexp.Regexp {
 		for at, end := 0, 0; at < len(line); at = end {
 			next := varies.FindStringIndex(line[at:])
 			if next == nil {
-				b.WriteString(regexp.QuoteMeta(line[at:]))
+				b.WriteString(literally(line[at:]))
 				break
 			}
-			b.WriteString(regexp.QuoteMeta(line[at:at+next[0]]) + `[0-9][0-9.,]*`)
+			b.WriteString(literally(line[at:at+next[0]]) + `[0-9][0-9.,]*`)
 			end = at + next[1]
 		}
 		b.WriteString(`\n`)
@@ -86,6 +87,10 @@ func (s transcript) pattern() *regexp.Regexp {
 		return regexp.MustCompile(b.String())
 	}
 	return regexp.MustCompile(b.String() + `$`)
+}
+
+func literally(text string) string {
+	return strings.ReplaceAll(regexp.QuoteMeta(text), `\.\.\.`, `[^\n]*`)
 }
 
 // plainText is what was printed, as pattern compares it.
@@ -101,10 +106,13 @@ func plainText(out string) string {
 
 // TestTranscripts: a page that says something else than is printed is found.
 func TestTranscripts(t *testing.T) {
-	const page = "text\n```console\n$ a\n┌──┐\n x  12~ ms  holds\n...\nend\n$ b\nready\n^C\n```\n$ none\n```sh\n$ neither\n```\n"
+	const page = "text\n```console\n$ a\n┌──┐\n x  12~ ms  holds\n...\nend\n$ b\nready ... now\n^C\n```\n$ none\n```sh\n$ neither\n```\n"
 	all := transcripts(page)
 	if len(all) != 2 || all[0].command != "a" || all[1].command != "b" || all[0].ctrlC || !all[1].ctrlC || all[1].line != 8 {
 		t.Fatalf("%+v", all)
+	}
+	if p := all[1].pattern(); !p.MatchString("ready to go now\nmore\n") || p.MatchString("ready\n") {
+		t.Errorf("%s", p)
 	}
 	for out, want := range map[string]bool{
 		"┌────┐\n x 7 ms  holds\nend\n":                  true,
@@ -114,6 +122,7 @@ func TestTranscripts(t *testing.T) {
 		"x 7 ms holds\n":                                 false,
 		"x 7 ms holds\nend\nmore\n":                      false,
 		"before\nx 7 ms holds\nend\n":                    false,
+		"x 7 ms, it holds\nend\n":                        false,
 	} {
 		if got := all[0].pattern().MatchString(plainText(out)); got != want {
 			t.Errorf("%q fits: %v", out, got)
@@ -126,10 +135,17 @@ func TestWorkshop(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the workshop is run by the built program: make test")
 	}
+	t.Parallel()
 	path, err := plain()
 	if err != nil {
 		t.Fatal(err)
 	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // somebody may use 8080
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_ = l.Close()
 	bin, folder := t.TempDir(), t.TempDir()
 	if err := os.Symlink(path, filepath.Join(bin, "shop")); err != nil {
 		t.Fatal(err)
@@ -141,7 +157,7 @@ func TestWorkshop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := transcripts(string(page))
+		all := transcripts(strings.ReplaceAll(string(page), "8080", port))
 		if len(all) == 0 {
 			t.Errorf("%s has no command", name)
 		}

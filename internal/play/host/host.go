@@ -14,6 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/play"
 	"github.com/oversell/oversell/internal/play/child"
+	"github.com/oversell/oversell/internal/play/level"
 )
 
 // Bounds of a Host.
@@ -66,7 +67,7 @@ func (e errAnswer) Error() string { return e.Answer.Error }
 // A game is one child.
 type game struct {
 	id      string
-	level   string // "": none
+	level   *level.Level // nil: none
 	process *process
 
 	asking sync.Mutex // one request at a time
@@ -105,7 +106,7 @@ func or[T comparable](given, otherwise T) T {
 }
 
 // create begins a game.
-func (h *Host) create(c play.Config, level string) (*game, error) {
+func (h *Host) create(c play.Config, level *level.Level) (*game, error) {
 	if err := h.reserve(); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (h *Host) reserve() error {
 }
 
 // open starts the child.
-func (h *Host) open(c play.Config, level string) (*game, error) {
+func (h *Host) open(c play.Config, level *level.Level) (*game, error) {
 	cmd, err := h.Command()
 	if err != nil {
 		return nil, err

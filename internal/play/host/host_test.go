@@ -20,6 +20,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/play"
 	"github.com/oversell/oversell/internal/play/child"
 	"github.com/oversell/oversell/internal/problem"
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
 	switch os.Getenv(role) {
 	case "child":
+		explore.OneProcessor(false)
 		if err := child.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
@@ -49,7 +51,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("hello")
 	case "parent": // begins a game, says its process, and waits to be killed
 		h := &Host{Command: as("child")}
-		g, err := h.create(play.Config{Strategy: "none"}.Filled(), "")
+		g, err := h.create(play.Config{Strategy: "none"}.Filled(), nil)
 		if err != nil {
 			panic(err)
 		}

@@ -28,6 +28,7 @@ type Advice struct {
 	Text  string `json:"text"`  // what it is
 	Claim bool   `json:"claim"` // nothing leads to a break: the claim wins
 	Lost  bool   `json:"lost"`  // nothing leads to the goal from here; else, without a Token, the search was not complete
+	Over  bool   `json:"over"`  // the schedule has ended
 }
 
 // Next is computed from where the game stands: along the way of the par for as long as the
@@ -35,7 +36,7 @@ type Advice struct {
 func (l Level) Next(ctx context.Context, g Player) (Advice, error) {
 	at := g.Position()
 	if at.End != nil {
-		return Advice{Claim: l.Nobody, Lost: !l.Nobody}, nil
+		return Advice{Claim: l.Nobody, Over: !l.Nobody}, nil
 	}
 	if token, on := l.Par().after(at.Tokens); on {
 		for _, c := range at.Choices {
@@ -58,6 +59,8 @@ func (a Advice) String() string {
 		return "next: " + a.Token + ", " + a.Text
 	case a.Claim:
 		return "no order from here breaks it: claim that nobody can"
+	case a.Over:
+		return "the buyers are done: take a step back, or begin again"
 	case a.Lost:
 		return "from here no order leads to the goal: take a step back"
 	}

@@ -7,12 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/oversell/oversell/internal/play"
-	"github.com/oversell/oversell/internal/play/level"
-	"github.com/oversell/oversell/internal/play/results"
 )
 
 // longestLine is more than any line of words has.
@@ -182,21 +177,4 @@ func key(k play.Key) string {
 		return text + fmt.Sprintf(", lease %.0f %%", 100*k.Left)
 	}
 	return text
-}
-
-// List is the levels with their par and the player's best.
-func List(out io.Writer, best map[string]results.Result) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	t.AppendHeader(table.Row{"", "level", "title", "min", "par", "your best"})
-	for i, l := range level.All() {
-		par, yours := l.Shown(), ""
-		if r, won := best[l.Name]; won {
-			par, yours = l.Par().String(), r.String()
-		}
-		t.AppendRow(table.Row{i + 1, l.Name, l.Title, l.Minutes, par, yours})
-	}
-	_, err := fmt.Fprintln(out, t.Render())
-	return err
 }

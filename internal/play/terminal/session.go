@@ -36,15 +36,22 @@ type Session struct {
 	won   bool
 }
 
-// words are what a player can say besides the tokens of the choices.
-var words = []struct{ word, key, does string }{
-	{"undo", "u", "take the last step back"},
-	{"restart", "r", "begin again"},
-	{"hint", "h", "a hint; each one says more"},
-	{"prove", "p", "claim that nobody can break this: the explorer runs every order"},
-	{"show", "s", "show the board again"},
-	{"help", "?", "this list"},
-	{"quit", "q", "end the game"},
+// A word is what a player can say besides the tokens of the choices.
+type word struct {
+	word, key, does string
+	plain           bool // where words are read by lines only
+}
+
+func vocabulary() []word {
+	return []word{
+		{"undo", "u", "take the last step back", false},
+		{"restart", "r", "begin again", false},
+		{"hint", "h", "a hint; each one says more", false},
+		{"prove", "p", "claim that nobody can break this: the explorer runs every order", false},
+		{"show", "s", "show the board again", true},
+		{"help", "?", "this list", false},
+		{"quit", "q", "end the game", false},
+	}
 }
 
 // Begin starts the clock.
@@ -62,13 +69,13 @@ type Answer struct {
 
 // Do does what a word says: a token, or one of the words. A bad word changes nothing. The error
 // is of the game itself.
-func (s *Session) Do(ctx context.Context, word string) (Answer, error) {
-	for _, w := range words {
-		if word == w.key {
-			word = w.word
+func (s *Session) Do(ctx context.Context, said string) (Answer, error) {
+	for _, w := range vocabulary() {
+		if said == w.key {
+			said = w.word
 		}
 	}
-	switch word {
+	switch said {
 	case "undo":
 		return s.moved(s.Game.Undo())
 	case "restart":
@@ -86,7 +93,7 @@ func (s *Session) Do(ctx context.Context, word string) (Answer, error) {
 	case "quit":
 		return Answer{Quit: true}, nil
 	}
-	return s.moved(s.Game.Move(word))
+	return s.moved(s.Game.Move(said))
 }
 
 // moved is the answer to a step.
@@ -112,13 +119,23 @@ func (s *Session) moved(at play.Position, err error) (Answer, error) {
 // win notes the result, and is what there is to say of it.
 func (s *Session) win(r results.Result) (string, error) {
 	par := s.Level.Par()
-	text := fmt.Sprintf("Won: %s. %s\n%s\nSource: %s", r, against(r, par), s.Level.Learned, s.Level.Source)
+	text := fmt.Sprintf("Won: %s. %s\n%s\nSource: %s%s", r, against(r, par), s.Level.Learned, s.Level.Source, s.after())
 	if s.won {
 		return text, nil
 	}
 	s.won = true
-	r.Hints, r.Seconds, r.Won = s.hints, int(s.Now().Sub(s.begun).Seconds()), s.Now().UTC().Truncate(time.Second)
+	now := s.Now()
+	r.Hints, r.Seconds, r.Won = s.hints, int(now.Sub(s.begun).Seconds()), now.UTC().Truncate(time.Second)
 	return text, s.Keep(r)
+}
+
+// after says which level comes next; "" after the last one.
+func (s *Session) after() string {
+	names := level.Names()
+	if i := slices.Index(names, s.Level.Name); i >= 0 && i+1 < len(names) {
+		return "\nNext: shop play --level " + names[i+1]
+	}
+	return ""
 }
 
 // against compares a result with the par.
@@ -139,7 +156,9 @@ func (s *Session) hint(ctx context.Context) (string, error) {
 		a, err := free.Next(ctx, s.Game)
 		return "Towards any break, " + a.String() + ".", err
 	}
-	s.hints++
+	if !s.won {
+		s.hints++
+	}
 	switch s.hints {
 	case 1:
 		return "Hint 1 of 3: " + s.Level.Thought, nil
@@ -182,7 +201,7 @@ func claimed(p play.Proof) string {
 func help() string {
 	var b strings.Builder
 	b.WriteString("A number lets that buyer's command go. Where a buyer has several on the way, the name has a letter: 1a.\nAn event happens by its name.\n")
-	for _, w := range words {
+	for _, w := range vocabulary() {
 		fmt.Fprintf(&b, "%-8s %s  %s\n", w.word, w.key, w.does)
 	}
 	return strings.TrimSuffix(b.String(), "\n")

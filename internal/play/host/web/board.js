@@ -59,8 +59,8 @@ function column(p, b, choose) {
     const first = c === ready[0];
     next.append(el("button", {
       class: "command", "data-key": c.token, disabled: !c.ready, title: c.text, onclick: () => choose(c.token),
-      "aria-label": `buyer ${b.buyer}: ${brief(c.text)} ${where(c.server)}`, "aria-keyshortcuts": first ? b.buyer : undefined,
-    }, el("span", { class: "to" }, where(c.server), first ? el("kbd", {}, String(b.buyer)) : ""), el("code", {}, c.text)));
+      "aria-keyshortcuts": first ? b.buyer : undefined,
+    }, el("span", { class: "unseen" }, `buyer ${b.buyer} `), el("span", { class: "to" }, where(c.server), first ? el("kbd", { "aria-hidden": "true" }, String(b.buyer)) : ""), el("code", {}, c.text)));
   }
   const says = el("p", { class: "state" });
   if (b.state === "waiting") says.append(`waits ${b.waits}${b.for.length ? `: ${listed(b.for)}` : ""}`);

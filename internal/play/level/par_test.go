@@ -109,7 +109,7 @@ func firstBreak(t *testing.T, l Level) []string {
 	}
 	defer e.Close()
 	c := exploretest.Config(e, exploretest.Entry(t, l.Config.Strategy))
-	c.Events, c.First, c.Symmetry = l.Config.Events, true, true
+	c.Events, c.First, c.Symmetry, c.Budget = l.Config.Events, true, true, 20*time.Minute // 83 s on two cores that others shared
 	r := exploretest.Search(t, c)
 	if r.Witness == nil {
 		t.Fatalf("%s: nothing was found that breaks", l.Name)

@@ -52,8 +52,8 @@ among all, e an event, u takes a step back, h is a hint, p the claim, ? lists th
 keys. Where input or output is no terminal, and with --plain, words are read line
 by line: those of the choices, and ` + "`undo`, `hint`, `prove`, `quit`" + `.
 
-Exit code: 0; 2 when something is missing or wrong; 3 when the input ended, line by
-line, and the level was not won.`,
+Exit code: 0; 2 when something is missing or wrong; 3 when the level was not won
+and the words came from a file or a pipe; 130 after Ctrl-C.`,
 		Example: `  shop play none
   shop play redis --events expire
   shop play --levels

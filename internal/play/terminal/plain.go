@@ -19,17 +19,58 @@ func (s *Session) Plain(ctx context.Context, in io.Reader, out io.Writer, prompt
 	s.Begin()
 	p := &plain{s: s, out: out}
 	p.say(s.intro() + "\n\n" + board(s.Game.Position()))
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, longestLine)
-	for p.write(prompt); lines.Scan(); p.write(prompt) {
-		for _, word := range strings.Fields(lines.Text()) {
-			quit, err := p.do(ctx, word)
-			if err != nil || quit || p.err != nil {
-				return firstOf(err, p.err)
+	lines := readLines(ctx, in)
+	for {
+		p.write(prompt)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case l, more := <-lines:
+			if !more || l.err != nil {
+				return firstOf(l.err, p.err)
+			}
+			for _, said := range strings.Fields(l.text) {
+				quit, err := p.do(ctx, said)
+				if err != nil || quit || p.err != nil {
+					return firstOf(err, p.err)
+				}
 			}
 		}
 	}
-	return firstOf(lines.Err(), p.err, ctx.Err())
+}
+
+// line is one of the input, or why there are no more.
+type line struct {
+	text string
+	err  error
+}
+
+// readLines reads until the end. Who waits for a line can then be stopped meanwhile; the reader
+// itself waits on for what a keyboard never sends.
+func readLines(ctx context.Context, in io.Reader) <-chan line {
+	lines := make(chan line)
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(in)
+		s.Buffer(nil, longestLine)
+		send := func(l line) bool {
+			select {
+			case lines <- l:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}
+		for s.Scan() {
+			if !send(line{text: s.Text()}) {
+				return
+			}
+		}
+		if s.Err() != nil {
+			send(line{err: s.Err()})
+		}
+	}()
+	return lines
 }
 
 func firstOf(errs ...error) error {

@@ -6,9 +6,9 @@
 //
 // Both say the same words to the same Session, so what one can do the other can.
 //
-// The game runs in this process. What the explorer needs is that nothing of the strategies
-// runs while it looks, and that it sees a moment at which no other goroutine does either: the
-// screen's goroutines wait for keys, and draw for some tens of microseconds at a time.
+// The game runs in this process, beside the screen. The explorer waits for a moment at which no
+// goroutine runs. Those of the screen wait for keys and for the next time to draw, so that
+// moment comes; a drawing only puts it off. TestScreen plays so.
 package terminal
 
 import (

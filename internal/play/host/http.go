@@ -147,7 +147,7 @@ func (h *Host) postGame(c *gin.Context) {
 		play.Config
 		Level string `json:"level"`
 	}
-	if !read(c, `{"strategy": "none"} or {"level": "`+level.Names()[0]+`"}`, &body) {
+	if !read(c, `{"strategy": "..."} or {"level": "..."}; GET /play/levels lists the levels`, &body) {
 		return
 	}
 	config := body.Config
@@ -169,6 +169,7 @@ func (h *Host) postGame(c *gin.Context) {
 		fail(c, err)
 		return
 	}
+	lift(c)
 	g, err := h.create(config, of)
 	if err != nil {
 		fail(c, err)
@@ -191,6 +192,7 @@ func (h *Host) move(c *gin.Context, g *game) {
 
 // step asks for something that is quick, and answers with where the game stands.
 func (h *Host) step(c *gin.Context, g *game, r child.Request) {
+	lift(c)
 	if _, err := h.ask(c.Request.Context(), g, r); err != nil {
 		fail(c, err)
 		return

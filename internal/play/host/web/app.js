@@ -38,6 +38,7 @@ async function one(what) {
 function over() {
   unwatch();
   sessionStorage.removeItem(open);
+  history.replaceState(null, "", location.pathname);
   game = null;
   screen();
 }
@@ -104,11 +105,12 @@ function begin(config) {
   });
 }
 
-// change begins another game in place of this one.
+// change begins another game in place of this one, which goes first: there may be no place for
+// both.
 function change(config) {
   return one(async () => {
     const id = game.id;
-    unwatch();
+    over();
     await server.leave(id).catch(() => {}); // it may have ended
     join(await server.begin(config));
     hints = 0;
@@ -120,6 +122,7 @@ function join(next) {
   unwatch();
   game = next;
   sessionStorage.setItem(open, game.id);
+  history.replaceState(null, "", game.level ? `#${encodeURIComponent(game.level.name)}` : location.pathname);
   screen();
   advise();
   show(game);
@@ -225,17 +228,39 @@ async function start() {
   names.addEventListener("change", about);
   about();
   screen();
-  const id = sessionStorage.getItem(open);
-  if (id) {
-    try {
-      join(await server.look(id));
-      return;
-    } catch { // it has ended
-      sessionStorage.removeItem(open);
-    }
-  }
-  const level = decodeURIComponent(location.hash.slice(1));
-  if (level) begin({ level });
+  const wanted = linked();
+  if (await resume(wanted)) return;
+  if (wanted) begin({ level: wanted });
 }
+
+// linked is the level that the address names; "" where it names none.
+function linked() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return ""; // no text at all
+  }
+}
+
+// resume goes on with this tab's game after a reload, unless another level is wanted.
+async function resume(wanted) {
+  const id = sessionStorage.getItem(open);
+  if (!id) return false;
+  try {
+    const kept = await server.look(id);
+    if (!wanted || kept.level?.name === wanted) {
+      join(kept);
+      return true;
+    }
+    await server.leave(id);
+  } catch { /* it has ended */ }
+  sessionStorage.removeItem(open);
+  return false;
+}
+
+addEventListener("hashchange", () => {
+  const wanted = linked();
+  if (wanted && game?.level?.name !== wanted) (game ? change : begin)({ level: wanted });
+});
 
 start().catch((err) => trouble(err.message));

@@ -63,7 +63,7 @@ function column(p, b, choose) {
     }, el("span", { class: "unseen" }, `buyer ${b.buyer} `), el("span", { class: "to" }, where(c.server), first ? el("kbd", { "aria-hidden": "true" }, String(b.buyer)) : ""), el("code", {}, c.text)));
   }
   const says = el("p", { class: "state" });
-  if (b.state === "waiting") says.append(`waits ${b.waits}${b.for.length ? `: ${listed(b.for)}` : ""}`);
+  if (b.state === "waiting") says.append(`waits ${b.waits}${b.for.length ? ` (${listed(b.for)})` : ""}`);
   else if (b.state === "done") says.append(answers[b.answer] ?? b.answer);
   else if (b.state === "crashed") says.append("killed: never heard of again");
   else if (b.next.length === 0) says.append("nothing to send now");
@@ -75,6 +75,7 @@ function column(p, b, choose) {
 export function table(p, choose) {
   const buyers = document.getElementById("buyers");
   buyers.style.setProperty("--buyers", p.buyers.length);
+  document.getElementById("game").dataset.buyers = p.buyers.length;
   buyers.replaceChildren(...p.buyers.map((b) => column(p, b, choose)));
   const events = p.choices.filter((c) => c.event);
   document.getElementById("happens").replaceChildren(...events.map((c) =>

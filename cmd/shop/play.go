@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/play/level"
 	"github.com/oversell/oversell/internal/play/results"
 	"github.com/oversell/oversell/internal/play/terminal"
+	"github.com/oversell/oversell/internal/report"
 )
 
 // progressEnv names the progress file, as --progress does.
@@ -28,6 +29,7 @@ type playOptions struct {
 	instances string
 	level     string
 	list      bool
+	json      bool // of the list
 	plain     bool
 	progress  string
 }
@@ -50,8 +52,8 @@ among all, e an event, u takes a step back, h is a hint, p the claim, ? lists th
 keys. Where input or output is no terminal, and with --plain, words are read line
 by line: those of the choices, and ` + "`undo`, `hint`, `prove`, `quit`" + `.
 
-Exit code: 0; 2 when something is missing or wrong; 3 when the input ended, line by
-line, and the level was not won.`,
+Exit code: 0; 2 when something is missing or wrong; 3 when the level was not won
+and the words came from a file or a pipe; 130 after Ctrl-C.`,
 		Example: `  shop play none
   shop play redis --events expire
   shop play --levels
@@ -68,6 +70,7 @@ line, and the level was not won.`,
 	flags := c.Flags()
 	flags.StringVar(&o.level, "level", "", "play a level; --levels lists them")
 	flags.BoolVar(&o.list, "levels", false, "list the levels, with par and your best")
+	flags.BoolVar(&o.json, "json", false, "with --levels: print JSON")
 	flags.IntVar(&o.config.Buyers, "buyers", 2, fmt.Sprintf("buyers; %d to %d", explore.MinBuyers, play.MostBuyers))
 	flags.Int64Var(&o.config.Stock, "stock", 1, "units on sale")
 	flags.Int64Var(&o.config.Units, "units", 1, "units that each buyer asks for")
@@ -85,6 +88,8 @@ func (o *playOptions) args(args []string) error {
 	switch {
 	case o.list && (o.level != "" || len(args) > 0):
 		return errors.New("--levels lists all of them; give it alone")
+	case o.json && !o.list:
+		return errors.New("--json is for --levels; a game at its end has a line that shop explore runs again, as JSON with --json")
 	case o.level != "" && len(args) > 0:
 		return fmt.Errorf("--level has a strategy of its own; %q is one word too many", args[0])
 	case !o.list && o.level == "" && len(args) != 1:
@@ -102,6 +107,9 @@ func (o *playOptions) printLevels(c *cobra.Command) error {
 	best, err := file.Load()
 	if err != nil {
 		return err
+	}
+	if o.json {
+		return report.JSON(c.OutOrStdout(), terminal.Levels(best))
 	}
 	return terminal.List(c.OutOrStdout(), best)
 }
@@ -163,7 +171,11 @@ func (o *playOptions) run(c *cobra.Command, args []string) (err error) {
 	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
 	defer explore.OneProcessor(false)()
-	if s.Game, err = play.Open(ctx, o.config); err != nil {
+	s.Game, err = play.Open(ctx, o.config)
+	if errors.Is(err, play.ErrMissing) {
+		return fmt.Errorf("%w (with shop explore: play has the embedded engine alone)", err)
+	}
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Game.Close()) }()

@@ -52,6 +52,9 @@ Once a product was sold out, who comes too late is refused by what an unlocked
 read says, before a strategy takes a lock. Behind a proxy that sends reads to
 replicas give --sold-out-check=false.
 
+Whoever reaches the shop may play at /play, without a token: each game is a process
+of its own, 30 at once.
+
 When more buyers of a product come than can be served in time, the others are
 told busy at once, and when to come back (--admission).
 

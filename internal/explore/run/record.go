@@ -24,7 +24,11 @@ type recorder struct {
 }
 
 func newRecorder(x *Runner, observe bool) *recorder {
-	return &recorder{x: x, observe: observe, secrets: secrets{}, flying: map[*gate.Op]int{}, read: map[int]string{}, inMemory: map[int]bool{}}
+	w := &recorder{x: x, observe: observe, secrets: secrets{}, flying: map[*gate.Op]int{}}
+	if observe {
+		w.read, w.inMemory = map[int]string{}, map[int]bool{}
+	}
+	return w
 }
 
 // after reads stock and records and notes what the step has done. A command that

@@ -69,7 +69,7 @@ func (r *Run) waits(b *buyer) (what string, whom []int) {
 		return "until another's transaction has ended", r.others(b, func(o *buyer) bool { return !o.crashed && r.open(o) })
 	case len(b.gate) > 0:
 		servers := slices.Sorted(maps.Keys(b.asks))
-		return "its try was in vain; it asks again when somebody has changed " + strings.Join(servers, ", "),
+		return "until somebody has changed " + strings.Join(servers, " or ") + ", since its last try was in vain",
 			r.others(b, func(o *buyer) bool { return r.owners.has(servers, o.id) })
 	case r.x.gates.PubSub.Listens(b.id):
 		return "for the message that the lock is free", r.others(b, func(o *buyer) bool { return r.owners.has(nil, o.id) })

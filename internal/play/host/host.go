@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/play"
 	"github.com/oversell/oversell/internal/play/child"
+	"github.com/oversell/oversell/internal/play/level"
 )
 
 // Bounds of a Host.
@@ -66,7 +68,7 @@ func (e errAnswer) Error() string { return e.Answer.Error }
 // A game is one child.
 type game struct {
 	id      string
-	level   string // "": none
+	level   *level.Level // nil: none
 	process *process
 
 	asking sync.Mutex // one request at a time
@@ -96,16 +98,8 @@ func (h *Host) after(d time.Duration, f func()) (stop func()) {
 	return func() { t.Stop() }
 }
 
-func or[T comparable](given, otherwise T) T {
-	var zero T
-	if given == zero {
-		return otherwise
-	}
-	return given
-}
-
 // create begins a game.
-func (h *Host) create(c play.Config, level string) (*game, error) {
+func (h *Host) create(c play.Config, level *level.Level) (*game, error) {
 	if err := h.reserve(); err != nil {
 		return nil, err
 	}
@@ -132,7 +126,7 @@ func (h *Host) create(c play.Config, level string) (*game, error) {
 func (h *Host) reserve() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	most := or(h.Most, Most)
+	most := cmp.Or(h.Most, Most)
 	switch {
 	case h.closed:
 		return errClosed
@@ -144,7 +138,7 @@ func (h *Host) reserve() error {
 }
 
 // open starts the child.
-func (h *Host) open(c play.Config, level string) (*game, error) {
+func (h *Host) open(c play.Config, level *level.Level) (*game, error) {
 	cmd, err := h.Command()
 	if err != nil {
 		return nil, err
@@ -154,12 +148,16 @@ func (h *Host) open(c play.Config, level string) (*game, error) {
 		return nil, fmt.Errorf("start the game's process: %w", err)
 	}
 	a, err := p.ask(child.Request{Op: child.Open, Config: &c}, nil, nil)
-	if err == nil && a.Error != "" {
-		err = errAnswer{a}
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		p.end()
-		return nil, err
+		return nil, fmt.Errorf("the game did not begin: %s", err) // it has never been one that can be gone
+	case a.Error != "":
+		p.end()
+		return nil, errAnswer{a}
+	case a.Position == nil:
+		p.end()
+		return nil, errors.New("the game did not begin: its process has no position")
 	}
 	g := &game{id: rand.Text(), level: level, process: p, pages: map[chan<- event]bool{}, idle: func() {}, at: *a.Position, over: make(chan struct{})}
 	h.touch(g)
@@ -179,7 +177,7 @@ func (h *Host) touch(g *game) {
 	if g.finished {
 		return
 	}
-	idle := or(h.Idle, Idle)
+	idle := cmp.Or(h.Idle, Idle)
 	g.idle()
 	g.idle = h.after(idle, func() {
 		h.end(g, fmt.Sprintf("nobody has moved for %.0f minutes: the game has ended; begin another one", idle.Minutes()))
@@ -200,7 +198,7 @@ func (h *Host) find(id string) (*game, error) {
 func (h *Host) inLine(ctx context.Context) (leave func(), err error) {
 	h.mu.Lock()
 	if h.line == nil {
-		h.line = make(chan struct{}, or(h.Searches, max(1, runtime.NumCPU()/2)))
+		h.line = make(chan struct{}, cmp.Or(h.Searches, max(1, runtime.NumCPU()/2)))
 	}
 	h.mu.Unlock()
 	select {
@@ -319,7 +317,7 @@ func (h *Host) leave(g *game, events chan event) {
 	defer g.mu.Unlock()
 	delete(g.pages, events)
 	if len(g.pages) == 0 && !g.finished {
-		g.leaving = h.after(or(h.Grace, Grace), func() { h.end(g, "its page was closed: the game has ended") })
+		g.leaving = h.after(cmp.Or(h.Grace, Grace), func() { h.end(g, "its page was closed: the game has ended") })
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/play"
 	"github.com/oversell/oversell/internal/play/child"
 	"github.com/oversell/oversell/internal/problem"
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
 	switch os.Getenv(role) {
 	case "child":
+		explore.OneProcessor(false)
 		if err := child.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
@@ -49,7 +51,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("hello")
 	case "parent": // begins a game, says its process, and waits to be killed
 		h := &Host{Command: as("child")}
-		g, err := h.create(play.Config{Strategy: "none"}.Filled(), "")
+		g, err := h.create(play.Config{Strategy: "none"}.Filled(), nil)
 		if err != nil {
 			panic(err)
 		}
@@ -201,10 +203,15 @@ func (h *Host) pid(t *testing.T, id string) int {
 	return g.process.cmd.Process.Pid
 }
 
+func lives(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && p.Signal(syscall.Signal(0)) == nil
+}
+
 // awaitGone returns when there is no such process.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); lives(pid); time.Sleep(5 * time.Millisecond) {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(state), ") Z ") {
 			return // it has ended, and nobody has asked how: its parent is gone
 		}
@@ -442,7 +449,7 @@ func TestEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		pid, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil || syscall.Kill(pid, 0) != nil {
+		if err != nil || !lives(pid) {
 			t.Fatalf("no game: %q %v", line, err)
 		}
 		if err := cmd.Process.Kill(); err != nil {
@@ -483,7 +490,7 @@ func TestBadChild(t *testing.T) {
 	refused(t, http.MethodGet, base+"/play/games/"+v.ID, "", http.StatusNotFound, "it has ended")
 
 	base = serve(t, &Host{Command: as("babbles")})
-	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusGone, "has ended")
+	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "did not begin")
 	base = serve(t, &Host{Command: func() (*exec.Cmd, error) { return exec.Command("/nosuch/program"), nil }})
 	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "start the game's process")
 }

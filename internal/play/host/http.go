@@ -43,7 +43,8 @@ func (h *Host) Routes(r gin.IRouter) {
 		r.GET("/play/"+name, file(name, "text/javascript; charset=utf-8"))
 	}
 	r.GET("/play/style.css", file("style.css", "text/css; charset=utf-8"))
-	r.GET("/play/levels", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"levels": levels()}) })
+	all := levels()
+	r.GET("/play/levels", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"levels": all}) })
 	r.POST("/play/games", h.postGame)
 	r.GET("/play/games/:id", h.with(func(c *gin.Context, g *game) { c.JSON(http.StatusOK, g.view()) }))
 	r.DELETE("/play/games/:id", h.with(func(c *gin.Context, g *game) {
@@ -126,11 +127,11 @@ type gameView struct {
 
 func (g *game) view() gameView {
 	v := gameView{ID: g.id, Position: g.position()}
-	if l, found := level.Named(g.level); found {
-		shown := newLevelView(l)
+	if g.level != nil {
+		shown := newLevelView(*g.level)
 		v.Level = &shown
-		if l.WonBy(v.Position.End) {
-			v.Won = newWon(l, v.Position)
+		if g.level.WonBy(v.Position.End) {
+			v.Won = newWon(*g.level, v.Position)
 		}
 	}
 	return v
@@ -146,10 +147,11 @@ func (h *Host) postGame(c *gin.Context) {
 		play.Config
 		Level string `json:"level"`
 	}
-	if !read(c, `{"strategy": "none"} or {"level": "`+level.Names()[0]+`"}`, &body) {
+	if !read(c, `{"strategy": "..."} or {"level": "..."}; GET /play/levels lists the levels`, &body) {
 		return
 	}
 	config := body.Config
+	var of *level.Level
 	if body.Level != "" {
 		l, found := level.Named(body.Level)
 		switch {
@@ -160,14 +162,15 @@ func (h *Host) postGame(c *gin.Context) {
 			problem.Invalid(c, "give a level or a strategy, not both: a level has its own")
 			return
 		}
-		config = l.Config
+		config, of = l.Config, &l
 	}
 	config = config.Filled()
 	if err := config.Check(); err != nil { // before a process is started
 		fail(c, err)
 		return
 	}
-	g, err := h.create(config, body.Level)
+	lift(c)
+	g, err := h.create(config, of)
 	if err != nil {
 		fail(c, err)
 		return
@@ -189,6 +192,7 @@ func (h *Host) move(c *gin.Context, g *game) {
 
 // step asks for something that is quick, and answers with where the game stands.
 func (h *Host) step(c *gin.Context, g *game, r child.Request) {
+	lift(c)
 	if _, err := h.ask(c.Request.Context(), g, r); err != nil {
 		fail(c, err)
 		return
@@ -215,17 +219,16 @@ func (h *Host) hint(c *gin.Context, g *game) {
 		problem.Invalid(c, fmt.Sprintf("n is %d; there are hints 1 to 3", body.N))
 		return
 	}
-	l, found := level.Named(g.level)
-	switch {
-	case found && body.N == 1:
-		c.JSON(http.StatusOK, advice{N: 1, Text: l.Thought})
-		return
-	case found && body.N == 2:
-		c.JSON(http.StatusOK, advice{N: 2, Text: l.Deed})
-		return
+	var l level.Level // of no level: the way to any break
+	if g.level != nil {
+		l = *g.level
+		if body.N < 3 {
+			c.JSON(http.StatusOK, advice{N: body.N, Text: []string{l.Thought, l.Deed}[body.N-1]})
+			return
+		}
 	}
 	lift(c)
-	a, err := l.Next(c.Request.Context(), player{h, g}) // of no level: to any break
+	a, err := l.Next(c.Request.Context(), player{h, g})
 	if err != nil {
 		fail(c, err)
 		return
@@ -251,9 +254,8 @@ func (p player) Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (
 
 // prove is POST /play/games/:id/prove. It ends when the page hangs up.
 func (h *Host) prove(c *gin.Context, g *game) {
-	l, found := level.Named(g.level)
 	budget := proveBudget
-	if found {
+	if g.level != nil {
 		budget = level.ProveBudget
 	}
 	lift(c)
@@ -266,8 +268,8 @@ func (h *Host) prove(c *gin.Context, g *game) {
 		*play.Proof
 		Won *won `json:"won"`
 	}{Proof: a.Proof}
-	if found && l.WonByProof(*a.Proof) {
-		answer.Won = newWon(l, play.Position{})
+	if g.level != nil && g.level.WonByProof(*a.Proof) {
+		answer.Won = newWon(*g.level, play.Position{})
 	}
 	c.JSON(http.StatusOK, answer)
 }

@@ -49,7 +49,7 @@ func (l Level) Next(ctx context.Context, g Player) (Advice, error) {
 	if err != nil || way.Token != "" {
 		return Advice{Token: way.Token, Text: way.Text}, err
 	}
-	return Advice{Claim: l.Nobody, Lost: !l.Nobody && way.Complete}, nil
+	return Advice{Claim: l.Nobody && way.Complete, Lost: !l.Nobody && way.Complete}, nil
 }
 
 // String is the advice in a sentence.
@@ -64,5 +64,5 @@ func (a Advice) String() string {
 	case a.Lost:
 		return "from here no order leads to the goal: take a step back"
 	}
-	return "no way was found from here in the time for a hint: take a step back"
+	return "no way was found from here in the time for a hint"
 }

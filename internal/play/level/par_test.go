@@ -37,8 +37,8 @@ func TestPar(t *testing.T) {
 	for _, l := range All() {
 		known := l.Par()
 		switch {
-		case *update && *only != "" && *only != l.Name:
-			all[l.Name] = known
+		case *update && *only != "" && *only != l.Name, *update && *only == "" && known.Way != "" && !known.Complete:
+			all[l.Name] = known // a search that does not end is asked for by its name
 		case *update:
 			all[l.Name] = computed(t, l)
 			if !all[l.Name].Complete && known.Way != "" && known.Steps() <= all[l.Name].Steps() {
@@ -82,8 +82,10 @@ func computed(t *testing.T, l Level) Par {
 		if len(w.Tokens) == 0 && w.Complete {
 			t.Fatalf("%s: no order reaches the goal", l.Name)
 		}
-		if len(w.Tokens) == 0 {
-			w.Tokens = firstBreak(t, l)
+		if !w.Complete {
+			if way := firstBreak(t, l); len(w.Tokens) == 0 || len(way) < len(w.Tokens) {
+				w.Tokens = way
+			}
 		}
 		return Par{Way: strings.Join(w.Tokens, " "), Switches: explore.Switches(w.Tokens), Complete: w.Complete}
 	}
@@ -107,7 +109,7 @@ func firstBreak(t *testing.T, l Level) []string {
 	}
 	defer e.Close()
 	c := exploretest.Config(e, exploretest.Entry(t, l.Config.Strategy))
-	c.Events, c.First, c.Symmetry = l.Config.Events, true, true
+	c.Events, c.First, c.Symmetry, c.Budget = l.Config.Events, true, true, 20*time.Minute // 83 s on two cores that others shared
 	r := exploretest.Search(t, c)
 	if r.Witness == nil {
 		t.Fatalf("%s: nothing was found that breaks", l.Name)

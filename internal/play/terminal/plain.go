@@ -7,12 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/oversell/oversell/internal/play"
-	"github.com/oversell/oversell/internal/play/level"
-	"github.com/oversell/oversell/internal/play/results"
 )
 
 // longestLine is more than any line of words has.
@@ -24,17 +19,58 @@ func (s *Session) Plain(ctx context.Context, in io.Reader, out io.Writer, prompt
 	s.Begin()
 	p := &plain{s: s, out: out}
 	p.say(s.intro() + "\n\n" + board(s.Game.Position()))
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, longestLine)
-	for p.write(prompt); lines.Scan(); p.write(prompt) {
-		for _, word := range strings.Fields(lines.Text()) {
-			quit, err := p.do(ctx, word)
-			if err != nil || quit || p.err != nil {
-				return firstOf(err, p.err)
+	lines := readLines(ctx, in)
+	for {
+		p.write(prompt)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case l, more := <-lines:
+			if !more || l.err != nil {
+				return firstOf(l.err, p.err)
+			}
+			for _, said := range strings.Fields(l.text) {
+				quit, err := p.do(ctx, said)
+				if err != nil || quit || p.err != nil {
+					return firstOf(err, p.err)
+				}
 			}
 		}
 	}
-	return firstOf(lines.Err(), p.err, ctx.Err())
+}
+
+// line is one of the input, or why there are no more.
+type line struct {
+	text string
+	err  error
+}
+
+// readLines reads until the end. Who waits for a line can then be stopped meanwhile; the reader
+// itself waits on for what a keyboard never sends.
+func readLines(ctx context.Context, in io.Reader) <-chan line {
+	lines := make(chan line)
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(in)
+		s.Buffer(nil, longestLine)
+		send := func(l line) bool {
+			select {
+			case lines <- l:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}
+		for s.Scan() {
+			if !send(line{text: s.Text()}) {
+				return
+			}
+		}
+		if s.Err() != nil {
+			send(line{err: s.Err()})
+		}
+	}()
+	return lines
 }
 
 func firstOf(errs ...error) error {
@@ -182,21 +218,4 @@ func key(k play.Key) string {
 		return text + fmt.Sprintf(", lease %.0f %%", 100*k.Left)
 	}
 	return text
-}
-
-// List is the levels with their par and the player's best.
-func List(out io.Writer, best map[string]results.Result) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	t.AppendHeader(table.Row{"", "level", "title", "min", "par", "your best"})
-	for i, l := range level.All() {
-		par, yours := l.Shown(), ""
-		if r, won := best[l.Name]; won {
-			par, yours = l.Par().String(), r.String()
-		}
-		t.AppendRow(table.Row{i + 1, l.Name, l.Title, l.Minutes, par, yours})
-	}
-	_, err := fmt.Fprintln(out, t.Render())
-	return err
 }

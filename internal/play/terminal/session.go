@@ -6,9 +6,9 @@
 //
 // Both say the same words to the same Session, so what one can do the other can.
 //
-// The game runs in this process. What the explorer needs is that nothing of the strategies
-// runs while it looks, and that it sees a moment at which no other goroutine does either: the
-// screen's goroutines wait for keys, and draw for some tens of microseconds at a time.
+// The game runs in this process, beside the screen. The explorer waits for a moment at which no
+// goroutine runs. Those of the screen wait for keys and for the next time to draw, so that
+// moment comes; a drawing only puts it off. TestScreen plays so.
 package terminal
 
 import (
@@ -119,7 +119,7 @@ func (s *Session) moved(at play.Position, err error) (Answer, error) {
 // win notes the result, and is what there is to say of it.
 func (s *Session) win(r results.Result) (string, error) {
 	par := s.Level.Par()
-	text := fmt.Sprintf("Won: %s. %s\n%s\nSource: %s%s", r, against(r, par), s.Level.Learned, s.Level.Source, s.after())
+	text := fmt.Sprintf("Won: %s.%s\n%s\nSource: %s%s", r, against(r, par), s.Level.Learned, s.Level.Source, s.after())
 	if s.won {
 		return text, nil
 	}
@@ -138,15 +138,15 @@ func (s *Session) after() string {
 	return ""
 }
 
-// against compares a result with the par.
+// against compares a result with the par; "" where it was the claim.
 func against(r results.Result, par level.Par) string {
 	switch {
 	case par.Way == "":
-		return fmt.Sprintf("%d orders, and none breaks.", par.Orders)
+		return ""
 	case r.Steps == par.Steps() && r.Switches == par.Switches:
-		return "That is par."
+		return " That is par."
 	}
-	return "Par is " + par.String() + "."
+	return " Par is " + par.String() + "."
 }
 
 // hint is the next hint. Without a level there is the explorer's alone.

@@ -106,6 +106,28 @@ func TestPlainEnds(t *testing.T) {
 	}
 }
 
+// TestPlainStops: where the command is stopped nobody waits for the next line.
+func TestPlainStops(t *testing.T) {
+	s, _ := session(t, "dead-holder", play.Config{})
+	ctx, stop := context.WithCancel(t.Context())
+	keyboard, typed := io.Pipe()
+	t.Cleanup(func() { _ = typed.Close() })
+	over := make(chan error, 1)
+	go func() { over <- s.Plain(ctx, keyboard, io.Discard, "") }()
+	if _, err := io.WriteString(typed, "1\n"); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	select {
+	case err := <-over:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it waits on")
+	}
+}
+
 var errFull = errors.New("no space left")
 
 type full struct{}

@@ -1,6 +1,6 @@
 // app.js is the page's one owner of state: the game, what was asked, and the keys.
 import * as server from "/play/server.js";
-import { board, el, heard, table, world } from "/play/board.js";
+import { board, count, el, heard, table, world } from "/play/board.js";
 import { end, proof } from "/play/end.js";
 import { keep, list } from "/play/levels.js";
 
@@ -38,6 +38,7 @@ async function one(what) {
 function over() {
   unwatch();
   sessionStorage.removeItem(open);
+  history.replaceState(null, "", location.pathname);
   game = null;
   screen();
 }
@@ -49,19 +50,28 @@ function show(next, before) {
   const p = game.position;
   $("title").textContent = game.level ? game.level.title : `${p.config.strategy}, ${p.config.buyers} buyers, ${p.config.stock} on sale`;
   $("says").textContent = game.level ? game.level.task : "Sell what is not there, have units vanish, or have the shop stand still.";
-  $("score").textContent = `${p.tokens.length} steps, ${p.switches} switches${game.level ? ` · par ${game.level.par} · goal: ${game.level.wanted}` : ""}`;
+  $("score").textContent = `${count(p.tokens.length, "step")}, ${count(p.switches, "switch")}${game.level ? ` · par ${game.level.par} · goal: ${game.level.wanted}` : ""}`;
   table(p, (token) => act(() => server.move(game.id, token)));
   world(p);
   board(p);
-  end(game);
+  end(game, following());
   if (before !== undefined) $("live").textContent = heard(p, before) + (p.end ? ` The end: ${p.end.verdict}, ${p.end.why}.` : "");
   if (game.won && game.level) keep(game.level.name, game.won, hints);
   document.querySelector("[data-do=undo]").disabled = p.tokens.length === 0;
   document.querySelector("[data-do=restart]").disabled = p.tokens.length === 0;
   document.querySelector("[data-do=prove]").textContent = "Nobody can break this ";
   document.querySelector("[data-do=prove]").append(el("kbd", {}, "p"));
-  if (within) refocus(focused);
-  if (p.end) $("end").scrollIntoView({ block: "nearest" });
+  if (p.end && within) $("end").focus({ preventScroll: true });
+  else if (within) refocus(focused);
+  if (p.end) $("task").scrollIntoView({ block: "nearest" });
+}
+
+// following is what begins the level after this one; null where there is none.
+function following() {
+  const at = game.level ? levels.findIndex((l) => l.name === game.level.name) : -1;
+  const next = at >= 0 ? levels[at + 1] : undefined;
+  if (!next) return null;
+  return el("button", { class: "next-level", onclick: () => change({ level: next.name }) }, `Next level: ${next.title}`);
 }
 
 // refocus puts the focus back where it was, since the buttons are new ones.
@@ -95,10 +105,24 @@ function begin(config) {
   });
 }
 
+// change begins another game in place of this one, which goes first: there may be no place for
+// both.
+function change(config) {
+  return one(async () => {
+    const id = game.id;
+    over();
+    await server.leave(id).catch(() => {}); // it may have ended
+    join(await server.begin(config));
+    hints = 0;
+    $("title").focus();
+  });
+}
+
 function join(next) {
   unwatch();
   game = next;
   sessionStorage.setItem(open, game.id);
+  history.replaceState(null, "", game.level ? `#${encodeURIComponent(game.level.name)}` : location.pathname);
   screen();
   advise();
   show(game);
@@ -130,7 +154,7 @@ function prove() {
       const p = await server.prove(game.id);
       delete $("advice").dataset.searching;
       if (p.won) keep(game.level.name, p.won, hints);
-      advise(...proof(p));
+      advise(...proof(p, p.won ? following() : null));
     } finally {
       delete $("advice").dataset.searching;
     }
@@ -169,6 +193,7 @@ addEventListener("keydown", (e) => {
   const at = all.indexOf(document.activeElement);
   if (/^[1-4]$/.test(e.key)) document.querySelector(`#table [aria-keyshortcuts="${e.key}"]:not(:disabled)`)?.click();
   else if (keys[e.key]) document.querySelector(`[data-do=${keys[e.key]}]:not(:disabled)`)?.click();
+  else if (e.key === "n") document.querySelector(".next-level")?.click();
   else if (e.key === "e") document.querySelector("#happens button")?.focus();
   else if (e.key === "?") $("keyboard").open = !$("keyboard").open;
   else if ((e.key === "ArrowRight" || e.key === "ArrowDown") && (at >= 0 || e.target === document.body || e.target === $("title"))) all[(at + 1) % all.length]?.focus();
@@ -203,17 +228,39 @@ async function start() {
   names.addEventListener("change", about);
   about();
   screen();
-  const id = sessionStorage.getItem(open);
-  if (id) {
-    try {
-      join(await server.look(id));
-      return;
-    } catch { // it has ended
-      sessionStorage.removeItem(open);
-    }
-  }
-  const level = decodeURIComponent(location.hash.slice(1));
-  if (level) begin({ level });
+  const wanted = linked();
+  if (await resume(wanted)) return;
+  if (wanted) begin({ level: wanted });
 }
+
+// linked is the level that the address names; "" where it names none.
+function linked() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return ""; // no text at all
+  }
+}
+
+// resume goes on with this tab's game after a reload, unless another level is wanted.
+async function resume(wanted) {
+  const id = sessionStorage.getItem(open);
+  if (!id) return false;
+  try {
+    const kept = await server.look(id);
+    if (!wanted || kept.level?.name === wanted) {
+      join(kept);
+      return true;
+    }
+    await server.leave(id);
+  } catch { /* it has ended */ }
+  sessionStorage.removeItem(open);
+  return false;
+}
+
+addEventListener("hashchange", () => {
+  const wanted = linked();
+  if (wanted && game?.level?.name !== wanted) (game ? change : begin)({ level: wanted });
+});
 
 start().catch((err) => trouble(err.message));

@@ -28,6 +28,9 @@ const happenings = {
 
 export const happening = (c) => (happenings[c.event] ?? (() => c.text))(c);
 
+// count is a number of things in words.
+export const count = (n, thing) => `${n} ${thing}${n === 1 ? "" : /(s|ch)$/.test(thing) ? "es" : "s"}`;
+
 const listed = (buyers) => buyers.map((n) => `buyer ${n}`).join(" and ");
 
 function where(server) {
@@ -48,18 +51,19 @@ function column(p, b, choose) {
   if (b.read) facts.append(el("li", {}, "has read ", el("b", {}, b.read)));
   if (b.open) facts.append(el("li", {}, "in a transaction"));
   if (b.memory) facts.append(el("li", {}, "holds the lock in memory"));
-  for (const k of p.keys) if (k.buyer === b.buyer) facts.append(el("li", {}, "has set ", el("b", {}, k.name), k.server === "redis" ? "" : ` at ${k.server}`));
+  const keys = Map.groupBy(p.keys.filter((k) => k.buyer === b.buyer), (k) => k.name);
+  for (const [name, at] of keys) facts.append(el("li", {}, "has set ", el("b", {}, name), at[0].server === "redis" ? "" : ` at ${at.map((k) => k.server).join(", ")}`));
   const next = el("div", { class: "next" });
   const ready = b.next.filter((c) => c.ready);
   for (const c of b.next) {
     const first = c === ready[0];
     next.append(el("button", {
       class: "command", "data-key": c.token, disabled: !c.ready, title: c.text, onclick: () => choose(c.token),
-      "aria-label": `buyer ${b.buyer}: ${brief(c.text)} ${where(c.server)}`, "aria-keyshortcuts": first ? b.buyer : undefined,
-    }, el("span", { class: "to" }, where(c.server), first ? el("kbd", {}, String(b.buyer)) : ""), el("code", {}, c.text)));
+      "aria-keyshortcuts": first ? b.buyer : undefined,
+    }, el("span", { class: "unseen" }, `buyer ${b.buyer} `), el("span", { class: "to" }, where(c.server), first ? el("kbd", { "aria-hidden": "true" }, String(b.buyer)) : ""), el("code", {}, c.text)));
   }
   const says = el("p", { class: "state" });
-  if (b.state === "waiting") says.append(`waits ${b.waits}${b.for.length ? `: ${listed(b.for)}` : ""}`);
+  if (b.state === "waiting") says.append(`waits ${b.waits}${b.for.length ? ` (${listed(b.for)})` : ""}`);
   else if (b.state === "done") says.append(answers[b.answer] ?? b.answer);
   else if (b.state === "crashed") says.append("killed: never heard of again");
   else if (b.next.length === 0) says.append("nothing to send now");
@@ -71,6 +75,7 @@ function column(p, b, choose) {
 export function table(p, choose) {
   const buyers = document.getElementById("buyers");
   buyers.style.setProperty("--buyers", p.buyers.length);
+  document.getElementById("game").dataset.buyers = p.buyers.length;
   buyers.replaceChildren(...p.buyers.map((b) => column(p, b, choose)));
   const events = p.choices.filter((c) => c.event);
   document.getElementById("happens").replaceChildren(...events.map((c) =>
@@ -94,7 +99,7 @@ export function world(p) {
   );
   const keys = p.keys.map((k) => el("li", { class: k.buyer ? `b${k.buyer}` : "" },
     el("span", { class: "mark", "aria-hidden": "true" }), el("code", {}, `${k.server === "redis" ? "" : `${k.server} `}${k.name} = ${k.value}`),
-    k.buyer ? el("span", {}, ` of buyer ${k.buyer}`) : "",
+    k.buyer ? el("span", { class: "owner" }, ` of buyer ${k.buyer}`) : "",
     k.left > 0 ? el("span", { class: "lease" }, "lease ", el("meter", { min: 0, max: 1, value: k.left, "aria-label": "left of the lease" }), `${Math.round(k.left * 100)} %`) : el("span", { class: "lease" }, "no expiry")));
   document.getElementById("keys").replaceChildren(...(keys.length ? keys : [el("li", { class: "none" }, "no key")]));
 }
@@ -120,7 +125,9 @@ export function board(p) {
     return row;
   });
   const empty = el("tr", {}, el("td", { colspan: n + 3, class: "none" }, "nothing has been sent yet"));
-  document.getElementById("board").replaceChildren(el("table", {}, el("thead", {}, head), el("tbody", {}, ...(rows.length ? rows : [empty]))));
+  const at = document.getElementById("board");
+  at.replaceChildren(el("table", {}, el("thead", {}, head), el("tbody", {}, ...(rows.length ? rows : [empty]))));
+  at.scrollTop = at.scrollHeight;
 }
 
 // heard is the last step in words, for who cannot see the board.

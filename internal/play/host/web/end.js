@@ -1,5 +1,5 @@
 // end.js shows what a schedule came to.
-import { el, answers } from "/play/board.js";
+import { el, answers, count } from "/play/board.js";
 
 const meanings = {
   holds: "Nothing went wrong in this order. Take steps back and try another one.",
@@ -25,7 +25,7 @@ export function learned(won) {
 }
 
 // end draws the end of a game, or nothing while it goes on.
-export function end(game) {
+export function end(game, next) {
   const at = document.getElementById("end");
   const e = game.position.end;
   at.hidden = !e;
@@ -34,25 +34,26 @@ export function end(game) {
   const word = e.foreign && !e.broken ? "another's lock freed" : e.verdict;
   at.className = e.broken || e.foreign ? "broken" : "held";
   at.replaceChildren(
-    el("p", { class: "verdict" }, word),
+    el("h3", { class: "verdict" }, word),
     el("p", { class: "why" }, e.why),
-    game.won ? el("p", { class: "won" }, `Level won in ${game.won.steps} steps and ${game.won.switches} switches. Par: ${game.won.par}.`) : "",
+    game.won ? el("p", { class: "won" }, `Level won in ${count(game.won.steps, "step")} and ${count(game.won.switches, "switch")}. Par: ${game.won.par}.`) : "",
     game.level && !game.won ? el("p", {}, `The level is not won by that: ${game.level.wanted}.`) : "",
     el("p", {}, meanings[e.verdict] ?? "", e.foreign ? " A buyer has deleted the lock of another one." : ""),
     el("ul", { class: "outcomes" }, ...e.outcomes.map((o) => el("li", { class: `b${o.buyer}` }, el("span", { class: "mark", "aria-hidden": "true" }), `buyer ${o.buyer}: ${answers[o.told] ?? o.told}`))),
     game.won ? learned(game.won) : "",
+    game.won ? next : "",
     el("p", { class: "replay" }, "Run it again: ", el("code", {}, e.replay), copy(e.replay)),
     el("details", {}, el("summary", {}, "The diagram to take along"), el("p", {}, el("a", { href: saved, download: `${game.position.config.strategy}.html` }, "save it as a page"), " ", copy(e.mermaid), " as Mermaid"), el("pre", { tabindex: "0" }, e.text)),
   );
 }
 
 // proof says what the search of every order came to.
-export function proof(p) {
+export function proof(p, next) {
   const out = [];
-  if (p.holds) out.push(el("p", { class: "verdict" }, "Nobody can."), el("p", {}, `${p.extent}, none breaks. Every order was tried: this is a proof, of these buyers and this stock.`));
-  else if (p.violations > 0) out.push(el("p", { class: "verdict" }, "Somebody can."), el("p", {}, `${p.extent}, ${p.violations} of them break. The shortest found: ${p.verdict}, ${p.why}.`));
-  else out.push(el("p", { class: "verdict" }, "Nobody knows."), el("p", {}, `${p.extent}. None of these breaks, and that is no proof.`));
-  if (p.won) out.push(el("p", { class: "won" }, "Level won by the claim."), learned(p.won));
+  if (p.holds) out.push(el("h3", { class: "verdict" }, "Nobody can."), el("p", {}, `${p.extent}, none breaks. Every order was tried: this is a proof, of these buyers and this stock.`));
+  else if (p.violations > 0) out.push(el("h3", { class: "verdict" }, "Somebody can."), el("p", {}, `${p.extent}, ${p.violations} of them break. The shortest found: ${p.verdict}, ${p.why}.`));
+  else out.push(el("h3", { class: "verdict" }, "Nobody knows."), el("p", {}, `${p.extent}. None of these breaks, and that is no proof.`));
+  if (p.won) out.push(el("p", { class: "won" }, "Level won by the claim."), learned(p.won), ...(next ? [next] : []));
   out.push(el("p", { class: "replay" }, "The same search: ", el("code", {}, p.again), copy(p.again)));
   if (p.replay) out.push(el("details", {}, el("summary", {}, "The shortest order that breaks (a spoiler)"), el("pre", { tabindex: "0" }, p.text), el("p", {}, el("code", {}, p.replay), copy(p.replay))));
   return out;

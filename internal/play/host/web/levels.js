@@ -1,5 +1,5 @@
 // levels.js lists the levels, and keeps in this browser what was won.
-import { el } from "/play/board.js";
+import { count, el } from "/play/board.js";
 
 const key = "oversell.play";
 
@@ -26,8 +26,8 @@ export function keep(name, won, hints) {
 
 function best(r) {
   if (!r) return "";
-  const how = r.steps ? `${r.steps} steps, ${r.switches} switches` : "the claim";
-  return `won: ${how}${r.hints ? `, ${r.hints} hint${r.hints > 1 ? "s" : ""}` : ""}`;
+  const how = r.steps ? `${count(r.steps, "step")}, ${count(r.switches, "switch")}` : "the claim";
+  return `won: ${how}${r.hints ? `, ${count(r.hints, "hint")}` : ""}`;
 }
 
 // list draws the levels; play is called with a name.

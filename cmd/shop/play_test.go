@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// played runs shop play with words on its input.
+func played(t *testing.T, file, words string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	c := plainCommand(t, append([]string{"play", "--progress", file}, args...)...)
+	var out, errs bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(words), &out, &errs
+	_ = c.Run()
+	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// TestPlayLevel: a level is won by words on standard input, and stays won.
+func TestPlayLevel(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kept", "progress.json")
+	code, out, _ := played(t, file, "1 1 2 2 2 2 2 1 1 1\n", "--level", "sell-twice")
+	if code != 0 || !strings.Contains(out, "oversold: 2 units sold of 1 stocked") || !strings.Contains(out, "That is par.") || strings.Contains(out, "\x1b") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	code, _, stderr := played(t, file, "1 1\n", "--level", "dead-holder")
+	if code != exitInconclusive || stderr != "shop: level dead-holder is not won\n" {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	code, out, _ = played(t, file, "prove", "--level", "one-process")
+	if code != 0 || !strings.Contains(out, "You are right, nobody can") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	code, out, _ = played(t, file, "", "--levels", "--json")
+	var levels []struct {
+		Name, Par string
+		Best      *struct{ Steps, Switches, Hints int }
+	}
+	if err := json.Unmarshal([]byte(out), &levels); code != 0 || err != nil {
+		t.Fatalf("exit %d, %v: %s", code, err, out)
+	}
+	won := map[string]int{}
+	for _, l := range levels {
+		if l.Best != nil {
+			won[l.Name] = l.Best.Steps
+		}
+	}
+	if len(won) != 2 || won["sell-twice"] != 10 {
+		t.Errorf("won %v", won)
+	}
+	if code, out, _ = played(t, file, "", "--levels"); code != 0 || !strings.Contains(out, "claimed") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
+
+// TestPlayFree: without a level there is nothing to win, and the line at the end runs again.
+func TestPlayFree(t *testing.T) {
+	code, out, stderr := played(t, "-", "1 2 crash1", "setnx", "--events", "crash")
+	_, line, found := strings.Cut(out, "again: shop explore setnx --replay ")
+	if code != 0 || !found {
+		t.Fatalf("exit %d: %s%s", code, out, stderr)
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	var again, errs bytes.Buffer
+	if code := run(t.Context(), []string{"explore", "setnx", "--replay", line}, &again, &errs); code != exitBroken || !strings.Contains(again.String(), "stalled") {
+		t.Errorf("replayed: exit %d: %s%s", code, again.String(), errs.String())
+	}
+}
+
+// TestPlayDamaged: a damaged progress file is one line, before the game, and stays as it is.
+func TestPlayDamaged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "progress.json")
+	const text = `{"version":1,"levels":{"sell-tw`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--level", "sell-twice"}, {"--levels"}} {
+		code, out, stderr := played(t, file, "1 1 2 2 2 2 2 1 1 1", args...)
+		if code != exitHarness || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "damaged") {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out, stderr)
+		}
+	}
+	if now, _ := os.ReadFile(file); string(now) != text {
+		t.Errorf("the file is now %q", now)
+	}
+}
+
+// TestPlayBad: what cannot be played is one line that says what can.
+func TestPlayBad(t *testing.T) {
+	wantOneLine(t, "play", map[string]string{
+		"":                             "give one strategy, or --level",
+		"none mutex":                   "give one strategy",
+		"nope":                         `strategy "nope" is not known; there are none`,
+		"etcd":                         "not for etcd",
+		"unit-rows":                    "play has the embedded engine alone",
+		"--level nope":                 `level "nope" is not known; there are sell-twice`,
+		"none --level sell-twice":      "one word too many",
+		"--level sell-twice --json":    "--json is for --levels",
+		"--levels none":                "give it alone",
+		"--level sell-twice --stock 2": "--stock is the level's",
+		"none --buyers 5":              "give 2 to 4",
+		"none --stock 0":               "give 1 or more",
+		"none --stock 99":              "give 1 to 8",
+		"none --units 2":               "give 1 to the stock",
+		"none --events flood":          `event "flood" is not known`,
+		"none --instances two":         "there are own and shared",
+		"mutex --instances shared --events crash": `event "crash" is not there`,
+	})
+}

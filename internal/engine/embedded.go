@@ -38,6 +38,7 @@ func startEmbedded(e *Engine) error {
 		e.URLs.Redlock = append(e.URLs.Redlock, "redis://"+node.Addr())
 	}
 	e.onClose(tick(nodes))
+	e.ForgetRedis = func() error { nodes[0].FlushAll(); return nil } // this process cannot be killed for it
 	return nil
 }
 

@@ -35,6 +35,7 @@ type rushOptions struct {
 	units      []int64
 	second     string // product
 	expect     bool
+	fault      promise.Condition // that strikes each crowd, by the live page; "" for none
 
 	output  output
 	engines engineFlags
@@ -142,6 +143,8 @@ func (o *rushOptions) report(bed *testbed) rush.Report {
 type watching struct {
 	answered func(n int)
 	judged   func(rush.Result) // the crowd's own result, before the restocks that may follow
+
+	mended func(context.Context) error // see rush.Config
 }
 
 // rush sends one strategy's crowd.
@@ -150,6 +153,7 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch
 		BaseURLs: bed.urls, Shelf: bed.target, Auditor: bed.auditor,
 		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Sizes: o.units, Duration: o.duration,
 		Timeout: o.shops.settings.Wait + 30*time.Second,
+		Mended:  watch.mended,
 		Progress: func(answered int) {
 			if watch.answered != nil {
 				watch.answered(answered)
@@ -158,6 +162,9 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch
 	}
 	if o.target == "" { // else these are the service's own, and it does not say
 		config.Wait, config.Lease = o.shops.settings.Wait, o.shops.settings.LeaseTTL
+	}
+	if o.fault != "" { // what it breaks may keep all waiting until a lease has ended
+		config.Lease, config.Struck = config.Wait, true
 	}
 	promised := o.promise(bed, name)
 	result, err := o.crowd(ctx, config)
@@ -169,6 +176,7 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch
 			result.Promise = promised
 			watch.judged(result)
 		}
+		config.Struck = false
 		result, err = rush.Restocks(ctx, config, result, o.restocks)
 	}
 	result.Promise = promised
@@ -313,6 +321,8 @@ func (o *rushOptions) promise(s *testbed, name string) verdict.Verdict {
 // condition is the column of the matrix that this rush is.
 func (o *rushOptions) condition() promise.Condition {
 	switch {
+	case o.fault != "":
+		return o.fault
 	case o.processes > 1:
 		return promise.TwoProcesses
 	case slices.ContainsFunc(o.units, func(n int64) bool { return n != o.units[0] }):

@@ -48,7 +48,7 @@ type shop struct {
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	s := &shop{
 		engine: e, flags: f, log: log, connections: newConnections(1 << 30), deadline: 2 * time.Second,
-		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(), failpoints: f.failpoints},
+		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(soldTells), failpoints: f.failpoints},
 	}
 	s.soldOut = s.newCheck(func(db *gorm.DB, name string) (int64, error) {
 		p, err := product.ByName(db, name)

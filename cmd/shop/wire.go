@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/live"
+	"github.com/oversell/oversell/internal/live/runs"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/problem"
@@ -34,6 +35,7 @@ type shop struct {
 	flags       shopFlags
 	log         *slog.Logger
 	watch       *watcher
+	runs        *runs.Keeper
 	counter     *purchase.Counter
 	locks       []purchase.Resetter
 	workers     []purchase.Worker
@@ -50,6 +52,7 @@ func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 		engine: e, flags: f, log: log, connections: newConnections(1 << 30), deadline: 2 * time.Second,
 		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(soldTells), failpoints: f.failpoints},
 	}
+	s.runs = runs.NewKeeper(s.watch.hub, stage{e, f})
 	s.soldOut = s.newCheck(func(db *gorm.DB, name string) (int64, error) {
 		p, err := product.ByName(db, name)
 		return p.Amount, err
@@ -127,6 +130,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r.GET("/metrics", gin.WrapH(s.watch.metrics.handler()))
 	r.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openAPI) })
 	s.watch.hub.Routes(r)
+	s.runs.Routes(r, adminOnly(addr, token))
 	return r
 }
 

@@ -71,6 +71,8 @@ var forbidden = map[string][]string{
 	"internal/chart":                         {"internal/"},
 	"internal/soak":                          {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/live", "internal/sizing"},
 	"internal/live":                          {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/rush"},
+	"internal/live/runs":                     {"internal/lockstrategy", "internal/engine", "internal/localserver", "internal/fault", "internal/strike"},
+	"internal/strike":                        {"internal/explore", "internal/verify", "internal/live"},
 	"internal/history":                       {"internal/"},
 	"internal/zookeeper":                     {"internal/"},
 	"internal/sqlconn":                       {"internal/"},

@@ -35,6 +35,7 @@ type rushOptions struct {
 	units      []int64
 	second     string // product
 	expect     bool
+	fault      promise.Condition // that strikes each crowd, by the live page; "" for none
 
 	output  output
 	engines engineFlags
@@ -101,20 +102,11 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	report := rush.Report{
-		Engine: bed.engine, Server: bed.server, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes, Second: o.second, Restocks: o.restocks,
-	}
-	if !slices.Equal(o.units, []int64{1}) {
-		report.Units = o.units
-	}
-	for _, name := range slices.Sorted(maps.Keys(bed.missing)) {
-		if slices.Contains(o.strategies, "all") {
-			report.LeftOut = append(report.LeftOut, name+": "+bed.missing[name])
-		}
-	}
+	report := o.report(bed)
 	started, progress := time.Now(), newProgress(c.ErrOrStderr())
 	for _, name := range names {
-		result, err := o.rush(c.Context(), bed, name, progress)
+		result, err := o.rush(c.Context(), bed, name, watching{answered: func(n int) { progress.show("%s: %d answered", name, n) }})
+		progress.clear()
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 			if len(report.Results) > 0 {
@@ -131,17 +123,48 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	return o.exit(report)
 }
 
+// report is what the results go into.
+func (o *rushOptions) report(bed *testbed) rush.Report {
+	r := rush.Report{
+		Engine: bed.engine, Server: bed.server, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes, Second: o.second, Restocks: o.restocks,
+	}
+	if !slices.Equal(o.units, []int64{1}) {
+		r.Units = o.units
+	}
+	for _, name := range slices.Sorted(maps.Keys(bed.missing)) {
+		if slices.Contains(o.strategies, "all") {
+			r.LeftOut = append(r.LeftOut, name+": "+bed.missing[name])
+		}
+	}
+	return r
+}
+
+// watching is told how a strategy's crowd gets on; nil functions are not called.
+type watching struct {
+	answered func(n int)
+	judged   func(rush.Result) // the crowd's own result, before the restocks that may follow
+
+	mended func(context.Context) error // see rush.Config
+}
+
 // rush sends one strategy's crowd.
-func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, progress *progress) (rush.Result, error) {
-	defer progress.clear()
+func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch watching) (rush.Result, error) {
 	config := rush.Config{
 		BaseURLs: bed.urls, Shelf: bed.target, Auditor: bed.auditor,
 		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Sizes: o.units, Duration: o.duration,
-		Timeout:  o.shops.settings.Wait + 30*time.Second,
-		Progress: func(answered int) { progress.show("%s: %d answered", name, answered) },
+		Timeout: o.shops.settings.Wait + 30*time.Second,
+		Mended:  watch.mended,
+		Progress: func(answered int) {
+			if watch.answered != nil {
+				watch.answered(answered)
+			}
+		},
 	}
 	if o.target == "" { // else these are the service's own, and it does not say
 		config.Wait, config.Lease = o.shops.settings.Wait, o.shops.settings.LeaseTTL
+	}
+	if o.fault != "" { // what it breaks may keep all waiting until a lease has ended
+		config.Lease, config.Struck = config.Wait, true
 	}
 	promised := o.promise(bed, name)
 	result, err := o.crowd(ctx, config)
@@ -149,6 +172,11 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, progr
 		result, err = o.crowd(ctx, config)
 	}
 	if err == nil {
+		if watch.judged != nil {
+			result.Promise = promised
+			watch.judged(result)
+		}
+		config.Struck = false
 		result, err = rush.Restocks(ctx, config, result, o.restocks)
 	}
 	result.Promise = promised
@@ -176,7 +204,38 @@ func (o *rushOptions) crowd(ctx context.Context, config rush.Config) (rush.Resul
 	return rush.RunProducts(ctx, config, []string{o.product, o.second}, []int64{o.stock - o.stock/2, o.stock / 2})
 }
 
+// check checks the flags, of which some have no meaning at a target.
 func (o *rushOptions) check(c *cobra.Command) error {
+	if err := o.checkCrowd(); err != nil {
+		return err
+	}
+	if o.target == "" {
+		return o.checkOwn()
+	}
+	for _, flag := range []string{
+		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission,
+	} {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
+		}
+	}
+	var err error
+	o.target, err = targetURL(o.target)
+	return err
+}
+
+// checkOwn checks what is asked of shops of ours.
+func (o *rushOptions) checkOwn() error {
+	for _, name := range o.strategies {
+		if _, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); !ok && name != "all" {
+			return fmt.Errorf("--strategy %q is not known; there are %s", name, strings.Join(lockstrategy.Names(), ", "))
+		}
+	}
+	return o.shops.validate()
+}
+
+// checkCrowd checks who is sent, wherever it is.
+func (o *rushOptions) checkCrowd() error {
 	switch {
 	case len(o.strategies) == 0 || slices.Contains(o.strategies, ""):
 		return errors.New("--strategy has an empty name; give a,b,... or all")
@@ -200,27 +259,7 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		}
 		seen[lockstrategy.Resolve(name)] = true
 	}
-	if err := o.checkOrders(); err != nil {
-		return err
-	}
-	if o.target == "" {
-		for _, name := range o.strategies {
-			if _, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); !ok && name != "all" {
-				return fmt.Errorf("--strategy %q is not known; there are %s", name, strings.Join(lockstrategy.Names(), ", "))
-			}
-		}
-		return o.shops.validate()
-	}
-	for _, flag := range []string{
-		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission,
-	} {
-		if c.Flags().Changed(flag) {
-			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
-		}
-	}
-	var err error
-	o.target, err = targetURL(o.target)
-	return err
+	return o.checkOrders()
 }
 
 // checkOrders checks what the buyers ask for.
@@ -282,6 +321,8 @@ func (o *rushOptions) promise(s *testbed, name string) verdict.Verdict {
 // condition is the column of the matrix that this rush is.
 func (o *rushOptions) condition() promise.Condition {
 	switch {
+	case o.fault != "":
+		return o.fault
 	case o.processes > 1:
 		return promise.TwoProcesses
 	case slices.ContainsFunc(o.units, func(n int64) bool { return n != o.units[0] }):

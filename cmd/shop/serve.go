@@ -138,6 +138,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	}
 	server := s.server(l.Addr(), token)
 	defer s.work(context.WithoutCancel(ctx))() // until the last buy has ended
+	defer s.runs.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	fmt.Fprintf(stdout, "%shttp://%s\n", localserver.Listening, l.Addr())
@@ -151,6 +152,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	case <-ctx.Done():
 	}
 	s.log.Info("stopping: letting running buys finish", "patience", shutdownTimeout)
+	go s.runs.Close() // a rush of the page's ends meanwhile
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	_ = l.Close()

@@ -132,7 +132,7 @@ func (b *sizeBed) serve(ctx context.Context, flags shopFlags, processes int, del
 			return nil, err
 		}
 	}
-	if err := s.serveChildren(ctx, &e, flags, processes); err != nil {
+	if err := s.serveChildren(ctx, &e, flags, processes, nil); err != nil {
 		return nil, err
 	}
 	e.URLs.Conns = 2

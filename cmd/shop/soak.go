@@ -159,7 +159,7 @@ func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.
 	}
 	bed := &testbed{}
 	defer func() { err = errors.Join(err, bed.close()) }()
-	if err := bed.serveChildren(ctx, e, o.shops, o.processes); err != nil {
+	if err := bed.serveChildren(ctx, e, o.shops, o.processes, nil); err != nil {
 		return nil, err
 	}
 	progress, started := newProgress(stderr), time.Now()

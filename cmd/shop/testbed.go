@@ -77,23 +77,30 @@ func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
 	for _, warning := range warnings {
 		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
 	}
-	s.engine, s.database, s.server = e.Name, e.Database, e.Server
-	s.auditor = rush.Database{DB: e.Admin, Nodes: e.NodeDBs}
-	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
-	shops := o.shops
-	if why := shops.unchecked(e); why != "" {
-		return nil, errors.Join(errors.New(why), s.close())
-	}
-	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
-	if o.processes == 1 {
+	shops, err := o.on(s, e)
+	if err == nil && o.processes == 1 {
 		err = s.serveHere(e, shops)
-	} else {
-		err = s.serveChildren(c.Context(), e, shops, o.processes)
+	} else if err == nil {
+		err = s.serveChildren(c.Context(), e, shops, o.processes, nil)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// on puts the testbed on an open engine, without a shop, and returns the flags of the
+// shops that the crowd is to be sent to.
+func (o *rushOptions) on(s *testbed, e *engine.Engine) (shopFlags, error) {
+	s.engine, s.database, s.server = e.Name, e.Database, e.Server
+	s.auditor = rush.Database{DB: e.Admin, Nodes: e.NodeDBs}
+	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
+	shops := o.shops
+	if why := shops.unchecked(e); why != "" {
+		return shops, errors.New(why)
+	}
+	shops.maxInflight = max(shops.maxInflight, o.buyers) // the crowd is meant to get in
+	return shops, nil
 }
 
 // at adds one process's address.

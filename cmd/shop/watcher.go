@@ -73,3 +73,9 @@ func (w *watcher) publish(e history.Event) {
 	}
 	w.hub.Publish(e)
 }
+
+// soldTells: what a receipt of the strategy says is left tells which unit was sold.
+func soldTells(strategy string) bool {
+	entry, ok := lockstrategy.ByName(strategy)
+	return ok && !entry.LeftLags && !entry.AdmitsFirst
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/live"
+	"github.com/oversell/oversell/internal/live/runs"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/play/host"
@@ -36,6 +37,7 @@ type shop struct {
 	flags       shopFlags
 	log         *slog.Logger
 	watch       *watcher
+	runs        *runs.Keeper
 	counter     *purchase.Counter
 	locks       []purchase.Resetter
 	workers     []purchase.Worker
@@ -52,8 +54,9 @@ type shop struct {
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
 	s := &shop{
 		engine: e, flags: f, log: log, connections: newConnections(1 << 30), deadline: 2 * time.Second,
-		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(), failpoints: f.failpoints},
+		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(soldTells), failpoints: f.failpoints},
 	}
+	s.runs = runs.NewKeeper(s.watch.hub, stage{e, f})
 	s.soldOut = s.newCheck(func(db *gorm.DB, name string) (int64, error) {
 		p, err := product.ByName(db, name)
 		return p.Amount, err
@@ -136,6 +139,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 		s.games.Routes(r)
 	}
 	s.room.Routes(r, adminOnly(addr, token), addr)
+	s.runs.Routes(r, adminOnly(addr, token))
 	return r
 }
 

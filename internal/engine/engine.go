@@ -88,6 +88,13 @@ func Flags(name, localDB, localRedis string) string {
 	return flags
 }
 
+// Restartable is a server that comes back with its data.
+type Restartable interface {
+	Address() string // host:port
+	Kill() error
+	Start() error // again
+}
+
 // ProcessVariable is the environment variable of Config.Process.
 const ProcessVariable = "SHOP_PROCESS"
 
@@ -124,6 +131,14 @@ type Engine struct {
 	// Certifies: a COMMIT is compared with those of other nodes, and may be refused in
 	// favour of one of them (1213) though its transaction waited for nobody.
 	Certifies bool
+
+	// ForgetRedis has Redis lose its data: a server is killed and started again, one in this
+	// process is emptied. nil where it is not this engine's own, or several servers.
+	ForgetRedis func() error
+
+	// Killable is the database's server, which this engine has started; nil where it has not,
+	// or where there are several.
+	Killable Restartable
 
 	// Warnings are what works and is better otherwise, a line each.
 	Warnings []string

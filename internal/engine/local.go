@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oversell/oversell/internal/localserver"
@@ -48,6 +50,12 @@ func startLocal(e *Engine) error {
 	}
 	e.URLs.DB = db.URL()
 	e.URLs.Redis = service.URL()
+	if nodes := service.Nodes(); len(nodes) == 1 {
+		e.ForgetRedis = func() error { return errors.Join(nodes[0].Kill(), nodes[0].Start()) }
+	}
+	if _, several := db.(*localserver.Galera); !several {
+		e.Killable = db
+	}
 	e.URLs.Redlock = nil
 	for _, node := range nodes {
 		e.URLs.Redlock = append(e.URLs.Redlock, node.URL())

@@ -22,17 +22,40 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole, ok := inner.(sqlconn.Conn)
-	if !ok {
-		return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB and PostgreSQL"), inner.Close())
+	switch inner := inner.(type) {
+	case sqlconn.Conn:
+		return conn{inner, c.set, false}, nil
+	case part:
+		return conn{filled{inner}, c.set, true}, nil
 	}
-	return conn{whole, c.set}, nil
+	return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB, PostgreSQL and SQLite"), inner.Close())
 }
+
+// part is what SQLite's driver has of a sqlconn.Conn.
+type part interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+}
+
+// filled adds what it lacks, and does as database/sql does where a driver lacks it.
+type filled struct{ part }
+
+func (filled) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
+func (filled) ResetSession(context.Context) error       { return nil }
+func (filled) IsValid() bool                            { return true }
 
 // conn stops a buyer after its read of the product and before its record.
 type conn struct {
 	sqlconn.Conn
 	set *Set
+
+	// lazy: a row is read when it is asked for, after the query has returned. There a buyer
+	// is stopped where its transaction begins, after a read of its own or before one in it.
+	lazy bool
 }
 
 func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -40,7 +63,7 @@ func (c conn) QueryContext(ctx context.Context, query string, args []driver.Name
 		c.set.reached(ctx, Read)
 	}
 	rows, err := c.Conn.QueryContext(ctx, query, args)
-	if err == nil && strings.HasPrefix(query, "SELECT") && strings.Contains(unquoted(query), "FROM product") {
+	if err == nil && !c.lazy && strings.HasPrefix(query, "SELECT") && strings.Contains(unquoted(query), "FROM product") {
 		c.set.reached(ctx, Read)
 	}
 	return rows, err
@@ -65,6 +88,9 @@ func unquoted(query string) string { return quotes.Replace(query) }
 var quotes = strings.NewReplacer("`", "", `"`, "")
 
 func (c conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if c.lazy {
+		c.set.reached(ctx, Read)
+	}
 	inner, err := c.Conn.BeginTx(ctx, o)
 	if err != nil {
 		return nil, err

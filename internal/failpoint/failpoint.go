@@ -17,7 +17,7 @@
 // The protocol is lines. The process that started the shop sends commands to one side
 // and reads events from the other.
 //
-//	in:  hold PURCHASER POINT | go PURCHASER
+//	in:  hold PURCHASER POINT | go PURCHASER, with * for the first buyer that gets there
 //	out: {"kind":"holding","purchaser":...}, and every other event of the history
 package failpoint
 
@@ -41,13 +41,17 @@ type Point string
 // The points.
 const (
 	// Read is after the product's row was read, or before the record is inserted,
-	// whichever comes first: the buyer has decided, and has not written.
+	// whichever comes first: the buyer has decided, and has not written. On SQLite it
+	// is where the transaction begins that writes.
 	Read Point = "read"
 	// Commit is inside the driver, when COMMIT is about to be sent. Nothing looks
 	// at a context or at the clock any more: it is the pause that no lease and no
 	// watchdog can see.
 	Commit Point = "commit"
 )
+
+// Anybody, in the place of a purchaser, is the first buyer that gets to the point.
+const Anybody = "*"
 
 // A Set is the failpoints of one shop. Its methods may be called by several
 // goroutines.
@@ -119,6 +123,10 @@ func (s *Set) reached(ctx context.Context, at Point) {
 		return
 	}
 	s.mu.Lock()
+	if anybody := s.holds[Anybody]; anybody != nil && anybody.at == at && s.holds[o.Purchaser] == nil {
+		delete(s.holds, Anybody) // it is this buyer's from now on
+		s.holds[o.Purchaser] = anybody
+	}
 	h := s.holds[o.Purchaser]
 	if h == nil || h.reported || h.at != at {
 		s.mu.Unlock()

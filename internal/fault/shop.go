@@ -189,8 +189,14 @@ func (h *Shop) release(purchaser string) error {
 func (h *Shop) kill() error { return h.process.Kill() }
 
 // freeze stops the whole process, thaw lets it run on.
-func (h *Shop) freeze() error { return h.process.Signal(sigStop) }
-func (h *Shop) thaw() error   { return h.process.Signal(sigCont) }
+func (h *Shop) freeze() error { return Freeze(h.process) }
+func (h *Shop) thaw() error   { return Thaw(h.process) }
+
+// Freeze stops a process by a signal that it cannot ignore, Thaw lets it run on.
+func Freeze(p *localserver.Process) error { return p.Signal(sigStop) }
+
+// Thaw undoes Freeze.
+func Thaw(p *localserver.Process) error { return p.Signal(sigCont) }
 
 // alive reports whether the shop answers within the timeout.
 func (h *Shop) alive(ctx context.Context, timeout time.Duration) bool {

@@ -1,65 +1,203 @@
-// Package live shows a room of people what the shop does while it does it: a
-// hub that buyers publish events to, and a page that draws them.
+// Package live shows a room of people what the shop does while it does it: a hub that
+// folds the events of buyers into lanes, and a page that draws them.
 //
-//	buyers -> Hub.Publish -> one bounded buffer a page -> GET /live/events -> page
+//	buyers -> Hub.Publish -> lanes -> what has changed since, 20 times a second -> GET /live/events -> page
+//	                      -> one bounded buffer a stream that asks for the events themselves
 //
-// It is not a record: a page that is too slow loses events, and learns how many. The
-// invariant is that no buyer ever waits for a page.
+// A page is sent the state and no history: it sees what stands now, whenever it is opened,
+// and one that is too slow sees fewer pictures of it and no wrong one. The invariant is that
+// no buyer ever waits for a page.
 package live
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
-	"net/http"
+	"maps"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/problem"
 )
 
 const (
 	maxPages  = 64                    // streams at once
-	buffered  = 4096                  // events that a page may lag behind
-	batchTime = 50 * time.Millisecond // events are sent together for so long: 20 messages a second at most
+	maxLanes  = 256                   // the ones unchanged for longest go first
+	buffered  = 4096                  // events that a stream may lag behind
+	batchTime = 50 * time.Millisecond // what happens is sent together for so long: 20 messages a second at most
 	heartbeat = 15 * time.Second      // a comment, so that proxies keep the stream open
 )
 
-// A Hub hands events to the pages. Its methods may be called by any number of
-// goroutines.
+// A Hub keeps the lanes and hands what changes to the pages. Its methods may be called by
+// any number of goroutines.
 type Hub struct {
-	open atomic.Int32 // pages; 0 makes Publish one load
+	exact func(strategy string) bool
 
-	mu     sync.Mutex
-	pages  map[*page]struct{}
-	closed chan struct{}
+	mu      sync.Mutex
+	version uint64 // grows with each change
+	lanes   map[laneKey]*lane
+	stocked map[string]int64 // by product
+	facts   map[string]fact
+	pages   map[*page]struct{}
+	closed  chan struct{}
 }
 
+type laneKey struct{ product, strategy string }
+
+// A fact is something else that pages show, under its name.
+type fact struct {
+	value   json.RawMessage
+	version uint64
+}
+
+// page is one stream.
 type page struct {
-	events  chan history.Event
-	dropped atomic.Int64
+	wake   chan struct{}      // holds one: there is something to send
+	events chan history.Event // nil: it does not ask for them
+
+	// Under the hub's mutex:
+	dropped int64
+	seen    uint64 // the version that was sent; 0: nothing yet
 }
 
-// NewHub returns an open hub.
-func NewHub() *Hub {
-	return &Hub{pages: map[*page]struct{}{}, closed: make(chan struct{})}
-}
-
-// Publish hands e to every page and never waits.
-func (h *Hub) Publish(e history.Event) {
-	if h.open.Load() == 0 {
-		return
+// NewHub returns an open hub. exact tells of a strategy whether the stock that a seller
+// says is left tells which unit it sold; nil: never.
+func NewHub(exact func(strategy string) bool) *Hub {
+	return &Hub{
+		exact: exact, lanes: map[laneKey]*lane{}, stocked: map[string]int64{}, facts: map[string]fact{},
+		pages: map[*page]struct{}{}, closed: make(chan struct{}),
 	}
+}
+
+// Publish folds e into its lane, hands it to the streams that ask for events, and never
+// waits for one.
+func (h *Hub) Publish(e history.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	switch {
+	case e.Kind == history.Restocked:
+		h.stocked[e.Product] = e.Amount
+		for key, l := range h.lanes {
+			l.ended = l.ended || key.product == e.Product // what is shown stays until its next buyer comes
+		}
+	case e.Strategy != "":
+		h.fold(e)
+	}
 	for p := range h.pages {
+		if p.events == nil {
+			continue
+		}
 		select {
 		case p.events <- e:
 		default:
-			p.dropped.Add(1)
+			p.dropped++
 		}
 	}
+	h.wake()
+}
+
+// fold finds the event's lane, or makes one.
+func (h *Hub) fold(e history.Event) {
+	l := h.lanes[laneKey{e.Product, e.Strategy}]
+	if l == nil {
+		l = h.add(e.Product, e.Strategy, h.stocked[e.Product])
+	}
+	if l.frozen {
+		return
+	}
+	if l.ended {
+		l.empty(h.stocked[e.Product])
+	}
+	l.take(e)
+	h.changed(l)
+}
+
+// add makes a lane. Where there are too many the one that is unchanged for longest goes.
+func (h *Hub) add(product, strategy string, stocked int64) *lane {
+	if len(h.lanes) >= maxLanes {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(h.lanes)), func(a, b laneKey) int {
+			return cmp.Compare(h.lanes[a].version, h.lanes[b].version)
+		})
+		delete(h.lanes, oldest)
+		h.anew()
+	}
+	l := newLane(product, strategy, stocked, h.exact != nil && h.exact(strategy))
+	h.lanes[laneKey{product, strategy}] = l
+	h.changed(l)
+	return l
+}
+
+func (h *Hub) changed(l *lane) {
+	h.version++
+	l.version, l.drawn = h.version, nil
+}
+
+// anew has every page begin with the whole state again: something is no more.
+func (h *Hub) anew() {
+	for p := range h.pages {
+		p.seen = 0
+	}
+}
+
+func (h *Hub) wake() {
+	for p := range h.pages {
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Stage clears the product's lanes and sets up empty ones, in which so many units are on
+// sale, for the strategies that are about to sell it.
+func (h *Hub) Stage(product string, strategies []string, stocked int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.lanes, func(key laneKey, _ *lane) bool { return key.product == product })
+	h.anew()
+	for _, strategy := range strategies {
+		h.add(product, strategy, stocked)
+	}
+	h.wake()
+}
+
+// Freeze keeps a lane as it is, whatever is sold after its crowd, until Release.
+func (h *Hub) Freeze(product, strategy string) Lane {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.lanes[laneKey{product, strategy}]
+	if l == nil { // nobody came
+		l = h.add(product, strategy, h.stocked[product])
+	}
+	l.settle()
+	l.frozen = true
+	h.changed(l)
+	h.wake()
+	return l.picture()
+}
+
+// Release lets the product's lanes change again: each begins anew with its next buyer.
+func (h *Hub) Release(product string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, l := range h.lanes {
+		if key.product == product {
+			l.frozen, l.ended = false, true
+		}
+	}
+}
+
+// Set has every page know v, now and when it is opened later, under that name.
+func (h *Hub) Set(name string, v any) {
+	value, err := json.Marshal(v)
+	if err != nil {
+		panic("a fact cannot be written as JSON: " + err.Error()) // it is this program's own
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.version++
+	h.facts[name] = fact{value, h.version}
+	h.wake()
 }
 
 // Close ends every stream, now and later. http.Server.Shutdown would wait for
@@ -74,16 +212,19 @@ func (h *Hub) Close() {
 	}
 }
 
-// join adds a page; nil when there are too many.
-func (h *Hub) join() *page {
+// join adds a page, which asks for events or not; nil when there are too many.
+func (h *Hub) join(events bool) *page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.pages) >= maxPages {
 		return nil
 	}
-	p := &page{events: make(chan history.Event, buffered)}
+	p := &page{wake: make(chan struct{}, 1)}
+	if events {
+		p.events = make(chan history.Event, buffered)
+	}
+	p.wake <- struct{}{} // the state is the first message
 	h.pages[p] = struct{}{}
-	h.open.Store(int32(len(h.pages)))
 	return p
 }
 
@@ -91,85 +232,46 @@ func (h *Hub) leave(p *page) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pages, p)
-	h.open.Store(int32(len(h.pages)))
 }
 
-// Events is the stream of GET /live/events: server-sent events (WHATWG HTML,
-// 9.2) named "batch", each an object {"events": [...], "dropped": n} with n
-// the events this page has lost since the last one. 503 beyond 64 pages.
-func (h *Hub) Events() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := h.join()
-		if p == nil {
-			w.Header().Set("Retry-After", "10")
-			problem.Reply(w, http.StatusServiceUnavailable, "failed", fmt.Sprintf("%d live pages are open, as many as the shop serves", maxPages))
-			return
-		}
-		defer h.leave(p)
-		stream := http.NewResponseController(w)
-		if err := stream.SetWriteDeadline(time.Time{}); err != nil { // the server's is for answers, not for streams
-			problem.Reply(w, http.StatusInternalServerError, "failed", "this server cannot stream")
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Cache-Control", "no-store")
-		if _, err := fmt.Fprint(w, "retry: 1000\n\n"); err != nil || stream.Flush() != nil {
-			return
-		}
-		h.stream(w, r, stream, p)
-	})
+// A state is what is sent: all there is, or what has changed.
+type state struct {
+	Whole bool                       `json:"whole"` // forget what you knew
+	Lanes []json.RawMessage          `json:"lanes"`
+	Facts map[string]json.RawMessage `json:"facts"`
 }
 
-// stream sends batches until the page goes away or the hub is closed.
-func (h *Hub) stream(w http.ResponseWriter, r *http.Request, flusher *http.ResponseController, p *page) {
-	alive := time.NewTicker(heartbeat)
-	defer alive.Stop()
-	for {
-		var err error
-		select {
-		case e := <-p.events:
-			err = send(w, p, h.collect(r, p, e))
-		case <-alive.C:
-			_, err = fmt.Fprint(w, ": alive\n\n")
-		case <-r.Context().Done():
-			return
-		case <-h.closed:
-			return
+// since is what the page has not seen yet; false where that is nothing.
+func (h *Hub) since(p *page) (s state, some bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s = state{Whole: p.seen == 0, Lanes: []json.RawMessage{}, Facts: map[string]json.RawMessage{}}
+	for _, l := range slices.SortedFunc(maps.Values(h.lanes), func(a, b *lane) int { return cmp.Compare(a.version, b.version) }) {
+		if l.version <= p.seen {
+			continue
 		}
-		if err != nil || flusher.Flush() != nil {
-			return
+		if l.drawn == nil {
+			drawn, err := json.Marshal(l.picture())
+			if err != nil {
+				panic("a lane cannot be written as JSON: " + err.Error()) // it has strings and numbers
+			}
+			l.drawn = drawn
+		}
+		s.Lanes = append(s.Lanes, l.drawn)
+	}
+	for name, f := range h.facts {
+		if f.version > p.seen {
+			s.Facts[name] = f.value
 		}
 	}
+	p.seen = max(h.version, 1)
+	return s, s.Whole || len(s.Lanes)+len(s.Facts) > 0
 }
 
-// collect gathers what comes within batchTime of the first event.
-func (h *Hub) collect(r *http.Request, p *page, first history.Event) []history.Event {
-	batch := []history.Event{first}
-	timer := time.NewTimer(batchTime)
-	defer timer.Stop()
-	for len(batch) < buffered {
-		select {
-		case e := <-p.events:
-			batch = append(batch, e)
-		case <-timer.C:
-			return batch
-		case <-r.Context().Done():
-			return batch
-		case <-h.closed:
-			return batch
-		}
-	}
-	return batch
-}
-
-func send(w http.ResponseWriter, p *page, batch []history.Event) error {
-	body, err := json.Marshal(struct {
-		Events  []history.Event `json:"events"`
-		Dropped int64           `json:"dropped"`
-	}{batch, p.dropped.Swap(0)})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "event: batch\ndata: %s\n\n", body)
-	return err
+// missed is how many events the page has lost since the last question.
+func (h *Hub) missed(p *page) (dropped int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	dropped, p.dropped = p.dropped, 0
+	return dropped
 }

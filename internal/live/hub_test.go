@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +24,9 @@ func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
 	goleak.VerifyTestMain(m)
 }
+
+// exactly: every strategy of these tests tells which unit it sold.
+func exactly(string) bool { return true }
 
 // serve serves the hub as the shop does, write time-out included.
 func serve(t *testing.T, h *Hub) *httptest.Server {
@@ -69,17 +75,37 @@ type batch struct {
 
 func nextBatch(t *testing.T, lines *bufio.Reader) batch {
 	t.Helper()
-	for {
+	return next[batch](t, lines, "batch")
+}
+
+// message is a state as a page reads it.
+type message struct {
+	Whole bool                       `json:"whole"`
+	Lanes []Lane                     `json:"lanes"`
+	Facts map[string]json.RawMessage `json:"facts"`
+}
+
+func nextState(t *testing.T, lines *bufio.Reader) message {
+	t.Helper()
+	return next[message](t, lines, "state")
+}
+
+// next reads the next message of that name.
+func next[Message any](t *testing.T, lines *bufio.Reader, name string) (m Message) {
+	t.Helper()
+	for event := ""; ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
-		if data, ok := strings.CutPrefix(line, "data: "); ok {
-			var b batch
-			if err := json.Unmarshal([]byte(data), &b); err != nil {
+		if what, ok := strings.CutPrefix(line, "event: "); ok {
+			event = strings.TrimSpace(what)
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok && event == name {
+			if err := json.Unmarshal([]byte(data), &m); err != nil {
 				t.Fatal(err)
 			}
-			return b
+			return m
 		}
 	}
 }
@@ -87,7 +113,7 @@ func nextBatch(t *testing.T, lines *bufio.Reader) batch {
 // TestEvents: every page gets every event in order, long after the server's
 // write time-out.
 func TestEvents(t *testing.T) {
-	h := NewHub()
+	h := NewHub(exactly)
 	server := serve(t, h)
 	pages := []*bufio.Reader{stream(t, server), stream(t, server)}
 	const events = 1000
@@ -118,8 +144,8 @@ func TestEvents(t *testing.T) {
 // TestSlowPage: a page that does not read loses events and learns how many;
 // the publisher never waits.
 func TestSlowPage(t *testing.T) {
-	h := NewHub()
-	p := h.join()
+	h := NewHub(exactly)
+	p := h.join(true)
 	for range buffered + 7 {
 		h.Publish(history.Event{Kind: history.Call})
 	}
@@ -127,22 +153,23 @@ func TestSlowPage(t *testing.T) {
 		t.Errorf("%d events kept, want %d", got, buffered)
 	}
 	w := httptest.NewRecorder()
-	if err := send(w, p, nil); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
-		t.Errorf("%v, %q; want 7 dropped", err, w.Body)
+	if err := h.send(w, p); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
+		t.Errorf("%v, %.200q; want 7 dropped", err, w.Body)
 	}
+	h.Publish(history.Event{Kind: history.Call})
 	w = httptest.NewRecorder()
-	if err := send(w, p, nil); err != nil || !strings.Contains(w.Body.String(), `"dropped":0`) {
+	if err := h.send(w, p); err != nil || !strings.Contains(w.Body.String(), `"dropped":0`) {
 		t.Errorf("%v, %q; want none since", err, w.Body)
 	}
 }
 
 // TestTooManyPages: one page too many is told so, and a place that was left is free.
 func TestTooManyPages(t *testing.T) {
-	h := NewHub()
+	h := NewHub(exactly)
 	server := serve(t, h)
 	var last *page
 	for range maxPages {
-		last = h.join()
+		last = h.join(true)
 	}
 	response, err := server.Client().Get(server.URL + "/live/events")
 	if err != nil {
@@ -158,7 +185,7 @@ func TestTooManyPages(t *testing.T) {
 
 // TestShutdown: open pages do not hold up the shop's end.
 func TestShutdown(t *testing.T) {
-	h := NewHub()
+	h := NewHub(exactly)
 	server := serve(t, h)
 	lines := stream(t, server)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -172,23 +199,107 @@ func TestShutdown(t *testing.T) {
 	h.Close() // twice is fine
 }
 
+// TestPage: each file of the page is there, loads nothing from elsewhere, and writes no HTML.
 func TestPage(t *testing.T) {
-	server := serve(t, NewHub())
-	for path, contentType := range map[string]string{
-		"/": "text/html; charset=utf-8", "/live/app.js": "text/javascript; charset=utf-8", "/live/style.css": "text/css; charset=utf-8",
-	} {
-		response, err := server.Client().Get(server.URL + path)
+	server := serve(t, NewHub(exactly))
+	types := map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+	for route, name := range files() {
+		response, err := server.Client().Get(server.URL + route)
 		if err != nil {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if err != nil || len(body) == 0 || response.Header.Get("Content-Type") != contentType ||
+		if err != nil || len(body) == 0 || response.Header.Get("Content-Type") != types[path.Ext(name)] ||
 			response.Header.Get("Content-Security-Policy") != policy {
-			t.Errorf("%s: %v %v", path, response.Header, err)
+			t.Errorf("%s: %v %v", route, response.Header, err)
 		}
-		if strings.Contains(string(body), "innerHTML =") {
-			t.Errorf("%s sets innerHTML: names are the buyers' own", path)
+		for _, no := range []string{"innerHTML =", "insertAdjacentHTML", "http:", "https:", " style=\"", "onclick=\""} {
+			if strings.Contains(strings.ReplaceAll(string(body), "http://www.w3.org/2000/svg", ""), no) {
+				t.Errorf("%s has %s", route, no)
+			}
 		}
+	}
+	entries, err := web.ReadDir("web")
+	if err != nil || len(entries) != len(files()) {
+		t.Errorf("%d files and %d routes, %v", len(entries), len(files()), err)
+	}
+}
+
+// TestSnapshot: who opens the page when all is over sees what those saw who were there, and
+// two pages agree.
+func TestSnapshot(t *testing.T) {
+	h := NewHub(exactly)
+	server := serve(t, h)
+	early := stream(t, server)
+	if s := nextState(t, early); !s.Whole || len(s.Lanes) != 0 {
+		t.Errorf("an empty hub begins with %+v", s)
+	}
+	crowd(h, "apple", "lossy", 10, 9, 8, 8, 7)
+	h.Set("run", map[string]int{"number": 1})
+	late := stream(t, server)
+	s := nextState(t, late)
+	if !s.Whole || len(s.Lanes) != 1 || string(s.Facts["run"]) != `{"number":1}` {
+		t.Fatalf("the late page begins with %+v", s)
+	}
+	var seen Lane
+	for seen.Records < 4 {
+		for _, l := range nextState(t, early).Lanes {
+			seen = l
+		}
+	}
+	if want := s.Lanes[0]; !reflect.DeepEqual(seen, want) || want.Cells != "12"+"1......." || want.Twice != 1 || want.Records != 4 {
+		t.Errorf("the early page has %+v, the late one %+v", seen, want)
+	}
+	h.Stage("apple", []string{"other"}, 5)
+	for _, page := range []*bufio.Reader{early, late} {
+		s := nextState(t, page)
+		for !s.Whole { // what was under way when the stage was cleared
+			s = nextState(t, page)
+		}
+		if len(s.Lanes) != 1 || s.Lanes[0].Strategy != "other" || s.Lanes[0].Cells != "....." {
+			t.Errorf("after the stage was cleared: %+v", s)
+		}
+	}
+}
+
+// TestFrozen: what is sold after a crowd was judged does not change its lane, and the next
+// restock's buyers begin anew.
+func TestFrozen(t *testing.T) {
+	h := NewHub(exactly)
+	crowd(h, "apple", "any", 3, 2, 1, 0)
+	if l := h.Freeze("apple", "any"); l.Cells != "111" || l.Records != 3 {
+		t.Errorf("%+v", l)
+	}
+	crowd(h, "apple", "any", 2, 1, 0)
+	if l := h.Freeze("apple", "any"); l.Stocked != 3 || l.Records != 3 {
+		t.Errorf("a frozen lane became %+v", l)
+	}
+	h.Release("apple")
+	crowd(h, "apple", "any", 2, 1)
+	if l := h.Freeze("apple", "any"); l.Stocked != 2 || l.Cells != "1." {
+		t.Errorf("a released lane became %+v", l)
+	}
+}
+
+// TestManyLanes: products that somebody makes up do not fill the memory.
+func TestManyLanes(t *testing.T) {
+	h := NewHub(exactly)
+	for i := range maxLanes + 50 {
+		crowd(h, fmt.Sprint("product-", i), "any", 2, 1)
+	}
+	if len(h.lanes) != maxLanes || h.lanes[laneKey{fmt.Sprint("product-", maxLanes+49), "any"}] == nil {
+		t.Errorf("%d lanes, the last one there: %v", len(h.lanes), h.lanes[laneKey{fmt.Sprint("product-", maxLanes+49), "any"}] != nil)
+	}
+}
+
+// crowd restocks and sells one unit a buyer, each of whom is told what it left.
+func crowd(h *Hub, product, strategy string, stocked int64, left ...int64) {
+	now := time.Now()
+	h.Publish(history.Event{Kind: history.Restocked, At: now, Product: product, Amount: stocked})
+	for i, l := range left {
+		at, buyer := now.Add(time.Duration(i)*time.Millisecond), fmt.Sprint("buyer-", i)
+		h.Publish(history.Event{Kind: history.Call, At: at, Strategy: strategy, Product: product, Purchaser: buyer, Amount: 1})
+		h.Publish(history.Event{Kind: history.Return, At: at.Add(time.Millisecond), Strategy: strategy, Product: product, Purchaser: buyer, Outcome: "sold", Amount: 1, Left: &l})
 	}
 }

@@ -1,6 +1,7 @@
 package rush
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -123,13 +124,20 @@ func (r *Result) time(crowd []Answer) {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // judge gives the row its verdict. demand is the crowd's, in units: who came after it
-// makes no crowd larger. answers are of both.
-func (r *Result) judge(demand int64, answers []Answer, p audit.Progress) {
+// makes no crowd larger. answers are of both. struck: a fault has taken some of them.
+func (r *Result) judge(demand int64, answers []Answer, p audit.Progress, struck bool) {
 	e := audit.Evidence{
 		Report: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
 	}
 	e.Count(Answers(answers))
+	taken := e.Unanswered
+	if struck {
+		e.Unanswered = 0
+	}
 	r.Verdict, r.Reason = audit.Judge(e)
+	if struck && taken > 0 {
+		r.Reason += fmt.Sprintf("; the fault left %d without an answer", taken)
+	}
 }
 
 // oneByOne: the crowd has shown nothing, since no two of its buys were inside at once.

@@ -38,6 +38,12 @@ type Config struct {
 	Wait     time.Duration // of a buyer inside the service; 0: not known
 	Lease    time.Duration // of its locks; 0: not known
 	Progress func(answered int)
+
+	// Struck: a fault takes answers away. Buyers without one are no reason to doubt the rest.
+	Struck bool
+	// Mended waits until what a fault broke serves again. It is called when all answers are in;
+	// nil: nothing is broken.
+	Mended func(ctx context.Context) error
 }
 
 // tries is how often a crowd is sent whose buyers did not overlap.
@@ -106,6 +112,11 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 // visits are the same, and the other answers to those who asked more than once: all of
 // them show how the crowd got on. overlap is the most buys inside at once.
 func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked time.Duration, overlap int) (Result, error) {
+	if c.Mended != nil {
+		if err := c.Mended(ctx); err != nil {
+			return Result{}, fmt.Errorf("after the rush: %w", err)
+		}
+	}
 	after, err := c.after(ctx, answers)
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return Result{}, err
@@ -125,7 +136,7 @@ func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked 
 	r := result(c.Strategy, answers, audited)
 	r.count(after)
 	r.MaxOverlap, r.Lost, r.Untold = overlap, lost, untold
-	r.judge(audit.Demand(Answers(answers)), all, ProgressOf(visits, all, restocked, c.Lease, c.Wait))
+	r.judge(audit.Demand(Answers(answers)), all, ProgressOf(visits, all, restocked, c.Lease, c.Wait), c.Struck)
 	return r, nil
 }
 

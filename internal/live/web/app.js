@@ -1,96 +1,128 @@
-// The live page: lanes from the event stream, the books from /audit. The books
-// are the truth; the lanes show what buyers were told.
-'use strict';
+// The live page: what the stream says stands, drawn in lanes. The stream sends the state and
+// no history, so whoever opens the page, or comes back to it, sees what everybody sees.
 
-const shown = 400; // marks a lane
+import { booksOf, element, good, Lane } from './lane.js';
+import { Leader } from './leader.js';
+import { showPast } from './past.js';
+import { outcomes, svg } from './shapes.js';
+
 const $ = (id) => document.getElementById(id);
-const outcomes = ['sold', 'sold_out', 'busy', 'lock_lost', 'unknown', 'failed'];
-const lanes = new Map(); // strategy -> lane
+const lanes = new Map(); // "product strategy" as JSON -> data
+const views = new Map(); // strategy -> Lane
+const facts = {}; // run, runs, faults
 let catalogue = [];
-let product = 'apple';
-let dropped = 0;
-let stocked = Infinity; // units of the current product
-let dirty = true; // something happened since the books were read
+let changed = true; // the words have to be written again
+let told = ''; // what was said last to who hears the page
 
-function element(tag, className, text) {
-  const e = document.createElement(tag);
-  if (className) e.className = className;
-  if (text !== undefined) e.textContent = text; // never innerHTML: names are the buyers' own
-  return e;
+const leader = new Leader({ changed: () => { changed = true; }, catalogue: () => catalogue });
+
+// take folds a message of the stream in.
+function take(state) {
+  if (state.whole) {
+    lanes.clear();
+    for (const name of Object.keys(facts)) delete facts[name];
+  }
+  for (const lane of state.lanes) {
+    lanes.set(JSON.stringify([lane.product, lane.strategy]), lane);
+    leader.offer(lane.product);
+  }
+  Object.assign(facts, state.facts);
+  if (state.facts.faults) leader.faults(facts.faults);
+  if (state.facts.runs || state.whole) showPast($('runs'), $('no-runs'), facts.runs || []);
+  leader.running(running());
+  changed = true;
 }
 
-function lane(name) {
-  if (lanes.has(name)) return lanes.get(name);
-  const entry = catalogue.find((s) => s.name === name) || { summary: '' };
-  const l = { root: element('article', 'lane'), strip: element('div', 'strip'), counts: element('p', 'counts'), locks: false };
-  empty(l);
-  const title = element('div');
-  title.append(element('h3', '', name), element('p', 'does', entry.summary));
-  l.strip.setAttribute('aria-hidden', 'true'); // the counts say it in words
-  l.root.append(title, l.strip, l.counts);
-  lanes.set(name, l);
+const running = () => (facts.run && facts.run.state === 'running' ? facts.run : null);
+
+// current is the run whose product is looked at; null where none is kept.
+const current = () => (facts.run && facts.run.product === leader.product ? facts.run : null);
+
+// chosen are the lanes to show: those of the run, then others with buyers, or at rest those
+// that are about to be sent.
+function chosen() {
+  const run = current();
+  const there = [...lanes.values()].filter((l) => l.product === leader.product).map((l) => l.strategy);
   const order = catalogue.map((s) => s.name);
-  const next = [...lanes.keys()].find((n) => order.indexOf(n) > order.indexOf(name));
-  $('lanes').insertBefore(l.root, next ? lanes.get(next).root : null);
-  showOthers();
-  return l;
+  const others = there.filter((s) => !run || !run.strategies.includes(s)).sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  const names = [...(run ? run.strategies : []), ...others];
+  return names.length ? names : leader.strategies();
 }
 
-function empty(l) {
-  Object.assign(l, { count: Object.fromEntries(outcomes.map((o) => [o, 0])), units: 0, waiting: new Set(), holding: new Set(), mostHolders: 0, lost: 0, ended: false });
-  l.strip.replaceChildren();
+// shelf is a lane that nobody has bought from yet.
+function shelf(strategy, stock) {
+  const perCell = Math.max(1, Math.ceil(stock / 500));
+  return {
+    product: leader.product, strategy, stocked: stock, per_cell: perCell, cells: '.'.repeat(Math.ceil(stock / perCell)), twice: 0, units: 0, records: 0,
+    left: null, outcomes: {}, marks: '', inside: 0, waiting: 0, holding: 0, holders: [], most_holders: 0, locks: false, leases_lost: 0, p50_ms: 0, p99_ms: 0,
+  };
 }
 
-function take(e) {
-  if (e.product !== product) return;
-  if (e.kind === 'restocked') {
-    stocked = e.amount;
-    dirty = true;
-    for (const l of lanes.values()) l.ended = true; // a lane keeps its last crowd until its next one
-    return;
+function stateOf(run, strategy) {
+  if (!run || !run.strategies.includes(strategy)) return lanes.has(JSON.stringify([leader.product, strategy])) ? 'open' : 'ready';
+  if (run.state !== 'running') return 'not sent';
+  return run.now === strategy ? 'selling' : 'next';
+}
+
+// write puts the state into words and figures.
+function write() {
+  const run = current();
+  const names = chosen();
+  const root = $('lanes');
+  for (const [name, view] of views) if (!names.includes(name)) { view.root.remove(); views.delete(name); }
+  names.forEach((name, i) => {
+    if (!views.has(name)) views.set(name, new Lane(name));
+    const view = views.get(name);
+    if (root.children[i] !== view.root) root.insertBefore(view.root, root.children[i] || null);
+    const lane = lanes.get(JSON.stringify([leader.product, name])) || shelf(name, run ? run.stock : leader.stock());
+    const entry = catalogue.find((s) => s.name === name);
+    view.show(lane, {
+      result: run ? run.results.find((r) => r.strategy === name) : undefined,
+      state: stateOf(run, name), summary: entry ? entry.summary : '',
+      strikes: run ? run.strikes.filter((s) => s.strategy === name) : [],
+    });
+  });
+  root.dataset.columns = [[4, 1], [6, 2], [9, 3], [16, 4], [20, 5], [Infinity, 6]].find(([most]) => names.length <= most)[1];
+  root.dataset.size = names.length > 12 ? 'many' : names.length > 4 ? 'some' : 'few';
+  $('stage').classList.toggle('empty', names.length === 0);
+  headline(run);
+}
+
+// headline says where it stands in one line, and once in a while to who hears the page.
+function headline(run) {
+  let text = 'Choose strategies and send a crowd.', kind = '';
+  if (run) {
+    const last = run.results.at(-1);
+    const seen = last ? `${last.strategy} ${last.verdict === 'holds' ? 'holds' : 'is ' + last.verdict}: ${last.reason}` : '';
+    if (run.state === 'running' && !last) text = `${run.buyers} buyers for ${run.stock} units` + (run.now ? `: ${run.now} sells` : ': the shops start');
+    else if (run.state === 'running') text = seen;
+    else if (run.error) text = `Run ${run.number} ended early: ${run.error}`;
+    else if (run.rows.length === 1) text = seen;
+    else text = `${run.buyers} buyers, ${run.stock} units: ${run.rows.filter((r) => good(r.verdict)).length} of ${run.rows.length} strategies hold`;
+    if (last) kind = run.results.some((r) => good(r.verdict) === false) ? 'bad' : 'good';
   }
-  const l = lane(e.strategy);
-  if (l.ended) empty(l);
-  const who = e.purchaser + ' ' + (e.token || '');
-  if (e.kind === 'waiting') { l.locks = true; l.waiting.add(e.purchaser); }
-  if (e.kind === 'acquired') { l.waiting.delete(e.purchaser); l.holding.add(who); l.mostHolders = Math.max(l.mostHolders, l.holding.size); }
-  if (e.kind === 'released') l.holding.delete(who);
-  if (e.kind === 'lost') l.lost++;
-  if (e.kind === 'replay') l.waiting.delete(e.purchaser);
-  if (e.kind === 'return') {
-    l.waiting.delete(e.purchaser);
-    const outcome = outcomes.includes(e.outcome) ? e.outcome : 'failed';
-    l.count[outcome]++;
-    l.units += e.amount || 0;
-    l.strip.append(element('span', 'dot ' + (outcome === 'sold' && l.units > stocked ? 'over' : outcome)));
-    while (l.strip.childElementCount > shown) l.strip.firstChild.remove();
-    dirty = true;
+  $('headline').textContent = text;
+  $('headline').className = kind;
+  const key = run ? run.id + run.state + run.results.length : '';
+  if (key !== told) { // a summary a verdict, not a word an event
+    told = key;
+    const lane = run && run.now && lanes.get(JSON.stringify([run.product, run.now]));
+    const books = lane ? booksOf(lane) : null;
+    $('said').textContent = run ? text + (books && run.state === 'running' ? `. ${run.now}: ${books.left} left` : '') : '';
   }
-  l.changed = true;
 }
 
-function showCounts(l) {
-  l.counts.replaceChildren();
-  for (const o of outcomes) {
-    if (l.count[o] === 0 && o !== 'sold') continue;
-    const c = element('span', '', ' ' + o.replace('_', ' '));
-    c.prepend(element('b', '', String(l.count[o])));
-    l.counts.append(c);
-  }
-  if (l.units > stocked) l.counts.append(element('span', 'holders two', `${l.units - stocked} units more than there were`));
-  if (!l.locks) return;
-  const text = `${l.waiting.size} waiting, ${l.holding.size} holding` + (l.lost ? `, ${l.lost} leases lost` : '');
-  const h = element('span', 'holders', l.mostHolders > 1 ? `${text}; there were ${l.mostHolders} holders at once` : text);
-  if (l.mostHolders > 1) h.classList.add('two');
-  l.counts.append(h);
+function legend() {
+  $('legend').replaceChildren(...outcomes.map((o) => {
+    const item = element('li', o.name);
+    item.append(svg(o.name), ' ' + o.words);
+    return item;
+  }), element('li', 'note', 'a cell is a unit; below it what was sold and what is left, against what there was; then the answers in their order'));
 }
 
-function showOthers() {
-  $('others').replaceChildren(...catalogue.filter((s) => !lanes.has(s.name)).map((s) => {
-    const li = element('li', '', ` ${s.summary}${s.available ? '' : ' (not configured here)'}`);
-    li.prepend(element('b', '', s.name));
-    return li;
-  }));
+function say(text, broken) {
+  $('link').textContent = text;
+  $('link').classList.toggle('broken', Boolean(broken));
 }
 
 async function json(path) {
@@ -99,76 +131,45 @@ async function json(path) {
   return r.json();
 }
 
-async function showBooks() {
-  if (!dirty) return;
-  dirty = false;
-  let b;
+// look reads what the shop offers: at the start, and again when another shop may be there.
+async function look() {
   try {
-    b = await json('/audit?product=' + encodeURIComponent(product));
+    const [strategies, { products }] = await Promise.all([json('/strategies'), json('/product')]);
+    catalogue = strategies;
+    leader.choices(strategies, products.map((p) => p.name));
+    changed = true;
   } catch (e) {
-    dirty = true;
-    say('the books cannot be read: ' + e.message, true);
-    return;
+    say(e.message, true);
+    setTimeout(look, 2000);
   }
-  for (const name of ['stocked', 'leftover', 'units_sold', 'records']) $(name).textContent = b[name];
-  stocked = b.stocked;
-  let word = 'the books agree', detail = 'sold + left = stocked', good = true;
-  if (b.oversold > 0) [word, detail, good] = [`oversold by ${b.oversold}`, `drift +${b.drift}: sold + left is above what there was`, false];
-  else if (b.drift > 0) [word, detail, good] = [`drift +${b.drift}`, 'updates of the stock were lost: it could have oversold', false];
-  else if (b.drift < 0) [word, detail, good] = [`drift ${b.drift}`, 'units left the stock and were not sold', false];
-  else if (b.records === 0) [word, detail] = ['no sale yet', 'sold + left = stocked'];
-  $('verdict-word').textContent = word;
-  $('verdict-detail').textContent = detail;
-  $('verdict').className = 'figure verdict ' + (good ? 'good' : 'bad');
-}
-
-function say(text, broken) {
-  $('link').textContent = text;
-  $('link').classList.toggle('broken', Boolean(broken));
 }
 
 function connect() {
-  const stream = new EventSource('/live/events');
-  stream.onopen = () => { say(dropped ? `live; ${dropped} events were too many to show` : 'live'); dirty = true; };
-  stream.onerror = () => say('the stream broke; connecting again', true); // EventSource does so by itself
-  stream.addEventListener('batch', (message) => {
-    const batch = JSON.parse(message.data);
-    dropped += batch.dropped;
-    if (batch.dropped) say(`live; ${dropped} events were too many to show`);
-    for (const e of batch.events) take(e);
-    for (const l of lanes.values()) if (l.changed) { l.changed = false; showCounts(l); }
+  const stream = new EventSource('/live/events?events=no');
+  stream.addEventListener('open', () => { say('live'); look(); });
+  stream.addEventListener('state', (message) => take(JSON.parse(message.data)));
+  stream.addEventListener('error', () => {
+    say('the shop does not answer; trying again', true);
+    if (stream.readyState === EventSource.CLOSED) setTimeout(connect, 2000); // else it does so by itself
   });
 }
 
-function choose(name) {
-  product = name;
-  dirty = true;
-  for (const l of lanes.values()) l.root.remove();
-  lanes.clear();
-  showOthers();
-}
-
-async function start() {
-  $('origin').textContent = location.origin;
-  try {
-    catalogue = await json('/strategies');
-    const { products } = await json('/product');
-    $('product').replaceChildren(...products.map((p) => {
-      const o = element('option', '', p.name);
-      o.value = p.name;
-      o.selected = p.name === product;
-      return o;
-    }));
-    if (products.length && !products.some((p) => p.name === product)) product = products[0].name;
-  } catch (e) {
-    say(e.message, true);
-    setTimeout(start, 2000);
-    return;
+function frame(now) {
+  requestAnimationFrame(frame);
+  if (changed) {
+    changed = false;
+    write();
   }
-  $('product').onchange = () => choose($('product').value);
-  showOthers();
-  connect();
-  setInterval(showBooks, 500); // reads only when something happened
+  for (const view of views.values()) view.picture.frame(now);
 }
 
-start();
+// A tab that is not seen has no frames, and is read all the same.
+setInterval(() => {
+  if (!changed || !document.hidden) return;
+  changed = false;
+  write();
+}, 250);
+
+legend();
+connect();
+requestAnimationFrame(frame);

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/live"
+	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// asJSON is what the leader's routes ask for.
+var asJSON = http.Header{"Content-Type": {"application/json"}}
+
+// serveStage is `shop serve` whose children are this test program, as the shop.
+func serveStage(t *testing.T, args ...string) (base string) {
+	t.Helper()
+	t.Setenv(asShop, "1")
+	return startServe(t, args...)
+}
+
+// sendCrowd starts a run of the page's and returns it when it has ended.
+func sendCrowd(t *testing.T, base, request string) runs.Run {
+	t.Helper()
+	r := call(t, http.MethodPost, base+"/live/runs", request, asJSON)
+	if r.status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	return ended(t, base, decode[runs.Summary](t, r).ID)
+}
+
+func ended(t *testing.T, base, id string) (run runs.Run) {
+	t.Helper()
+	eventually(t, "the run ends", func() bool {
+		run = decode[runs.Run](t, call(t, http.MethodGet, base+"/live/runs/"+id, "", nil))
+		return run.State != runs.Running
+	})
+	return run
+}
+
+// withPromise are the strategies that run on the embedded engine and have this promise under the condition.
+func withPromise(c promise.Condition, v verdict.Verdict) (names []string) {
+	for _, e := range lockstrategy.All() {
+		if len(e.Needs) == 0 && e.Promised(c, "sqlite") == v {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// TestStage: the page's crowd is the command's, with its verdicts, and what the page draws
+// agrees with them.
+func TestStage(t *testing.T) {
+	base := serveStage(t)
+	names := slices.Concat(withPromise(promise.TwoProcesses, verdict.Oversold)[:1], withPromise(promise.TwoProcesses, verdict.Holds)[:3])
+	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":["%s"],"processes":2,"stock":40,"buyers":120}`, strings.Join(names, `","`)))
+	if run.State != runs.Done || len(run.Report.Results) != len(names) || len(run.Lanes) != len(names) || len(run.Events) == 0 {
+		t.Fatalf("%s %s: %d results, %d lanes, %d events", run.State, run.Error, len(run.Report.Results), len(run.Lanes), len(run.Events))
+	}
+	if want := "shop rush --strategy " + strings.Join(names, ",") + " --stock 40 --buyers 120 --processes 2 --expect"; run.Command != want {
+		t.Errorf("command %q, want %q", run.Command, want)
+	}
+	for i, r := range run.Report.Results {
+		lane := run.Lanes[i]
+		if r.Strategy != names[i] || r.Promise == "" || !r.Promise.Keeps(r.Verdict) {
+			t.Errorf("%s is %s: %s; promised %s", r.Strategy, r.Verdict, r.Reason, r.Promise)
+		}
+		if lane.Strategy != r.Strategy || lane.Units != r.UnitsSold || lane.Records != r.Records || lane.Inside != 0 {
+			t.Errorf("the lane of %s has %d units in %d records, the audit %d in %d", lane.Strategy, lane.Units, lane.Records, r.UnitsSold, r.Records)
+		}
+		if sound := r.Verdict == verdict.Holds; sound != (lane.Twice == 0) || sound && lane.Cells != strings.Repeat("1", 40) {
+			t.Errorf("%s is %s, and its shelf is %q with %d sold twice", r.Strategy, r.Verdict, lane.Cells, lane.Twice)
+		}
+	}
+	opened := firstState(t, base)
+	if !opened.Whole || len(opened.Lanes) != len(names) {
+		t.Errorf("a page that is opened afterwards has %d lanes", len(opened.Lanes))
+	}
+	page := call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil)
+	if page.status != http.StatusOK || strings.Count(string(page.body), "<svg") != len(names) {
+		t.Errorf("%d, %d pictures", page.status, strings.Count(string(page.body), "<svg"))
+	}
+}
+
+// firstState reads the first message of the live page's stream.
+func firstState(t *testing.T, base string) (s struct {
+	Whole bool        `json:"whole"`
+	Lanes []live.Lane `json:"lanes"`
+},
+) {
+	t.Helper()
+	stream, err := http.Get(base + "/live/events?events=no")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	lines := bufio.NewReader(stream.Body)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			return decode[struct {
+				Whole bool        `json:"whole"`
+				Lanes []live.Lane `json:"lanes"`
+			}](t, response{body: []byte(data)})
+		}
+	}
+}
+
+// TestStageShelves: no strategy that keeps buyers apart is drawn as if it had sold a unit
+// twice, whatever its receipts say is left.
+func TestStageShelves(t *testing.T) {
+	base := serveStage(t)
+	run := sendCrowd(t, base, `{"strategies":["all"],"stock":10,"buyers":30}`)
+	if run.State != runs.Done || len(run.Lanes) < 20 {
+		t.Fatalf("%s %s: %d lanes", run.State, run.Error, len(run.Lanes))
+	}
+	for i, lane := range run.Lanes {
+		if r := run.Report.Results[i]; (r.Verdict == verdict.Holds || r.Verdict == verdict.Inconclusive) && lane.Twice > 0 {
+			t.Errorf("%s is %s, and its shelf shows %d units sold twice: %s", lane.Strategy, r.Verdict, lane.Twice, lane.Cells)
+		}
+		if lane.MostHolders > 1 && run.Report.Results[i].Verdict == verdict.Holds {
+			t.Errorf("%s holds, and its lane shows %d holders at once", lane.Strategy, lane.MostHolders)
+		}
+	}
+}
+
+// TestStageFaults: each fault of the engine strikes and proves it, and a strategy that it
+// breaks is seen to break.
+func TestStageFaults(t *testing.T) {
+	base := serveStage(t)
+	faults := decode[struct {
+		Faults []runs.Fault `json:"faults"`
+	}](t, call(t, http.MethodGet, base+"/live/runs", "", nil)).Faults
+	if len(faults) < 3 {
+		t.Fatalf("%d faults on the embedded engine: %v", len(faults), faults)
+	}
+	breaks := "" // a lock whose lease is all that it has
+	for _, e := range lockstrategy.All() {
+		if breaks == "" && slices.Equal(e.Needs, []lockstrategy.Need{lockstrategy.NeedsRedis}) && e.Leased && e.Promised(promise.Crash, "sqlite") == verdict.Holds &&
+			e.Promised(promise.Pause, "sqlite") == verdict.Oversold && e.Promised(promise.RedisRestart, "sqlite") == verdict.Oversold {
+			breaks = e.Name
+		}
+	}
+	for _, f := range faults {
+		t.Run(f.Name, func(t *testing.T) {
+			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":50,"buyers":200,"fault":%q}`, breaks, f.Name))
+			if run.State != runs.Done || len(run.Strikes) == 0 {
+				t.Fatalf("%s %s, %d strikes", run.State, run.Error, len(run.Strikes))
+			}
+			for _, s := range run.Strikes {
+				if s.Proof == "" || s.Missed != "" {
+					t.Errorf("%+v", s)
+				}
+			}
+			if r := run.Report.Results[0]; !r.Promise.Keeps(r.Verdict) {
+				t.Errorf("%s under %s is %s: %s; promised %s", breaks, f.Name, r.Verdict, r.Reason, r.Promise)
+			}
+		})
+	}
+}
+
+// TestStageBadInput: said in one line, and nothing begins.
+func TestStageBadInput(t *testing.T) {
+	base := serveStage(t)
+	missing := ""
+	for _, e := range lockstrategy.All() {
+		if slices.Contains(e.Needs, lockstrategy.NeedsEtcd) {
+			missing = e.Name
+		}
+	}
+	for request, want := range map[string]string{
+		`{}`:                                         "strategy has an empty name",
+		`{"strategies":["nosuch"]}`:                  "strategy \\\"nosuch\\\" is not known; there are ",
+		`{"strategies":["` + missing + `"]}`:         "strategy " + missing + ": ",
+		`{"strategies":["all"],"stock":0}`:           "stock is 0; 1 to ",
+		`{"strategies":["all"],"stock":-5}`:          "stock is -5; 1 to ",
+		`{"strategies":["all"],"buyers":10001}`:      "buyers is 10001; 1 to 10000 are allowed",
+		`{"strategies":["all"],"processes":65}`:      "processes is 65; 1 to 64 are allowed",
+		`{"strategies":["all"],"product":"buy"}`:     "cannot be called",
+		`{"strategies":["all"],"product":" x"}`:      "product ",
+		`{"strategies":["all"],"fault":"db-kill"}`:   "there are crash, pause, redis-restart",
+		`{"strategies":["all"],"stock":"many"}`:      "the body is not the JSON that this route takes",
+		`{"strategies":["all","all"],"processes":1}`: "give a,b,... or all",
+	} {
+		r := call(t, http.MethodPost, base+"/live/runs", request, asJSON)
+		if r.status != http.StatusBadRequest || !strings.Contains(string(r.body), want) {
+			t.Errorf("%s: %d %s; want 400 and %q", request, r.status, r.body, want)
+		}
+	}
+	if list := decode[struct {
+		Runs []runs.Summary `json:"runs"`
+	}](t, call(t, http.MethodGet, base+"/live/runs", "", nil)).Runs; len(list) != 0 {
+		t.Errorf("%d runs began", len(list))
+	}
+}
+
+// TestStageToken: on another address than loopback the leader's controls need the token, and
+// what everybody may see does not.
+func TestStageToken(t *testing.T) {
+	t.Setenv("SHOP_ADMIN_TOKEN", "secret")
+	base := serveStage(t, "--addr", "0.0.0.0:0")
+	base = "http://127.0.0.1" + base[strings.LastIndex(base, ":"):]
+	one := fmt.Sprintf(`{"strategies":[%q],"stock":2,"buyers":4}`, withPromise(promise.Rush, verdict.Holds)[0])
+	for path, body := range map[string]string{"/live/runs": one, "/live/strikes": `{"fault":"crash"}`, "/live/stop": ""} {
+		for _, sent := range []string{"", "Bearer wrong"} {
+			header := asJSON.Clone()
+			header.Set("Authorization", sent)
+			if r := call(t, http.MethodPost, base+path, body, header); r.status != http.StatusUnauthorized {
+				t.Errorf("%s with %q: %d %s", path, sent, r.status, r.body)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/live/runs"} {
+		if r := call(t, http.MethodGet, base+path, "", nil); r.status != http.StatusOK {
+			t.Errorf("%s: %d", path, r.status)
+		}
+	}
+	header := asJSON.Clone()
+	header.Set("Authorization", "Bearer secret")
+	r := call(t, http.MethodPost, base+"/live/runs", one, header)
+	if r.status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	if run := ended(t, base, decode[runs.Summary](t, r).ID); run.State != runs.Done {
+		t.Errorf("%s %s", run.State, run.Error)
+	}
+}
+
+// TestStageEnds: a rush that is under way ends with the shop, which exits with 0 and leaves
+// nothing behind; startServe checks that.
+func TestStageEnds(t *testing.T) {
+	base := serveStage(t)
+	r := call(t, http.MethodPost, base+"/live/runs", `{"strategies":["all"],"processes":2}`, asJSON)
+	if r.status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	id := decode[runs.Summary](t, r).ID
+	eventually(t, "a crowd buys", func() bool {
+		run := decode[runs.Run](t, call(t, http.MethodGet, base+"/live/runs/"+id, "", nil))
+		return len(run.Report.Results) > 0
+	})
+}
+
+// TestStageBooks: the shop itself serves on while the page's crowd buys.
+func TestStageBooks(t *testing.T) {
+	base := serveStage(t)
+	sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"stock":5,"buyers":20,"product":"pear"}`, withPromise(promise.Rush, verdict.Holds)[0]))
+	if r := call(t, http.MethodGet, base+"/product/buy?product="+purchase.DefaultProduct, "", nil); r.status != http.StatusOK {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	audited, err := rush.Target{BaseURL: base, Client: http.DefaultClient}.Audit(t.Context(), "pear")
+	if err != nil || audited.Oversold != 0 || audited.Drift != 0 {
+		t.Errorf("%+v, %v", audited, err)
+	}
+}

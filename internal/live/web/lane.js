@@ -1,0 +1,130 @@
+// A lane in the page: words and figures around its picture.
+
+import { Picture } from './picture.js';
+import { outcomes, svg } from './shapes.js';
+
+export function element(tag, className, text) {
+  const e = document.createElement(tag);
+  if (className) e.className = className;
+  if (text !== undefined) e.textContent = text; // never innerHTML: names are the buyers' own
+  return e;
+}
+
+const count = new Intl.NumberFormat('en');
+const signed = (n) => (n > 0 ? '+' : n < 0 ? '−' : '') + count.format(Math.abs(n));
+const milliseconds = (ms) => (ms < 10 ? ms.toFixed(1) : count.format(Math.round(ms))) + ' ms';
+
+// good tells whether a verdict is one to be glad of; null where it has shown nothing.
+export const good = (verdict) => (verdict === 'holds' ? true : verdict === 'inconclusive' ? null : false);
+
+// tag is a verdict as a word with a sign.
+export function tag(verdict) {
+  const kind = good(verdict);
+  const t = element('span', 'tag ' + (kind === null ? 'void' : kind ? 'holds' : 'breaks'));
+  const sign = element('span', '', kind === null ? '?' : kind ? '✓' : '✕');
+  sign.setAttribute('aria-hidden', 'true');
+  t.append(sign, ` ${verdict}`);
+  return t;
+}
+
+// booksOf are stock and records: as audited where the crowd was judged, else as the sellers
+// have seen them.
+export function booksOf(lane, result) {
+  const left = result ? result.leftover : lane.left ?? lane.stocked;
+  const units = result ? result.units_sold : lane.units;
+  const stocked = lane.stocked;
+  return { stocked, left, units, records: result ? result.records : lane.records, drift: stocked || result ? units + left - stocked : 0 };
+}
+
+export class Lane {
+  constructor(strategy) {
+    this.strategy = strategy;
+    this.root = element('article', 'lane');
+    this.root.dataset.strategy = strategy;
+    this.name = element('h3', '', strategy);
+    this.name.id = 'lane-' + strategy;
+    this.root.setAttribute('aria-labelledby', this.name.id);
+    this.state = element('p', 'state');
+    this.does = element('p', 'does');
+    const head = element('div', 'head');
+    head.append(this.name, this.state, this.does);
+    this.figures = {};
+    const figures = element('dl', 'figures');
+    for (const name of ['left', 'records', 'drift']) {
+      const figure = element('div', 'figure ' + name);
+      this.figures[name] = element('dd', '', '0');
+      figure.append(element('dt', '', name), this.figures[name]);
+      figures.append(figure);
+    }
+    this.canvas = element('canvas');
+    this.canvas.setAttribute('role', 'img');
+    this.picture = new Picture(this.canvas);
+    this.counts = element('ul', 'counts');
+    this.lock = element('p', 'lock');
+    this.queue = element('p', 'queue'); // the lock's words as a picture
+    this.queue.setAttribute('aria-hidden', 'true');
+    this.times = element('p', 'times');
+    this.reason = element('p', 'reason');
+    const foot = element('div', 'foot');
+    foot.append(this.counts, this.lock, this.queue, this.times, this.reason);
+    const box = element('div', 'shelf');
+    box.append(this.canvas);
+    this.root.append(head, figures, box, foot);
+  }
+
+  // show puts a lane's data on the page. result is the crowd's once it was judged; state says
+  // in words where the lane stands.
+  show(lane, { result, state, summary, strikes }) {
+    const books = booksOf(lane, result);
+    this.does.textContent = summary || '';
+    this.state.replaceChildren(...(result ? [tag(result.verdict)] : [element('span', 'tag now', state)]));
+    if (result) this.state.append(promise(result));
+    this.figures.left.textContent = count.format(books.left);
+    this.figures.records.textContent = count.format(books.records);
+    this.figures.drift.textContent = signed(books.drift);
+    this.root.classList.toggle('broken', Boolean(result && good(result.verdict) === false) || books.drift > 0 || lane.twice > 0);
+    this.root.classList.toggle('sound', Boolean(result && good(result.verdict)));
+    this.showCounts(lane, result);
+    this.showLock(lane);
+    const [p50, p99] = result ? [result.p50_ms, result.p99_ms] : [lane.p50_ms, lane.p99_ms];
+    this.times.textContent = p99 > 0 ? `p50 ${milliseconds(p50)}, p99 ${milliseconds(p99)}` : '';
+    const struck = strikes.map((s) => (s.missed ? `${s.fault} did not strike: ${s.missed}` : `${s.fault}: ${s.proof}`));
+    this.reason.textContent = [result ? result.reason : '', ...struck.slice(-1)].filter(Boolean).join('. ');
+    this.canvas.setAttribute('aria-label', `${this.strategy}: ${books.left} of ${books.stocked} left, ${books.records} records, drift ${books.drift}, ${lane.twice} units sold that were sold already`);
+    this.picture.show(lane, books);
+  }
+
+  showCounts(lane, result) {
+    const counts = { ...lane.outcomes, twice: lane.twice };
+    if (result) for (const o of outcomes) if (o.name !== 'twice') counts[o.name] = result[o.name];
+    this.counts.replaceChildren(...outcomes.filter((o) => counts[o.name] > 0 || o.name === 'sold').map((o) => {
+      const item = element('li', o.name);
+      item.append(svg(o.name), element('b', '', count.format(counts[o.name] || 0)), ' ' + (o.name === 'twice' ? 'of them twice' : o.words));
+      return item;
+    }));
+  }
+
+  showLock(lane) {
+    const outside = lane.locks ? lane.waiting : 0;
+    this.queue.hidden = lane.holding + outside === 0;
+    this.queue.replaceChildren(element('b', '', '◆'.repeat(Math.min(lane.holding, 9))), ' ' + '○'.repeat(Math.min(outside, 60)) + (outside > 60 ? '…' : ''));
+    if (!lane.locks) {
+      this.lock.textContent = lane.inside > 0 ? `${lane.inside} inside, no lock` : '';
+      this.lock.classList.remove('two');
+      return;
+    }
+    const holders = lane.holding === 0 ? 'nobody' : lane.holders.join(', ') + (lane.holding > lane.holders.length ? ` and ${lane.holding - lane.holders.length} more` : '');
+    this.lock.textContent = `lock: ${holders} · ${lane.waiting} waiting` +
+      (lane.leases_lost ? ` · ${lane.leases_lost} leases lost` : '') +
+      (lane.most_holders > 1 ? ` · ${lane.most_holders} holders at once` : '');
+    this.lock.classList.toggle('two', lane.most_holders > 1);
+  }
+}
+
+// promise compares a verdict with what the catalogue says.
+function promise(result) {
+  if (!result.promise) return element('span', 'promise', 'no promise is made');
+  const lostUpdate = ['oversold', 'drifted'];
+  const kept = result.promise === result.verdict || (lostUpdate.includes(result.promise) && lostUpdate.includes(result.verdict));
+  return element('span', 'promise' + (kept ? '' : ' unkept'), kept ? 'as promised' : `promised: ${result.promise}`);
+}

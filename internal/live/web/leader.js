@@ -1,0 +1,171 @@
+// The leader's controls: which crowd is sent, and what breaks. What the shop refuses is said
+// below the buttons in its own words.
+
+import { element } from './lane.js';
+
+const $ = (id) => document.getElementById(id);
+const stored = 'oversell-token';
+
+export class Leader {
+  constructor({ changed, catalogue }) {
+    this.changed = changed;
+    this.catalogue = catalogue;
+    this.product = 'apple';
+    this.boxes = new Map(); // strategy -> checkbox
+    this.run = null; // that is under way
+    $('crowd').addEventListener('submit', (e) => { e.preventDefault(); this.send(''); });
+    $('break').addEventListener('click', () => this.breakIt());
+    $('stop').addEventListener('click', () => this.ask('/live/stop', {}));
+    $('choose-all').addEventListener('click', () => this.check(() => true));
+    $('choose-none').addEventListener('click', () => this.check(() => false));
+    $('stock').addEventListener('input', changed);
+    $('product').addEventListener('change', () => { this.product = $('product').value; changed(); });
+    $('fault').addEventListener('change', () => this.about());
+  }
+
+  strategies() { return [...this.boxes].filter(([, box]) => box.checked).map(([name]) => name); }
+
+  stock() { return Math.min(Math.max(Number($('stock').value) || 1, 1), 1e9); }
+
+  // choices lists the strategies of the catalogue by family, and the products.
+  choices(strategies, products) {
+    const known = new Set(this.boxes.keys());
+    const before = new Set(this.strategies());
+    const families = new Map();
+    for (const s of strategies) families.set(s.family, [...(families.get(s.family) || []), s]);
+    this.boxes.clear();
+    const groups = [];
+    for (const [family, list] of families) {
+      const group = element('div', 'family');
+      const title = element('p', '', family);
+      group.setAttribute('role', 'group');
+      group.setAttribute('aria-label', family);
+      group.append(title, ...list.map((s) => this.choice(s, known.size ? before.has(s.name) : groups.length < 4 && s === list.find((x) => x.available))));
+      groups.push(group);
+    }
+    $('choices').replaceChildren(...groups);
+    this.count();
+    for (const name of products) this.offer(name);
+    this.changed();
+  }
+
+  choice(s, checked) {
+    const label = element('label', s.available ? '' : 'off');
+    const box = element('input');
+    box.type = 'checkbox';
+    box.name = 'strategy';
+    box.value = s.name;
+    box.id = 'strategy-' + s.name;
+    box.checked = checked && s.available;
+    box.disabled = !s.available;
+    box.addEventListener('change', () => { this.count(); this.changed(); });
+    label.title = s.available ? s.summary : s.reason;
+    label.append(box, ` ${s.name}`);
+    this.boxes.set(s.name, box);
+    return label;
+  }
+
+  check(want) {
+    for (const box of this.boxes.values()) box.checked = !box.disabled && want();
+    this.count();
+    this.changed();
+  }
+
+  count() { $('chosen').textContent = `${this.strategies().length} of ${this.boxes.size}`; }
+
+  // offer adds a product to the choice.
+  offer(name) {
+    if ([...$('product').options].some((o) => o.value === name)) return;
+    const option = element('option', '', name);
+    option.value = name;
+    $('product').append(option);
+  }
+
+  // faults are those that this engine can strike.
+  faults(list) {
+    const before = $('fault').value;
+    this.list = list;
+    $('fault').replaceChildren(...list.map((f) => {
+      const option = element('option', '', f.name);
+      option.value = f.name;
+      option.selected = f.name === before;
+      return option;
+    }));
+    $('break').disabled = list.length === 0;
+    this.about();
+  }
+
+  about() {
+    const fault = (this.list || []).find((f) => f.name === $('fault').value);
+    $('fault-about').textContent = fault ? fault.about + '.' : 'This engine has nothing that the shop may break.';
+  }
+
+  // running says which run is under way; null: none.
+  running(run) {
+    this.run = run;
+    $('send').disabled = Boolean(run);
+    $('send').textContent = run ? 'The crowd is buying' : 'Send the crowd';
+    $('stop').hidden = !run;
+    $('break').textContent = run ? 'Break it now' : 'Send a crowd and break it';
+  }
+
+  breakIt() {
+    if (this.run) return this.ask('/live/strikes', { fault: $('fault').value });
+    return this.send($('fault').value);
+  }
+
+  async send(fault) {
+    const strategies = this.strategies();
+    if (strategies.length === 0) return this.say('Choose at least one strategy.', true);
+    const request = { strategies, product: this.product };
+    for (const name of ['stock', 'buyers', 'processes']) {
+      const text = $(name).value.trim();
+      if (!/^\d+$/.test(text)) {
+        $(name).focus();
+        return this.say(`${name} is ${text ? `"${text}"` : 'empty'}; give a whole number.`, true);
+      }
+      request[name] = Number(text);
+    }
+    if (fault) request.fault = fault;
+    return this.ask('/live/runs', request);
+  }
+
+  // ask sends a request of the leader's, with the token where the shop wants one.
+  async ask(path, body) {
+    const headers = { 'Content-Type': 'application/json' };
+    const token = sessionStorage.getItem(stored);
+    if (token) headers.Authorization = `Bearer ${token}`;
+    try {
+      const r = await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) });
+      const answer = await r.json();
+      if (r.ok) return this.say(answer.status || '');
+      if (r.status === 401) {
+        sessionStorage.removeItem(stored);
+        return this.askToken(() => this.ask(path, body), Boolean(token));
+      }
+      return this.say(answer.detail || `${r.status}`, true);
+    } catch (e) {
+      return this.say(`The shop does not answer: ${e.message}`, true);
+    }
+  }
+
+  askToken(again, wrong) {
+    const dialog = $('token-dialog');
+    if (wrong) this.say('That was not the token.', true);
+    $('token').value = '';
+    $('token-form').onsubmit = (e) => {
+      e.preventDefault();
+      if (!$('token').value) return;
+      sessionStorage.setItem(stored, $('token').value);
+      dialog.close();
+      again();
+    };
+    $('token-cancel').onclick = () => dialog.close();
+    dialog.showModal();
+  }
+
+  say(text, wrong) {
+    $('form-message').textContent = text;
+    $('form-message').classList.toggle('wrong', Boolean(wrong));
+  }
+}

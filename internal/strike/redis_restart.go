@@ -1,0 +1,44 @@
+package strike
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/promise"
+)
+
+// redisRestart has Redis lose what it knows while a buyer holds, and gives others time to
+// come in beside it.
+func redisRestart() Fault {
+	return Fault{
+		Name: promise.RedisRestart, About: "Redis comes back empty while a buyer is about to write",
+		Can: func(e *engine.Engine) bool { return e.ForgetRedis != nil && e.Redis != nil },
+		Strike: func(ctx context.Context, f *Field) (string, error) {
+			release, err := f.hold(ctx)
+			if err != nil {
+				return "", err
+			}
+			defer release()
+			before, err := f.keys(ctx)
+			if err != nil {
+				return "", err
+			}
+			if before == 0 {
+				return "", missed("the strategy had nothing in Redis to be forgotten")
+			}
+			_, sold := f.under()
+			if err := f.Engine.ForgetRedis(); err != nil {
+				return "", err
+			}
+			after, err := f.keys(ctx)
+			if err != nil {
+				return "", err
+			}
+			pauseFor(ctx, min(f.Lease/2, time.Second))
+			_, then := f.under()
+			return fmt.Sprintf("Redis had %d keys of the product and then lost them all (%d are new); %d units were sold beside the buyer that was stopped before its write", before, after, then-sold), ctx.Err()
+		},
+	}
+}

@@ -44,7 +44,11 @@ func serveCommand() *cobra.Command {
 		Long: `Serve the shop and its live page until Ctrl-C or SIGTERM; buys in flight have
 10 s to finish.
 
-On another address than loopback, PUT /product/:name asks for
+The page at / sends crowds as shop rush does, to shop processes of its own on the
+same servers, strikes them with faults, and keeps the last 50 runs until the shop
+ends. A crowd clears the records of the product that it buys.
+
+On another address than loopback, PUT /product/:name and what sends crowds ask for
 Authorization: Bearer $SHOP_ADMIN_TOKEN. On loopback it asks for nothing, and so
 every request must be for a name of this machine or of --allowed-host.
 

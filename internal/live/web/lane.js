@@ -41,7 +41,7 @@ export class Lane {
     this.strategy = strategy;
     this.root = element('article', 'lane');
     this.root.dataset.strategy = strategy;
-    this.name = element('h3', '', strategy);
+    this.name = element('h2', '', strategy);
     this.name.id = 'lane-' + strategy;
     this.root.setAttribute('aria-labelledby', this.name.id);
     this.state = element('p', 'state');

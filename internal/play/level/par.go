@@ -1,9 +1,10 @@
 package level
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/oversell/oversell/internal/play/results"
 )
 
 // A Par is what the best way to a level's goal costs, as the explorer has computed it: the
@@ -38,9 +39,9 @@ func (p Par) String() string {
 	case p.Way == "":
 		return "the claim"
 	case !p.Complete:
-		return fmt.Sprintf("%d steps, %d switches (best known)", p.Steps(), p.Switches)
+		return results.Cost(p.Steps(), p.Switches) + " (best known)"
 	}
-	return fmt.Sprintf("%d steps, %d switches", p.Steps(), p.Switches)
+	return results.Cost(p.Steps(), p.Switches)
 }
 
 // Shown is the par as a player sees it before the level is won: of an open level it would tell

@@ -35,14 +35,26 @@ func (r Result) better(than Result) bool {
 
 // String is the result in words.
 func (r Result) String() string {
-	text := fmt.Sprintf("%d steps, %d switches", r.Steps, r.Switches)
+	text := Cost(r.Steps, r.Switches)
 	if r.Steps == 0 {
 		text = "claimed"
 	}
 	if r.Hints > 0 {
-		text += fmt.Sprintf(", %d hints", r.Hints)
+		text += ", " + count(r.Hints, "hint", "s")
 	}
 	return text
+}
+
+// Cost is what a way costs, in words.
+func Cost(steps, switches int) string {
+	return count(steps, "step", "s") + ", " + count(switches, "switch", "es")
+}
+
+func count(n int, thing, ending string) string {
+	if n == 1 {
+		ending = ""
+	}
+	return fmt.Sprintf("%d %s%s", n, thing, ending)
 }
 
 // File is where the results are.

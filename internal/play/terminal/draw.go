@@ -182,8 +182,8 @@ func (m *screen) end() []string {
 	for _, o := range e.Outcomes {
 		told = append(told, fmt.Sprintf("buyer %d: %s", o.Buyer, o.Answer))
 	}
-	all := append(m.numbers(), "", bold+colour+string(e.Verdict)+plainly+": "+e.Why, strings.Join(told, ", "))
-	return append(all, m.wrap("again: "+e.Replay)...)
+	all := append(append(m.numbers(), ""), m.wrap(bold+colour+string(e.Verdict)+plainly+": "+e.Why)...)
+	return append(append(all, strings.Join(told, ", ")), m.wrap("again: "+e.Replay)...)
 }
 
 // counted are the numbers after each step of the history.

@@ -119,7 +119,7 @@ func (s *Session) moved(at play.Position, err error) (Answer, error) {
 // win notes the result, and is what there is to say of it.
 func (s *Session) win(r results.Result) (string, error) {
 	par := s.Level.Par()
-	text := fmt.Sprintf("Won: %s. %s\n%s\nSource: %s%s", r, against(r, par), s.Level.Learned, s.Level.Source, s.after())
+	text := fmt.Sprintf("Won: %s.%s\n%s\nSource: %s%s", r, against(r, par), s.Level.Learned, s.Level.Source, s.after())
 	if s.won {
 		return text, nil
 	}
@@ -138,15 +138,15 @@ func (s *Session) after() string {
 	return ""
 }
 
-// against compares a result with the par.
+// against compares a result with the par; "" where it was the claim.
 func against(r results.Result, par level.Par) string {
 	switch {
 	case par.Way == "":
-		return fmt.Sprintf("%d orders, and none breaks.", par.Orders)
+		return ""
 	case r.Steps == par.Steps() && r.Switches == par.Switches:
-		return "That is par."
+		return " That is par."
 	}
-	return "Par is " + par.String() + "."
+	return " Par is " + par.String() + "."
 }
 
 // hint is the next hint. Without a level there is the explorer's alone.

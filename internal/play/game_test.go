@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
@@ -325,4 +326,25 @@ func TestEveryStrategy(t *testing.T) {
 			replays(t, g.Position())
 		})
 	}
+}
+
+// TestOldRun: a run that has become old is run again before its next step, and the player sees
+// nothing of that.
+func TestOldRun(t *testing.T) {
+	g := open(t, Config{Strategy: "redisson"})
+	playAll(t, g, []string{"1", "2"})
+	begun := g.round
+	later := time.Now().Add(2 * oldRun)
+	g.now = func() time.Time { return later }
+	p := playAll(t, g, []string{"1"})
+	if g.round == begun {
+		t.Fatal("the old run goes on")
+	}
+	if !reflect.DeepEqual(p.Tokens, []string{"1", "2", "1"}) || len(p.Steps) != 3 {
+		t.Errorf("%+v", p)
+	}
+	for p.End == nil {
+		p = playAll(t, g, []string{p.Choices[0].Token})
+	}
+	replays(t, p)
 }

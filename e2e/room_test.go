@@ -95,6 +95,8 @@ func TestRoomPage(t *testing.T) {
 	leader.says(".room-name", "Ann")
 	phone.theme("dark", "reduce")
 	phone.shot("phone-dark")
+	phone.size(844, 390)
+	phone.shot("phone-landscape")
 	phone.fits()
 }
 

@@ -68,8 +68,10 @@
   }
 
   function build() {
+    root.setAttribute('aria-labelledby', 'room-title');
+    const elsewhere = location.pathname === '/room/screen' ? [] : [h('a', { href: '/room/screen' }, 'on a screen of its own')];
     root.replaceChildren(h('div', { className: 'room-grid' },
-      h('div', { className: 'room-head' }, h('h2', {}, 'The room'), ui.count, ui.door),
+      h('div', { className: 'room-head' }, h('h2', { id: 'room-title' }, 'The room'), ui.count, ...elsewhere, ui.door),
       h('div', { className: 'room-side' }, ui.code, ui.page, chooser, controls),
       h('div', { className: 'room-main' }, books, ui.sums, ui.buyers, legend)));
     controls.addEventListener('submit', (event) => { event.preventDefault(); putOnSale(); });

@@ -36,6 +36,7 @@ type shop struct {
 	log         *slog.Logger
 	watch       *watcher
 	counter     *purchase.Counter
+	room        *room.Room
 	locks       []purchase.Resetter
 	workers     []purchase.Worker
 	closers     []io.Closer
@@ -44,7 +45,6 @@ type shop struct {
 	connections *connections
 	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
 	admission   *purchase.Admission    // of all strategies
-	room        *room.Room
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
@@ -124,13 +124,13 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 		},
 	}.Routes(r, adminOnly(addr, token))
 	audit.Routes(r, s.engine.DB)
+	s.room.Routes(r, adminOnly(addr, token), addr)
 	r.GET("/strategies", s.strategies)
 	r.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	r.GET("/readyz", s.ready)
 	r.GET("/metrics", gin.WrapH(s.watch.metrics.handler()))
 	r.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openAPI) })
 	s.watch.hub.Routes(r)
-	s.room.Routes(r, adminOnly(addr, token), addr)
 	return r
 }
 

@@ -69,6 +69,7 @@
 
   function build() {
     root.setAttribute('aria-labelledby', 'room-title');
+    root.classList.toggle('room-brief', Boolean(root.closest('aside'))); // beside something else: shapes alone, names on the room's own screen
     const elsewhere = location.pathname === '/room/screen' ? [] : [h('a', { href: '/room/screen' }, 'on a screen of its own')];
     root.replaceChildren(h('div', { className: 'room-grid' },
       h('div', { className: 'room-head' }, h('h2', { id: 'room-title' }, 'The room'), ui.count, ...elsewhere, ui.door),

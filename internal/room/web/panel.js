@@ -187,6 +187,7 @@
     const kind = kindOf(b);
     set(c.name, b.name);
     set(c.word, wordOf(b, kind));
+    c.root.title = `${b.name}: ${c.word.textContent}`; // where there is room for the shape alone
     if (c.kind === kind) return;
     c.kind = kind;
     c.root.className = 'room-buyer room-is-' + kind;

@@ -21,10 +21,11 @@ func (p *tab) choosing(buyers, stock int, strategies ...string) {
 	p.fill("#stock", fmt.Sprint(stock))
 }
 
-// runs waits until so many runs are listed and none is under way.
+// runs waits until so many runs are listed and none is under way: one that is has no page yet.
 func (p *tab) runs(n int) {
 	p.t.Helper()
-	p.until(fmt.Sprintf(`document.querySelectorAll('#runs > li').length === %d && !document.querySelector('#send').disabled`, n))
+	p.until(fmt.Sprintf(`document.querySelectorAll('#runs > li').length === %d && document.querySelectorAll('#runs > li .links a[download]').length === %d &&
+		!document.querySelector('#send').disabled`, n, n))
 }
 
 // TestLivePage: each button of the leader's, at rest and afterwards.

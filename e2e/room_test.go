@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,9 +68,8 @@ func TestRoomPage(t *testing.T) {
 	phone.says("#sale", "2 \u00d7 apple")
 	phone.shot("phone-shut")
 	leader.click("#room-toggle")
-	phone.says("#sale", "opens in")
+	phone.says("#sale", "open") // or opens: whether the phone is in time for the countdown is the machine's matter
 	phone.click("#buy")
-	phone.says("#says", "at the door")
 	phone.shot("phone-door")
 	phone.says("#says", "You got unit 1 of 2.")
 	phone.shot("phone-sold")
@@ -95,6 +95,8 @@ func TestRoomPage(t *testing.T) {
 	leader.says(".room-name", "Ann")
 	phone.theme("dark", "reduce")
 	phone.shot("phone-dark")
+	phone.size(844, 390)
+	phone.shot("phone-landscape")
 	phone.fits()
 }
 
@@ -119,6 +121,35 @@ func TestRoomRestart(t *testing.T) {
 	phone.click("#buy")
 	phone.says("#says", "You got unit 1 of 5.")
 	leader.says(".room-word", "unit 1")
+}
+
+// TestRoomShut: a leader without a mouse puts on sale, opens and shuts, and a phone at a shut
+// door is told so.
+func TestRoomShut(t *testing.T) {
+	s := startShop(t)
+	leader, phone := open(t, s, "/room/screen"), open(t, s, "/room")
+	phone.enter("Ann")
+	leader.until(`document.querySelector('#room-strategy').options.length > 0`)
+	leader.eval(`document.querySelector('#room-stock').focus()`, nil)
+	leader.key(kb.Enter) // sends the form
+	leader.says(".room-door", "shut")
+	leader.key(kb.Tab)
+	leader.key(kb.Tab)
+	var focused string
+	leader.eval(`document.activeElement.id`, &focused)
+	if focused != "room-toggle" {
+		t.Fatalf("two tabs after the stock is %q", focused)
+	}
+	leader.key(" ")
+	leader.says(".room-door", "open")
+	leader.says("#room-toggle", "Shut")
+	leader.until(`document.querySelector('.room-door').textContent.endsWith('open')`)
+	leader.key(" ")
+	leader.says(".room-door", "shut")
+	phone.says("#sale", "shut")
+	phone.click("#buy")
+	phone.says("#says", "wait for the leader to open it")
+	leader.says(".room-word", "is here")
 }
 
 // TestRoomLeader: off loopback the panel asks for the token and has a code for the phones.
@@ -165,21 +196,23 @@ func TestRoomHundred(t *testing.T) {
 		leader.onSale(strategy, 50)
 		var asked, pressed sync.WaitGroup
 		asked.Add(97)
+		var slowest atomic.Int64
 		for n := range 97 {
-			pressed.Go(func() { s.phone(n, &asked) })
+			pressed.Go(func() { s.phone(n, &asked, &slowest) })
 		}
 		asked.Wait() // each phone is in the room
 		leader.until(`document.querySelectorAll('.room-buyer').length === 100`)
 		leader.shot("screen-before-" + strategy)
 		leader.click("#room-toggle")
 		for _, p := range tabs {
-			p.says("#sale", "opens in")
+			p.says("#sale", "open")
 			p.click("#buy")
 		}
 		pressed.Wait()
 		for _, p := range tabs {
 			p.until(`/You got|Sold out/.test(document.querySelector('#says').textContent)`)
 		}
+		t.Logf("%s: the slowest of the phones' questions took %s", strategy, time.Duration(slowest.Load()).Round(time.Millisecond))
 		leader.says(".room-sums", "100 presses")
 		leader.until(`!document.querySelector('.room-is-waiting')`)
 	}
@@ -219,7 +252,7 @@ func TestRoomHundred(t *testing.T) {
 
 // phone does what the phone's page does: it comes in, asks every second, and presses when
 // the sale is about to open.
-func (s *shop) phone(n int, inRoom *sync.WaitGroup) {
+func (s *shop) phone(n int, inRoom *sync.WaitGroup, slowest *atomic.Int64) {
 	body := fmt.Sprintf(`{"phone":"%016x","name":"Phone %d"}`, n, n)
 	if status := s.call(http.MethodPost, "/room/buyers", body, nil, nil); status != http.StatusOK {
 		s.t.Errorf("phone %d comes in: %d", n, status)
@@ -227,7 +260,14 @@ func (s *shop) phone(n int, inRoom *sync.WaitGroup) {
 	inRoom.Done()
 	var answer struct{ Sale struct{ State string } }
 	for deadline := time.Now().Add(patience); answer.Sale.State != "opening" && answer.Sale.State != "open"; time.Sleep(time.Second) {
-		if status := s.call(http.MethodGet, fmt.Sprintf("/room/sale?phone=%016x", n), "", nil, &answer); status != http.StatusOK || time.Now().After(deadline) {
+		began := time.Now()
+		status := s.call(http.MethodGet, fmt.Sprintf("/room/sale?phone=%016x", n), "", nil, &answer)
+		for took := int64(time.Since(began)); ; {
+			if most := slowest.Load(); took <= most || slowest.CompareAndSwap(most, took) {
+				break
+			}
+		}
+		if status != http.StatusOK || time.Now().After(deadline) {
 			s.t.Errorf("phone %d asks: %d %+v", n, status, answer)
 			return
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every step that must come soon.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // binary is the shop of this tree, built once.
 var binary = sync.OnceValues(func() (string, error) {

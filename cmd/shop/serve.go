@@ -52,6 +52,10 @@ On another address than loopback, PUT /product/:name and what sends crowds ask f
 Authorization: Bearer $SHOP_ADMIN_TOKEN. On loopback it asks for nothing, and so
 every request must be for a name of this machine or of --allowed-host.
 
+/room is a page for phones, with one button; /room/screen is for the projector.
+Phones reach it on a network's address (--addr 0.0.0.0:8080); the screen shows
+which, as a QR code. The leader needs the token there, and the buyers do not.
+
 Once a product was sold out, who comes too late is refused by what an unlocked
 read says, before a strategy takes a lock. Behind a proxy that sends reads to
 replicas give --sold-out-check=false.

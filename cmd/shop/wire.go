@@ -39,6 +39,7 @@ type shop struct {
 	watch       *watcher
 	runs        *runs.Keeper
 	counter     *purchase.Counter
+	room        *room.Room
 	locks       []purchase.Resetter
 	workers     []purchase.Worker
 	closers     []io.Closer
@@ -48,7 +49,6 @@ type shop struct {
 	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
 	admission   *purchase.Admission    // of all strategies
 	games       *host.Host             // nil: none are played
-	room        *room.Room
 }
 
 func newShop(e *engine.Engine, f shopFlags, log *slog.Logger) *shop {
@@ -129,6 +129,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 		},
 	}.Routes(r, adminOnly(addr, token))
 	audit.Routes(r, s.engine.DB)
+	s.room.Routes(r, adminOnly(addr, token), addr)
 	r.GET("/strategies", s.strategies)
 	r.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	r.GET("/readyz", s.ready)
@@ -138,7 +139,6 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	if s.games != nil {
 		s.games.Routes(r)
 	}
-	s.room.Routes(r, adminOnly(addr, token), addr)
 	s.runs.Routes(r, adminOnly(addr, token))
 	return r
 }

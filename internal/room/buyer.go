@@ -75,18 +75,23 @@ func (r *refused) Unwrap() error { return r.cause }
 
 // words says to a person what became of a press.
 func (s *sale) words(r result) string {
-	switch r.outcome {
-	case "":
+	switch {
+	case r.outcome == "":
 		return ""
-	case purchase.Failed:
-		if r.hungUp {
-			return "Your phone left before the answer, and nothing was sold to you: press again."
-		}
-		return "That went wrong inside the shop, and nothing was sold to you. Its log says more."
-	case purchase.Sold:
+	case r.outcome == purchase.Sold && r.units > 1:
+		return fmt.Sprintf("%s You have %d now.", s.soldWords(r), r.units)
+	case r.outcome == purchase.Sold:
 		return s.soldWords(r)
+	case r.units > 0:
+		return fmt.Sprintf("%s You have %d from before.", refusalWords(r), r.units)
+	}
+	return refusalWords(r)
+}
+
+func refusalWords(r result) string {
+	switch r.outcome {
 	case purchase.SoldOut:
-		return "Sold out. Others were faster; there is nothing for you."
+		return "Sold out. Others were faster; nothing is left."
 	case purchase.Busy:
 		return "Busy. Too many came at once and you gave up waiting: press again."
 	case purchase.LockLost:
@@ -94,7 +99,10 @@ func (s *sale) words(r result) string {
 	case purchase.Unknown:
 		return "Nobody knows whether you bought it. Press again: it is the same order, so you cannot buy twice."
 	}
-	return string(r.outcome)
+	if r.hungUp {
+		return "Your phone left before the answer, and nothing was sold to you: press again."
+	}
+	return "That went wrong inside the shop, and nothing was sold to you. Its log says more."
 }
 
 func (s *sale) soldWords(r result) string {

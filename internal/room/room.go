@@ -76,8 +76,9 @@ type sale struct {
 	product  string
 	strategy Strategy
 	stock    int64
-	sold     int64         // units, to phones
-	times    map[int64]int // how often a unit was sold, by its number
+	sold     int64          // units, to phones
+	times    map[int64]int  // how often a unit was sold, by its number
+	counted  map[int64]bool // records that are in sold: the same press may be answered twice
 	outcomes map[purchase.Outcome]int
 }
 
@@ -123,7 +124,7 @@ func (r *Room) Restocked(productName string, units int64) {
 func (r *Room) begin(productName string, s Strategy, units int64) {
 	r.sale = &sale{
 		product: productName, strategy: s, stock: units,
-		times: map[int64]int{}, outcomes: map[purchase.Outcome]int{},
+		times: map[int64]int{}, counted: map[int64]bool{}, outcomes: map[purchase.Outcome]int{},
 	}
 	for phone, b := range r.buyers {
 		if time.Since(b.heard) > gone {
@@ -265,7 +266,8 @@ func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Rec
 		return "", err
 	}
 	now := result{outcome: purchase.OutcomeOf(err), units: b.units, presses: b.presses, hungUp: err != nil && ctx.Err() != nil}
-	if !receipt.Replayed {
+	again := err == nil && s.counted[receipt.ID]
+	if !again {
 		now.presses++
 		s.outcomes[now.outcome]++
 	}
@@ -274,7 +276,8 @@ func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Rec
 		if s.strategy.LeftLags {
 			now.unit = 0
 		}
-		if !receipt.Replayed {
+		if !again {
+			s.counted[receipt.ID] = true
 			now.units++
 			s.sold++
 			s.times[now.unit]++

@@ -50,17 +50,15 @@ type counter struct {
 	left     int64
 	receipts map[string]purchase.Receipt
 	room     *Room
+	unsure   string // the key whose first answer is lost
 }
 
-func (k *counter) sell(ctx context.Context, strategy string, o purchase.Order) (purchase.Receipt, error) {
+func (k *counter) sell(_ context.Context, strategy string, o purchase.Order) (purchase.Receipt, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if r, ok := k.receipts[o.IdempotencyKey]; ok {
 		r.Replayed = true
 		return r, nil
-	}
-	if strategy == "absent" {
-		return purchase.Receipt{}, ctx.Err()
 	}
 	if k.left == 0 {
 		return purchase.Receipt{}, fmt.Errorf("apple: %w", purchase.ErrSoldOut)
@@ -68,11 +66,14 @@ func (k *counter) sell(ctx context.Context, strategy string, o purchase.Order) (
 	if strategy != "same" { // which sells the same unit to everybody
 		k.left--
 	}
-	r := purchase.Receipt{Left: k.left, Amount: 1}
+	r := purchase.Receipt{ID: int64(len(k.receipts)) + 1, Left: k.left, Amount: 1}
 	if strategy == "same" {
 		r.Left--
 	}
 	k.receipts[o.IdempotencyKey] = r
+	if o.IdempotencyKey == k.unsure {
+		return purchase.Receipt{}, purchase.ErrUnknownOutcome
+	}
 	return r, nil
 }
 
@@ -86,7 +87,7 @@ func (k *counter) restock(_ context.Context, name string, units int64) error {
 
 func open(t *testing.T, strategy string, units int64) *Room {
 	t.Helper()
-	k := &counter{}
+	k := &counter{unsure: "unsure"}
 	k.room = New(Config{Sell: k.sell, Restock: k.restock, Strategies: []Strategy{{Name: "holds"}, {Name: "same"}, {Name: "lags", LeftLags: true}}})
 	if err := k.room.Put(t.Context(), "apple", strategy, units); err != nil {
 		t.Fatal(err)
@@ -121,6 +122,25 @@ func TestPress(t *testing.T) {
 	}
 	if got := r.everybody(); got.Outcomes[purchase.Sold] != 1 || got.Outcomes[purchase.SoldOut] != 1 || got.Sale.Sold != 1 || got.Buyers[0].Units != 1 {
 		t.Errorf("the panel sees %+v; the repeated press is no second sale", got)
+	}
+}
+
+// TestUnknown: a press whose answer was lost is counted once, when it is pressed again.
+func TestUnknown(t *testing.T) {
+	r := open(t, "holds", 3)
+	if _, err := r.Press(t.Context(), phone(1), "Ann", "unsure"); !errors.Is(err, purchase.ErrUnknownOutcome) || !strings.Contains(err.Error(), "cannot buy twice") {
+		t.Errorf("the first press: %v", err)
+	}
+	for range 2 {
+		if says, err := r.Press(t.Context(), phone(1), "Ann", "unsure"); err != nil || says != "You got unit 1 of 3." {
+			t.Errorf("the same press again: %q, %v", says, err)
+		}
+	}
+	if got := r.everybody(); got.Sale.Sold != 1 || got.Buyers[0].Units != 1 {
+		t.Errorf("%+v; want one unit sold", got)
+	}
+	if says, err := r.Press(t.Context(), phone(1), "Ann", "another"); err != nil || says != "You got unit 2 of 3. You have 2 now." {
+		t.Errorf("a second press: %q, %v", says, err)
 	}
 }
 

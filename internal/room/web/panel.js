@@ -68,8 +68,11 @@
   }
 
   function build() {
+    root.setAttribute('aria-labelledby', 'room-title');
+    root.classList.toggle('room-brief', Boolean(root.closest('aside'))); // beside something else: shapes alone, names on the room's own screen
+    const elsewhere = location.pathname === '/room/screen' ? [] : [h('a', { href: '/room/screen' }, 'on a screen of its own')];
     root.replaceChildren(h('div', { className: 'room-grid' },
-      h('div', { className: 'room-head' }, h('h2', {}, 'The room'), ui.count, ui.door),
+      h('div', { className: 'room-head' }, h('h2', { id: 'room-title' }, 'The room'), ui.count, ...elsewhere, ui.door),
       h('div', { className: 'room-side' }, ui.code, ui.page, chooser, controls),
       h('div', { className: 'room-main' }, books, ui.sums, ui.buyers, legend)));
     controls.addEventListener('submit', (event) => { event.preventDefault(); putOnSale(); });
@@ -184,6 +187,7 @@
     const kind = kindOf(b);
     set(c.name, b.name);
     set(c.word, wordOf(b, kind));
+    c.root.title = `${b.name}: ${c.word.textContent}`; // where there is room for the shape alone
     if (c.kind === kind) return;
     c.kind = kind;
     c.root.className = 'room-buyer room-is-' + kind;

@@ -144,7 +144,7 @@ async function press() {
   loop();
 }
 
-function rename(event) {
+function rename() {
   $('naming').dataset.renaming = 'yes';
   $('naming').hidden = false;
   $('buying').hidden = true;

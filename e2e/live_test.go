@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+// choosing has the leader choose strategies, and the size of the crowd.
+func (p *tab) choosing(buyers, stock int, strategies ...string) {
+	p.t.Helper()
+	p.until(`document.querySelectorAll('#choices input:not(:disabled)').length > 0`)
+	p.click("#choose-none")
+	for _, s := range strategies {
+		p.click("#strategy-" + s)
+	}
+	p.fill("#buyers", fmt.Sprint(buyers))
+	p.fill("#stock", fmt.Sprint(stock))
+}
+
+// runs waits until so many runs are listed and none is under way: one that is has no page yet.
+func (p *tab) runs(n int) {
+	p.t.Helper()
+	p.until(fmt.Sprintf(`document.querySelectorAll('#runs > li').length === %d && document.querySelectorAll('#runs > li .links a[download]').length === %d &&
+		!document.querySelector('#send').disabled`, n, n))
+}
+
+// TestLivePage: each button of the leader's, at rest and afterwards.
+func TestLivePage(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/")
+	p.visible("#lanes .lane")
+	p.shot("live-rest")
+	p.axe()
+	p.fits()
+
+	p.click("#choose-none")
+	p.click("#send")
+	p.says("#form-message", "at least one strategy")
+	p.click("#choose-all")
+	p.until(`[...document.querySelectorAll('#choices input:not(:disabled)')].every((box) => box.checked)`)
+	breaks, holds := s.promising("oversold"), s.promising("holds")
+	p.choosing(0, 100, breaks)
+	p.click("#send")
+	p.until(`document.querySelector('#form-message').textContent.length > 0`)
+	p.choosing(200, 100, breaks, holds)
+	p.click("#send")
+	p.runs(1)
+	p.says("#runs", holds)
+	p.until(fmt.Sprintf(`document.querySelector('[data-strategy=%q]').textContent.includes('holds')`, holds))
+	p.until(fmt.Sprintf(`/oversold|drifted/.test(document.querySelector('[data-strategy=%q]').textContent)`, breaks))
+	p.shot("live-after")
+	p.axe()
+	p.fits()
+	p.theme("dark", "reduce")
+	p.shot("live-after-dark")
+	p.theme("light", "no-preference")
+
+	p.until(`document.querySelectorAll('#fault option').length > 0`)
+	p.click("#break")
+	p.runs(2)
+	p.until(`document.querySelector('#runs').textContent.includes('struck') || document.querySelector('#runs').textContent.includes('strike')`)
+	p.choosing(2000, 100, holds)
+	p.click("#send")
+	p.visible("#stop")
+	p.click("#stop")
+	p.runs(3)
+
+	p.until(`!!document.querySelector('.links a[download]')`)
+	var link string
+	p.eval(`document.querySelector('.links a').getAttribute('href')`, &link)
+	saved := open(t, s, link)
+	saved.axe()
+	var elsewhere int
+	saved.eval(`[...document.querySelectorAll('[src], link[href]')].filter((e) => !(e.src || e.href).startsWith('data:')).length`, &elsewhere)
+	if elsewhere > 0 {
+		t.Errorf("the saved run has %d files beside it", elsewhere)
+	}
+	p.click("#runs summary")
+	p.says("#runs code", "rush")
+	p.click("#runs .copy")
+	p.until(`document.querySelector('#runs .copy').textContent !== 'copy'`)
+}
+
+// TestLiveReload: who reloads in the middle of a rush, or opens a second tab, sees the run
+// under way, and its verdicts.
+func TestLiveReload(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/")
+	var names []string
+	p.until(`document.querySelectorAll('#choices input:not(:disabled)').length > 0`)
+	p.eval(`[...document.querySelectorAll('#choices input:not(:disabled)')].map((box) => box.value).slice(0, 5)`, &names)
+	p.choosing(2000, 1000, names...)
+	p.click("#send")
+	p.until(`document.querySelector('#send').disabled`)
+	p.shot("live-mid-rush")
+	p.reload()
+	p.until(`document.querySelectorAll('#lanes .lane').length > 0`)
+	second := p.beside("/")
+	late := open(t, s, "/")
+	for _, tab := range []*tab{p, second, late} {
+		tab.runs(1)
+		for _, name := range names {
+			tab.until(fmt.Sprintf(`!!document.querySelector('[data-strategy=%q] .tag:not(.now)')`, name))
+		}
+	}
+	p.axe()
+}
+
+// TestLiveRestart: an open page goes on with a shop that was restarted under it.
+func TestLiveRestart(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/")
+	holds := s.promising("holds")
+	p.choosing(50, 20, holds)
+	p.click("#send")
+	p.runs(1)
+	s.stop()
+	p.says("#link", "does not answer")
+	s.start(s.url[len("http://"):])
+	p.until(`document.querySelector('#link').textContent.startsWith('live')`)
+	p.until(`document.querySelectorAll('#runs > li').length === 0`) // it is another shop
+	p.choosing(50, 20, holds)
+	p.click("#send")
+	p.runs(1)
+}
+
+// TestLiveToken: on another address than loopback a crowd needs the token, which the page
+// asks for once.
+func TestLiveToken(t *testing.T) {
+	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
+	s := startShop(t, "--addr", "0.0.0.0:0")
+	s.url = "http://127.0.0.1" + s.url[strings.LastIndex(s.url, ":"):]
+	p := open(t, s, "/")
+	p.choosing(20, 10, s.promising("holds"))
+	p.click("#send")
+	p.visible("#token")
+	p.axe()
+	p.fill("#token", "s3cret")
+	p.click("#token-ok")
+	p.runs(1)
+	p.says("#runs", "holds")
+}
+
+// TestLiveRoom: the room's panel is on the page, beside the lanes.
+func TestLiveRoom(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/")
+	p.visible("#room .room-controls")
+	for n := range 100 {
+		s.call(http.MethodPost, "/room/buyers", fmt.Sprintf(`{"phone":"%016x","name":"Phone %d"}`, n, n), nil, nil)
+	}
+	p.until(`document.querySelectorAll('#room .room-buyer').length === 100`)
+	p.axe()
+	p.fits()
+	p.size(1920, 1080)
+	p.shot("live-room")
+	p.eval(`document.querySelector('#room').scrollIntoView()`, nil)
+	p.shot("live-room-scrolled")
+}
+
+// TestLiveTiming prints how soon the page shows something, and how many frames a second it
+// draws during a rush of 200. Figures are no verdict: nothing is asserted of them.
+func TestLiveTiming(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/")
+	p.visible("#lanes .lane")
+	var paint, lanes float64
+	p.eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime`, &paint)
+	p.eval(`performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd`, &lanes)
+	load, _ := os.ReadFile("/proc/loadavg") // of what else the machine does; not everywhere there
+	t.Logf("load before: %s", bytes.TrimSpace(load))
+	t.Logf("first picture after %.0f ms, document ready after %.0f ms", paint, lanes)
+
+	breaks, holds := s.promising("oversold"), s.promising("holds")
+	p.choosing(200, 100, breaks, holds)
+	p.eval(`(() => {
+		window.frames_ = [];
+		const frame = (t) => { window.frames_.push(t); window.frame_ = requestAnimationFrame(frame); };
+		window.frame_ = requestAnimationFrame(frame);
+	})()`, nil)
+	p.click("#send")
+	p.runs(1)
+	var f struct {
+		Frames  int     `json:"frames"`
+		Seconds float64 `json:"seconds"`
+		Longest float64 `json:"longest"`
+		Slow    int     `json:"slow"`
+	}
+	p.eval(`(() => {
+		cancelAnimationFrame(window.frame_);
+		const t = window.frames_, gaps = t.slice(1).map((x, i) => x - t[i]);
+		return {frames: t.length, seconds: (t.at(-1) - t[0]) / 1000, longest: Math.max(...gaps), slow: gaps.filter((g) => g > 1000 / 30 + 1).length};
+	})()`, &f)
+	t.Logf("rush of 200 under %s and %s: %d frames in %.2f s, %.1f a second; longest gap %.0f ms, %d gaps above 1/30 s",
+		breaks, holds, f.Frames, f.Seconds, float64(f.Frames)/f.Seconds, f.Longest, f.Slow)
+}

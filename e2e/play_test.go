@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// level begins a level by its address, as a link in the workshop's notes does.
+func (p *tab) level(name string) {
+	p.t.Helper()
+	p.go_("/play")
+	p.until(`document.querySelectorAll('#levels li').length >= 16`)
+	p.eval(fmt.Sprintf(`history.replaceState(null, '', %q)`, "/play#"+name), nil)
+	p.reload()
+	p.visible("#game")
+	p.until(`document.querySelectorAll('#table button:not(:disabled)').length > 0`)
+}
+
+// TestPlayMouse: the first level is won by clicks: each buyer reads before either writes.
+func TestPlayMouse(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/play")
+	p.until(`document.querySelectorAll('#levels li').length >= 16`)
+	p.shot("play-levels")
+	p.axe()
+	p.fits()
+	p.level("sell-twice")
+	p.click(`.buyer.b1 .command:not(:disabled)`)
+	p.until(`document.querySelectorAll('#board tbody tr td.n').length >= 1 && !document.body.hasAttribute('aria-busy')`)
+	p.shot("play-half-way")
+	p.axe()
+	p.fits()
+	p.theme("dark", "reduce")
+	p.shot("play-half-way-dark")
+	p.theme("light", "no-preference")
+	p.click(`[data-do=undo]`)
+	p.until(`document.querySelector('[data-do=undo]').disabled && !document.body.hasAttribute('aria-busy')`)
+	for _, buyer := range []string{"b1", "b2"} { // both have read before one writes
+		p.click(`.buyer.` + buyer + ` .command:not(:disabled)`)
+		p.until(`!document.body.hasAttribute('aria-busy')`)
+	}
+	for range 20 {
+		var over bool
+		p.eval(`!document.querySelector('#end').hidden`, &over)
+		if over {
+			break
+		}
+		p.click(`#buyers .command:not(:disabled)`)
+		p.until(`!document.body.hasAttribute('aria-busy')`)
+	}
+	p.says("#end", "Level won")
+	p.says("#end", "oversold")
+	p.shot("play-won")
+	p.axe()
+	p.go_("/play")
+	p.until(`document.querySelectorAll('#levels li').length >= 16`)
+	p.reload()
+	p.shot("play-progress")
+}
+
+// TestPlayKeyboard: the same level by keys alone, with a reload half-way.
+func TestPlayKeyboard(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/play")
+	p.level("sell-twice")
+	for _, key := range []string{"1", "2"} {
+		p.key(key)
+		p.until(`!document.body.hasAttribute('aria-busy')`)
+	}
+	p.until(`document.querySelectorAll('#board tbody tr').length === 2`)
+	p.reload()
+	p.until(`document.querySelectorAll('#board tbody tr').length === 2`)
+	for range 20 {
+		var over bool
+		p.eval(`!document.querySelector('#end').hidden`, &over)
+		if over {
+			break
+		}
+		p.key("1")
+		p.until(`!document.body.hasAttribute('aria-busy')`)
+		p.key("2")
+		p.until(`!document.body.hasAttribute('aria-busy')`)
+	}
+	p.says("#end", "Level won")
+	p.key("r")
+	p.until(`document.querySelector('#end').hidden && !document.body.hasAttribute('aria-busy')`)
+	for _, key := range []string{"h", "h", "h"} {
+		p.key(key)
+		p.until(`!document.body.hasAttribute('aria-busy')`)
+	}
+	p.says("#advice", "Hint 3 of 3")
+	p.key(kb.Enter) // the third hint has the focus on the next step
+	p.until(`document.querySelectorAll('#board tbody tr td.n').length >= 1`)
+	p.key("l")
+	p.visible("#setup")
+}

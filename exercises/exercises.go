@@ -26,7 +26,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-//go:embed [0-9]*-*
+//go:embed [0-9]*-* python node
 var files embed.FS
 
 // names are the exercises in rising difficulty.
@@ -184,6 +184,9 @@ func (e Exercise) Files(folder string) (map[string]string, error) {
 	}
 	return found, err
 }
+
+// Shared are the files that all programs in a language stand on.
+func Shared(language string) (map[string]string, error) { return Exercise{Folder: "."}.Files(language) }
 
 // Sources are the folders of Go code that are judged in tests, and the words of each; the
 // reference has none.

@@ -118,7 +118,11 @@ func programCheck(r explore.Report) judge.Check {
 // programWhy is what is wrong, in one line.
 func programWhy(w *explore.Witness) string {
 	if len(w.Findings) > 0 {
-		return witness.Why(w.Findings)
+		why := witness.Why(w.Findings)
+		if rows := w.Findings[0].Rows; len(rows) > 0 {
+			why += " -> " + strings.Join(rows[0], ", ")
+		}
+		return why
 	}
 	return w.Why
 }

@@ -188,6 +188,8 @@ func (s *subject) lostControl(err error) string {
 			who, _, _ = strings.Cut(who, ":")
 		}
 		return who + " does not come back" + s.standing()
+	case strings.Contains(text, "two commands to one server at once"):
+		return "two commands of one buyer are under way at once, from two goroutines; here a buyer sends one after the other"
 	case strings.Contains(text, "is not described"):
 		return "a Lua script is sent that nobody has described: kit.DeleteIfMine is known; for one of your own add the method Scripts, see kata.Scripted"
 	}

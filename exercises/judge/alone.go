@@ -27,7 +27,7 @@ const (
 
 // aloneWithin is how long one buyer may take whom nobody disturbs. It is far above what any
 // machine needs, and bounds code that never ends.
-const aloneWithin = 15 * time.Second
+const aloneWithin = 10 * time.Second
 
 // open opens an engine of the judge's own, with its products.
 func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, error) {

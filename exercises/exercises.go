@@ -198,6 +198,15 @@ func (e Exercise) Sources() map[string]string {
 	return all
 }
 
+// Sources are the folders of a language, and the words of each; the reference has none.
+func (l Language) Sources() map[string]string {
+	all := map[string]string{"start": l.Start, "solution": ""}
+	for what, words := range l.Wrong {
+		all["wrong/"+what] = words
+	}
+	return all
+}
+
 // Check says what an exercise lacks.
 func (e Exercise) Check() error {
 	for what, words := range e.Sources() {
@@ -205,10 +214,20 @@ func (e Exercise) Check() error {
 			return fmt.Errorf("%s: the words of %s: %w", e.Folder, what, err)
 		}
 		if files, err := e.Files(what); err != nil || len(files) == 0 {
-			return fmt.Errorf("%s has no %s: %w", e.Folder, what, err)
+			return fmt.Errorf("%s has no %s: %v", e.Folder, what, err)
 		}
 		if what != "solution" && words == "" {
 			return fmt.Errorf("%s: %s has no words to be judged by", e.Folder, what)
+		}
+	}
+	for name, l := range e.Languages {
+		for what := range l.Sources() {
+			if code, err := e.Files(name + "/" + what); err != nil || code[l.File] == "" {
+				return fmt.Errorf("%s has no %s/%s/%s", e.Folder, name, what, l.File)
+			}
+		}
+		if len(l.Wrong) < 3 || l.Start == "" {
+			return fmt.Errorf("%s: %s lacks words for its start, or three wrong ones", e.Folder, name)
 		}
 	}
 	switch {

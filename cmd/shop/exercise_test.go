@@ -74,9 +74,9 @@ func TestExercise(t *testing.T) {
 		t.Fatal(err)
 	}
 	for slip, want := range map[string]string{
-		"left := p.Amount - o.Amount": `^shop: shop\.go:\d+:\d+: undefined: left\n`,
-		"func New(":                   `^shop: (New is missing, or is another function: func New\(kit kata\.Kit\) kata\.Strategy|shop\.go:\d+:\d+: .*)\n`,
-		"return receipt, err\n}":      `^shop: shop\.go:\d+:\d+: missing return\n`,
+		"left := p.Amount - o.Amount": `^shop: shop\.go:\d+:\d+: undefined: left; shop\.go:\d+:\d+: undefined: left\n$`,
+		"func New(":                   `^shop: New is missing, or is another function: func New\(kit kata\.Kit\) kata\.Strategy\n$`,
+		"return receipt, err\n}":      `^shop: shop\.go:\d+:\d+: missing return\n$`,
 	} {
 		with := ""
 		if strings.HasPrefix(slip, "func") {

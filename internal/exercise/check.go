@@ -122,7 +122,7 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 		return c, 0, 0, err
 	}
 	own = r.PerSecond
-	c.Verdict, c.Why = judge.Passed, fmt.Sprintf("%s, %s sales/s", r.Reason, figure(r.PerSecond))
+	c.Verdict, c.Why = judge.Passed, r.Reason
 	switch {
 	case strings.Contains(said, "panic: "), strings.Contains(said, "fatal error: "):
 		c.Verdict, c.Why = judge.Wrong, ending(said, j.pkg)
@@ -137,10 +137,18 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 		}
 		return c, own, 0, nil
 	}
-	if r, _, err = j.crowd(ctx, j.source+" reference"); err == nil {
-		theirs = r.PerSecond
+	// In turn, and the better of two each: a machine that does something else for a second
+	// must not make one of them look slow.
+	for _, of := range []struct {
+		source string
+		best   *float64
+	}{{j.source + " reference", &theirs}, {j.source, &own}, {j.source + " reference", &theirs}} {
+		if r, _, err = j.crowd(ctx, of.source); err != nil {
+			return c, own, theirs, err
+		}
+		*of.best = max(*of.best, r.PerSecond)
 	}
-	return c, own, theirs, err
+	return c, own, theirs, nil
 }
 
 // crowd sends one crowd to processes with a source.
@@ -203,5 +211,3 @@ func (j judged) check(ctx context.Context, told func(string)) (r Result, err err
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-func figure(f float64) string { return fmt.Sprintf("%.0f", f) }

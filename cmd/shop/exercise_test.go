@@ -235,7 +235,7 @@ func TestExerciseFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "shop.go"), code["shop.go"])
-	if out := l.passes("check", dir, "--engine", "local"); !strings.Contains(out, "shop verify's pause") {
+	if out := l.passes("check", dir, "--engine", "local"); !strings.Contains(out, "pause, on private servers") {
 		t.Error(out)
 	}
 }

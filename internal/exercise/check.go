@@ -197,7 +197,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 // check runs everything, up to the first check that does not pass.
 func (j judged) check(ctx context.Context, told func(string)) (r Result, err error) {
 	told("every order of a few buyers' commands")
-	if r.Report, err = j.orders(ctx); err != nil || r.Last().Verdict != judge.Passed {
+	if r.Report, err = j.orders(ctx); err != nil || r.Last().Verdict == judge.Wrong || r.Last().Verdict == judge.Broken {
 		return r, err
 	}
 	told("a crowd")
@@ -205,9 +205,18 @@ func (j judged) check(ctx context.Context, told func(string)) (r Result, err err
 	if err != nil {
 		return r, err
 	}
-	r.Checks = append(r.Checks, c)
+	r.add(c)
 	r.PerSecond, r.TheirPerSecond = own, theirs
 	return r, nil
+}
+
+// add adds a check. What was not sure stays so, and stands last, unless this one is wrong.
+func (r *Result) add(c judge.Check) {
+	if n := len(r.Checks); n > 0 && r.Last().Verdict == judge.Unsure && c.Verdict == judge.Passed {
+		r.Checks = append(r.Checks[:n-1], c, r.Last())
+		return
+	}
+	r.Checks = append(r.Checks, c)
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

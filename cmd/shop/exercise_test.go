@@ -58,14 +58,14 @@ func TestExercise(t *testing.T) {
 		}
 	}
 
-	diagram := filepath.Join(t.TempDir(), "wrong.mmd")
-	code, out, errs := l.exercise("check", dir, "--mermaid", diagram)
+	diagram := filepath.Join(t.TempDir(), "wrong.md")
+	code, out, errs := l.exercise("check", dir, "--report", diagram)
 	if code != exitBroken || errs != "" {
 		t.Errorf("the file to begin with: exit %d, %s%s", code, out, errs)
 	}
 	has(out, "wrong .*oversold: 2 units sold of 1 stocked", "step 1: buyer 1 reads the stock: amount=1",
 		`step \d+: buyer 1 sends UPDATE .*, by what it read at step 1 \(amount=1\), though buyer 2 has changed that at step \d+`, "│ buyer 1 ")
-	if text, err := os.ReadFile(diagram); err != nil || !strings.HasPrefix(string(text), "sequenceDiagram\n") {
+	if text, err := os.ReadFile(diagram); err != nil || !strings.Contains(string(text), "sequenceDiagram\n") || !strings.Contains(string(text), "oversold: 2 units") {
 		t.Errorf("%v, %s", err, text)
 	}
 

@@ -29,8 +29,8 @@ const judgeWithin = 6 * time.Minute
 // A Result is what a check has shown.
 type Result struct {
 	judge.Report
-	PerSecond      float64 // sales of the crowd; 0 where there was none
-	TheirPerSecond float64 // the reference's, in the same run
+	PerSecond      float64 `json:"per_second"`       // sales of the crowd; 0 where there was none
+	TheirPerSecond float64 `json:"their_per_second"` // the reference's, in the same run
 }
 
 // A judged is a compiled judge, and which of its sources it is about.

@@ -115,6 +115,8 @@ func TestExerciseBadInput(t *testing.T) {
 	write(t, filepath.Join(full, "mine.txt"), "")
 	odd := t.TempDir()
 	write(t, filepath.Join(odd, "exercise.txt"), "99\n")
+	bare := filepath.Join(t.TempDir(), "bare")
+	l.passes("start", "1", bare, "--language", "node")
 	sealed := filepath.Join(t.TempDir(), "sealed")
 	write(t, sealed, "")
 	for _, c := range []struct {
@@ -133,6 +135,9 @@ func TestExerciseBadInput(t *testing.T) {
 		{"check " + full, "has no exercise.txt, so it is no exercise"},
 		{"check " + odd, `there is no exercise "99"`},
 		{"check " + full + " --engine cloud", `--engine is "cloud"; give embedded or local`},
+		{"check " + bare, "has no node_modules; run npm install there, once"},
+		{"check " + bare + " --engine local", "--engine local is for the exercises in Go"},
+		{"check " + bare + " --report x.pdf", "--report"},
 		{"hint 1 4", `there is no hint "4"; give 1 to 3`},
 		{"hint one 1", `there is no exercise "one"`},
 		{"solution", "give one exercise"},

@@ -52,7 +52,7 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source, flags .
 		return "", err
 	}
 	program = filepath.Join(temp, "judge")
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-overlay", overlay, "-o", program}, flags, []string{"./" + judgeFolder})...)
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-buildvcs=false", "-overlay", overlay, "-o", program}, flags, []string{"./" + judgeFolder})...)
 	build.Dir = dir
 	build.Env = offline(os.Environ())
 	out, err := build.CombinedOutput()

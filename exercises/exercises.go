@@ -26,7 +26,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-//go:embed [0-9]*-*
+//go:embed [0-9]*-* python node
 var files embed.FS
 
 // names are the exercises in rising difficulty.
@@ -185,11 +185,23 @@ func (e Exercise) Files(folder string) (map[string]string, error) {
 	return found, err
 }
 
+// Shared are the files that all programs in a language stand on.
+func Shared(language string) (map[string]string, error) { return Exercise{Folder: "."}.Files(language) }
+
 // Sources are the folders of Go code that are judged in tests, and the words of each; the
 // reference has none.
 func (e Exercise) Sources() map[string]string {
 	all := map[string]string{"start": e.Start, "solution": ""}
 	for what, words := range e.Wrong {
+		all["wrong/"+what] = words
+	}
+	return all
+}
+
+// Sources are the folders of a language, and the words of each; the reference has none.
+func (l Language) Sources() map[string]string {
+	all := map[string]string{"start": l.Start, "solution": ""}
+	for what, words := range l.Wrong {
 		all["wrong/"+what] = words
 	}
 	return all
@@ -202,10 +214,20 @@ func (e Exercise) Check() error {
 			return fmt.Errorf("%s: the words of %s: %w", e.Folder, what, err)
 		}
 		if files, err := e.Files(what); err != nil || len(files) == 0 {
-			return fmt.Errorf("%s has no %s: %w", e.Folder, what, err)
+			return fmt.Errorf("%s has no %s: %v", e.Folder, what, err)
 		}
 		if what != "solution" && words == "" {
 			return fmt.Errorf("%s: %s has no words to be judged by", e.Folder, what)
+		}
+	}
+	for name, l := range e.Languages {
+		for what := range l.Sources() {
+			if code, err := e.Files(name + "/" + what); err != nil || code[l.File] == "" {
+				return fmt.Errorf("%s has no %s/%s/%s", e.Folder, name, what, l.File)
+			}
+		}
+		if len(l.Wrong) < 3 || l.Start == "" {
+			return fmt.Errorf("%s: %s lacks words for its start, or three wrong ones", e.Folder, name)
 		}
 	}
 	switch {

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/exercises/judge"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/exercise"
+	"github.com/oversell/oversell/internal/report"
 )
 
 func exerciseCommand() *cobra.Command {
@@ -113,7 +114,8 @@ built from the module cache, offline.`,
 }
 
 func exerciseCheckCommand() *cobra.Command {
-	var engineName, mermaid string
+	var engineName string
+	var o output
 	c := &cobra.Command{
 		Use: "check [DIR]", Short: "Hold your code to its exercise",
 		Long: `Compile the code of a folder that start has made, and hold it to its exercise:
@@ -126,7 +128,7 @@ compile or something is missing, 3 when not enough was seen; 130 after Ctrl-C.`,
 		Example: `  shop exercise check first
   cd first && shop exercise check
   shop exercise check first --engine local
-  shop exercise check first --mermaid what-went-wrong.mmd`,
+  shop exercise check first --report what-went-wrong.html`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return errors.New("give one folder, or none for this one")
@@ -137,15 +139,18 @@ compile or something is missing, 3 when not enough was seen; 130 after Ctrl-C.`,
 			if engineName != engine.Embedded && engineName != engine.Local {
 				return fmt.Errorf("--engine is %q; give %s or %s", engineName, engine.Embedded, engine.Local)
 			}
-			return checkExercise(c, append(args, ".")[0], engineName == engine.Local, mermaid)
+			if err := o.check(nil); err != nil {
+				return err
+			}
+			return checkExercise(c, append(args, ".")[0], engineName == engine.Local, &o)
 		},
 	}
 	c.Flags().StringVar(&engineName, "engine", engine.Embedded, "embedded, or local: also the exercise's faults, on private servers")
-	c.Flags().StringVar(&mermaid, "mermaid", "", "a `file` for the sequence diagram of what goes wrong")
+	o.register(c)
 	return c
 }
 
-func checkExercise(c *cobra.Command, dir string, faults bool, mermaid string) error {
+func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 	e, language, err := exercise.In(dir)
 	if err != nil {
 		return err
@@ -154,7 +159,7 @@ func checkExercise(c *cobra.Command, dir string, faults bool, mermaid string) er
 	if err != nil {
 		return err
 	}
-	shown := newProgress(c.ErrOrStderr())
+	started, shown := time.Now(), newProgress(c.ErrOrStderr())
 	told := func(what string) { shown.show("%d. %s: %s", e.Number, e.Title, what) }
 	var r exercise.Result
 	if language == "" {
@@ -166,13 +171,13 @@ func checkExercise(c *cobra.Command, dir string, faults bool, mermaid string) er
 	if err != nil {
 		return err
 	}
-	out := c.OutOrStdout()
-	fmt.Fprintf(out, "%d. %s\n", e.Number, e.Title)
-	printChecks(out, r)
-	if mermaid != "" && r.Last().Mermaid != "" {
-		if err := os.WriteFile(mermaid, []byte(r.Last().Mermaid), 0o644); err != nil {
-			return fmt.Errorf("--mermaid: %w", err)
-		}
+	err = o.write(c, checkDocument(e, r, started), func(out io.Writer, _ bool) error {
+		fmt.Fprintf(out, "%d. %s\n", e.Number, e.Title)
+		printChecks(out, r)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	switch r.Last().Verdict {
 	case judge.Wrong:
@@ -183,6 +188,32 @@ func checkExercise(c *cobra.Command, dir string, faults bool, mermaid string) er
 		return &exitError{exitHarness, "the check itself failed: " + r.Last().Why}
 	}
 	return progress.Solved(e, language)
+}
+
+// checkDocument is a check as a report.
+func checkDocument(e exercises.Exercise, r exercise.Result, started time.Time) report.Document {
+	d := report.Document{
+		Command: "shop exercise check", Title: fmt.Sprintf("Exercise %d: %s", e.Number, e.Title), Lead: "What the check has shown, up to the first thing that goes wrong",
+		Started: started, Took: time.Since(started), Value: r, Groups: []report.Group{{Heading: "Checks"}},
+	}
+	statuses := map[string]report.Status{judge.Passed: report.Holds, judge.Wrong: report.Contradicts}
+	for n, check := range r.Checks {
+		status, known := statuses[check.Verdict]
+		if !known {
+			status = report.Void
+		}
+		c := report.Case{
+			Suite: e.Folder, Name: fmt.Sprintf("check-%d", n+1), Title: check.Name, Word: check.Verdict, Status: status, Promise: judge.Passed, Seen: check.Why,
+		}
+		if check.Story != "" {
+			c.Details = append(c.Details, report.Detail{Text: check.Story})
+		}
+		if check.Diagram != "" {
+			c.Details = append(c.Details, report.Detail{Text: check.Diagram, Mermaid: check.Mermaid})
+		}
+		d.Cases = append(d.Cases, c)
+	}
+	return d
 }
 
 // printChecks writes what a check has shown.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -26,6 +27,11 @@ const programWithin = 2 * time.Minute
 func checkForeign(c *cobra.Command, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r exercise.Result, err error) {
 	if faults {
 		return r, errors.New("--engine local is for the exercises in Go; a program in another language always has private servers")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "package.json")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
+			return r, fmt.Errorf("%s has no node_modules; run npm install there, once", dir)
+		}
 	}
 	for _, search := range e.Languages[language].Searches {
 		name := programSearch(search)
@@ -118,7 +124,11 @@ func programCheck(r explore.Report) judge.Check {
 // programWhy is what is wrong, in one line.
 func programWhy(w *explore.Witness) string {
 	if len(w.Findings) > 0 {
-		return witness.Why(w.Findings)
+		why := witness.Why(w.Findings)
+		if rows := w.Findings[0].Rows; len(rows) > 0 {
+			why += " -> " + strings.Join(rows[0], ", ")
+		}
+		return why
 	}
 	return w.Why
 }

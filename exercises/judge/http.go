@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9/logging"
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/exercises/kata"
 	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
@@ -74,7 +76,7 @@ func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
 			return purchase.Page(e.DB.WithContext(ctx), name, after, limit)
 		},
-		Wait: s.settings.Wait, Down: func(context.Context) error { return nil }, Seats: make(chan struct{}, 10_000), Watch: unwatched{},
+		Wait: s.settings.Wait, Down: func(context.Context) error { return nil }, Seats: make(chan struct{}, 10_000), Watch: watcher{points},
 	}
 	r := gin.New()
 	r.UseRawPath = true
@@ -86,6 +88,10 @@ func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 				err := purchase.InLockingTx(ctx, e.Admin, func(tx *gorm.DB) error {
 					return errors.Join(product.Put(tx, name, amount), purchase.Clear(tx, name))
 				})
+				watcher{points}.record(history.Event{Kind: history.Restocked, Product: name, Amount: amount})
+				if e.Redis == nil {
+					return err
+				}
 				return errors.Join(err, e.Redis.FlushDB(ctx).Err()) // whatever the code keeps there
 			})
 		},
@@ -95,11 +101,38 @@ func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 	return r
 }
 
-// unwatched is a shop without a live page.
-type unwatched struct{}
+// quiet turns off what libraries print by themselves.
+func quiet() {
+	gin.SetMode(gin.ReleaseMode)
+	logging.Disable()
+}
 
-func (unwatched) Called(string, purchase.Order) {}
+// watcher writes the history that faults are judged by; without failpoints nobody reads one.
+type watcher struct{ points *failpoint.Set }
 
-func (unwatched) Returned(string, purchase.Order, purchase.Receipt, purchase.Outcome, time.Time) {}
+func (w watcher) record(e history.Event) {
+	if w.points != nil {
+		e.At, e.Strategy = time.Now(), kata.Name
+		w.points.Record(e)
+	}
+}
 
-func (unwatched) TurnedAway(string, purchase.Order) {}
+// Called is purchase.Watcher.Called.
+func (w watcher) Called(_ string, o purchase.Order) {
+	w.record(history.Event{Kind: history.Call, Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount})
+}
+
+// Returned is purchase.Watcher.Returned.
+func (w watcher) Returned(_ string, o purchase.Order, r purchase.Receipt, outcome purchase.Outcome, _ time.Time) {
+	e := history.Event{Kind: history.Return, Product: o.Product, Purchaser: o.Purchaser, Outcome: string(outcome)}
+	if outcome == purchase.Sold {
+		e.Amount, e.Left = r.Amount, &r.Left
+	}
+	w.record(e)
+}
+
+// TurnedAway is purchase.Watcher.TurnedAway.
+func (w watcher) TurnedAway(_ string, o purchase.Order) {
+	w.Called("", o)
+	w.Returned("", o, purchase.Receipt{}, purchase.Busy, time.Now())
+}

@@ -50,6 +50,8 @@ type Check struct {
 	Story   string `json:"story,omitempty"`   // the steps that matter, a line each
 	Diagram string `json:"diagram,omitempty"` // all steps
 	Mermaid string `json:"mermaid,omitempty"`
+
+	alone bool // no two buyers ever met
 }
 
 // Last is the check that decides.
@@ -140,6 +142,9 @@ func (s *subject) judge(ctx context.Context, reference New) (r Report) {
 		if r.Checks = append(r.Checks, s.verdict(done, err)); r.Last().Verdict != Passed {
 			return r
 		}
+		if done.alone { // nor does anybody in the searches to come
+			break
+		}
 	}
 	var err error
 	if r.Trips, err = s.trips(ctx); err == nil && reference != nil {
@@ -167,6 +172,8 @@ func (s *subject) verdict(c Check, err error) Check {
 		}
 	case errors.As(err, &unsure):
 		c.Verdict, c.Why = Unsure, unsure.text
+	case strings.Contains(err.Error(), "did not run the same way again"):
+		c.Verdict, c.Why = Unsure, "the same order of commands did not run in the same way twice: the code decides by time or chance, or by memory that two processes would not share"
 	case errors.Is(err, schedule.ErrHarness):
 		c.Verdict, c.Why = Wrong, s.lostControl(err)
 	default:
@@ -188,6 +195,8 @@ func (s *subject) lostControl(err error) string {
 			who, _, _ = strings.Cut(who, ":")
 		}
 		return who + " does not come back" + s.standing()
+	case strings.Contains(text, "two commands to one server at once"):
+		return "two commands of one buyer are under way at once, from two goroutines; here a buyer sends one after the other"
 	case strings.Contains(text, "is not described"):
 		return "a Lua script is sent that nobody has described: kit.DeleteIfMine is known; for one of your own add the method Scripts, see kata.Scripted"
 	}

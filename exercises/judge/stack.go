@@ -6,9 +6,6 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
-
-	"github.com/gin-gonic/gin"
-	"github.com/redis/go-redis/v9/logging"
 )
 
 // packageOf is the package of a function, as stacks have it.
@@ -46,10 +43,4 @@ func (s *subject) standing() string {
 		}
 	}
 	return ""
-}
-
-// quiet turns off what libraries print by themselves.
-func quiet() {
-	gin.SetMode(gin.ReleaseMode)
-	logging.Disable()
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
+// databases are the servers that stock and records are in, as witnesses name them.
+var databases = []string{"sql", "mysql", "postgres"}
+
 // A moment is a step of a witness, by its number.
 type moment struct {
 	step, buyer int
@@ -26,7 +29,6 @@ type teller struct {
 	commits []moment          // that had written
 	wrote   map[int]bool      // since its BEGIN
 	records map[int][]moment  // of each buyer
-	event   *moment           // the last thing that happened to the buyers
 }
 
 // Story is a witness in words: the steps that led to the verdict, who took them, what was
@@ -49,16 +51,12 @@ func (t *teller) step(n int, s explore.Step) {
 	m := moment{n, s.Buyer, strings.TrimPrefix(s.Command, "(let through) ")}
 	switch {
 	case strings.HasPrefix(s.Command, "(") && !strings.HasPrefix(s.Command, "(let through)"):
-		t.event = &m
 		who := ""
 		if s.Buyer > 0 {
 			who = fmt.Sprintf("buyer %d ", s.Buyer)
 		}
 		t.say("step %d: %s%s.", n, who, strings.Trim(m.text, "()"))
-		if strings.Contains(s.Command, "forgets") || strings.Contains(s.Command, "run") {
-			return
-		}
-	case s.Server == "sql":
+	case slices.Contains(databases, s.Server):
 		t.sql(m, s)
 	case s.Server != "" && s.Server != "process":
 		t.redis(m, s)
@@ -133,7 +131,7 @@ func (t *teller) redis(m moment, s explore.Step) {
 	}
 	name, upper := found[1], strings.ToUpper(m.text)
 	switch {
-	case strings.HasPrefix(upper, "SET") && (strings.HasSuffix(upper, " NX") || strings.HasPrefix(upper, "SETNX")):
+	case strings.HasPrefix(upper, "SET") && (strings.Contains(upper+" ", " NX ") || strings.HasPrefix(upper, "SETNX")):
 		holder, held := t.holds[name]
 		if s.Result != "1" && s.Result != "OK" {
 			return

@@ -42,6 +42,16 @@ async function lease (product) {
   return 'sold'
 }
 
+// What shop.mjs answers. Who waits in vain, or is refused what there is, is written down.
+async function sell (product, buyer, units) {
+  const answer = await shop.buy(db, redis, product, buyer, units)
+  if (answer === 'busy') await db.change("INSERT INTO wrong (what) VALUES ('a buyer has waited in vain for the lock')")
+  if (answer === 'sold out' && (await db.row('SELECT amount FROM product WHERE name = ?', product)).amount >= units) {
+    await db.change("INSERT INTO wrong (what) VALUES ('a buyer was told sold out, and there is enough')")
+  }
+  return answer
+}
+
 http.createServer(async (request, response) => {
   const url = new URL(request.url, 'http://localhost')
   const asked = name => url.searchParams.get(name)
@@ -50,7 +60,7 @@ http.createServer(async (request, response) => {
   try {
     const answer = url.pathname === '/other'
       ? await other(asked('product'))
-      : url.pathname === '/lease' ? await lease(asked('product')) : await shop.buy(db, redis, asked('product'), asked('buyer'), Number(asked('units') ?? 1))
+      : url.pathname === '/lease' ? await lease(asked('product')) : await sell(asked('product'), asked('buyer'), Number(asked('units') ?? 1))
     reply(status[answer], answer)
   } catch (err) {
     console.error(err)

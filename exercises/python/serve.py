@@ -65,6 +65,17 @@ def lease(database, redis, product):
     return "sold"
 
 
+def sell(database, redis, asked):
+    """What shop.py answers. Who waits in vain, or is refused what there is, is written down."""
+    units = int(asked.get("units", 1))
+    answer = shop.buy(database, redis, asked["product"], asked["buyer"], units)
+    if answer == "busy":
+        database.change("INSERT INTO wrong (what) VALUES ('a buyer has waited in vain for the lock')")
+    if answer == "sold out" and database.row("SELECT amount FROM product WHERE name = %s", asked["product"])[0] >= units:
+        database.change("INSERT INTO wrong (what) VALUES ('a buyer was told sold out, and there is enough')")
+    return answer
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -82,7 +93,7 @@ class Handler(BaseHTTPRequestHandler):
             elif url.path == "/lease":
                 answer = lease(database, redis, asked["product"])
             else:
-                answer = shop.buy(database, redis, asked["product"], asked["buyer"], int(asked.get("units", 1)))
+                answer = sell(database, redis, asked)
             self.reply(STATUS[answer], answer)
         except Exception as error:
             print(repr(error), file=sys.stderr)

@@ -1,12 +1,15 @@
 package exercise
 
 import (
+	"context"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/oversell/oversell/exercises"
@@ -17,57 +20,132 @@ import (
 // crowd takes seconds, and what it shows of a sound lock the tests of the shop have shown.
 var crowded = []string{"01-one-statement/solution", "01-one-statement/wrong/mutex", "02-lost-release/wrong/no-wait", "06-retry/solution"}
 
-// TestSources: each reference passes, and each file to begin with and each wrong solution is
-// judged by the words of its exercise. One program has them all.
-func TestSources(t *testing.T) {
+// bad is code that no exercise asks for, and what is said of it. All but one are tried as
+// answers to the first exercise.
+var bad = map[string]string{
+	"panics":        `buyer-1: panic: assignment to entry in nil map, at shop\.go:18$`,
+	"panics-beside": `^the code runs: panic: assignment to entry in nil map, at shop\.go:20$`,
+	"endless":       `buyer-1, alone, does not come back, and nobody else is there: it is at shop\.go:\d+ \(run`,
+	"stays":         `a goroutine that the code has begun does not end when its buyers have gone: it is at shop\.go:18 \(select`,
+	"restocks":      `more is changed than the order asks for|and then 3 are left`,
+	"deletes":       `more is changed than the order asks for: record 1 .* is gone`,
+	"elsewhere":     `and then 3 are left`,
+	"exits":         `^the code runs: the code ends the whole process, where Buy should return$`,
+	"claims":        `and then 3 are left`,
+	"spins":         `tries again and again and comes to no end`,
+}
+
+var (
+	tempDir  string
+	building sync.Once
+	built    string
+	notBuilt error
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if tempDir, err = os.MkdirTemp("", "exercise-test-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(tempDir)
+	os.Exit(code)
+}
+
+// program has every source of every exercise, and the bad ones: it is built once.
+func program(t *testing.T) string {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("compiles a judge and explores for minutes; make test has it")
 	}
+	building.Do(func() {
+		all, err := exercises.All()
+		if err != nil {
+			notBuilt = err
+			return
+		}
+		var sources []source
+		for _, e := range all {
+			reference := Module + "/exercises/" + e.Folder + "/solution"
+			for _, what := range slices.Sorted(maps.Keys(e.Sources())) {
+				name := e.Folder + "/" + what
+				sources = append(sources, source{name, Module + "/exercises/" + name, reference})
+			}
+		}
+		for name := range bad {
+			sources = append(sources, source{name, Module + "/internal/exercise/testdata/bad/" + name, ""})
+		}
+		root, err := filepath.Abs("../..")
+		if err != nil {
+			notBuilt = err
+			return
+		}
+		built, notBuilt = buildJudge(context.Background(), root, tempDir, sources)
+	})
+	if notBuilt != nil {
+		t.Fatal(notBuilt)
+	}
+	return built
+}
+
+// atOnce is how many judges run side by side: a search takes one processor.
+var atOnce = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+
+// judgeOf runs the checks of one source.
+func judgeOf(t *testing.T, j judged, crowd bool) judge.Report {
+	t.Helper()
+	atOnce <- struct{}{}
+	defer func() { <-atOnce }()
+	r, err := j.orders(t.Context())
+	if err == nil && crowd && (r.Last().Verdict == judge.Passed || r.Last().Verdict == judge.Unsure) {
+		var c judge.Check
+		c, _, _, err = j.crowds(t.Context())
+		whole := Result{Report: r}
+		whole.add(c)
+		r = whole.Report
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestSources: each reference passes, and each file to begin with and each wrong solution is
+// judged by the words of its exercise. One program has them all.
+func TestSources(t *testing.T) {
+	program := program(t)
 	all, err := exercises.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sources []source
 	for _, e := range all {
 		if err := e.Check(); err != nil {
 			t.Error(err)
 		}
-		reference := Module + "/exercises/" + e.Folder + "/solution"
-		for _, what := range slices.Sorted(maps.Keys(e.Sources())) {
-			name := e.Folder + "/" + what
-			sources = append(sources, source{name, Module + "/exercises/" + name, reference})
-		}
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := buildJudge(t.Context(), root, t.TempDir(), sources)
-	if err != nil {
-		t.Fatal(err)
-	}
-	side := make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) // a search takes one processor
-	for _, e := range all {
 		for _, what := range slices.Sorted(maps.Keys(e.Sources())) {
 			words := e.Sources()[what]
 			name := e.Folder + "/" + what
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				side <- struct{}{}
-				defer func() { <-side }()
-				j := judged{program: program, exercise: e, source: name, pkg: Module + "/exercises/" + name}
-				r, err := j.orders(t.Context())
-				if err == nil && r.Last().Verdict == judge.Passed && slices.Contains(crowded, name) {
-					var c judge.Check
-					c, _, _, err = j.crowds(t.Context())
-					r.Checks = append(r.Checks, c)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				judgedBy(t, r, words)
+				judgedBy(t, judgeOf(t, judged{program, e, name, Module + "/exercises/" + name}, slices.Contains(crowded, name)), words)
 			})
 		}
+	}
+}
+
+// TestBadCode: code that panics, never ends, or writes elsewhere is told so, in one line, and
+// nothing hangs.
+func TestBadCode(t *testing.T) {
+	program := program(t)
+	for name, words := range bad {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, err := exercises.Find("1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			judgedBy(t, judgeOf(t, judged{program, e, name, Module + "/internal/exercise/testdata/bad/" + name}, false), words)
+		})
 	}
 }
 

@@ -52,7 +52,7 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source, flags .
 		return "", err
 	}
 	program = filepath.Join(temp, "judge")
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-overlay", overlay, "-o", program}, flags, []string{"./" + judgeFolder})...)
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-buildvcs=false", "-overlay", overlay, "-o", program}, flags, []string{"./" + judgeFolder})...)
 	build.Dir = dir
 	build.Env = offline(os.Environ())
 	out, err := build.CombinedOutput()
@@ -101,14 +101,11 @@ func compiler(out string, err error) string {
 	for line := range strings.Lines(out) {
 		line = strings.TrimRight(line, "\n")
 		switch {
-		case line == "", strings.HasPrefix(line, "# "):
-		case strings.Contains(line, judgeFolder) && strings.Contains(line, ".New"):
+		case line == "", strings.HasPrefix(line, "# "), importer.MatchString(line):
+		case entry.MatchString(line):
 			return "New is missing, or is another function: func New(kit kata.Kit) kata.Strategy"
-		case strings.HasPrefix(line, judgeFolder+"/main.go:"), strings.HasPrefix(line, "./"+judgeFolder+"/"), strings.HasPrefix(line, "package "+module(line)): // where it is imported from
-			if _, after, found := strings.Cut(line, "main.go:"); found {
-				_, after, _ = strings.Cut(after, ": ")
-				lines = append(lines, after)
-			}
+		case ours.MatchString(line): // it is about what the judge imports
+			lines = append(lines, ours.ReplaceAllString(line, ""))
 		default:
 			lines = append(lines, strings.TrimPrefix(line, "./"))
 		}
@@ -122,14 +119,12 @@ func compiler(out string, err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// module is the import path in a line "package PATH".
-func module(line string) string {
-	fields := strings.Fields(line)
-	if len(fields) > 1 && strings.HasSuffix(fields[1], judgeFolder) {
-		return fields[1]
-	}
-	return "\x00"
-}
+// Lines of a build that are about the judge's main package.
+var (
+	importer = regexp.MustCompile(`^package \S*` + judgeFolder + `$`)
+	entry    = regexp.MustCompile(`\bcode\d+\.New\b`)
+	ours     = regexp.MustCompile(`^\t?(imports \S+: )?\S*(shop-exercise-\d+|` + judgeFolder + `)/main\.go:\d+:\d+: `)
+)
 
 // Sources is the folder with the sources of this very program; "" where it was built from a
 // published version, which is then returned.

@@ -29,8 +29,8 @@ const judgeWithin = 6 * time.Minute
 // A Result is what a check has shown.
 type Result struct {
 	judge.Report
-	PerSecond      float64 // sales of the crowd; 0 where there was none
-	TheirPerSecond float64 // the reference's, in the same run
+	PerSecond      float64 `json:"per_second"`       // sales of the crowd; 0 where there was none
+	TheirPerSecond float64 `json:"their_per_second"` // the reference's, in the same run
 }
 
 // A judged is a compiled judge, and which of its sources it is about.
@@ -122,7 +122,7 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 		return c, 0, 0, err
 	}
 	own = r.PerSecond
-	c.Verdict, c.Why = judge.Passed, fmt.Sprintf("%s, %s sales/s", r.Reason, figure(r.PerSecond))
+	c.Verdict, c.Why = judge.Passed, r.Reason
 	switch {
 	case strings.Contains(said, "panic: "), strings.Contains(said, "fatal error: "):
 		c.Verdict, c.Why = judge.Wrong, ending(said, j.pkg)
@@ -137,10 +137,18 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 		}
 		return c, own, 0, nil
 	}
-	if r, _, err = j.crowd(ctx, j.source+" reference"); err == nil {
-		theirs = r.PerSecond
+	// In turn, and the better of two each: a machine that does something else for a second
+	// must not make one of them look slow.
+	for _, of := range []struct {
+		source string
+		best   *float64
+	}{{j.source + " reference", &theirs}, {j.source, &own}, {j.source + " reference", &theirs}} {
+		if r, _, err = j.crowd(ctx, of.source); err != nil {
+			return c, own, theirs, err
+		}
+		*of.best = max(*of.best, r.PerSecond)
 	}
-	return c, own, theirs, err
+	return c, own, theirs, nil
 }
 
 // crowd sends one crowd to processes with a source.
@@ -189,7 +197,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 // check runs everything, up to the first check that does not pass.
 func (j judged) check(ctx context.Context, told func(string)) (r Result, err error) {
 	told("every order of a few buyers' commands")
-	if r.Report, err = j.orders(ctx); err != nil || r.Last().Verdict != judge.Passed {
+	if r.Report, err = j.orders(ctx); err != nil || r.Last().Verdict == judge.Wrong || r.Last().Verdict == judge.Broken {
 		return r, err
 	}
 	told("a crowd")
@@ -197,11 +205,18 @@ func (j judged) check(ctx context.Context, told func(string)) (r Result, err err
 	if err != nil {
 		return r, err
 	}
-	r.Checks = append(r.Checks, c)
+	r.add(c)
 	r.PerSecond, r.TheirPerSecond = own, theirs
 	return r, nil
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// add adds a check. What was not sure stays so, and stands last, unless this one is wrong.
+func (r *Result) add(c judge.Check) {
+	if n := len(r.Checks); n > 0 && r.Last().Verdict == judge.Unsure && c.Verdict == judge.Passed {
+		r.Checks = append(r.Checks[:n-1], c, r.Last())
+		return
+	}
+	r.Checks = append(r.Checks, c)
+}
 
-func figure(f float64) string { return fmt.Sprintf("%.0f", f) }
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

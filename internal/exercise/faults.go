@@ -16,7 +16,7 @@ import (
 
 // underFaults plays the exercise's faults on private servers, as shop verify does, up to the
 // first that the code does not stand.
-func (j judged) underFaults(ctx context.Context, r Result) (Result, error) {
+func (j judged) underFaults(ctx context.Context, r Result, told func(string)) (Result, error) {
 	needs := []lockstrategy.Need{}
 	if j.exercise.Redis {
 		needs = append(needs, lockstrategy.NeedsRedis)
@@ -31,6 +31,9 @@ func (j judged) underFaults(ctx context.Context, r Result) (Result, error) {
 			Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
 		}},
 		Faults: faults, Times: fault.DefaultTimes(), Lanes: 1,
+		Progress: func(done, all int, _ verify.Cell, _ verify.Report) {
+			told(fmt.Sprintf("faults on private servers, %d of %d", done, all))
+		},
 		Launch: func(t fault.Times) *exec.Cmd {
 			return exec.Command(j.program, "serve", j.exercise.Folder, j.source, t.Wait.String(), t.Lease.String(), "failpoints")
 		},
@@ -39,7 +42,7 @@ func (j judged) underFaults(ctx context.Context, r Result) (Result, error) {
 		return r, err
 	}
 	for _, cell := range report.Cells {
-		c := judge.Check{Name: fmt.Sprintf("shop verify's %s, on %s", cell.Fault, report.Engine), Verdict: judge.Passed, Why: cell.Evidence}
+		c := judge.Check{Name: fmt.Sprintf("%s, on private servers", cell.Fault), Verdict: judge.Passed, Why: cell.Evidence}
 		switch {
 		case cell.HarnessError != "":
 			c.Verdict, c.Why = judge.Broken, cell.HarnessError
@@ -48,7 +51,7 @@ func (j judged) underFaults(ctx context.Context, r Result) (Result, error) {
 		case cell.Verdict != verdict.Holds:
 			c.Verdict, c.Why = judge.Wrong, fmt.Sprintf("%s: %s", cell.Verdict, cell.Reason)
 		}
-		if r.Checks = append(r.Checks, c); c.Verdict != judge.Passed {
+		if r.add(c); c.Verdict == judge.Wrong || c.Verdict == judge.Broken {
 			break
 		}
 	}

@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,12 +16,11 @@ func foreignContent(e exercises.Exercise, language string, all map[string]string
 		there := append([]string{"go"}, slices.Sorted(maps.Keys(e.Languages))...)
 		return fmt.Errorf("exercise %d is not there for %q; there is %s", e.Number, language, strings.Join(there, ", "))
 	}
-	code, err := e.Files(language + "/start")
-	if err != nil {
-		return err
+	shared, err := exercises.Shared(language)
+	own, err2 := e.Files(language)
+	code, err3 := e.Files(language + "/start")
+	for _, files := range []map[string]string{shared, own, code} {
+		maps.Copy(all, files)
 	}
-	common, err := e.Files(language)
-	maps.Copy(all, common)
-	maps.Copy(all, code)
-	return err
+	return errors.Join(err, err2, err3)
 }

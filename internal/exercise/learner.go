@@ -39,7 +39,7 @@ func Check(ctx context.Context, e exercises.Exercise, dir string, faults bool, t
 		return r, err
 	}
 	told("faults on private servers")
-	return j.underFaults(ctx, r)
+	return j.underFaults(ctx, r, told)
 }
 
 // Passed: every check has.

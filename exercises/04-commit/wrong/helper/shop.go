@@ -1,10 +1,8 @@
-// Package exercise frees the lock beside the COMMIT, so as not to wait for it.
+// Package exercise has a helper that frees the lock well, around too little.
 package exercise
 
 import (
 	"context"
-
-	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/exercises/kata"
 )
@@ -16,32 +14,39 @@ type shop struct{ kit kata.Kit }
 
 // Buy sells o.Amount units of o.Product to o.Purchaser.
 func (s *shop) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err error) {
-	key, token := "lock:"+o.Product, s.kit.Token()
-	if err := s.lock(ctx, key, token); err != nil {
-		return receipt, err
+	tx := s.kit.DB.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return receipt, tx.Error
 	}
-	p, err := s.kit.Read(ctx, s.kit.DB, o.Product)
-	if err == nil {
-		err = s.kit.Check(p, o)
-	}
-	if err != nil {
-		s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // it runs out by itself
-		return receipt, err
-	}
-	freed := make(chan struct{})
-	err = s.kit.InTx(ctx, func(tx *gorm.DB) error {
+	err = s.locked(ctx, "lock:"+o.Product, func() error {
+		p, err := s.kit.Read(ctx, s.kit.DB, o.Product)
+		if err == nil {
+			err = s.kit.Check(p, o)
+		}
+		if err != nil {
+			return err
+		}
 		if _, err := s.kit.Exec(ctx, tx, "UPDATE product SET amount = ? WHERE name = ?", p.Amount-o.Amount, o.Product); err != nil {
 			return err
 		}
 		receipt, err = s.kit.Record(ctx, tx, o, p.Amount-o.Amount)
-		go func() {
-			defer close(freed)
-			s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // it runs out by itself
-		}()
 		return err
 	})
-	<-freed
-	return receipt, err
+	if err != nil {
+		tx.Rollback()
+		return kata.Receipt{}, err
+	}
+	return receipt, tx.Commit().Error
+}
+
+// locked runs fn under the lock.
+func (s *shop) locked(ctx context.Context, key string, fn func() error) error {
+	token := s.kit.Token()
+	if err := s.lock(ctx, key, token); err != nil {
+		return err
+	}
+	defer s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // it runs out by itself
+	return fn()
 }
 
 // lock waits for the lease.

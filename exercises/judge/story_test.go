@@ -1,0 +1,75 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore"
+)
+
+// TestStory: who took which lock when, and what a write rests on.
+func TestStory(t *testing.T) {
+	step := func(buyer int, server, command, result string) explore.Step {
+		return explore.Step{Buyer: buyer, Server: server, Command: command, Result: result}
+	}
+	w := &explore.Witness{
+		Verdict: "oversold", Why: "2 units sold of 1 stocked", Outcomes: []explore.Outcome{{Buyer: 1, Answer: "sold"}, {Buyer: 2, Answer: "sold_out"}},
+		Steps: []explore.Step{
+			step(1, "redis", "SET lock:apple <1> px 3600000 nx", "1"),
+			step(1, "sql", "SELECT * FROM product WHERE name = 'apple' LIMIT 1", "amount=1"),
+			step(0, "redis", "(every lease runs out, and its holder does not notice)", ""),
+			step(2, "redis", "SET lock:apple <2> px 3600000 nx", "1"),
+			step(2, "sql", "BEGIN", ""),
+			step(2, "sql", "INSERT INTO purchase_history ...", "id=N"),
+			step(2, "redis", `script "delete if mine" lock:apple <2>`, "1"),
+			step(2, "sql", "COMMIT", ""),
+			step(1, "sql", "UPDATE product SET amount = 0 WHERE name = 'apple'", "1 row"),
+		},
+	}
+	const want = `step 1: buyer 1 takes lock:apple.
+step 2: buyer 1 reads the stock: amount=1.
+step 3: every lease runs out, and its holder does not notice.
+step 4: buyer 2 takes lock:apple, which buyer 1 has taken at step 1 and not given back.
+step 7: buyer 2 frees lock:apple.
+step 8: buyer 2 commits, and has freed its lock before, at step 7 (script "delete if mine" lock:apple <2>).
+step 9: buyer 1 sends UPDATE product SET amount = 0 WHERE name = 'apple' -> 1 row, by what it read at step 2 (amount=1), though buyer 2 has changed that at step 8.
+In the end 2 units sold of 1 stocked; buyer 1: sold, buyer 2: sold out.`
+	if got := Story(w); got != want {
+		t.Errorf("%s\n\nwant\n%s", got, want)
+	}
+}
+
+// TestPlace: the uppermost line of the learner's own package, not of one whose name begins alike.
+func TestPlace(t *testing.T) {
+	stack := strings.Join([]string{
+		"goroutine 7 [running]:", "runtime.gopanic()", "\t/go/panic.go:1 +0x1", "learner.example/token-two.(*x).y()", "\t/x/other.go:2 +0x1",
+		"learner.example/token.(*shop).Buy(0x1)", "\t/home/me/first/shop.go:17 +0x2c",
+	}, "\n")
+	if got := Place(stack, "learner.example/token"); got != "shop.go:17" {
+		t.Error(got)
+	}
+	if got := Place(stack, "learner.example/none"); got != "" {
+		t.Error(got)
+	}
+}
+
+// TestTouched: rows of the products that are sold may change, and no others.
+func TestTouched(t *testing.T) {
+	before := book{"the stock of apple": "3", "the stock of nobody's": "5", "record 1": "2 of nobody's for somebody"}
+	for name, c := range map[string]struct {
+		after book
+		want  string
+	}{
+		"a sale":           {book{"the stock of apple": "2", "the stock of nobody's": "5", "record 1": "2 of nobody's for somebody", "record 2": "1 of apple for buyer-1"}, ""},
+		"another's stock":  {book{"the stock of apple": "2", "the stock of nobody's": "4", "record 1": "2 of nobody's for somebody"}, "the stock of nobody's was 5 and is 4"},
+		"another's record": {book{"the stock of apple": "2", "the stock of nobody's": "5"}, "record 1 (2 of nobody's for somebody) is gone"},
+	} {
+		own := book{}
+		for k, v := range before {
+			own[k] = v
+		}
+		if got := touched(own, c.after, first, second); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

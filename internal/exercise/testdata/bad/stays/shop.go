@@ -1,0 +1,21 @@
+// Package bad leaves a goroutine behind.
+package bad
+
+import (
+	"context"
+
+	"github.com/oversell/oversell/exercises/kata"
+)
+
+// New is called once in each process of the shop.
+func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
+
+type shop struct{ kit kata.Kit }
+
+// Buy is bad.
+func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
+	go func() {
+		select {}
+	}()
+	return s.kit.Sell(ctx, o)
+}

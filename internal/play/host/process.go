@@ -73,6 +73,8 @@ func (p *process) send(r child.Request) error {
 // it, and then the answer is what there is.
 func (p *process) ask(r child.Request, progress func(child.Progress), stop <-chan struct{}) (child.Answer, error) {
 	if err := p.send(r); err != nil {
+		for range p.answers { // that nobody has asked for
+		}
 		<-p.gone
 		return child.Answer{}, p.ended()
 	}

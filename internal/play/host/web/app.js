@@ -149,7 +149,6 @@ function prove() {
   return one(async () => {
     $("advice").dataset.searching = "1";
     advise(el("p", {}, "The explorer runs every order of this. It takes from a moment to minutes …"));
-    $("advice").setAttribute("role", "status");
     try {
       const p = await server.prove(game.id);
       delete $("advice").dataset.searching;

@@ -89,7 +89,9 @@ type subject struct {
 //
 // sources are the codes by name; "reference" is the one to compare with.
 func Main(sources map[string]New) {
-	code, err := run(os.Args[1:], sources, os.Stdout)
+	out := os.Stdout
+	os.Stdout = os.Stderr // what the code prints is no report
+	code, err := run(os.Args[1:], sources, out)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

@@ -42,6 +42,13 @@ async function lease (product) {
   return 'sold'
 }
 
+// The buyer asks so often, one time after the other.
+async function sells (times, ...order) {
+  const answers = []
+  for (let n = 0; n < times; n++) answers.push(await sell(...order))
+  return answers.includes('sold') ? 'sold' : answers.at(-1)
+}
+
 // What shop.mjs answers. Who waits in vain, or is refused what there is, is written down.
 async function sell (product, buyer, units) {
   const answer = await shop.buy(db, redis, product, buyer, units)
@@ -60,7 +67,7 @@ http.createServer(async (request, response) => {
   try {
     const answer = url.pathname === '/other'
       ? await other(asked('product'))
-      : url.pathname === '/lease' ? await lease(asked('product')) : await sell(asked('product'), asked('buyer'), Number(asked('units') ?? 1))
+      : url.pathname === '/lease' ? await lease(asked('product')) : await sells(Number(asked('times') ?? 1), asked('product'), asked('buyer'), Number(asked('units') ?? 1))
     reply(status[answer], answer)
   } catch (err) {
     console.error(err)

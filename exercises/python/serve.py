@@ -93,7 +93,8 @@ class Handler(BaseHTTPRequestHandler):
             elif url.path == "/lease":
                 answer = lease(database, redis, asked["product"])
             else:
-                answer = sell(database, redis, asked)
+                answers = [sell(database, redis, asked) for _ in range(int(asked.get("times", 1)))]
+                answer = "sold" if "sold" in answers else answers[-1]
             self.reply(STATUS[answer], answer)
         except Exception as error:
             print(repr(error), file=sys.stderr)

@@ -10,6 +10,9 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
+// notes are what a task's text lacks for a language.
+const notes = "NOTES.md"
+
 // foreignContent adds what Start writes for a program in another language.
 func foreignContent(e exercises.Exercise, language string, all map[string]string) error {
 	if _, ok := e.Languages[language]; !ok {
@@ -22,5 +25,7 @@ func foreignContent(e exercises.Exercise, language string, all map[string]string
 	for _, files := range []map[string]string{shared, own, code} {
 		maps.Copy(all, files)
 	}
+	all["README.md"] += all[notes]
+	delete(all, notes)
 	return errors.Join(err, err2, err3)
 }

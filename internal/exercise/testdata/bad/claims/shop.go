@@ -3,6 +3,7 @@ package bad
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/oversell/oversell/exercises/kata"
 )
@@ -14,5 +15,6 @@ type shop struct{ kit kata.Kit }
 
 // Buy is bad.
 func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
+	fmt.Println(`{"checks":[{"verdict":"passed"}]}`)
 	return kata.Receipt{ID: 1, Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount}, nil
 }

@@ -62,7 +62,7 @@ func BenchmarkIdle(b *testing.B) {
 	request := []byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	before := memory(b, pid, "VmRSS")
 	for range defaultConnections - 1 {
-		c := dialRaw(b, addr)
+		c := mustDial(b, addr)
 		defer c.conn.Close()
 		if status, err := c.roundTrip(request); status != 200 || err != nil {
 			b.Fatalf("%d, %v", status, err)
@@ -71,7 +71,7 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(before, "MB-before")
 	b.ReportMetric(memory(b, pid, "VmRSS"), "MB")
 	start := time.Now()
-	c := dialRaw(b, addr)
+	c := mustDial(b, addr)
 	defer c.conn.Close()
 	if status, err := c.roundTrip(request); status != 200 || err != nil {
 		b.Fatalf("one more: %d, %v", status, err)
@@ -147,7 +147,7 @@ func benchProgram(b *testing.B, binary string, args ...string) (addr string, pid
 
 func restockFor(b *testing.B, addr string, units int) {
 	b.Helper()
-	c := dialRaw(b, addr)
+	c := mustDial(b, addr)
 	defer c.conn.Close()
 	body := fmt.Sprintf(`{"amount":%d}`, units)
 	request := fmt.Sprintf("PUT /product/apple HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", addr, len(body), body)
@@ -194,7 +194,7 @@ func eachClient(b *testing.B, addr, path string, more func() bool, got func(stat
 	request := []byte("GET " + path + " HTTP/1.1\r\nHost: " + addr + "\r\n\r\n")
 	var all sync.WaitGroup
 	for range soldOutClients {
-		c := dialRaw(b, addr)
+		c := mustDial(b, addr)
 		all.Go(func() {
 			defer c.conn.Close()
 			for more() {
@@ -218,13 +218,21 @@ type raw struct {
 	retryAfter time.Duration // of the last answer; 0 where it has none
 }
 
-func dialRaw(b *testing.B, addr string) *raw {
+func mustDial(b *testing.B, addr string) *raw {
 	b.Helper()
-	conn, err := net.Dial("tcp", addr)
+	c, err := dialRaw(addr)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &raw{conn: conn, read: bufio.NewReader(conn)}
+	return c
+}
+
+func dialRaw(addr string) (*raw, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &raw{conn: conn, read: bufio.NewReader(conn)}, nil
 }
 
 var contentLength, retryAfter = []byte("Content-Length: "), []byte("Retry-After: ")

@@ -54,7 +54,13 @@ browser() {
 }
 
 echo "the 90 minutes:"
-ok "Go: $(go version | cut -d' ' -f3)"
+if have go; then
+	wanted=$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' go.mod)
+	found=$(go env GOVERSION)
+	if [ "$(printf '%s\n' "go$wanted" "$found" | sort -V | head -n 1)" = "go$wanted" ]; then ok "Go: $found"; else lacks "Go $wanted or later; here is $found: https://go.dev/dl"; fi
+else
+	lacks "Go: https://go.dev/dl, or your system's package golang"
+fi
 quietly "bin/shop, compiled" go build -o bin/shop ./cmd/shop
 quietly "a rush on the embedded engine" bin/shop rush --strategy for-update --expect
 browser
@@ -66,7 +72,11 @@ quietly "an exercise, compiled without the network" exercised
 if have mariadbd || have mysqld; then ok "MariaDB or MySQL, for --engine local"; else note "no MariaDB, for --engine local: make servers"; fi
 if have redis-server || have valkey-server; then ok "Redis, for --engine local"; else note "no Redis, for --engine local: make servers"; fi
 if have node; then ok "Node, for exercises 1 to 4"; else note "no Node, for exercises 1 to 4 in it: make servers"; fi
-if have python3; then ok "Python, for exercises 1 to 4"; else note "no Python, for exercises 1 to 4 in it: make servers"; fi
+if python3 -c 'import pymysql, redis' 2>/dev/null || /usr/bin/python3 -c 'import pymysql, redis' 2>/dev/null; then
+	ok "Python with pymysql and redis, for exercises 1 to 4"
+else
+	note "no Python with pymysql and redis, for exercises 1 to 4 in it: make servers"
+fi
 
 if [ "$missing" = 0 ]; then
 	echo "ready; nothing of it needs the network any more"

@@ -53,7 +53,7 @@ keys. Where input or output is no terminal, and with --plain, words are read lin
 by line: those of the choices, and ` + "`undo`, `hint`, `prove`, `quit`" + `.
 
 Exit code: 0; 2 when something is missing or wrong; 3 when the level was not won
-and the words came from a file or a pipe; 130 after Ctrl-C.`,
+and the words came from a file or a pipe; 130 after Ctrl-C there.`,
 		Example: `  shop play none
   shop play redis --events expire
   shop play --levels
@@ -125,6 +125,9 @@ func (o *playOptions) file() (f results.File, err error) {
 func (o *playOptions) session(c *cobra.Command, args []string) (s *terminal.Session, err error) {
 	s = &terminal.Session{Now: time.Now, Keep: func(results.Result) error { return nil }}
 	if o.level == "" {
+		if _, known := level.Named(args[0]); known {
+			return nil, fmt.Errorf("%s is a level; shop play --level %s plays it", args[0], args[0])
+		}
 		o.config.Strategy, o.config.Shared = args[0], o.instances == "shared"
 		if o.config.Events, err = explore.ParseEvents(o.events); err != nil {
 			return nil, fmt.Errorf("--events: %w", err)

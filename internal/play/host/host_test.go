@@ -47,8 +47,16 @@ func TestMain(m *testing.M) {
 			}
 			return child.Answer{Position: &play.Position{}}
 		})
-	case "babbles": // what is no answer
+	case "babbles": // what is no answer, and lives on
 		fmt.Println("hello")
+		select {}
+	case "chats": // beside its answers, when it is to move, and lives on
+		answer(func(r child.Request) child.Answer {
+			if r.Op == child.Move {
+				fmt.Println("hello")
+			}
+			return child.Answer{Position: &play.Position{}}
+		})
 	case "parent": // begins a game, says its process, and waits to be killed
 		h := &Host{Command: as("child")}
 		g, err := h.create(play.Config{Strategy: "none"}.Filled(), nil)
@@ -490,7 +498,14 @@ func TestBadChild(t *testing.T) {
 	refused(t, http.MethodGet, base+"/play/games/"+v.ID, "", http.StatusNotFound, "it has ended")
 
 	base = serve(t, &Host{Command: as("babbles")})
-	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "did not begin")
+	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "did not begin: the game's process has ended: it wrote what is no answer")
+	h := &Host{Command: as("chats"), Most: 1}
+	base = serve(t, h)
+	v = begin(t, base, `{"strategy":"none"}`)
+	pid := h.pid(t, v.ID)
+	refused(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, http.StatusGone, "it wrote what is no answer")
+	awaitGone(t, pid)
+	begin(t, base, `{"strategy":"none"}`) // the place is free
 	base = serve(t, &Host{Command: func() (*exec.Cmd, error) { return exec.Command("/nosuch/program"), nil }})
 	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "start the game's process")
 }

@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,9 +59,27 @@ func TestMain(m *testing.M) {
 			}
 			return child.Answer{Position: &play.Position{}}
 		})
+	case "searches": // for a proof until it is told to stop; says at once that there is no hint
+		answer(func(r child.Request) child.Answer {
+			a := child.Answer{Position: &play.Position{}}
+			switch r.Op {
+			case child.Hint:
+				a.Way = &play.Way{}
+			case child.Prove:
+				a.Proof = &play.Proof{}
+				fmt.Println(`{"progress":{"runs":1}}`)
+				_ = requests.Decode(&r) // the stop
+			}
+			return a
+		})
+	case "silent": // says that it is there, and answers nothing
+		if err := os.WriteFile(os.Getenv(pidFile), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+			panic(err)
+		}
+		select {}
 	case "parent": // begins a game, says its process, and waits to be killed
 		h := &Host{Command: as("child")}
-		g, err := h.create(play.Config{Strategy: "none"}.Filled(), nil)
+		g, err := h.create("", play.Config{Strategy: "none"}.Filled(), nil)
 		if err != nil {
 			panic(err)
 		}
@@ -70,11 +90,17 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// pidFile is where a silent child says which process it is.
+const pidFile = "OVERSELL_PLAY_PID"
+
+// requests are those to a child.
+var requests = json.NewDecoder(os.Stdin)
+
 func answer(how func(child.Request) child.Answer) {
-	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	out := json.NewEncoder(os.Stdout)
 	for {
 		var r child.Request
-		if in.Decode(&r) != nil {
+		if requests.Decode(&r) != nil {
 			return
 		}
 		_ = out.Encode(how(r))
@@ -143,12 +169,23 @@ func (c *hands) strike(t *testing.T, d time.Duration) {
 	}
 }
 
+// fromHeader has a request of a test come from elsewhere.
+const fromHeader = "Test-From"
+
 // serve is a host behind its routes.
 func serve(t testing.TB, h *Host) (base string) {
 	t.Helper()
+	if h.After == nil {
+		h.Grace = time.Hour // most tests open no stream
+	}
 	r := gin.New()
 	h.Routes(r)
-	s := httptest.NewServer(r)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if from := q.Header.Get(fromHeader); from != "" {
+			q.RemoteAddr = from
+		}
+		r.ServeHTTP(w, q)
+	}))
 	t.Cleanup(s.Close)
 	t.Cleanup(h.Close)
 	return s.URL
@@ -392,6 +429,90 @@ func TestFull(t *testing.T) {
 	begin(t, base, `{"strategy":"none"}`)
 }
 
+// TestEach: where others may play an address has a few games, and this machine as many as there are.
+func TestEach(t *testing.T) {
+	h := &Host{Command: as("light"), Public: true}
+	base := serve(t, h)
+	status := func(from string) int {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/play/games", strings.NewReader(`{"strategy":"none"}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(fromHeader, from)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	for i, c := range []struct {
+		from string
+		want int
+	}{
+		{"10.0.0.1:1", 201}, {"10.0.0.1:2", 201}, {"10.0.0.1:3", 201}, {"10.0.0.1:4", 201}, {"10.0.0.1:5", 429},
+		{"10.0.0.2:1", 201}, {"", 201}, {"", 201}, {"", 201}, {"", 201}, {"", 201},
+	} {
+		if got := status(c.from); got != c.want {
+			t.Errorf("game %d from %q: %d, want %d", i+1, c.from, got, c.want)
+		}
+	}
+	for _, g := range h.games {
+		if g.from == "10.0.0.1" {
+			h.end(g, "ended")
+			break
+		}
+	}
+	if got := status("10.0.0.1:6"); got != http.StatusCreated {
+		t.Errorf("when one has ended: %d", got)
+	}
+}
+
+// TestLine: who claims while others' claims are searched is told its place and is not idle, and
+// hints do not wait for claims.
+func TestLine(t *testing.T) {
+	clock := &hands{}
+	base := serve(t, &Host{Command: as("searches"), After: clock.after})
+	var proofs sync.WaitGroup
+	defer proofs.Wait()
+	prove := func() (id string, events *bufio.Scanner, hangUp func()) {
+		id = begin(t, base, `{"strategy":"none"}`).ID
+		events = watch(t, base, id)
+		ctx, cancel := context.WithCancel(t.Context())
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, base+"/play/games/"+id+"/prove", nil)
+		proofs.Go(func() {
+			if answer, err := http.DefaultClient.Do(r); err == nil {
+				answer.Body.Close()
+			}
+		})
+		return id, events, cancel
+	}
+	var searching []func()
+	for range max(1, runtime.NumCPU()/2) {
+		_, events, hangUp := prove()
+		await(t, events, `data: {"runs":1`)
+		searching = append(searching, hangUp)
+	}
+	_, events1, hangUp1 := prove()
+	await(t, events1, `data: {"place":1}`)
+	_, events2, hangUp2 := prove()
+	await(t, events2, `data: {"place":2}`)
+	if n := len(clock.due(Idle)); n != 0 {
+		t.Errorf("%d games that search or wait count as idle", n)
+	}
+	var h advice
+	other := begin(t, base, `{"strategy":"none"}`)
+	if call(t, http.MethodPost, base+"/play/games/"+other.ID+"/hint", `{"n":3}`, &h); h.Text == "" {
+		t.Errorf("a hint while claims are searched: %+v", h)
+	}
+	hangUp1()
+	await(t, events2, `data: {"place":1}`)
+	searching[0]()
+	await(t, events2, `data: {"runs":1`)
+	hangUp2()
+	for _, hangUp := range searching {
+		hangUp()
+	}
+}
+
 // TestEnds: a game's process ends when the game is ended, when nobody has moved for long, when
 // its page has gone and does not come back, and when the shop dies.
 func TestEnds(t *testing.T) {
@@ -442,6 +563,47 @@ func TestEnds(t *testing.T) {
 		h.awaitPages(t, v.ID, 0)
 		clock.strike(t, Grace)
 		awaitGone(t, pid)
+	})
+	t.Run("page never there", func(t *testing.T) {
+		clock := &hands{}
+		h := &Host{Command: as("light"), After: clock.after}
+		base := serve(t, h)
+		v := begin(t, base, `{"strategy":"none"}`)
+		pid := h.pid(t, v.ID)
+		clock.strike(t, Grace)
+		awaitGone(t, pid)
+	})
+	t.Run("not begun", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "pid")
+		t.Setenv(pidFile, file)
+		h := &Host{Command: as("silent")}
+		base := serve(t, h)
+		answered := make(chan int, 1)
+		go func() {
+			answer, err := http.Post(base+"/play/games", "application/json", strings.NewReader(`{"strategy":"none"}`))
+			if err != nil {
+				answered <- 0
+				return
+			}
+			answer.Body.Close()
+			answered <- answer.StatusCode
+		}()
+		pid := 0
+		for deadline := time.Now().Add(30 * time.Second); pid == 0; time.Sleep(time.Millisecond) {
+			if text, err := os.ReadFile(file); err == nil {
+				pid, _ = strconv.Atoi(string(text)) // 0: it is not written yet
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("no child")
+			}
+		}
+		h.Close()
+		if lives(pid) {
+			t.Error("the shop is closed, and a child lives")
+		}
+		if status := <-answered; status < 500 {
+			t.Errorf("the game that did not begin is answered %d", status)
+		}
 	})
 	t.Run("parent dies", func(t *testing.T) {
 		cmd, _ := as("parent")()
@@ -544,39 +706,4 @@ func get(t *testing.T, url string) string {
 		t.Errorf("%s: %d %v %v", url, r.StatusCode, r.Header, err)
 	}
 	return string(text)
-}
-
-// BenchmarkClick is a click in one of thirty games, all of which are clicked in at once.
-func BenchmarkClick(b *testing.B) {
-	base := serve(b, &Host{Command: as("child")})
-	games := make([]gameView, Most)
-	for i := range games {
-		games[i] = begin(b, base, `{"strategy":"none"}`)
-	}
-	var mu sync.Mutex
-	var slowest time.Duration
-	b.ResetTimer()
-	for range b.N {
-		var all sync.WaitGroup
-		for i := range games {
-			all.Go(func() {
-				g, start := &games[i], time.Now()
-				url, body := base+"/play/games/"+g.ID, ""
-				if g.Position.End == nil {
-					body = `{"token":"` + g.Position.Choices[0].Token + `"}`
-					url += "/moves"
-				} else {
-					url += "/restart"
-				}
-				*g = gameView{}
-				call(b, http.MethodPost, url, body, g)
-				took := time.Since(start)
-				mu.Lock()
-				slowest = max(slowest, took)
-				mu.Unlock()
-			})
-		}
-		all.Wait()
-	}
-	b.ReportMetric(float64(slowest.Microseconds())/1000, "ms-slowest")
 }

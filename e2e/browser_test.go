@@ -258,7 +258,7 @@ func (p *tab) theme(scheme, motion string) {
 	}))
 }
 
-// axe wants no finding of WCAG 2.1 AA, in the light and in the dark.
+// axe wants no finding of WCAG 2.2 AA, in the light and in the dark.
 func (p *tab) axe() {
 	p.t.Helper()
 	source, err := axeSource()
@@ -275,14 +275,14 @@ func (p *tab) axe() {
 				Summary string `json:"failureSummary"`
 			} `json:"nodes"`
 		}
-		p.eval(`window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'], resultTypes: ['violations']}).then((r) => r.violations)`, &found)
+		p.eval(`window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations']}).then((r) => r.violations)`, &found)
 		for _, f := range found {
 			for _, n := range f.Nodes {
 				p.t.Errorf("axe, %s: %s: %.200s: %s", scheme, f.ID, n.HTML, strings.ReplaceAll(n.Summary, "\n", " "))
 			}
 		}
 		var passed int
-		p.eval(`window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']}).then((r) => r.passes.length)`, &passed)
+		p.eval(`window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}).then((r) => r.passes.length)`, &passed)
 		if passed == 0 {
 			p.t.Errorf("axe, %s: no rule has passed, so none was checked", scheme)
 		}

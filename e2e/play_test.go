@@ -96,3 +96,32 @@ func TestPlayKeyboard(t *testing.T) {
 	p.key("l")
 	p.visible("#setup")
 }
+
+// TestPlayRestart: a page whose game went with its shop says so, by itself, and begins it again.
+func TestPlayRestart(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/play")
+	p.level("sell-twice")
+	again := func() {
+		p.click("#again")
+		p.visible("#game")
+		p.until(`!document.body.hasAttribute('aria-busy') && document.querySelector('#trouble').hidden`)
+		p.click(`.buyer.b1 .command:not(:disabled)`)
+		p.until(`document.querySelectorAll('#board tbody tr td.n').length >= 1 && !document.body.hasAttribute('aria-busy')`)
+	}
+	if err := s.cmd.Process.Kill(); err != nil { // without a word to the page
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // killed
+	p.says("#trouble", "does not answer")
+	p.visible("#game")
+	s.start(s.url[len("http://"):])
+	p.says("#trouble", "there is no such game")
+	p.visible("#setup")
+	p.shot("play-gone")
+	p.axe()
+	again()
+	s.restart()
+	p.says("#trouble", "the shop is stopping")
+	again()
+}

@@ -179,6 +179,28 @@ func TestRoomLeader(t *testing.T) {
 	leader.fits()
 }
 
+// TestRoomToken: the token that the live page has asked for serves the room beside it, too.
+func TestRoomToken(t *testing.T) {
+	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
+	s := startShop(t, "--addr", "0.0.0.0:0")
+	s.url = "http://127.0.0.1" + s.url[len("http://[::]"):]
+	leader := open(t, s, "/")
+	leader.until(`!document.querySelector('#send').disabled && document.querySelector('#choices').children.length > 0`)
+	leader.click("#choose-none")
+	leader.click("#strategy-" + s.promising("holds"))
+	leader.click("#send")
+	leader.visible("#token")
+	leader.fill("#token", "s3cret")
+	leader.key(kb.Enter)
+	leader.until(`!document.querySelector('#token-dialog').open && !document.querySelector('#form-message').classList.contains('wrong')`)
+	leader.choose("#room-strategy", s.promising("holds"))
+	leader.click("#room-restock")
+	leader.says(".room-door", ": shut")
+	if wrong := leader.text(".room-wrong"); wrong != "" {
+		t.Error(wrong)
+	}
+}
+
 // TestRoomHundred: a hundred phones press at once. Under a strategy that promises to be
 // oversold the panel shows it, and under one that holds it shows that the books agree.
 func TestRoomHundred(t *testing.T) {

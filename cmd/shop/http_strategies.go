@@ -39,7 +39,7 @@ func (s *shop) newRoom() *room.Room {
 	config := room.Config{Sell: s.counter.Sell, Restock: s.restock}
 	for _, e := range lockstrategy.All() {
 		if _, here := s.counter.Strategies[e.Name]; here {
-			config.Strategies = append(config.Strategies, room.Strategy{Name: e.Name, LeftLags: e.LeftLags})
+			config.Strategies = append(config.Strategies, room.Strategy{Name: e.Name, Tells: soldTells(e.Name)})
 		}
 	}
 	return room.New(config)

@@ -41,6 +41,7 @@ var forbidden = map[string][]string{
 	"internal/play/terminal":                 {"internal/verify", "internal/fault", "internal/live", "internal/rush", "internal/play/child", "internal/play/host"},
 	"internal/report":                        {"internal/"},
 	"internal/problem":                       {"internal/"},
+	"internal/page":                          {"internal/"},
 	"internal/engine/enginetest":             {"internal/lockstrategy", "internal/explore", "internal/fault", "internal/verify", "internal/live", "internal/rush"},
 	"internal/localserver/localservertest":   {"internal/engine", "internal/product", "internal/purchase"},
 	"internal/explore/run":                   {"internal/verify", "internal/fault", "internal/live", "internal/rush"},

@@ -20,8 +20,10 @@ func playChildCommand() *cobra.Command {
 		Use: playChild, Hidden: true, Args: noArguments,
 		Short: "Be one game, told by JSON on stdin what to do: for shop serve",
 		RunE: func(c *cobra.Command, _ []string) error {
+			answers := c.OutOrStdout()
+			os.Stdout = os.Stderr // a line that a strategy prints is no answer
 			defer explore.OneProcessor(false)()
-			return child.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout())
+			return child.Serve(c.Context(), c.InOrStdin(), answers)
 		},
 	}
 }

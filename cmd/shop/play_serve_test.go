@@ -18,7 +18,6 @@ import (
 func TestServedGame(t *testing.T) {
 	serve := shopCommand(t, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
 	base := served(t, serve)
-	asJSON := http.Header{"Content-Type": {"application/json"}}
 	if r := call(t, http.MethodGet, base+"/play", "", nil); r.status != http.StatusOK || !bytes.Contains(r.body, []byte("/play/app.js")) {
 		t.Errorf("the page: %d %.200s", r.status, r.body)
 	}

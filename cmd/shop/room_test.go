@@ -26,6 +26,7 @@ type roomBuyer struct {
 	Waiting bool   `json:"waiting"`
 	Beyond  bool   `json:"beyond"`
 	Times   int    `json:"times"`
+	Unit    int64  `json:"unit"`
 }
 
 type roomPanel struct {
@@ -41,17 +42,17 @@ type roomPanel struct {
 func roomRush(t *testing.T, base, strategy string, phones int) roomPanel {
 	t.Helper()
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":%d}`, strategy, phones/2)
-	if r := call(t, http.MethodPut, base+"/room/sale", sale, nil); r.status != http.StatusOK {
+	if r := call(t, http.MethodPut, base+"/room/sale", sale, asJSON); r.status != http.StatusOK {
 		t.Fatalf("put on sale: %d %s", r.status, r.body)
 	}
-	if r := call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, nil); r.status != http.StatusOK {
+	if r := call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, asJSON); r.status != http.StatusOK {
 		t.Fatalf("open: %d %s", r.status, r.body)
 	}
 	var pressed sync.WaitGroup
 	for n := range phones {
 		pressed.Go(func() {
 			body := fmt.Sprintf(`{"phone":"%016x","name":"Ann %d"}`, n, n)
-			r := call(t, http.MethodPost, base+"/room/buy", body, http.Header{"Idempotency-Key": {fmt.Sprintf("%s-%d", strategy, n)}})
+			r := call(t, http.MethodPost, base+"/room/buy", body, http.Header{"Idempotency-Key": {fmt.Sprintf("%s-%d", strategy, n)}, "Content-Type": {"application/json"}})
 			var answer struct{ Outcome, Says, Detail string }
 			if err := json.Unmarshal(r.body, &answer); err != nil || answer.Says+answer.Detail == "" || answer.Outcome == "failed" {
 				t.Errorf("%s: phone %d: %d %s", strategy, n, r.status, r.body)
@@ -117,6 +118,9 @@ func TestRoomUnits(t *testing.T) {
 			if b.Times > 1 || b.Beyond || b.Waiting {
 				t.Errorf("%s: %+v", entry.Name, b)
 			}
+			if b.Outcome == "sold" && (b.Unit > 0) != soldTells(entry.Name) {
+				t.Errorf("%s: %+v, and the live page says of its receipts that they tell the unit: %t", entry.Name, b, soldTells(entry.Name))
+			}
 		}
 		if panel.Sale.Sold != panel.Sale.Stock {
 			t.Errorf("%s: %+v %v", entry.Name, panel.Sale, panel.Outcomes)
@@ -146,7 +150,7 @@ func TestRoomAdmin(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	base := startServe(t, "--addr", "0.0.0.0:0")
 	base = "http://127.0.0.1" + base[strings.LastIndex(base, ":"):]
-	token := http.Header{"Authorization": {"Bearer s3cret"}}
+	token := http.Header{"Authorization": {"Bearer s3cret"}, "Content-Type": {"application/json"}}
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":1}`, lockstrategy.Names()[0])
 	for _, route := range []struct{ path, body string }{{"/room/sale", sale}, {"/room/door", `{"open":true}`}} {
 		wantProblem(t, call(t, http.MethodPut, base+route.path, route.body, nil), http.StatusUnauthorized, "failed")
@@ -155,7 +159,7 @@ func TestRoomAdmin(t *testing.T) {
 		}
 	}
 	buyer := `{"phone":"0123456789abcdef","name":"Ann"}`
-	if r := call(t, http.MethodPost, base+"/room/buy", buyer, http.Header{"Idempotency-Key": {"a"}}); r.status != http.StatusOK {
+	if r := call(t, http.MethodPost, base+"/room/buy", buyer, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}}); r.status != http.StatusOK {
 		t.Errorf("a buyer needs no token: %d %s", r.status, r.body)
 	}
 	panel := decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
@@ -187,12 +191,20 @@ func TestRoomBadInput(t *testing.T) {
 		{http.MethodPut, "/room/door", `{"open":true}`, "nothing is on sale", 409},
 		{http.MethodGet, "/room/qr.svg", "", "--addr 0.0.0.0", 404},
 	} {
-		r := call(t, c.method, base+c.path, c.body, nil)
+		r := call(t, c.method, base+c.path, c.body, asJSON)
 		if p := wantProblem(t, r, c.status, "failed"); !strings.Contains(p.Detail, c.says) {
 			t.Errorf("%s %s %s: %q, want %q", c.method, c.path, c.body, p.Detail, c.says)
 		}
 	}
-	r := call(t, http.MethodPost, base+"/room/buy", ann, http.Header{"Idempotency-Key": {"a"}})
+	for _, path := range []string{"/room/buyers", "/room/buy"} { // of a form on a page of another site
+		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded"} {
+			r := call(t, http.MethodPost, base+path, ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {kind}})
+			if p := wantProblem(t, r, http.StatusUnsupportedMediaType, "failed"); !strings.Contains(p.Detail, "application/json") {
+				t.Errorf("%s as %s: %q", path, kind, p.Detail)
+			}
+		}
+	}
+	r := call(t, http.MethodPost, base+"/room/buy", ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}})
 	if p := wantProblem(t, r, http.StatusConflict, "failed"); !strings.Contains(p.Detail, "nothing on sale") {
 		t.Errorf("a press before there is a sale: %q", p.Detail)
 	}

@@ -205,7 +205,7 @@ func wantOneLine(t *testing.T, command string, wrong map[string]string) {
 }
 
 // served starts a built program that serves, and returns where.
-func served(t *testing.T, serve *exec.Cmd) (base string) {
+func served(t testing.TB, serve *exec.Cmd) (base string) {
 	t.Helper()
 	out, err := serve.StdoutPipe()
 	if err == nil {

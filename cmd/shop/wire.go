@@ -137,6 +137,7 @@ func (s *shop) handler(addr net.Addr, token string) *gin.Engine {
 	r.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openAPI) })
 	s.watch.hub.Routes(r)
 	if s.games != nil {
+		s.games.Public = !isLoopback(addr)
 		s.games.Routes(r)
 	}
 	s.runs.Routes(r, adminOnly(addr, token))

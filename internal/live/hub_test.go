@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oversell/oversell/internal/history"
+	pages "github.com/oversell/oversell/internal/page"
 )
 
 func TestMain(m *testing.M) {
@@ -211,7 +212,7 @@ func TestPage(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		if err != nil || len(body) == 0 || response.Header.Get("Content-Type") != types[path.Ext(name)] ||
-			response.Header.Get("Content-Security-Policy") != policy {
+			response.Header.Get("Content-Security-Policy") != pages.Policy {
 			t.Errorf("%s: %v %v", route, response.Header, err)
 		}
 		for _, no := range []string{"innerHTML =", "insertAdjacentHTML", "http:", "https:", " style=\"", "onclick=\""} {

@@ -88,16 +88,8 @@ func (s Shelf) put(c *gin.Context) {
 		return
 	}
 	amount, err := restockAmount(c.Request)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		problem.Write(c, http.StatusRequestEntityTooLarge, "failed", fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
-		return
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		problem.Write(c, http.StatusRequestTimeout, "failed", "the body did not come in time")
-		return
-	case err != nil:
-		problem.Invalid(c, err.Error())
+	if err != nil {
+		writeUnread(c, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), restockTimeout)
@@ -141,6 +133,35 @@ func restockAmount(r *http.Request) (int64, error) {
 		return 0, fmt.Errorf("amount is %d; 0 to %d are allowed", *body.Amount, MaxStock)
 	}
 	return *body.Amount, nil
+}
+
+// ReadBody reads the JSON body of a request, or answers what is wrong with it: then it is false.
+// The body must be said to be JSON, since the page of another origin can send none that is;
+// example is one that is good.
+func ReadBody(c *gin.Context, example string, v any) bool {
+	if said := c.Request.Header.Values("Content-Type"); len(said) == 0 || !isJSON(c.Request.Header) {
+		c.Header("Accept", "application/json")
+		problem.Write(c, http.StatusUnsupportedMediaType, "failed", "send Content-Type: application/json and "+example)
+		return false
+	}
+	err := ReadJSON(c.Request, v)
+	if err != nil {
+		writeUnread(c, err)
+	}
+	return err == nil
+}
+
+// writeUnread answers why a body was not read.
+func writeUnread(c *gin.Context, err error) {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		problem.Write(c, http.StatusRequestEntityTooLarge, "failed", fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		problem.Write(c, http.StatusRequestTimeout, "failed", "the body did not come in time")
+	default:
+		problem.Invalid(c, err.Error())
+	}
 }
 
 // ReadJSON decodes a body that must be one JSON object in UTF-8, each member of

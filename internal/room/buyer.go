@@ -15,13 +15,28 @@ import (
 // MaxName is the most characters of a name that a person types.
 const MaxName = 40
 
+// A Phone is one that comes to the room. ID is a secret of its own: whoever knows it can press
+// for it. From is the address that it comes from, "" where those are not counted.
+type Phone struct{ ID, Name, From string }
+
 // A buyer is a phone, and what became of its last press in this sale.
 type buyer struct {
-	number   int // in the order of coming
-	name     string
-	heard    time.Time
-	underWay int // presses
+	number  int // in the order of coming
+	name    string
+	from    string
+	heard   time.Time
+	pressed bool   // ever
+	press   *press // that is under way; nil: none
 	result
+}
+
+// A press has an answer when it is done.
+type press struct {
+	key    string
+	done   chan struct{}
+	says   string
+	err    error
+	hungUp bool // who pressed did, before the answer
 }
 
 // A result is what a phone has to show for itself since the last restock.
@@ -51,13 +66,12 @@ func CheckName(name string) error {
 	return nil
 }
 
-// checkPhone checks what a phone says of itself. Its id is a secret of its own: whoever
-// knows it can press for it.
-func checkPhone(phone, name string) error {
-	if len(phone) < 16 || len(phone) > 64 || strings.Trim(phone, "0123456789abcdef") != "" {
+// check checks what a phone says of itself.
+func (p Phone) check() error {
+	if len(p.ID) < 16 || len(p.ID) > 64 || strings.Trim(p.ID, "0123456789abcdef") != "" {
 		return fmt.Errorf("%w: phone is not an id of 16 to 64 characters of 0-9 and a-f", errBad)
 	}
-	if err := CheckName(name); err != nil {
+	if err := CheckName(p.Name); err != nil {
 		return fmt.Errorf("%w: %w", errBad, err)
 	}
 	return nil

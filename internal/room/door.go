@@ -9,11 +9,10 @@ import (
 // A door is one opening of the sale: it holds those who come before it opens, and lets
 // them in at the same moment.
 type door struct {
-	opens   time.Time
-	opened  chan struct{} // closed when it opens
-	shut    chan struct{} // closed when it is shut
-	timer   *time.Timer
-	waiting int // presses that came before it opened
+	opens  time.Time
+	opened chan struct{} // closed when it opens
+	shut   chan struct{} // closed when it is shut
+	timer  *time.Timer
 }
 
 func newDoor(after time.Duration) *door {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/oversell/oversell/internal/page"
 	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -19,20 +20,14 @@ import (
 //go:embed web
 var web embed.FS
 
-// policy lets the pages load their own files and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
 // Routes adds the phone's page, the panel, and what they ask for. addr is where the shop
 // listens; the leader's routes stand behind admin.
 func (r *Room) Routes(e gin.IRouter, admin gin.HandlerFunc, addr net.Addr) {
-	for path, kind := range map[string]string{
-		"phone.js": "text/javascript", "phone.css": "text/css",
-		"panel.js": "text/javascript", "panel.css": "text/css", "screen.css": "text/css",
-	} {
-		e.GET("/room/"+path, file("web/"+path, kind))
+	for _, name := range []string{"phone.js", "phone.css", "panel.js", "panel.css", "screen.css"} {
+		e.GET("/room/"+name, page.File(web, "web/"+name))
 	}
-	e.GET("/room", file("web/phone.html", "text/html"))
-	e.GET("/room/screen", file("web/screen.html", "text/html"))
+	e.GET("/room", page.File(web, "web/phone.html"))
+	e.GET("/room/screen", page.File(web, "web/screen.html"))
 	e.GET("/room/sale", r.getSale)
 	e.PUT("/room/sale", admin, r.putSale)
 	e.PUT("/room/door", admin, r.putDoor)
@@ -42,44 +37,16 @@ func (r *Room) Routes(e gin.IRouter, admin gin.HandlerFunc, addr net.Addr) {
 	e.GET("/room/qr.svg", func(c *gin.Context) { getCode(c, addr) })
 }
 
-func file(name, contentType string) gin.HandlerFunc {
-	body, err := web.ReadFile(name)
-	if err != nil { // it is embedded: only a wrong name here can fail
-		panic(err)
-	}
-	return func(c *gin.Context) {
-		c.Header("Content-Security-Policy", policy)
-		c.Header("X-Content-Type-Options", "nosniff")
-		c.Header("Cache-Control", "no-cache")
-		c.Data(http.StatusOK, contentType+"; charset=utf-8", body)
-	}
-}
-
 // writeError answers with what an error of a Room means.
 func writeError(c *gin.Context, err error) {
 	switch {
 	case errors.Is(err, errBad):
 		problem.Invalid(c, err.Error()[len(errBad.Error()+": "):])
-	case errors.Is(err, errShut):
+	case errors.Is(err, errShut), errors.Is(err, errPressing), errors.Is(err, errFull):
 		problem.Write(c, http.StatusConflict, string(purchase.Failed), err.Error())
 	default:
 		purchase.WriteError(c, err)
 	}
-}
-
-// readBody reads the members of a JSON body, or answers why not.
-func readBody(c *gin.Context, members any) bool {
-	err := product.ReadJSON(c.Request, members)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case err == nil:
-		return true
-	case errors.As(err, &tooLarge):
-		problem.Write(c, http.StatusRequestEntityTooLarge, string(purchase.Failed), fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
-	default:
-		problem.Invalid(c, err.Error())
-	}
-	return false
 }
 
 type saleJSON struct {
@@ -120,7 +87,7 @@ func (r *Room) saleNow() saleJSON {
 
 func (r *Room) buyerNow(b *buyer) buyerJSON {
 	return buyerJSON{
-		Number: b.number, Name: b.name, Waiting: b.underWay > 0, Outcome: b.outcome, Unit: b.unit,
+		Number: b.number, Name: b.name, Waiting: b.press != nil, Outcome: b.outcome, Unit: b.unit,
 		Beyond: b.beyond, Times: r.times(b), Units: b.units, Presses: b.presses,
 	}
 }
@@ -166,7 +133,7 @@ func (r *Room) putSale(c *gin.Context) {
 		Strategy string `json:"strategy"`
 		Stock    int64  `json:"stock"`
 	}
-	if !readBody(c, &body) {
+	if !product.ReadBody(c, `{"product": "apple", "strategy": "...", "stock": 10}`, &body) {
 		return
 	}
 	if err := r.Put(c.Request.Context(), body.Product, body.Strategy, body.Stock); err != nil {
@@ -181,7 +148,7 @@ func (r *Room) putDoor(c *gin.Context) {
 		Open      *bool `json:"open"`
 		InSeconds int   `json:"in_seconds"`
 	}
-	if !readBody(c, &body) {
+	if !product.ReadBody(c, `{"open": true}`, &body) {
 		return
 	}
 	switch {
@@ -253,12 +220,16 @@ type phoneJSON struct {
 	Name  string `json:"name"`
 }
 
+const phoneExample = `{"phone": "0123456789abcdef", "name": "Ann"}`
+
+func (p phoneJSON) phone(c *gin.Context) Phone { return Phone{p.Phone, p.Name, page.Caller(c.Request)} }
+
 func (r *Room) postBuyer(c *gin.Context) {
 	var body phoneJSON
-	if !readBody(c, &body) {
+	if !product.ReadBody(c, phoneExample, &body) {
 		return
 	}
-	if err := r.Join(body.Phone, body.Name); err != nil {
+	if err := r.Join(body.phone(c)); err != nil {
 		writeError(c, err)
 		return
 	}
@@ -267,7 +238,7 @@ func (r *Room) postBuyer(c *gin.Context) {
 
 func (r *Room) postBuy(c *gin.Context) {
 	var body phoneJSON
-	if !readBody(c, &body) {
+	if !product.ReadBody(c, phoneExample, &body) {
 		return
 	}
 	keys := c.Request.Header.Values("Idempotency-Key")
@@ -275,7 +246,7 @@ func (r *Room) postBuy(c *gin.Context) {
 		problem.Invalid(c, "send one header Idempotency-Key, a new one for each press")
 		return
 	}
-	says, err := r.Press(c.Request.Context(), body.Phone, body.Name, keys[0])
+	says, err := r.Press(c.Request.Context(), body.phone(c), keys[0])
 	if err != nil {
 		writeError(c, err)
 		return

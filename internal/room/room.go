@@ -29,9 +29,9 @@ import (
 
 // Bounds of what a room keeps.
 const (
-	MaxBuyers    = 300       // phones; one more takes the place of the one not heard of for longest
-	MaxWaiting   = MaxBuyers // presses that wait at the door
-	MaxCountdown = 5         // seconds until the door opens
+	MaxBuyers    = 300 // phones, each with one press under way; one more takes the place of another, see oldest
+	MaxFrom      = 150 // phones of one remote address: a school's network may have one for all of a class
+	MaxCountdown = 5   // seconds until the door opens
 )
 
 // gone is how long a phone may be silent before a restock forgets it. It asks every second.
@@ -40,15 +40,20 @@ const gone = 15 * time.Second
 // errShut: there is nothing to buy now. Nothing was tried.
 var errShut = errors.New("the sale is not open")
 
+// errPressing: a phone has one press under way at a time. Of the other nothing was tried.
+var errPressing = errors.New("your last press is still under way; wait for its answer")
+
+// errFull: each phone that the room holds has a press under way.
+var errFull = errors.New("as many press now as the room holds; press again in a moment")
+
 // errBad: the request asks for something impossible.
 var errBad = errors.New("bad request")
 
 // A Strategy is one that the leader may choose.
 type Strategy struct {
 	Name string
-	// LeftLags: what a receipt says is left may leave out sales that are under way, so no
-	// number of a unit follows from it.
-	LeftLags bool
+	// Tells: what a receipt says is left tells which unit was sold.
+	Tells bool
 }
 
 // Config is what a room stands on.
@@ -78,7 +83,7 @@ type sale struct {
 	stock    int64
 	sold     int64          // units, to phones
 	times    map[int64]int  // how often a unit was sold, by its number
-	counted  map[int64]bool // records that are in sold: the same press may be answered twice
+	beyond   map[int64]bool // by the record's id, of those in sold: the same press may be answered twice
 	outcomes map[purchase.Outcome]int
 }
 
@@ -124,10 +129,10 @@ func (r *Room) Restocked(productName string, units int64) {
 func (r *Room) begin(productName string, s Strategy, units int64) {
 	r.sale = &sale{
 		product: productName, strategy: s, stock: units,
-		times: map[int64]int{}, counted: map[int64]bool{}, outcomes: map[purchase.Outcome]int{},
+		times: map[int64]int{}, beyond: map[int64]bool{}, outcomes: map[purchase.Outcome]int{},
 	}
 	for phone, b := range r.buyers {
-		if time.Since(b.heard) > gone {
+		if time.Since(b.heard) > gone && b.press == nil {
 			delete(r.buyers, phone)
 			continue
 		}
@@ -163,55 +168,105 @@ func (r *Room) Shut() {
 }
 
 // Join notes a phone and the name of who holds it, or another name for it.
-func (r *Room) Join(phone, name string) error {
-	if err := checkPhone(phone, name); err != nil {
+func (r *Room) Join(p Phone) error {
+	if err := p.check(); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.join(phone, name)
+	_, err := r.join(p)
+	return err
+}
+
+func (r *Room) join(p Phone) (*buyer, error) {
+	b := r.buyers[p.ID]
+	if b == nil {
+		if err := r.makeRoom(p.From); err != nil {
+			return nil, err
+		}
+		r.joined++
+		b = &buyer{number: r.joined, from: p.From}
+		r.buyers[p.ID] = b
+	}
+	b.name, b.heard = p.Name, time.Now()
+	return b, nil
+}
+
+// makeRoom forgets a phone where there are as many as there may be: one of the same address,
+// where that has too many itself, so that it pushes out nobody else's.
+func (r *Room) makeRoom(from string) error {
+	same := 0
+	for _, b := range r.buyers {
+		if b.from == from {
+			same++
+		}
+	}
+	full := from != "" && same >= MaxFrom
+	if !full && len(r.buyers) < MaxBuyers {
+		return nil
+	}
+	id, found := r.oldest(func(b *buyer) bool { return b.press == nil && (!full || b.from == from) })
+	if !found {
+		return errFull
+	}
+	delete(r.buyers, id)
 	return nil
 }
 
-func (r *Room) join(phone, name string) *buyer {
-	b := r.buyers[phone]
-	if b == nil {
-		if len(r.buyers) >= MaxBuyers {
-			r.forgetOne()
-		}
-		r.joined++
-		b = &buyer{number: r.joined}
-		r.buyers[phone] = b
-	}
-	b.name, b.heard = name, time.Now()
-	return b
-}
-
-// forgetOne makes room by the phone that was not heard of for longest.
-func (r *Room) forgetOne() {
-	var longest string
+// oldest is the phone not heard of for longest, of those that never pressed if there are any:
+// ids are soon invented, and who presses is somebody.
+func (r *Room) oldest(among func(b *buyer) bool) (id string, found bool) {
+	var oldest *buyer
 	for phone, b := range r.buyers {
-		if o := r.buyers[longest]; o == nil || b.heard.Before(o.heard) {
-			longest = phone
+		if among(b) && (oldest == nil || b.pressed == oldest.pressed && b.heard.Before(oldest.heard) || !b.pressed && oldest.pressed) {
+			id, oldest = phone, b
 		}
 	}
-	delete(r.buyers, longest)
+	return id, oldest != nil
 }
 
 // Press buys one unit for whoever holds the phone. The key is that of this press: the same
-// press again gets the same answer. An error says in words what became of it, and wraps
-// errBad, errShut, or what the strategy returned.
-func (r *Room) Press(ctx context.Context, phone, name, key string) (says string, _ error) {
-	if err := checkPhone(phone, name); err != nil {
+// press again gets the same answer, and waits for it while the first is under way. An error says
+// in words what became of it, and wraps errBad, errShut, errPressing, errFull, or what the
+// strategy returned.
+func (r *Room) Press(ctx context.Context, p Phone, key string) (says string, _ error) {
+	if err := p.check(); err != nil {
 		return "", err
 	}
-	order := purchase.Order{Purchaser: name, Amount: 1, IdempotencyKey: key}
-	b, d, err := r.enter(phone, &order)
-	if err != nil {
+	order := purchase.Order{Purchaser: p.Name, Amount: 1, IdempotencyKey: key}
+	for {
+		b, d, first, err := r.enter(p, &order)
+		switch {
+		case err != nil:
+			return "", err
+		case first == nil:
+			return r.buy(ctx, b, d, order)
+		}
+		select {
+		case <-first.done:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+		if !first.hungUp {
+			return first.says, first.err
+		}
+	}
+}
+
+// buy waits at the door, buys, and ends the press.
+func (r *Room) buy(ctx context.Context, b *buyer, d *door, order purchase.Order) (says string, err error) {
+	ended := b.press
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		ended.says, ended.err, ended.hungUp = says, err, err != nil && ctx.Err() != nil
+		b.press = nil
+		close(ended.done)
+	}()
+	if err := d.wait(ctx); err != nil {
 		return "", err
 	}
-	err = d.wait(ctx)
-	s, err := r.goIn(b, d, order, err)
+	s, err := r.goIn(order)
 	if err != nil {
 		return "", err
 	}
@@ -219,40 +274,37 @@ func (r *Room) Press(ctx context.Context, phone, name, key string) (says string,
 	return r.note(ctx, b, s, receipt, err)
 }
 
-// enter notes that the phone's press is under way.
-func (r *Room) enter(phone string, o *purchase.Order) (*buyer, *door, error) {
+// enter notes that the phone's press is under way, or finds it first.
+func (r *Room) enter(p Phone, o *purchase.Order) (b *buyer, d *door, first *press, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := r.join(phone, o.Purchaser)
+	if b, err = r.join(p); err != nil {
+		return nil, nil, nil, err
+	}
 	switch {
+	case b.press != nil && b.press.key == o.IdempotencyKey:
+		return b, nil, b.press, nil
+	case b.press != nil:
+		return nil, nil, nil, errPressing
 	case r.sale == nil:
-		return nil, nil, fmt.Errorf("%w: the leader has put nothing on sale yet", errShut)
+		return nil, nil, nil, fmt.Errorf("%w: the leader has put nothing on sale yet", errShut)
 	case r.door == nil:
-		return nil, nil, fmt.Errorf("%w: wait for the leader to open it", errShut)
+		return nil, nil, nil, fmt.Errorf("%w: wait for the leader to open it", errShut)
 	}
 	o.Product = r.sale.product
 	if err := o.Check(); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errBad, err)
+		return nil, nil, nil, fmt.Errorf("%w: %w", errBad, err)
 	}
-	if r.door.waiting >= MaxWaiting {
-		return nil, nil, fmt.Errorf("%w: %d wait at the door, as many as it holds; press again when it is open", errShut, MaxWaiting)
-	}
-	r.door.waiting++
-	b.underWay++
-	return b, r.door, nil
+	b.press, b.pressed = &press{key: o.IdempotencyKey, done: make(chan struct{})}, true
+	return b, r.door, nil, nil
 }
 
-// goIn returns the sale that the buyer finds behind the door, unless waiting ended otherwise.
-func (r *Room) goIn(b *buyer, d *door, o purchase.Order, waited error) (*sale, error) {
+// goIn is the sale that the buyer finds behind the door.
+func (r *Room) goIn(o purchase.Order) (*sale, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d.waiting--
-	if waited == nil && r.sale.product != o.Product {
-		waited = fmt.Errorf("%w: something else is on sale now", errShut)
-	}
-	if waited != nil {
-		b.underWay--
-		return nil, waited
+	if r.sale.product != o.Product {
+		return nil, fmt.Errorf("%w: something else is on sale now", errShut)
 	}
 	return r.sale, nil
 }
@@ -261,28 +313,29 @@ func (r *Room) goIn(b *buyer, d *door, o purchase.Order, waited error) (*sale, e
 func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Receipt, err error) (says string, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b.underWay--
 	if errors.Is(err, purchase.ErrKeyReused) { // of another order: nothing was tried
 		return "", err
 	}
 	now := result{outcome: purchase.OutcomeOf(err), units: b.units, presses: b.presses, hungUp: err != nil && ctx.Err() != nil}
-	again := err == nil && s.counted[receipt.ID]
+	beyond, again := s.beyond[receipt.ID]
+	again = again && err == nil
 	if !again {
 		now.presses++
 		s.outcomes[now.outcome]++
 	}
 	if err == nil {
 		now.unit = s.stock - receipt.Left
-		if s.strategy.LeftLags {
+		if !s.strategy.Tells {
 			now.unit = 0
 		}
 		if !again {
-			s.counted[receipt.ID] = true
 			now.units++
 			s.sold++
 			s.times[now.unit]++
+			beyond = s.sold > s.stock // at that moment: later presses change nothing of it
+			s.beyond[receipt.ID] = beyond
 		}
-		now.beyond = s.sold > s.stock
+		now.beyond = beyond
 	}
 	says = s.words(now)
 	if s == r.sale {

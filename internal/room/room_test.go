@@ -88,7 +88,7 @@ func (k *counter) restock(_ context.Context, name string, units int64) error {
 func open(t *testing.T, strategy string, units int64) *Room {
 	t.Helper()
 	k := &counter{unsure: "unsure"}
-	k.room = New(Config{Sell: k.sell, Restock: k.restock, Strategies: []Strategy{{Name: "holds"}, {Name: "same"}, {Name: "lags", LeftLags: true}}})
+	k.room = New(Config{Sell: k.sell, Restock: k.restock, Strategies: []Strategy{{Name: "holds", Tells: true}, {Name: "same", Tells: true}, {Name: "lags"}}})
 	if err := k.room.Put(t.Context(), "apple", strategy, units); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestPress(t *testing.T) {
 		{1, "a", "You got unit 1 of 1.", nil},
 		{2, "b", "Sold out", purchase.ErrSoldOut},
 	} {
-		says, err := r.Press(t.Context(), phone(c.phone), "Ann", c.key)
+		says, err := r.Press(t.Context(), Phone{phone(c.phone), "Ann", ""}, c.key)
 		if c.err != nil {
 			says = err.Error()
 		}
@@ -128,18 +128,18 @@ func TestPress(t *testing.T) {
 // TestUnknown: a press whose answer was lost is counted once, when it is pressed again.
 func TestUnknown(t *testing.T) {
 	r := open(t, "holds", 3)
-	if _, err := r.Press(t.Context(), phone(1), "Ann", "unsure"); !errors.Is(err, purchase.ErrUnknownOutcome) || !strings.Contains(err.Error(), "cannot buy twice") {
+	if _, err := r.Press(t.Context(), Phone{phone(1), "Ann", ""}, "unsure"); !errors.Is(err, purchase.ErrUnknownOutcome) || !strings.Contains(err.Error(), "cannot buy twice") {
 		t.Errorf("the first press: %v", err)
 	}
 	for range 2 {
-		if says, err := r.Press(t.Context(), phone(1), "Ann", "unsure"); err != nil || says != "You got unit 1 of 3." {
+		if says, err := r.Press(t.Context(), Phone{phone(1), "Ann", ""}, "unsure"); err != nil || says != "You got unit 1 of 3." {
 			t.Errorf("the same press again: %q, %v", says, err)
 		}
 	}
 	if got := r.everybody(); got.Sale.Sold != 1 || got.Buyers[0].Units != 1 {
 		t.Errorf("%+v; want one unit sold", got)
 	}
-	if says, err := r.Press(t.Context(), phone(1), "Ann", "another"); err != nil || says != "You got unit 2 of 3. You have 2 now." {
+	if says, err := r.Press(t.Context(), Phone{phone(1), "Ann", ""}, "another"); err != nil || says != "You got unit 2 of 3. You have 2 now." {
 		t.Errorf("a second press: %q, %v", says, err)
 	}
 }
@@ -148,7 +148,7 @@ func TestUnknown(t *testing.T) {
 func TestSoldTwice(t *testing.T) {
 	r := open(t, "same", 1)
 	for n := range 3 {
-		if _, err := r.Press(t.Context(), phone(n), "Ann", phone(n)); err != nil {
+		if _, err := r.Press(t.Context(), Phone{phone(n), "Ann", ""}, phone(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestSoldTwice(t *testing.T) {
 func TestLags(t *testing.T) {
 	r := open(t, "lags", 5)
 	for n := range 3 {
-		says, err := r.Press(t.Context(), phone(n), "Ann", phone(n))
+		says, err := r.Press(t.Context(), Phone{phone(n), "Ann", ""}, phone(n))
 		if err != nil || says != "You got one." {
 			t.Errorf("%q, %v; want no number", says, err)
 		}
@@ -183,7 +183,7 @@ func TestBounds(t *testing.T) {
 		r := open(t, "holds", 1)
 		for n := range MaxBuyers + 20 {
 			time.Sleep(time.Millisecond)
-			if err := r.Join(phone(n), fmt.Sprint(n)); err != nil {
+			if err := r.Join(Phone{phone(n), fmt.Sprint(n), ""}); err != nil {
 				t.Fatal(err)
 			}
 			r.seenBy(phone(0)) // it goes on asking
@@ -192,7 +192,7 @@ func TestBounds(t *testing.T) {
 		if len(buyers) != MaxBuyers || buyers[0].Name != "0" || buyers[1].Name != "21" || buyers[MaxBuyers-1].Name != "319" {
 			t.Errorf("%d buyers, %+v ...; want %d: the first, who still asks, and the newest", len(buyers), buyers[:2], MaxBuyers)
 		}
-		if err := r.Join(phone(0), "another name"); err != nil || len(r.everybody().Buyers) != MaxBuyers || r.everybody().Buyers[0].Name != "another name" {
+		if err := r.Join(Phone{phone(0), "another name", ""}); err != nil || len(r.everybody().Buyers) != MaxBuyers || r.everybody().Buyers[0].Name != "another name" {
 			t.Errorf("a phone has one name: %v, %+v", err, r.everybody().Buyers[0])
 		}
 		time.Sleep(gone + time.Second)
@@ -212,13 +212,13 @@ func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 100)
 		r.Shut()
-		if _, err := r.Press(t.Context(), phone(1), "Ann", "a"); !errors.Is(err, errShut) {
+		if _, err := r.Press(t.Context(), Phone{phone(1), "Ann", ""}, "a"); !errors.Is(err, errShut) {
 			t.Errorf("a press at a shut door: %v", err)
 		}
-		answers := make(chan error, 2*MaxWaiting)
+		answers := make(chan error, 2*MaxBuyers)
 		press := func(n int) {
 			go func() {
-				_, err := r.Press(t.Context(), phone(n), "Ann", phone(n))
+				_, err := r.Press(t.Context(), Phone{phone(n), "Ann", ""}, phone(n))
 				answers <- err
 			}()
 		}
@@ -226,7 +226,7 @@ func TestDoor(t *testing.T) {
 			if err := r.Open(3); err != nil {
 				t.Fatal(err)
 			}
-			for n := range MaxWaiting {
+			for n := range MaxBuyers {
 				press(n)
 			}
 			synctest.Wait()
@@ -235,12 +235,12 @@ func TestDoor(t *testing.T) {
 			}
 		}
 		open()
-		press(MaxWaiting)
-		if err := <-answers; !errors.Is(err, errShut) || !strings.Contains(err.Error(), "300 wait at the door") {
+		press(MaxBuyers)
+		if err := <-answers; !errors.Is(err, errFull) {
 			t.Errorf("one too many at the door: %v", err)
 		}
 		r.Shut()
-		for range MaxWaiting {
+		for range MaxBuyers {
 			if err := <-answers; !errors.Is(err, errShut) {
 				t.Errorf("shut before it opened: %v", err)
 			}
@@ -249,7 +249,7 @@ func TestDoor(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		sold := 0
-		for range MaxWaiting {
+		for range MaxBuyers {
 			if <-answers == nil {
 				sold++
 			}
@@ -276,25 +276,118 @@ func TestHungUp(t *testing.T) {
 		ctx, hangUp := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, err := r.Press(ctx, phone(1), "Ann", "a")
+			_, err := r.Press(ctx, Phone{phone(1), "Ann", ""}, "a")
 			done <- err
 		}()
 		synctest.Wait()
 		hangUp()
-		if err := <-done; !errors.Is(err, context.Canceled) || r.door.waiting != 0 || r.everybody().Buyers[0].Waiting {
-			t.Errorf("%v; %d wait", err, r.door.waiting)
+		if err := <-done; !errors.Is(err, context.Canceled) || r.everybody().Buyers[0].Waiting {
+			t.Errorf("%v; %+v", err, r.everybody().Buyers)
 		}
 		r.Shut()
 	})
+}
+
+// TestOnePress: a phone has one press under way. The same press waits for that one's answer, and
+// tries itself when whoever pressed first hangs up; another is refused.
+func TestOnePress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, "holds", 5)
+		r.Shut()
+		if err := r.Open(1); err != nil {
+			t.Fatal(err)
+		}
+		type answer struct {
+			says string
+			err  error
+		}
+		first, hangUp := context.WithCancel(t.Context())
+		answers := make(chan answer, 3)
+		for _, ctx := range []context.Context{first, t.Context(), t.Context()} {
+			go func() {
+				says, err := r.Press(ctx, Phone{phone(1), "Ann", ""}, "a")
+				answers <- answer{says, err}
+			}()
+			synctest.Wait()
+		}
+		for n := range 2 * MaxBuyers {
+			if _, err := r.Press(t.Context(), Phone{phone(1), "Ann", ""}, fmt.Sprint(n)); !errors.Is(err, errPressing) {
+				t.Fatalf("another press of the same phone: %v", err)
+			}
+		}
+		hangUp()
+		if a := <-answers; !errors.Is(a.err, context.Canceled) {
+			t.Errorf("who hung up: %+v", a)
+		}
+		time.Sleep(time.Second)
+		for range 2 {
+			if a := <-answers; a.err != nil || a.says != "You got unit 1 of 5." {
+				t.Errorf("the same press: %+v", a)
+			}
+		}
+		if got := r.everybody(); got.Sale.Sold != 1 || got.Outcomes[purchase.Sold] != 1 || got.Buyers[0].Waiting {
+			t.Errorf("%+v; want one press, and one unit sold", got)
+		}
+	})
+}
+
+// TestInvented: ids that one address invents push out nobody, and a class of 100 behind one
+// address is let in.
+func TestInvented(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, "holds", MaxBuyers)
+		press := func(n int, from string) error {
+			time.Sleep(time.Millisecond)
+			_, err := r.Press(t.Context(), Phone{phone(n), "Ann", from}, phone(n))
+			return err
+		}
+		for n := range 100 {
+			if err := errors.Join(r.Join(Phone{phone(n), "Ann", "10.0.0.1"}), press(n, "10.0.0.1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 10 * MaxBuyers {
+			if err := r.Join(Phone{phone(1000 + n), "X", "10.0.0.2"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 10 * MaxBuyers { // behind the same address as the class, and never pressed
+			time.Sleep(time.Millisecond)
+			if err := r.Join(Phone{phone(10000 + n), "X", "10.0.0.1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 100 {
+			if got := r.seenBy(phone(n)); got.You == nil || got.You.Units != 1 {
+				t.Fatalf("phone %d is pushed out: %+v", n, got)
+			}
+		}
+		if got := len(r.everybody().Buyers); got > MaxBuyers {
+			t.Errorf("%d phones", got)
+		}
+	})
+}
+
+// TestBeyond: what a press was told of the stock it is told again, whatever was sold since.
+func TestBeyond(t *testing.T) {
+	r := open(t, "same", 1)
+	for _, n := range []int{1, 2, 1} {
+		if _, err := r.Press(t.Context(), Phone{phone(n), "Ann", ""}, phone(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := r.everybody().Buyers; b[0].Beyond || !b[1].Beyond {
+		t.Errorf("the first of one unit pressed twice: %+v", b)
+	}
 }
 
 // TestBadPress: one line, and nothing changes.
 func TestBadPress(t *testing.T) {
 	r := open(t, "holds", 1)
 	for what, err := range map[string]error{
-		"phone":     second(r.Press(t.Context(), "nobody", "Ann", "a")),
-		"long name": second(r.Press(t.Context(), phone(1), strings.Repeat("a", 41), "a")),
-		"long key":  second(r.Press(t.Context(), phone(1), "Ann", strings.Repeat("a", 256))),
+		"phone":     second(r.Press(t.Context(), Phone{"nobody", "Ann", ""}, "a")),
+		"long name": second(r.Press(t.Context(), Phone{phone(1), strings.Repeat("a", 41), ""}, "a")),
+		"long key":  second(r.Press(t.Context(), Phone{phone(1), "Ann", ""}, strings.Repeat("a", 256))),
 		"strategy":  r.Put(t.Context(), "apple", "nonesuch", 1),
 		"product":   r.Put(t.Context(), "", "holds", 1),
 		"the route": r.Put(t.Context(), "buy", "holds", 1),

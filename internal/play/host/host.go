@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"sync"
 	"time"
 
@@ -22,7 +21,8 @@ import (
 const (
 	Most  = 30               // games at once
 	Idle  = 10 * time.Minute // a game ends in which nobody has moved for so long
-	Grace = 15 * time.Second // a game ends whose page has gone for so long: a reload takes less
+	Grace = 15 * time.Second // a game ends that no page shows for so long, and that is asked for nothing: a reload takes less
+	Each  = 4                // games of one remote address at once
 )
 
 // A Host has the games. Its methods may be called by several goroutines.
@@ -36,16 +36,19 @@ type Host struct {
 	Most        int
 	Idle, Grace time.Duration
 
-	// Searches is how many hints and proofs are searched for at once, so that a click in
-	// another game is answered meanwhile; 0: as many as half of the processors.
-	Searches int
+	// Public: others than this machine's users may play. Then one address has no more than
+	// Each games at once, and a proof no more than publicBudget.
+	Public bool
 
-	mu     sync.Mutex
-	line   chan struct{} // whoever searches has put one in
-	games  map[string]*game
-	coming int // games whose child is about to open
-	closed bool
-	ending sync.WaitGroup
+	hints, proofs line // who waits for one is not in the way of who waits for the other
+
+	mu      sync.Mutex
+	games   map[string]*game
+	places  map[string]int // that are taken, by the address that has them
+	taken   int            // all of them; more than there are games while a child opens
+	closing chan struct{}  // closed by Close
+	closed  bool
+	ending  sync.WaitGroup // children that have not ended, or whose end nobody waits for yet
 }
 
 // errFull: there are as many games as there may be.
@@ -53,6 +56,13 @@ type errFull struct{ most int }
 
 func (e errFull) Error() string {
 	return fmt.Sprintf("%d games are being played; try again when one has ended", e.most)
+}
+
+// errEach: one address has as many games as it may have.
+type errEach struct{ most int }
+
+func (e errEach) Error() string {
+	return fmt.Sprintf("%d games are being played from your address, as many as one may have; end one of them first", e.most)
 }
 
 var (
@@ -68,6 +78,7 @@ func (e errAnswer) Error() string { return e.Answer.Error }
 // A game is one child.
 type game struct {
 	id      string
+	from    string       // the remote address; "": this machine
 	level   *level.Level // nil: none
 	process *process
 
@@ -76,8 +87,9 @@ type game struct {
 	mu       sync.Mutex
 	at       play.Position
 	pages    map[chan<- event]bool // open streams
+	pending  int                   // requests that have no answer yet
 	idle     func()                // stops the timer
-	leaving  func()                // stops the timer; nil: it does not run
+	leaving  func()                // stops the timer
 	finished bool
 
 	over chan struct{} // closed when the game has ended; why says how
@@ -98,47 +110,73 @@ func (h *Host) after(d time.Duration, f func()) (stop func()) {
 	return func() { t.Stop() }
 }
 
-// create begins a game.
-func (h *Host) create(c play.Config, level *level.Level) (*game, error) {
-	if err := h.reserve(); err != nil {
-		return nil, err
-	}
-	g, err := h.open(c, level)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.coming--
+// create begins a game for who calls from an address; "" is this machine.
+func (h *Host) create(from string, c play.Config, level *level.Level) (*game, error) {
+	closing, err := h.reserve(from)
 	if err != nil {
 		return nil, err
 	}
-	if h.closed {
-		g.process.kill()
+	defer h.ending.Done()
+	g, err := h.open(closing, c, level)
+	if err != nil {
+		h.release(from)
+		return nil, err
+	}
+	g.from = from
+	if !h.register(g) {
+		g.process.end()
+		h.release(from)
 		return nil, errClosed
 	}
-	if h.games == nil {
-		h.games = map[string]*game{}
-	}
-	h.games[g.id] = g
+	h.rest(g)
 	go h.watch(g)
 	return g, nil
 }
 
-// reserve takes a place, before a child is started for it.
-func (h *Host) reserve() error {
+// reserve takes a place, before a child is started for it. ending.Done must follow.
+func (h *Host) reserve(from string) (closing <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	most := cmp.Or(h.Most, Most)
 	switch {
 	case h.closed:
-		return errClosed
-	case len(h.games)+h.coming >= most:
-		return errFull{most}
+		return nil, errClosed
+	case h.Public && from != "" && h.places[from] >= Each:
+		return nil, errEach{Each}
+	case h.taken >= most:
+		return nil, errFull{most}
 	}
-	h.coming++
-	return nil
+	if h.closing == nil {
+		h.closing, h.games, h.places = make(chan struct{}), map[string]*game{}, map[string]int{}
+	}
+	h.taken++
+	h.places[from]++
+	h.ending.Add(1)
+	return h.closing, nil
+}
+
+// release gives a place back.
+func (h *Host) release(from string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken--
+	if h.places[from]--; h.places[from] == 0 {
+		delete(h.places, from)
+	}
+}
+
+// register has a game be found; false when the host is closed.
+func (h *Host) register(g *game) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.games[g.id] = g
+	}
+	return !h.closed
 }
 
 // open starts the child.
-func (h *Host) open(c play.Config, level *level.Level) (*game, error) {
+func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) (*game, error) {
 	cmd, err := h.Command()
 	if err != nil {
 		return nil, err
@@ -147,6 +185,15 @@ func (h *Host) open(c play.Config, level *level.Level) (*game, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the game's process: %w", err)
 	}
+	opened := make(chan struct{})
+	defer close(opened)
+	go func() {
+		select {
+		case <-closing:
+			p.kill()
+		case <-opened:
+		}
+	}()
 	a, err := p.ask(child.Request{Op: child.Open, Config: &c}, nil, nil)
 	switch {
 	case err != nil:
@@ -159,29 +206,16 @@ func (h *Host) open(c play.Config, level *level.Level) (*game, error) {
 		p.end()
 		return nil, errors.New("the game did not begin: its process has no position")
 	}
-	g := &game{id: rand.Text(), level: level, process: p, pages: map[chan<- event]bool{}, idle: func() {}, at: *a.Position, over: make(chan struct{})}
-	h.touch(g)
-	return g, nil
+	return &game{
+		id: rand.Text(), level: level, process: p, pages: map[chan<- event]bool{},
+		idle: func() {}, leaving: func() {}, at: *a.Position, over: make(chan struct{}),
+	}, nil
 }
 
 // watch ends a game whose child has ended by itself.
 func (h *Host) watch(g *game) {
 	<-g.process.gone
 	h.end(g, g.process.ended().Error())
-}
-
-// touch notes that somebody plays.
-func (h *Host) touch(g *game) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.finished {
-		return
-	}
-	idle := cmp.Or(h.Idle, Idle)
-	g.idle()
-	g.idle = h.after(idle, func() {
-		h.end(g, fmt.Sprintf("nobody has moved for %.0f minutes: the game has ended; begin another one", idle.Minutes()))
-	})
 }
 
 // find is the game with this id.
@@ -194,24 +228,16 @@ func (h *Host) find(id string) (*game, error) {
 	return nil, errNoGame
 }
 
-// inLine waits until it may search. leave must follow.
-func (h *Host) inLine(ctx context.Context) (leave func(), err error) {
-	h.mu.Lock()
-	if h.line == nil {
-		h.line = make(chan struct{}, cmp.Or(h.Searches, max(1, runtime.NumCPU()/2)))
-	}
-	h.mu.Unlock()
-	select {
-	case h.line <- struct{}{}:
-		return func() { <-h.line }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+// waiting is the event of who waits in line: 1 is the next one.
+type waiting struct {
+	Place int `json:"place"`
 }
 
-// search is ask of what may take long.
-func (h *Host) search(ctx context.Context, g *game, r child.Request) (child.Answer, error) {
-	leave, err := h.inLine(ctx)
+// search is ask of what may take long, when it is the game's turn.
+func (h *Host) search(ctx context.Context, l *line, g *game, r child.Request) (child.Answer, error) {
+	g.busy()
+	defer h.rested(g)
+	leave, err := l.enter(ctx, func(place int) { g.tell(event{"progress", waiting{place}}) })
 	if err != nil {
 		return child.Answer{}, err
 	}
@@ -221,11 +247,11 @@ func (h *Host) search(ctx context.Context, g *game, r child.Request) (child.Answ
 
 // ask has a game's child do something. When ctx ends so does the search that it makes.
 func (h *Host) ask(ctx context.Context, g *game, r child.Request) (child.Answer, error) {
-	h.touch(g)
+	g.busy()
+	defer h.rested(g)
 	g.asking.Lock()
 	defer g.asking.Unlock()
 	a, err := g.process.ask(r, func(p child.Progress) { g.tell(event{"progress", p}) }, ctx.Done())
-	h.touch(g)
 	switch {
 	case err != nil:
 		h.end(g, err.Error())
@@ -263,20 +289,23 @@ func (h *Host) end(g *game, why string) {
 	g.mu.Lock()
 	g.finished, g.why = true, why
 	g.idle()
-	if g.leaving != nil {
-		g.leaving()
-	}
+	g.leaving()
 	g.mu.Unlock()
 	close(g.over)
+	h.release(g.from)
 	go func() {
 		defer h.ending.Done()
 		g.process.end()
 	}()
 }
 
-// Close ends all games, and returns when their processes have ended. It may be called twice.
+// Close ends all games, and returns when their processes have ended, those that are about to
+// open, too. It may be called twice.
 func (h *Host) Close() {
 	h.mu.Lock()
+	if !h.closed && h.closing != nil {
+		close(h.closing)
+	}
 	h.closed = true
 	var all []*game
 	for _, g := range h.games {
@@ -304,10 +333,7 @@ func (h *Host) join(g *game) (events chan event, leave func(), joined bool) {
 		return nil, nil, false
 	}
 	g.pages[events] = true
-	if g.leaving != nil {
-		g.leaving()
-		g.leaving = nil
-	}
+	g.leaving()
 	return events, func() { h.leave(g, events) }, true
 }
 
@@ -316,9 +342,7 @@ func (h *Host) leave(g *game, events chan event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.pages, events)
-	if len(g.pages) == 0 && !g.finished {
-		g.leaving = h.after(cmp.Or(h.Grace, Grace), func() { h.end(g, "its page was closed: the game has ended") })
-	}
+	h.alone(g)
 }
 
 // tell tells the pages something.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,11 +46,37 @@ func TestMain(m *testing.M) {
 			}
 			return child.Answer{Position: &play.Position{}}
 		})
-	case "babbles": // what is no answer
+	case "babbles": // what is no answer, and lives on
 		fmt.Println("hello")
+		select {}
+	case "chats": // beside its answers, when it is to move, and lives on
+		answer(func(r child.Request) child.Answer {
+			if r.Op == child.Move {
+				fmt.Println("hello")
+			}
+			return child.Answer{Position: &play.Position{}}
+		})
+	case "searches": // for a proof until it is told to stop; says at once that there is no hint
+		answer(func(r child.Request) child.Answer {
+			a := child.Answer{Position: &play.Position{}}
+			switch r.Op {
+			case child.Hint:
+				a.Way = &play.Way{}
+			case child.Prove:
+				a.Proof = &play.Proof{}
+				fmt.Println(`{"progress":{"runs":1}}`)
+				_ = requests.Decode(&r) // the stop
+			}
+			return a
+		})
+	case "silent": // says that it is there, and answers nothing
+		if err := os.WriteFile(os.Getenv(pidFile), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+			panic(err)
+		}
+		select {}
 	case "parent": // begins a game, says its process, and waits to be killed
 		h := &Host{Command: as("child")}
-		g, err := h.create(play.Config{Strategy: "none"}.Filled(), nil)
+		g, err := h.create("", play.Config{Strategy: "none"}.Filled(), nil)
 		if err != nil {
 			panic(err)
 		}
@@ -62,11 +87,17 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// pidFile is where a silent child says which process it is.
+const pidFile = "OVERSELL_PLAY_PID"
+
+// requests are those to a child.
+var requests = json.NewDecoder(os.Stdin)
+
 func answer(how func(child.Request) child.Answer) {
-	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	out := json.NewEncoder(os.Stdout)
 	for {
 		var r child.Request
-		if in.Decode(&r) != nil {
+		if requests.Decode(&r) != nil {
 			return
 		}
 		_ = out.Encode(how(r))
@@ -135,12 +166,23 @@ func (c *hands) strike(t *testing.T, d time.Duration) {
 	}
 }
 
+// fromHeader has a request of a test come from elsewhere.
+const fromHeader = "Test-From"
+
 // serve is a host behind its routes.
 func serve(t testing.TB, h *Host) (base string) {
 	t.Helper()
+	if h.After == nil {
+		h.Grace = time.Hour // most tests open no stream
+	}
 	r := gin.New()
 	h.Routes(r)
-	s := httptest.NewServer(r)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if from := q.Header.Get(fromHeader); from != "" {
+			q.RemoteAddr = from
+		}
+		r.ServeHTTP(w, q)
+	}))
 	t.Cleanup(s.Close)
 	t.Cleanup(h.Close)
 	return s.URL
@@ -384,117 +426,6 @@ func TestFull(t *testing.T) {
 	begin(t, base, `{"strategy":"none"}`)
 }
 
-// TestEnds: a game's process ends when the game is ended, when nobody has moved for long, when
-// its page has gone and does not come back, and when the shop dies.
-func TestEnds(t *testing.T) {
-	t.Run("ended", func(t *testing.T) {
-		h := &Host{Command: as("child")}
-		base := serve(t, h)
-		v := begin(t, base, `{"strategy":"none"}`)
-		pid := h.pid(t, v.ID)
-		events := watch(t, base, v.ID)
-		if answer := call(t, http.MethodDelete, base+"/play/games/"+v.ID, "", nil); answer.StatusCode != http.StatusNoContent {
-			t.Errorf("%d", answer.StatusCode)
-		}
-		await(t, events, "event: ended")
-		awaitGone(t, pid)
-		refused(t, http.MethodGet, base+"/play/games/"+v.ID, "", http.StatusNotFound, "it has ended")
-	})
-	t.Run("idle", func(t *testing.T) {
-		clock := &hands{}
-		h := &Host{Command: as("child"), After: clock.after}
-		base := serve(t, h)
-		v := begin(t, base, `{"strategy":"none"}`)
-		pid := h.pid(t, v.ID)
-		events := watch(t, base, v.ID)
-		before := clock.due(Idle) // the move must begin another ten minutes
-		call(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, nil)
-		if len(before) != 1 {
-			t.Fatalf("%d timers", len(before))
-		}
-		clock.strike(t, Idle)
-		await(t, events, "event: ended")
-		await(t, events, `data: {"why":"nobody has moved for 10 minutes`)
-		awaitGone(t, pid)
-	})
-	t.Run("page gone", func(t *testing.T) {
-		clock := &hands{}
-		h := &Host{Command: as("child"), After: clock.after}
-		base := serve(t, h)
-		v := begin(t, base, `{"strategy":"none"}`)
-		pid := h.pid(t, v.ID)
-		_, leave := watchUntil(t, base, v.ID)
-		leave()
-		h.awaitPages(t, v.ID, 0)
-		_, leave = watchUntil(t, base, v.ID) // a reload
-		if n := len(clock.due(Grace)); n != 0 {
-			t.Fatalf("%d timers run with a page open", n)
-		}
-		leave()
-		h.awaitPages(t, v.ID, 0)
-		clock.strike(t, Grace)
-		awaitGone(t, pid)
-	})
-	t.Run("parent dies", func(t *testing.T) {
-		cmd, _ := as("parent")()
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil || !lives(pid) {
-			t.Fatalf("no game: %q %v", line, err)
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		awaitGone(t, pid)
-		_ = cmd.Wait() // killed
-	})
-}
-
-// awaitPages returns when so many pages show a game.
-func (h *Host) awaitPages(t *testing.T, id string, n int) {
-	t.Helper()
-	g, err := h.find(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		g.mu.Lock()
-		now := len(g.pages)
-		g.mu.Unlock()
-		if now == n {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d pages", now)
-		}
-	}
-}
-
-// TestBadChild: a child that panics, or is none, is said in one line, and its game is over.
-func TestBadChild(t *testing.T) {
-	base := serve(t, &Host{Command: as("panics")})
-	v := begin(t, base, `{"strategy":"none"}`)
-	events := watch(t, base, v.ID)
-	refused(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, http.StatusGone, "panic: this lock is broken")
-	await(t, events, `data: {"why":"the game's process has ended: panic: this lock is broken`)
-	refused(t, http.MethodGet, base+"/play/games/"+v.ID, "", http.StatusNotFound, "it has ended")
-
-	base = serve(t, &Host{Command: as("babbles")})
-	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "did not begin")
-	base = serve(t, &Host{Command: func() (*exec.Cmd, error) { return exec.Command("/nosuch/program"), nil }})
-	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "start the game's process")
-}
-
 // TestPage: the page and what it loads are there, and it loads nothing from elsewhere.
 func TestPage(t *testing.T) {
 	base := serve(t, &Host{Command: as("light")})
@@ -529,39 +460,4 @@ func get(t *testing.T, url string) string {
 		t.Errorf("%s: %d %v %v", url, r.StatusCode, r.Header, err)
 	}
 	return string(text)
-}
-
-// BenchmarkClick is a click in one of thirty games, all of which are clicked in at once.
-func BenchmarkClick(b *testing.B) {
-	base := serve(b, &Host{Command: as("child")})
-	games := make([]gameView, Most)
-	for i := range games {
-		games[i] = begin(b, base, `{"strategy":"none"}`)
-	}
-	var mu sync.Mutex
-	var slowest time.Duration
-	b.ResetTimer()
-	for range b.N {
-		var all sync.WaitGroup
-		for i := range games {
-			all.Go(func() {
-				g, start := &games[i], time.Now()
-				url, body := base+"/play/games/"+g.ID, ""
-				if g.Position.End == nil {
-					body = `{"token":"` + g.Position.Choices[0].Token + `"}`
-					url += "/moves"
-				} else {
-					url += "/restart"
-				}
-				*g = gameView{}
-				call(b, http.MethodPost, url, body, g)
-				took := time.Since(start)
-				mu.Lock()
-				slowest = max(slowest, took)
-				mu.Unlock()
-			})
-		}
-		all.Wait()
-	}
-	b.ReportMetric(float64(slowest.Microseconds())/1000, "ms-slowest")
 }

@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/oversell/oversell/internal/page"
 	"github.com/oversell/oversell/internal/play"
 	"github.com/oversell/oversell/internal/play/child"
 	"github.com/oversell/oversell/internal/play/level"
@@ -24,11 +23,12 @@ import (
 //go:embed web
 var web embed.FS
 
-// policy lets the page load its own files and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// proveBudget is the time for the search that answers a claim, of a game of no level.
-const proveBudget = 30 * time.Second
+// The time for the search that answers a claim: of a game of no level, and at most where others
+// than this machine's users may play.
+const (
+	proveBudget  = 30 * time.Second
+	publicBudget = 45 * time.Second
+)
 
 // heartbeat is between two signs of life of a stream: a page that has gone is found out by it.
 const heartbeat = 15 * time.Second
@@ -38,11 +38,10 @@ const retryAfter = "20"
 
 // Routes adds the page, its files, and the games.
 func (h *Host) Routes(r gin.IRouter) {
-	r.GET("/play", file("play.html", "text/html; charset=utf-8"))
-	for _, name := range []string{"app.js", "board.js", "end.js", "levels.js", "server.js"} {
-		r.GET("/play/"+name, file(name, "text/javascript; charset=utf-8"))
+	r.GET("/play", page.File(web, "web/play.html"))
+	for _, name := range []string{"app.js", "board.js", "end.js", "levels.js", "server.js", "style.css"} {
+		r.GET("/play/"+name, page.File(web, "web/"+name))
 	}
-	r.GET("/play/style.css", file("style.css", "text/css; charset=utf-8"))
 	all := levels()
 	r.GET("/play/levels", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"levels": all}) })
 	r.POST("/play/games", h.postGame)
@@ -57,18 +56,6 @@ func (h *Host) Routes(r gin.IRouter) {
 	r.POST("/play/games/:id/hint", h.with(h.hint))
 	r.POST("/play/games/:id/prove", h.with(h.prove))
 	r.GET("/play/games/:id/events", h.with(h.events))
-}
-
-func file(name, contentType string) gin.HandlerFunc {
-	body, err := web.ReadFile("web/" + name)
-	if err != nil { // it is embedded: only a wrong name here can fail
-		panic(err)
-	}
-	return func(c *gin.Context) {
-		c.Header("Content-Security-Policy", policy)
-		c.Header("X-Content-Type-Options", "nosniff")
-		c.Data(http.StatusOK, contentType, body)
-	}
 }
 
 // with finds the game of a route.
@@ -147,7 +134,7 @@ func (h *Host) postGame(c *gin.Context) {
 		play.Config
 		Level string `json:"level"`
 	}
-	if !read(c, `{"strategy": "..."} or {"level": "..."}; GET /play/levels lists the levels`, &body) {
+	if !product.ReadBody(c, `{"strategy": "..."} or {"level": "..."}; GET /play/levels lists the levels`, &body) {
 		return
 	}
 	config := body.Config
@@ -170,7 +157,7 @@ func (h *Host) postGame(c *gin.Context) {
 		return
 	}
 	lift(c)
-	g, err := h.create(config, of)
+	g, err := h.create(page.Caller(c.Request), config, of)
 	if err != nil {
 		fail(c, err)
 		return
@@ -185,7 +172,7 @@ func (h *Host) move(c *gin.Context, g *game) {
 	var body struct {
 		Token string `json:"token"`
 	}
-	if read(c, `{"token": "1"}`, &body) {
+	if product.ReadBody(c, `{"token": "1"}`, &body) {
 		h.step(c, g, child.Request{Op: child.Move, Token: body.Token})
 	}
 }
@@ -212,7 +199,7 @@ func (h *Host) hint(c *gin.Context, g *game) {
 	var body struct {
 		N int `json:"n"`
 	}
-	if !read(c, `{"n": 1}; there are hints 1 to 3`, &body) {
+	if !product.ReadBody(c, `{"n": 1}; there are hints 1 to 3`, &body) {
 		return
 	}
 	if body.N < 1 || body.N > 3 {
@@ -245,7 +232,7 @@ type player struct {
 func (p player) Position() play.Position { return p.game.position() }
 
 func (p player) Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (play.Way, error) {
-	a, err := p.host.search(ctx, p.game, child.Request{Op: child.Hint, Goal: goal, Effort: e})
+	a, err := p.host.search(ctx, &p.host.hints, p.game, child.Request{Op: child.Hint, Goal: goal, Effort: e})
 	if err != nil || a.Way == nil {
 		return play.Way{}, err
 	}
@@ -258,8 +245,11 @@ func (h *Host) prove(c *gin.Context, g *game) {
 	if g.level != nil {
 		budget = level.ProveBudget
 	}
+	if h.Public {
+		budget = min(budget, publicBudget)
+	}
 	lift(c)
-	a, err := h.search(c.Request.Context(), g, child.Request{Op: child.Prove, Effort: play.Effort{Budget: budget, Bound: -1}})
+	a, err := h.search(c.Request.Context(), &h.proofs, g, child.Request{Op: child.Prove, Effort: play.Effort{Budget: budget, Bound: -1}})
 	if err != nil {
 		fail(c, err)
 		return
@@ -320,33 +310,14 @@ func send(c *gin.Context, e event) error {
 	return err
 }
 
-// read reads a body; false: it has answered what is wrong with it. A page of another origin can
-// send no JSON that is said to be some.
-func read(c *gin.Context, example string, to any) bool {
-	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
-	if err != nil || media != "application/json" {
-		problem.Write(c, http.StatusUnsupportedMediaType, "failed", "send Content-Type: application/json and "+example)
-		return false
-	}
-	err = product.ReadJSON(c.Request, to)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		problem.Write(c, http.StatusRequestEntityTooLarge, "failed", fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		problem.Write(c, http.StatusRequestTimeout, "failed", "the body did not come in time")
-	case err != nil:
-		problem.Invalid(c, err.Error())
-	}
-	return err == nil
-}
-
 // fail answers with an error.
 func fail(c *gin.Context, err error) {
 	var full errFull
 	var said errAnswer
 	status := http.StatusInternalServerError
 	switch {
+	case errors.As(err, &errEach{}):
+		status = http.StatusTooManyRequests
 	case errors.As(err, &full):
 		c.Header("Retry-After", retryAfter)
 		status = http.StatusServiceUnavailable

@@ -47,18 +47,24 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// listen hands answers on until the child has ended.
+// listen hands answers on until the child has ended. One that writes what is no answer, or
+// closes its output, is ended: who asks next would wait for ever.
 func (p *process) listen(out io.Reader, errors *head) {
+	var wrong error
 	for answers := json.NewDecoder(out); ; {
 		var a child.Answer
-		if answers.Decode(&a) != nil {
+		if wrong = answers.Decode(&a); wrong != nil {
 			break
 		}
 		p.answers <- a
 	}
+	p.kill()
 	close(p.answers)
 	_ = p.cmd.Wait() // what it was is in errors
 	p.why = errors.said()
+	if p.why == "" && wrong != io.EOF {
+		p.why = "it wrote what is no answer"
+	}
 	close(p.gone)
 }
 

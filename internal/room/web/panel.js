@@ -79,9 +79,15 @@
     ui.toggle.addEventListener('click', () => lead('/room/door', isShut() ? { open: true, in_seconds: 3 } : { open: false }));
     ui.pages.addEventListener('change', showCode);
     ui.token.addEventListener('change', () => { try { sessionStorage.setItem('oversell-token', ui.token.value); } catch { /* kept until the page ends */ } });
-    try { ui.token.value = sessionStorage.getItem('oversell-token') ?? ''; } catch { /* as above */ }
+    fillToken();
     document.addEventListener('visibilitychange', loop);
     setInterval(() => { if (state.sale.state === 'opening') showDoor(); }, 200);
+  }
+
+  // fillToken takes the token that another part of the page has asked for, unless one is typed.
+  function fillToken() {
+    if (ui.token.value) return;
+    try { ui.token.value = sessionStorage.getItem('oversell-token') ?? ''; } catch { /* kept until the page ends */ }
   }
 
   const isShut = () => state.sale.state === 'none' || state.sale.state === 'shut';
@@ -106,6 +112,7 @@
     if (busy) return;
     busy = true;
     const headers = { 'Content-Type': 'application/json' };
+    fillToken();
     if (state.needs_token) headers.Authorization = 'Bearer ' + ui.token.value;
     let wrong = '';
     try {

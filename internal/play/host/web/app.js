@@ -6,14 +6,17 @@ import { keep, list } from "/play/levels.js";
 
 const $ = (id) => document.getElementById(id);
 const open = "oversell.game"; // the id of this tab's game, for a reload
+const since = "oversell.began"; // and when it began
 
 let game = null; // as the shop shows it
 let unwatch = () => {};
 let busy = false;
 let hints = 0; // asked for in this game
+let began = 0; // when it did, by this page's clock
 let levels = [];
 
 function trouble(text) {
+  delete $("trouble").dataset.lost;
   $("trouble").hidden = !text;
   $("trouble").textContent = text;
 }
@@ -27,12 +30,20 @@ async function one(what) {
   try {
     await what();
   } catch (err) {
-    trouble(err.message);
-    if (err.gone) over();
+    if (err.gone && game) gone(err.message);
+    else if (!err.gone || !$("again")) trouble(err.message); // else its stream has said so already
   } finally {
     busy = false;
     document.body.removeAttribute("aria-busy");
   }
+}
+
+// gone: the game has ended by itself; another like it may be begun.
+function gone(why) {
+  const again = game ? (game.level ? { level: game.level.name } : game.position.config) : null;
+  over();
+  trouble(why);
+  if (again) $("trouble").append(" ", el("button", { id: "again", onclick: () => begin(again) }, "Begin again"));
 }
 
 function over() {
@@ -56,7 +67,7 @@ function show(next, before) {
   board(p);
   end(game, following());
   if (before !== undefined) $("live").textContent = heard(p, before) + (p.end ? ` The end: ${p.end.verdict}, ${p.end.why}.` : "");
-  if (game.won && game.level) keep(game.level.name, game.won, hints);
+  if (game.won && game.level) keep(game.level.name, game.won, hints, played());
   document.querySelector("[data-do=undo]").disabled = p.tokens.length === 0;
   document.querySelector("[data-do=restart]").disabled = p.tokens.length === 0;
   document.querySelector("[data-do=prove]").textContent = "Nobody can break this ";
@@ -65,6 +76,8 @@ function show(next, before) {
   else if (within) refocus(focused);
   if (p.end) $("task").scrollIntoView({ block: "nearest" });
 }
+
+const played = () => Math.round((Date.now() - began) / 1000);
 
 // following is what begins the level after this one; null where there is none.
 function following() {
@@ -121,23 +134,36 @@ function change(config) {
 function join(next) {
   unwatch();
   game = next;
+  began = Number((next.id === sessionStorage.getItem(open) && sessionStorage.getItem(since)) || Date.now()); // a reload goes on
   sessionStorage.setItem(open, game.id);
+  sessionStorage.setItem(since, began);
   history.replaceState(null, "", game.level ? `#${encodeURIComponent(game.level.name)}` : location.pathname);
   screen();
   advise();
   show(game);
   $("live").textContent = "";
   unwatch = server.watch(game.id, {
-    progress: (p) => { if ($("advice").dataset.searching) advise(el("p", {}, `searching: ${p.runs} orders run, ${p.violations} break`)); },
-    ended: (why) => { trouble(why); over(); },
+    progress: (p) => { if ($("advice").dataset.searching) advise(el("p", {}, progressing(p))); },
+    ended: gone,
+    lost: (why) => { if (!$("trouble").textContent) { trouble(why); $("trouble").dataset.lost = "1"; } },
+    back: () => { if ($("trouble").dataset.lost) trouble(""); },
   });
+}
+
+// progressing says how far a search is, or how long the line before it.
+function progressing(p) {
+  if (p.place === 1) return "others' searches are under way; yours is the next one …";
+  if (p.place) return `others' searches are under way; yours is number ${p.place} in line …`;
+  return `searching: ${p.runs} orders run, ${p.violations} break`;
 }
 
 function hint() {
   const n = Math.min(game.hint ?? 0, 2) + 1;
   return one(async () => {
-    advise(el("p", {}, n === 3 ? "the explorer is looking for the way …" : ""));
-    const h = await server.hint(game.id, game.level ? n : 3);
+    const searches = n === 3 || !game.level;
+    if (searches) $("advice").dataset.searching = "1";
+    advise(el("p", {}, searches ? "the explorer is looking for the way …" : ""));
+    const h = await server.hint(game.id, game.level ? n : 3).finally(() => delete $("advice").dataset.searching);
     game.hint = n;
     hints = Math.max(hints, n);
     advise(el("p", {}, el("b", {}, game.level ? `Hint ${n} of 3: ` : "Hint: "), h.text));
@@ -152,7 +178,7 @@ function prove() {
     try {
       const p = await server.prove(game.id);
       delete $("advice").dataset.searching;
-      if (p.won) keep(game.level.name, p.won, hints);
+      if (p.won) keep(game.level.name, p.won, hints, played());
       advise(...proof(p, p.won ? following() : null));
     } finally {
       delete $("advice").dataset.searching;

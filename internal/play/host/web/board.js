@@ -51,8 +51,9 @@ function column(p, b, choose) {
   if (b.read) facts.append(el("li", {}, "has read ", el("b", {}, b.read)));
   if (b.open) facts.append(el("li", {}, "in a transaction"));
   if (b.memory) facts.append(el("li", {}, "holds the lock in memory"));
-  const keys = Map.groupBy(p.keys.filter((k) => k.buyer === b.buyer), (k) => k.name);
-  for (const [name, at] of keys) facts.append(el("li", {}, "has set ", el("b", {}, name), at[0].server === "redis" ? "" : ` at ${at.map((k) => k.server).join(", ")}`));
+  const servers = new Map(); // by the name of the key
+  for (const k of p.keys.filter((k) => k.buyer === b.buyer)) servers.set(k.name, [...(servers.get(k.name) ?? []), k.server]);
+  for (const [name, at] of servers) facts.append(el("li", {}, "has set ", el("b", {}, name), at[0] === "redis" ? "" : ` at ${at.join(", ")}`));
   const next = el("div", { class: "next" });
   const ready = b.next.filter((c) => c.ready);
   for (const c of b.next) {

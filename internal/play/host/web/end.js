@@ -24,13 +24,17 @@ export function learned(won) {
   return el("div", { class: "learned" }, el("p", {}, won.learned), el("p", { class: "source" }, "Source: ", won.source));
 }
 
+let saved = ""; // the address of the diagram that is shown
+
 // end draws the end of a game, or nothing while it goes on.
 export function end(game, next) {
   const at = document.getElementById("end");
   const e = game.position.end;
   at.hidden = !e;
+  if (saved) URL.revokeObjectURL(saved);
+  saved = "";
   if (!e) { at.replaceChildren(); return; }
-  const saved = URL.createObjectURL(new Blob([e.html], { type: "text/html" }));
+  saved = URL.createObjectURL(new Blob([e.html], { type: "text/html" }));
   const word = e.foreign && !e.broken ? "another's lock freed" : e.verdict;
   at.className = e.broken || e.foreign ? "broken" : "held";
   at.replaceChildren(

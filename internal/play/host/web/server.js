@@ -35,13 +35,20 @@ export const restart = (id) => call("POST", path(id, "/restart"));
 export const hint = (id, n) => call("POST", path(id, "/hint"), { n });
 export const prove = (id) => call("POST", path(id, "/prove"));
 
-// watch keeps the game alive as long as the page is open; stop with the function returned.
-export function watch(id, { progress, ended }) {
+// watch keeps the game alive as long as the page is open; stop with the function returned. lost is
+// called when the stream breaks, which the browser then opens again, unless the shop refuses it:
+// then the game is looked for.
+export function watch(id, { progress, ended, lost, back }) {
   const stream = new EventSource(path(id, "/events"));
   stream.addEventListener("progress", (e) => progress(JSON.parse(e.data)));
   stream.addEventListener("ended", (e) => {
     stream.close();
     ended(JSON.parse(e.data).why);
+  });
+  stream.addEventListener("open", back);
+  stream.addEventListener("error", () => {
+    if (stream.readyState === EventSource.CLOSED) look(id).then(() => lost("too many pages show this game; close another one"), (err) => (err.gone ? ended(err.message) : lost(err.message)));
+    else lost("the shop does not answer; trying again");
   });
   return () => stream.close();
 }

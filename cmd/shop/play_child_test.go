@@ -1,0 +1,38 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/play/child"
+)
+
+// TestPlayChildPrints: what a strategy prints goes to stderr, and its game's answers to stdout alone.
+func TestPlayChildPrints(t *testing.T) {
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	os.Stdout = in
+	c := playChildCommand()
+	c.SetArgs(nil)
+	c.SetIn(strings.NewReader(`{"op":"undo"}`)) // before open: it is answered
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(os.Stdout, "printed by a strategy")
+	in.Close()
+	answers := json.NewDecoder(out)
+	for answers.More() {
+		var a child.Answer
+		if err := answers.Decode(&a); err != nil || a.Kind != child.Bad {
+			t.Fatalf("%+v, %v among the answers", a, err)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/play"
+	"github.com/oversell/oversell/internal/play/host"
+	"github.com/oversell/oversell/internal/quantile"
+)
+
+// clicked is a game as a page has it.
+type clicked struct {
+	ID       string        `json:"id"`
+	Position play.Position `json:"position"`
+}
+
+// BenchmarkPlayClick is a click in one of thirty games of the built program, all of which are
+// clicked in at once. The first click in each is not counted.
+func BenchmarkPlayClick(b *testing.B) {
+	serve := plainCommand(b, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
+	base := served(b, serve)
+	defer func() {
+		_ = serve.Process.Kill()
+		_ = serve.Wait()
+	}()
+	games := make([]clicked, host.Most)
+	for i := range games {
+		if err := post(base+"/play/games", `{"strategy":"none"}`, &games[i]); err != nil {
+			b.Fatal(err)
+		}
+		page, err := http.Get(base + "/play/games/" + games[i].ID + "/events")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer page.Body.Close()
+		if _, err := bufio.NewReader(page.Body).ReadString('\n'); err != nil {
+			b.Fatal(err)
+		}
+	}
+	round := func() (took []time.Duration) {
+		took = make([]time.Duration, len(games))
+		var all sync.WaitGroup
+		for i := range games {
+			all.Go(func() {
+				began := time.Now()
+				if err := games[i].click(base); err != nil {
+					b.Error(err)
+				}
+				took[i] = time.Since(began)
+			})
+		}
+		all.Wait()
+		return took
+	}
+	round()
+	var took []time.Duration
+	b.ResetTimer()
+	for range b.N {
+		took = append(took, round()...)
+	}
+	b.StopTimer()
+	slices.Sort(took)
+	for _, m := range []struct {
+		name string
+		is   time.Duration
+	}{{"ms-p50", quantile.Of(took, 0.5)}, {"ms-p99", quantile.Of(took, 0.99)}, {"ms-max", took[len(took)-1]}} {
+		b.ReportMetric(float64(m.is.Microseconds())/1000, m.name)
+	}
+}
+
+// click has the first buyer who can go next, or begins the game again.
+func (g *clicked) click(base string) error {
+	at := base + "/play/games/" + g.ID
+	if g.Position.End != nil {
+		*g = clicked{}
+		return post(at+"/restart", `{}`, g)
+	}
+	body := fmt.Sprintf(`{"token":%q}`, g.Position.Choices[0].Token)
+	*g = clicked{}
+	return post(at+"/moves", body, g)
+}
+
+func post(url, body string, to any) error {
+	r, err := http.Post(url, "application/json", bytes.NewBufferString(body))
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if r.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("%s: %s", url, r.Status)
+	}
+	return json.NewDecoder(r.Body).Decode(to)
+}

@@ -1,0 +1,172 @@
+package host
+
+import (
+	"bufio"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEnds: a game's process ends when the game is ended, when nobody has moved for long, when
+// its page has gone and does not come back, and when the shop dies.
+func TestEnds(t *testing.T) {
+	t.Run("ended", func(t *testing.T) {
+		h := &Host{Command: as("child")}
+		base := serve(t, h)
+		v := begin(t, base, `{"strategy":"none"}`)
+		pid := h.pid(t, v.ID)
+		events := watch(t, base, v.ID)
+		if answer := call(t, http.MethodDelete, base+"/play/games/"+v.ID, "", nil); answer.StatusCode != http.StatusNoContent {
+			t.Errorf("%d", answer.StatusCode)
+		}
+		await(t, events, "event: ended")
+		awaitGone(t, pid)
+		refused(t, http.MethodGet, base+"/play/games/"+v.ID, "", http.StatusNotFound, "it has ended")
+	})
+	t.Run("idle", func(t *testing.T) {
+		clock := &hands{}
+		h := &Host{Command: as("child"), After: clock.after}
+		base := serve(t, h)
+		v := begin(t, base, `{"strategy":"none"}`)
+		pid := h.pid(t, v.ID)
+		events := watch(t, base, v.ID)
+		before := clock.due(Idle) // the move must begin another ten minutes
+		call(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, nil)
+		if len(before) != 1 {
+			t.Fatalf("%d timers", len(before))
+		}
+		clock.strike(t, Idle)
+		await(t, events, "event: ended")
+		await(t, events, `data: {"why":"nobody has moved for 10 minutes`)
+		awaitGone(t, pid)
+	})
+	t.Run("page gone", func(t *testing.T) {
+		clock := &hands{}
+		h := &Host{Command: as("child"), After: clock.after}
+		base := serve(t, h)
+		v := begin(t, base, `{"strategy":"none"}`)
+		pid := h.pid(t, v.ID)
+		_, leave := watchUntil(t, base, v.ID)
+		leave()
+		h.awaitPages(t, v.ID, 0)
+		_, leave = watchUntil(t, base, v.ID) // a reload
+		if n := len(clock.due(Grace)); n != 0 {
+			t.Fatalf("%d timers run with a page open", n)
+		}
+		leave()
+		h.awaitPages(t, v.ID, 0)
+		clock.strike(t, Grace)
+		awaitGone(t, pid)
+	})
+	t.Run("page never there", func(t *testing.T) {
+		clock := &hands{}
+		h := &Host{Command: as("light"), After: clock.after}
+		base := serve(t, h)
+		v := begin(t, base, `{"strategy":"none"}`)
+		pid := h.pid(t, v.ID)
+		clock.strike(t, Grace)
+		awaitGone(t, pid)
+	})
+	t.Run("not begun", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "pid")
+		t.Setenv(pidFile, file)
+		h := &Host{Command: as("silent")}
+		base := serve(t, h)
+		answered := make(chan int, 1)
+		go func() {
+			answer, err := http.Post(base+"/play/games", "application/json", strings.NewReader(`{"strategy":"none"}`))
+			if err != nil {
+				answered <- 0
+				return
+			}
+			answer.Body.Close()
+			answered <- answer.StatusCode
+		}()
+		pid := 0
+		for deadline := time.Now().Add(30 * time.Second); pid == 0; time.Sleep(time.Millisecond) {
+			if text, err := os.ReadFile(file); err == nil {
+				pid, _ = strconv.Atoi(string(text)) // 0: it is not written yet
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("no child")
+			}
+		}
+		h.Close()
+		if lives(pid) {
+			t.Error("the shop is closed, and a child lives")
+		}
+		if status := <-answered; status < 500 {
+			t.Errorf("the game that did not begin is answered %d", status)
+		}
+	})
+	t.Run("parent dies", func(t *testing.T) {
+		cmd, _ := as("parent")()
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil || !lives(pid) {
+			t.Fatalf("no game: %q %v", line, err)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		awaitGone(t, pid)
+		_ = cmd.Wait() // killed
+	})
+}
+
+// awaitPages returns when so many pages show a game.
+func (h *Host) awaitPages(t *testing.T, id string, n int) {
+	t.Helper()
+	g, err := h.find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		g.mu.Lock()
+		now := len(g.pages)
+		g.mu.Unlock()
+		if now == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d pages", now)
+		}
+	}
+}
+
+// TestBadChild: a child that panics, or is none, is said in one line, and its game is over.
+func TestBadChild(t *testing.T) {
+	base := serve(t, &Host{Command: as("panics")})
+	v := begin(t, base, `{"strategy":"none"}`)
+	events := watch(t, base, v.ID)
+	refused(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, http.StatusGone, "panic: this lock is broken")
+	await(t, events, `data: {"why":"the game's process has ended: panic: this lock is broken`)
+	refused(t, http.MethodGet, base+"/play/games/"+v.ID, "", http.StatusNotFound, "it has ended")
+
+	base = serve(t, &Host{Command: as("babbles")})
+	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "did not begin: the game's process has ended: it wrote what is no answer")
+	h := &Host{Command: as("chats"), Most: 1}
+	base = serve(t, h)
+	v = begin(t, base, `{"strategy":"none"}`)
+	pid := h.pid(t, v.ID)
+	refused(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, http.StatusGone, "it wrote what is no answer")
+	awaitGone(t, pid)
+	begin(t, base, `{"strategy":"none"}`) // the place is free
+	base = serve(t, &Host{Command: func() (*exec.Cmd, error) { return exec.Command("/nosuch/program"), nil }})
+	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "start the game's process")
+}

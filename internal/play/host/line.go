@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// A line lets half of the processors search at once, so that a click in another game is
+// answered meanwhile, and the others in the order in which they came.
+type line struct {
+	mu      sync.Mutex
+	inside  int
+	waiting []*place
+}
+
+// A place in line.
+type place struct {
+	turn chan struct{} // closed when it has come
+	tell func(place int)
+}
+
+// enter waits for a turn. tell is told the place in line, as often as it changes: 1 is the next
+// one. leave must follow.
+func (l *line) enter(ctx context.Context, tell func(place int)) (leave func(), err error) {
+	p := l.queue(tell)
+	select {
+	case <-p.turn:
+		return l.leave, nil
+	case <-ctx.Done():
+		l.giveUp(p)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// queue gives a turn at once, or a place.
+func (l *line) queue(tell func(place int)) *place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := &place{make(chan struct{}), tell}
+	if l.inside < max(1, runtime.NumCPU()/2) {
+		l.inside++
+		close(p.turn)
+		return p
+	}
+	l.waiting = append(l.waiting, p)
+	p.tell(len(l.waiting))
+	return p
+}
+
+// leave gives the turn to the next one.
+func (l *line) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.inside--
+		return
+	}
+	close(l.waiting[0].turn)
+	l.drop(0)
+}
+
+// giveUp takes who has gone out of line, or passes on the turn that came meanwhile.
+func (l *line) giveUp(p *place) {
+	l.mu.Lock()
+	i := slices.Index(l.waiting, p)
+	if i >= 0 {
+		l.drop(i)
+	}
+	l.mu.Unlock()
+	if i < 0 {
+		l.leave()
+	}
+}
+
+// drop moves up those behind. l.mu is held.
+func (l *line) drop(i int) {
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	for ; i < len(l.waiting); i++ {
+		l.waiting[i].tell(i + 1)
+	}
+}

@@ -145,7 +145,9 @@ func NewKeeper(hub *live.Hub, sender Sender) *Keeper {
 
 // Close stops the run that is under way, and waits until it has ended.
 func (k *Keeper) Close() {
-	k.cancel()
+	k.mu.Lock()
+	k.cancel() // whoever starts afterwards is refused, so nobody joins those who are waited for
+	k.mu.Unlock()
 	k.all.Wait()
 }
 

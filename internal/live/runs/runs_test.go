@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -252,5 +253,27 @@ func TestBadInput(t *testing.T) {
 	}
 	if n := len(srv.keeper.Summaries()); n != 0 {
 		t.Errorf("%d runs began", n)
+	}
+}
+
+// atOnce sends crowds that end at once.
+type atOnce struct{ *sender }
+
+func (atOnce) Send(ctx context.Context, r Request, _ *Recorder) (rush.Report, error) {
+	return rush.Report{}, ctx.Err()
+}
+
+// TestCloseWhileStarting: when Close has returned no run is under way, whoever began one meanwhile.
+func TestCloseWhileStarting(t *testing.T) {
+	for range 300 {
+		k := NewKeeper(live.NewHub(nil), atOnce{newSender()})
+		var started sync.WaitGroup
+		started.Go(func() { _, _ = k.Start(Request{Strategies: []string{"any"}, Product: "apple"}) })
+		k.Close()
+		before := k.Summaries()
+		started.Wait()
+		if after := k.Summaries(); len(after) > 0 && (len(before) == 0 || before[0].State == Running) {
+			t.Fatalf("a run began beside Close: %+v", after)
+		}
 	}
 }

@@ -257,7 +257,7 @@ func (c *crowds) start(name string) {
 // strike strikes, and notes what came of it.
 func (c *crowds) strike(ctx context.Context, f strike.Fault, field *strike.Field, strategy string) {
 	note := runs.Strike{Fault: string(f.Name), Strategy: strategy, At: time.Now()}
-	proof, err := f.Strike(ctx, field)
+	proof, err := field.Strike(ctx, f)
 	note.Proof = proof
 	if err != nil {
 		note.Proof, note.Missed = "", strings.TrimPrefix(err.Error(), fault.ErrMissed.Error()+": ")

@@ -63,10 +63,12 @@ type page struct {
 // NewHub returns an open hub. exact tells of a strategy whether the stock that a seller
 // says is left tells which unit it sold; nil: never.
 func NewHub(exact func(strategy string) bool) *Hub {
-	return &Hub{
+	h := &Hub{
 		exact: exact, lanes: map[laneKey]*lane{}, stocked: map[string]int64{}, facts: map[string]fact{},
 		pages: map[*page]struct{}{}, closed: make(chan struct{}),
 	}
+	h.Set("max_cells", maxCells) // a page draws a shelf that nobody has bought from yet
+	return h
 }
 
 // Publish folds e into its lane, hands it to the streams that ask for events, and never

@@ -180,14 +180,14 @@ func TestStageBadInput(t *testing.T) {
 		}
 	}
 	for request, want := range map[string]string{
-		`{}`:                                         "strategy has an empty name",
-		`{"strategies":["nosuch"]}`:                  "strategy \\\"nosuch\\\" is not known; there are ",
+		`{}`:                                         "strategies has an empty name",
+		`{"strategies":["nosuch"]}`:                  "strategies \\\"nosuch\\\" is not known; there are ",
 		`{"strategies":["` + missing + `"]}`:         "strategy " + missing + ": ",
 		`{"strategies":["all"],"stock":0}`:           "stock is 0; 1 to ",
 		`{"strategies":["all"],"stock":-5}`:          "stock is -5; 1 to ",
 		`{"strategies":["all"],"buyers":10001}`:      "buyers is 10001; 1 to 10000 are allowed",
 		`{"strategies":["all"],"processes":65}`:      "processes is 65; 1 to 64 are allowed",
-		`{"strategies":["all"],"product":"buy"}`:     "cannot be called",
+		`{"strategies":["all"],"product":"buy"}`:     "a product cannot be called",
 		`{"strategies":["all"],"product":" x"}`:      "product ",
 		`{"strategies":["all"],"fault":"db-kill"}`:   "there are crash, pause, redis-restart",
 		`{"strategies":["all"],"stock":"many"}`:      "the body is not the JSON that this route takes",

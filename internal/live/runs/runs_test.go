@@ -43,8 +43,15 @@ func (s *sender) Check(r *Request) error {
 	}
 	return nil
 }
-func (s *sender) Command(r Request) string { return fmt.Sprint("shop rush --buyers ", r.Buyers) }
-func (s *sender) Faults() []Fault          { return []Fault{{"crash", "a process is killed"}} }
+
+func (s *sender) Command(r Request) string {
+	line := fmt.Sprint("shop rush --buyers ", r.Buyers)
+	if r.Fault != "" {
+		line += " --strike " + r.Fault
+	}
+	return line
+}
+func (s *sender) Faults() []Fault { return []Fault{{"crash", "a process is killed"}} }
 
 func (s *sender) Send(ctx context.Context, r Request, to *Recorder) (rush.Report, error) {
 	report := rush.Report{Engine: "none", Stock: r.Stock}
@@ -191,6 +198,39 @@ func TestEnds(t *testing.T) {
 	}
 	if status, _ := srv.post("/live/runs", `{"strategies":["any"]}`); status != http.StatusServiceUnavailable {
 		t.Errorf("a shop that ends: %d", status)
+	}
+}
+
+// TestTooLate: a fault that was asked for when no crowd came any more is noted as missed.
+func TestTooLate(t *testing.T) {
+	s := newSender()
+	srv := serve(t, s)
+	if status, body := srv.post("/live/runs", `{"strategies":["any"],"buyers":7}`); status != http.StatusAccepted {
+		t.Fatal(status, body)
+	}
+	<-s.begun
+	if status, body := srv.post("/live/strikes", `{"fault":"crash"}`); status != http.StatusAccepted {
+		t.Fatal(status, body)
+	}
+	s.goOn <- nil
+	if run := srv.ended(); len(run.Strikes) != 1 || run.Strikes[0].Missed != "the last crowd was gone" || run.Strikes[0].Strategy != "any" {
+		t.Errorf("%+v", run.Strikes)
+	}
+}
+
+// TestByHand: the command strikes, too, and says that the moment was chosen.
+func TestByHand(t *testing.T) {
+	s := newSender()
+	srv := serve(t, s)
+	if status, body := srv.post("/live/runs", `{"strategies":["any"],"buyers":7}`); status != http.StatusAccepted {
+		t.Fatal(status, body)
+	}
+	to := <-s.begun
+	to.Struck(Strike{Fault: "crash", Strategy: "any", Missed: "nobody held", ByHand: true})
+	to.Struck(Strike{Fault: "crash", Strategy: "any", Proof: "it ended", ByHand: true})
+	s.goOn <- nil
+	if run := srv.ended(); run.Command != "shop rush --buyers 7 --strike crash # crash struck any at a moment chosen by hand" {
+		t.Errorf("%q", run.Command)
 	}
 }
 

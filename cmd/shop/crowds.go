@@ -32,6 +32,7 @@ type crowds struct {
 	to     onlooker
 	ctx    context.Context // of the rush
 
+	leavers  rush.Leavers
 	mu       sync.Mutex
 	strategy string        // whose crowd is under way; "" when it has been judged
 	last     string        // whose crowd was sent last
@@ -62,7 +63,7 @@ func (c *crowds) send(ctx context.Context, name string, watch watching) (rush.Re
 			judged(c.proven(r))
 		}
 	}
-	watch.mended, watch.byHand = c.mended, c.struckByHand
+	watch.mended, watch.byHand, watch.leavers = c.mended, c.struckByHand, &c.leavers
 	result, err := c.rush.rush(ctx, c.bed, name, watch)
 	c.over()
 	return c.proven(result), errors.Join(err, c.broken)
@@ -227,6 +228,7 @@ func (c *crowds) newField() {
 	}
 	settings := c.rush.shops.settings
 	c.field = strike.NewField(c.engine, processes{c.bed.children}, c.rush.product, at, settings.Wait, settings.LeaseTTL)
+	c.field.HangUp = c.leavers.HangUp
 	if c.rush.fault != "" {
 		c.start(string(c.rush.fault), false)
 	}

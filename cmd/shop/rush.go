@@ -154,8 +154,9 @@ type watching struct {
 	answered func(n int)
 	judged   func(rush.Result) // the crowd's own result, before the restocks that may follow
 
-	mended func(context.Context) error // see rush.Config
-	byHand func() bool                 // somebody has struck this strategy's crowds by hand
+	mended  func(context.Context) error // see rush.Config
+	leavers *rush.Leavers               // see rush.Config
+	byHand  func() bool                 // somebody has struck this strategy's crowds by hand
 }
 
 // rush sends one strategy's crowd.
@@ -164,7 +165,7 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch
 		BaseURLs: bed.urls, Shelf: bed.target, Auditor: bed.auditor,
 		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Sizes: o.units, Duration: o.duration,
 		Timeout: o.shops.settings.Wait + 30*time.Second,
-		Mended:  watch.mended,
+		Mended:  watch.mended, Leavers: watch.leavers,
 		Progress: func(answered int) {
 			if watch.answered != nil {
 				watch.answered(answered)

@@ -189,7 +189,7 @@ func TestStageBadInput(t *testing.T) {
 		`{"strategies":["all"],"processes":65}`:      "processes is 65; 1 to 64 are allowed",
 		`{"strategies":["all"],"product":"buy"}`:     "a product cannot be called",
 		`{"strategies":["all"],"product":" x"}`:      "product ",
-		`{"strategies":["all"],"fault":"db-kill"}`:   "there are crash, pause, redis-restart",
+		`{"strategies":["all"],"fault":"db-kill"}`:   "there are crash, pause, client-gone, redis-restart",
 		`{"strategies":["all"],"stock":"many"}`:      "the body is not the JSON that this route takes",
 		`{"strategies":["all","all"],"processes":1}`: "give a,b,... or all",
 	} {

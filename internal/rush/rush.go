@@ -43,6 +43,8 @@ type Config struct {
 	// buyers without one are no reason to doubt the rest. And what it breaks may keep all
 	// waiting until a lease has ended. Nil: none has.
 	Struck func() bool
+	// Leavers are told of the buyers, who may be had to hang up by them; nil: nobody is.
+	Leavers *Leavers
 	// Unique tells, after a crowd, whether another would not go through the same, and is not to
 	// be sent in its place. Nil: it would.
 	Unique func() bool
@@ -176,7 +178,7 @@ func (c Config) crowd(ctx context.Context) []Answer {
 
 // at is a crowd of this rush at some of its processes.
 func (c Config) at(urls []string) Crowd {
-	return Crowd{BaseURLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout}
+	return Crowd{BaseURLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Leavers: c.Leavers}
 }
 
 // crowdName makes the purchasers of a crowd its own.

@@ -35,7 +35,7 @@ type Fault struct {
 
 // All lists the faults in display order.
 func All() []Fault {
-	return []Fault{crash(), pause(), redisRestart(), dbKill()}
+	return []Fault{crash(), pause(), clientGone(), redisRestart(), dbKill()}
 }
 
 // On are those that the engine can strike.
@@ -77,6 +77,7 @@ type Field struct {
 	At        failpoint.Point // where the buyer is stopped
 	Wait      time.Duration   // of a buyer
 	Lease     time.Duration
+	HangUp    func(nth int) (left int) // has each nth buyer without an answer close its connection
 
 	striking sync.Mutex // one fault at a time: what another breaks would be this one's proof
 

@@ -81,12 +81,10 @@ func TestStruckByHand(t *testing.T) {
 	base, name := serveStage(t), restsOnLease(t)
 	for _, f := range []promise.Condition{promise.Crash, promise.Pause} {
 		t.Run(string(f), func(t *testing.T) {
-			r := call(t, http.MethodPost, base+"/live/runs", fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":50,"buyers":200}`, name), asJSON)
-			id := decode[runs.Summary](t, r).ID
-			if r := call(t, http.MethodPost, base+"/live/strikes", fmt.Sprintf(`{"fault":%q}`, f), asJSON); r.status != http.StatusAccepted {
-				t.Fatalf("%d %s", r.status, r.body)
+			run := sendAndStrike(t, base, name, f)
+			for tries := 1; tries < 5 && run.State == runs.Done && run.Strikes[0].Missed != ""; tries++ { // the crowd was faster
+				run = sendAndStrike(t, base, name, f)
 			}
-			run := ended(t, base, id)
 			if run.State != runs.Done || len(run.Strikes) != 1 || run.Strikes[0].Proof == "" || !run.Strikes[0].ByHand {
 				t.Fatalf("%s %s: %+v", run.State, run.Error, run.Strikes)
 			}
@@ -94,7 +92,7 @@ func TestStruckByHand(t *testing.T) {
 			if row.Promise != "" || result.Verdict == verdict.Inconclusive || !row.Kept || strings.Count(result.Reason, "struck by hand") != 1 {
 				t.Errorf("%+v: %s", row, result.Reason)
 			}
-			want := fmt.Sprintf("shop rush --strategy %s --stock 50 --buyers 200 --processes 2 --expect --strike %s # %[2]s struck %[1]s at a moment chosen by hand", name, f)
+			want := fmt.Sprintf("shop rush --strategy %s --stock 400 --buyers 800 --processes 2 --expect --strike %s # %[2]s struck %[1]s at a moment chosen by hand", name, f)
 			if run.Command != want {
 				t.Errorf("command %q, want %q", run.Command, want)
 			}
@@ -102,10 +100,21 @@ func TestStruckByHand(t *testing.T) {
 	}
 }
 
+// sendAndStrike sends a crowd, and has a fault strike it by hand.
+func sendAndStrike(t *testing.T, base, strategy string, f promise.Condition) runs.Run {
+	t.Helper()
+	r := call(t, http.MethodPost, base+"/live/runs", fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":400,"buyers":800}`, strategy), asJSON)
+	id := decode[runs.Summary](t, r).ID
+	if r := call(t, http.MethodPost, base+"/live/strikes", fmt.Sprintf(`{"fault":%q}`, f), asJSON); r.status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	return ended(t, base, id)
+}
+
 // TestRushStrike: the command beside a struck run is one that does the same.
 func TestRushStrike(t *testing.T) {
 	name := restsOnLease(t)
-	code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--strategy", name, "--stock", "50", "--processes", "2", "--strike", "pause", "--expect", "--json"))
+	code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--strategy", name, "--stock", "400", "--buyers", "800", "--processes", "2", "--strike", "pause", "--expect", "--json"))
 	var report rush.Report
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)

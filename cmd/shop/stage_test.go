@@ -154,7 +154,7 @@ func TestStageFaults(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Run(f.Name, func(t *testing.T) {
-			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":50,"buyers":200,"fault":%q}`, breaks, f.Name))
+			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":400,"buyers":800,"fault":%q}`, breaks, f.Name))
 			if run.State != runs.Done || len(run.Strikes) == 0 {
 				t.Fatalf("%s %s, %d strikes", run.State, run.Error, len(run.Strikes))
 			}

@@ -2,11 +2,18 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
 )
 
 // choosing has the leader choose strategies, and the size of the crowd.
@@ -62,7 +69,7 @@ func TestLivePage(t *testing.T) {
 	p.until(`document.querySelectorAll('#fault option').length > 0`)
 	p.click("#break")
 	p.runs(2)
-	p.until(`document.querySelector('#runs').textContent.includes('struck') || document.querySelector('#runs').textContent.includes('strike')`)
+	p.until(`document.querySelector('#runs .strike').textContent.includes(' struck ')`) // "did not strike" is none
 	p.choosing(2000, 100, holds)
 	p.click("#send")
 	p.visible("#stop")
@@ -79,10 +86,52 @@ func TestLivePage(t *testing.T) {
 	if elsewhere > 0 {
 		t.Errorf("the saved run has %d files beside it", elsewhere)
 	}
+	p.saves("#runs .links a[download]", "Repeat it: shop rush")
 	p.click("#runs summary")
 	p.says("#runs code", "rush")
 	p.click("#runs .copy")
 	p.until(`document.querySelector('#runs .copy').textContent !== 'copy'`)
+}
+
+// TestLiveBreakNow: the button strikes a crowd that is under way, which is compared with no
+// promise, and its command strikes, too.
+func TestLiveBreakNow(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/")
+	var names []string
+	p.until(`document.querySelectorAll('#choices input:not(:disabled)').length > 0`)
+	p.eval(`[...document.querySelectorAll('#choices input:not(:disabled)')].map((box) => box.value).slice(0, 4)`, &names)
+	p.choosing(1000, 500, names...)
+	p.click("#send")
+	p.until(`document.querySelector('#break').textContent === 'Break it now'`)
+	p.click("#break")
+	p.runs(1)
+	p.until(`document.querySelector('#runs .strike').textContent.includes(' struck ')`)
+	p.says("#runs code", "at a moment chosen by hand")
+	p.says("#lanes", "struck by hand: compared with nothing")
+}
+
+// saves clicks a link that saves a page, and looks into the file.
+func (p *tab) saves(selector, want string) {
+	p.t.Helper()
+	dir := p.t.TempDir()
+	if err := chromedp.Run(p.ctx, chromedp.ActionFunc(func(ctx context.Context) error {
+		return cdpbrowser.SetDownloadBehavior(cdpbrowser.SetDownloadBehaviorBehaviorAllow).WithBrowserContextID(p.profile).WithDownloadPath(dir).
+			Do(cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser))
+	})); err != nil {
+		p.t.Fatal(err)
+	}
+	p.click(selector)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		files, err := filepath.Glob(filepath.Join(dir, "*.html"))
+		if err != nil || len(files) == 0 {
+			continue
+		}
+		if body, err := os.ReadFile(files[0]); err == nil && bytes.Contains(body, []byte("</html>")) && bytes.Contains(body, []byte(want)) {
+			return
+		}
+	}
+	p.t.Fatalf("%s saved no page", selector)
 }
 
 // TestLiveReload: who reloads in the middle of a rush, or opens a second tab, sees the run

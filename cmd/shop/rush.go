@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/strike"
 	"github.com/oversell/oversell/internal/verdict"
 )
 
@@ -35,7 +36,7 @@ type rushOptions struct {
 	units      []int64
 	second     string // product
 	expect     bool
-	fault      promise.Condition // that strikes each crowd, by the live page; "" for none
+	fault      promise.Condition // that strikes each crowd; "" for none
 
 	output  output
 	engines engineFlags
@@ -54,6 +55,11 @@ Before each strategy the product is restocked, which clears its records. With
 --db or --target that is a product of yours: --product says which. A strategy that
 holds is restocked once more and sold out again by a small crowd (--restocks).
 
+With --strike something breaks in the middle of each crowd, while one of its
+buyers is about to write. The shops are processes of their own then, with the
+short leases of shop verify, and what holds without a proof that it was struck
+is inconclusive.
+
 Exit code: 0; with --expect 1 when a verdict breaks its promise; 2 when
 something is missing or down; 3 when a result is inconclusive.`,
 		Example: `  shop rush
@@ -61,6 +67,7 @@ something is missing or down; 3 when a result is inconclusive.`,
   shop rush --engine local --local-db postgres --expect
   shop rush --engine local --local-db galera --processes 2
   shop rush --processes 2 --expect
+  shop rush --strategy redis --strike pause --expect
   shop rush --units 1,2,3 --second-product pear
   shop rush --strategy conditional --stock 5000 --duration 10s
   shop rush --target http://127.0.0.1:8080 --strategy none,redis`,
@@ -78,6 +85,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 	flags.Int64SliceVar(&o.units, "units", []int64{1}, "units that the buyers ask for, in turn: 1,2,3; none above the stock of a product")
 	flags.StringVar(&o.second, "second-product", "", "sold in the same crowd: the buyers ask for the two in turn, and each has half of --stock")
 	flags.IntVar(&o.restocks, "restocks", 1, "after a rush that holds, restock and send a small crowd to the same processes, so often")
+	flags.StringVar((*string)(&o.fault), "strike", "", "break this in the middle of each crowd: "+strings.Join(strikes(strike.All()), ", ")+", as far as the engine has it")
 	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")
 	o.output.register(c)
 	o.engines.register(c)
@@ -93,6 +101,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	if err := o.output.check(nil); err != nil {
 		return err
 	}
+	o.struckTimes()
 	bed, err := o.testbed(c)
 	if err != nil {
 		return err
@@ -105,8 +114,9 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	report := o.report(bed)
 	started, progress := time.Now(), newProgress(c.ErrOrStderr())
 	for _, name := range names {
-		result, err := o.rush(c.Context(), bed, name, watching{answered: func(n int) { progress.show("%s: %d answered", name, n) }})
+		result, err := bed.send(c.Context(), o, name, watching{answered: func(n int) { progress.show("%s: %d answered", name, n) }})
 		progress.clear()
+		report.Strikes = bed.noted.sentences()
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 			if len(report.Results) > 0 {
@@ -144,7 +154,9 @@ type watching struct {
 	answered func(n int)
 	judged   func(rush.Result) // the crowd's own result, before the restocks that may follow
 
-	mended func(context.Context) error // see rush.Config
+	mended  func(context.Context) error // see rush.Config
+	leavers *rush.Leavers               // see rush.Config
+	byHand  func() bool                 // somebody has struck this strategy's crowds by hand
 }
 
 // rush sends one strategy's crowd.
@@ -153,7 +165,7 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch
 		BaseURLs: bed.urls, Shelf: bed.target, Auditor: bed.auditor,
 		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Sizes: o.units, Duration: o.duration,
 		Timeout: o.shops.settings.Wait + 30*time.Second,
-		Mended:  watch.mended,
+		Mended:  watch.mended, Leavers: watch.leavers,
 		Progress: func(answered int) {
 			if watch.answered != nil {
 				watch.answered(answered)
@@ -163,20 +175,27 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch
 	if o.target == "" { // else these are the service's own, and it does not say
 		config.Wait, config.Lease = o.shops.settings.Wait, o.shops.settings.LeaseTTL
 	}
-	if o.fault != "" { // what it breaks may keep all waiting until a lease has ended
-		config.Lease, config.Struck = config.Wait, true
-	}
+	byHand := func() bool { return watch.byHand != nil && watch.byHand() }
+	config.Struck, config.Unique = func() bool { return o.fault != "" || byHand() }, byHand
 	promised := o.promise(bed, name)
 	result, err := o.crowd(ctx, config)
-	for n := 1; err == nil && o.expect && n < verdict.Crowds && promised.Misses(result.Verdict); n++ {
+	for n := 1; err == nil && o.expect && n < verdict.Crowds && !byHand() && promised.Misses(result.Verdict); n++ {
 		result, err = o.crowd(ctx, config)
 	}
-	if err == nil {
+	switch {
+	case err == nil && byHand(): // at a moment and with leases that no promise is made for
+		result.Reason += "; struck by hand: compared with nothing"
+		watch.judged(result)
+		return result, nil
+	case err == nil:
 		if watch.judged != nil {
 			result.Promise = promised
 			watch.judged(result)
 		}
-		config.Struck = false
+		if o.fault != "" {
+			config.Lease = max(config.Lease, config.Wait) // what was broken may be kept until then
+		}
+		config.Struck = nil
 		result, err = rush.Restocks(ctx, config, result, o.restocks)
 	}
 	result.Promise = promised
@@ -210,10 +229,13 @@ func (o *rushOptions) check(c *cobra.Command) error {
 		return err
 	}
 	if o.target == "" {
+		if err := o.checkStrike(c); err != nil {
+			return err
+		}
 		return o.checkOwn()
 	}
 	for _, flag := range []string{
-		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission,
+		"engine", "local-db", "db", "redis", "redlock", "zookeeper", "etcd", "db-conns", "processes", "wait", "lease", "poll", "max-inflight", soldOutCheck, admission, "strike",
 	} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--target names a service that runs already: --%s has no meaning there", flag)
@@ -224,11 +246,20 @@ func (o *rushOptions) check(c *cobra.Command) error {
 	return err
 }
 
+// A flagError is of one flag, and says what is wrong with it.
+type flagError struct{ name, says string }
+
+func (e *flagError) Error() string { return "--" + e.name + " " + e.says }
+
+func wrongFlag(name, format string, args ...any) error {
+	return &flagError{name, fmt.Sprintf(format, args...)}
+}
+
 // checkOwn checks what is asked of shops of ours.
 func (o *rushOptions) checkOwn() error {
 	for _, name := range o.strategies {
 		if _, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); !ok && name != "all" {
-			return fmt.Errorf("--strategy %q is not known; there are %s", name, strings.Join(lockstrategy.Names(), ", "))
+			return wrongFlag("strategy", "%q is not known; there are %s", name, strings.Join(lockstrategy.Names(), ", "))
 		}
 	}
 	return o.shops.validate()
@@ -238,24 +269,24 @@ func (o *rushOptions) checkOwn() error {
 func (o *rushOptions) checkCrowd() error {
 	switch {
 	case len(o.strategies) == 0 || slices.Contains(o.strategies, ""):
-		return errors.New("--strategy has an empty name; give a,b,... or all")
+		return wrongFlag("strategy", "has an empty name; give a,b,... or all")
 	case slices.Contains(o.strategies, "all") && len(o.strategies) > 1:
-		return errors.New("--strategy has all and more; give a,b,... or all")
+		return wrongFlag("strategy", "has all and more; give a,b,... or all")
 	case o.stock < 1 || o.stock > product.MaxStock:
-		return fmt.Errorf("--stock is %d; 1 to %d are allowed", o.stock, product.MaxStock)
+		return wrongFlag("stock", "is %d; 1 to %d are allowed", o.stock, product.MaxStock)
 	case o.buyers < 1 || o.buyers > maxBuyers:
-		return fmt.Errorf("--buyers is %d; 1 to %d are allowed", o.buyers, maxBuyers)
+		return wrongFlag("buyers", "is %d; 1 to %d are allowed", o.buyers, maxBuyers)
 	case o.processes < 1 || o.processes > 64:
-		return fmt.Errorf("--processes is %d; 1 to 64 are allowed", o.processes)
+		return wrongFlag("processes", "is %d; 1 to 64 are allowed", o.processes)
 	case o.restocks < 0 || o.restocks > 100:
-		return fmt.Errorf("--restocks is %d; 0 to 100 are allowed", o.restocks)
+		return wrongFlag("restocks", "is %d; 0 to 100 are allowed", o.restocks)
 	case o.duration < 0 || o.duration > 10*time.Minute:
-		return fmt.Errorf("--duration is %s; up to 10m is allowed", o.duration)
+		return wrongFlag("duration", "is %s; up to 10m is allowed", o.duration)
 	}
 	seen := map[string]bool{}
 	for _, name := range o.strategies {
 		if seen[lockstrategy.Resolve(name)] {
-			return fmt.Errorf("--strategy has %s twice", name)
+			return wrongFlag("strategy", "has %s twice", name)
 		}
 		seen[lockstrategy.Resolve(name)] = true
 	}

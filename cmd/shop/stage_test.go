@@ -154,7 +154,7 @@ func TestStageFaults(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Run(f.Name, func(t *testing.T) {
-			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":50,"buyers":200,"fault":%q}`, breaks, f.Name))
+			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":400,"buyers":800,"fault":%q}`, breaks, f.Name))
 			if run.State != runs.Done || len(run.Strikes) == 0 {
 				t.Fatalf("%s %s, %d strikes", run.State, run.Error, len(run.Strikes))
 			}
@@ -180,16 +180,16 @@ func TestStageBadInput(t *testing.T) {
 		}
 	}
 	for request, want := range map[string]string{
-		`{}`:                                         "strategy has an empty name",
-		`{"strategies":["nosuch"]}`:                  "strategy \\\"nosuch\\\" is not known; there are ",
+		`{}`:                                         "strategies has an empty name",
+		`{"strategies":["nosuch"]}`:                  "strategies \\\"nosuch\\\" is not known; there are ",
 		`{"strategies":["` + missing + `"]}`:         "strategy " + missing + ": ",
 		`{"strategies":["all"],"stock":0}`:           "stock is 0; 1 to ",
 		`{"strategies":["all"],"stock":-5}`:          "stock is -5; 1 to ",
 		`{"strategies":["all"],"buyers":10001}`:      "buyers is 10001; 1 to 10000 are allowed",
 		`{"strategies":["all"],"processes":65}`:      "processes is 65; 1 to 64 are allowed",
-		`{"strategies":["all"],"product":"buy"}`:     "cannot be called",
+		`{"strategies":["all"],"product":"buy"}`:     "a product cannot be called",
 		`{"strategies":["all"],"product":" x"}`:      "product ",
-		`{"strategies":["all"],"fault":"db-kill"}`:   "there are crash, pause, redis-restart",
+		`{"strategies":["all"],"fault":"db-kill"}`:   "there are crash, pause, client-gone, redis-restart",
 		`{"strategies":["all"],"stock":"many"}`:      "the body is not the JSON that this route takes",
 		`{"strategies":["all","all"],"processes":1}`: "give a,b,... or all",
 	} {

@@ -37,6 +37,17 @@ type testbed struct {
 
 	// children are the shop's processes; nil where it is not a process of its own.
 	children *children
+
+	struck *crowds // that a fault strikes; nil: nothing breaks
+	noted  noted   // what struck them
+}
+
+// send sends one strategy's crowd.
+func (s *testbed) send(ctx context.Context, o *rushOptions, name string, watch watching) (rush.Result, error) {
+	if s.struck != nil {
+		return s.struck.send(ctx, name, watch)
+	}
+	return o.rush(ctx, s, name, watch)
 }
 
 func (s *testbed) close() error {
@@ -78,9 +89,17 @@ func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
 		fmt.Fprintln(c.ErrOrStderr(), "shop: warning: "+warning)
 	}
 	shops, err := o.on(s, e)
-	if err == nil && o.processes == 1 {
+	if err == nil {
+		err = o.canStrike(e)
+	}
+	switch {
+	case err != nil:
+	case o.fault != "":
+		s.struck = &crowds{engine: e, rush: o, bed: s, to: &s.noted, ctx: c.Context()}
+		err = s.serveChildren(c.Context(), e, shops, o.processes, s.struck.record)
+	case o.processes == 1:
 		err = s.serveHere(e, shops)
-	} else if err == nil {
+	default:
 		err = s.serveChildren(c.Context(), e, shops, o.processes, nil)
 	}
 	if err != nil {

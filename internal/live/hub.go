@@ -63,10 +63,12 @@ type page struct {
 // NewHub returns an open hub. exact tells of a strategy whether the stock that a seller
 // says is left tells which unit it sold; nil: never.
 func NewHub(exact func(strategy string) bool) *Hub {
-	return &Hub{
+	h := &Hub{
 		exact: exact, lanes: map[laneKey]*lane{}, stocked: map[string]int64{}, facts: map[string]fact{},
 		pages: map[*page]struct{}{}, closed: make(chan struct{}),
 	}
+	h.Set("max_cells", maxCells) // a page draws a shelf that nobody has bought from yet
+	return h
 }
 
 // Publish folds e into its lane, hands it to the streams that ask for events, and never
@@ -96,10 +98,16 @@ func (h *Hub) Publish(e history.Event) {
 	h.wake()
 }
 
-// fold finds the event's lane, or makes one.
+// sells: units were sold, so there is such a product.
+func sells(e history.Event) bool { return e.Kind == history.Return && e.Amount > 0 }
+
+// fold finds the event's lane, or makes one if the product is known to be there.
 func (h *Hub) fold(e history.Event) {
 	l := h.lanes[laneKey{e.Product, e.Strategy}]
 	if l == nil {
+		if _, restocked := h.stocked[e.Product]; !restocked && !sells(e) { // anybody may ask for what is not there
+			return
+		}
 		l = h.add(e.Product, e.Strategy, h.stocked[e.Product])
 	}
 	if l.frozen {
@@ -112,14 +120,15 @@ func (h *Hub) fold(e history.Event) {
 	h.changed(l)
 }
 
-// add makes a lane. Where there are too many the one that is unchanged for longest goes.
+// add makes a lane. Where there are too many the one that is unchanged for longest goes, but
+// none of a run that is under way.
 func (h *Hub) add(product, strategy string, stocked int64) *lane {
 	if len(h.lanes) >= maxLanes {
-		oldest := slices.MinFunc(slices.Collect(maps.Keys(h.lanes)), func(a, b laneKey) int {
-			return cmp.Compare(h.lanes[a].version, h.lanes[b].version)
-		})
-		delete(h.lanes, oldest)
-		h.anew()
+		old := slices.DeleteFunc(slices.Collect(maps.Keys(h.lanes)), func(key laneKey) bool { return h.lanes[key].staged || h.lanes[key].frozen })
+		if len(old) > 0 {
+			delete(h.lanes, slices.MinFunc(old, func(a, b laneKey) int { return cmp.Compare(h.lanes[a].version, h.lanes[b].version) }))
+			h.anew()
+		}
 	}
 	l := newLane(product, strategy, stocked, h.exact != nil && h.exact(strategy))
 	h.lanes[laneKey{product, strategy}] = l
@@ -156,7 +165,7 @@ func (h *Hub) Stage(product string, strategies []string, stocked int64) {
 	maps.DeleteFunc(h.lanes, func(key laneKey, _ *lane) bool { return key.product == product })
 	h.anew()
 	for _, strategy := range strategies {
-		h.add(product, strategy, stocked)
+		h.add(product, strategy, stocked).staged = true
 	}
 	h.wake()
 }
@@ -182,7 +191,7 @@ func (h *Hub) Release(product string) {
 	defer h.mu.Unlock()
 	for key, l := range h.lanes {
 		if key.product == product {
-			l.frozen, l.ended = false, true
+			l.staged, l.frozen, l.ended = false, false, true
 		}
 	}
 }

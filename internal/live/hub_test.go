@@ -294,6 +294,51 @@ func TestManyLanes(t *testing.T) {
 	}
 }
 
+// TestMadeUp: who asks for products that are not there takes no lane away, and makes no page
+// begin anew.
+func TestMadeUp(t *testing.T) {
+	h := NewHub(exactly)
+	crowd(h, "apple", "any", 3, 2, 1)
+	p := h.join(false)
+	h.since(p)
+	for i := range 2 * maxLanes {
+		ask := history.Event{Kind: history.Call, At: time.Now(), Strategy: "any", Product: fmt.Sprint("nothing-", i), Purchaser: "bob", Amount: 1}
+		h.Publish(ask)
+		ask.Kind, ask.Amount, ask.Outcome = history.Return, 0, "failed"
+		h.Publish(ask)
+	}
+	if s, some := h.since(p); some || len(h.lanes) != 1 {
+		t.Errorf("%d lanes, whole %v, sent %d", len(h.lanes), s.Whole, len(s.Lanes))
+	}
+	left := int64(4)
+	h.Publish(history.Event{Kind: history.Return, At: time.Now(), Strategy: "any", Product: "pear", Purchaser: "ann", Outcome: "sold", Amount: 1, Left: &left})
+	if h.lanes[laneKey{"pear", "any"}] == nil {
+		t.Error("what was restocked before the shop's start and is sold has no lane")
+	}
+}
+
+// TestStagedStay: lanes of a run that is under way are never the ones that go.
+func TestStagedStay(t *testing.T) {
+	h := NewHub(exactly)
+	h.Stage("apple", []string{"any", "other"}, 3)
+	h.Freeze("apple", "any")
+	for i := range 2 * maxLanes {
+		crowd(h, fmt.Sprint("product-", i), "any", 2, 1)
+	}
+	for _, strategy := range []string{"any", "other"} {
+		if h.lanes[laneKey{"apple", strategy}] == nil {
+			t.Errorf("the lane of %s has gone", strategy)
+		}
+	}
+	h.Release("apple")
+	for i := range 2 * maxLanes {
+		crowd(h, fmt.Sprint("another-", i), "any", 2, 1)
+	}
+	if h.lanes[laneKey{"apple", "other"}] != nil || len(h.lanes) != maxLanes {
+		t.Errorf("%d lanes, and one of a run that has ended is still there", len(h.lanes))
+	}
+}
+
 // crowd restocks and sells one unit a buyer, each of whom is told what it left.
 func crowd(h *Hub, product, strategy string, stocked int64, left ...int64) {
 	now := time.Now()

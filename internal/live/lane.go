@@ -71,6 +71,7 @@ type lane struct {
 	times   []time.Duration
 
 	ended  bool // the next event begins anew
+	staged bool // of a run that is under way
 	frozen bool // no event changes it
 
 	version uint64          // of the hub, at the last change

@@ -61,14 +61,17 @@ func (s *sender) RoundTrip(request *http.Request) (*http.Response, error) {
 				return
 			}
 			m.sent = time.Now()
-			if m.buyer.HangUp > 0 {
-				time.AfterFunc(m.buyer.HangUp, func() {
-					s.mu.Lock()
-					m.hungUp = m.begun.IsZero()
-					s.mu.Unlock()
-					hangUp()
-				})
+			leave := func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				m.hungUp = m.begun.IsZero()
+				hangUp()
+				return m.hungUp
 			}
+			if m.buyer.HangUp > 0 {
+				time.AfterFunc(m.buyer.HangUp, func() { leave() })
+			}
+			context.AfterFunc(ctx, s.Leavers.came(leave)) // it ends with its answer
 		},
 		GotFirstResponseByte: func() {
 			s.mu.Lock()

@@ -27,6 +27,8 @@ type Crowd struct {
 	Timeout  time.Duration // of one request, above 0
 	// Dial opens the connections; nil opens them directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Leavers are told who waits for an answer; nil: nobody is.
+	Leavers *Leavers
 	// Answered is called with each answer as it comes, one call at a time. It may
 	// be nil.
 	Answered func(Answer)

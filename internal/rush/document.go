@@ -25,6 +25,7 @@ func (r Report) Document(started time.Time) report.Document {
 			asPromised:    {Heading: "As promised, or without a promise", Brief: true, Columns: [3]string{"command", "strategy", "what was seen"}},
 		},
 	}
+	d.Notes = append(d.Notes, r.Strikes...)
 	for _, left := range r.LeftOut {
 		d.Notes = append(d.Notes, "Left out: "+left+".")
 	}

@@ -27,7 +27,7 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 			return r, nil
 		}
 		c.BaseURLs = processes[i%len(processes):][:1]
-		again, err := sure(func() (Result, error) { return c.once(ctx) })
+		again, err := c.sure(func() (Result, error) { return c.once(ctx) })
 		if err != nil {
 			return r, err
 		}

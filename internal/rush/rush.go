@@ -39,8 +39,15 @@ type Config struct {
 	Lease    time.Duration // of its locks; 0: not known
 	Progress func(answered int)
 
-	// Struck: a fault takes answers away. Buyers without one are no reason to doubt the rest.
-	Struck bool
+	// Struck tells, when all answers are in, whether a fault has struck. It takes answers away:
+	// buyers without one are no reason to doubt the rest. And what it breaks may keep all
+	// waiting until a lease has ended. Nil: none has.
+	Struck func() bool
+	// Leavers are told of the buyers, who may be had to hang up by them; nil: nobody is.
+	Leavers *Leavers
+	// Unique tells, after a crowd, whether another would not go through the same, and is not to
+	// be sent in its place. Nil: it would.
+	Unique func() bool
 	// Mended waits until what a fault broke serves again. It is called when all answers are in;
 	// nil: nothing is broken.
 	Mended func(ctx context.Context) error
@@ -66,18 +73,20 @@ func Run(ctx context.Context, c Config) (Result, error) {
 // shown sends crowds until one has shown something.
 func (c Config) shown(send func() (Result, error)) (Result, error) {
 	for try := 1; ; try++ {
-		r, err := sure(send)
-		if err != nil || !r.oneByOne() || c.Buyers < 2 || try == tries {
+		r, err := c.sure(send)
+		if err != nil || !r.oneByOne() || c.unique() || c.Buyers < 2 || try == tries {
 			return r, err
 		}
 	}
 }
 
+func (c Config) unique() bool { return c.Unique != nil && c.Unique() }
+
 // sure sends a crowd, and another after one that stood still. If that one goes on,
 // nothing is known: a lock may be kept now and then, and a machine may stop for seconds.
-func sure(send func() (Result, error)) (Result, error) {
+func (c Config) sure(send func() (Result, error)) (Result, error) {
 	stood, err := send()
-	if err != nil || stood.Verdict != verdict.Stalled {
+	if err != nil || stood.Verdict != verdict.Stalled || c.unique() {
 		return stood, err
 	}
 	again, err := send()
@@ -136,7 +145,11 @@ func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked 
 	r := result(c.Strategy, answers, audited)
 	r.count(after)
 	r.MaxOverlap, r.Lost, r.Untold = overlap, lost, untold
-	r.judge(audit.Demand(Answers(answers)), all, ProgressOf(visits, all, restocked, c.Lease, c.Wait), c.Struck)
+	struck, lease := c.Struck != nil && c.Struck(), c.Lease
+	if struck {
+		lease = max(c.Lease, c.Wait)
+	}
+	r.judge(audit.Demand(Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
 	return r, nil
 }
 
@@ -165,7 +178,7 @@ func (c Config) crowd(ctx context.Context) []Answer {
 
 // at is a crowd of this rush at some of its processes.
 func (c Config) at(urls []string) Crowd {
-	return Crowd{BaseURLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout}
+	return Crowd{BaseURLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Leavers: c.Leavers}
 }
 
 // crowdName makes the purchasers of a crowd its own.

@@ -26,6 +26,7 @@ type Report struct {
 	Restocks  int      `json:"restocks"`                 // after a rush that holds
 	Results   []Result `json:"results"`
 	LeftOut   []string `json:"left_out,omitempty"` // strategies that cannot run here, and why
+	Strikes   []string `json:"strikes,omitempty"`  // what broke in the crowds, or did not, in sentences
 
 	Unfinished string `json:"unfinished,omitempty"` // why there are no more results, "" when all were run
 }
@@ -66,6 +67,11 @@ func (r Report) Table(w io.Writer, colour bool) error {
 			continue
 		}
 		if _, err := fmt.Fprintln(w, x.Strategy+": "+x.seen()); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Strikes {
+		if _, err := fmt.Fprintln(w, s); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ type Fault struct {
 
 // All lists the faults in display order.
 func All() []Fault {
-	return []Fault{crash(), pause(), redisRestart(), dbKill()}
+	return []Fault{crash(), pause(), clientGone(), redisRestart(), dbKill()}
 }
 
 // On are those that the engine can strike.
@@ -77,6 +77,9 @@ type Field struct {
 	At        failpoint.Point // where the buyer is stopped
 	Wait      time.Duration   // of a buyer
 	Lease     time.Duration
+	HangUp    func(nth int) (left int) // has each nth buyer without an answer close its connection
+
+	striking sync.Mutex // one fault at a time: what another breaks would be this one's proof
 
 	mu      sync.Mutex
 	waiting bool            // for a buyer to stop
@@ -95,7 +98,14 @@ func NewField(e *engine.Engine, p Processes, product string, at failpoint.Point,
 	}
 }
 
-// Note takes an event of a process.
+// Strike strikes the crowd with one fault, when those before it have mended what they broke.
+func (f *Field) Strike(ctx context.Context, fault Fault) (proof string, err error) {
+	f.striking.Lock()
+	defer f.striking.Unlock()
+	return fault.Strike(ctx, f)
+}
+
+// Note takes an event of a process, and never waits.
 func (f *Field) Note(process int, e history.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +130,11 @@ func (f *Field) Note(process int, e history.Event) {
 			return
 		}
 		f.waiting = false
-		f.held <- e.Purchaser
+		select {
+		case f.held <- e.Purchaser:
+		default: // one is held already
+			f.goOn(e.Purchaser)
+		}
 	}
 }
 

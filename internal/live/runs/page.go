@@ -29,7 +29,7 @@ func (run Run) document() report.Document {
 	}
 	d.Notes = append(d.Notes, "Repeat it: "+run.Command)
 	for _, s := range run.Strikes {
-		d.Notes = append(d.Notes, s.sentence())
+		d.Notes = append(d.Notes, s.String())
 	}
 	for i := range d.Groups {
 		d.Groups[i].Brief = false
@@ -50,7 +50,8 @@ func (run Run) document() report.Document {
 	return d
 }
 
-func (s Strike) sentence() string {
+// String is a strike as a sentence.
+func (s Strike) String() string {
 	at := s.At.UTC().Format("15:04:05.000")
 	if s.Missed != "" {
 		return fmt.Sprintf("%s did not strike %s (%s UTC): %s.", s.Fault, s.Strategy, at, s.Missed)

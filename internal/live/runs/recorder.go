@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/history"
@@ -54,7 +55,15 @@ func (r *Recorder) Struck(s Strike) {
 		what = s.Fault + " missed: " + s.Missed
 	}
 	r.Event(history.Event{Kind: history.Struck, At: time.Now(), Strategy: s.Strategy, Product: r.run.Product, Outcome: what})
-	r.change(func() { r.run.Strikes = append(r.run.Strikes, s) })
+	r.change(func() {
+		another := r.run.Fault != "" || slices.ContainsFunc(r.run.Strikes, Strike.byHand)
+		r.run.Strikes = append(r.run.Strikes, s)
+		if s.byHand() && !another { // one command strikes with one fault
+			asked := r.run.Request
+			asked.Fault = s.Fault
+			r.run.Command = r.keeper.sender.Command(asked) + " # " + s.Fault + " struck " + s.Strategy + " at a moment chosen by hand"
+		}
+	})
 }
 
 // put replaces the strategy's result.

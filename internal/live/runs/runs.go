@@ -71,8 +71,16 @@ type Strike struct {
 	Fault    string    `json:"fault"`
 	Strategy string    `json:"strategy"`
 	At       time.Time `json:"at"`
-	Proof    string    `json:"proof,omitempty"`  // that it struck
-	Missed   string    `json:"missed,omitempty"` // why it did not
+	Proof    string    `json:"proof,omitempty"`   // that it struck
+	Missed   string    `json:"missed,omitempty"`  // why it did not
+	ByHand   bool      `json:"by_hand,omitempty"` // somebody has chosen the moment
+}
+
+func (s Strike) byHand() bool { return s.ByHand && s.Proof != "" }
+
+// TooLate is one that was asked for when the last crowd, of this strategy, was gone.
+func TooLate(fault, strategy string) Strike {
+	return Strike{Fault: fault, Strategy: strategy, At: time.Now(), Missed: "the last crowd was gone", ByHand: true}
 }
 
 // A Row is a verdict in brief.
@@ -145,7 +153,9 @@ func NewKeeper(hub *live.Hub, sender Sender) *Keeper {
 
 // Close stops the run that is under way, and waits until it has ended.
 func (k *Keeper) Close() {
-	k.cancel()
+	k.mu.Lock()
+	k.cancel() // whoever starts afterwards is refused, so nobody joins those who are waited for
+	k.mu.Unlock()
 	k.all.Wait()
 }
 
@@ -191,6 +201,9 @@ func (k *Keeper) run(ctx context.Context, stop context.CancelFunc, run *Run) {
 		run.State, run.Error = Failed, strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	run.Report.Unfinished = run.Error
+	for len(k.strike) > 0 { // the sender has ended, and StrikeNow needs the mutex
+		run.Strikes = append(run.Strikes, TooLate(<-k.strike, run.Strategies[len(run.Strategies)-1]))
+	}
 	k.forget()
 	k.hub.Release(run.Product)
 	k.publish()

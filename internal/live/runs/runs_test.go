@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,8 +43,15 @@ func (s *sender) Check(r *Request) error {
 	}
 	return nil
 }
-func (s *sender) Command(r Request) string { return fmt.Sprint("shop rush --buyers ", r.Buyers) }
-func (s *sender) Faults() []Fault          { return []Fault{{"crash", "a process is killed"}} }
+
+func (s *sender) Command(r Request) string {
+	line := fmt.Sprint("shop rush --buyers ", r.Buyers)
+	if r.Fault != "" {
+		line += " --strike " + r.Fault
+	}
+	return line
+}
+func (s *sender) Faults() []Fault { return []Fault{{"crash", "a process is killed"}} }
 
 func (s *sender) Send(ctx context.Context, r Request, to *Recorder) (rush.Report, error) {
 	report := rush.Report{Engine: "none", Stock: r.Stock}
@@ -193,6 +201,39 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestTooLate: a fault that was asked for when no crowd came any more is noted as missed.
+func TestTooLate(t *testing.T) {
+	s := newSender()
+	srv := serve(t, s)
+	if status, body := srv.post("/live/runs", `{"strategies":["any"],"buyers":7}`); status != http.StatusAccepted {
+		t.Fatal(status, body)
+	}
+	<-s.begun
+	if status, body := srv.post("/live/strikes", `{"fault":"crash"}`); status != http.StatusAccepted {
+		t.Fatal(status, body)
+	}
+	s.goOn <- nil
+	if run := srv.ended(); len(run.Strikes) != 1 || run.Strikes[0].Missed != "the last crowd was gone" || run.Strikes[0].Strategy != "any" {
+		t.Errorf("%+v", run.Strikes)
+	}
+}
+
+// TestByHand: the command strikes, too, and says that the moment was chosen.
+func TestByHand(t *testing.T) {
+	s := newSender()
+	srv := serve(t, s)
+	if status, body := srv.post("/live/runs", `{"strategies":["any"],"buyers":7}`); status != http.StatusAccepted {
+		t.Fatal(status, body)
+	}
+	to := <-s.begun
+	to.Struck(Strike{Fault: "crash", Strategy: "any", Missed: "nobody held", ByHand: true})
+	to.Struck(Strike{Fault: "crash", Strategy: "any", Proof: "it ended", ByHand: true})
+	s.goOn <- nil
+	if run := srv.ended(); run.Command != "shop rush --buyers 7 --strike crash # crash struck any at a moment chosen by hand" {
+		t.Errorf("%q", run.Command)
+	}
+}
+
 // TestKept: the last 50 runs are kept, and so many events.
 func TestKept(t *testing.T) {
 	s := newSender()
@@ -252,5 +293,27 @@ func TestBadInput(t *testing.T) {
 	}
 	if n := len(srv.keeper.Summaries()); n != 0 {
 		t.Errorf("%d runs began", n)
+	}
+}
+
+// atOnce sends crowds that end at once.
+type atOnce struct{ *sender }
+
+func (atOnce) Send(ctx context.Context, r Request, _ *Recorder) (rush.Report, error) {
+	return rush.Report{}, ctx.Err()
+}
+
+// TestCloseWhileStarting: when Close has returned no run is under way, whoever began one meanwhile.
+func TestCloseWhileStarting(t *testing.T) {
+	for range 300 {
+		k := NewKeeper(live.NewHub(nil), atOnce{newSender()})
+		var started sync.WaitGroup
+		started.Go(func() { _, _ = k.Start(Request{Strategies: []string{"any"}, Product: "apple"}) })
+		k.Close()
+		before := k.Summaries()
+		started.Wait()
+		if after := k.Summaries(); len(after) > 0 && (len(before) == 0 || before[0].State == Running) {
+			t.Fatalf("a run began beside Close: %+v", after)
+		}
 	}
 }

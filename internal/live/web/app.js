@@ -51,7 +51,7 @@ function chosen() {
 
 // shelf is a lane that nobody has bought from yet.
 function shelf(strategy, stock) {
-  const perCell = Math.max(1, Math.ceil(stock / 500));
+  const perCell = Math.max(1, Math.ceil(stock / (facts.max_cells || stock)));
   return {
     product: leader.product, strategy, stocked: stock, per_cell: perCell, cells: '.'.repeat(Math.ceil(stock / perCell)), twice: 0, units: 0, records: 0,
     left: null, outcomes: {}, marks: '', inside: 0, waiting: 0, holding: 0, holders: [], most_holders: 0, locks: false, leases_lost: 0, p50_ms: 0, p99_ms: 0,
@@ -78,6 +78,7 @@ function write() {
     const entry = catalogue.find((s) => s.name === name);
     view.show(lane, {
       result: run ? run.results.find((r) => r.strategy === name) : undefined,
+      row: run ? run.rows.find((r) => r.strategy === name) : undefined,
       state: stateOf(run, name), summary: entry ? entry.summary : '',
       strikes: run ? run.strikes.filter((s) => s.strategy === name) : [],
     });

@@ -74,11 +74,11 @@ export class Lane {
 
   // show puts a lane's data on the page. result is the crowd's once it was judged; state says
   // in words where the lane stands.
-  show(lane, { result, state, summary, strikes }) {
+  show(lane, { result, row, state, summary, strikes }) {
     const books = booksOf(lane, result);
     this.does.textContent = summary || '';
     this.state.replaceChildren(...(result ? [tag(result.verdict)] : [element('span', 'tag now', state)]));
-    if (result) this.state.append(promise(result));
+    if (row) this.state.append(promise(row));
     this.figures.left.textContent = count.format(books.left);
     this.figures.records.textContent = count.format(books.records);
     this.figures.drift.textContent = signed(books.drift);
@@ -121,10 +121,8 @@ export class Lane {
   }
 }
 
-// promise compares a verdict with what the catalogue says.
-function promise(result) {
-  if (!result.promise) return element('span', 'promise', 'no promise is made');
-  const lostUpdate = ['oversold', 'drifted'];
-  const kept = result.promise === result.verdict || (lostUpdate.includes(result.promise) && lostUpdate.includes(result.verdict));
-  return element('span', 'promise' + (kept ? '' : ' unkept'), kept ? 'as promised' : `promised: ${result.promise}`);
+// promise says how a verdict compares with the catalogue's word, which the shop has done.
+function promise(row) {
+  if (!row.promise) return element('span', 'promise', 'no promise is made');
+  return element('span', 'promise' + (row.kept ? '' : ' unkept'), row.kept ? 'as promised' : `promised: ${row.promise}`);
 }

@@ -5,6 +5,7 @@ import { element } from './lane.js';
 
 const $ = (id) => document.getElementById(id);
 const stored = 'oversell-token';
+const mostProducts = 200; // to choose from
 
 export class Leader {
   constructor({ changed, catalogue }) {
@@ -73,9 +74,11 @@ export class Leader {
 
   count() { $('chosen').textContent = `${this.strategies().length} of ${this.boxes.size}`; }
 
-  // offer adds a product to the choice.
+  // offer adds a product to the choice. Where there are too many the first goes that is not looked at.
   offer(name) {
-    if ([...$('product').options].some((o) => o.value === name)) return;
+    const options = [...$('product').options];
+    if (options.some((o) => o.value === name)) return;
+    if (options.length >= mostProducts) options.find((o) => o.value !== this.product).remove();
     const option = element('option', '', name);
     option.value = name;
     $('product').append(option);

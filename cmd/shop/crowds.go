@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/strike"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// crowds are those of a rush that faults strike.
+type crowds struct {
+	engine *engine.Engine
+	rush   *rushOptions
+	bed    *testbed
+	to     onlooker
+	ctx    context.Context // of the rush
+
+	leavers  rush.Leavers
+	mu       sync.Mutex
+	strategy string        // whose crowd is under way; "" when it has been judged
+	last     string        // whose crowd was sent last
+	field    *strike.Field // of the crowd; nil: none
+	asked    []string      // faults that are to strike the next one, by hand
+	striking sync.WaitGroup
+	missed   string // why the rush's fault did not strike the last crowd; "" when it did
+	byHand   bool   // another fault has struck this strategy
+	broken   error  // of a fault that could not mend what it broke
+}
+
+// An onlooker is told what happens to crowds.
+type onlooker interface {
+	Event(e history.Event)
+	Struck(s runs.Strike)
+}
+
+// send sends one strategy's crowd, with the fault in it. It returns when what struck has ended.
+func (c *crowds) send(ctx context.Context, name string, watch watching) (rush.Result, error) {
+	c.mu.Lock()
+	c.strategy, c.last, c.byHand = name, name, false
+	c.unproven()
+	c.mu.Unlock()
+	judged := watch.judged
+	watch.judged = func(r rush.Result) {
+		c.over()
+		if judged != nil {
+			judged(c.proven(r))
+		}
+	}
+	watch.mended, watch.byHand, watch.leavers = c.mended, c.struckByHand, &c.leavers
+	result, err := c.rush.rush(ctx, c.bed, name, watch)
+	c.over()
+	return c.proven(result), errors.Join(err, c.broken)
+}
+
+// strikes are the names of faults.
+func strikes(list []strike.Fault) (names []string) {
+	for _, f := range list {
+		names = append(names, string(f.Name))
+	}
+	return names
+}
+
+// checkStrike checks --strike, as far as it can be without an engine.
+func (o *rushOptions) checkStrike(c *cobra.Command) error {
+	if !c.Flags().Changed("strike") {
+		return nil
+	}
+	if names := strikes(strike.All()); !slices.Contains(names, string(o.fault)) {
+		return fmt.Errorf("--strike %q is not known; there are %s", o.fault, strings.Join(names, ", "))
+	}
+	for _, flag := range []string{"duration", "units", "second-product"} {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--strike breaks a crowd of one product and one unit a buyer: --%s has no meaning there", flag)
+		}
+	}
+	for _, flag := range []string{"wait", "lease"} {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--strike sets the times that its promises are made for: --%s has no meaning there", flag)
+		}
+	}
+	return nil
+}
+
+// canStrike: the engine has what the rush's fault breaks.
+func (o *rushOptions) canStrike(e *engine.Engine) error {
+	names := strikes(strike.On(e))
+	if o.fault != "" && !slices.Contains(names, string(o.fault)) {
+		return fmt.Errorf("--strike %s cannot be done on this engine; there are %s", o.fault, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// struckTimes: where something breaks, a lease has to end while somebody waits for it.
+func (o *rushOptions) struckTimes() {
+	if o.fault != "" {
+		times := fault.DefaultTimes()
+		o.shops.settings.Wait, o.shops.settings.LeaseTTL = times.Wait, times.Lease
+	}
+}
+
+// noted are the strikes of a command's rush.
+type noted struct {
+	mu   sync.Mutex
+	list []runs.Strike
+}
+
+// Event is onlooker.Event.
+func (*noted) Event(history.Event) {}
+
+// Struck is onlooker.Struck.
+func (n *noted) Struck(s runs.Strike) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, s)
+}
+
+func (n *noted) sentences() (all []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.list {
+		all = append(all, s.String())
+	}
+	return all
+}
+
+// unproven: the rush's fault has to strike each crowd; under the mutex.
+func (c *crowds) unproven() {
+	c.missed = ""
+	if c.rush.fault != "" {
+		c.missed = string(c.rush.fault) + " did not strike"
+	}
+}
+
+func (c *crowds) struckByHand() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byHand
+}
+
+// over: the strategy's crowds are gone, and what strikes them ends.
+func (c *crowds) over() {
+	c.mu.Lock()
+	c.strategy = ""
+	c.leave()
+	c.mu.Unlock()
+	c.striking.Wait()
+}
+
+// mended: a crowd has its answers, what strikes it has ended, and the shops serve.
+func (c *crowds) mended(ctx context.Context) error {
+	c.mu.Lock()
+	c.leave()
+	c.mu.Unlock()
+	c.striking.Wait()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, url := range c.bed.children.URLs() {
+		for !isOK(ctx, url+"/readyz") {
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+				return errors.New("a shop was not ready within a minute")
+			}
+		}
+	}
+	return nil
+}
+
+// leave ends the field, under the mutex.
+func (c *crowds) leave() {
+	if c.field != nil {
+		c.field.Over()
+	}
+	c.field = nil
+}
+
+// proven: what held without the fault that was asked for has shown nothing.
+func (c *crowds) proven(r rush.Result) rush.Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.missed != "" && r.Verdict == verdict.Holds {
+		r.Verdict, r.Reason = verdict.Inconclusive, c.missed
+	}
+	return r
+}
+
+// record takes a line of a child's history.
+func (c *crowds) record(process int, line []byte) {
+	var e history.Event
+	if json.Unmarshal(line, &e) != nil {
+		return
+	}
+	c.to.Event(e)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.Kind == history.Restocked && c.strategy != "" { // another crowd is about to come
+		c.newField()
+	}
+	if c.field != nil {
+		c.field.Note(process, e)
+	}
+}
+
+// newField is under the mutex.
+func (c *crowds) newField() {
+	c.leave()
+	c.unproven()
+	at := failpoint.Commit
+	if dialect.Kind(c.engine.Database) == dialect.SQLite { // its one writer would keep all others out
+		at = failpoint.Read
+	}
+	settings := c.rush.shops.settings
+	c.field = strike.NewField(c.engine, processes{c.bed.children}, c.rush.product, at, settings.Wait, settings.LeaseTTL)
+	c.field.HangUp = c.leavers.HangUp
+	if c.rush.fault != "" {
+		c.start(string(c.rush.fault), false)
+	}
+	for _, name := range c.asked {
+		c.start(name, true)
+	}
+	c.asked = nil
+}
+
+// start has a fault strike the crowd of the field, under the mutex.
+func (c *crowds) start(name string, byHand bool) {
+	field, strategy := c.field, c.strategy
+	for _, f := range strike.On(c.engine) {
+		if string(f.Name) == name {
+			c.striking.Go(func() { c.strike(f, field, strategy, byHand) })
+		}
+	}
+}
+
+// strike strikes, and notes what came of it.
+func (c *crowds) strike(f strike.Fault, field *strike.Field, strategy string, byHand bool) {
+	note := runs.Strike{Fault: string(f.Name), Strategy: strategy, At: time.Now(), ByHand: byHand}
+	proof, err := field.Strike(c.ctx, f)
+	note.Proof = proof
+	if err != nil {
+		note.Proof, note.Missed = "", strings.TrimPrefix(err.Error(), fault.ErrMissed.Error()+": ")
+	}
+	missed := errors.Is(err, fault.ErrMissed)
+	c.mu.Lock()
+	switch {
+	case f.Name != c.rush.fault:
+		c.byHand = c.byHand || !missed
+	case err == nil:
+		c.missed = ""
+	case c.missed != "": // and no strike by hand has done it
+		c.missed = fmt.Sprintf("%s did not strike: %s", f.Name, note.Missed)
+	}
+	if err != nil && !missed {
+		c.broken = errors.Join(c.broken, fmt.Errorf("%s: %w", f.Name, err))
+	}
+	c.mu.Unlock()
+	c.to.Struck(note)
+}
+
+// strikeWhenAsked strikes the crowd that is under way, or the next one.
+func (c *crowds) strikeWhenAsked(ctx context.Context, names <-chan string) {
+	for {
+		select {
+		case name := <-names:
+			c.mu.Lock()
+			if c.field != nil {
+				c.start(name, true)
+			} else {
+				c.asked = append(c.asked, name)
+			}
+			c.mu.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tooLate notes the faults that were asked for when no crowd came any more.
+func (c *crowds) tooLate() {
+	for _, name := range c.asked {
+		c.to.Struck(runs.TooLate(name, c.last))
+	}
+	c.asked = nil
+}
+
+// processes are the children, as faults strike them.
+type processes struct{ *children }
+
+func (p processes) Freeze(process int) error { return fault.Freeze(p.at(process).Process) }
+func (p processes) Thaw(process int) error   { return fault.Thaw(p.at(process).Process) }
+
+func (p processes) Tell(process int, line string) error { return p.tell(process, line) }
+
+// StartAgain starts another in the place of one that was killed, at its address: the crowd
+// knows it by that.
+func (p processes) StartAgain(ctx context.Context, process int) error {
+	return p.startAt(ctx, process, strings.TrimPrefix(p.at(process).URL, "http://"))
+}
+
+// Answers asks the process for a sign of life.
+func (p processes) Answers(ctx context.Context, process int, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return isOK(ctx, p.at(process).URL+"/healthz")
+}
+
+// isOK tells whether it is 200 that is answered, over a connection of its own.
+func isOK(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}

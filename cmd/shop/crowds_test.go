@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/strike"
+	"github.com/oversell/oversell/internal/verdict"
+)
+
+// restsOnLease is a strategy of Redis that a pause breaks, and nothing else does.
+func restsOnLease(t *testing.T) string {
+	t.Helper()
+	for _, e := range lockstrategy.All() {
+		if len(e.Needs) == 1 && e.Needs[0] == lockstrategy.NeedsRedis && e.Leased && e.Promised(promise.TwoProcesses, "sqlite") == verdict.Holds &&
+			e.Promised(promise.Pause, "sqlite") == verdict.Oversold && e.Promised(promise.Crash, "sqlite") == verdict.Holds {
+			return e.Name
+		}
+	}
+	t.Fatal("no strategy rests on its lease")
+	return ""
+}
+
+// TestUnproven: a crowd that held shows nothing until the very fault that was asked for has
+// struck it.
+func TestUnproven(t *testing.T) {
+	c := &crowds{rush: &rushOptions{fault: promise.Pause}, to: &noted{}, ctx: t.Context()}
+	holds := rush.Result{Verdict: verdict.Holds}
+	see := func(when string, want verdict.Verdict) {
+		t.Helper()
+		if got := c.proven(holds); got.Verdict != want || want != verdict.Holds && !strings.Contains(got.Reason, "pause did not strike") {
+			t.Errorf("%s: %s: %s", when, got.Verdict, got.Reason)
+		}
+	}
+	c.unproven()
+	see("a strike that never began", verdict.Inconclusive)
+	field := strike.NewField(nil, nil, "apple", failpoint.Commit, time.Second, time.Second)
+	strikes := func(name promise.Condition) {
+		c.strike(strike.Fault{Name: name, Strike: func(context.Context, *strike.Field) (string, error) { return "it did", nil }}, field, "any", true)
+	}
+	strikes(promise.Crash)
+	see("another fault", verdict.Inconclusive)
+	if !c.struckByHand() {
+		t.Error("another fault has struck, and nobody knows")
+	}
+	strikes(promise.Pause)
+	see("the fault", verdict.Holds)
+}
+
+// TestTooLateForACrowd: what was asked for between two crowds, of which the second never
+// came, is noted.
+func TestTooLateForACrowd(t *testing.T) {
+	to := &noted{}
+	c := &crowds{to: to, ctx: t.Context(), last: "any"}
+	names := make(chan string)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); c.strikeWhenAsked(ctx, names) }()
+	names <- "crash"
+	cancel()
+	<-ended
+	c.tooLate()
+	if len(to.list) != 1 || to.list[0].Missed != "the last crowd was gone" || to.list[0].Strategy != "any" {
+		t.Errorf("%+v", to.list)
+	}
+}
+
+// TestStruckByHand: what the button strikes at a moment of somebody's choice is compared with
+// no promise, and voids nothing; the command beside it strikes as well.
+func TestStruckByHand(t *testing.T) {
+	base, name := serveStage(t), restsOnLease(t)
+	for _, f := range []promise.Condition{promise.Crash, promise.Pause} {
+		t.Run(string(f), func(t *testing.T) {
+			run := sendAndStrike(t, base, name, f)
+			for tries := 1; tries < 5 && run.State == runs.Done && run.Strikes[0].Missed != ""; tries++ { // the crowd was faster
+				run = sendAndStrike(t, base, name, f)
+			}
+			if run.State != runs.Done || len(run.Strikes) != 1 || run.Strikes[0].Proof == "" || !run.Strikes[0].ByHand {
+				t.Fatalf("%s %s: %+v", run.State, run.Error, run.Strikes)
+			}
+			row, result := run.Rows[0], run.Report.Results[0]
+			if row.Promise != "" || result.Verdict == verdict.Inconclusive || !row.Kept || strings.Count(result.Reason, "struck by hand") != 1 {
+				t.Errorf("%+v: %s", row, result.Reason)
+			}
+			want := fmt.Sprintf("shop rush --strategy %s --stock 400 --buyers 800 --processes 2 --expect --strike %s # %[2]s struck %[1]s at a moment chosen by hand", name, f)
+			if run.Command != want {
+				t.Errorf("command %q, want %q", run.Command, want)
+			}
+		})
+	}
+}
+
+// sendAndStrike sends a crowd, and has a fault strike it by hand.
+func sendAndStrike(t *testing.T, base, strategy string, f promise.Condition) runs.Run {
+	t.Helper()
+	r := call(t, http.MethodPost, base+"/live/runs", fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":400,"buyers":800}`, strategy), asJSON)
+	id := decode[runs.Summary](t, r).ID
+	if r := call(t, http.MethodPost, base+"/live/strikes", fmt.Sprintf(`{"fault":%q}`, f), asJSON); r.status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	return ended(t, base, id)
+}
+
+// TestRushStrike: the command beside a struck run is one that does the same.
+func TestRushStrike(t *testing.T) {
+	name := restsOnLease(t)
+	code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--strategy", name, "--stock", "400", "--buyers", "800", "--processes", "2", "--strike", "pause", "--expect", "--json"))
+	var report rush.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
+		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	if len(report.Results) != 1 || report.Results[0].Promise != verdict.Oversold || len(report.Strikes) == 0 || !strings.HasPrefix(report.Strikes[0], "pause struck "+name) {
+		t.Errorf("%s", stdout)
+	}
+}
+
+// TestStageCommand: flags of the shop that a crowd meets are in the command.
+func TestStageCommand(t *testing.T) {
+	base := serveStage(t, "--wait", "3s", "--poll", "5ms", "--db-conns", "7")
+	names := withPromise(promise.Rush, verdict.Holds)[:1]
+	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"stock":5,"buyers":20,"product":"a pear"}`, names[0]))
+	if want := "shop rush --strategy " + names[0] + " --stock 5 --buyers 20 --processes 1 --expect --product 'a pear' --wait 3s --poll 5ms"; run.Command != want {
+		t.Errorf("command %q, want %q", run.Command, want)
+	}
+}

@@ -141,9 +141,10 @@ func shown(q exercises.Search, config explore.Config, r explore.Result) Check {
 		return Check{Verdict: Unsure, Why: fmt.Sprintf("nothing was found, and not all orders were tried: %s", report.Extent())}
 	case len(r.Never) > 0:
 		return Check{Verdict: Unsure, Why: fmt.Sprintf("there was nothing that %s could strike: this exercise is about a lock in Redis", listed(r.Never))}
+	case r.Explored < 2 && !q.Shared:
+		return Check{Verdict: Wrong, Why: "the buyers wait for each other in memory that a second process does not have: they never meet at a server"}
 	case r.Explored < 2:
-		// They wait for each other in the memory of the judge's one process: what the crowd shows counts.
-		return Check{Verdict: Passed, alone: true, Why: "there is one order alone: the buyers of one process never meet at a server; the crowd decides"}
+		return Check{Verdict: Passed, Why: "the buyers of one process wait for each other in its memory, so there is one order alone"}
 	}
 	return Check{Verdict: Passed, Why: report.Extent()}
 }

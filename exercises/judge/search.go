@@ -27,7 +27,7 @@ func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err 
 		return c, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	before, err := read(e.Admin)
+	before, err := read(ctx, e)
 	if err != nil {
 		return c, err
 	}
@@ -40,7 +40,7 @@ func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err 
 	if err != nil {
 		return c, err // and nothing is closed: what does not end would be waited for
 	}
-	after, err := read(e.Admin)
+	after, err := read(ctx, e)
 	if err != nil {
 		return c, err
 	}
@@ -109,7 +109,7 @@ func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry
 	return entry
 }
 
-// touched are the rows in which two books differ, but for those of some products.
+// touched are the entries in which two books differ, but for those of some products.
 func touched(before, after book, but ...string) string {
 	for b := range slices.Values([]book{before, after}) {
 		for key, text := range b {

@@ -175,6 +175,9 @@ func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 	err = o.write(c, checkDocument(e, r, started), func(out io.Writer, _ bool) error {
 		fmt.Fprintf(out, "%d. %s\n", e.Number, e.Title)
 		printChecks(out, r)
+		if r.Passed() && language == "" && !faults {
+			fmt.Fprintf(out, "\nfaults: those that the searches name; --engine local strikes real ones on private servers: %s\n", strings.Join(e.Faults, ", "))
+		}
 		return nil
 	})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package exercise raises the fence of the products that nobody asks for.
-package exercise
+// Package bad raises the fence of the products that nobody asks for.
+package bad
 
 import (
 	"context"

@@ -1,5 +1,5 @@
-// Package exercise keeps a mutex where no variable of its own is: in the logger that all share.
-package exercise
+// Package bad keeps a mutex where no variable of its own is: in the logger that all share.
+package bad
 
 import (
 	"context"

@@ -1,5 +1,5 @@
-// Package exercise empties Redis.
-package exercise
+// Package bad empties Redis.
+package bad
 
 import (
 	"context"

@@ -1,5 +1,5 @@
-// Package exercise makes a table of its own.
-package exercise
+// Package bad makes a table of its own.
+package bad
 
 import (
 	"context"

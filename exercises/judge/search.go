@@ -51,7 +51,7 @@ func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err 
 }
 
 // few schedules show whether a buyer goes round in circles, which makes a search endless.
-const few = 200
+const few = 50
 
 // explored searches a little, and then, unless that has shown something, all.
 func explored(ctx context.Context, c explore.Config) (r explore.Result, _ error) {

@@ -246,7 +246,14 @@ func TestExerciseFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "shop.go"), code["shop.go"])
-	if out := l.passes("check", dir, "--engine", "local"); !strings.Contains(out, "pause, on private servers") {
-		t.Error(out)
+	exit, out, errs := l.exercise("check", dir, "--engine", "local")
+	for _, fault := range []string{"pause", "slow-section"} {
+		if !strings.Contains(out, "passed  "+fault+", on private servers") {
+			t.Errorf("%s did not strike, or was not stood: exit %d: %s%s", fault, exit, out, errs)
+		}
+	}
+	// A crowd of 200 may be slow, not stuck, on a machine that has more to do. That is no fault.
+	if exit != 0 && !(exit == exitInconclusive && strings.Contains(out, "slow, not stuck")) {
+		t.Errorf("exit %d: %s%s", exit, out, errs)
 	}
 }

@@ -94,7 +94,17 @@ func TestExercise(t *testing.T) {
 	solution := l.passes("solution", "1")
 	has(solution, "package exercise\n", "Source: MySQL")
 	write(t, file, solution[strings.Index(solution, "package exercise\n"):strings.LastIndex(solution, "}\n")+2])
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := string(sums[:len(sums)/2])
+	half = half[:strings.LastIndex(half, "\n")+1]
+	write(t, filepath.Join(dir, "go.sum"), half) // the go command completes it, and not in the learner's folder
 	has(l.passes("check", dir), "passed +every order", "passed +200 buyers at once", `round trips of a purchase, alone +5\.0 +5\.0\n`, "sales a second", `faults: .* --engine local .* rush, two-processes, crash\n`)
+	if after, err := os.ReadFile(filepath.Join(dir, "go.sum")); err != nil || string(after) != half {
+		t.Errorf("a check has written go.sum: %v", err)
+	}
 	has(l.passes("list"), `1 │ One statement .* go `)
 	if names, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(names) != 5 {
 		t.Errorf("a check has left something behind: %v, %v", names, err)

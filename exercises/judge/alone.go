@@ -250,8 +250,9 @@ func (s *subject) aloneWithBasket(ctx context.Context, e *engine.Engine, seller 
 		if err != nil {
 			return err
 		}
-		err = s.within(name+", alone,", func() error {
-			_, err := b.BuyAll(ctx, []kata.Order{{Product: first, Purchaser: name, Amount: 1}, {Product: second, Purchaser: name, Amount: 1}})
+		var receipts []kata.Receipt
+		err = s.within(name+", alone,", func() (err error) {
+			receipts, err = b.BuyAll(ctx, []kata.Order{{Product: first, Purchaser: name, Amount: 1}, {Product: second, Purchaser: name, Amount: 1}})
 			return seller.meaning(ctx, err)
 		})
 		var known *wrong
@@ -266,10 +267,15 @@ func (s *subject) aloneWithBasket(ctx context.Context, e *engine.Engine, seller 
 		if got := purchase.OutcomeOf(err); got != want {
 			return wrongf("%s, and is answered %s instead of %s%s", asks, got, want, because(err))
 		}
-		if want == purchase.SoldOut {
-			if other := before.changes(after, append(counters(first), counters(second)...)...); other != "" {
-				return wrongf("%s, is told sold out, and part of it is sold: %s", asks, other)
+		expected := append(counters(first), counters(second)...)
+		if want == purchase.Sold {
+			expected = append(expected, "the stock of "+first, "the stock of "+second)
+			for _, r := range receipts {
+				expected = append(expected, fmt.Sprintf("record %d", r.ID))
 			}
+		}
+		if other := before.changes(after, expected...); other != "" {
+			return wrongf("%s, is told %s, and more is changed than that: %s", asks, want, other)
 		}
 	}
 	return nil

@@ -62,9 +62,9 @@ async function sell (product, buyer, units) {
 
 // Writes down that shop.mjs threw. Not where the database is gone, or has refused it by itself.
 async function raised (err) {
-  if (refused.includes(err?.errno)) return
   try {
     await db.rollback()
+    if (refused.includes(err?.errno)) return
     await db.change('INSERT INTO wrong (what) VALUES (?)', `the code raised ${String(err).slice(0, 200)}`)
   } catch (gone) {
     console.error(gone)

@@ -68,11 +68,11 @@ def lease(database, redis, product):
 
 def raised(database, error):
     """Writes down that shop.py raised. Not where the database is gone, or has refused it by itself."""
-    if isinstance(error, pymysql.MySQLError) and error.args and error.args[0] in REFUSED:
-        return
     try:
         database.connection.ping(reconnect=True)
         database.rollback()
+        if isinstance(error, pymysql.MySQLError) and error.args and error.args[0] in REFUSED:
+            return
         database.change("INSERT INTO wrong (what) VALUES (%s)", "the code raised " + repr(error)[:200])
     except pymysql.MySQLError as gone:
         print(repr(gone), file=sys.stderr)

@@ -24,10 +24,11 @@ func exerciseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exercise",
 		Short: "Write the locks yourself: a task, a check that says what goes wrong, hints",
-		Long: `Exercises on your own files, from a sale that is mended by one statement to a
-lock over two products. start copies a small module, check holds your code to
-every order of a few buyers' commands, to a crowd and, with --engine local, to
-real faults, and says in which step what went wrong.
+		Long: `Exercises on your own files. They start with a sale that one statement repairs,
+and end with a lock over two products. start copies a small module. check holds
+your code to every order of a few buyers' commands, among them those in which a
+lease runs out or a buyer crashes, and to a crowd; with --engine local also to
+real faults on private servers. It says in which step what went wrong.
 
 docs/exercises.md has more.`,
 		Example: `  shop exercise list
@@ -174,6 +175,9 @@ func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 	err = o.write(c, checkDocument(e, r, started), func(out io.Writer, _ bool) error {
 		fmt.Fprintf(out, "%d. %s\n", e.Number, e.Title)
 		printChecks(out, r)
+		if r.Passed() && language == "" && !faults {
+			fmt.Fprintf(out, "\nfaults: those that the searches name; --engine local strikes real ones on private servers: %s\n", strings.Join(e.Faults, ", "))
+		}
 		return nil
 	})
 	if err != nil {
@@ -219,7 +223,7 @@ func checkDocument(e exercises.Exercise, r exercise.Result, started time.Time) r
 // printChecks writes what a check has shown.
 func printChecks(out io.Writer, r exercise.Result) {
 	for _, check := range r.Checks {
-		fmt.Fprintf(out, "  %-7s %s: %s\n", check.Verdict, check.Name, check.Why)
+		fmt.Fprintf(out, "  %-7s %s\n", check.Verdict, strings.TrimSuffix(check.Name+": "+check.Why, ": "))
 	}
 	if last := r.Last(); last.Story != "" {
 		fmt.Fprintf(out, "\n%s\n", last.Story)
@@ -268,7 +272,7 @@ func exerciseSolutionCommand() *cobra.Command {
 			folder := "solution"
 			if language != "go" {
 				if !slices.Contains(e.LanguageNames(), language) {
-					return fmt.Errorf("exercise %d is not there for %q", e.Number, language)
+					return exercise.NotIn(e, language)
 				}
 				folder = language + "/solution"
 			}

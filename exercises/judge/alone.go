@@ -52,24 +52,67 @@ func stocked(db *gorm.DB) error {
 		product.Take(db, bystander, 2), purchase.Insert(db.Statement.Context, db, "", time.Now(), &r))
 }
 
-// A book is all that the database has, row by row.
+// A book is what the database has: each column of each row of each table, and the bystander's
+// keys in Redis. Others' keys are the learner's own to use.
 type book map[string]string
 
-func read(db *gorm.DB) (book, error) {
-	b := book{}
-	products, err := product.List(db)
-	for _, p := range products {
-		b["the stock of "+p.Name] = fmt.Sprint(p.Amount)
-		b["the units ever put on sale of "+p.Name] = fmt.Sprint(p.Stocked)
+// The two tables of the shop; any other one has its rows in the book as they are.
+const (
+	shelf   = "product"
+	records = "purchase_history"
+)
+
+func read(ctx context.Context, e *engine.Engine) (book, error) {
+	b, db := book{}, e.Admin.WithContext(ctx)
+	tables, err := db.Migrator().GetTables()
+	for _, table := range tables {
+		if strings.HasPrefix(table, "sqlite_") { // the database's own
+			continue
+		}
+		b["the table "+table] = ""
+		var rows []map[string]any
+		err = errors.Join(err, db.Table(table).Find(&rows).Error)
+		for n, row := range rows {
+			b.enter(table, n, row)
+		}
 	}
-	records, errs := purchase.Page(db, "", 0, purchase.MaxPage)
-	for _, r := range records {
-		b[fmt.Sprintf("record %d", r.ID)] = fmt.Sprintf("%d of %s for %s", r.Amount, r.ProductName, r.Purchaser)
+	keys, errs := e.Redis.Keys(ctx, "*"+bystander+"*").Result()
+	for _, key := range keys {
+		b["the key "+key+" in Redis"] = ""
 	}
 	return b, errors.Join(err, errs)
 }
 
-// changes are the rows in which two books differ, but for those expected.
+// enter enters a row, the n-th that was read of its table.
+func (b book) enter(table string, n int, row map[string]any) {
+	what := fmt.Sprintf("row %d of %s", n+1, table)
+	switch table {
+	case shelf:
+		what = fmt.Sprint(row["name"])
+	case records:
+		text := fmt.Sprintf("%v of %v for %v", row["amount"], row["product_name"], row["purchaser"])
+		for _, column := range slices.Sorted(maps.Keys(row)) {
+			if !slices.Contains([]string{"id", "amount", "product_name", "purchaser"}, column) {
+				text += fmt.Sprintf(", %s %v", column, row[column])
+			}
+		}
+		b[fmt.Sprintf("record %v", row["id"])] = text
+		return
+	}
+	for column, value := range row {
+		if column == "amount" {
+			column = "stock"
+		}
+		b["the "+column+" of "+what] = fmt.Sprint(value)
+	}
+}
+
+// counters are the columns of a product's row that a buyer of it may raise, sold to or not.
+func counters(product string) []string {
+	return []string{"the version of " + product, "the fence of " + product}
+}
+
+// changes are the entries in which two books differ, but for those expected.
 func (b book) changes(after book, expected ...string) string {
 	var all []string
 	keys := maps.Clone(b)
@@ -80,14 +123,21 @@ func (b book) changes(after book, expected ...string) string {
 		switch {
 		case was == is && had == has || slices.Contains(expected, key):
 		case !has:
-			all = append(all, fmt.Sprintf("%s (%s) is gone", key, was))
+			all = append(all, key+inBrackets(was)+" is gone")
 		case !had:
-			all = append(all, fmt.Sprintf("%s (%s) is new", key, is))
+			all = append(all, key+inBrackets(is)+" is new")
 		default:
 			all = append(all, fmt.Sprintf("%s was %s and is %s", key, was, is))
 		}
 	}
 	return strings.Join(all, "; ")
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // alone sells to one buyer after the other, whom nobody disturbs.
@@ -99,18 +149,21 @@ func (s *subject) alone(ctx context.Context) (c Check, err error) {
 	defer func() { err = errors.Join(err, e.Close()) }()
 	d := onengine.Deps(e)
 	d.Settings = s.settings
+	if err := e.Redis.Set(ctx, "lock:"+bystander, "somebody", 0).Err(); err != nil {
+		return c, err
+	}
 	seller := s.seller(d, "")
 	for i, step := range []struct {
 		units int64
 		want  purchase.Outcome
 	}{{1, purchase.Sold}, {2, purchase.Sold}, {1, purchase.SoldOut}} {
 		o := kata.Order{Product: first, Purchaser: fmt.Sprintf("buyer-%d", i+1), Amount: step.units}
-		if err := s.bought(ctx, e.Admin, o, step.want, seller.Buy); err != nil {
+		if err := s.bought(ctx, e, o, step.want, seller.Buy); err != nil {
 			return c, err
 		}
 	}
 	if s.exercise.Basket {
-		if err := s.aloneWithBasket(ctx, e.Admin, seller); err != nil {
+		if err := s.aloneWithBasket(ctx, e, seller); err != nil {
 			return c, err
 		}
 	}
@@ -133,8 +186,8 @@ func (s *subject) within(who string, fn func() error) error {
 }
 
 // bought has one buyer ask, and compares the database before and after.
-func (s *subject) bought(ctx context.Context, admin *gorm.DB, o kata.Order, want purchase.Outcome, buy func(context.Context, kata.Order) (kata.Receipt, error)) error {
-	before, err := read(admin)
+func (s *subject) bought(ctx context.Context, e *engine.Engine, o kata.Order, want purchase.Outcome, buy func(context.Context, kata.Order) (kata.Receipt, error)) error {
+	before, err := read(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -147,7 +200,7 @@ func (s *subject) bought(ctx context.Context, admin *gorm.DB, o kata.Order, want
 	if errors.As(err, &known) {
 		return err
 	}
-	after, readErr := read(admin)
+	after, readErr := read(ctx, e)
 	if readErr != nil {
 		return readErr
 	}
@@ -156,16 +209,16 @@ func (s *subject) bought(ctx context.Context, admin *gorm.DB, o kata.Order, want
 		return wrongf("%s, and is answered %s instead of %s%s", asks, got, want, because(err))
 	}
 	record := fmt.Sprintf("record %d", receipt.ID)
-	expected := []string{}
+	expected := counters(o.Product)
 	if want == purchase.Sold {
-		expected = []string{record, "the stock of " + o.Product}
+		expected = append(expected, record, "the stock of "+o.Product)
 		var was, is int64
 		_, _ = fmt.Sscan(before["the stock of "+o.Product], &was)
 		_, _ = fmt.Sscan(after["the stock of "+o.Product], &is)
 		if is != was-o.Amount {
 			return wrongf("%s, and then %d are left", asks, is)
 		}
-		if text, sold := after[record], fmt.Sprintf("%d of %s for %s", o.Amount, o.Product, o.Purchaser); text != sold {
+		if text, sold := after[record], fmt.Sprintf("%d of %s for %s", o.Amount, o.Product, o.Purchaser); !strings.HasPrefix(text, sold+", ") {
 			return wrongf("%s; the receipt names record %d, which is %q and should be %q", asks, receipt.ID, text, sold)
 		}
 	}
@@ -183,29 +236,30 @@ func because(err error) string {
 }
 
 // aloneWithBasket: all of a basket is sold, or nothing.
-func (s *subject) aloneWithBasket(ctx context.Context, admin *gorm.DB, seller *seller) error {
+func (s *subject) aloneWithBasket(ctx context.Context, e *engine.Engine, seller *seller) error {
 	b, ok := seller.inner.(kata.Basket)
 	if !ok {
 		return wrongf("what New returns has no method BuyAll(ctx, orders) ([]Receipt, error)")
 	}
-	if err := errors.Join(product.Put(admin, first, 2), product.Put(admin, second, 1)); err != nil {
+	if err := errors.Join(product.Put(e.Admin, first, 2), product.Put(e.Admin, second, 1)); err != nil {
 		return err
 	}
 	for i, want := range []purchase.Outcome{purchase.Sold, purchase.SoldOut} {
 		name := fmt.Sprintf("buyer-%d", 4+i)
-		before, err := read(admin)
+		before, err := read(ctx, e)
 		if err != nil {
 			return err
 		}
-		err = s.within(name+", alone,", func() error {
-			_, err := b.BuyAll(ctx, []kata.Order{{Product: first, Purchaser: name, Amount: 1}, {Product: second, Purchaser: name, Amount: 1}})
+		var receipts []kata.Receipt
+		err = s.within(name+", alone,", func() (err error) {
+			receipts, err = b.BuyAll(ctx, []kata.Order{{Product: first, Purchaser: name, Amount: 1}, {Product: second, Purchaser: name, Amount: 1}})
 			return seller.meaning(ctx, err)
 		})
 		var known *wrong
 		if errors.As(err, &known) {
 			return err
 		}
-		after, readErr := read(admin)
+		after, readErr := read(ctx, e)
 		if readErr != nil {
 			return readErr
 		}
@@ -213,10 +267,15 @@ func (s *subject) aloneWithBasket(ctx context.Context, admin *gorm.DB, seller *s
 		if got := purchase.OutcomeOf(err); got != want {
 			return wrongf("%s, and is answered %s instead of %s%s", asks, got, want, because(err))
 		}
-		if want == purchase.SoldOut {
-			if other := before.changes(after); other != "" {
-				return wrongf("%s, is told sold out, and part of it is sold: %s", asks, other)
+		expected := append(counters(first), counters(second)...)
+		if want == purchase.Sold {
+			expected = append(expected, "the stock of "+first, "the stock of "+second)
+			for _, r := range receipts {
+				expected = append(expected, fmt.Sprintf("record %d", r.ID))
 			}
+		}
+		if other := before.changes(after, expected...); other != "" {
+			return wrongf("%s, is told %s, and more is changed than that: %s", asks, want, other)
 		}
 	}
 	return nil

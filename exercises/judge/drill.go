@@ -186,8 +186,11 @@ func (s *subject) group(ctx context.Context) (Check, error) {
 	if err != nil {
 		return Check{}, err
 	}
-	if most := int64(s.exercise.Group); begun > most {
-		return Check{}, wrongf("%d buyers, of whom %d came while the first transaction was under way, took %d transactions; %d are enough", inGroup, inGroup-1, begun, most)
+	switch most := int64(s.exercise.Group); {
+	case begun == 0:
+		return Check{}, wrongf("%d buyers were sold to, and nothing was written", inGroup)
+	case begun > most:
+		return Check{}, wrongf("%d buyers, of whom %d came while the first transaction was under way, took %d transactions (a write outside of one is one by itself); %d are enough", inGroup, inGroup-1, begun, most)
 	}
 	return Check{Verdict: Passed, Why: fmt.Sprintf("%d buyers, %d transactions", inGroup, begun)}, nil
 }

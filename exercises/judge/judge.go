@@ -50,8 +50,6 @@ type Check struct {
 	Story   string `json:"story,omitempty"`   // the steps that matter, a line each
 	Diagram string `json:"diagram,omitempty"` // all steps
 	Mermaid string `json:"mermaid,omitempty"`
-
-	alone bool // no two buyers ever met
 }
 
 // Last is the check that decides.
@@ -143,9 +141,6 @@ func (s *subject) judge(ctx context.Context, reference New) (r Report) {
 		done.Name = c.name
 		if r.Checks = append(r.Checks, s.verdict(done, err)); r.Last().Verdict != Passed {
 			return r
-		}
-		if done.alone { // nor does anybody in the searches to come
-			break
 		}
 	}
 	var err error

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +19,9 @@ import (
 
 // traffic counts the commands of buyers, on their way to the servers.
 type traffic struct {
-	commands, begun atomic.Int64
-	hold            func(ctx context.Context) // before each SQL command; nil: nothing
+	commands atomic.Int64
+	begun    atomic.Int64              // transactions; a write outside of one is one by itself
+	hold     func(ctx context.Context) // before each SQL command; nil: nothing
 }
 
 // purchases are counted, after one that opens the connections.
@@ -94,27 +96,37 @@ func (c counted) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &countedConn{inner, c.t}, nil
+	return &countedConn{Conn: inner, t: c.t}, nil
 }
 
 // countedConn is a connection of SQLite's driver, which has these and no more.
 type countedConn struct {
 	driver.Conn
-	t *traffic
+	t    *traffic
+	open bool // in a transaction; a connection has one user at a time
+}
+
+// statement counts a command on its way, and holds it.
+func (c *countedConn) statement(ctx context.Context, query string) {
+	verb, _, _ := strings.Cut(strings.TrimSpace(query), " ")
+	if !c.open && !strings.EqualFold(verb, "SELECT") {
+		c.t.begun.Add(1)
+	}
+	c.t.sent(ctx)
 }
 
 func (c *countedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c.t.sent(ctx)
+	c.statement(ctx, query)
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 }
 
 func (c *countedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	c.t.sent(ctx)
+	c.statement(ctx, query)
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
 func (c *countedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	c.t.sent(ctx)
+	c.statement(ctx, query)
 	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 }
 
@@ -125,16 +137,22 @@ func (c *countedConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.T
 	if err != nil {
 		return nil, err
 	}
-	return countedTx{tx, c.t}, nil
+	c.open = true
+	return countedTx{tx, c}, nil
 }
 
 type countedTx struct {
 	driver.Tx
-	t *traffic
+	conn *countedConn
 }
 
-func (x countedTx) Commit() error   { x.t.commands.Add(1); return x.Tx.Commit() }
-func (x countedTx) Rollback() error { x.t.commands.Add(1); return x.Tx.Rollback() }
+func (x countedTx) Commit() error   { x.ended(); return x.Tx.Commit() }
+func (x countedTx) Rollback() error { x.ended(); return x.Tx.Rollback() }
+
+func (x countedTx) ended() {
+	x.conn.open = false
+	x.conn.t.commands.Add(1)
+}
 
 // patience bounds the wait for what a drill needs and need not come.
 const patience = 2 * time.Second

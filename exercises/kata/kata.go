@@ -5,6 +5,9 @@
 //
 // It is a thin face of this project's own rooms, so that what is judged in an exercise is
 // what the shop runs on. It judges nothing: that is exercises/judge.
+//
+// What buyers of one process share are fields of what New returns. A variable of the package is
+// refused: the judge's processes of the shop would share it, and real ones do not.
 package kata
 
 import (

@@ -13,6 +13,7 @@ import redis as redis_py
 import shop
 
 HOST = "127.0.0.1"
+REFUSED = (1205, 1213)  # a wait for a row that was too long, a deadlock: the answers of a database to a sound program
 STATUS = {"sold": 200, "sold out": 409, "busy": 503}
 
 
@@ -65,6 +66,18 @@ def lease(database, redis, product):
     return "sold"
 
 
+def raised(database, error):
+    """Writes down that shop.py raised. Not where the database is gone, or has refused it by itself."""
+    try:
+        database.connection.ping(reconnect=True)
+        database.rollback()
+        if isinstance(error, pymysql.MySQLError) and error.args and error.args[0] in REFUSED:
+            return
+        database.change("INSERT INTO wrong (what) VALUES (%s)", "the code raised " + repr(error)[:200])
+    except pymysql.MySQLError as gone:
+        print(repr(gone), file=sys.stderr)
+
+
 def sell(database, redis, asked):
     """What shop.py answers. Who waits in vain, or is refused what there is, is written down."""
     units = int(asked.get("units", 1))
@@ -98,6 +111,7 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(STATUS[answer], answer)
         except Exception as error:
             print(repr(error), file=sys.stderr)
+            raised(database, error)
             self.reply(500, repr(error))
 
     def reply(self, status, text):

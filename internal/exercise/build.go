@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,8 +25,8 @@ type source struct {
 	Reference string // the import path of what it is compared with; "" for nothing
 }
 
-// judgeFolder is where the judge's main package seems to be: in an overlay, so that nothing is
-// written into the learner's folder.
+// judgeFolder is where the judge's main package seems to be: in an overlay. go.mod and go.sum are
+// copies, which the go command may complete. So nothing is written into the learner's folder.
 const judgeFolder = "oversell-judge"
 
 // An ownError is the compiler's word on the learner's code.
@@ -43,6 +44,15 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source, flags .
 	if err := os.WriteFile(main, []byte(mainOf(sources)), 0o600); err != nil {
 		return "", err
 	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(temp, name), text, 0o600)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
 	at := filepath.Join(dir, judgeFolder, "main.go")
 	text, err := json.Marshal(map[string]any{"Replace": map[string]string{at: main}})
 	if err == nil {
@@ -52,7 +62,7 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source, flags .
 		return "", err
 	}
 	program = filepath.Join(temp, "judge")
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-buildvcs=false", "-overlay", overlay, "-o", program}, flags, []string{"./" + judgeFolder})...)
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-buildvcs=false", "-overlay", overlay, "-modfile", filepath.Join(temp, "go.mod"), "-o", program}, flags, []string{"./" + judgeFolder})...)
 	build.Dir = dir
 	build.Env = offline(os.Environ())
 	out, err := build.CombinedOutput()

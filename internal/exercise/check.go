@@ -39,10 +39,18 @@ type judged struct {
 	exercise exercises.Exercise
 	source   string
 	pkg      string // its import path
+	dir      string // where it lies
 }
 
 // orders runs the checks of the child.
 func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
+	shared, err := packageMemory(j.dir)
+	if err != nil {
+		return r, err
+	}
+	if shared != nil {
+		return judge.Report{Checks: []judge.Check{*shared}}, nil
+	}
 	group, err := localserver.NewGroup()
 	if err != nil {
 		return r, err
@@ -50,9 +58,9 @@ func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
 	defer func() { err = errors.Join(err, group.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, judgeWithin)
 	defer cancel()
-	var out, said bytes.Buffer
+	out, said := &bounded{}, &bounded{}
 	cmd := exec.Command(j.program, "judge", j.exercise.Folder, j.source)
-	cmd.Stdout, cmd.Stderr = &bounded{b: &out}, &bounded{b: &said}
+	cmd.Stdout, cmd.Stderr = out, said
 	child, err := group.Start(cmd)
 	if err != nil {
 		return r, err
@@ -66,10 +74,10 @@ func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
 		}
 		return r, context.Cause(ctx)
 	}
-	if json.Unmarshal(out.Bytes(), &r) == nil && len(r.Checks) > 0 {
+	if json.Unmarshal([]byte(out.said()), &r) == nil && len(r.Checks) > 0 {
 		return r, nil
 	}
-	return failed(ending(said.String(), j.pkg)), nil
+	return failed(ending(said.said(), j.pkg)), nil
 }
 
 // failed is a report of code that has ended its own process.
@@ -95,7 +103,7 @@ func ending(said, pkg string) string {
 // bounded keeps the first megabyte: code that prints without end must not fill memory.
 type bounded struct {
 	mu sync.Mutex
-	b  *bytes.Buffer
+	b  bytes.Buffer
 }
 
 func (w *bounded) Write(p []byte) (int, error) {
@@ -105,6 +113,13 @@ func (w *bounded) Write(p []byte) (int, error) {
 		w.b.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
+}
+
+// said is what was kept so far: its writer may still be at it.
+func (w *bounded) said() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
 }
 
 // What a crowd is.
@@ -164,8 +179,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 		return r, "", err
 	}
 	defer func() { err = errors.Join(err, group.Close()) }()
-	var words bytes.Buffer
-	log := &bounded{b: &words}
+	log := &bounded{}
 	config := rush.Config{
 		Auditor: rush.Database{DB: e.Admin}, Strategy: kata.Name, Product: "apple", Stock: crowdStock, Buyers: crowdBuyers,
 		Timeout: wait + 30*time.Second, Wait: wait, Lease: lease, Progress: func(int) {},
@@ -176,7 +190,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 		cmd.Stderr = log
 		shop, err := localserver.StartShop(ctx, group, cmd, nil)
 		if err != nil {
-			return r, words.String(), err
+			return r, log.said(), err
 		}
 		config.BaseURLs = append(config.BaseURLs, shop.URL)
 	}
@@ -189,9 +203,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 	if err != nil && ctx.Err() == nil { // a process that has ended answers nobody
 		r.Verdict, r.Reason, err = verdict.Broken, oneLine(err.Error()), nil
 	}
-	log.mu.Lock()
-	defer log.mu.Unlock()
-	return r, words.String(), err
+	return r, log.said(), err
 }
 
 // check runs everything, up to the first check that does not pass.

@@ -1,10 +1,12 @@
 package exercise
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/oversell/oversell/exercises"
@@ -13,11 +15,41 @@ import (
 // notes are what a task's text lacks for a language.
 const notes = "NOTES.md"
 
+// NotIn says in which languages an exercise is available.
+func NotIn(e exercises.Exercise, language string) error {
+	there := append([]string{"go"}, e.LanguageNames()...)
+	verb := "are"
+	if len(there) == 1 {
+		verb = "is"
+	}
+	return fmt.Errorf("exercise %d is not available in %q; there %s %s", e.Number, language, verb, strings.Join(there, ", "))
+}
+
+// modules is where npm puts what a program needs.
+const modules = "node_modules"
+
+// linkModules has dir use the modules of the example in the sources of this program, where they
+// are installed: make workshop does, and then nothing is asked of the network. It returns what it
+// has written.
+func linkModules(ctx context.Context, dir string) []string {
+	folder, _, err := Sources(ctx)
+	if err != nil || folder == "" {
+		return nil
+	}
+	installed := filepath.Join(folder, "examples", "node", modules)
+	if _, err := os.Stat(installed); err != nil {
+		return nil
+	}
+	if os.Symlink(installed, filepath.Join(dir, modules)) != nil {
+		return nil // then check says to run npm install
+	}
+	return []string{modules}
+}
+
 // foreignContent adds what Start writes for a program in another language.
 func foreignContent(e exercises.Exercise, language string, all map[string]string) error {
 	if _, ok := e.Languages[language]; !ok {
-		there := append([]string{"go"}, slices.Sorted(maps.Keys(e.Languages))...)
-		return fmt.Errorf("exercise %d is not there for %q; there is %s", e.Number, language, strings.Join(there, ", "))
+		return NotIn(e, language)
 	}
 	shared, err := exercises.Shared(language)
 	own, err2 := e.Files(language)

@@ -34,7 +34,7 @@ func Check(ctx context.Context, e exercises.Exercise, dir string, faults bool, t
 	if err != nil {
 		return r, err
 	}
-	j := judged{program: program, exercise: e, source: yours, pkg: path}
+	j := judged{program: program, exercise: e, source: yours, pkg: path, dir: dir}
 	if r, err = j.check(ctx, told); err != nil || !faults || !r.Passed() {
 		return r, err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/report"
 )
 
 // A Progress is which exercises were solved, and in which language first. It is a file in the
@@ -58,23 +59,10 @@ func (p Progress) Solved(e exercises.Exercise, language string) error {
 		err = os.MkdirAll(filepath.Dir(p.file), 0o755)
 	}
 	if err == nil {
-		err = replaceFile(p.file, append(text, '\n'))
+		err = report.Replace(p.file, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("it passes, and that cannot be noted: %w", err)
 	}
 	return nil
-}
-
-// replaceFile writes a file as a whole or not at all.
-func replaceFile(name string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".exercises-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), name)
 }

@@ -37,6 +37,9 @@ func Start(ctx context.Context, e exercises.Exercise, dir, language string) (wri
 		}
 		written = append(written, name)
 	}
+	if _, ok := all["package.json"]; ok {
+		written = append(written, linkModules(ctx, dir)...)
+	}
 	return written, nil
 }
 

@@ -113,10 +113,7 @@ func SaveSoFar(files []File, d Document) error {
 	return errors.Join(errs...)
 }
 
-// save puts a whole new file in the place of the old one, with its mode, so that
-// there is a whole report at any moment. A device or a pipe is written to as it
-// is, and so is a file in a folder where no other may be made, or one that is
-// mounted.
+// save writes the document in the file's format.
 func (f File) save(d Document, stdout io.Writer) error {
 	text, err := f.render(d)
 	if err != nil {
@@ -126,12 +123,20 @@ func (f File) save(d Document, stdout io.Writer) error {
 		_, err := stdout.Write(text)
 		return err
 	}
-	if !special(f.Path) {
-		if err := replace(place(f.Path), text); !errors.Is(err, errNoReplacing) {
+	return Replace(f.Path, text)
+}
+
+// Replace puts a whole new file in the place of the old one, with its mode, so that
+// there is a whole one at any moment. A device or a pipe is written to as it
+// is, and so is a file in a folder where no other may be made, or one that is
+// mounted.
+func Replace(path string, text []byte) error {
+	if !special(path) {
+		if err := replace(place(path), text); !errors.Is(err, errNoReplacing) {
 			return err
 		}
 	}
-	return os.WriteFile(f.Path, text, 0o666)
+	return os.WriteFile(path, text, 0o666)
 }
 
 // render is the document in the file's format, with links from where it lies.

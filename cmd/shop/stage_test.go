@@ -59,13 +59,13 @@ func withPromise(c promise.Condition, v verdict.Verdict) (names []string) {
 // TestStage: the page's crowd is the command's, with its verdicts, and what the page draws
 // agrees with them.
 func TestStage(t *testing.T) {
-	base := serveStage(t)
+	base := serveStage(t, "--wait", "45s") // the race detector makes buyers slow, and this is about verdicts
 	names := slices.Concat(withPromise(promise.TwoProcesses, verdict.Oversold)[:1], withPromise(promise.TwoProcesses, verdict.Holds)[:3])
 	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":["%s"],"processes":2,"stock":40,"buyers":120}`, strings.Join(names, `","`)))
 	if run.State != runs.Done || len(run.Report.Results) != len(names) || len(run.Lanes) != len(names) || len(run.Events) == 0 {
 		t.Fatalf("%s %s: %d results, %d lanes, %d events", run.State, run.Error, len(run.Report.Results), len(run.Lanes), len(run.Events))
 	}
-	if want := "shop rush --strategy " + strings.Join(names, ",") + " --stock 40 --buyers 120 --processes 2 --expect"; run.Command != want {
+	if want := "shop rush --strategy " + strings.Join(names, ",") + " --stock 40 --buyers 120 --processes 2 --expect --wait 45s"; run.Command != want {
 		t.Errorf("command %q, want %q", run.Command, want)
 	}
 	for i, r := range run.Report.Results {

@@ -72,7 +72,7 @@ type buyerJSON struct {
 
 func (r *Room) saleNow() saleJSON {
 	if r.sale == nil {
-		return saleJSON{State: "none"}
+		return saleJSON{State: "empty"}
 	}
 	s := saleJSON{State: "shut", Product: r.sale.product, Strategy: r.sale.strategy.Name, Stock: r.sale.stock, Sold: r.sale.sold}
 	switch {

@@ -9,7 +9,7 @@
   const marks = { here: '\u25cb', waiting: '\u25cc', sold: '\u25cf', over: '\u25b2', sold_out: '\u25a1', busy: '\u25d4', lock_lost: '\u2715', unknown: '?', failed: '!' };
   const words = { here: 'is here', waiting: 'waits', sold: 'sold', over: 'a unit sold more than once, or beyond the stock', sold_out: 'sold out', busy: 'busy', lock_lost: 'lock lost', unknown: 'not known', failed: 'failed' };
 
-  let state = { sale: { state: 'none' }, buyers: [], outcomes: {}, pages: [], needs_token: false };
+  let state = { sale: { state: 'empty' }, buyers: [], outcomes: {}, pages: [], needs_token: false };
   let opensAt = 0; // by this page's clock
   let booksOf = ''; // what the books were read for
   let timer = 0;
@@ -90,7 +90,7 @@
     try { ui.token.value = sessionStorage.getItem('oversell-token') ?? ''; } catch { /* kept until the page ends */ }
   }
 
-  const isShut = () => state.sale.state === 'none' || state.sale.state === 'shut';
+  const isShut = () => state.sale.state === 'empty' || state.sale.state === 'shut';
 
   async function json(path) {
     const response = await fetch(path, { cache: 'no-store' });

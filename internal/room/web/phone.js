@@ -6,7 +6,7 @@
 const $ = (id) => document.getElementById(id);
 const marks = { sold: '\u25cf', over: '\u25b2', sold_out: '\u25a1', busy: '\u25d4', lock_lost: '\u2715', unknown: '?', failed: '!' };
 
-let sale = { state: 'none' };
+let sale = { state: 'empty' };
 let opensAt = 0; // by this phone's clock
 let pressing = false;
 let notice = ''; // what the page itself has to say, until the next press
@@ -61,7 +61,7 @@ function show() {
     $('buying').hidden = !named;
   }
   $('shown-name').textContent = kept.get('name');
-  $('buy').className = pressing ? 'waiting' : sale.state === 'none' ? 'shut' : sale.state;
+  $('buy').className = pressing ? 'waiting' : sale.state === 'empty' ? 'shut' : sale.state;
   $('label').textContent = pressing ? 'Wait' : 'Buy';
 }
 
@@ -93,7 +93,7 @@ async function ask() {
     if (!answer.you && kept.get('name') && !pressing) await join();
   } catch (e) {
     if (mine !== asked) return;
-    sale = { ...sale, state: 'none' };
+    sale = { ...sale, state: 'empty' };
     show();
     $('sale').textContent = 'The shop does not answer; trying again';
     return;

@@ -346,9 +346,20 @@ func TestInvented(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		for n := range 50 { // who has not pressed yet
+			if err := r.Join(Phone{phone(500 + n), "Bob", "10.0.0.3"}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for n := range 10 * MaxBuyers {
+			time.Sleep(time.Millisecond)
 			if err := r.Join(Phone{phone(1000 + n), "X", "10.0.0.2"}); err != nil {
 				t.Fatal(err)
+			}
+		}
+		for n := range 50 {
+			if r.seenBy(phone(500+n)).You == nil {
+				t.Fatalf("phone %d, which has not pressed yet, is pushed out", n)
 			}
 		}
 		for n := range 10 * MaxBuyers { // behind the same address as the class, and never pressed

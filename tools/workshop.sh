@@ -36,6 +36,12 @@ exercised() {
 	[ "$code" = 1 ]
 }
 
+# clients of examples/node, unless they are there: npm ci begins by a removal.
+clients() {
+	[ examples/node/node_modules/.package-lock.json -nt examples/node/package-lock.json ] ||
+		npm ci --silent --no-audit --no-fund --prefix examples/node
+}
+
 free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 browser() {
@@ -71,7 +77,11 @@ echo "half a day, too:"
 quietly "an exercise, compiled without the network" exercised
 if have mariadbd || have mysqld; then ok "MariaDB or MySQL, for --engine local"; else note "no MariaDB, for --engine local: make servers"; fi
 if have redis-server || have valkey-server; then ok "Redis, for --engine local"; else note "no Redis, for --engine local: make servers"; fi
-if have node; then ok "Node, for exercises 1 to 4"; else note "no Node, for exercises 1 to 4 in it: make servers"; fi
+if have node && have npm; then
+	quietly "Node and its clients, for exercises 1 to 4" clients
+else
+	note "no Node, for exercises 1 to 4 in it: make servers"
+fi
 if python3 -c 'import pymysql, redis' 2>/dev/null || /usr/bin/python3 -c 'import pymysql, redis' 2>/dev/null; then
 	ok "Python with pymysql and redis, for exercises 1 to 4"
 else

@@ -135,6 +135,11 @@ func TestWorkshop(t *testing.T) {
 		t.Skip("the workshop is run by the built program: make test")
 	}
 	t.Parallel()
+	if _, err := exec.LookPath("npm"); err == nil { // make workshop would, under another test's feet
+		if err := nodeModules(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	path, err := plain()
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ tests() {
 	report go-test-race go test -race \
 		'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0' \
 		'-gcflags=modernc.org/libc=-race=false -d=checkptr=0' \
-		-vet=off -p 3 -parallel 4 -timeout 30m ./... # lint runs all of go vet
+		-vet=off -p 3 -parallel 4 -timeout 60m ./... # lint runs all of go vet
 }
 
 others() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,8 +27,10 @@ func TestAdmission(t *testing.T) {
 		if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
 			t.Fatal(err)
 		}
+		var came atomic.Int64
 		buy := func() response {
-			return call(t, http.MethodPost, base+"/product/buy?lock=for-update&purchaser=ann", "", nil)
+			// Each is another one: who asks again too early would hear so later.
+			return call(t, http.MethodPost, fmt.Sprintf("%s/product/buy?lock=for-update&purchaser=ann-%d", base, came.Add(1)), "", nil)
 		}
 		var all sync.WaitGroup
 		var sold, refused atomic.Int64

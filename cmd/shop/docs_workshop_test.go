@@ -155,7 +155,7 @@ func TestWorkshop(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
-		"XDG_CONFIG_HOME="+folder, "WORK="+folder)
+		"XDG_CONFIG_HOME="+folder, "WORK="+folder, "MAKEFLAGS=", "MAKELEVEL=") // make test may run this
 	for _, name := range []string{"workshop.md", "workshop-answers.md"} {
 		page, err := os.ReadFile("../../docs/" + name)
 		if err != nil {

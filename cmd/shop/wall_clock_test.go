@@ -21,6 +21,7 @@ var wallClock = map[string]string{
 	"internal/lockstrategy/orderstream/batch.go": "the same, read",
 	"internal/purchase/http.go":                  "Shop-Buy-Span, which a rush compares between processes; nothing in the shop reads it",
 	"internal/purchase/history.go":               "purchase_time, which is a date for people",
+	"internal/live/runs/page.go":                 "when a run began, which is a date for people",
 }
 
 // TestWaitsAreMonotonic looks for arithmetic with the wall clock in what serves.

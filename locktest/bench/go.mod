@@ -1,6 +1,6 @@
 module github.com/oversell/oversell/locktest/bench
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/bsm/redislock v0.9.4
@@ -21,7 +21,7 @@ require (
 	go.uber.org/atomic v1.11.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.46.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 )
 

@@ -1,7 +1,7 @@
 // The client of etcd 3.4, which does not build with newer versions of gRPC.
 module github.com/oversell/oversell/trackrecord/etcd34
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/oversell/oversell v0.0.0
@@ -19,7 +19,7 @@ require (
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
-	golang.org/x/sys v0.46.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	google.golang.org/genproto v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/grpc v1.82.1 // indirect

@@ -1,7 +1,7 @@
 // go.mod with the versions in which the bugs are gone. Use it with -modfile=fixed.mod.
 module github.com/oversell/oversell/trackrecord/libraries
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/bsm/redislock v0.9.4

@@ -1,7 +1,7 @@
 // Versions that have the bugs. fixed.mod has the ones that do not.
 module github.com/oversell/oversell/trackrecord/libraries
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/bsm/redislock v0.9.4
@@ -33,7 +33,7 @@ require (
 	go.uber.org/multierr v1.11.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.46.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260414002931-afd174a4e478 // indirect

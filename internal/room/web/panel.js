@@ -131,7 +131,7 @@
     const { state: now, product, strategy } = state.sale;
     const seconds = Math.max(0, Math.ceil((opensAt - Date.now()) / 1000));
     set(ui.door, {
-      none: 'nothing is on sale', shut: `${product} under ${strategy}: shut`, open: `${product} under ${strategy}: open`,
+      empty: 'nothing is on sale', shut: `${product} under ${strategy}: shut`, open: `${product} under ${strategy}: open`,
       opening: `${product} under ${strategy}: opens in ${seconds} s`,
     }[now]);
     ui.door.className = 'room-door room-door-' + now;

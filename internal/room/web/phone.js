@@ -51,7 +51,7 @@ function show() {
   const seconds = Math.max(0, Math.ceil((opensAt - Date.now()) / 1000));
   const what = `${sale.stock} \u00d7 ${sale.product}, ${sale.strategy}`;
   const texts = {
-    none: 'Nothing is on sale yet', shut: `${what}: shut`, open: `${what}: open`,
+    empty: 'Nothing is on sale yet', shut: `${what}: shut`, open: `${what}: open`,
     opening: seconds ? `${what}: opens in ${seconds} s` : `${what}: opens now`,
   };
   $('sale').textContent = texts[sale.state];

@@ -56,7 +56,8 @@ func Open(hosts []string, timeout time.Duration) (*Session, error) {
 		root = "/" + strings.TrimSuffix(root, "/")
 	}
 	s := &Session{Root: root, closed: make(chan struct{}), doubt: make(chan struct{})}
-	conn, _, err := zk.Connect(hosts, timeout, zk.WithEventCallback(s.event), zk.WithLogger(Silent{}), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(hosts, timeout, zk.WithEventCallback(s.event), zk.WithLogger(Silent{}), zk.WithLogInfo(false),
+		zk.WithDialer(dial))
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +92,41 @@ func (s *Session) event(e zk.Event) {
 	defer s.mu.Unlock()
 	close(s.doubt)
 	s.doubt = make(chan struct{})
+}
+
+// handshake is how long a server may leave a connection without its first answer before
+// the client tries the next one. A server that has just started may take a connection and
+// never answer it; the library waits for ten receive time-outs then, which is nearly seven
+// times as long as the session lives.
+const handshake = 5 * time.Second
+
+// dial is the library's dialer with handshake as the bound of the first answer.
+func dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &firstAnswer{Conn: conn}, nil
+}
+
+// firstAnswer is a connection whose deadlines are at most handshake away until something
+// was read. One goroutine reads, as the library does.
+type firstAnswer struct {
+	net.Conn
+	answered bool
+}
+
+func (c *firstAnswer) SetReadDeadline(at time.Time) error {
+	if bound := time.Now().Add(handshake); !c.answered && at.After(bound) {
+		at = bound
+	}
+	return c.Conn.SetReadDeadline(at)
+}
+
+func (c *firstAnswer) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.answered = c.answered || n > 0
+	return n, err
 }
 
 // Doubt returns a channel that is closed when the connection is lost the next time.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 )
 
 // timeout is how long a test waits for what must come.
-const timeout = 30 * time.Second
+const timeout = time.Minute
 
 func start(t *testing.T) *localserver.Zookeeper {
 	t.Helper()
@@ -131,6 +133,49 @@ func TestDoubt(t *testing.T) {
 	if there, _, err := s.Conn.Exists(node); err != nil || !there {
 		t.Errorf("the session's node is there: %t, %v; the server kept the session", there, err)
 	}
+}
+
+// TestSilentServer: a server that takes the first connection and never answers it, as one
+// that has just started may, costs one try. The session lives for ten minutes; the library
+// alone would wait for more than an hour.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = front.Close() })
+	go func() {
+		silent, err := front.Accept()
+		if err != nil {
+			return
+		}
+		defer silent.Close()
+		for {
+			client, err := front.Accept()
+			if err != nil {
+				return
+			}
+			go forward(client, server.Addr)
+		}
+	}()
+	answers(t, open(t, front.Addr().String()))
+}
+
+// forward copies between client and address until both have ended.
+func forward(client net.Conn, address string) {
+	defer client.Close()
+	up, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	go func() {
+		_, _ = io.Copy(up, client)
+		_ = up.Close()
+	}()
+	_, _ = io.Copy(client, up)
 }
 
 // TestPing: it says that there is no connection, and stops when its context does.

@@ -275,7 +275,7 @@ func reportHandOvers(b *testing.B, lock func(context.Context) (func(context.Cont
 // builtForBench builds the program without the race detector.
 func builtForBench(b *testing.B) string {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), "shop")
+	path := filepath.Join(b.TempDir(), filepath.Base(os.Args[0])) // by which sizing/measure knows a shop
 	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}

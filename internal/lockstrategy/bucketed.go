@@ -24,13 +24,14 @@ import (
 func bucketedEntry() Entry {
 	return Entry{
 		Name: "bucketed", Family: throughput,
-		Summary: "stock in K rows: a buyer takes from one of two chosen by its key, and sweeps the others before sold_out",
+		Summary: "stock in K rows: a buyer takes from one of two chosen by its key, and tries the others before sold_out",
 		Guarantees: "a buyer takes from one row by a conditional update. Where that has too little, it says sold out only if the sum of all rows, read in one statement, is too little; " +
-			"else it sweeps: it locks the product's row and then all of them, takes what it asked for and divides the rest evenly. Each sale is one transaction with its record",
+			"else it takes from a row that has enough. Where none has, it sweeps: it locks the product's row and then all of them, takes what it asked for and divides the rest evenly. " +
+			"Each sale is one transaction with its record",
 		BreaksWhen: "never (single primary)",
 		HowItBreaks: "Where sessions begin at READ UNCOMMITTED the sum may be one that is rolled back, and sold out may be answered too early. " +
 			"After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
-		Cost: "while there is plenty, five round trips of which up to K buyers are served at once. A sweep keeps all buyers of the product waiting, and towards the end of the stock most sales are sweeps. " +
+		Cost: "while there is plenty, five round trips of which up to K buyers are served at once. Towards the end of the stock most buyers find their row empty, and need two transactions. A sweep keeps all buyers of the product waiting. " +
 			"What a buyer is told is left may leave out sales that are under way in other rows",
 		Source: `Alibaba Cloud, "Inventory Hint" (the hot row that this divides); O'Neil, "The Escrow Transactional Method", ACM TODS 11(4), 1986 (an amount can be taken from by many at once); ` +
 			`AWS, DynamoDB Developer Guide, "Using write sharding to distribute workloads evenly" (a key with a suffix, read by the sum)`,
@@ -103,14 +104,18 @@ func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 	return receipt, nil
 }
 
-// round takes from one row, and sweeps where that has too little.
+// round takes from one row, from another where that has too little, and sweeps where no row
+// has enough. Who finds a row empty that had enough when it looked was overtaken by a sale.
 func (s *Bucketed) round(ctx context.Context, b *buckets, o purchase.Order, start time.Time) (purchase.Receipt, error) {
 	c := s.choose(b, o)
-	if !c.grow {
-		receipt, err := s.take(ctx, o, c.row, start)
-		s.gone(b, c)
+	for more := !c.grow; more; {
+		receipt, enough, err := s.take(ctx, o, c.row, start)
+		s.gone(b, c.row)
 		if !errors.Is(err, errElsewhere) {
 			return receipt, err
+		}
+		if more = len(enough) > 0; more {
+			c.row = s.chooseAmong(b, o, enough)
 		}
 	}
 	return s.sweepInTurn(ctx, b, c, o, start)
@@ -139,32 +144,55 @@ type choice struct {
 	sweeps int64 // of this process that it knows of
 }
 
-// choose takes the row, of the two that the order's key names, at which fewer buyers of
-// this process are (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing",
-// 2001): by the key alone some rows have lines while others are free.
+// choose is the first choice of a buyer: a row, or to make more of them.
 func (s *Bucketed) choose(b *buckets, o purchase.Order) choice {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(cmp.Or(o.IdempotencyKey, o.Purchaser)))
-	sum := hash.Sum64()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := choice{row: int64(sum % uint64(b.rows)), grow: b.wanted() > b.rows && !b.growing, sweeps: b.sweeps}
+	c := choice{grow: b.wanted() > b.rows && !b.growing, sweeps: b.sweeps}
 	if c.grow {
 		b.growing = true
 		return c
 	}
-	if other := int64(sum >> 32 % uint64(b.rows)); b.at[other] < b.at[c.row] {
-		c.row = other
-	}
+	c.row = b.emptier(twoOf(o, b.rows))
 	b.at[c.row]++
 	return c
 }
 
-// gone is when a buyer has left its row.
-func (s *Bucketed) gone(b *buckets, c choice) {
+// chooseAmong is its next choice, among the rows that had enough. That they are there is
+// news where another process has made them.
+func (s *Bucketed) chooseAmong(b *buckets, o purchase.Order, enough []int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.at[c.row]--
+	b.rows = max(b.rows, enough[len(enough)-1]+1)
+	one, other := twoOf(o, int64(len(enough)))
+	row := b.emptier(enough[one], enough[other])
+	b.at[row]++
+	return row
+}
+
+// twoOf are the two of n that the order's key names.
+func twoOf(o purchase.Order, n int64) (one, other int64) {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(cmp.Or(o.IdempotencyKey, o.Purchaser)))
+	sum := hash.Sum64()
+	return int64(sum % uint64(n)), int64(sum >> 32 % uint64(n))
+}
+
+// emptier is the row of two at which fewer buyers of this process are (Mitzenmacher, "The
+// Power of Two Choices in Randomized Load Balancing", 2001): by the key alone some rows have
+// lines while others are free.
+func (b *buckets) emptier(one, other int64) int64 {
+	if b.at[other] < b.at[one] {
+		return other
+	}
+	return one
+}
+
+// gone is when a buyer has left its row.
+func (s *Bucketed) gone(b *buckets, row int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.at[row]--
 }
 
 // sweepInTurn sweeps, one buyer of the process after the other. errSwept where one has
@@ -210,9 +238,11 @@ func (b *buckets) wanted() int64 {
 	return min(max(minBuckets, int64(1)<<bits.Len64(uint64(max(b.buyers-1, 0)))), maxBuckets)
 }
 
-// take sells from one row. errElsewhere where only a sweep can.
-func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since time.Time) (purchase.Receipt, error) {
-	receipt := bucketedReceipt(o)
+// take sells from one row. errElsewhere where that has too little and all together have
+// enough, with the rows that alone had enough; by then the transaction has ended, so that
+// nobody waits for one row with another one locked.
+func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since time.Time) (receipt purchase.Receipt, enough []int64, _ error) {
+	receipt = bucketedReceipt(o)
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		took, err := product.TakeFromPart(tx, o.Product, row, o.Amount)
 		if err != nil {
@@ -223,13 +253,20 @@ func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since 
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read what is left", err)
 		}
-		if !took {
-			return cmp.Or(purchase.Check(p, o), errElsewhere)
+		if took {
+			receipt.Left = p.Amount
+			return purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
 		}
-		receipt.Left = p.Amount
-		return purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
+		if err := purchase.Check(p, o); err != nil {
+			return err
+		}
+		enough, err = product.PartsWith(tx, o.Product, o.Amount, maxBuckets)
+		if err != nil {
+			return purchase.DatabaseError(ctx, "look for a row with enough", err)
+		}
+		return errElsewhere
 	})
-	return receipt, err
+	return receipt, enough, err
 }
 
 // sweep sells from all rows and divides what is left. Every sweep and every restock locks

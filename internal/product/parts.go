@@ -41,6 +41,14 @@ func TakeFromPart(tx *gorm.DB, name string, part, units int64) (bool, error) {
 	return done.RowsAffected == 1, done.Error
 }
 
+// PartsWith reads the numbers, in their order and below limit, of the parts that have at
+// least so many units, without any lock: they may be taken before anybody acts on it.
+func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
+	var numbers []int64
+	err := db.Model(&Part{}).Where("product_name = ? AND part < ? AND amount >= ?", name, limit, units).Order("part").Pluck("part", &numbers).Error
+	return numbers, err
+}
+
 // PartsForUpdate reads the parts of a product in the order of their numbers and keeps them
 // locked until the transaction of tx ends. The caller must hold the product's row, see
 // ForUpdate, or two of them could wait for each other.

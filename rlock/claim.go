@@ -17,6 +17,7 @@ type claim struct {
 	slot   *slot
 	ctx    context.Context // the caller's, with the holder; the lease's context is its child
 	shared bool            // the holder came from the caller, and others may use it now
+	denied bool            // Redis has said in this call that somebody else has the lock
 	request
 }
 
@@ -41,6 +42,8 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 			}
 		})
 	switch {
+	case !answered && c.denied:
+		return nil, 0, waitEnded(ctx)
 	case !answered:
 		return nil, 0, noAnswer(ctx)
 	case maybeDone(err):
@@ -51,6 +54,7 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 		return nil, 0, err
 	}
 	defer s.end()
+	c.denied = c.denied || err == nil && a.holds == 0
 	if err != nil || a.holds == 0 {
 		return nil, a.remaining, err
 	}

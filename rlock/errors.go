@@ -21,7 +21,7 @@ var (
 	// ErrLost is the cause with which the context of a lease ends when the lock
 	// is gone, or may be gone because it could not be renewed in time.
 	ErrLost = errors.New("the lock was lost")
-	// ErrNoAnswer: Redis did not answer within the wait. Whether somebody has
+	// ErrNoAnswer: Redis did not answer once within the wait. Whether somebody has
 	// the lock is unknown.
 	ErrNoAnswer = errors.New("no answer from Redis within the wait")
 	// ErrBadName: a name has 1 to 512 bytes, of any value.

@@ -103,6 +103,35 @@ func TestUnlockWithAnEndedContext(t *testing.T) {
 	})
 }
 
+// TestDenied: who was told that somebody else has the lock, and asks again when the wait ends,
+// has been given an answer.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	b, server := ownServer(t)
+	c := b.client(t)
+	lock := c.NewLock(name(t))
+	held := mustLock(t, lock, within(t))
+	ctx := WithHolder(within(t), NewHolder())
+	holder, _ := holderOf(ctx)
+	r, err := c.request(time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := &claim{lock: lock, slot: holder.enter(c, lock.keys.lock), ctx: ctx, request: r}
+	defer second.slot.leave()
+	if lease, _, err := second.try(ctx); lease != nil || err != nil {
+		t.Fatalf("got %v, %v; somebody else has it", lease, err)
+	}
+	resume := pause(t, server)
+	over, cancel := c.withTimeout(ctx, 20*time.Millisecond, errWaitOver)
+	defer cancel()
+	if _, _, err := second.try(over); !errors.Is(err, ErrNotObtained) {
+		t.Errorf("got %v, want ErrNotObtained", err)
+	}
+	resume()
+	mustUnlock(t, held)
+}
+
 // TestAbandonedAttempt: what Redis grants when nobody waits for it any more is
 // given back.
 func TestAbandonedAttempt(t *testing.T) {

@@ -64,9 +64,10 @@ func (s *sender) RoundTrip(request *http.Request) (*http.Response, error) {
 			leave := func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				m.hungUp = m.begun.IsZero()
+				first := !m.hungUp && m.begun.IsZero()
+				m.hungUp = m.hungUp || first
 				hangUp()
-				return m.hungUp
+				return first
 			}
 			if m.buyer.HangUp > 0 {
 				time.AfterFunc(m.buyer.HangUp, func() { leave() })

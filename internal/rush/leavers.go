@@ -9,7 +9,7 @@ type Leavers struct {
 	waiting []*leaver // in the order in which their requests were out
 }
 
-type leaver struct{ hangUp func() bool } // false: its answer had begun
+type leaver struct{ hangUp func() bool } // false: its answer had begun, or it hung up before
 
 // came adds one whose request is out. left is called when it has its answer, or none.
 func (l *Leavers) came(hangUp func() bool) (left func()) {

@@ -158,6 +158,7 @@ func (c Config) spec() run.Spec {
 	return run.Spec{
 		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Product: c.Product,
 		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared,
+		Full: c.Full || c.Overlap,
 	}
 }
 

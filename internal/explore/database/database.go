@@ -21,9 +21,18 @@ type Database interface {
 	// Prepare is called once; private: nobody else's data is in it.
 	Prepare(ctx context.Context, private bool) error
 
+	// Stated reports whether what a statement does follows from what is committed, from what
+	// the transactions that are open have done and met, and from the ids that were used. It
+	// does not where a transaction that has ended counts on: SERIALIZABLE in PostgreSQL; nor
+	// where plain reads lock, unseen: SERIALIZABLE in MariaDB; nor in a cluster.
+	Stated(ctx context.Context) (bool, error)
+
 	// Recount is a statement that has the ids of records count from the same number again,
-	// in each run; "" where no state is read that they are part of.
+	// in each run, where states are read that they are part of.
 	Recount() string
+
+	// Milliseconds is the time of a record, purchase_time, in ms since 1970, as an expression.
+	Milliseconds() string
 
 	// Connected prepares a new connection, whose waits are not to run out by
 	// themselves, and names it; 0 where waiting, end and interrupt need no name.

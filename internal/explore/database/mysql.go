@@ -55,8 +55,33 @@ func (d *mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64,
 // Adopt: what is not opened here is a program's, which may lock tables.
 func (d *mysqlDatabase) Adopt(int64) { d.adopted = true }
 
-func (d *mysqlDatabase) Blocks() bool    { return true }
-func (d *mysqlDatabase) Recount() string { return "" }
+func (d *mysqlDatabase) Blocks() bool { return true }
+
+// Stated is for MariaDB alone: states were not tried on MySQL.
+func (d *mysqlDatabase) Stated(ctx context.Context) (bool, error) {
+	rows, err := d.admin.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE variable_name IN ('version', 'tx_isolation', 'transaction_isolation', 'wsrep_on')")
+	if err != nil {
+		return false, fmt.Errorf("ask for the level of transactions: %w", err)
+	}
+	defer rows.Close()
+	mariaDB, follows := false, true
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return false, fmt.Errorf("ask for the level of transactions: %w", err)
+		}
+		mariaDB = mariaDB || strings.Contains(value, "MariaDB")
+		follows = follows && value != "SERIALIZABLE" && (name != "wsrep_on" || value == "OFF")
+	}
+	return mariaDB && follows, rows.Err()
+}
+
+// Recount: InnoDB takes the highest id that is there instead of one that is lower.
+func (d *mysqlDatabase) Recount() string { return "ALTER TABLE purchase_history AUTO_INCREMENT = 1" }
+
+func (d *mysqlDatabase) Milliseconds() string {
+	return "CAST(FLOOR(UNIX_TIMESTAMP(purchase_time) * 1000) AS SIGNED)"
+}
 
 // Waiting takes three looks, which together are exact. A transaction's own state
 // says LOCK WAIT before the server has looked for a deadlock, whose victim may be

@@ -94,8 +94,24 @@ func backend(ctx context.Context, conn driver.Conn) (int64, error) {
 	return id.Int64, err
 }
 
-func (d *postgresDatabase) Blocks() bool    { return true }
-func (d *postgresDatabase) Recount() string { return "" }
+func (d *postgresDatabase) Blocks() bool { return true }
+
+// Stated is Database's.
+func (d *postgresDatabase) Stated(ctx context.Context) (bool, error) {
+	var level string
+	if err := d.admin.QueryRowContext(ctx, "SHOW default_transaction_isolation").Scan(&level); err != nil {
+		return false, fmt.Errorf("ask for the level of transactions: %w", err)
+	}
+	return level != "serializable", nil
+}
+
+func (d *postgresDatabase) Recount() string {
+	return "SELECT setval(pg_get_serial_sequence('purchase_history', 'id'), COALESCE((SELECT MAX(id) FROM purchase_history), 0) + 1, false)"
+}
+
+func (d *postgresDatabase) Milliseconds() string {
+	return "FLOOR(EXTRACT(EPOCH FROM purchase_time) * 1000)::bigint"
+}
 
 // Waiting asks the table of locks itself: who was granted a lock does not wait there any
 // more, also if it has not woken yet. An advisory lock is a lock as any other.

@@ -30,6 +30,11 @@ func (sqliteDatabase) Recount() string {
 	return "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'purchase_history'"
 }
 
+func (sqliteDatabase) Stated(context.Context) (bool, error) { return true, nil }
+func (sqliteDatabase) Milliseconds() string {
+	return "CAST(ROUND((julianday(purchase_time) - 2440587.5) * 86400000) AS INTEGER)"
+}
+
 // Answer turns a refusal that the busy time-out would have waited with into
 // WouldBlock. SQLite does not wait for a lock where the transaction has read
 // already (sqlite3BtreeBeginTrans asks the busy handler only when inTransaction

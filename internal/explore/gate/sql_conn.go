@@ -31,6 +31,12 @@ type Conn struct {
 // ID is database.Conn.ID.
 func (c *Conn) ID() int64 { return c.id }
 
+// Buyer is who uses it; 0: nobody yet.
+func (c *Conn) Buyer() int { return c.buyer }
+
+// Alive: it was not ended.
+func (c *Conn) Alive() bool { return !c.dead.Load() }
+
 // InTransaction: one is open.
 func (c *Conn) InTransaction() bool { return c.inTx.Load() }
 
@@ -41,11 +47,14 @@ func (c *Conn) Viewing() bool { return c.inTx.Load() && c.touched.Load() }
 // Abandon is database.Conn.Abandon.
 func (c *Conn) Abandon() { c.dead.Store(true) }
 
+// BeginSerializable is the name of an Op that begins a transaction of that level.
+const BeginSerializable = "BEGIN (serializable)"
+
 // BeginTx is driver.ConnBeginTx.
 func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	o := c.op(ctx, "BEGIN", nil)
 	if sql.IsolationLevel(opts.Isolation) == sql.LevelSerializable {
-		o.Name = "BEGIN (serializable)"
+		o.Name = BeginSerializable
 	}
 	o.Text, o.Effect = o.Name, schedule.Local
 	var tx driver.Tx

@@ -19,6 +19,8 @@ type SQL struct {
 	Product string
 	Stock   int64  // that a schedule begins with
 	Recount string // a statement that has ids count from the same number again; "": they count on
+
+	Milliseconds string // for Whole: the time of a record in ms since 1970, as an expression
 }
 
 // State is what the database holds of the product.
@@ -44,7 +46,7 @@ func (s SQL) Restore(ctx context.Context) error {
 		if s.Recount == "" {
 			return nil
 		}
-		if err := tx.Exec(s.Recount).Error; err != nil {
+		if err := tx.Exec(s.Recount).Error; err != nil { // last: on MariaDB it commits
 			return fmt.Errorf("restore the ids: %w", err)
 		}
 		return nil
@@ -52,33 +54,57 @@ func (s SQL) Restore(ctx context.Context) error {
 }
 
 // Whole is all of the product's row, parts and records that can make a difference to what
-// comes: in one statement, the records in the order of their ids. Real times are left
-// out; that of a purchase is by the clock that strategies are given. It is for SQLite.
+// comes, the records in the order of their ids. Real times are left out; that of a purchase is
+// by the clock that strategies are given. Nobody may move meanwhile.
 func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
-	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT 0, amount, stocked, version, fence, last_entry, NULL, NULL FROM product WHERE name = ?
-		UNION ALL SELECT -1 - part, amount, NULL, NULL, NULL, NULL, NULL, NULL FROM product_part WHERE product_name = ?
-		UNION ALL SELECT id, amount, left_after, 0, strategy, purchaser, idempotency_key, CAST(ROUND((julianday(purchase_time) - 2440587.5) * 86400000) AS INTEGER) FROM purchase_history WHERE product_name = ? ORDER BY 1`, s.Product, s.Product, s.Product).Rows()
-	if err != nil {
-		return "", nil, fmt.Errorf("read stock and records: %w", err)
-	}
-	defer rows.Close()
 	var b strings.Builder
-	for rows.Next() {
-		var id int64
-		var cells [7]sql.NullString
-		if err := rows.Scan(&id, &cells[0], &cells[1], &cells[2], &cells[3], &cells[4], &cells[5], &cells[6]); err != nil {
+	for _, query := range []string{
+		"SELECT 0, amount, stocked, version, fence, last_entry FROM product WHERE name = ?",
+		"SELECT -1 - part, amount FROM product_part WHERE product_name = ? ORDER BY 1 DESC",
+		"SELECT id, amount, left_after, strategy, purchaser, idempotency_key, " + s.Milliseconds + " FROM purchase_history WHERE product_name = ? ORDER BY 1",
+	} {
+		numbers, err := s.write(ctx, &b, query)
+		if err != nil {
 			return "", nil, fmt.Errorf("read stock and records: %w", err)
 		}
-		fmt.Fprintf(&b, "%d ", id)
-		for _, cell := range cells {
-			fmt.Fprintf(&b, "%t %q ", cell.Valid, cell.String)
-		}
-		b.WriteString("\n")
-		if id > 0 {
-			ids = append(ids, id)
+		for _, id := range numbers {
+			if id > 0 {
+				ids = append(ids, id)
+			}
 		}
 	}
-	return b.String(), ids, rows.Err()
+	return b.String(), ids, nil
+}
+
+// write writes the rows of a query, and returns their first cells, which are numbers.
+func (s SQL) write(ctx context.Context, b *strings.Builder, query string) (first []int64, _ error) {
+	rows, err := s.Admin.WithContext(ctx).Raw(query, s.Product).Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var id int64
+	cells := make([]sql.NullString, len(columns)-1)
+	into := []any{&id}
+	for i := range cells {
+		into = append(into, &cells[i])
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(b, "%d ", id)
+		for _, cell := range cells {
+			fmt.Fprintf(b, "%t %q ", cell.Valid, cell.String)
+		}
+		b.WriteString("\n")
+		first = append(first, id)
+	}
+	return first, rows.Err()
 }
 
 // Read reads stock and records in one statement, while nobody else moves.

@@ -23,6 +23,15 @@ type Action struct {
 	text   string         // of an event: what happens, for people
 }
 
+// statement is the command of the step; nil where it is none: of an event op is whose wait
+// it ends.
+func (a Action) statement() *gate.Op {
+	if a.event != nil {
+		return nil
+	}
+	return a.op
+}
+
 // actions are the choices that there are, the buyers in order and then the
 // events.
 func (r *Run) actions(ctx context.Context) (all []Action, err error) {

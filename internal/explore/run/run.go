@@ -13,21 +13,22 @@ import (
 
 // A Run is one schedule, from the first command to the last.
 type Run struct {
-	x        *Runner
-	inbox    *inbox
-	buyers   buyers
-	dogs     *watchdogs
-	rest     resting
-	passing  passing
-	named    namedLocks
-	owners   owners
-	names    secrets // of random values, for the state
-	memories []*memory
-	books    books
-	commits  int             // of transactions that had written
-	told     bool            // the last step has brought messages, or time has passed by itself after it
-	touched  map[string]bool // nodes to which a command was sent
-	notes    *recorder
+	x            *Runner
+	inbox        *inbox
+	buyers       buyers
+	dogs         *watchdogs
+	rest         resting
+	passing      passing
+	named        namedLocks
+	owners       owners
+	names        secrets // of random values, for the state
+	memories     []*memory
+	books        books
+	commits      int // of transactions that had written
+	transactions transactions
+	told         bool            // the last step has brought messages, or time has passed by itself after it
+	touched      map[string]bool // nodes to which a command was sent
+	notes        *recorder
 
 	struck  map[schedule.Event]int // events so far
 	outcome sync.WaitGroup         // of the buyers' goroutines
@@ -40,6 +41,7 @@ func newRun(x *Runner, buyers int) *Run {
 	r.rest = resting{r: r, severalAtOnce: x.severalAtOnce}
 	r.passing = passing{r: r}
 	r.memories = newMemories(buyers, x.spec.Shared)
+	r.transactions = newTransactions()
 	return r
 }
 
@@ -94,10 +96,16 @@ func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder
 			return e, false, nil
 		}
 		r.told = false
+		met, commits, err := r.meets(ctx)
+		if err != nil {
+			return e, false, err
+		}
 		if err := r.do(ctx, *a); err != nil {
 			return e, false, fmt.Errorf("%s %s: %w", a.Token, a.Name, err)
 		}
-		if err := r.heard(ctx, r.exactly(a)); err != nil {
+		step := r.exactly(a)
+		r.transacted(a.statement(), step, met, commits)
+		if err := r.heard(ctx, step); err != nil {
 			return e, false, err
 		}
 		r.seen = r.cameTo(*a)
@@ -116,6 +124,10 @@ func (r *Run) pass(ctx context.Context, notes *recorder) (passed bool, err error
 	if r.buyers.over() {
 		return false, nil
 	}
+	met, commits, err := r.meets(ctx)
+	if err != nil {
+		return false, err
+	}
 	happened, passed, err := r.passing.time(ctx)
 	if err != nil || !passed {
 		return false, err
@@ -124,6 +136,7 @@ func (r *Run) pass(ctx context.Context, notes *recorder) (passed bool, err error
 	if err := r.rest.await(ctx); err != nil {
 		return false, err
 	}
+	r.transacted(nil, happened, met, commits)
 	r.told = true
 	return true, r.heard(ctx, happened)
 }

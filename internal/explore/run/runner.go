@@ -36,6 +36,7 @@ type Runner struct {
 
 	severalAtOnce bool // a buyer may have several commands on the way
 	outlives      bool // a process may go on after its Buy has returned
+	stated        bool // points have a state
 
 	current atomic.Pointer[Run]
 }
@@ -54,7 +55,7 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 		return nil, err
 	}
 	x.database = database.For(s.Engine.DB.Name(), admin)
-	x.stock = restore.SQL{Admin: beside, Product: s.Product, Stock: s.Stock, Recount: x.database.Recount()}
+	x.stock = restore.SQL{Admin: beside, Product: s.Product, Stock: s.Stock}
 	if err := errors.Join(x.watchServers(), x.prepare(ctx)); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -100,7 +101,11 @@ func (x *Runner) prepare(ctx context.Context) error {
 	if err := product.Put(x.spec.Engine.Admin.WithContext(ctx), x.spec.Product, x.spec.Stock); err != nil {
 		return err
 	}
-	if err := x.database.Prepare(ctx, x.spec.Engine.Name == engine.Local); err != nil {
+	private := x.spec.Engine.Name == engine.Local
+	if err := x.database.Prepare(ctx, private); err != nil {
+		return err
+	}
+	if err := x.prepareStates(ctx, private); err != nil {
 		return err
 	}
 	probe := x.spec.Strategy.New(x.deps(0))
@@ -115,6 +120,19 @@ func (x *Runner) prepare(ctx context.Context) error {
 	}
 	closeStrategy(probe)
 	return nil
+}
+
+// prepareStates finds out whether points have a state. On a server they have where it is
+// private: ids must count from the same number in each run.
+func (x *Runner) prepareStates(ctx context.Context, private bool) (err error) {
+	x.stated = !x.database.Blocks()
+	if !x.stated && private && !x.spec.Full {
+		x.stated, err = x.database.Stated(ctx)
+	}
+	if x.stated {
+		x.stock.Recount, x.stock.Milliseconds = x.database.Recount(), x.database.Milliseconds()
+	}
+	return err
 }
 
 // innermost is whose package marks the goroutines of a strategy: of one that stands around
@@ -132,9 +150,8 @@ func closeStrategy(s purchase.Strategy) {
 	}
 }
 
-// Stated is schedule.Runner.Stated: of a database in which statements wait, more is to
-// be known than what is committed.
-func (x *Runner) Stated() bool { return !x.database.Blocks() }
+// Stated is schedule.Runner.Stated.
+func (x *Runner) Stated() bool { return x.stated }
 
 // Run is schedule.Runner.Run.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {

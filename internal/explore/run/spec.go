@@ -21,4 +21,5 @@ type Spec struct {
 	Events    []schedule.Event
 	MaxEvents int  // of them in one schedule, at most; 0: each may happen
 	Shared    bool // all buyers in one process
+	Full      bool // no states are wanted, where they cost something
 }

@@ -155,6 +155,9 @@ func (r *Run) state(ctx context.Context) (schedule.State, error) {
 	for _, b := range r.buyers {
 		s.WriteString(r.stateOf(b) + "\n")
 	}
+	if r.lined() {
+		s.WriteString(r.transactions.state())
+	}
 	return sha256.Sum256([]byte(s.String())), nil
 }
 
@@ -177,6 +180,9 @@ func (r *Run) stateOf(b *buyer) string {
 	}
 	for _, o := range slices.SortedFunc(slices.Values(b.gate), func(x, y *gate.Op) int { return strings.Compare(token(x), token(y)) }) {
 		fmt.Fprintf(&s, " %s %s %t %t %t", token(o), o.Name, o.Blocked, o.Blocked && o.SeenEnds == b.ends, o.GivenUp())
+	}
+	for _, o := range slices.SortedFunc(slices.Values(b.flying), func(x, y *gate.Op) int { return strings.Compare(token(x), token(y)) }) {
+		fmt.Fprintf(&s, " waits: %s %s %t", token(o), o.Name, o.GivenUp())
 	}
 	var views []string
 	for _, v := range b.views {

@@ -140,6 +140,9 @@ type Engine struct {
 	// or where there are several.
 	Killable Restartable
 
+	// Disposable: the database is thrown away afterwards, and has nobody else's data or sessions.
+	Disposable bool
+
 	// Warnings are what works and is better otherwise, a line each.
 	Warnings []string
 

@@ -48,6 +48,7 @@ func startLocal(e *Engine) error {
 	if err := starts.Wait(); err != nil {
 		return err
 	}
+	e.Disposable = true
 	e.URLs.DB = db.URL()
 	e.URLs.Redis = service.URL()
 	if nodes := service.Nodes(); len(nodes) == 1 {

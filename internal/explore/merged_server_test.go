@@ -3,48 +3,31 @@ package explore_test
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"maps"
 	"reflect"
 	"testing"
-	"time"
 
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
-
-// privately opens servers of the test's own, as shop explore --engine local does.
-func privately(t *testing.T, db string) *engine.Engine {
-	t.Helper()
-	localservertest.SkipShort(t)
-	e, err := engine.Open(context.WithoutCancel(t.Context()), engine.Config{Name: engine.Local, LocalDB: db, Wait: 5 * time.Second, Conns: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
-}
 
 // TestMergedServers: what TestMerged and TestState say, where statements wait in the server: as
 // many schedules, that end in the same ways, with the same shortest witness.
 func TestMergedServers(t *testing.T) {
 	crash, timeout := []explore.Event{explore.Crash}, []explore.Event{explore.Timeout}
 	three := func(c *explore.Config) { c.Buyers, c.Bound, c.Symmetry = 3, 1, true }
-	for _, db := range []string{"mariadb", dialect.Postgres} {
+	for db, open := range map[string]func(*testing.T) *engine.Engine{"mariadb": enginetest.Local, "postgres": enginetest.Postgres} {
 		t.Run(db, func(t *testing.T) {
-			e := privately(t, db)
+			e := open(t)
 			for _, c := range []exploretest.Expectation{
 				{Strategy: "none"},
 				{Strategy: "for-update", Events: timeout, Config: bound(2)},
@@ -75,17 +58,21 @@ func TestMergedServers(t *testing.T) {
 				})
 			}
 			for decidesBy, buy := range map[string]func(context.Context, *planted, purchase.Order) (purchase.Receipt, error){
-				"the ids of records":                   byID,
-				"an id that was rolled back":           byLostID,
-				"whether its view is stale":            byView,
-				"when its view began":                  byFirstRead,
-				"a line at a row, in two transactions": byLine,
+				"the ids of records":                         byID,
+				"an id that was rolled back":                 byLostID,
+				"a row that it locked unseen":                byUnseenLock,
+				"a row that was changed and is as before":    byChangedBack,
+				"what a transaction that has ended had read": byEndedReader,
+				"whether its view is stale":                  byView,
+				"when its view began":                        byFirstRead,
+				"a line at a row, in two transactions":       byLine,
 			} {
 				t.Run(decidesBy, func(t *testing.T) {
 					config := exploretest.Config(e, lockstrategy.Entry{
-						Name: "planted", New: func(d lockstrategy.Deps) purchase.Strategy { return &planted{deps: d, buy: buy} },
+						Name: "planted", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis},
+						New: func(d lockstrategy.Deps) purchase.Strategy { return &planted{deps: d, buy: buy} },
 					})
-					config.Stock, config.Bound = 2, 2
+					config.Stock = 2
 					sameMerged(t, config)
 				})
 			}
@@ -111,15 +98,49 @@ func sameMerged(t *testing.T, config explore.Config) {
 	}
 }
 
-// byLostID sells rightly only where its record follows one of its own that was rolled back: the
-// second buyer uses up an id, and rolls it back, too.
+// passed tells the buyers' two ways apart that come to one state: the first buyer says in Redis
+// that it has come so far, and the second has looked before that, or after it.
+func (s *planted) passed(ctx context.Context, o purchase.Order) (bool, error) {
+	if !second(o) {
+		return true, s.deps.Redis.Set(ctx, "planted:passed", "1", 0).Err()
+	}
+	n, err := s.deps.Redis.Exists(ctx, "planted:passed").Result()
+	return n > 0, err
+}
+
+// lost takes a unit without a record where err is one, so that a refusal shows.
+func (s *planted) lost(ctx context.Context, o purchase.Order, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error)
+}
+
+// byLostID sells rightly only where its record follows one of its own that was rolled back. The
+// second buyer uses up an id and rolls it back, unless the first has passed.
 func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	lost := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
-	failed := errors.New("rolled back")
-	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
-		return cmp.Or(purchase.Insert(ctx, tx, "", s.deps.Now(), &lost), failed)
-	})
-	if !errors.Is(err, failed) || second(o) {
+	lose := func() error {
+		failed := errors.New("rolled back")
+		err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+			return cmp.Or(purchase.Insert(ctx, tx, "", s.deps.Now(), &lost), failed)
+		})
+		if errors.Is(err, failed) {
+			return nil
+		}
+		return err
+	}
+	if second(o) {
+		passed, err := s.passed(ctx, o)
+		if err == nil && !passed {
+			err = lose()
+		}
+		return gone(err)
+	}
+	if err := lose(); err != nil {
+		return gone(err)
+	}
+	if _, err := s.passed(ctx, o); err != nil {
 		return gone(err)
 	}
 	receipt, err := s.sell(ctx, o, true)
@@ -129,26 +150,119 @@ func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Recei
 	return receipt, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error
 }
 
-// byFirstRead sells what its view shows, which began with its first read, whatever was read
-// for update since: rightly only where nobody has sold in between.
-func byFirstRead(ctx context.Context, s *planted, o purchase.Order) (receipt purchase.Receipt, _ error) {
-	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1}
-	return receipt, purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
-		var records int64
-		if err := tx.Model(&purchase.Record{}).Where("product_name = ?", o.Product).Count(&records).Error; err != nil {
+// byUnseenLock locks the parts that are there, and is not told which. The second buyer makes one,
+// and then waits for the first, or does not.
+func byUnseenLock(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	db := s.deps.DB.WithContext(ctx)
+	if second(o) {
+		if err := db.Exec("INSERT INTO product_part (product_name, part, amount) VALUES (?, 1, 0)", o.Product).Error; err != nil {
+			return gone(err)
+		}
+		return gone(db.Exec("UPDATE product_part SET amount = 0 WHERE product_name = ? AND part = 1", o.Product).Error)
+	}
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	return receipt, purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		const unseen = "SELECT part FROM (SELECT part FROM product_part WHERE product_name = ? FOR UPDATE) AS locked WHERE part < 0"
+		if err := tx.Exec(unseen, o.Product).Error; err != nil {
 			return err
 		}
-		if _, err := product.ForUpdate(tx, o.Product); err != nil {
+		if err := tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error; err != nil {
 			return err
 		}
-		p, err := product.ByName(tx, o.Product)
+		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+}
+
+// byChangedBack sells in a view that began before the second buyer changed the product and
+// changed it back, or another row: PostgreSQL refuses the write in the first case alone.
+func byChangedBack(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	db := s.deps.DB.WithContext(ctx)
+	if second(o) {
+		passed, err := s.passed(ctx, o)
 		if err != nil {
+			return gone(err)
+		}
+		change := "UPDATE product SET version = version + ? WHERE name = ?"
+		if passed {
+			change = "UPDATE product_part SET amount = amount + ? WHERE product_name = ?"
+		}
+		return gone(cmp.Or(db.Exec(change, 1, o.Product).Error, db.Exec(change, -1, o.Product).Error))
+	}
+	if err := db.Exec("INSERT INTO product_part (product_name, part, amount) VALUES (?, 1, 0)", o.Product).Error; err != nil {
+		return gone(err)
+	}
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		if _, err := product.ByName(tx, o.Product); err != nil {
 			return err
 		}
-		if err := product.SetAmount(tx, p.ID, p.Amount-1); err != nil {
+		if _, err := s.passed(ctx, o); err != nil {
 			return err
 		}
-		receipt.Left = p.Amount - 1
+		if err := tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error; err != nil {
+			return purchase.DatabaseError(ctx, "take", err)
+		}
+		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+	}, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	return receipt, s.lost(ctx, o, err)
+}
+
+// byEndedReader has PostgreSQL refuse one of two that read what the other writes: the second
+// buyer, which has ended, has read the product or has not.
+func byEndedReader(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
+	level := &sql.TxOptions{Isolation: sql.LevelSerializable}
+	if second(o) {
+		passed, err := s.passed(ctx, o)
+		if err != nil {
+			return gone(err)
+		}
+		return gone(purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+			if !passed {
+				if _, err := product.ByName(tx, o.Product); err != nil {
+					return err
+				}
+			}
+			return tx.Exec("INSERT INTO product_part (product_name, part, amount) VALUES (?, 1, 0)", o.Product).Error
+		}, level))
+	}
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		var parts int64
+		if err := tx.Model(&product.Part{}).Where("product_name = ?", o.Product).Count(&parts).Error; err != nil {
+			return purchase.DatabaseError(ctx, "count", err)
+		}
+		if _, err := s.passed(ctx, o); err != nil {
+			return err
+		}
+		if err := tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error; err != nil {
+			return purchase.DatabaseError(ctx, "take", err)
+		}
+		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
+	}, level)
+	return receipt, s.lost(ctx, o, err)
+}
+
+// byFirstRead sells what its view shows, which began with its first read without a lock: rightly
+// only where nobody has sold since.
+func byFirstRead(ctx context.Context, s *planted, o purchase.Order) (receipt purchase.Receipt, _ error) {
+	receipt = purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	if second(o) {
+		return s.sell(ctx, o, true)
+	}
+	return receipt, purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
+		if _, err := product.PartsForUpdate(tx, o.Product); err != nil {
+			return err
+		}
+		var id, amount int64
+		if err := tx.Raw("SELECT id FROM product WHERE name = ?", o.Product).Scan(&id).Error; err != nil {
+			return err
+		}
+		if err := tx.Raw("SELECT amount FROM product WHERE name = ?", o.Product).Scan(&amount).Error; err != nil {
+			return err
+		}
+		if err := product.SetAmount(tx, id, amount-1); err != nil {
+			return purchase.DatabaseError(ctx, "take", err)
+		}
 		return purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt)
 	})
 }

@@ -21,9 +21,10 @@ import (
 // Nobody waits here: the line is the strategy's own, which may serve it in groups. Let in
 // is who finds less than a crowd inside, and is served within half of the wait, by the pace at
 // which those inside are. More than a crowd is let in as a burst, which is over a tenth of
-// the wait after only a few were inside, and all of which is served within a fifth of it: a
-// line that empties serves its purpose, one that stays only makes everybody wait (the good and
-// the bad queue of CoDel, RFC 8289, section 3). Before the pace is known a burst is bounded.
+// the wait after only a few were inside and no refused one was still to come back, and all of
+// which is served within a fifth of it: a line that empties serves its purpose, one that stays
+// only makes everybody wait (the good and the bad queue of CoDel, RFC 8289, section 3). Before
+// the pace is known a burst is bounded.
 // While the pace is too slow, or nobody is served at all, only a few are let in, to see when
 // it ends.
 //
@@ -46,7 +47,7 @@ type line struct {
 	inside  int
 	pace    time.Duration // from one who is served to the next, of late, while a few are inside; 0: not known
 	served  time.Time     // the last one, or the first came in
-	stands  time.Time     // since then more than a few are inside
+	stands  time.Time     // since then more than a few are inside, or refused ones come back
 	returns time.Time     // when the last of those who were refused is to come back
 }
 
@@ -125,7 +126,7 @@ func (a *Admission) enter(key lineKey) error {
 	defer a.mu.Unlock()
 	now := time.Now()
 	l := a.lines.Use(key, func() *line { return &line{served: now} })
-	if l.inside < few {
+	if l.inside < few && now.After(l.returns) {
 		l.stands = now
 	}
 	if l.inside >= few && !a.inTime(l, now) {

@@ -220,6 +220,7 @@ func open(t *testing.T, c engine.Config) *engine.Engine {
 	if err != nil {
 		t.Fatalf("open the engine: %v", err)
 	}
+	e.Disposable = true // a database of the test's own
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Errorf("close the engine: %v", err)

@@ -18,8 +18,8 @@ import (
 
 // A Database is used from the scheduler's goroutine, but for Connected and Answer.
 type Database interface {
-	// Prepare is called once; private: nobody else's data is in it.
-	Prepare(ctx context.Context, private bool) error
+	// Prepare is called once; disposable: nobody else's data is in it.
+	Prepare(ctx context.Context, disposable bool) error
 
 	// Stated reports whether what a statement does follows from what is committed, from what
 	// the transactions that are open have done and met, and from the ids that were used. It
@@ -28,8 +28,15 @@ type Database interface {
 	Stated(ctx context.Context) (bool, error)
 
 	// Recount is a statement that has the ids of records count from the same number again,
-	// in each run, where states are read that they are part of.
+	// in each run, where states are read that they are part of; "" where that costs too much:
+	// they count on, and begin at NextID.
 	Recount() string
+
+	// SpreadIDs has the ids of records count from FirstID, where they count on.
+	SpreadIDs(ctx context.Context) error
+
+	// NextID is the id that the next record gets; 0 where Recount says it.
+	NextID(ctx context.Context) (int64, error)
 
 	// Milliseconds is the time of a record, purchase_time, in ms since 1970, as an expression.
 	Milliseconds() string
@@ -67,6 +74,10 @@ type Database interface {
 	// at the gate again.
 	Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error)
 }
+
+// FirstID is far from every other number that a strategy hears: ids that differ from run to
+// run can be told by their size. It has fewer digits than a time in ms.
+const FirstID = 10_000_000_000
 
 // A Conn is a connection of a buyer.
 type Conn interface {

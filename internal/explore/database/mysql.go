@@ -25,9 +25,9 @@ type mysqlDatabase struct {
 	forTables map[int64]tableWait // those who did when Waiting was asked last
 }
 
-// Prepare: a private server is thrown away, so a commit need not reach the disk.
-func (d *mysqlDatabase) Prepare(ctx context.Context, private bool) error {
-	if !private {
+// Prepare: a disposable server is thrown away, so a commit need not reach the disk.
+func (d *mysqlDatabase) Prepare(ctx context.Context, disposable bool) error {
+	if !disposable {
 		return nil
 	}
 	_, err := d.admin.ExecContext(ctx, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
@@ -76,8 +76,22 @@ func (d *mysqlDatabase) Stated(ctx context.Context) (bool, error) {
 	return mariaDB && follows, rows.Err()
 }
 
-// Recount: InnoDB takes the highest id that is there instead of one that is lower.
-func (d *mysqlDatabase) Recount() string { return "ALTER TABLE purchase_history AUTO_INCREMENT = 1" }
+// Recount: to set AUTO_INCREMENT takes longer than a run, since it reaches the disk.
+func (d *mysqlDatabase) Recount() string { return "" }
+
+// SpreadIDs changes nothing where the counter is there already: InnoDB takes no lower one.
+func (d *mysqlDatabase) SpreadIDs(ctx context.Context) error {
+	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("ALTER TABLE purchase_history AUTO_INCREMENT = %d", FirstID))
+	return err
+}
+
+func (d *mysqlDatabase) NextID(ctx context.Context) (id int64, err error) {
+	const next = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'purchase_history'"
+	if err = d.admin.QueryRowContext(ctx, next).Scan(&id); err != nil {
+		return 0, fmt.Errorf("ask for the next id: %w", err)
+	}
+	return id, nil
+}
 
 func (d *mysqlDatabase) Milliseconds() string {
 	return "CAST(FLOOR(UNIX_TIMESTAMP(purchase_time) * 1000) AS SIGNED)"

@@ -32,9 +32,9 @@ func newPostgresDatabase(admin *sql.DB) *postgresDatabase {
 	return &postgresDatabase{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
 }
 
-// Prepare: a private server is thrown away, so a commit need not reach the disk.
-func (d *postgresDatabase) Prepare(ctx context.Context, private bool) error {
-	if !private {
+// Prepare: a disposable server is thrown away, so a commit need not reach the disk.
+func (d *postgresDatabase) Prepare(ctx context.Context, disposable bool) error {
+	if !disposable {
 		return nil
 	}
 	for _, statement := range []string{"ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()"} {
@@ -108,6 +108,9 @@ func (d *postgresDatabase) Stated(ctx context.Context) (bool, error) {
 func (d *postgresDatabase) Recount() string {
 	return "SELECT setval(pg_get_serial_sequence('purchase_history', 'id'), COALESCE((SELECT MAX(id) FROM purchase_history), 0) + 1, false)"
 }
+
+func (d *postgresDatabase) SpreadIDs(context.Context) error       { return nil }
+func (d *postgresDatabase) NextID(context.Context) (int64, error) { return 0, nil }
 
 func (d *postgresDatabase) Milliseconds() string {
 	return "FLOOR(EXTRACT(EPOCH FROM purchase_time) * 1000)::bigint"

@@ -46,7 +46,7 @@ func (s SQL) Restore(ctx context.Context) error {
 		if s.Recount == "" {
 			return nil
 		}
-		if err := tx.Exec(s.Recount).Error; err != nil { // last: on MariaDB it commits
+		if err := tx.Exec(s.Recount).Error; err != nil {
 			return fmt.Errorf("restore the ids: %w", err)
 		}
 		return nil

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/restore"
@@ -37,6 +36,8 @@ type Runner struct {
 	severalAtOnce bool // a buyer may have several commands on the way
 	outlives      bool // a process may go on after its Buy has returned
 	stated        bool // points have a state
+
+	firstID int64 // the next record's, at the start of a run; 0: the same in each
 
 	current atomic.Pointer[Run]
 }
@@ -101,11 +102,10 @@ func (x *Runner) prepare(ctx context.Context) error {
 	if err := product.Put(x.spec.Engine.Admin.WithContext(ctx), x.spec.Product, x.spec.Stock); err != nil {
 		return err
 	}
-	private := x.spec.Engine.Name == engine.Local
-	if err := x.database.Prepare(ctx, private); err != nil {
+	if err := x.database.Prepare(ctx, x.spec.Engine.Disposable); err != nil {
 		return err
 	}
-	if err := x.prepareStates(ctx, private); err != nil {
+	if err := x.prepareStates(ctx); err != nil {
 		return err
 	}
 	probe := x.spec.Strategy.New(x.deps(0))
@@ -122,17 +122,18 @@ func (x *Runner) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareStates finds out whether points have a state. On a server they have where it is
-// private: ids must count from the same number in each run.
-func (x *Runner) prepareStates(ctx context.Context, private bool) (err error) {
+// prepareStates finds out whether points have a state. On a server they have where nobody else
+// uses the database: ids must count from the same number in each run.
+func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	x.stated = !x.database.Blocks()
-	if !x.stated && private && !x.spec.Full {
+	if !x.stated && x.spec.Engine.Disposable && !x.spec.Full {
 		x.stated, err = x.database.Stated(ctx)
 	}
-	if x.stated {
-		x.stock.Recount, x.stock.Milliseconds = x.database.Recount(), x.database.Milliseconds()
+	if err != nil || !x.stated {
+		return err
 	}
-	return err
+	x.stock.Recount, x.stock.Milliseconds = x.database.Recount(), x.database.Milliseconds()
+	return x.database.SpreadIDs(ctx)
 }
 
 // innermost is whose package marks the goroutines of a strategy: of one that stands around
@@ -161,6 +162,11 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	}
 	if err := x.servers.clear(ctx); err != nil {
 		return e, err
+	}
+	if x.stated {
+		if x.firstID, err = x.database.NextID(ctx); err != nil {
+			return e, err
+		}
 	}
 	var names []string
 	for i := range x.spec.Buyers {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/purchase"
@@ -199,11 +200,12 @@ func (r *Run) ended(b *buyer) bool {
 	return !b.unfinished() && !r.x.outlives && len(r.dogs.due(b)) == 0 && len(b.views) == 0
 }
 
-// number is a time since 1970 in ms or µs, or a time until a lease ends, in ms.
-var number = regexp.MustCompile(`\b(?:[0-9]{16}|[0-9]{13}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
+// number is a time since 1970 in ms or µs, a time until a lease ends, in ms, or the id of a
+// record, see database.FirstID.
+var number = regexp.MustCompile(`\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
 
 // exact is a text as it is the same in each run that comes to this state: random values
-// have names, times are since the schedule began, TTLs are rounded.
+// have names, times are since the schedule began, TTLs are rounded, ids count from its first.
 func (r *Run) exact(buyer int, text string) string {
 	if !mayHide(text) {
 		return text
@@ -212,6 +214,11 @@ func (r *Run) exact(buyer int, text string) string {
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
 		case err != nil: // the id of an entry
+			return value
+		case len(value) == 11:
+			if id := n - r.x.firstID; r.x.firstID > 0 && id >= 0 && id < database.FirstID {
+				return fmt.Sprintf("#%d", id)
+			}
 			return value
 		case len(value) == 13:
 			return fmt.Sprintf("@%d ms", n-r.x.clock.start.Load()/1e6)

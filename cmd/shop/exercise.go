@@ -25,7 +25,7 @@ func exerciseCommand() *cobra.Command {
 		Use:   "exercise",
 		Short: "Write the locks yourself: a task, a check that says what goes wrong, hints",
 		Long: `Exercises on your own files. They start with a sale that one statement repairs,
-and end with a lock over two products. start copies a small module. check holds
+and end with a lock over two stores. start copies a small module. check holds
 your code to every order of a few buyers' commands, among them those in which a
 lease runs out or a buyer crashes, and to a crowd; with --engine local also to
 real faults on private servers. It says in which step what went wrong.

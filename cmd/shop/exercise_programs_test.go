@@ -120,6 +120,9 @@ func startedProgram(t *testing.T, e exercises.Exercise, language, what string) (
 	return l, dir
 }
 
+// besideReference is what a program that passes costs.
+var besideReference = regexp.MustCompile(`round trips of one buyer, alone +(\S+) +(\S+)\n`)
+
 // judgeProgram checks a folder; words are what is to be said, "" where it passes.
 func judgeProgram(t *testing.T, l learner, dir, words string) {
 	t.Helper()
@@ -130,5 +133,8 @@ func judgeProgram(t *testing.T, l learner, dir, words string) {
 	}
 	if exit != want || errs != "" || !regexp.MustCompile(words).MatchString(out) {
 		t.Errorf("exit %d, want %d and %q: %s%s", exit, want, words, out, errs)
+	}
+	if trips := besideReference.FindStringSubmatch(out); want == 0 && (trips == nil || trips[1] != trips[2] || trips[1] == "0.0") {
+		t.Errorf("the reference does not take as many round trips as itself: %s", out)
 	}
 }

@@ -99,7 +99,7 @@ func TestExercise(t *testing.T) {
 	half := string(sums[:len(sums)/2])
 	half = half[:strings.LastIndex(half, "\n")+1]
 	write(t, filepath.Join(dir, "go.sum"), half) // the go command completes it, and not in the learner's folder
-	has(l.passes("check", dir), "passed +every order", "passed +200 buyers at once", `round trips of a purchase, alone +5\.0 +5\.0\n`, "sales a second", `faults: .* --engine local .* rush, two-processes, crash\n`)
+	has(l.passes("check", dir), "passed +every order", "passed +200 buyers at once", `round trips of one buyer, alone +5\.0 +5\.0\n`, "sales a second", `faults: .* --engine local .* rush, two-processes, crash\n`)
 	if after, err := os.ReadFile(filepath.Join(dir, "go.sum")); err != nil || string(after) != half {
 		t.Errorf("a check has written go.sum: %v", err)
 	}

@@ -46,6 +46,26 @@ func linkModules(ctx context.Context, dir string) []string {
 	return []string{modules}
 }
 
+// StartReference is Start with the reference in place of the learner's file. Where it has no
+// modules of its own it uses those of learner, a folder that was started so.
+func StartReference(ctx context.Context, e exercises.Exercise, dir, language, learner string) error {
+	if _, err := Start(ctx, e, dir, language); err != nil {
+		return err
+	}
+	code, err := e.Files(language + "/solution")
+	for name, text := range code {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	installed, errs := filepath.Abs(filepath.Join(learner, modules))
+	err = errors.Join(err, errs)
+	if _, missing := os.Stat(installed); missing == nil {
+		if _, missing := os.Lstat(filepath.Join(dir, modules)); missing != nil {
+			err = errors.Join(err, os.Symlink(installed, filepath.Join(dir, modules)))
+		}
+	}
+	return err
+}
+
 // foreignContent adds what Start writes for a program in another language.
 func foreignContent(e exercises.Exercise, language string, all map[string]string) error {
 	if _, ok := e.Languages[language]; !ok {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ type teller struct {
 	reads   map[int]moment   // the last one of each buyer
 	holds   map[held]moment  // who has taken which key
 	gone    map[held]bool    // it has been forgotten since
+	written map[held]moment  // the last one of each key
 	freed   map[int]moment   // the last release of each buyer
 	begun   map[int]bool     // a transaction of the buyer's is open
 	commits []moment         // that had written
@@ -46,7 +48,7 @@ func (h held) String() string {
 // Story is a witness in words: the steps that led to the verdict, who took them, what was
 // sent, and what the buyer had read before.
 func Story(w *explore.Witness) string {
-	t := &teller{w: w, reads: map[int]moment{}, holds: map[held]moment{}, gone: map[held]bool{}, freed: map[int]moment{}, begun: map[int]bool{}, wrote: map[int]bool{}, records: map[int][]moment{}}
+	t := &teller{w: w, reads: map[int]moment{}, holds: map[held]moment{}, gone: map[held]bool{}, written: map[held]moment{}, freed: map[int]moment{}, begun: map[int]bool{}, wrote: map[int]bool{}, records: map[int][]moment{}}
 	for i, s := range w.Steps {
 		t.step(i+1, s)
 	}
@@ -72,6 +74,7 @@ func (t *teller) step(n int, s explore.Step) {
 			for name := range t.holds {
 				t.gone[name] = t.gone[name] || name.server == s.Server
 			}
+			maps.DeleteFunc(t.written, func(name held, _ moment) bool { return name.server == s.Server })
 		}
 	case slices.Contains(databases, s.Server):
 		t.sql(m, s)
@@ -158,9 +161,14 @@ func (t *teller) redis(m moment, s explore.Step) {
 			line += fmt.Sprintf(", which buyer %d has taken at step %d and not given back", holder.buyer, holder.step)
 		}
 		t.say("%s.", line)
-		t.holds[name] = m
+		t.holds[name], t.written[name] = m, m
 		delete(t.gone, name)
 		delete(t.freed, m.buyer)
+	case strings.HasPrefix(upper, "SET "):
+		if before, has := t.written[name]; has && before.buyer != m.buyer {
+			t.say("step %d: buyer %d writes %s, over what buyer %d has written at step %d.", m.step, m.buyer, name, before.buyer, before.step)
+		}
+		t.written[name] = m
 	case strings.HasPrefix(upper, "DEL"), strings.HasPrefix(upper, `SCRIPT "DELETE`):
 		if s.Result != "0" {
 			delete(t.holds, name)

@@ -57,6 +57,8 @@ func TestStoryOfStores(t *testing.T) {
 			step(2, "redis", "SETNX lock:redis <2>", "1", ""),
 			step(2, "redlock-1", "SETNX lock:redis <2>", "1", ""),
 			step(0, "redlock-1", "(redlock-1 forgets its keys)", "", ""),
+			step(1, "redlock-1", "SET lock:redis <1>", "OK", ""),
+			step(2, "redlock-1", "SET lock:redis <2>", "OK", ""),
 		},
 	}
 	const want = `step 1: buyer 1 takes lock:redis in store-1.
@@ -68,6 +70,7 @@ step 7: buyer 1 sends DEL lock:redis to store-1; it has deleted the lock of buye
 step 8: buyer 2 takes lock:redis in store-1.
 step 9: buyer 2 takes lock:redis in store-2.
 step 10: store-2 forgets its keys.
+step 12: buyer 2 writes lock:redis in store-2, over what buyer 1 has written at step 11.
 lock:redis in store-1 stays with buyer 2, who took it at step 8.
 In the end 1 buyer waits; buyer 1: sold, buyer 2: busy.`
 	named(w)

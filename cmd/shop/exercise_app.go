@@ -50,8 +50,8 @@ func checkForeign(c *cobra.Command, e exercises.Exercise, language, dir string, 
 	return r, err
 }
 
-// referenceTrips are what the first buyer alone takes of the reference, on servers of its own.
-// dir is the learner's, whose modules it uses.
+// referenceTrips are what the first buyer alone takes of the reference, on the servers of dir, the
+// learner's.
 func referenceTrips(ctx context.Context, e exercises.Exercise, language, dir string) (trips float64, err error) {
 	temp, err := os.MkdirTemp("", "shop-exercise-")
 	if err != nil {
@@ -62,6 +62,9 @@ func referenceTrips(ctx context.Context, e exercises.Exercise, language, dir str
 		return 0, err
 	}
 	p, err := app.Load(filepath.Join(temp, exercise.AppFile))
+	if err == nil {
+		err = p.Guard("")
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -178,19 +178,26 @@ func TestExerciseFaults(t *testing.T) {
 	if os.Getenv("OVERSELL_SOAK") == "" {
 		t.Skip("make soak, or OVERSELL_SOAK=1, runs this; TestPlantedBugs has the same cells")
 	}
-	l, dir := newLearner(t), filepath.Join(t.TempDir(), "fenced")
-	e, err := exercises.Find("7")
+	for number, faults := range map[string][]string{"7": {"pause", "slow-section"}, "12": {"redis-restart"}} {
+		t.Run(number, func(t *testing.T) { exerciseFaults(t, number, faults) })
+	}
+}
+
+// exerciseFaults checks the reference of an exercise, which must stand the faults.
+func exerciseFaults(t *testing.T, number string, faults []string) {
+	l, dir := newLearner(t), filepath.Join(t.TempDir(), "exercise")
+	e, err := exercises.Find(number)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.passes("start", "7", dir)
+	l.passes("start", number, dir)
 	code, err := e.Files("solution")
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "shop.go"), code["shop.go"])
 	exit, out, errs := l.exercise("check", dir, "--engine", "local")
-	for _, fault := range []string{"pause", "slow-section"} {
+	for _, fault := range faults {
 		if !strings.Contains(out, "passed  "+fault+", on private servers") {
 			t.Errorf("%s did not strike, or was not stood: exit %d: %s%s", fault, exit, out, errs)
 		}

@@ -172,6 +172,7 @@ func (t *teller) redis(m moment, s explore.Step) {
 	case strings.HasPrefix(upper, "DEL"), strings.HasPrefix(upper, `SCRIPT "DELETE`):
 		if s.Result != "0" {
 			delete(t.holds, name)
+			delete(t.written, name)
 			t.freed[m.buyer] = m
 			if s.Note == "" {
 				t.say("step %d: buyer %d frees %s.", m.step, m.buyer, name)

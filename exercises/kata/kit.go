@@ -24,11 +24,10 @@ type Store = redis.UniversalClient
 // A Kit is what one process of the shop has. Other processes have kits of their own, with
 // connections to the same servers.
 type Kit struct {
-	DB    *gorm.DB              // table product: name, amount, version, fence; table purchase_history
-	Redis redis.UniversalClient // one server
-	// Stores are Redis and, in exercise 12, a second server that knows nothing of the first.
-	Stores []Store
-	TTL    time.Duration // how long a lease lasts unless it is renewed
+	DB     *gorm.DB              // table product: name, amount, version, fence; table purchase_history
+	Redis  redis.UniversalClient // one server
+	Stores []Store               // Redis and, in exercise 12, a second server, which knows nothing of the first
+	TTL    time.Duration         // how long a lease lasts unless it is renewed
 
 	deps deps.Deps
 }

@@ -46,24 +46,28 @@ func linkModules(ctx context.Context, dir string) []string {
 	return []string{modules}
 }
 
-// StartReference is Start with the reference in place of the learner's file. Where it has no
-// modules of its own it uses those of learner, a folder that was started so.
+// StartReference is Start with the reference in place of the learner's file. Its servers are
+// those of learner, a folder that was started so, and so are its modules.
 func StartReference(ctx context.Context, e exercises.Exercise, dir, language, learner string) error {
 	if _, err := Start(ctx, e, dir, language); err != nil {
 		return err
 	}
-	code, err := e.Files(language + "/solution")
-	for name, text := range code {
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	all, err := e.Files(language + "/solution")
+	described, err2 := os.ReadFile(filepath.Join(learner, AppFile))
+	installed, err3 := filepath.Abs(filepath.Join(learner, modules))
+	if err := errors.Join(err, err2, err3); err != nil {
+		return err
 	}
-	installed, errs := filepath.Abs(filepath.Join(learner, modules))
-	err = errors.Join(err, errs)
-	if _, missing := os.Stat(installed); missing == nil {
-		if _, missing := os.Lstat(filepath.Join(dir, modules)); missing != nil {
-			err = errors.Join(err, os.Symlink(installed, filepath.Join(dir, modules)))
+	all[AppFile] = string(described)
+	for name, text := range all {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
 		}
 	}
-	return err
+	if _, err := os.Stat(installed); err == nil {
+		_ = os.Symlink(installed, filepath.Join(dir, modules)) // refused where Start has linked others
+	}
+	return nil
 }
 
 // foreignContent adds what Start writes for a program in another language.

@@ -43,6 +43,7 @@ func names() []string {
 		"09-fair-queue",
 		"10-grouping",
 		"11-two-products",
+		"12-two-stores",
 	}
 }
 
@@ -61,6 +62,7 @@ type Exercise struct {
 	Title    string   `yaml:"title"`
 	Minutes  int      `yaml:"minutes"`
 	Redis    bool     `yaml:"redis"`    // it is about a lock in Redis
+	Second   bool     `yaml:"second"`   // there is a second Redis, see kata.Kit.Stores
 	Searches []Search `yaml:"searches"` // in this order; the first that finds something ends the check
 	Line     bool     `yaml:"line"`     // who comes first must be served first
 	Group    int      `yaml:"group"`    // so many transactions, at most, for ten buyers at once; 0: any number
@@ -106,7 +108,7 @@ func (s Search) Name() string {
 	if s.Bound != nil {
 		who = strings.Replace(who, "every order", fmt.Sprintf("every order with up to %d switches", *s.Bound), 1)
 	}
-	words := map[string]string{"expire": "the lease runs out", "crash": "a buyer crashes", "forget": "Redis forgets", "timeout": "a wait times out", "renew": "a watchdog is due"}
+	words := map[string]string{"expire": "the lease runs out", "crash": "a buyer crashes", "forget": "one store forgets", "timeout": "a wait times out", "renew": "a watchdog is due"}
 	for i, e := range s.Events {
 		sep := " and "
 		if i == 0 {

@@ -25,7 +25,7 @@ func exerciseCommand() *cobra.Command {
 		Use:   "exercise",
 		Short: "Write the locks yourself: a task, a check that says what goes wrong, hints",
 		Long: `Exercises on your own files. They start with a sale that one statement repairs,
-and end with a lock over two products. start copies a small module. check holds
+and end with a lock over two stores. start copies a small module. check holds
 your code to every order of a few buyers' commands, among them those in which a
 lease runs out or a buyer crashes, and to a crowd; with --engine local also to
 real faults on private servers. It says in which step what went wrong.
@@ -233,7 +233,7 @@ func printChecks(out io.Writer, r exercise.Result) {
 	}
 	if r.Passed() && r.Trips > 0 {
 		fmt.Fprintf(out, "\n%-34s %8s %10s\n", "", "yours", "reference")
-		fmt.Fprintf(out, "%-34s %8.1f %10.1f\n", "round trips of a purchase, alone", r.Trips, r.Theirs)
+		fmt.Fprintf(out, "%-34s %8.1f %10.1f\n", "round trips of one buyer, alone", r.Trips, r.Theirs)
 		if r.TheirPerSecond > 0 {
 			fmt.Fprintf(out, "%-34s %8.0f %10.0f   %.2f times as many\n", "sales a second, in this run", r.PerSecond, r.TheirPerSecond, r.PerSecond/r.TheirPerSecond)
 		}

@@ -36,16 +36,56 @@ func checkForeign(c *cobra.Command, e exercises.Exercise, language, dir string, 
 	for _, search := range e.Languages[language].Searches {
 		name := programSearch(search)
 		told(name)
-		check, err := searchProgram(c.Context(), filepath.Join(dir, exercise.AppFile), search)
+		check, trips, err := searchProgram(c.Context(), filepath.Join(dir, exercise.AppFile), search)
 		if err != nil {
 			return r, err
 		}
-		check.Name = name
+		check.Name, r.Trips = name, trips
 		if r.Checks = append(r.Checks, check); check.Verdict != judge.Passed {
 			return r, nil
 		}
 	}
-	return r, nil
+	told("the reference")
+	r.Theirs, err = referenceTrips(c.Context(), e, language, dir)
+	return r, err
+}
+
+// referenceTrips are what the first buyer alone takes of the reference, on the servers of dir, the
+// learner's.
+func referenceTrips(ctx context.Context, e exercises.Exercise, language, dir string) (trips float64, err error) {
+	temp, err := os.MkdirTemp("", "shop-exercise-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	if err := exercise.StartReference(ctx, e, temp, language, dir); err != nil {
+		return 0, err
+	}
+	p, err := app.Load(filepath.Join(temp, exercise.AppFile))
+	if err == nil {
+		err = p.Guard("")
+	}
+	if err != nil {
+		return 0, err
+	}
+	opened, err := openProgram(ctx, p, explore.Config{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	seen, err := opened.runner.Check(ctx)
+	if err == nil {
+		err = seen.Err()
+	}
+	return tripsIn(seen), err
+}
+
+// tripsIn are the commands of the first buyer alone, each a round trip.
+func tripsIn(seen foreign.Check) float64 {
+	if len(seen.Buyers) == 0 {
+		return 0
+	}
+	return float64(len(seen.Buyers[0].Commands))
 }
 
 // programSearch is what a search is called.
@@ -53,23 +93,23 @@ func programSearch(s exercises.Search) string {
 	return s.Name() + ", on MariaDB or MySQL"
 }
 
-// searchProgram runs every order of the program's buyers.
-func searchProgram(ctx context.Context, file string, s exercises.Search) (check judge.Check, err error) {
+// searchProgram runs every order of the program's buyers. trips are those of the first alone.
+func searchProgram(ctx context.Context, file string, s exercises.Search) (check judge.Check, trips float64, err error) {
 	p, err := app.Load(file)
 	if err != nil {
-		return check, err
+		return check, 0, err
 	}
 	if err := p.Guard(""); err != nil {
-		return check, err
+		return check, 0, err
 	}
 	if s.Buyers > 0 {
 		if err := p.SetBuyers(s.Buyers); err != nil {
-			return check, err
+			return check, 0, err
 		}
 	}
 	events, err := programEvents(s.Events)
 	if err != nil {
-		return check, err
+		return check, 0, err
 	}
 	config := explore.Config{
 		Program: p.Name, Again: "shop exercise check", Buyers: len(p.Buyers), Events: events, Bound: -1, Reduce: true,
@@ -80,7 +120,7 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 	}
 	opened, err := openProgram(ctx, p, config)
 	if err != nil {
-		return check, err
+		return check, 0, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	seen, err := opened.runner.Check(ctx)
@@ -88,17 +128,17 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 		err = seen.Err()
 	}
 	if err != nil {
-		return judge.Check{Verdict: judge.Wrong, Why: "one buyer alone: " + strings.Join(strings.Fields(err.Error()), " ")}, ctx.Err()
+		return judge.Check{Verdict: judge.Wrong, Why: "one buyer alone: " + strings.Join(strings.Fields(err.Error()), " ")}, 0, ctx.Err()
 	}
 	x, err := opened.explorer(&config, &progress{})
 	if err != nil {
-		return check, err
+		return check, 0, err
 	}
 	report, err := found(ctx, x, config, &progress{})
 	if err != nil {
-		return check, err
+		return check, 0, err
 	}
-	return programCheck(report), ctx.Err()
+	return programCheck(report), tripsIn(seen), ctx.Err()
 }
 
 // programCheck is what a search has shown.

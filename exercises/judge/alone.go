@@ -39,11 +39,25 @@ func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, erro
 	if err != nil {
 		return nil, err
 	}
-	if wrap != nil {
-		e.Redis.AddHook(wrap)
+	e.Redlock = e.Redlock[:s.further()]
+	for _, store := range stores(e) {
+		if wrap != nil {
+			store.AddHook(wrap)
+		}
 	}
 	return e, stocked(e.Admin.WithContext(ctx))
 }
+
+// further is how many stores there are beside Redis. Each is a node that the shop has for Redlock.
+func (s *subject) further() int {
+	if s.exercise.Second {
+		return 1
+	}
+	return 0
+}
+
+// stores are kata.Kit.Stores, of an engine that has so many nodes as are further.
+func stores(e *engine.Engine) []kata.Store { return kata.NewKit(onengine.Deps(e)).Stores }
 
 // stocked puts the products there, and a sale of the bystander.
 func stocked(db *gorm.DB) error {
@@ -76,11 +90,14 @@ func read(ctx context.Context, e *engine.Engine) (book, error) {
 			b.enter(table, n, row)
 		}
 	}
-	keys, errs := e.Redis.Keys(ctx, "*"+bystander+"*").Result()
-	for _, key := range keys {
-		b["the key "+key+" in Redis"] = ""
+	for i, store := range stores(e) {
+		keys, errs := store.Keys(ctx, "*"+bystander+"*").Result()
+		err = errors.Join(err, errs)
+		for _, key := range keys {
+			b["the key "+key+" in "+[]string{"Redis", "the second store"}[i]] = ""
+		}
 	}
-	return b, errors.Join(err, errs)
+	return b, err
 }
 
 // enter enters a row, the n-th that was read of its table.
@@ -149,8 +166,10 @@ func (s *subject) alone(ctx context.Context) (c Check, err error) {
 	defer func() { err = errors.Join(err, e.Close()) }()
 	d := onengine.Deps(e)
 	d.Settings = s.settings
-	if err := e.Redis.Set(ctx, "lock:"+bystander, "somebody", 0).Err(); err != nil {
-		return c, err
+	for _, store := range stores(e) {
+		if err := store.Set(ctx, "lock:"+bystander, "somebody", 0).Err(); err != nil {
+			return c, err
+		}
 	}
 	seller := s.seller(d, "")
 	for i, step := range []struct {

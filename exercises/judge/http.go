@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -41,7 +42,8 @@ func (s *subject) serve(ctx context.Context, args []string, out io.Writer) (int,
 	if err := errors.Join(errs[0], errs[1]); err != nil {
 		return 2, err
 	}
-	config := engine.Config{DB: os.Getenv("SHOP_DB_URL"), Redis: os.Getenv("SHOP_REDIS_URL"), Wait: s.settings.Wait, Lease: s.settings.LeaseTTL, Conns: conns}
+	nodes := strings.Split(os.Getenv("SHOP_REDLOCK_URLS"), ",")
+	config := engine.Config{DB: os.Getenv("SHOP_DB_URL"), Redis: os.Getenv("SHOP_REDIS_URL"), Redlock: nodes[:s.further()], Wait: s.settings.Wait, Lease: s.settings.LeaseTTL, Conns: conns}
 	var points *failpoint.Set
 	if len(args) > 2 {
 		points = failpoint.New(out)
@@ -89,10 +91,10 @@ func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 					return errors.Join(product.Put(tx, name, amount), purchase.Clear(tx, name))
 				})
 				watcher{points}.record(history.Event{Kind: history.Restocked, Product: name, Amount: amount})
-				if e.Redis == nil {
-					return err
+				for _, store := range stores(e) {
+					err = errors.Join(err, store.FlushDB(ctx).Err()) // whatever the code keeps there
 				}
-				return errors.Join(err, e.Redis.FlushDB(ctx).Err()) // whatever the code keeps there
+				return err
 			})
 		},
 	}.Routes(r, func(*gin.Context) {})

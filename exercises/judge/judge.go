@@ -149,7 +149,7 @@ func (s *subject) judge(ctx context.Context, reference New) (r Report) {
 		r.Theirs, err = other.trips(ctx)
 	}
 	if err != nil {
-		r.Checks = append(r.Checks, s.verdict(Check{Name: "the round trips of a purchase"}, err))
+		r.Checks = append(r.Checks, s.verdict(Check{Name: "the round trips of one buyer"}, err))
 	}
 	return r
 }

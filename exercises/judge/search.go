@@ -102,6 +102,9 @@ func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry
 	if s.exercise.Redis {
 		entry.Needs = []lockstrategy.Need{lockstrategy.NeedsRedis}
 	}
+	if s.exercise.Second {
+		entry.Needs = append(entry.Needs, lockstrategy.NeedsRedlock)
+	}
 	entry.Scripts = kata.Scripts()
 	if own, ok := s.new(kata.Kit{}).(kata.Scripted); ok {
 		entry.Scripts = append(entry.Scripts, own.Scripts()...)
@@ -126,6 +129,11 @@ func touched(before, after book, but ...string) string {
 // shown is what a search has shown.
 func shown(q exercises.Search, config explore.Config, r explore.Result) Check {
 	report := explore.NewReport(config, r)
+	report.NodesAlike = false // there is one at most, so nothing was left out for another
+	if len(config.Engine.Redlock) > 0 {
+		named(r.Witness)
+		named(r.ForeignWitness)
+	}
 	found := r.Witness
 	if q.Foreign {
 		found = r.ForeignWitness
@@ -162,4 +170,19 @@ func broken(w *explore.Witness, buyers int, why string) Check {
 	var table, mermaid strings.Builder
 	_, _ = w.Text(&table, buyers), w.Mermaid(&mermaid, buyers)
 	return Check{Verdict: Wrong, Why: why, Story: Story(w), Diagram: table.String(), Mermaid: mermaid.String()}
+}
+
+// named has the two stores of a witness, which may be nil, under names of Kit.Stores.
+func named(w *explore.Witness) {
+	if w == nil {
+		return
+	}
+	names := strings.NewReplacer("redlock-1", "store-2", "redis", "store-1")
+	for i := range w.Steps {
+		s := &w.Steps[i]
+		s.Server = names.Replace(s.Server)
+		if strings.HasPrefix(s.Command, "(") { // it happens to a server, and is sent by nobody
+			s.Command = names.Replace(s.Command)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,19 +23,32 @@ type moment struct {
 type teller struct {
 	w       *explore.Witness
 	lines   []string
-	reads   map[int]moment    // the last one of each buyer
-	holds   map[string]moment // who has which key
-	freed   map[int]moment    // the last release of each buyer
-	begun   map[int]bool      // a transaction of the buyer's is open
-	commits []moment          // that had written
-	wrote   map[int]bool      // since its BEGIN
-	records map[int][]moment  // of each buyer
+	reads   map[int]moment   // the last one of each buyer
+	holds   map[held]moment  // who has taken which key
+	gone    map[held]bool    // it has been forgotten since
+	written map[held]moment  // the last one of each key
+	freed   map[int]moment   // the last release of each buyer
+	begun   map[int]bool     // a transaction of the buyer's is open
+	commits []moment         // that had written
+	wrote   map[int]bool     // since its BEGIN
+	records map[int][]moment // of each buyer
+}
+
+// held is a key in a server.
+type held struct{ server, key string }
+
+// String names the server where there are several.
+func (h held) String() string {
+	if h.server == "redis" {
+		return h.key
+	}
+	return h.key + " in " + h.server
 }
 
 // Story is a witness in words: the steps that led to the verdict, who took them, what was
 // sent, and what the buyer had read before.
 func Story(w *explore.Witness) string {
-	t := &teller{w: w, reads: map[int]moment{}, holds: map[string]moment{}, freed: map[int]moment{}, begun: map[int]bool{}, wrote: map[int]bool{}, records: map[int][]moment{}}
+	t := &teller{w: w, reads: map[int]moment{}, holds: map[held]moment{}, gone: map[held]bool{}, written: map[held]moment{}, freed: map[int]moment{}, begun: map[int]bool{}, wrote: map[int]bool{}, records: map[int][]moment{}}
 	for i, s := range w.Steps {
 		t.step(i+1, s)
 	}
@@ -56,13 +70,19 @@ func (t *teller) step(n int, s explore.Step) {
 			who = fmt.Sprintf("buyer %d ", s.Buyer)
 		}
 		t.say("step %d: %s%s.", n, who, strings.Trim(m.text, "()"))
+		if strings.Contains(m.text, "forgets its keys") {
+			for name := range t.holds {
+				t.gone[name] = t.gone[name] || name.server == s.Server
+			}
+			maps.DeleteFunc(t.written, func(name held, _ moment) bool { return name.server == s.Server })
+		}
 	case slices.Contains(databases, s.Server):
 		t.sql(m, s)
 	case s.Server != "" && s.Server != "process":
 		t.redis(m, s)
 	}
 	if s.Note != "" {
-		t.say("step %d: buyer %d sends %s; %s.", n, s.Buyer, short(m.text), s.Note)
+		t.say("step %d: buyer %d sends %s%s; %s.", n, s.Buyer, short(m.text), to(s.Server), s.Note)
 	}
 }
 
@@ -129,7 +149,7 @@ func (t *teller) redis(m moment, s explore.Step) {
 	if found == nil {
 		return
 	}
-	name, upper := found[1], strings.ToUpper(m.text)
+	name, upper := held{s.Server, found[1]}, strings.ToUpper(m.text)
 	switch {
 	case strings.HasPrefix(upper, "SET") && (strings.Contains(upper+" ", " NX ") || strings.HasPrefix(upper, "SETNX")):
 		holder, held := t.holds[name]
@@ -141,11 +161,18 @@ func (t *teller) redis(m moment, s explore.Step) {
 			line += fmt.Sprintf(", which buyer %d has taken at step %d and not given back", holder.buyer, holder.step)
 		}
 		t.say("%s.", line)
-		t.holds[name] = m
+		t.holds[name], t.written[name] = m, m
+		delete(t.gone, name)
 		delete(t.freed, m.buyer)
+	case strings.HasPrefix(upper, "SET "):
+		if before, has := t.written[name]; has && before.buyer != m.buyer {
+			t.say("step %d: buyer %d writes %s, over what buyer %d has written at step %d.", m.step, m.buyer, name, before.buyer, before.step)
+		}
+		t.written[name] = m
 	case strings.HasPrefix(upper, "DEL"), strings.HasPrefix(upper, `SCRIPT "DELETE`):
 		if s.Result != "0" {
 			delete(t.holds, name)
+			delete(t.written, name)
 			t.freed[m.buyer] = m
 			if s.Note == "" {
 				t.say("step %d: buyer %d frees %s.", m.step, m.buyer, name)
@@ -161,13 +188,16 @@ func (t *teller) end() {
 			t.say("buyer %d's one purchase is recorded at step %d and again at step %d.", o.Buyer, all[0].step, all[1].step)
 		}
 	}
-	var keys []string
+	var keys []held
 	for name := range t.holds {
 		keys = append(keys, name)
 	}
-	slices.Sort(keys)
+	slices.SortFunc(keys, func(a, b held) int { return strings.Compare(a.String(), b.String()) })
 	if t.w.Verdict == "stalled" {
 		for _, name := range keys {
+			if t.gone[name] {
+				continue
+			}
 			t.say("%s stays with buyer %d, who took it at step %d.", name, t.holds[name].buyer, t.holds[name].step)
 		}
 	}
@@ -176,6 +206,14 @@ func (t *teller) end() {
 		told = append(told, fmt.Sprintf("buyer %d: %s", o.Buyer, strings.ReplaceAll(o.Answer, "_", " ")))
 	}
 	t.say("In the end %s; %s.", t.w.Why, strings.Join(told, ", "))
+}
+
+// to names the server that a command goes to, where there are several.
+func to(server string) string {
+	if !strings.HasPrefix(server, "store-") {
+		return ""
+	}
+	return " to " + server
 }
 
 // short is a command for a sentence.

@@ -39,6 +39,46 @@ In the end 2 units sold of 1 stocked; buyer 1: sold, buyer 2: sold out.`
 	}
 }
 
+// TestStoryOfStores: which store has whose key, and what one of them forgot.
+func TestStoryOfStores(t *testing.T) {
+	step := func(buyer int, server, command, result, note string) explore.Step {
+		return explore.Step{Buyer: buyer, Server: server, Command: command, Result: result, Note: note}
+	}
+	w := &explore.Witness{
+		Verdict: "stalled", Why: "1 buyer waits", Outcomes: []explore.Outcome{{Buyer: 1, Answer: "sold"}, {Buyer: 2, Answer: "busy"}},
+		Steps: []explore.Step{
+			step(1, "redis", "SETNX lock:redis <1>", "1", ""),
+			step(1, "redlock-1", "SETNX lock:redis <1>", "1", ""),
+			step(0, "redis", "(redis forgets its keys)", "", ""),
+			step(2, "redis", "SETNX lock:redis <2>", "1", ""),
+			step(2, "redlock-1", "SETNX lock:redis <2>", "0", ""),
+			step(1, "redlock-1", "DEL lock:redis", "1", ""),
+			step(1, "redis", "DEL lock:redis", "1", "it has deleted the lock of buyer 2"),
+			step(2, "redis", "SETNX lock:redis <2>", "1", ""),
+			step(2, "redlock-1", "SETNX lock:redis <2>", "1", ""),
+			step(0, "redlock-1", "(redlock-1 forgets its keys)", "", ""),
+			step(1, "redlock-1", "SET lock:redis <1>", "OK", ""),
+			step(2, "redlock-1", "SET lock:redis <2>", "OK", ""),
+		},
+	}
+	const want = `step 1: buyer 1 takes lock:redis in store-1.
+step 2: buyer 1 takes lock:redis in store-2.
+step 3: store-1 forgets its keys.
+step 4: buyer 2 takes lock:redis in store-1, which buyer 1 has taken at step 1 and not given back.
+step 6: buyer 1 frees lock:redis in store-2.
+step 7: buyer 1 sends DEL lock:redis to store-1; it has deleted the lock of buyer 2.
+step 8: buyer 2 takes lock:redis in store-1.
+step 9: buyer 2 takes lock:redis in store-2.
+step 10: store-2 forgets its keys.
+step 12: buyer 2 writes lock:redis in store-2, over what buyer 1 has written at step 11.
+lock:redis in store-1 stays with buyer 2, who took it at step 8.
+In the end 1 buyer waits; buyer 1: sold, buyer 2: busy.`
+	named(w)
+	if got := Story(w); got != want {
+		t.Errorf("%s\n\nwant\n%s", got, want)
+	}
+}
+
 // TestPlace: the uppermost line of the learner's own package, not of one whose name begins alike.
 func TestPlace(t *testing.T) {
 	stack := strings.Join([]string{

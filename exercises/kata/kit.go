@@ -18,19 +18,27 @@ import (
 // Context is context.Context.
 type Context = context.Context
 
+// A Store is a client of one Redis.
+type Store = redis.UniversalClient
+
 // A Kit is what one process of the shop has. Other processes have kits of their own, with
 // connections to the same servers.
 type Kit struct {
-	DB    *gorm.DB              // table product: name, amount, version, fence; table purchase_history
-	Redis redis.UniversalClient // one server
-	TTL   time.Duration         // how long a lease lasts unless it is renewed
+	DB     *gorm.DB              // table product: name, amount, version, fence; table purchase_history
+	Redis  redis.UniversalClient // one server
+	Stores []Store               // Redis and, in exercise 12, a second server, which knows nothing of the first
+	TTL    time.Duration         // how long a lease lasts unless it is renewed
 
 	deps deps.Deps
 }
 
 // NewKit is for the judge.
 func NewKit(d deps.Deps) Kit {
-	return Kit{DB: d.DB, Redis: d.Redis, TTL: d.Settings.LeaseTTL, deps: d}
+	k := Kit{DB: d.DB, Redis: d.Redis, TTL: d.Settings.LeaseTTL, deps: d}
+	if d.Redis != nil {
+		k.Stores = append([]Store{d.Redis}, d.Redlock...)
+	}
+	return k
 }
 
 // Sleep is the pause between two tries for something that another buyer has. Its error,
@@ -100,7 +108,12 @@ const deleteIfMine = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis
 // DeleteIfMine deletes a key of Redis if token is its value, in one step of the server's, and
 // tells whether it did.
 func (k Kit) DeleteIfMine(ctx Context, key, token string) (bool, error) {
-	n, err := redis.NewScript(deleteIfMine).Run(ctx, k.Redis, []string{key}, token).Int()
+	return k.DeleteIfMineIn(ctx, k.Redis, key, token)
+}
+
+// DeleteIfMineIn is DeleteIfMine in one of Stores.
+func (k Kit) DeleteIfMineIn(ctx Context, store Store, key, token string) (bool, error) {
+	n, err := redis.NewScript(deleteIfMine).Run(ctx, store, []string{key}, token).Int()
 	if err != nil {
 		return false, fmt.Errorf("release: %w", deps.Failed(deps.Redis, err))
 	}

@@ -186,7 +186,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 	}
 	for range processes {
 		cmd := exec.Command(j.program, "serve", j.exercise.Folder, source, wait.String(), lease.String())
-		cmd.Env = append(os.Environ(), "SHOP_DB_URL="+e.URLs.DB, "SHOP_REDIS_URL="+e.URLs.Redis)
+		cmd.Env = append(os.Environ(), "SHOP_DB_URL="+e.URLs.DB, "SHOP_REDIS_URL="+e.URLs.Redis, "SHOP_REDLOCK_URLS="+strings.Join(e.URLs.Redlock, ","))
 		cmd.Stderr = log
 		shop, err := localserver.StartShop(ctx, group, cmd, nil)
 		if err != nil {

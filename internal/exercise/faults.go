@@ -21,6 +21,9 @@ func (j judged) underFaults(ctx context.Context, r Result, told func(string)) (R
 	if j.exercise.Redis {
 		needs = append(needs, lockstrategy.NeedsRedis)
 	}
+	if j.exercise.Second {
+		needs = append(needs, lockstrategy.NeedsRedlock)
+	}
 	var faults []promise.Condition
 	for _, name := range j.exercise.Faults {
 		faults = append(faults, promise.Condition(name))

@@ -46,6 +46,30 @@ func linkModules(ctx context.Context, dir string) []string {
 	return []string{modules}
 }
 
+// StartReference is Start with the reference in place of the learner's file. Its servers are
+// those of learner, a folder that was started so, and so are its modules.
+func StartReference(ctx context.Context, e exercises.Exercise, dir, language, learner string) error {
+	if _, err := Start(ctx, e, dir, language); err != nil {
+		return err
+	}
+	all, err := e.Files(language + "/solution")
+	described, err2 := os.ReadFile(filepath.Join(learner, AppFile))
+	installed, err3 := filepath.Abs(filepath.Join(learner, modules))
+	if err := errors.Join(err, err2, err3); err != nil {
+		return err
+	}
+	all[AppFile] = string(described)
+	for name, text := range all {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(installed); err == nil {
+		_ = os.Symlink(installed, filepath.Join(dir, modules)) // refused where Start has linked others
+	}
+	return nil
+}
+
 // foreignContent adds what Start writes for a program in another language.
 func foreignContent(e exercises.Exercise, language string, all map[string]string) error {
 	if _, ok := e.Languages[language]; !ok {

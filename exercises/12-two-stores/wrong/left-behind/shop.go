@@ -1,0 +1,49 @@
+// Package exercise starts over where the second store refuses, and leaves its key behind in the first.
+package exercise
+
+import (
+	"context"
+
+	"github.com/oversell/oversell/exercises/kata"
+)
+
+// New is called once in each process of the shop.
+func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
+
+type shop struct{ kit kata.Kit }
+
+// Buy sells o.Amount units of o.Product to o.Purchaser.
+func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
+	key, token := "lock:"+o.Product, s.kit.Token()
+	if err := s.lock(ctx, key, token); err != nil {
+		return kata.Receipt{}, err
+	}
+	defer func() {
+		for _, store := range s.kit.Stores {
+			_, _ = s.kit.DeleteIfMineIn(context.WithoutCancel(ctx), store, key, token)
+		}
+	}()
+	return s.kit.Sell(ctx, o)
+}
+
+// lock waits for the key in both stores.
+func (s *shop) lock(ctx context.Context, key, token string) error {
+	for {
+		all := true
+		for _, store := range s.kit.Stores {
+			taken, err := store.SetNX(ctx, key, token, 0).Result()
+			if err != nil {
+				return err
+			}
+			if all = taken; !all {
+				break
+			}
+		}
+		if all {
+			return nil
+		}
+		if err := s.kit.Sleep(ctx); err != nil {
+			return err
+		}
+	}
+}

@@ -57,9 +57,12 @@ func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, e
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			receipt, err = kata.Receipt{}, wrongf("%s: panic: %v, at %s", o.Purchaser, p, Place(string(debug.Stack()), s.of.pkg))
+			receipt, err = kata.Receipt{}, wrongf("%s: panic: %v%s", o.Purchaser, p, s.of.panicked(string(debug.Stack())))
 		}
 	}()
+	if s.inner == nil {
+		return kata.Receipt{}, wrongf("New returns nil; it must return what sells")
+	}
 	switch s.scenario {
 	case exercises.Again:
 		return s.again(ctx, o)

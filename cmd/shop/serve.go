@@ -190,7 +190,7 @@ func announce(out io.Writer, addr net.Addr, token string) {
 		fmt.Fprintln(out, "phones: this machine has no address that they could open")
 	}
 	for i, page := range pages {
-		fmt.Fprintf(out, "%s %s\n", []string{"phones open", "or, where that is another network,"}[min(i, 1)], page)
+		fmt.Fprintf(out, "%s %s\n", []string{"phones open", "or, if that does not load,"}[min(i, 1)], page)
 	}
 	if token != "" {
 		fmt.Fprintf(out, "the leader opens http://%s/room/screen, and types the token there once\n", here)

@@ -86,9 +86,9 @@ function write() {
       strikes: run ? run.strikes.filter((s) => s.strategy === name) : [],
     });
   });
-  const low = innerHeight < 760; // a projector's screen within a browser's window: fewer rows, so that all are seen
-  root.dataset.columns = (low ? [[2, 1], [4, 2], [9, 3], [16, 4], [20, 5], [Infinity, 6]] : [[4, 1], [6, 2], [9, 3], [16, 4], [20, 5], [Infinity, 6]]).find(([most]) => names.length <= most)[1];
-  root.dataset.size = names.length > 12 ? 'many' : root.dataset.columns > 1 ? 'some' : 'few';
+  const low = innerHeight < 760; // a browser's window on a projector: two rows, so that all are seen
+  root.dataset.columns = [[low ? 2 : 3, 1], [low ? 4 : 6, 2], [9, 3], [16, 4], [20, 5], [Infinity, 6]].find(([most]) => names.length <= most)[1];
+  root.dataset.size = names.length > 12 ? 'many' : names.length > 9 ? 'some' : root.dataset.columns > 2 && low ? 'tight some' : root.dataset.columns > 1 ? 'some' : 'few';
   $('stage').classList.toggle('empty', names.length === 0);
   headline(run);
 }

@@ -132,6 +132,10 @@ func TestLiveOneScreen(t *testing.T) {
 			p.whole()
 		}
 	}
+	p.size(390, 844) // a phone has the form first, and the lanes after the crowd was sent
+	p.click("#send")
+	p.until(`document.querySelector('#send').disabled && document.querySelector('#stage').getBoundingClientRect().top < innerHeight / 3`)
+	p.runs(6)
 }
 
 // TestLiveBreakNow: the button strikes a crowd that is under way, which is compared with no

@@ -53,6 +53,9 @@ func (s *seller) Close() error {
 
 // Buy is purchase.Strategy.Buy.
 func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err error) {
+	if s.inner == nil {
+		return kata.Receipt{}, wrongf("New returns nil; it must return what sells")
+	}
 	ctx, _, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	defer func() {
@@ -60,9 +63,6 @@ func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, e
 			receipt, err = kata.Receipt{}, wrongf("%s: panic: %v%s", o.Purchaser, p, s.of.panicked(string(debug.Stack())))
 		}
 	}()
-	if s.inner == nil {
-		return kata.Receipt{}, wrongf("New returns nil; it must return what sells")
-	}
 	switch s.scenario {
 	case exercises.Again:
 		return s.again(ctx, o)

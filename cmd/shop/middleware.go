@@ -127,7 +127,7 @@ func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
 		switch {
 		case token == "":
 			why = "the leader's controls are off: the shop was started without SHOP_ADMIN_TOKEN"
-		case sent != "":
+		case ok && sent != "":
 			why = "that is not the shop's SHOP_ADMIN_TOKEN"
 		}
 		c.Header("WWW-Authenticate", "Bearer")

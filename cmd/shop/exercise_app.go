@@ -126,16 +126,16 @@ func programCheck(r explore.Report, stocked int64) judge.Check {
 // programWhy is what is wrong, in one line: where the books are, in the words of the exercises
 // in Go, and then the query that has found it.
 func programWhy(w *explore.Witness, stocked int64) string {
-	verdict, why := string(w.Verdict), w.Why
+	verdict, why, by := string(w.Verdict), w.Why, "; "
 	if len(w.Findings) > 0 {
-		why = witness.Why(w.Findings)
+		why, by = witness.Why(w.Findings), ", by a query that "
 		if rows := w.Findings[0].Rows; len(rows) > 0 {
 			why += " -> " + strings.Join(rows[0], ", ")
 		}
 	}
 	if books, read := programBooks(w, stocked); read && (books.Drift != 0 || books.Oversold > 0) {
 		v, seen := audit.Judge(audit.Evidence{Report: books})
-		verdict, why = string(v), seen+"; "+why
+		verdict, why = string(v), seen+by+why
 	}
 	return verdict + ": " + why
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +69,8 @@ func TestLivePage(t *testing.T) {
 	p.click("#break")
 	p.runs(2)
 	p.until(`document.querySelector('#runs .strike').textContent.includes(' struck ')`) // "did not strike" is none
+	p.shot("live-broken")
+	p.whole()
 	p.choosing(2000, 100, holds)
 	p.click("#send")
 	p.visible("#stop")
@@ -91,6 +92,50 @@ func TestLivePage(t *testing.T) {
 	p.says("#runs code", "rush")
 	p.click("#runs .copy")
 	p.until(`document.querySelector('#runs .copy').textContent !== 'copy'`)
+}
+
+// whole wants all of a lane's words to be seen: nothing is cut off.
+func (p *tab) whole() {
+	p.t.Helper()
+	var cut []string
+	p.eval(`[...document.querySelectorAll('.lane')].filter((l) => l.scrollHeight > l.clientHeight + 1 || [...l.querySelectorAll('.foot')].some((f) => f.getBoundingClientRect().bottom > l.getBoundingClientRect().bottom + 1))
+		.map((l) => l.dataset.strategy + ': ' + l.querySelector('.reason').textContent)`, &cut)
+	for _, words := range cut {
+		p.t.Errorf("cut: %s", words)
+	}
+}
+
+// TestLiveOneScreen: up to six lanes are seen whole without scrolling on a projector of 1280 x
+// 800, in a window of a browser on it, and with that zoomed.
+func TestLiveOneScreen(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/")
+	p.until(`document.querySelectorAll('#choices input:not(:disabled)').length > 0`)
+	var names []string
+	p.eval(`[...document.querySelectorAll('#choices input:not(:disabled)')].map((box) => box.value).slice(0, 6)`, &names)
+	for i, n := range []int{1, 2, 3, 4, 6} {
+		p.size(1280, 800)
+		p.choosing(60, 30, names[:n]...)
+		p.eval(`document.querySelector('#processes').value = 2`, nil)
+		p.click("#break")
+		p.runs(i + 1)
+		for _, screen := range [][2]int64{{1280, 800}, {1280, 650}, {1164, 590}, {1024, 520}} {
+			p.size(screen[0], screen[1])
+			p.until(fmt.Sprintf(`innerHeight === %d && document.querySelectorAll('.lane').length === %d`, screen[1], n))
+			p.eval(`new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))`, nil)
+			p.shot(fmt.Sprintf("live-%d-lanes-%dx%d", n, screen[0], screen[1]))
+			var below []string
+			p.eval(`[...document.querySelectorAll('.lane canvas')].filter((c) => { const b = c.getBoundingClientRect(); return b.bottom > innerHeight || b.top < 0 || b.height < 45; }).map((c) => c.closest('.lane').dataset.strategy)`, &below)
+			if len(below) > 0 {
+				t.Errorf("%d lanes at %dx%d: the picture is not seen of %q", n, screen[0], screen[1], below)
+			}
+			p.whole()
+		}
+	}
+	p.size(390, 844) // a phone has the form first, and the lanes after the crowd was sent
+	p.click("#send")
+	p.until(`document.querySelector('#send').disabled && document.querySelector('#stage').getBoundingClientRect().top < innerHeight / 3`)
+	p.runs(6)
 }
 
 // TestLiveBreakNow: the button strikes a crowd that is under way, which is compared with no
@@ -182,11 +227,15 @@ func TestLiveRestart(t *testing.T) {
 func TestLiveToken(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	s := startShop(t, "--addr", "0.0.0.0:0")
-	s.url = "http://127.0.0.1" + s.url[strings.LastIndex(s.url, ":"):]
 	p := open(t, s, "/")
 	p.choosing(20, 10, s.promising("holds"))
 	p.click("#send")
 	p.visible("#token")
+	p.fill("#token", "secret")
+	p.click("#token-ok")
+	p.says("#token-wrong", "that is not the shop's SHOP_ADMIN_TOKEN")
+	p.visible("#token-wrong") // above the backdrop, in the dialog, which is still open
+	p.shot("live-token-wrong")
 	p.axe()
 	p.fill("#token", "s3cret")
 	p.click("#token-ok")

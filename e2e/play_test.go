@@ -97,6 +97,22 @@ func TestPlayKeyboard(t *testing.T) {
 	p.visible("#setup")
 }
 
+// TestPlayNoLevel: an address that names no level says so in the page's words, and shows those
+// that there are; a game goes on.
+func TestPlayNoLevel(t *testing.T) {
+	s := startShop(t)
+	p := open(t, s, "/play#nosuch")
+	p.says("#trouble", `There is no level called "nosuch". These are the levels.`)
+	p.until(`document.querySelectorAll('#levels li').length >= 16`)
+	p.visible("#setup")
+	p.shot("play-no-level")
+	p.axe()
+	p.level("sell-twice")
+	p.eval(`location.hash = 'neither'`, nil)
+	p.says("#trouble", `There is no level called "neither". Your game goes on.`)
+	p.visible("#game")
+}
+
 // TestPlayRestart: a page whose game went with its shop says so, by itself, and begins it again.
 func TestPlayRestart(t *testing.T) {
 	s := startShop(t)

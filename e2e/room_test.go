@@ -156,7 +156,6 @@ func TestRoomShut(t *testing.T) {
 func TestRoomLeader(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	s := startShop(t, "--addr", "0.0.0.0:0")
-	s.url = "http://127.0.0.1" + s.url[len("http://[::]"):] // as it says it: of all addresses
 	leader := open(t, s, "/room/screen")
 	leader.visible("#room-token")
 	leader.until(`document.querySelector('.room-page').textContent.length > 0`)
@@ -183,7 +182,6 @@ func TestRoomLeader(t *testing.T) {
 func TestRoomToken(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	s := startShop(t, "--addr", "0.0.0.0:0")
-	s.url = "http://127.0.0.1" + s.url[len("http://[::]"):]
 	leader := open(t, s, "/")
 	leader.until(`!document.querySelector('#send').disabled && document.querySelector('#choices').children.length > 0`)
 	leader.click("#choose-none")
@@ -198,6 +196,38 @@ func TestRoomToken(t *testing.T) {
 	leader.says(".room-door", ": shut")
 	if wrong := leader.text(".room-wrong"); wrong != "" {
 		t.Error(wrong)
+	}
+}
+
+// TestRoomTokenTabs: a token that was typed in one tab is used in the others, in those that are
+// open and in those that are opened later.
+func TestRoomTokenTabs(t *testing.T) {
+	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
+	s := startShop(t, "--addr", "0.0.0.0:0")
+	screen := open(t, s, "/room/screen")
+	before := screen.beside("/")
+	screen.until(`document.querySelector('#room-strategy').options.length > 0`)
+	screen.fill("#room-token", "s3cret")
+	screen.onSale(s.promising("holds"), 5)
+	for i, live := range []*tab{before, screen.beside("/")} {
+		live.until(`document.querySelector('#room-token').value === 's3cret'`)
+		live.choosing(20, 10, s.promising("holds"))
+		live.click("#send")
+		live.runs(i + 1)
+	}
+}
+
+// TestRoomSameName: two who typed the same name are told apart, on the screen and on the phone.
+func TestRoomSameName(t *testing.T) {
+	s := startShop(t)
+	leader, first, later := open(t, s, "/room/screen"), open(t, s, "/room"), open(t, s, "/room")
+	first.enter("Ann")
+	leader.says(".room-name", "Ann")
+	later.enter("Ann")
+	leader.says(".room-buyer:nth-child(2) .room-name", "Ann (2)")
+	later.says("#shown-name", "Ann (2)")
+	if got := first.text("#shown-name"); got != "Ann" {
+		t.Errorf("the first is %q", got)
 	}
 }
 

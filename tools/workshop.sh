@@ -44,6 +44,19 @@ clients() {
 
 free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
+# serves: what listens on a port is a shop, by the document of its routes.
+serves() {
+	local said=
+	{
+		exec 3<>"/dev/tcp/127.0.0.1/$1" &&
+			printf 'GET /openapi.yaml HTTP/1.0\r\n\r\n' >&3 &&
+			{ IFS= read -r -d '' -t 5 said <&3 || true; }
+		exec 3>&-
+	} 2>/dev/null
+	case $said in *'title: oversell'*) return 0 ;; esac
+	return 1
+}
+
 browser() {
 	local name
 	for name in chromium chromium-browser google-chrome google-chrome-stable firefox firefox-esr microsoft-edge; do
@@ -70,7 +83,13 @@ fi
 quietly "bin/shop, compiled" go build -o bin/shop ./cmd/shop
 quietly "a rush on the embedded engine" bin/shop rush --strategy for-update --expect
 browser
-if free 8080; then ok "port 8080"; else lacks "port 8080 is taken: end what listens there, or give shop serve --addr another"; fi
+if free 8080; then
+	ok "port 8080"
+elif serves 8080; then
+	ok "port 8080: a shop serve of yours has it; end that before minute 5, or go on with it"
+else
+	lacks "port 8080 is taken by another program: end that, or give shop serve --addr another"
+fi
 note "phones: in the network of this machine; then shop serve --addr 0.0.0.0:8080, and the page shows the code to scan"
 
 echo "half a day, too:"

@@ -101,12 +101,15 @@ built from the module cache, offline.`,
 			if err != nil {
 				return err
 			}
+			if args[1] == "" {
+				return errors.New("the folder's name is empty; give a new folder: shop exercise start 1 first")
+			}
 			written, err := exercise.Start(c.Context(), e, args[1], language)
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%d. %s: %s\nread %s, change %s, then: shop exercise check %s\n", e.Number, e.Title, strings.Join(written, ", "),
-				filepath.Join(args[1], "README.md"), filepath.Join(args[1], e.LearnersFile(language)), args[1])
+				shellWord(filepath.Join(args[1], "README.md")), shellWord(filepath.Join(args[1], e.LearnersFile(language))), shellWord(args[1]))
 			return err
 		},
 	}
@@ -154,6 +157,9 @@ compile or something is missing, 3 when not enough was seen; 130 after Ctrl-C.`,
 func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 	e, language, err := exercise.In(dir)
 	if err != nil {
+		return err
+	}
+	if err := checkFolder(c.Context(), e, language, dir); err != nil {
 		return err
 	}
 	progress, err := exercise.LoadProgress()
@@ -207,7 +213,7 @@ func checkDocument(e exercises.Exercise, r exercise.Result, started time.Time) r
 			status = report.Void
 		}
 		c := report.Case{
-			Suite: e.Folder, Name: fmt.Sprintf("check-%d", n+1), Title: check.Name, Word: check.Verdict, Status: status, Promise: judge.Passed, Seen: check.Why,
+			Suite: e.Folder, Name: fmt.Sprintf("check-%d", n+1), Title: check.Name, Word: check.Verdict, Status: status, Seen: check.Why,
 		}
 		if check.Story != "" {
 			c.Details = append(c.Details, report.Detail{Text: check.Story})

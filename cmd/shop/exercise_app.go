@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
+	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/exercise"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
@@ -138,17 +140,17 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 	if err != nil {
 		return check, 0, err
 	}
-	return programCheck(report), tripsIn(seen), ctx.Err()
+	return programCheck(report, max(s.Stock, 1)), tripsIn(seen), ctx.Err()
 }
 
-// programCheck is what a search has shown.
-func programCheck(r explore.Report) judge.Check {
+// programCheck is what a search has shown, where so many units were stocked.
+func programCheck(r explore.Report, stocked int64) judge.Check {
 	switch {
 	case r.Violations > 0:
 		var table, mermaid strings.Builder
 		_, _ = r.Witness.Text(&table, r.Buyers), r.Witness.Mermaid(&mermaid, r.Buyers)
 		return judge.Check{
-			Verdict: judge.Wrong, Why: fmt.Sprintf("%s: %s", r.Witness.Verdict, programWhy(r.Witness)), Story: judge.Story(r.Witness),
+			Verdict: judge.Wrong, Why: programWhy(r.Witness, stocked), Story: judge.Story(r.Witness),
 			Diagram: table.String(), Mermaid: mermaid.String(),
 		}
 	case r.Void > 0:
@@ -161,14 +163,38 @@ func programCheck(r explore.Report) judge.Check {
 	return judge.Check{Verdict: judge.Passed, Why: r.Extent()}
 }
 
-// programWhy is what is wrong, in one line.
-func programWhy(w *explore.Witness) string {
+// programWhy is what is wrong, in one line: where the books are, in the words of the exercises
+// in Go, and then the query that has found it.
+func programWhy(w *explore.Witness, stocked int64) string {
+	verdict, why, by := string(w.Verdict), w.Why, "; "
 	if len(w.Findings) > 0 {
-		why := witness.Why(w.Findings)
+		why, by = witness.Why(w.Findings), ", by a query that "
 		if rows := w.Findings[0].Rows; len(rows) > 0 {
 			why += " -> " + strings.Join(rows[0], ", ")
 		}
-		return why
 	}
-	return w.Why
+	if books, read := programBooks(w, stocked); read && (books.Drift != 0 || books.Oversold > 0) {
+		v, seen := audit.Judge(audit.Evidence{Report: books})
+		verdict, why = string(v), seen+by+why
+	}
+	return verdict + ": " + why
+}
+
+// programBooks are stock and records at the end, as the exercises' programs have them watched: a
+// record is one unit. False where they are not.
+func programBooks(w *explore.Witness, stocked int64) (r audit.Report, read bool) {
+	if len(w.Steps) == 0 {
+		return r, false
+	}
+	values := map[string]int64{}
+	for i, value := range w.Values(w.Steps[len(w.Steps)-1]) {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return r, false
+		}
+		values[w.Columns()[i]] = n
+	}
+	left, stock := values["stock"]
+	records, history := values["records"]
+	return audit.Report{Stocked: stocked, Leftover: left, Records: records, UnitsSold: records}.Sums(), stock && history
 }

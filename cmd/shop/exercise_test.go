@@ -129,6 +129,26 @@ func TestExerciseBadInput(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(bare, "node_modules")); err != nil { // the link, where make workshop was called
 		t.Fatal(err)
 	}
+	gone, moved, goneToo := filepath.Join(t.TempDir(), "gone"), filepath.Join(t.TempDir(), "moved"), filepath.Join(t.TempDir(), "gone-too")
+	for dir, language := range map[string]string{gone: "go", moved: "go", goneToo: "python"} {
+		l.passes("start", "1", dir, "--language", language)
+	}
+	for _, file := range []string{filepath.Join(gone, "shop.go"), filepath.Join(goneToo, "shop.py")} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mod, err := os.ReadFile(filepath.Join(moved, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(moved, "go.mod"), strings.Replace(string(mod), "=> \"", "=> \"/deleted", 1))
+	if code, out, errs := l.exercise("start", "1", ""); code != exitHarness || out != "" || !strings.Contains(errs, "the folder's name is empty") {
+		t.Errorf("start 1 \"\": exit %d, %q, %q", code, out, errs)
+	}
+	if out, spaced := l.passes("start", "1", filepath.Join(moved, "two words")), "'"+filepath.Join(moved, "two words")+"'\n"; !strings.HasSuffix(out, "shop exercise check "+spaced) {
+		t.Errorf("%q does not end with the path quoted: %s", out, spaced)
+	}
 	sealed := filepath.Join(t.TempDir(), "sealed")
 	write(t, sealed, "")
 	for _, c := range []struct {
@@ -140,6 +160,9 @@ func TestExerciseBadInput(t *testing.T) {
 		{"start 99 " + full, `shop: there is no exercise "99"; give 1 to 12`},
 		{"start 0 " + full, `shop: there is no exercise "0"`},
 		{"start 1 " + full, "is not empty; give a new folder"},
+		{"check " + gone, "has no shop.go, which is what is checked: put it back"},
+		{"check " + goneToo, "has no shop.mjs and no shop.py, which is what is checked"},
+		{"check " + moved, "and that is not there any more; with the one in "},
 		{"start 1 " + sealed, "is no folder that can be read"},
 		{"start 1 " + filepath.Join(sealed, "below"), "shop: "},
 		{"start 1 " + filepath.Join(full, "new") + " --language cobol", `is not available in "cobol"; there are go, node, python`},

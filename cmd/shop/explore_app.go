@@ -58,7 +58,7 @@ func (a *appFlags) command() string { return "shop explore" + a.given() }
 
 // given are the flags that name the program, and how it is searched.
 func (a *appFlags) given() string {
-	line := " --app " + a.file
+	line := " --app " + shellWord(a.file)
 	if a.allowed != "" {
 		line += " --" + wipeFlag + " " + a.allowed
 	}
@@ -212,7 +212,7 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 		if err := x.Save(r.Witness, o.app.save); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
-		fmt.Fprintf(c.OutOrStdout(), "saved: %s --replay %s\n", config.Again, o.app.save)
+		fmt.Fprintf(c.OutOrStdout(), "saved: %s --replay %s\n", config.Again, shellWord(o.app.save))
 	}
 	return o.exitApp(r)
 }

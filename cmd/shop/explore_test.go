@@ -84,7 +84,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"none --replay rubbish", 2, "no replay line"},
 		{"none --replay v1:none:b9:s1:1", 2, "does not say b2"},
 		{"none --replay v1:none:b2:s0:1", 2, "does not say b2"},
-		{"none --replay v1:none:b2:s1:1*5", 2, "ends before the buyers do"},
+		{"none --replay v1:none:b2:s1:1*5", 2, "the line ends after step 5, and the buyers are not done"},
 		{"none --replay v1:none:b2:s1:1*1000", 2, "is no step"},
 		{"none --replay v1:none:b2:s1:", 2, "is no step"},
 		{"setnx --replay v1:setnx:b2:s1:1.crash2", 2, "step 2 of the schedule is crash2"},

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/room"
 )
 
@@ -36,11 +41,20 @@ func (s *shop) strategies(c *gin.Context) {
 
 // newRoom is a room that buys at this shop's counter, under each strategy that it can run.
 func (s *shop) newRoom() *room.Room {
-	config := room.Config{Sell: s.counter.Sell, Restock: s.restock}
+	config := room.Config{Sell: s.counter.Sell, Known: s.isProduct, Restock: s.restock}
 	for _, e := range lockstrategy.All() {
 		if _, here := s.counter.Strategies[e.Name]; here {
 			config.Strategies = append(config.Strategies, room.Strategy{Name: e.Name, Tells: soldTells(e.Name)})
 		}
 	}
 	return room.New(config)
+}
+
+// isProduct says why there is no such product, or nil.
+func (s *shop) isProduct(ctx context.Context, name string) error {
+	_, err := product.ByName(s.engine.DB.WithContext(ctx), name)
+	if errors.Is(err, product.ErrNotFound) {
+		return fmt.Errorf("%w as %q; GET /product lists them, and PUT /product/NAME creates one", product.ErrNotFound, name)
+	}
+	return purchase.DatabaseError(ctx, "put on sale", err)
 }

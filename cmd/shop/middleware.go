@@ -123,9 +123,15 @@ func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
 		if token != "" && ok && subtle.ConstantTimeCompare([]byte(sent), []byte(token)) == 1 {
 			return
 		}
+		why := "this route needs Authorization: Bearer with the shop's SHOP_ADMIN_TOKEN"
+		switch {
+		case token == "":
+			why = "the leader's controls are off: the shop was started without SHOP_ADMIN_TOKEN"
+		case ok && sent != "":
+			why = "that is not the shop's SHOP_ADMIN_TOKEN"
+		}
 		c.Header("WWW-Authenticate", "Bearer")
-		problem.Write(c, http.StatusUnauthorized, "failed",
-			"this route needs Authorization: Bearer with the shop's SHOP_ADMIN_TOKEN")
+		problem.Write(c, http.StatusUnauthorized, "failed", why)
 	}
 }
 

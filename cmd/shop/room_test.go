@@ -185,6 +185,7 @@ func TestRoomBadInput(t *testing.T) {
 		{http.MethodPost, "/room/buy", ann, "Idempotency-Key", 400},
 		{http.MethodPut, "/room/sale", `{"product":"apple","strategy":"nonesuch","stock":1}`, "GET /strategies lists them", 400},
 		{http.MethodPut, "/room/sale", `{"product":"apple","strategy":"` + lockstrategy.Names()[0] + `","stock":0}`, "stock is 0", 400},
+		{http.MethodPut, "/room/sale", `{"product":"nonesuch","strategy":"` + lockstrategy.Names()[0] + `","stock":1}`, `no such product as "nonesuch"; GET /product lists them`, 404},
 		{http.MethodPut, "/room/door", `{}`, "open is missing", 400},
 		{http.MethodPut, "/room/door", `{"open":true,"in_seconds":99999999999}`, "in_seconds is 99999999999; 0 to 5", 400},
 		{http.MethodPut, "/room/door", `{"open":false,"in_seconds":1}`, "leave it out", 400},

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/room"
 )
 
 // shutdownTimeout is how long running buys may take to finish.
@@ -139,7 +141,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 		return fmt.Errorf("listen: %w; --addr gives another address, such as 127.0.0.1:0", err)
 	}
 	if token == "" && !isLoopback(l.Addr()) {
-		s.log.Warn("SHOP_ADMIN_TOKEN is not set: nobody can restock, since this address is not loopback")
+		s.log.Warn("SHOP_ADMIN_TOKEN is not set, and this address is not loopback: the leader's controls are off, and nobody can restock, put on sale or send a crowd; start it as SHOP_ADMIN_TOKEN=... shop serve --addr " + addr)
 	}
 	if name, _, err := net.SplitHostPort(addr); err == nil && (isLoopback(l.Addr()) || len(s.flags.hosts) > 0) {
 		s.flags.hosts = append(s.flags.hosts, name) // a name of this machine
@@ -149,7 +151,7 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 	defer s.runs.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
-	fmt.Fprintf(stdout, "%shttp://%s\n", localserver.Listening, l.Addr())
+	announce(stdout, l.Addr(), token)
 	if s.flags.failpoints != nil {
 		go s.flags.failpoints.Obey(os.Stdin)
 	}
@@ -170,6 +172,29 @@ func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) e
 		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownTimeout, errors.Join(err, server.Close()))
 	}
 	return nil
+}
+
+// announce says where the shop is: in the first line an address that this machine can open, and
+// where others can reach it, what they open.
+func announce(out io.Writer, addr net.Addr, token string) {
+	here := addr.String()
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // which no browser opens
+		here = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	fmt.Fprintf(out, "%shttp://%s\n", localserver.Listening, here)
+	if isLoopback(addr) {
+		return
+	}
+	pages, err := room.Pages(addr)
+	if err != nil || len(pages) == 0 {
+		fmt.Fprintln(out, "phones: this machine has no address that they could open")
+	}
+	for i, page := range pages {
+		fmt.Fprintf(out, "%s %s\n", []string{"phones open", "or, if that does not load,"}[min(i, 1)], page)
+	}
+	if token != "" {
+		fmt.Fprintf(out, "the leader opens http://%s/room/screen, and types the token there once\n", here)
+	}
 }
 
 // server has the time-outs that a public port needs. The live page's streams

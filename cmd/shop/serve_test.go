@@ -87,12 +87,13 @@ func TestAdmin(t *testing.T) {
 	for _, c := range []struct {
 		name, set, sent string
 		status          int
+		says            string
 	}{
-		{"right token", token, "Bearer " + token, 200},
-		{"wrong token", token, "Bearer other", 401},
-		{"no token sent", token, "", 401},
-		{"no scheme", token, token, 401},
-		{"none set", "", "Bearer ", 401},
+		{"right token", token, "Bearer " + token, 200, ""},
+		{"wrong token", token, "Bearer other", 401, "that is not the shop's SHOP_ADMIN_TOKEN"},
+		{"no token sent", token, "", 401, "needs Authorization: Bearer"},
+		{"no scheme", token, token, 401, "needs Authorization: Bearer"},
+		{"none set", "", "Bearer ", 401, "started without SHOP_ADMIN_TOKEN"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("SHOP_ADMIN_TOKEN", c.set)
@@ -103,12 +104,49 @@ func TestAdmin(t *testing.T) {
 				t.Errorf("%d %s, want %d", r.status, r.body, c.status)
 			}
 			if r.status == http.StatusUnauthorized {
-				wantProblem(t, r, http.StatusUnauthorized, "failed")
+				if p := wantProblem(t, r, http.StatusUnauthorized, "failed"); !strings.Contains(p.Detail, c.says) {
+					t.Errorf("%q, want %q", p.Detail, c.says)
+				}
 			}
 			if r := call(t, http.MethodGet, base+"/product/buy", "", nil); r.status != http.StatusOK {
 				t.Errorf("a buy needs no token: %d %s", r.status, r.body)
 			}
 		})
+	}
+}
+
+// TestAnnounce: the first line is an address that this machine can open, and those after it are
+// for the others.
+func TestAnnounce(t *testing.T) {
+	const leader = "the leader opens http://127.0.0.1:8080/room/screen"
+	for _, c := range []struct {
+		addr, token, first string
+		want, never        []string
+	}{
+		{"127.0.0.1:8080", "s3cret", "listening on http://127.0.0.1:8080", nil, []string{"phone", "leader"}},
+		{"0.0.0.0:8080", "s3cret", "listening on http://127.0.0.1:8080", []string{"phone", leader}, []string{"0.0.0.0", "[::]", "127.0.0.1:8080/room\n"}},
+		{"[::]:8080", "", "listening on http://127.0.0.1:8080", []string{"phone"}, []string{"leader", "[::]"}},
+		{"192.0.2.7:8080", "", "listening on http://192.0.2.7:8080", []string{"phones open http://192.0.2.7:8080/room\n"}, []string{"leader"}},
+	} {
+		addr, err := net.ResolveTCPAddr("tcp", c.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		announce(&out, addr, c.token)
+		if first, _, _ := strings.Cut(out.String(), "\n"); first != c.first {
+			t.Errorf("%s: %q", c.addr, first)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s lacks %q: %s", c.addr, want, &out)
+			}
+		}
+		for _, never := range c.never {
+			if strings.Contains(out.String(), never) {
+				t.Errorf("%s has %q: %s", c.addr, never, &out)
+			}
+		}
 	}
 }
 

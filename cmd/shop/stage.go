@@ -96,7 +96,7 @@ func (s stage) Command(r runs.Request) string {
 }
 
 // plainWord is one that a shell takes as it is.
-var plainWord = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*$`)
+var plainWord = regexp.MustCompile(`^[a-zA-Z0-9./][a-zA-Z0-9._/=-]*$`)
 
 // shellWord is a word as a shell takes it.
 func shellWord(word string) string {

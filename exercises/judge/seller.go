@@ -53,11 +53,14 @@ func (s *seller) Close() error {
 
 // Buy is purchase.Strategy.Buy.
 func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err error) {
+	if s.inner == nil {
+		return kata.Receipt{}, wrongf("New returns nil; it must return what sells")
+	}
 	ctx, _, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			receipt, err = kata.Receipt{}, wrongf("%s: panic: %v, at %s", o.Purchaser, p, Place(string(debug.Stack()), s.of.pkg))
+			receipt, err = kata.Receipt{}, wrongf("%s: panic: %v%s", o.Purchaser, p, s.of.panicked(string(debug.Stack())))
 		}
 	}()
 	switch s.scenario {

@@ -30,6 +30,14 @@ func Place(stack, pkg string) string {
 	return ""
 }
 
+// panicked is where the learner's code was, for the end of a sentence; "" where it was elsewhere.
+func (s *subject) panicked(stack string) string {
+	if place := Place(stack, s.pkg); place != "" {
+		return ", at " + place
+	}
+	return ""
+}
+
 // standing is where a goroutine of the learner's is now, for the end of a sentence.
 func (s *subject) standing() string {
 	all := make([]byte, 1<<20)

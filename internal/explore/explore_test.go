@@ -183,9 +183,9 @@ func TestReplayRefused(t *testing.T) {
 		{"v1:redis:b2:s1:1.2", "is of redis"},
 		{"v1:none:b3:s1:1.2", "with 3 buyers"},
 		{"v9:none:b2:s1:1.2", "version v9"},
-		{"v1:none:b2:s1:1*2", "ends before the buyers do"},
+		{"v1:none:b2:s1:1*2", "the line ends after step 2, and the buyers are not done"},
 		{"v1:none:b2:s1:1*9", "step 6 of the schedule is 1"},
-		{"v1:none:b2:s1:1*5.2.2", "done after 6"},
+		{"v1:none:b2:s1:1*5.2.2", "done after step 6"},
 		{"v1:none:b2:s1:jump", `"jump" is no step`},
 		{"hello", "no replay line"},
 	} {

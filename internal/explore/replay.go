@@ -43,7 +43,7 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error
 			return schedule.Judge, nil
 		}
 		if p.Depth == len(tokens) {
-			return "", fmt.Errorf("%w: the schedule ends before the buyers do; next would be %s", schedule.ErrDivergence, schedule.List(p.Choices))
+			return "", fmt.Errorf("%w: the line ends after step %d, and the buyers are not done; what can go next is %s", schedule.ErrDivergence, len(tokens), schedule.List(p.Choices))
 		}
 		if c, found := schedule.Find(p.Choices, tokens[p.Depth]); found {
 			made = append(made, chosen(c))
@@ -57,7 +57,7 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error
 		return nil, fmt.Errorf("%w: it goes round in circles", schedule.ErrDivergence)
 	}
 	if len(e.Tokens) != len(tokens) {
-		return nil, fmt.Errorf("%w: the buyers are done after %d of %d steps", schedule.ErrDivergence, len(e.Tokens), len(tokens))
+		return nil, fmt.Errorf("%w: the buyers are done after step %d, and the line has %d", schedule.ErrDivergence, len(e.Tokens), len(tokens))
 	}
 	w := x.witness(tokens, e)
 	if w.Program != "" {

@@ -12,9 +12,9 @@ import (
 	"rsc.io/qr"
 )
 
-// reachable are the pages that phones can open of a shop that listens on addr, the
-// likeliest first. There is none on a loopback address.
-func reachable(addr net.Addr) ([]string, error) {
+// Pages are the addresses of the phones' page of a shop that listens on addr, the likeliest to
+// be reached first. There is none on a loopback address.
+func Pages(addr net.Addr) ([]string, error) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {
 		return nil, nil

@@ -24,12 +24,12 @@ func TestReachable(t *testing.T) {
 		{"192.168.1.5:8080", []string{"http://192.168.1.5:8080/room"}},
 		{"[2001:db8::1]:80", []string{"http://[2001:db8::1]:80/room"}},
 	} {
-		got, err := reachable(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.addr)))
+		got, err := Pages(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.addr)))
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, %v; want %q", c.addr, got, err, c.want)
 		}
 	}
-	everywhere, err := reachable(&net.TCPAddr{IP: net.IPv4zero, Port: 80})
+	everywhere, err := Pages(&net.TCPAddr{IP: net.IPv4zero, Port: 80})
 	for _, page := range everywhere {
 		if strings.Contains(page, "127.") || strings.Contains(page, "[") || err != nil {
 			t.Errorf("of 0.0.0.0: %q, %v", everywhere, err)

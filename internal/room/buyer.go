@@ -21,8 +21,9 @@ type Phone struct{ ID, Name, From string }
 
 // A buyer is a phone, and what became of its last press in this sale.
 type buyer struct {
-	number  int // in the order of coming
-	name    string
+	number  int    // in the order of coming
+	name    string // that was typed
+	shown   string // the same, or with a number where another was here first
 	from    string
 	heard   time.Time
 	pressed bool   // ever

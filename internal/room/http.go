@@ -23,7 +23,7 @@ var web embed.FS
 // Routes adds the phone's page, the panel, and what they ask for. addr is where the shop
 // listens; the leader's routes stand behind admin.
 func (r *Room) Routes(e gin.IRouter, admin gin.HandlerFunc, addr net.Addr) {
-	for _, name := range []string{"phone.js", "phone.css", "panel.js", "panel.css", "screen.css"} {
+	for _, name := range []string{"phone.js", "phone.css", "panel.js", "panel.css", "screen.css", "token.js"} {
 		e.GET("/room/"+name, page.File(web, "web/"+name))
 	}
 	e.GET("/room", page.File(web, "web/phone.html"))
@@ -60,7 +60,7 @@ type saleJSON struct {
 
 type buyerJSON struct {
 	Number  int              `json:"number"`
-	Name    string           `json:"name"`
+	Name    string           `json:"name"`    // as the room knows it: "Ann (2)" where another Ann was first
 	Waiting bool             `json:"waiting"` // a press is under way
 	Outcome purchase.Outcome `json:"outcome"` // of the last press; "" before the first
 	Unit    int64            `json:"unit"`    // 0 where there is none
@@ -87,7 +87,7 @@ func (r *Room) saleNow() saleJSON {
 
 func (r *Room) buyerNow(b *buyer) buyerJSON {
 	return buyerJSON{
-		Number: b.number, Name: b.name, Waiting: b.press != nil, Outcome: b.outcome, Unit: b.unit,
+		Number: b.number, Name: b.shown, Waiting: b.press != nil, Outcome: b.outcome, Unit: b.unit,
 		Beyond: b.beyond, Times: r.times(b), Units: b.units, Presses: b.presses,
 	}
 }
@@ -186,7 +186,7 @@ type panelAnswer struct {
 
 // getBuyers is what the panel asks for, four times a second.
 func (r *Room) getBuyers(c *gin.Context, addr net.Addr) {
-	pages, err := reachable(addr)
+	pages, err := Pages(addr)
 	if err != nil {
 		writeError(c, err)
 		return
@@ -256,7 +256,7 @@ func (r *Room) postBuy(c *gin.Context) {
 
 // getCode is the QR code of the n-th page that phones can open.
 func getCode(c *gin.Context, addr net.Addr) {
-	pages, err := reachable(addr)
+	pages, err := Pages(addr)
 	if err != nil {
 		writeError(c, err)
 		return

@@ -59,6 +59,7 @@ type Strategy struct {
 // Config is what a room stands on.
 type Config struct {
 	Sell       func(ctx context.Context, strategy string, o purchase.Order) (purchase.Receipt, error)
+	Known      func(ctx context.Context, productName string) error              // why there is no such product, or nil
 	Restock    func(ctx context.Context, productName string, units int64) error // calls Restocked
 	Strategies []Strategy                                                       // those that the shop can run
 }
@@ -92,7 +93,8 @@ func New(c Config) *Room {
 	return &Room{config: c, buyers: map[string]*buyer{}}
 }
 
-// Put restocks a product and has the room buy it under a strategy. The door is shut then.
+// Put restocks a product that there is, and has the room buy it under a strategy. The door is
+// shut then.
 func (r *Room) Put(ctx context.Context, productName, strategy string, units int64) error {
 	i := slices.IndexFunc(r.config.Strategies, func(s Strategy) bool { return s.Name == strategy })
 	switch bad := product.CheckForSale(productName); {
@@ -105,6 +107,9 @@ func (r *Room) Put(ctx context.Context, productName, strategy string, units int6
 	}
 	r.leading.Lock()
 	defer r.leading.Unlock()
+	if err := r.config.Known(ctx, productName); err != nil {
+		return err
+	}
 	r.Shut()
 	if err := r.config.Restock(ctx, productName, units); err != nil {
 		return err
@@ -188,8 +193,25 @@ func (r *Room) join(p Phone) (*buyer, error) {
 		b = &buyer{number: r.joined, from: p.From}
 		r.buyers[p.ID] = b
 	}
-	b.name, b.heard = p.Name, time.Now()
+	if b.name != p.Name {
+		b.name, b.shown = p.Name, r.apart(p.Name)
+	}
+	b.heard = time.Now()
 	return b, nil
+}
+
+// apart is a name by which the room can tell its bearer from everybody who came before:
+// "Ann (2)". The records have what was typed.
+func (r *Room) apart(name string) string {
+	taken := map[string]bool{}
+	for _, b := range r.buyers {
+		taken[b.shown] = true
+	}
+	shown := name
+	for n := 2; taken[shown]; n++ {
+		shown = fmt.Sprintf("%s (%d)", name, n)
+	}
+	return shown
 }
 
 // makeRoom forgets a phone where there are as many as there may be: one of the same address,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,10 +86,18 @@ func (k *counter) restock(_ context.Context, name string, units int64) error {
 	return nil
 }
 
+// known: there are apples alone.
+func (k *counter) known(_ context.Context, name string) error {
+	if name != "apple" {
+		return purchase.ErrNoProduct
+	}
+	return nil
+}
+
 func open(t *testing.T, strategy string, units int64) *Room {
 	t.Helper()
 	k := &counter{unsure: "unsure"}
-	k.room = New(Config{Sell: k.sell, Restock: k.restock, Strategies: []Strategy{{Name: "holds", Tells: true}, {Name: "same", Tells: true}, {Name: "lags"}}})
+	k.room = New(Config{Sell: k.sell, Known: k.known, Restock: k.restock, Strategies: []Strategy{{Name: "holds", Tells: true}, {Name: "same", Tells: true}, {Name: "lags"}}})
 	if err := k.room.Put(t.Context(), "apple", strategy, units); err != nil {
 		t.Fatal(err)
 	}
@@ -415,6 +424,48 @@ func TestBadPress(t *testing.T) {
 	}
 	if err := New(Config{}).Open(0); !errors.Is(err, errShut) {
 		t.Errorf("a room without a sale: %v", err)
+	}
+}
+
+// TestUnknownProduct: nothing is put on sale that nobody knows, and the sale that there is stays
+// open.
+func TestUnknownProduct(t *testing.T) {
+	r := open(t, "holds", 1)
+	if err := r.Put(t.Context(), "pear", "holds", 5); !errors.Is(err, purchase.ErrNoProduct) {
+		t.Errorf("%v", err)
+	}
+	if got := r.everybody().Sale; got.Product != "apple" || got.State != "open" {
+		t.Errorf("the sale has changed: %+v", got)
+	}
+}
+
+// TestSameName: the room can tell two apart who typed the same name, and a name stays with who
+// has it.
+func TestSameName(t *testing.T) {
+	r := open(t, "holds", 1)
+	join := func(n int, name string) {
+		t.Helper()
+		if err := r.Join(Phone{phone(n), name, ""}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func() (all []string) {
+		for _, b := range r.everybody().Buyers {
+			all = append(all, b.Name)
+		}
+		return all
+	}
+	for n, name := range []string{"Ann", "Ann", "Bob", "Ann", "Ann (2)"} {
+		join(n, name)
+	}
+	if got, want := names(), []string{"Ann", "Ann (2)", "Bob", "Ann (3)", "Ann (2) (2)"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	join(0, "Zoe") // and the others keep their numbers
+	join(1, "Ann")
+	join(2, "Ann")
+	if got, want := names(), []string{"Zoe", "Ann (2)", "Ann", "Ann (3)", "Ann (2) (2)"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -115,7 +115,7 @@ func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.End
 		}
 		at := slices.IndexFunc(actions, func(a action) bool { return a.Token == token })
 		if at < 0 {
-			return e, fmt.Errorf("%w: there is no %s after %d steps; there are %s", schedule.ErrDivergence, token, depth, schedule.List(choices(actions)))
+			return e, fmt.Errorf("%w: step %d of the schedule is %s, which cannot go there; what can is %s", schedule.ErrDivergence, depth+1, token, schedule.List(choices(actions)))
 		}
 		e.Tokens = append(e.Tokens, token)
 		if err := r.step(ctx, actions[at]); err != nil {

@@ -172,7 +172,7 @@ func (r *Run) choose(ctx context.Context, choose schedule.Chooser, depth int, ac
 	}
 	a, ok := pick(actions, token)
 	if !ok {
-		return nil, fmt.Errorf("%w: step %d of the schedule is %s, and there are %s", schedule.ErrDivergence, depth+1, token, schedule.List(p.Choices))
+		return nil, fmt.Errorf("%w: step %d of the schedule is %s, which cannot go there; what can is %s", schedule.ErrDivergence, depth+1, token, schedule.List(p.Choices))
 	}
 	return &a, nil
 }

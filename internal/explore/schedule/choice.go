@@ -72,11 +72,22 @@ func Find(choices []Choice, token string) (Choice, bool) {
 	return Choice{}, false
 }
 
-// List names choices for an error.
+// List names choices for an error: "1 (UPDATE product), 2 (GET lock:apple) or expire".
 func List(choices []Choice) string {
 	var names []string
 	for _, c := range choices {
-		names = append(names, c.Token+" "+c.Name)
+		name := c.Token
+		if c.Command() { // an event's token says what it is
+			name += " (" + c.Name + ")"
+		}
+		names = append(names, name)
 	}
-	return "[" + strings.Join(names, ", ") + "]"
+	switch last := len(names) - 1; last {
+	case -1:
+		return "nothing"
+	case 0:
+		return names[0]
+	default:
+		return strings.Join(names[:last], ", ") + " or " + names[last]
+	}
 }

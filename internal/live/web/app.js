@@ -14,7 +14,10 @@ let catalogue = [];
 let changed = true; // the words have to be written again
 let told = ''; // what was said last to who hears the page
 
-const leader = new Leader({ changed: () => { changed = true; }, catalogue: () => catalogue });
+// sent brings the lanes into view where they stand below the form.
+const sent = () => { if ($('stage').getBoundingClientRect().top > innerHeight / 3) $('stage').scrollIntoView(); };
+
+const leader = new Leader({ changed: () => { changed = true; }, catalogue: () => catalogue, sent });
 
 // take folds a message of the stream in.
 function take(state) {
@@ -83,8 +86,9 @@ function write() {
       strikes: run ? run.strikes.filter((s) => s.strategy === name) : [],
     });
   });
-  root.dataset.columns = [[4, 1], [6, 2], [9, 3], [16, 4], [20, 5], [Infinity, 6]].find(([most]) => names.length <= most)[1];
-  root.dataset.size = names.length > 12 ? 'many' : names.length > 4 ? 'some' : 'few';
+  const low = innerHeight < 760; // a browser's window on a projector: two rows, so that all are seen
+  root.dataset.columns = [[low ? 2 : 3, 1], [low ? 4 : 6, 2], [9, 3], [16, 4], [20, 5], [Infinity, 6]].find(([most]) => names.length <= most)[1];
+  root.dataset.size = names.length > 12 ? 'many' : names.length > 9 ? 'some' : root.dataset.columns > 2 && low ? 'tight some' : root.dataset.columns > 1 ? 'some' : 'few';
   $('stage').classList.toggle('empty', names.length === 0);
   headline(run);
 }
@@ -171,6 +175,7 @@ setInterval(() => {
   write();
 }, 250);
 
+addEventListener('resize', () => { changed = true; });
 legend();
 connect();
 requestAnimationFrame(frame);

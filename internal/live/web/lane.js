@@ -88,10 +88,16 @@ export class Lane {
     this.showLock(lane);
     const [p50, p99] = result ? [result.p50_ms, result.p99_ms] : [lane.p50_ms, lane.p99_ms];
     this.times.textContent = p99 > 0 ? `p50 ${milliseconds(p50)}, p99 ${milliseconds(p99)}` : '';
-    const struck = strikes.map((s) => (s.missed ? `${s.fault} did not strike: ${s.missed}` : `${s.fault}: ${s.proof}`));
-    this.reason.textContent = [result ? result.reason : '', ...struck.slice(-1)].filter(Boolean).join('. ');
+    this.showReason(result ? result.reason : '', strikes.at(-1));
     this.canvas.setAttribute('aria-label', `${this.strategy}: ${books.left} of ${books.stocked} left, ${books.records} records, drift ${books.drift}, ${lane.twice} units sold that were sold already`);
     this.picture.show(lane, books);
+  }
+
+  // showReason says why, and what struck last. Where lanes are small the proof is left to the list of runs.
+  showReason(reason, strike) {
+    this.reason.textContent = reason;
+    if (!strike) return;
+    this.reason.append(`${reason ? '. ' : ''}${strike.fault} ${strike.missed ? 'did not strike' : 'struck'}`, element('span', 'proof', `: ${strike.missed || strike.proof}`));
   }
 
   showCounts(lane, result) {

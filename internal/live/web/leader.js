@@ -1,15 +1,16 @@
 // The leader's controls: which crowd is sent, and what breaks. What the shop refuses is said
 // below the buttons in its own words.
 
+import { token, useToken } from '/room/token.js';
 import { element } from './lane.js';
 
 const $ = (id) => document.getElementById(id);
-const stored = 'oversell-token';
 const mostProducts = 200; // to choose from
 
 export class Leader {
-  constructor({ changed, catalogue }) {
+  constructor({ changed, catalogue, sent }) {
     this.changed = changed;
+    this.sent = sent;
     this.catalogue = catalogue;
     this.product = 'apple';
     this.boxes = new Map(); // strategy -> checkbox
@@ -136,35 +137,40 @@ export class Leader {
   // ask sends a request of the leader's, with the token where the shop wants one.
   async ask(path, body) {
     const headers = { 'Content-Type': 'application/json' };
-    const token = sessionStorage.getItem(stored);
-    if (token) headers.Authorization = `Bearer ${token}`;
+    const sent = token();
+    if (sent) headers.Authorization = `Bearer ${sent}`;
     try {
       const r = await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) });
       const answer = await r.json();
-      if (r.ok) return this.say(answer.status || '');
       if (r.status === 401) {
-        sessionStorage.removeItem(stored);
-        return this.askToken(() => this.ask(path, body), Boolean(token));
+        if (sent === token()) useToken('');
+        return this.askToken(() => this.ask(path, body), sent ? answer.detail : '');
       }
-      return this.say(answer.detail || `${r.status}`, true);
+      $('token-dialog').close();
+      if (!r.ok) return this.say(answer.detail || `${r.status}`, true);
+      this.say(answer.status || '');
+      return this.sent();
     } catch (e) {
+      $('token-dialog').close();
       return this.say(`The shop does not answer: ${e.message}`, true);
     }
   }
 
+  // askToken keeps the dialog open until the shop has taken a token: wrong is why it did not.
   askToken(again, wrong) {
     const dialog = $('token-dialog');
-    if (wrong) this.say('That was not the token.', true);
+    $('token-wrong').textContent = wrong;
     $('token').value = '';
     $('token-form').onsubmit = (e) => {
       e.preventDefault();
       if (!$('token').value) return;
-      sessionStorage.setItem(stored, $('token').value);
-      dialog.close();
+      $('token-wrong').textContent = '';
+      useToken($('token').value);
       again();
     };
     $('token-cancel').onclick = () => dialog.close();
-    dialog.showModal();
+    if (!dialog.open) dialog.showModal();
+    $('token').focus();
   }
 
   say(text, wrong) {

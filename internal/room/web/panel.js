@@ -1,6 +1,7 @@
 // The room on the projector: where phones go, who came, what each got, and the books. It
 // fills <section id="room">, on whatever page has one.
-'use strict';
+
+import { onToken, token, useToken } from '/room/token.js';
 
 (() => {
   const root = document.getElementById('room');
@@ -78,16 +79,11 @@
     controls.addEventListener('submit', (event) => { event.preventDefault(); putOnSale(); });
     ui.toggle.addEventListener('click', () => lead('/room/door', isShut() ? { open: true, in_seconds: 3 } : { open: false }));
     ui.pages.addEventListener('change', showCode);
-    ui.token.addEventListener('change', () => { try { sessionStorage.setItem('oversell-token', ui.token.value); } catch { /* kept until the page ends */ } });
-    fillToken();
+    ui.token.value = token();
+    ui.token.addEventListener('change', () => useToken(ui.token.value));
+    onToken((text) => { ui.token.value = text; });
     document.addEventListener('visibilitychange', loop);
     setInterval(() => { if (state.sale.state === 'opening') showDoor(); }, 200);
-  }
-
-  // fillToken takes the token that another part of the page has asked for, unless one is typed.
-  function fillToken() {
-    if (ui.token.value) return;
-    try { ui.token.value = sessionStorage.getItem('oversell-token') ?? ''; } catch { /* kept until the page ends */ }
   }
 
   const isShut = () => state.sale.state === 'empty' || state.sale.state === 'shut';
@@ -112,8 +108,10 @@
     if (busy) return;
     busy = true;
     const headers = { 'Content-Type': 'application/json' };
-    fillToken();
-    if (state.needs_token) headers.Authorization = 'Bearer ' + ui.token.value;
+    if (state.needs_token) {
+      useToken(ui.token.value);
+      headers.Authorization = 'Bearer ' + token();
+    }
     let wrong = '';
     try {
       const response = await fetch(path, { method: 'PUT', headers, body: JSON.stringify(body) });

@@ -10,6 +10,7 @@ let sale = { state: 'empty' };
 let opensAt = 0; // by this phone's clock
 let pressing = false;
 let notice = ''; // what the page itself has to say, until the next press
+let called = ''; // as the room knows this phone: another may have typed the same name before
 let timer = 0;
 let asked = 0; // the number of the latest question: answers to earlier ones are stale
 
@@ -60,7 +61,7 @@ function show() {
     $('naming').hidden = named;
     $('buying').hidden = !named;
   }
-  $('shown-name').textContent = kept.get('name');
+  $('shown-name').textContent = called || kept.get('name');
   $('buy').className = pressing ? 'waiting' : sale.state === 'empty' ? 'shut' : sale.state;
   $('label').textContent = pressing ? 'Wait' : 'Buy';
 }
@@ -85,6 +86,7 @@ async function ask() {
     if (!ok) throw new Error(answer.detail || `the shop answered ${status}`);
     sale = answer.sale;
     opensAt = Date.now() + sale.opens_in_ms;
+    called = answer.you?.name ?? '';
     if (!pressing && !notice) {
       const you = answer.you;
       if (you?.outcome) tell(answer.says, kindOf(you));
@@ -166,6 +168,7 @@ async function name(event) {
     return;
   }
   $('naming').dataset.renaming = '';
+  called = ''; // until the room says it
   show();
   $('buy').focus();
 }

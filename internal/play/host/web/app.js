@@ -254,8 +254,18 @@ async function start() {
   about();
   screen();
   const wanted = linked();
-  if (await resume(wanted)) return;
-  if (wanted) begin({ level: wanted });
+  const there = known(wanted);
+  if (!await resume(there ? wanted : "") && there) begin({ level: wanted });
+  if (!there) noLevel(wanted);
+}
+
+const known = (name) => levels.some((l) => l.name === name);
+
+// noLevel says that an address names a level that there is not; the list stands below.
+function noLevel(name) {
+  if (!name) return;
+  trouble(`There is no level called "${name}". ${game ? "Your game goes on" : "These are the levels"}.`);
+  history.replaceState(null, "", location.pathname);
 }
 
 // linked is the level that the address names; "" where it names none.
@@ -285,7 +295,8 @@ async function resume(wanted) {
 
 addEventListener("hashchange", () => {
   const wanted = linked();
-  if (wanted && game?.level?.name !== wanted) (game ? change : begin)({ level: wanted });
+  if (!known(wanted)) noLevel(wanted);
+  else if (game?.level?.name !== wanted) (game ? change : begin)({ level: wanted });
 });
 
 start().catch((err) => trouble(err.message));

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/exercise"
+)
+
+// checkFolder says in one line what a learner's folder has lost since it was started.
+func checkFolder(ctx context.Context, e exercises.Exercise, language, dir string) error {
+	if language != "" { // by its file it was known
+		return nil
+	}
+	missing := e.LearnersFile("")
+	if _, err := os.Stat(filepath.Join(dir, exercise.AppFile)); err == nil {
+		var files []string
+		for _, l := range e.Languages {
+			files = append(files, l.File)
+		}
+		slices.Sort(files)
+		missing = strings.Join(files, " and no ")
+	} else if code, err := fs.Glob(os.DirFS(dir), "*.go"); err == nil && len(code) > 0 { // by whatever name
+		return checkReplaced(ctx, dir)
+	}
+	return fmt.Errorf("%s has no %s, which is what is checked: put it back, or begin again in a new folder: shop exercise start %d DIR", dir, missing, e.Number)
+}
+
+// checkReplaced: the sources that the learner's go.mod names are there.
+func checkReplaced(ctx context.Context, dir string) error {
+	file := filepath.Join(dir, "go.mod")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil // which the check says by itself
+	}
+	for line := range strings.Lines(string(text)) {
+		folder, found := strings.CutPrefix(strings.TrimSpace(line), "replace "+exercise.Module+" => ")
+		if !found {
+			continue
+		}
+		if plain, err := strconv.Unquote(folder); err == nil {
+			folder = plain
+		}
+		if !filepath.IsAbs(folder) {
+			folder = filepath.Join(dir, folder)
+		}
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return nil
+		}
+		lost := fmt.Sprintf("%s is compiled with the clone of oversell in %s, and that is not there any more", dir, folder)
+		if now, _, err := exercise.Sources(ctx); err == nil && now != "" {
+			return fmt.Errorf("%s; with the one in %s: go mod edit -replace %s %s", lost, now, shellWord(exercise.Module+"="+now), shellWord(file))
+		}
+		return fmt.Errorf("%s: put it back, or call the check in another clone of oversell", lost)
+	}
+	return nil
+}

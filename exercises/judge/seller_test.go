@@ -1,0 +1,22 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/exercises/kata"
+)
+
+// TestNothingToSell: a New that returns nil is told so, and not where a panic was.
+func TestNothingToSell(t *testing.T) {
+	s := &seller{of: &subject{pkg: "learner.example/one"}}
+	if _, err := s.Buy(t.Context(), kata.Order{Purchaser: "buyer-1"}); err == nil || err.Error() != "New returns nil; it must return what sells" {
+		t.Errorf("%v", err)
+	}
+	if at := s.of.panicked("panic: oh\n\ngoroutine 7 [running]:\nruntime.x()\n\t/go/x.go:1 +0x1\n"); at != "" {
+		t.Errorf("elsewhere: %q", at)
+	}
+	if at := s.of.panicked("learner.example/one.(*shop).Buy(0x1)\n\t/home/me/first/shop.go:17 +0x2c\n"); !strings.HasSuffix(at, ", at shop.go:17") {
+		t.Errorf("%q", at)
+	}
+}

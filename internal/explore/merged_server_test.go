@@ -117,27 +117,24 @@ func (s *planted) lost(ctx context.Context, o purchase.Order, err error) error {
 }
 
 // byLostID sells rightly only where its record follows one of its own that was rolled back. The
-// second buyer uses up an id and rolls it back, unless the first has passed.
+// second buyer rolls a record back, too, or another change where the first has passed.
 func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	lost := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
-	lose := func() error {
-		failed := errors.New("rolled back")
-		err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
-			return cmp.Or(purchase.Insert(ctx, tx, "", s.deps.Now(), &lost), failed)
-		})
-		if errors.Is(err, failed) {
-			return nil
-		}
-		return err
+	insert := func(tx *gorm.DB) error { return purchase.Insert(ctx, tx, "", s.deps.Now(), &lost) }
+	change := func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE product SET version = 1 WHERE name = ?", o.Product).Error
 	}
 	if second(o) {
 		passed, err := s.passed(ctx, o)
-		if err == nil && !passed {
-			err = lose()
+		switch {
+		case err != nil:
+			return gone(err)
+		case passed:
+			return gone(s.rolledBack(ctx, change))
 		}
-		return gone(err)
+		return gone(s.rolledBack(ctx, insert))
 	}
-	if err := lose(); err != nil {
+	if err := s.rolledBack(ctx, insert); err != nil {
 		return gone(err)
 	}
 	if _, err := s.passed(ctx, o); err != nil {
@@ -148,6 +145,16 @@ func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Recei
 		return receipt, err
 	}
 	return receipt, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error
+}
+
+// rolledBack does something, and rolls it back.
+func (s *planted) rolledBack(ctx context.Context, do func(tx *gorm.DB) error) error {
+	undone := errors.New("rolled back")
+	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error { return cmp.Or(do(tx), undone) })
+	if errors.Is(err, undone) {
+		return nil
+	}
+	return err
 }
 
 // byUnseenLock locks the parts that are there, and is not told which. The second buyer makes one,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 )
 
@@ -23,6 +24,7 @@ func (s *shops) Freeze(int) error                                 { return nil }
 func (s *shops) Thaw(int) error                                   { return nil }
 func (s *shops) Ended(int) bool                                   { return true }
 func (s *shops) Answers(context.Context, int, time.Duration) bool { return false }
+func (s *shops) Lines() []*fault.Lines                            { return nil }
 func (s *shops) Tell(_ int, line string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

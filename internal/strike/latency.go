@@ -1,0 +1,40 @@
+package strike
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/promise"
+)
+
+// latency holds back the answers of the lock servers while the crowd buys, for as long as a
+// lease at most.
+func latency() Fault {
+	return Fault{
+		Name: promise.Latency, About: "30 ms, more or less, before each answer of the lock servers", Cannot: withoutLockServers,
+		Strike: func(ctx context.Context, f *Field) (string, error) {
+			if err := f.awaitSales(ctx, 1); err != nil { // the crowd is there
+				return "", err
+			}
+			all := f.Processes.Lines()
+			defer func() {
+				for _, lines := range all {
+					lines.Heal(context.WithoutCancel(ctx))
+				}
+			}()
+			proof, err := fault.Delay(all...)
+			if err != nil {
+				return "", err
+			}
+			sold := f.meanwhile(ctx, f.Lease)
+			switch {
+			case ctx.Err() != nil:
+				return "", ctx.Err()
+			case sold == 0:
+				return "", missed("nobody was sold a unit while the answers were held back")
+			}
+			return fmt.Sprintf("%s, and %d units were sold so", proof, sold), nil
+		},
+	}
+}

@@ -3,13 +3,13 @@ package strike
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/promise"
 )
 
-// latency holds back the answers of the lock servers while the crowd buys, for as long as a
-// lease at most.
+// latency holds back the answers of the lock servers while the crowd buys, for a lease.
 func latency() Fault {
 	return Fault{
 		Name: promise.Latency, About: "30 ms, more or less, before each answer of the lock servers", Cannot: withoutLockServers,
@@ -27,7 +27,7 @@ func latency() Fault {
 			if err != nil {
 				return "", err
 			}
-			sold := f.meanwhile(ctx, f.Lease)
+			sold := f.meanwhile(ctx, math.MaxInt, f.Lease)
 			switch {
 			case ctx.Err() != nil:
 				return "", ctx.Err()

@@ -47,7 +47,7 @@ func nodeRestart() Fault {
 			case has(after, before):
 				return "", missed("the node has the lock after its restart")
 			}
-			sold := f.meanwhile(ctx, f.Lease/2) // while the lease certainly lives
+			sold := f.meanwhile(ctx, few, f.Lease/2) // while the lease certainly lives
 			return fmt.Sprintf("a buyer of process 1 was stopped before its write; %s; one of them was killed and came back without it; %d units were sold before the buyer went on", how, sold), ctx.Err()
 		},
 	}

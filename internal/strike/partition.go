@@ -26,7 +26,7 @@ func partition() Fault {
 			if err != nil {
 				return "", err
 			}
-			sold := f.meanwhile(ctx, fault.Times{Wait: f.Wait, Lease: f.Lease}.Reach())
+			sold := f.meanwhile(ctx, few, fault.Times{Wait: f.Wait, Lease: f.Lease}.Reach())
 			release()
 			f.awaitReturn(ctx) // its own release has failed, too
 			return fmt.Sprintf("a buyer of process 1 was stopped before its write; %s; %d units were sold before it went on", proof, sold), ctx.Err()

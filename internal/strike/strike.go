@@ -243,12 +243,13 @@ func (f *Field) awaitSales(ctx context.Context, n int) error {
 // few sales beside a buyer that is stopped are enough to be seen: what it writes then is old.
 const few = 3
 
-// meanwhile waits until a few more units are sold, so long at most, and returns how many were.
-func (f *Field) meanwhile(ctx context.Context, within time.Duration) (sold int) {
+// meanwhile waits until so many more units are sold, or the crowd is gone, that long at most,
+// and returns how many were.
+func (f *Field) meanwhile(ctx context.Context, n int, within time.Duration) (sold int) {
 	_, before := f.under()
 	patience := time.After(within)
 	for {
-		if _, now := f.under(); now-before >= few {
+		if _, now := f.under(); now-before >= n {
 			return now - before
 		}
 		select {

@@ -105,7 +105,7 @@ type Summary struct {
 	TookMS  float64   `json:"took_ms"` // 0 while it runs
 	State   string    `json:"state"`
 	Request
-	LeftOut []string `json:"left_out,omitempty"` // Spared
+	Spared  []string `json:"left_out,omitempty"` // the Request's, which is no part of what is asked for
 	Command string   `json:"command"`            // that repeats it
 	Rows    []Row    `json:"rows"`
 	Strikes []Strike `json:"strikes"`
@@ -180,7 +180,7 @@ func (k *Keeper) Start(r Request) (Summary, error) {
 	k.number++
 	run := &Run{Summary: Summary{
 		ID: strings.ToLower(rand.Text()[:10]), Number: k.number, Started: time.Now(), State: Running,
-		Request: r, LeftOut: r.Spared, Command: k.sender.Command(r), Rows: []Row{}, Strikes: []Strike{},
+		Request: r, Spared: r.Spared, Command: k.sender.Command(r), Rows: []Row{}, Strikes: []Strike{},
 	}}
 	k.runs = append([]*Run{run}, k.runs[:min(len(k.runs), kept-1)]...)
 	k.hub.Stage(r.Product, r.Strategies, r.Stock)

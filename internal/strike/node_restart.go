@@ -121,9 +121,12 @@ func heldOn(ctx context.Context, nodes []engine.LockServer, product string) (how
 
 // has reports whether all of the lock's keys are there, as they are in it.
 func has(keys, lock map[string]string) bool {
-	there := maps.Clone(keys)
-	maps.Copy(there, lock)
-	return len(lock) > 0 && maps.Equal(keys, there)
+	for key, text := range lock {
+		if there, ok := keys[key]; !ok || there != text {
+			return false
+		}
+	}
+	return len(lock) > 0
 }
 
 func drop(ctx context.Context, node engine.LockServer, keys []string) error {

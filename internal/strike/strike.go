@@ -1,10 +1,11 @@
-// Package strike breaks something in the middle of a crowd that the live page has sent:
-// one of its shop processes, or a server. Each fault is one file and one line of All.
+// Package strike breaks something in the middle of a crowd of the live page or of shop rush:
+// one of its shop processes, a server, or the way between them. Each fault is one file and one
+// line of All.
 //
 //	crowd's buyers call -> one of them is stopped where it has read and not written -> the fault -> it goes on
 //
-// It shares the words and the signals of internal/fault, whose plays have few buyers and
-// servers behind links of their own; here the crowd is a rush's. A fault proves that it
+// It shares the words, the signals and the links of internal/fault, whose plays have few buyers
+// and servers of their own; here the crowd is a rush's, and the servers are the engine's. A fault proves that it
 // struck, or returns an error that is fault.ErrMissed and says why it did not.
 package strike
 
@@ -120,11 +121,11 @@ type Field struct {
 	HangUp    func(nth int) (left int) // has each nth buyer without an answer close its connection
 
 	striking sync.Mutex // one fault at a time: what another breaks would be this one's proof
+	stopped  string     // the fault's own: the buyer that was stopped last
 
 	mu      sync.Mutex
 	waiting bool            // for a buyer to stop
 	inside  map[string]bool // buyers of the struck process that have no answer
-	stopped string          // the buyer that was stopped last
 	sold    int             // of all processes
 	held    chan string     // the buyer that stopped
 	sales   chan struct{}   // holds one after a sale

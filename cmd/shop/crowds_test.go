@@ -162,7 +162,7 @@ func TestRushStrikeBadInput(t *testing.T) {
 		{string(promise.DBFailover), "--strike db-failover is of shop verify --fault alone"},
 		{string(promise.LeaseRevoked), "lease-revoked cannot be struck on this engine: the engine has started neither ZooKeeper nor etcd; there are crash, "},
 		{string(promise.Partition), "it takes 2 processes or more"},
-		{string(promise.Latency), "latency would strike nothing: " + spared + ": it uses nothing that latency strikes: redis, "},
+		{string(promise.Latency), "nothing would be struck: " + spared + ": latency strikes only what uses redis or "},
 	} {
 		code, stdout, stderr := exitCode(t, "rush", "--strategy", spared, "--strike", c.name)
 		if code != exitHarness || stdout != "" || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {

@@ -195,14 +195,14 @@ func TestStageSpared(t *testing.T) {
 	if len(run.Report.Results) != 1 || run.Report.Results[0].Strategy != struck || len(run.Lanes) != 1 {
 		t.Errorf("%d results, %d lanes", len(run.Report.Results), len(run.Lanes))
 	}
-	if why := spared + ": it uses nothing that latency strikes: redis, "; len(run.Spared) != 1 || !strings.HasPrefix(run.Spared[0], why) || !slices.Equal(run.Spared, run.Report.LeftOut) {
+	if why := spared + ": latency strikes only what uses redis or "; len(run.Spared) != 1 || !strings.HasPrefix(run.Spared[0], why) || !slices.Equal(run.Spared, run.Report.LeftOut) {
 		t.Errorf("left out: %q, and of the report %q", run.Spared, run.Report.LeftOut)
 	}
 	if page := call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil); !strings.Contains(string(page.body), "Left out: "+spared) {
 		t.Error("the page does not say what was left out")
 	}
 	run = sendAndStrike(t, base, spared, promise.Latency)
-	if len(run.Strikes) != 1 || !strings.Contains(run.Strikes[0].Missed, "it uses nothing that latency strikes") || strings.Contains(run.Command, "--strike") {
+	if len(run.Strikes) != 1 || !strings.Contains(run.Strikes[0].Missed, "latency strikes only what uses redis or ") || strings.Contains(run.Command, "--strike") {
 		t.Errorf("%+v; %s", run.Strikes, run.Command)
 	}
 }
@@ -232,7 +232,7 @@ func TestStageBadInput(t *testing.T) {
 		`{"strategies":["all"],"fault":"db-kill"}`:            "db-kill cannot be struck on this engine: the database is not one server that the engine has started; there are crash, pause, ",
 		`{"strategies":["all"],"fault":"nosuch"}`:             "there are crash, pause, ",
 		`{"strategies":["all"],"fault":"partition"}`:          "it takes 2 processes or more",
-		`{"strategies":["` + spared + `"],"fault":"latency"}`: "latency would strike nothing: " + spared,
+		`{"strategies":["` + spared + `"],"fault":"latency"}`: "nothing would be struck: " + spared,
 		`{"strategies":["all"],"stock":"many"}`:               "the body is not the JSON that this route takes",
 		`{"strategies":["all","all"],"processes":1}`:          "give a,b,... or all",
 	} {

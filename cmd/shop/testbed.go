@@ -28,7 +28,7 @@ type testbed struct {
 	target   rush.Target
 	auditor  rush.Auditor
 	missing  map[string]string     // strategies that cannot run here, and why
-	unused   []string              // strategies that the rush's fault would not strike, and why
+	unused   []string              // a line of those that the rush's fault would not strike
 	served   []rush.TargetStrategy // what a target says of its own
 	closers  []func() error
 
@@ -163,15 +163,20 @@ func (o *rushOptions) names(s *testbed) (names []string, _ error) {
 	if err != nil {
 		return nil, err
 	}
+	var spared []string
+	why := ""
 	for _, name := range all {
-		if why := o.unused(name); why != "" {
-			s.unused = append(s.unused, name+": "+why)
+		if unused := o.unused(name); unused != "" {
+			spared, why = append(spared, name), unused
 		} else {
 			names = append(names, name)
 		}
 	}
+	if spared != nil {
+		s.unused = []string{strings.Join(spared, ", ") + ": " + why}
+	}
 	if names == nil {
-		return nil, fmt.Errorf("%s would strike nothing: %s", o.fault, strings.Join(s.unused, "; "))
+		return nil, fmt.Errorf("nothing would be struck: %s", s.unused[0])
 	}
 	return names, nil
 }

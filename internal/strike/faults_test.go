@@ -107,6 +107,7 @@ func TestLatency(t *testing.T) {
 	proof, err := f.Strike(t.Context(), latency())
 	stop()
 	proven(t, "they buy", proof, err, "")
+	f.Wait = 300 * time.Millisecond
 	proof, err = f.Strike(t.Context(), latency()) // there have been sales, and there are none now
 	proven(t, "nobody buys", proof, err, "nobody was sold a unit")
 	servers[0].Close()

@@ -9,14 +9,12 @@ import (
 	"github.com/oversell/oversell/internal/promise"
 )
 
-// latency holds back the answers of the lock servers while the crowd buys, for a lease.
+// latency holds back the answers of the lock servers while the crowd buys, for a lease
+// from the first sale on.
 func latency() Fault {
 	return Fault{
 		Name: promise.Latency, About: "30 ms, more or less, before each answer of the lock servers", Cannot: withoutLockServers,
 		Strike: func(ctx context.Context, f *Field) (string, error) {
-			if err := f.awaitSales(ctx, 1); err != nil { // the crowd is there
-				return "", err
-			}
 			all := f.Processes.Lines()
 			defer func() {
 				for _, lines := range all {
@@ -27,7 +25,10 @@ func latency() Fault {
 			if err != nil {
 				return "", err
 			}
-			sold := f.meanwhile(ctx, math.MaxInt, f.Lease)
+			sold := f.meanwhile(ctx, 1, f.Wait) // the crowd may be about to come
+			if sold > 0 {
+				sold += f.meanwhile(ctx, math.MaxInt, f.Lease)
+			}
 			switch {
 			case ctx.Err() != nil:
 				return "", ctx.Err()

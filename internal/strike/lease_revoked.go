@@ -23,7 +23,7 @@ func leaseRevoked() Fault {
 			return ""
 		},
 		Strike: func(ctx context.Context, f *Field) (string, error) {
-			release, err := f.holdAt(ctx, failpoint.Read, f.Wait)
+			release, err := f.holdAt(ctx, failpoint.Read)
 			if err != nil {
 				return "", err
 			}

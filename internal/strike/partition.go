@@ -15,7 +15,7 @@ func partition() Fault {
 	return Fault{
 		Name: promise.Partition, About: "nothing passes between a shop process and its lock servers while a buyer holds in it", Cannot: withoutLockServers, Several: true,
 		Strike: func(ctx context.Context, f *Field) (string, error) {
-			release, err := f.holdAt(ctx, failpoint.Read, f.Wait)
+			release, err := f.holdAt(ctx, failpoint.Read)
 			if err != nil {
 				return "", err
 			}

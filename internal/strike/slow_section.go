@@ -15,7 +15,7 @@ func slowSection() Fault {
 	return Fault{
 		Name: promise.SlowSection, About: "a buyer stands between its read and its write for longer than its lease, and its process runs on",
 		Strike: func(ctx context.Context, f *Field) (string, error) {
-			release, err := f.holdAt(ctx, failpoint.Read, f.Wait)
+			release, err := f.holdAt(ctx, failpoint.Read)
 			if err != nil {
 				return "", err
 			}

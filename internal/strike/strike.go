@@ -78,7 +78,7 @@ func (f Fault) Unused(needs []lockstrategy.Need) string {
 	if lockstrategy.Strikes(f.Name, needs) {
 		return ""
 	}
-	return fmt.Sprintf("it uses nothing that %s strikes: %s", f.Name, strings.Join(promise.Struck(f.Name), ", "))
+	return fmt.Sprintf("%s strikes only what uses %s", f.Name, strings.Join(promise.Struck(f.Name), " or "))
 }
 
 // withoutLockServers is Fault.Cannot of what stands between the shops and their lock servers.
@@ -187,11 +187,16 @@ func (f *Field) goOn(purchaser string) {
 // hold stops the first buyer of the struck process that is about to write, and returns how it
 // goes on. It stops none when none comes there while buyers wait.
 func (f *Field) hold(ctx context.Context) (release func(), err error) {
-	return f.holdAt(ctx, f.At, f.Wait)
+	return f.holdAt(ctx, f.At)
 }
 
-// holdAt is hold at another point, or with other patience.
-func (f *Field) holdAt(ctx context.Context, at failpoint.Point, patience time.Duration) (release func(), err error) {
+// holdAt is hold at another point.
+func (f *Field) holdAt(ctx context.Context, at failpoint.Point) (release func(), err error) {
+	return f.holdUntil(ctx, at, time.After(f.Wait))
+}
+
+// holdUntil is holdAt with other patience.
+func (f *Field) holdUntil(ctx context.Context, at failpoint.Point, patience <-chan time.Time) (release func(), err error) {
 	f.mu.Lock()
 	f.waiting = true
 	err = f.Processes.Tell(struck, "hold "+failpoint.Anybody+" "+string(at))
@@ -205,8 +210,8 @@ func (f *Field) holdAt(ctx context.Context, at failpoint.Point, patience time.Du
 		return func() { f.goOn(purchaser) }, nil
 	case <-f.over:
 		err = missed("the crowd was gone before one of its buyers was stopped")
-	case <-time.After(patience):
-		err = missed("for %s no buyer came to where it writes", patience)
+	case <-patience:
+		err = missed("no buyer came to where it writes in time")
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

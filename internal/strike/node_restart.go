@@ -108,7 +108,7 @@ func heldOn(ctx context.Context, nodes []engine.LockServer, product string) (how
 	if err != nil {
 		return "", nil, err
 	}
-	n := 0
+	n, there := 0, 0
 	for _, one := range nodes {
 		keys, err := keysOn(ctx, one, product)
 		if err != nil {
@@ -117,6 +117,12 @@ func heldOn(ctx context.Context, nodes []engine.LockServer, product string) (how
 		if has(keys, lock) {
 			n++
 		}
+		if len(keys) > 0 {
+			there++
+		}
+	}
+	if n == 1 { // a lock with a value of its own on each node
+		n = there
 	}
 	switch bare := len(nodes) - len(spare(nodes)); n {
 	case len(nodes):

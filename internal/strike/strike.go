@@ -209,7 +209,7 @@ func (f *Field) holdUntil(ctx context.Context, at failpoint.Point, patience <-ch
 		f.stopped = purchaser
 		return func() { f.goOn(purchaser) }, nil
 	case <-f.over:
-		err = missed("the crowd was gone before one of its buyers was stopped")
+		err = missed("the crowd was gone before one of its buyers was stopped; a larger one stays longer")
 	case <-patience:
 		err = missed("no buyer came to where it writes in time")
 	case <-ctx.Done():

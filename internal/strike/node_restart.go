@@ -28,28 +28,27 @@ func nodeRestart() Fault {
 			return ""
 		},
 		Strike: func(ctx context.Context, f *Field) (string, error) {
-			nodes := nodesOf(f.Engine)
-			release, err := f.holdBarely(ctx, nodes)
+			on, release, err := f.holdBarely(ctx, nodesOf(f.Engine))
 			if err != nil {
 				return "", err
 			}
 			defer release()
-			how, before, err := heldOn(ctx, nodes, f.Product)
+			before, err := keysOn(ctx, on.nodes[0], f.Product)
 			if err != nil {
 				return "", err
 			}
-			if err := errors.Join(nodes[0].Kill(), nodes[0].Start()); err != nil {
+			if err := errors.Join(on.nodes[0].Kill(), on.nodes[0].Start()); err != nil {
 				return "", err
 			}
-			after, err := keysOn(ctx, nodes[0], f.Product)
+			after, err := keysOn(ctx, on.nodes[0], f.Product)
 			switch {
 			case err != nil:
 				return "", err
-			case has(after, before):
-				return "", missed("the node has the lock after its restart")
+			case len(before) == 0 || has(after, before):
+				return "", missed("the node had %d keys of the product before its restart, and has them after it", len(before))
 			}
 			f.meanwhile(ctx, few, f.Lease/2) // the lease certainly lives; who comes in may wait for the buyer's row
-			return "a buyer of process 1 was stopped before its write; " + how + "; one of them was killed and came back without it", ctx.Err()
+			return "a buyer of process 1 was stopped before its write; " + on.how + "; one of them was killed and came back without it", ctx.Err()
 		},
 	}
 }
@@ -71,13 +70,54 @@ func spare(nodes []engine.LockServer) []engine.LockServer { return nodes[len(nod
 // majority. The two processes take turns, so it comes long before, if it can.
 const barely = 20
 
+// A grant is the lock of the buyer that is stopped.
+type grant struct {
+	nodes []engine.LockServer // that have it
+	how   string              // many they are
+}
+
 // holdBarely is hold, while the spare nodes are cut off from the buyer's process: it has a bare
 // majority. A lock that needs all nodes is not granted like that, and then gets all.
-func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (release func(), err error) {
+func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on grant, release func(), err error) {
 	lines := f.Processes.Lines()[struck]
 	for _, n := range spare(nodes) {
 		lines.Cut(n.Address())
 	}
+	for range 3 { // a try that was under way may have got more
+		if release, err = f.holdSoon(ctx); err != nil {
+			break
+		}
+		if on, err = grantOn(ctx, nodes, f.Product); err == nil && len(on.nodes) == len(nodes)-len(spare(nodes)) {
+			err = on.dropOthers(ctx, nodes, f.Product)
+			break
+		}
+		release()
+		release = nil
+	}
+	err = errors.Join(err, lines.Mend())
+	switch {
+	case release != nil && err == nil:
+		return on, release, nil
+	case release != nil:
+		release()
+	}
+	if err != nil && !errors.Is(err, fault.ErrMissed) {
+		return on, nil, err
+	}
+	if release, err = f.hold(ctx); err != nil {
+		return on, nil, err
+	}
+	if on, err = grantOn(ctx, nodes, f.Product); err == nil && len(on.nodes) < len(nodes) {
+		err = missed("%s, which is neither a bare majority nor all", on.how)
+	}
+	if err != nil {
+		release()
+	}
+	return on, release, err
+}
+
+// holdSoon is hold, and gives up when a few more units were sold without it.
+func (f *Field) holdSoon(ctx context.Context) (release func(), err error) {
 	waiting, enough := context.WithCancel(ctx)
 	patience := make(chan time.Time)
 	go func() {
@@ -87,55 +127,56 @@ func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (rele
 	release, err = f.holdUntil(ctx, f.At, patience)
 	enough()
 	<-patience // nobody else waits for sales now
-	if mended := lines.Mend(); mended != nil {
-		if err == nil {
-			release()
-		}
-		return nil, mended
-	}
-	if errors.Is(err, fault.ErrMissed) {
-		return f.hold(ctx)
-	}
 	return release, err
 }
 
-// heldOn says how many nodes have the lock of the buyer that is stopped, and returns the keys.
-// What else is on the spare nodes is nobody's lock, since the buyer has the others: a try that
-// fails, or what was given back while the node was cut off. It is dropped, as it would be within
-// a lease.
-func heldOn(ctx context.Context, nodes []engine.LockServer, product string) (how string, lock map[string]string, _ error) {
-	lock, err := keysOn(ctx, nodes[0], product)
-	if err != nil {
-		return "", nil, err
-	}
-	n, there := 0, 0
-	for _, one := range nodes {
-		keys, err := keysOn(ctx, one, product)
+// grantOn finds the nodes that have the lock of the buyer that is stopped: a majority that has
+// the same, or all, where each has it in its own words.
+func grantOn(ctx context.Context, nodes []engine.LockServer, product string) (on grant, _ error) {
+	texts, same := make([]string, len(nodes)), map[string]int{}
+	for i, node := range nodes {
+		keys, err := keysOn(ctx, node, product)
 		if err != nil {
-			return "", nil, err
-		}
-		if has(keys, lock) {
-			n++
+			return on, err
 		}
 		if len(keys) > 0 {
-			there++
+			texts[i] = fmt.Sprint(keys) // sorted
+			same[texts[i]]++
 		}
 	}
-	if n == 1 { // a lock with a value of its own on each node
-		n = there
+	for i, node := range nodes {
+		if len(same) == len(nodes) || 2*same[texts[i]] > len(nodes) {
+			on.nodes = append(on.nodes, node)
+		}
 	}
-	switch bare := len(nodes) - len(spare(nodes)); n {
+	switch len(on.nodes) {
 	case len(nodes):
-		return fmt.Sprintf("the lock was on all %d nodes, as it needs them", n), lock, nil
-	case bare:
-		for _, one := range spare(nodes) {
-			if err := drop(ctx, one, slices.Collect(maps.Keys(lock))); err != nil {
-				return "", nil, err
-			}
-		}
-		return fmt.Sprintf("the lock was on %d of %d nodes, a bare majority", n, len(nodes)), lock, nil
+		on.how = fmt.Sprintf("the lock was on all %d nodes", len(nodes))
+	case 0:
+		return on, missed("the lock was on no majority of the %d nodes", len(nodes))
+	default:
+		on.how = fmt.Sprintf("the lock was on %d of %d nodes", len(on.nodes), len(nodes))
 	}
-	return "", nil, missed("the lock was on %d of %d nodes", n, len(nodes))
+	return on, nil
+}
+
+// dropOthers drops what else is on the other nodes. It is nobody's lock, since the buyer has a
+// majority: a try that fails, or what was given back while the node was cut off. It would be
+// dropped within a lease.
+func (on grant) dropOthers(ctx context.Context, nodes []engine.LockServer, product string) error {
+	for _, node := range nodes {
+		if slices.Contains(on.nodes, node) {
+			continue
+		}
+		keys, err := keysOn(ctx, node, product)
+		if err != nil {
+			return err
+		}
+		if err := drop(ctx, node, slices.Collect(maps.Keys(keys))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // has reports whether all of the lock's keys are there, as they are in it.
@@ -149,6 +190,9 @@ func has(keys, lock map[string]string) bool {
 }
 
 func drop(ctx context.Context, node engine.LockServer, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	c := fault.ClientOf(node.Address())
 	defer c.Close()
 	return c.Del(ctx, keys...).Err()

@@ -141,6 +141,9 @@ func TestRushStrikes(t *testing.T) {
 		t.Run(string(f.Name), func(t *testing.T) {
 			code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--engine", "local", "--strategy", strings.Join(names, ","),
 				"--stock", "200", "--buyers", "400", "--processes", "2", "--strike", string(f.Name), "--expect", "--json"))
+			if code == exitInconclusive {
+				t.Skip("nothing was shown on this machine: " + stdout)
+			}
 			var report rush.Report
 			if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 || len(report.Results) != len(names) {
 				t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)

@@ -147,10 +147,9 @@ func TestNodeRestart(t *testing.T) {
 		{"a bare majority", "aaabc", false, ""},
 		{"a minority", "cab-a", false, "no majority"},
 		{"not the first nodes", "b-aaa", false, ""},
-		{"all of them", "aaaaa", false, ""},
-		{"all of them, each in its own words", "abcde", false, ""},
+		{"all of them, which it need not", "aaaaa", false, "more nodes than a bare majority"},
 		{"two who share them", "aabbc", false, "no majority"},
-		{"more than it needs", "aaaab", false, "on 4 of 5 nodes, which is neither"},
+		{"more than it needs", "aaaab", false, "more nodes than a bare majority"},
 		{"nobody's", "-----", false, "no majority"},
 		{"it comes back with its file", "aaa--", true, "has them after it"},
 	} {
@@ -180,11 +179,35 @@ func TestNodeRestart(t *testing.T) {
 					left += "-"
 				}
 			}
-			if want := map[string]string{"aaabc": "-aa--", "b-aaa": "---aa", "aaaaa": "-aaaa", "abcde": "-bcde"}[c.has]; left != want {
+			if want := map[string]string{"aaabc": "-aa--", "b-aaa": "---aa"}[c.has]; left != want {
 				t.Errorf("the nodes have %s, want %s", left, want)
 			}
 		})
 	}
+}
+
+// TestNodeRestartOfAll: a lock that is not granted while nodes are cut off, though others are
+// sold units, gets all of them; one that nobody is sold by is not known to need them.
+func TestNodeRestartOfAll(t *testing.T) {
+	const key = "lock:{apple}"
+	for has, want := range map[string]string{"aaaaa": "", "abcde": "", "aaaab": "on 4 of 5 nodes, which is neither"} {
+		f, s, nodes := newStruck(t, lockstrategy.NeedsRedlock, 5)
+		s.notBefore = 2
+		for i, node := range nodes {
+			node.HSet(key, has[i:i+1], "1")
+		}
+		stop := selling(t, f)
+		proof, err := f.Strike(t.Context(), nodeRestart())
+		stop()
+		proven(t, has, proof, err, want)
+		if nodes[0].Exists(key) != (want != "") || !nodes[4].Exists(key) {
+			t.Errorf("%s: the nodes have %v and %v", has, nodes[0].Keys(), nodes[4].Keys())
+		}
+	}
+	f, s, _ := newStruck(t, lockstrategy.NeedsRedlock, 5)
+	s.notBefore = 2
+	proof, err := f.Strike(t.Context(), nodeRestart())
+	proven(t, "nobody is sold a unit", proof, err, "in time")
 }
 
 // TestLeaseRevoked: without a coordinator there is no lease.

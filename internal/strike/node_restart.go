@@ -1,6 +1,7 @@
 package strike
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,8 +84,9 @@ func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on g
 	for _, n := range spare(nodes) {
 		lines.Cut(n.Address())
 	}
+	var needsAll bool
 	for range 3 { // a try that was under way may have got more
-		if release, err = f.holdSoon(ctx); err != nil {
+		if release, needsAll, err = f.holdSoon(ctx); err != nil {
 			break
 		}
 		if on, err = grantOn(ctx, nodes, f.Product); err == nil && len(on.nodes) == len(nodes)-len(spare(nodes)) {
@@ -92,16 +94,18 @@ func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on g
 			break
 		}
 		release()
-		release = nil
+		release, err = nil, cmp.Or(err, missed("the lock was on more nodes than a bare majority"))
 	}
-	err = errors.Join(err, lines.Mend())
+	if mended := lines.Mend(); mended != nil {
+		err, needsAll = errors.Join(err, mended), false
+	}
 	switch {
 	case release != nil && err == nil:
 		return on, release, nil
 	case release != nil:
 		release()
 	}
-	if err != nil && !errors.Is(err, fault.ErrMissed) {
+	if !needsAll {
 		return on, nil, err
 	}
 	if release, err = f.hold(ctx); err != nil {
@@ -116,18 +120,19 @@ func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on g
 	return on, release, err
 }
 
-// holdSoon is hold, and gives up when a few more units were sold without it.
-func (f *Field) holdSoon(ctx context.Context) (release func(), err error) {
+// holdSoon is hold, and gives up when others were sold so many units without it that the lock
+// must need the nodes that are cut off.
+func (f *Field) holdSoon(ctx context.Context) (release func(), needsAll bool, err error) {
 	waiting, enough := context.WithCancel(ctx)
-	patience := make(chan time.Time)
+	patience, sold := make(chan time.Time), 0
 	go func() {
 		defer close(patience)
-		f.meanwhile(waiting, barely, f.Lease/2)
+		sold = f.meanwhile(waiting, barely, f.Lease)
 	}()
 	release, err = f.holdUntil(ctx, f.At, patience)
 	enough()
 	<-patience // nobody else waits for sales now
-	return release, err
+	return release, errors.Is(err, fault.ErrMissed) && sold >= barely, err
 }
 
 // grantOn finds the nodes that have the lock of the buyer that is stopped: a majority that has

@@ -21,6 +21,8 @@ type shops struct {
 
 	answers bool   // they are there
 	holding *Field // whose buyer is stopped as soon as one is asked for; nil: none is
+
+	notBefore int // how often one must be asked for until it is
 }
 
 func (s *shops) Kill(int) error                                   { return nil }
@@ -34,7 +36,10 @@ func (s *shops) Tell(_ int, line string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, line)
-	if s.holding != nil && strings.HasPrefix(line, "hold ") {
+	if s.holding == nil || !strings.HasPrefix(line, "hold ") {
+		return nil
+	}
+	if s.notBefore--; s.notBefore <= 0 {
 		go s.holding.Note(struck, history.Event{Kind: history.Holding, Purchaser: "ann"})
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/localserver"
 )
 
@@ -28,9 +29,20 @@ func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFla
 		return err
 	}
 	s.closers = append(s.closers, group.Close)
-	start := func(ctx context.Context, process int, addr string) (*localserver.Shop, *os.File, error) {
+	s.children = &children{shops: make([]*localserver.Shop, n), commands: make([]*os.File, n)}
+	s.closers = append(s.closers, s.children.hangUp)
+	if record != nil {
+		if err := s.layLines(e, n); err != nil {
+			return err
+		}
+	}
+	s.children.start = func(ctx context.Context, process int, addr string) (*localserver.Shop, *os.File, error) {
 		child := exec.Command(self, childArguments(e, f, addr)...)
-		child.Env = append(append(os.Environ(), childEnvironment(e.URLs)...), engine.ProcessEnv(process))
+		servers := e.URLs
+		if record != nil {
+			servers = s.children.lines[process].Lead(servers)
+		}
+		child.Env = append(append(os.Environ(), childEnvironment(servers)...), engine.ProcessEnv(process))
 		child.Stderr = os.Stderr
 		if record == nil {
 			shop, err := localserver.StartShop(ctx, group, child, nil)
@@ -49,8 +61,6 @@ func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFla
 		}
 		return shop, commands, nil
 	}
-	s.children = &children{start: start, shops: make([]*localserver.Shop, n), commands: make([]*os.File, n)}
-	s.closers = append(s.closers, s.children.hangUp)
 	for i := range n {
 		if err := s.children.startAt(ctx, i, "127.0.0.1:0"); err != nil {
 			return err
@@ -68,6 +78,19 @@ func (s *testbed) serveChildren(ctx context.Context, e *engine.Engine, f shopFla
 		s.urls[0] = s.children.URLs()[0]
 		s.target.BaseURL = s.urls[0]
 		return s.urls[0], nil
+	}
+	return nil
+}
+
+// layLines puts links between each child and the lock servers, which a fault can delay and cut.
+func (s *testbed) layLines(e *engine.Engine, n int) error {
+	for range n {
+		lines, err := fault.NewLines(e.LockServers)
+		if err != nil {
+			return err
+		}
+		s.closers = append(s.closers, lines.Close)
+		s.children.lines = append(s.children.lines, lines)
 	}
 	return nil
 }
@@ -90,7 +113,8 @@ type children struct {
 	start    func(ctx context.Context, process int, addr string) (*localserver.Shop, *os.File, error)
 	mu       sync.Mutex
 	shops    []*localserver.Shop
-	commands []*os.File // to each one's stdin; nil where it takes none
+	commands []*os.File     // to each one's stdin; nil where it takes none
+	lines    []*fault.Lines // of each to the engine's lock servers; nil where nothing strikes
 }
 
 func (c *children) at(process int) *localserver.Shop {
@@ -133,6 +157,9 @@ func (c *children) startAt(ctx context.Context, process int, addr string) error 
 	c.commands[process] = commands
 	return nil
 }
+
+// Lines lead each process to the lock servers that the engine has started.
+func (c *children) Lines() []*fault.Lines { return c.lines }
 
 // tell sends a line to a process, see internal/failpoint.
 func (c *children) tell(process int, line string) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,8 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/rush"
 	"github.com/oversell/oversell/internal/strike"
 	"github.com/oversell/oversell/internal/verdict"
@@ -82,7 +85,11 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 	if !c.Flags().Changed("strike") {
 		return nil
 	}
-	if names := strikes(strike.All()); !slices.Contains(names, string(o.fault)) {
+	switch names := strikes(strike.All()); {
+	case slices.Contains(names, string(o.fault)):
+	case slices.Contains(promise.Faults(), o.fault):
+		return fmt.Errorf("--strike %s is of shop verify --fault alone, which has servers for it; a crowd can be struck with %s", o.fault, strings.Join(names, ", "))
+	default:
 		return fmt.Errorf("--strike %q is not known; there are %s", o.fault, strings.Join(names, ", "))
 	}
 	for _, flag := range []string{"duration", "units", "second-product"} {
@@ -98,13 +105,53 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 	return nil
 }
 
-// canStrike: the engine has what the rush's fault breaks.
+// struckBy is the fault of that name.
+func struckBy(name promise.Condition) (strike.Fault, bool) {
+	for _, f := range strike.All() {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return strike.Fault{}, false
+}
+
+// canStrike: the engine has what the rush's fault breaks, and the rush whom it would let in.
 func (o *rushOptions) canStrike(e *engine.Engine) error {
-	names := strikes(strike.On(e))
-	if o.fault != "" && !slices.Contains(names, string(o.fault)) {
-		return fmt.Errorf("--strike %s cannot be done on this engine; there are %s", o.fault, strings.Join(names, ", "))
+	f, ok := struckBy(o.fault)
+	if !ok {
+		return nil
+	}
+	if why := f.WhyNot(e); why != "" {
+		return fmt.Errorf("%s cannot be struck on this engine: %s; there are %s", f.Name, why, strings.Join(strikes(strike.On(e)), ", "))
+	}
+	if why := tooFew(f, o.processes); why != "" {
+		return errors.New(why)
 	}
 	return nil
+}
+
+// tooFew says why the fault needs more processes; "" where there are enough.
+func tooFew(f strike.Fault, processes int) string {
+	if f.Several && processes < 2 {
+		return fmt.Sprintf("%s strikes one process and lets in the buyers of another: it takes 2 processes or more", f.Name)
+	}
+	return ""
+}
+
+// unused says why the rush's fault strikes nothing of a strategy; "" where it does, or nothing
+// is to be struck.
+func (o *rushOptions) unused(name string) string {
+	f, ok := struckBy(o.fault)
+	if !ok {
+		return ""
+	}
+	return f.Unused(needsOf(name))
+}
+
+// needsOf a strategy of the catalogue.
+func needsOf(name string) []lockstrategy.Need {
+	entry, _ := lockstrategy.ByName(name)
+	return entry.Needs
 }
 
 // struckTimes: where something breaks, a lease has to end while somebody waits for it.
@@ -228,7 +275,7 @@ func (c *crowds) newField() {
 	}
 	settings := c.rush.shops.settings
 	c.field = strike.NewField(c.engine, processes{c.bed.children}, c.rush.product, at, settings.Wait, settings.LeaseTTL)
-	c.field.HangUp = c.leavers.HangUp
+	c.field.HangUp, c.field.Needs = c.leavers.HangUp, needsOf(c.strategy)
 	if c.rush.fault != "" {
 		c.start(string(c.rush.fault), false)
 	}
@@ -251,7 +298,10 @@ func (c *crowds) start(name string, byHand bool) {
 // strike strikes, and notes what came of it.
 func (c *crowds) strike(f strike.Fault, field *strike.Field, strategy string, byHand bool) {
 	note := runs.Strike{Fault: string(f.Name), Strategy: strategy, At: time.Now(), ByHand: byHand}
-	proof, err := field.Strike(c.ctx, f)
+	proof, err := "", c.inVain(f, strategy)
+	if err == nil {
+		proof, err = field.Strike(c.ctx, f)
+	}
 	note.Proof = proof
 	if err != nil {
 		note.Proof, note.Missed = "", strings.TrimPrefix(err.Error(), fault.ErrMissed.Error()+": ")
@@ -271,6 +321,14 @@ func (c *crowds) strike(f strike.Fault, field *strike.Field, strategy string, by
 	}
 	c.mu.Unlock()
 	c.to.Struck(note)
+}
+
+// inVain is fault.ErrMissed where there is nothing to strike.
+func (c *crowds) inVain(f strike.Fault, strategy string) error {
+	if why := cmp.Or(f.Unused(needsOf(strategy)), tooFew(f, c.rush.processes)); why != "" {
+		return fmt.Errorf("%w: %s", fault.ErrMissed, why)
+	}
+	return nil
 }
 
 // strikeWhenAsked strikes the crowd that is under way, or the next one.

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/rush"
@@ -121,6 +124,53 @@ func TestRushStrike(t *testing.T) {
 	}
 	if len(report.Results) != 1 || report.Results[0].Promise != verdict.Oversold || len(report.Strikes) == 0 || !strings.HasPrefix(report.Strikes[0], "pause struck "+name) {
 		t.Errorf("%s", stdout)
+	}
+}
+
+// TestRushStrikes: on private servers each fault strikes, and each strategy of leases comes to
+// what is promised of it there.
+func TestRushStrikes(t *testing.T) {
+	localservertest.SkipShort(t)
+	for _, f := range strike.All() {
+		var names []string
+		for _, v := range []verdict.Verdict{verdict.Oversold, verdict.Holds} {
+			if name := leasedUnder(f.Name, dialect.MySQL, v); name != "" {
+				names = append(names, name)
+			}
+		}
+		t.Run(string(f.Name), func(t *testing.T) {
+			code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--engine", "local", "--strategy", strings.Join(names, ","),
+				"--stock", "200", "--buyers", "400", "--processes", "2", "--strike", string(f.Name), "--expect", "--json"))
+			if code == exitInconclusive {
+				t.Skip("nothing was shown on this machine: " + stdout)
+			}
+			var report rush.Report
+			if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 || len(report.Results) != len(names) {
+				t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+			}
+			for _, name := range names {
+				if !slices.ContainsFunc(report.Strikes, func(s string) bool { return strings.HasPrefix(s, string(f.Name)+" struck "+name+" ") }) {
+					t.Errorf("%s was not struck: %q", name, report.Strikes)
+				}
+			}
+		})
+	}
+}
+
+// TestRushStrikeBadInput: what cannot be struck is refused in one line, with the reason.
+func TestRushStrikeBadInput(t *testing.T) {
+	spared := withPromise(promise.TwoProcesses, verdict.Holds)[0] // of SQL alone
+	for _, c := range []struct{ name, says string }{
+		{"nosuch", `--strike "nosuch" is not known; there are crash, `},
+		{string(promise.DBFailover), "--strike db-failover is of shop verify --fault alone"},
+		{string(promise.LeaseRevoked), "lease-revoked cannot be struck on this engine: the engine has started neither ZooKeeper nor etcd; there are crash, "},
+		{string(promise.Partition), "it takes 2 processes or more"},
+		{string(promise.Latency), "nothing would be struck: " + spared + ": latency strikes only what uses redis or "},
+	} {
+		code, stdout, stderr := exitCode(t, "rush", "--strategy", spared, "--strike", c.name)
+		if code != exitHarness || stdout != "" || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q, %q; want %q", c.name, code, stdout, stderr, c.says)
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ holds is restocked once more and sold out again by a small crowd (--restocks).
 With --strike something breaks in the middle of each crowd, while one of its
 buyers is about to write. The shops are processes of their own then, with the
 short leases of shop verify, and what holds without a proof that it was struck
-is inconclusive.
+is inconclusive. A strategy that uses nothing of what breaks is left out.
 
 Exit code: 0; with --expect 1 when a verdict breaks its promise; 2 when
 something is missing or down; 3 when a result is inconclusive.`,
@@ -146,6 +146,7 @@ func (o *rushOptions) report(bed *testbed) rush.Report {
 			r.LeftOut = append(r.LeftOut, name+": "+bed.missing[name])
 		}
 	}
+	r.LeftOut = append(r.LeftOut, bed.unused...)
 	return r
 }
 

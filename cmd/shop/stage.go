@@ -60,7 +60,11 @@ func (s stage) Check(r *runs.Request) error {
 	if _, err := o.on(bed, s.engine); err != nil {
 		return err
 	}
+	if err := o.canStrike(s.engine); err != nil {
+		return err
+	}
 	r.Strategies, err = o.names(bed)
+	r.Spared = bed.unused
 	return err
 }
 
@@ -127,6 +131,7 @@ func (s stage) Send(ctx context.Context, r runs.Request, to *runs.Recorder) (rep
 		return report, err
 	}
 	report = o.report(bed)
+	report.LeftOut = append(report.LeftOut, r.Spared...)
 	strikes, ended := context.WithCancel(ctx)
 	var striking sync.WaitGroup
 	striking.Go(func() { crowds.strikeWhenAsked(strikes, to.Strikes) })

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -136,25 +137,20 @@ func TestStageShelves(t *testing.T) {
 }
 
 // TestStageFaults: each fault of the engine strikes and proves it, and a strategy that it
-// breaks is seen to break.
+// breaks, if it breaks one, is seen to break.
 func TestStageFaults(t *testing.T) {
 	base := serveStage(t)
 	faults := decode[struct {
 		Faults []runs.Fault `json:"faults"`
 	}](t, call(t, http.MethodGet, base+"/live/runs", "", nil)).Faults
-	if len(faults) < 3 {
+	if len(faults) < 8 {
 		t.Fatalf("%d faults on the embedded engine: %v", len(faults), faults)
 	}
-	breaks := "" // a lock whose lease is all that it has
-	for _, e := range lockstrategy.All() {
-		if breaks == "" && slices.Equal(e.Needs, []lockstrategy.Need{lockstrategy.NeedsRedis}) && e.Leased && e.Promised(promise.Crash, "sqlite") == verdict.Holds &&
-			e.Promised(promise.Pause, "sqlite") == verdict.Oversold && e.Promised(promise.RedisRestart, "sqlite") == verdict.Oversold {
-			breaks = e.Name
-		}
-	}
 	for _, f := range faults {
-		t.Run(f.Name, func(t *testing.T) {
-			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":400,"buyers":800,"fault":%q}`, breaks, f.Name))
+		condition := promise.Condition(f.Name)
+		name := cmp.Or(leasedUnder(condition, "sqlite", verdict.Oversold), leasedUnder(condition, "sqlite", verdict.Holds))
+		t.Run(f.Name+"/"+name, func(t *testing.T) {
+			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":200,"buyers":400,"fault":%q}`, name, f.Name))
 			if run.State != runs.Done || len(run.Strikes) == 0 {
 				t.Fatalf("%s %s, %d strikes", run.State, run.Error, len(run.Strikes))
 			}
@@ -163,35 +159,82 @@ func TestStageFaults(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 			}
-			if r := run.Report.Results[0]; !r.Promise.Keeps(r.Verdict) {
-				t.Errorf("%s under %s is %s: %s; promised %s", breaks, f.Name, r.Verdict, r.Reason, r.Promise)
+			switch r := run.Report.Results[0]; {
+			case r.Verdict == verdict.Inconclusive && r.Busy > 0:
+				t.Skip("it was struck, and the machine was too slow to show more: " + r.Reason)
+			case !r.Promise.Keeps(r.Verdict):
+				t.Errorf("%s under %s is %s: %s; promised %s", name, f.Name, r.Verdict, r.Reason, r.Promise)
 			}
 		})
+	}
+}
+
+// leasedUnder is a strategy that keeps buyers of two processes apart by a lease alone, is struck by
+// the fault, and has this promise under it; "" where there is none.
+func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string {
+	for _, e := range lockstrategy.All() {
+		if e.Leased && e.Promised(promise.TwoProcesses, database) == verdict.Holds && lockstrategy.Strikes(c, e.Needs) && e.Promised(c, database) == v {
+			return e.Name
+		}
+	}
+	return ""
+}
+
+// TestStageSpared: what uses nothing that a fault strikes is left out, with the reason, and is
+// not shown as if it had held.
+func TestStageSpared(t *testing.T) {
+	base := serveStage(t)
+	struck := leasedUnder(promise.Latency, "sqlite", verdict.Holds)
+	spared := ""
+	for _, e := range lockstrategy.All() {
+		if len(e.Needs) == 0 && e.Promised(promise.TwoProcesses, "sqlite") == verdict.Holds {
+			spared = e.Name
+		}
+	}
+	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q,%q],"processes":2,"fault":"latency"}`, spared, struck))
+	if len(run.Report.Results) != 1 || run.Report.Results[0].Strategy != struck || len(run.Lanes) != 1 {
+		t.Errorf("%d results, %d lanes", len(run.Report.Results), len(run.Lanes))
+	}
+	if why := spared + ": latency strikes only what uses redis or "; len(run.Spared) != 1 || !strings.HasPrefix(run.Spared[0], why) || !slices.Equal(run.Spared, run.Report.LeftOut) {
+		t.Errorf("left out: %q, and of the report %q", run.Spared, run.Report.LeftOut)
+	}
+	if page := call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil); !strings.Contains(string(page.body), "Left out: "+spared) {
+		t.Error("the page does not say what was left out")
+	}
+	run = sendAndStrike(t, base, spared, promise.Latency)
+	if len(run.Strikes) != 1 || !strings.Contains(run.Strikes[0].Missed, "latency strikes only what uses redis or ") || strings.Contains(run.Command, "--strike") {
+		t.Errorf("%+v; %s", run.Strikes, run.Command)
 	}
 }
 
 // TestStageBadInput: said in one line, and nothing begins.
 func TestStageBadInput(t *testing.T) {
 	base := serveStage(t)
-	missing := ""
+	missing, spared := "", ""
 	for _, e := range lockstrategy.All() {
 		if slices.Contains(e.Needs, lockstrategy.NeedsEtcd) {
 			missing = e.Name
 		}
+		if len(e.Needs) == 0 {
+			spared = e.Name
+		}
 	}
 	for request, want := range map[string]string{
-		`{}`:                                         "strategies has an empty name",
-		`{"strategies":["nosuch"]}`:                  "strategies \\\"nosuch\\\" is not known; there are ",
-		`{"strategies":["` + missing + `"]}`:         "strategy " + missing + ": ",
-		`{"strategies":["all"],"stock":0}`:           "stock is 0; 1 to ",
-		`{"strategies":["all"],"stock":-5}`:          "stock is -5; 1 to ",
-		`{"strategies":["all"],"buyers":10001}`:      "buyers is 10001; 1 to 10000 are allowed",
-		`{"strategies":["all"],"processes":65}`:      "processes is 65; 1 to 64 are allowed",
-		`{"strategies":["all"],"product":"buy"}`:     "a product cannot be called",
-		`{"strategies":["all"],"product":" x"}`:      "product ",
-		`{"strategies":["all"],"fault":"db-kill"}`:   "there are crash, pause, client-gone, redis-restart",
-		`{"strategies":["all"],"stock":"many"}`:      "the body is not the JSON that this route takes",
-		`{"strategies":["all","all"],"processes":1}`: "give a,b,... or all",
+		`{}`:                                                  "strategies has an empty name",
+		`{"strategies":["nosuch"]}`:                           "strategies \\\"nosuch\\\" is not known; there are ",
+		`{"strategies":["` + missing + `"]}`:                  "strategy " + missing + ": ",
+		`{"strategies":["all"],"stock":0}`:                    "stock is 0; 1 to ",
+		`{"strategies":["all"],"stock":-5}`:                   "stock is -5; 1 to ",
+		`{"strategies":["all"],"buyers":10001}`:               "buyers is 10001; 1 to 10000 are allowed",
+		`{"strategies":["all"],"processes":65}`:               "processes is 65; 1 to 64 are allowed",
+		`{"strategies":["all"],"product":"buy"}`:              "a product cannot be called",
+		`{"strategies":["all"],"product":" x"}`:               "product ",
+		`{"strategies":["all"],"fault":"db-kill"}`:            "db-kill cannot be struck on this engine: the database is not one server that the engine has started; there are crash, pause, ",
+		`{"strategies":["all"],"fault":"nosuch"}`:             "there are crash, pause, ",
+		`{"strategies":["all"],"fault":"partition"}`:          "it takes 2 processes or more",
+		`{"strategies":["` + spared + `"],"fault":"latency"}`: "nothing would be struck: " + spared,
+		`{"strategies":["all"],"stock":"many"}`:               "the body is not the JSON that this route takes",
+		`{"strategies":["all","all"],"processes":1}`:          "give a,b,... or all",
 	} {
 		r := call(t, http.MethodPost, base+"/live/runs", request, asJSON)
 		if r.status != http.StatusBadRequest || !strings.Contains(string(r.body), want) {

@@ -28,6 +28,7 @@ type testbed struct {
 	target   rush.Target
 	auditor  rush.Auditor
 	missing  map[string]string     // strategies that cannot run here, and why
+	unused   []string              // a line of those that the rush's fault would not strike
 	served   []rush.TargetStrategy // what a target says of its own
 	closers  []func() error
 
@@ -155,8 +156,33 @@ func (s *testbed) serveHere(e *engine.Engine, flags shopFlags) error {
 	return nil
 }
 
-// names are the strategies to run, in the order asked for or of the catalogue.
-func (o *rushOptions) names(s *testbed) ([]string, error) {
+// names are the strategies to run, in the order asked for or of the catalogue. Those that the
+// rush's fault would not strike are left out: they have shown nothing.
+func (o *rushOptions) names(s *testbed) (names []string, _ error) {
+	all, err := o.asked(s)
+	if err != nil {
+		return nil, err
+	}
+	var spared []string
+	why := ""
+	for _, name := range all {
+		if unused := o.unused(name); unused != "" {
+			spared, why = append(spared, name), unused
+		} else {
+			names = append(names, name)
+		}
+	}
+	if spared != nil {
+		s.unused = []string{strings.Join(spared, ", ") + ": " + why}
+	}
+	if names == nil {
+		return nil, fmt.Errorf("nothing would be struck: %s", s.unused[0])
+	}
+	return names, nil
+}
+
+// asked are the strategies that can run, of those that were asked for.
+func (o *rushOptions) asked(s *testbed) ([]string, error) {
 	if !slices.Contains(o.strategies, "all") {
 		var names []string
 		for _, name := range o.strategies {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -30,12 +31,21 @@ const checkTimeout = 5 * time.Second
 // startCoordination starts ZooKeeper and etcd beside the other servers. One
 // that is not installed is not missed until a strategy asks for it.
 func startCoordination(e *Engine, starts *errgroup.Group, g *localserver.Group) {
-	var absent [2]string // one a start: they run side by side
+	var (
+		absent [2]string // one a start: they run side by side
+		mu     sync.Mutex
+	)
+	started := func(need string, server Restartable) {
+		mu.Lock()
+		defer mu.Unlock()
+		e.LockServers = append(e.LockServers, LockServer{need, server})
+	}
 	starts.Go(func() error {
 		z, err := localserver.StartZookeeper(g)
 		if err != nil {
 			return orAbsent(&absent[0], err)
 		}
+		started("zookeeper", z)
 		e.URLs.Zookeeper = []string{z.Addr}
 		return nil
 	})
@@ -44,6 +54,7 @@ func startCoordination(e *Engine, starts *errgroup.Group, g *localserver.Group) 
 		if err != nil {
 			return orAbsent(&absent[1], err)
 		}
+		started("etcd", s)
 		e.URLs.Etcd = []string{s.Addr}
 		return nil
 	})

@@ -34,8 +34,10 @@ func startEmbedded(e *Engine) error {
 	}
 	e.URLs.Redis = "redis://" + nodes[0].Addr()
 	e.URLs.Redlock = nil
+	e.LockServers = []LockServer{{"redis", embeddedRedis{nodes[0], nodes[0].Addr()}}}
 	for _, node := range nodes[1:] {
 		e.URLs.Redlock = append(e.URLs.Redlock, "redis://"+node.Addr())
+		e.LockServers = append(e.LockServers, LockServer{"redlock", embeddedRedis{node, node.Addr()}})
 	}
 	if !e.URLs.Still {
 		e.onClose(tick(nodes))
@@ -43,6 +45,25 @@ func startEmbedded(e *Engine) error {
 	e.ForgetRedis = func() error { nodes[0].FlushAll(); return nil } // this process cannot be killed for it
 	return nil
 }
+
+// embeddedRedis is a Redis in this process, which is killed by closing it.
+type embeddedRedis struct {
+	*miniredis.Miniredis
+	addr string // also while it is closed
+}
+
+// Address is Restartable.Address.
+func (r embeddedRedis) Address() string { return r.addr }
+
+// Kill ends its connections, and what it had is gone.
+func (r embeddedRedis) Kill() error {
+	r.Close()
+	r.FlushAll()
+	return nil
+}
+
+// Start starts it again, at its address.
+func (r embeddedRedis) Start() error { return r.StartAddr(r.addr) }
 
 // tempDir makes a folder that ends with the engine, and where there is a shell
 // for the janitor, which Windows lacks, also with a SIGKILL.

@@ -88,11 +88,18 @@ func Flags(name, localDB, localRedis string) string {
 	return flags
 }
 
-// Restartable is a server that comes back with its data.
+// Restartable is a server that can be killed and comes back: a Redis empty, others with
+// their data.
 type Restartable interface {
 	Address() string // host:port
 	Kill() error
 	Start() error // again
+}
+
+// A LockServer is Redis (one server, or one of several), a Redlock node, ZooKeeper or etcd.
+type LockServer struct {
+	Need string // which of the needs of the catalogue it is
+	Restartable
 }
 
 // ProcessVariable is the environment variable of Config.Process.
@@ -131,6 +138,9 @@ type Engine struct {
 	// Certifies: a COMMIT is compared with those of other nodes, and may be refused in
 	// favour of one of them (1213) though its transaction waited for nobody.
 	Certifies bool
+
+	// LockServers are those that this engine has started; empty where they run already.
+	LockServers []LockServer
 
 	// ForgetRedis has Redis lose its data: a server is killed and started again, one in this
 	// process is emptied. nil where it is not this engine's own, or several servers.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -57,9 +58,13 @@ func startLocal(e *Engine) error {
 	if _, several := db.(*localserver.Galera); !several {
 		e.Killable = db
 	}
+	for _, server := range slices.Concat(service.Nodes(), service.Watchers()) {
+		e.LockServers = append(e.LockServers, LockServer{"redis", server})
+	}
 	e.URLs.Redlock = nil
 	for _, node := range nodes {
 		e.URLs.Redlock = append(e.URLs.Redlock, node.URL())
+		e.LockServers = append(e.LockServers, LockServer{"redlock", node})
 	}
 	return nil
 }

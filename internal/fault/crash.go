@@ -26,7 +26,7 @@ func crash() Fault {
 			if t.A.alive(ctx, 100*time.Millisecond) {
 				return "", missed("the holder's process answers after its SIGKILL")
 			}
-			sendNext(ctx, t, t.Times.reach())
+			sendNext(ctx, t, t.Times.Reach())
 			return "the holder reported that it holds; its process was killed and answers no more", restartA(ctx, t)
 		},
 	}

@@ -25,10 +25,8 @@ func latency() Fault {
 				}
 				return nil
 			})
-			for _, l := range links {
-				if err := l.delay(late, late/3); err != nil {
-					return "", err
-				}
+			if err := delay(links); err != nil {
+				return "", err
 			}
 			t.struck("%s before each answer of the lock servers", late)
 			took, err := quickest(links)
@@ -39,6 +37,16 @@ func latency() Fault {
 			return held(took)
 		},
 	}
+}
+
+// delay holds back each answer that comes through the links.
+func delay(links []*link) error {
+	for _, l := range links {
+		if err := l.delay(late, late/3); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // quickest is the shortest of the links' round trips.

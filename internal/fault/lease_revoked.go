@@ -27,21 +27,16 @@ func leaseRevoked() Fault {
 				return "", err
 			}
 			defer lock.close()
-			before, err := lock.holder(ctx, t.Product)
+			var revoked time.Time
+			before, gone, err := revoke(ctx, lock, t.Product, func(p place) {
+				t.struck("%s was revoked", p.lease())
+				revoked = time.Now()
+			})
 			if err != nil {
 				return "", err
 			}
-			if err := lock.revoke(ctx, before); err != nil {
-				return "", err
-			}
-			t.struck("%s was revoked", before.lease())
-			revoked := time.Now()
-			gone, err := lock.gone(ctx, before)
-			if err != nil {
-				return "", err
-			}
-			sendNext(ctx, t, t.Times.reach())
-			t.seen(ctx, time.Until(revoked.Add(t.Times.reach())), holder, history.Answered, history.Resumed)
+			sendNext(ctx, t, t.Times.Reach())
+			t.seen(ctx, time.Until(revoked.Add(t.Times.Reach())), holder, history.Answered, history.Resumed)
 			alive := t.A.alive(ctx, t.Times.Wait)
 			_, ended := t.seen(ctx, time.Millisecond, holder, history.Resumed)
 			if err := t.release(); err != nil {
@@ -50,6 +45,20 @@ func leaseRevoked() Fault {
 			return revokedFrom(before, gone, alive, !ended)
 		},
 	}
+}
+
+// revoke takes the lease away from the first in the product's line, and calls struck. gone
+// reports whether the server has forgotten it.
+func revoke(ctx context.Context, lock coordinator, product string, struck func(place)) (before place, gone bool, err error) {
+	if before, err = lock.holder(ctx, product); err != nil {
+		return before, false, err
+	}
+	if err = lock.revoke(ctx, before); err != nil {
+		return before, false, err
+	}
+	struck(before)
+	gone, err = lock.gone(ctx, before)
+	return before, gone, err
 }
 
 // A coordinator is a server that knows whose lease a lock is.
@@ -73,12 +82,25 @@ func (p place) lease() string { return fmt.Sprintf("lease %x", uint64(p.owner)) 
 
 // coordinator connects to the one that the strategy needs.
 func (s *Servers) coordinator(needs []lockstrategy.Need) (coordinator, error) {
+	there := map[lockstrategy.Need]string{}
+	if s.etcd != nil {
+		there[lockstrategy.NeedsEtcd] = s.etcd.Addr
+	}
+	if s.zookeeper != nil {
+		there[lockstrategy.NeedsZookeeper] = s.zookeeper.Addr
+	}
+	return coordinatorOf(needs, there)
+}
+
+// coordinatorOf connects to the one that is needed, of those that are there by address.
+func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string) (coordinator, error) {
 	for _, need := range needs {
-		switch {
-		case need == lockstrategy.NeedsEtcd && s.etcd != nil:
-			return openEtcdLeases(s.etcd.Addr)
-		case need == lockstrategy.NeedsZookeeper && s.zookeeper != nil:
-			return openZookeeperSessions(s.zookeeper.Addr)
+		switch addr := there[need]; {
+		case addr == "":
+		case need == lockstrategy.NeedsEtcd:
+			return openEtcdLeases(addr)
+		case need == lockstrategy.NeedsZookeeper:
+			return openZookeeperSessions(addr)
 		}
 	}
 	return nil, missed("no coordinator was there")

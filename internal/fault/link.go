@@ -32,9 +32,9 @@ type link struct {
 	probe string // a question that the server answers at once
 }
 
-// Probes, by the server's protocol.
+// Probes, by the server's protocol. The Redis of the embedded engine takes no inline PING.
 const (
-	probeRedis     = "PING\r\n"
+	probeRedis     = "*1\r\n$4\r\nPING\r\n"
 	probeZookeeper = "ruok"
 	probeEtcd      = "GET /health HTTP/1.0\r\n\r\n"
 )

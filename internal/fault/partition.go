@@ -28,23 +28,32 @@ func partition() Fault {
 				settle(ctx, t.Times.Lease)
 				return nil
 			})
-			before := answering(parted, 5*time.Second)
-			for _, l := range parted {
-				if err := l.silence(); err != nil {
-					return "", err
-				}
+			err := part(parted, t.Times.Lease/4, func() { t.struck("nothing passes between the holder's shop and its lock servers") })
+			if err != nil {
+				return "", err
 			}
-			t.struck("nothing passes between the holder's shop and its lock servers")
-			after := answering(parted, t.Times.Lease/4)
-			if before < len(parted) || after > 0 {
-				return "", missed("%d of %d lock servers answered before the partition and %d through it", before, len(parted), after)
-			}
-			sendNext(ctx, t, t.Times.reach())
-			err := t.release()
+			sendNext(ctx, t, t.Times.Reach())
+			err = t.release()
 			t.buyers.wait() // the holder's own release has failed, too
 			return fmt.Sprintf("the holder reported that it has read; its way to %d lock servers let no question through from then on, and had before", len(parted)), err
 		},
 	}
+}
+
+// part lets nothing through the links, calls struck, and proves it: no server answers within
+// the timeout, and all did before.
+func part(links []*link, timeout time.Duration, struck func()) error {
+	before := answering(links, 5*time.Second)
+	for _, l := range links {
+		if err := l.silence(); err != nil {
+			return err
+		}
+	}
+	struck()
+	if after := answering(links, timeout); before < len(links) || after > 0 {
+		return missed("%d of %d lock servers answered before the partition and %d through it", before, len(links), after)
+	}
+	return nil
 }
 
 // answering counts the links through which a server answers within the timeout. All

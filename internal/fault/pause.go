@@ -24,7 +24,7 @@ func pause() Fault {
 			}
 			t.struck("SIGSTOP of the holder's process")
 			answer, silent := unanswered(ctx, t.A, t.Times)
-			sendNext(ctx, t, t.Times.reach())
+			sendNext(ctx, t, t.Times.Reach())
 			silent = silent && len(answer) == 0
 			if err := errors.Join(t.release(), t.A.thaw()); err != nil {
 				return "", err
@@ -45,7 +45,7 @@ func pause() Fault {
 // it runs on, and not before. A signal takes a moment to arrive, so a question that
 // is answered is followed by another, for two seconds.
 func unanswered(ctx context.Context, shop *Shop, times Times) (answer <-chan bool, silent bool) {
-	timeout := 2*times.reach() + times.Wait
+	timeout := 2*times.Reach() + times.Wait
 	for deadline := time.Now().Add(2 * time.Second); !silent && time.Now().Before(deadline); {
 		question := make(chan bool, 1)
 		go func() { question <- shop.alive(ctx, timeout) }()

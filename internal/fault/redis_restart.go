@@ -92,7 +92,7 @@ func lacking(keys, other map[string]string) (n int) {
 func (r *redisNode) forget() error { return errors.Join(r.Kill(), r.Start()) }
 
 func (r *redisNode) client() *redis.Client {
-	return clientOf(r.Addr)
+	return ClientOf(r.Addr)
 }
 
 // keysOf returns the server's keys of a product: every strategy puts the product's

@@ -32,7 +32,7 @@ func slowSection() Fault {
 			}
 			t.seen(ctx, t.Times.Wait, second, history.Armed)
 			t.buyers.send(ctx, t.B, second)
-			timeout := t.Times.reach()
+			timeout := t.Times.Reach()
 			if !locks(t.Log) {
 				timeout = time.Second
 			}

@@ -15,7 +15,7 @@ type Times struct {
 }
 
 // DefaultTimes are those of the shops that are struck. The lease is the shortest
-// that etcd grants. The wait is well above reach, so that the holder's own wait
+// that etcd grants. The wait is well above Reach, so that the holder's own wait
 // does not end while it is stopped.
 func DefaultTimes() Times { return Times{Wait: 7 * time.Second, Lease: 2 * time.Second} }
 
@@ -37,10 +37,10 @@ func RushTimes() Times {
 	return Times{Wait: s.Wait, Lease: s.LeaseTTL}
 }
 
-// reach is the longest time for which a stopped holder waits for somebody else to
+// Reach is the longest time for which a stopped holder waits for somebody else to
 // get in: its lease, and the time in which the slowest server sees that the lease
 // has expired.
-func (t Times) reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
+func (t Times) Reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
 
 // within is a time for which the holder's lease certainly lives: a buyer that gets
 // in during it was let in by the fault, and not by the clock.

@@ -14,7 +14,7 @@ const nth = 3
 // one is stopped where it holds.
 func clientGone() Fault {
 	return Fault{
-		Name: promise.ClientGone, About: "a third of the buyers that wait hang up while one of them is about to write", Can: always,
+		Name: promise.ClientGone, About: "a third of the buyers that wait hang up while one of them is about to write",
 		Strike: func(ctx context.Context, f *Field) (string, error) {
 			release, err := f.hold(ctx)
 			if err != nil {

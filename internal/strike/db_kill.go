@@ -17,7 +17,12 @@ const enough = 10
 func dbKill() Fault {
 	return Fault{
 		Name: promise.DBKill, About: "SIGKILL of the database while buyers are inside, then back with its data",
-		Can: func(e *engine.Engine) bool { return e.Killable != nil },
+		Cannot: func(e *engine.Engine) string {
+			if e.Killable == nil {
+				return "the database is not one server that the engine has started"
+			}
+			return ""
+		},
 		Strike: func(ctx context.Context, f *Field) (string, error) {
 			if err := f.awaitSales(ctx, enough); err != nil { // so that a lost one could be found
 				return "", err

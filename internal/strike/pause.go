@@ -13,7 +13,7 @@ import (
 // buyer that holds in it.
 func pause() Fault {
 	return Fault{
-		Name: promise.Pause, About: "SIGSTOP of a shop process for longer than the lease of a buyer that holds in it, then SIGCONT", Can: always,
+		Name: promise.Pause, About: "SIGSTOP of a shop process for longer than the lease of a buyer that holds in it, then SIGCONT",
 		Strike: func(ctx context.Context, f *Field) (proof string, err error) {
 			release, err := f.hold(ctx)
 			if err != nil {
@@ -24,7 +24,7 @@ func pause() Fault {
 				return "", err
 			}
 			defer func() { err = errors.Join(err, f.Processes.Thaw(struck)) }()
-			long, stopped := f.Lease+f.Lease/4+200*time.Millisecond, time.Now()
+			long, stopped := f.outlast(), time.Now()
 			silent := false
 			for !silent && time.Since(stopped) < f.Lease/2 { // a signal takes a moment to arrive
 				silent = !f.Processes.Answers(ctx, struck, f.Lease/8)

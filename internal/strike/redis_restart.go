@@ -14,7 +14,12 @@ import (
 func redisRestart() Fault {
 	return Fault{
 		Name: promise.RedisRestart, About: "Redis comes back empty while a buyer is about to write",
-		Can: func(e *engine.Engine) bool { return e.ForgetRedis != nil && e.Redis != nil },
+		Cannot: func(e *engine.Engine) string {
+			if e.ForgetRedis == nil || e.Redis == nil {
+				return "Redis is not the engine's own, or several servers"
+			}
+			return ""
+		},
 		Strike: func(ctx context.Context, f *Field) (string, error) {
 			release, err := f.hold(ctx)
 			if err != nil {

@@ -1,16 +1,18 @@
-// Package strike breaks something in the middle of a crowd that the live page has sent:
-// one of its shop processes, or a server. Each fault is one file and one line of All.
+// Package strike breaks something in the middle of a crowd of the live page or of shop rush:
+// one of its shop processes, a server, or the way between them. Each fault is one file and one
+// line of All.
 //
 //	crowd's buyers call -> one of them is stopped where it has read and not written -> the fault -> it goes on
 //
-// It shares the words and the signals of internal/fault, whose plays have few buyers and
-// servers behind links of their own; here the crowd is a rush's. A fault proves that it
+// It shares the words, the signals and the links of internal/fault, whose plays have few buyers
+// and servers of their own; here the crowd is a rush's, and the servers are the engine's. A fault proves that it
 // struck, or returns an error that is fault.ErrMissed and says why it did not.
 package strike
 
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 )
 
@@ -27,28 +30,64 @@ import (
 type Fault struct {
 	Name  promise.Condition `json:"name"`  // whose promise the crowd is compared with
 	About string            `json:"about"` // what it does, without a full stop
-	// Can tells whether it can be struck on the engine.
-	Can func(e *engine.Engine) bool `json:"-"`
+	// Cannot says why it cannot be struck on the engine; "" where it can. Nil: it can on each.
+	Cannot func(e *engine.Engine) string `json:"-"`
+	// Several: with one process alone nobody else is there whom it would let in.
+	Several bool `json:"-"`
 	// Strike does it, and mends what it broke.
 	Strike func(ctx context.Context, f *Field) (proof string, err error) `json:"-"`
 }
 
 // All lists the faults in display order.
 func All() []Fault {
-	return []Fault{crash(), pause(), clientGone(), redisRestart(), dbKill()}
+	return []Fault{
+		crash(),
+		pause(),
+		slowSection(),
+		clientGone(),
+		redisRestart(),
+		nodeRestart(),
+		latency(),
+		partition(),
+		leaseRevoked(),
+		dbKill(),
+	}
 }
 
 // On are those that the engine can strike.
 func On(e *engine.Engine) (faults []Fault) {
 	for _, f := range All() {
-		if f.Can(e) {
+		if f.WhyNot(e) == "" {
 			faults = append(faults, f)
 		}
 	}
 	return faults
 }
 
-func always(*engine.Engine) bool { return true }
+// WhyNot says why the fault cannot be struck on the engine; "" where it can.
+func (f Fault) WhyNot(e *engine.Engine) string {
+	if f.Cannot == nil {
+		return ""
+	}
+	return f.Cannot(e)
+}
+
+// Unused says why the fault strikes nothing of a strategy with these needs; "" where it does.
+// It is the rule by which the matrix leaves a cell out.
+func (f Fault) Unused(needs []lockstrategy.Need) string {
+	if lockstrategy.Strikes(f.Name, needs) {
+		return ""
+	}
+	return fmt.Sprintf("%s strikes only what uses %s", f.Name, strings.Join(promise.Struck(f.Name), " or "))
+}
+
+// withoutLockServers is Fault.Cannot of what stands between the shops and their lock servers.
+func withoutLockServers(e *engine.Engine) string {
+	if len(e.LockServers) == 0 {
+		return "the lock servers are not the engine's own: it has not started them"
+	}
+	return ""
+}
 
 func missed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", fault.ErrMissed, fmt.Sprintf(format, args...))
@@ -63,6 +102,7 @@ type Processes interface {
 	Ended(process int) bool
 	Answers(ctx context.Context, process int, within time.Duration) bool
 	Tell(process int, line string) error // see internal/failpoint
+	Lines() []*fault.Lines               // of each process to the engine's lock servers
 }
 
 // struck is the process whose buyer is stopped.
@@ -77,9 +117,11 @@ type Field struct {
 	At        failpoint.Point // where the buyer is stopped
 	Wait      time.Duration   // of a buyer
 	Lease     time.Duration
+	Needs     []lockstrategy.Need      // of the strategy that the crowd buys by
 	HangUp    func(nth int) (left int) // has each nth buyer without an answer close its connection
 
 	striking sync.Mutex // one fault at a time: what another breaks would be this one's proof
+	stopped  string     // the fault's own: the buyer that was stopped last
 
 	mu      sync.Mutex
 	waiting bool            // for a buyer to stop
@@ -145,20 +187,31 @@ func (f *Field) goOn(purchaser string) {
 // hold stops the first buyer of the struck process that is about to write, and returns how it
 // goes on. It stops none when none comes there while buyers wait.
 func (f *Field) hold(ctx context.Context) (release func(), err error) {
+	return f.holdAt(ctx, f.At)
+}
+
+// holdAt is hold at another point.
+func (f *Field) holdAt(ctx context.Context, at failpoint.Point) (release func(), err error) {
+	return f.holdUntil(ctx, at, time.After(f.Wait))
+}
+
+// holdUntil is holdAt with other patience.
+func (f *Field) holdUntil(ctx context.Context, at failpoint.Point, patience <-chan time.Time) (release func(), err error) {
 	f.mu.Lock()
 	f.waiting = true
-	err = f.Processes.Tell(struck, "hold "+failpoint.Anybody+" "+string(f.At))
+	err = f.Processes.Tell(struck, "hold "+failpoint.Anybody+" "+string(at))
 	f.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case purchaser := <-f.held:
+		f.stopped = purchaser
 		return func() { f.goOn(purchaser) }, nil
 	case <-f.over:
-		err = missed("the crowd was gone before one of its buyers was stopped")
-	case <-time.After(f.Wait):
-		err = missed("for %s no buyer came to where it writes", f.Wait)
+		err = missed("the crowd was gone before one of its buyers was stopped; a larger one stays longer")
+	case <-patience:
+		err = missed("no buyer came to where it writes in time")
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -192,6 +245,46 @@ func (f *Field) awaitSales(ctx context.Context, n int) error {
 		}
 	}
 }
+
+// few sales beside a buyer that is stopped are enough to be seen: what it writes then is old.
+const few = 3
+
+// meanwhile waits until so many more units are sold, or the crowd is gone, that long at most,
+// and returns how many were.
+func (f *Field) meanwhile(ctx context.Context, n int, within time.Duration) (sold int) {
+	_, before := f.under()
+	patience := time.After(within)
+	for {
+		if _, now := f.under(); now-before >= n {
+			return now - before
+		}
+		select {
+		case <-f.sales:
+			continue
+		case <-f.over:
+		case <-patience:
+		case <-ctx.Done():
+		}
+		_, now := f.under()
+		return now - before
+	}
+}
+
+// awaitReturn waits until the buyer that was stopped last has its answer, as long as a buyer
+// waits.
+func (f *Field) awaitReturn(ctx context.Context) {
+	pending := func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.inside[f.stopped]
+	}
+	for deadline := time.Now().Add(f.Wait); pending() && time.Now().Before(deadline) && ctx.Err() == nil; {
+		pauseFor(ctx, 10*time.Millisecond)
+	}
+}
+
+// outlast is longer than a lease that nobody renews.
+func (f *Field) outlast() time.Duration { return f.Lease + f.Lease/4 + 200*time.Millisecond }
 
 // Over says that all buyers have their answers. It is called once.
 func (f *Field) Over() { close(f.over) }

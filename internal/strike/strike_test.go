@@ -3,18 +3,26 @@ package strike
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/history"
 )
 
 // shops are processes that do what they are told, and note it.
 type shops struct {
-	mu   sync.Mutex
-	told []string
+	mu    sync.Mutex
+	told  []string
+	lines []*fault.Lines
+
+	answers bool   // they are there
+	holding *Field // whose buyer is stopped as soon as one is asked for; nil: none is
+
+	notBefore int // how often one must be asked for until it is
 }
 
 func (s *shops) Kill(int) error                                   { return nil }
@@ -22,12 +30,26 @@ func (s *shops) StartAgain(context.Context, int) error            { return nil }
 func (s *shops) Freeze(int) error                                 { return nil }
 func (s *shops) Thaw(int) error                                   { return nil }
 func (s *shops) Ended(int) bool                                   { return true }
-func (s *shops) Answers(context.Context, int, time.Duration) bool { return false }
+func (s *shops) Answers(context.Context, int, time.Duration) bool { return s.answers }
+func (s *shops) Lines() []*fault.Lines                            { return s.lines }
 func (s *shops) Tell(_ int, line string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, line)
+	if s.holding == nil || !strings.HasPrefix(line, "hold ") {
+		return nil
+	}
+	if s.notBefore--; s.notBefore <= 0 {
+		go s.holding.Note(struck, history.Event{Kind: history.Holding, Purchaser: "ann"})
+	}
 	return nil
+}
+
+// wentOn reports whether the buyer that was stopped was told to go on.
+func (s *shops) wentOn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.told, "go ann")
 }
 
 func newTestField() (*Field, *shops) {

@@ -46,6 +46,10 @@ type Request struct {
 	Buyers     int      `json:"buyers"`
 	Processes  int      `json:"processes"`
 	Fault      string   `json:"fault,omitempty"` // struck in each crowd; "" for none
+
+	// Spared are strategies that were asked for and that the fault would not strike, and why.
+	// Check sets it, and leaves them out.
+	Spared []string `json:"-"`
 }
 
 // A Fault is one that can be struck here.
@@ -101,7 +105,8 @@ type Summary struct {
 	TookMS  float64   `json:"took_ms"` // 0 while it runs
 	State   string    `json:"state"`
 	Request
-	Command string   `json:"command"` // that repeats it
+	Spared  []string `json:"left_out,omitempty"` // the Request's, which is no part of what is asked for
+	Command string   `json:"command"`            // that repeats it
 	Rows    []Row    `json:"rows"`
 	Strikes []Strike `json:"strikes"`
 	Error   string   `json:"error,omitempty"` // why there are no more rows
@@ -175,7 +180,7 @@ func (k *Keeper) Start(r Request) (Summary, error) {
 	k.number++
 	run := &Run{Summary: Summary{
 		ID: strings.ToLower(rand.Text()[:10]), Number: k.number, Started: time.Now(), State: Running,
-		Request: r, Command: k.sender.Command(r), Rows: []Row{}, Strikes: []Strike{},
+		Request: r, Spared: r.Spared, Command: k.sender.Command(r), Rows: []Row{}, Strikes: []Strike{},
 	}}
 	k.runs = append([]*Run{run}, k.runs[:min(len(k.runs), kept-1)]...)
 	k.hub.Stage(r.Product, r.Strategies, r.Stock)

@@ -38,6 +38,7 @@ function item(run, open) {
   more.append(element('summary', '', run.strikes.length ? 'repeat, and what struck' : 'repeat'), element('code', '', run.command), copy(run));
   li.append(title, verdicts, links, more);
   for (const s of run.strikes) more.append(element('p', 'strike', s.missed ? `${s.fault} did not strike ${s.strategy}: ${s.missed}` : `${s.fault} struck ${s.strategy}: ${s.proof}`));
+  for (const left of run.left_out || []) more.append(element('p', 'strike', `left out: ${left}`));
   if (run.error) li.append(element('p', 'wrong', run.error));
   return li;
 }

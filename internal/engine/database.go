@@ -106,5 +106,6 @@ func (e *Engine) pool(c driver.Connector, conns int) (*gorm.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the database does not answer: %w", err)
 	}
+	stand(db, pool, conns)
 	return db, nil
 }

@@ -64,9 +64,9 @@ const (
 	// burstServed is the part of the wait within which all of a burst must be served: it is the
 	// longest that anybody waits under overload.
 	burstServed = 5
-	// firstBurst is the largest one before the pace is known: a shop that sells 800 a second
-	// serves it in half of a wait of 5 s.
-	firstBurst = 8 * crowd
+	// firstBurst is the largest one before the pace is known: a shop that sells 1,000 a second
+	// serves it in a fifth of a wait of 5 s, as any burst.
+	firstBurst = 4 * crowd
 	// longestRetryAfter: by then all may be different.
 	longestRetryAfter = 30 * time.Second
 )

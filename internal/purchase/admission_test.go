@@ -83,7 +83,7 @@ func TestBurstIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(time.Millisecond)
 		open := purchase.NewAdmission(admissionWait).Before("till", s)
-		answers := make(chan answer, 2_000)
+		answers := make(chan answer, 1_000)
 		for range cap(answers) {
 			go func() { answers <- buyWithin(t.Context(), open, units(1)) }()
 		}

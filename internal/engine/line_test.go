@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// idle is a database that does nothing.
+type idle struct{}
+
+func (idle) Connect(context.Context) (driver.Conn, error) { return idle{}, nil }
+func (idle) Driver() driver.Driver                        { return nil }
+func (idle) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
+func (idle) Close() error                                 { return nil }
+func (idle) Begin() (driver.Tx, error) { return idle{}, nil }
+
+func (idle) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return idle{}, nil }
+func (idle) Commit() error                                                { return nil }
+func (idle) Rollback() error                                              { return nil }
+
+// TestInLine: buyers get the one connection in the order in which they came, and one who has
+// given up is passed over; database/sql alone picks any of them.
+func TestInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := sql.OpenDB(idle{})
+		defer pool.Close()
+		pool.SetMaxOpenConns(1)
+		line := &inLine{pool, semaphore.NewWeighted(1)}
+		first, err := line.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const buyers = 50
+		served := make(chan int, buyers)
+		for n := range buyers {
+			go func() {
+				tx, err := line.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				served <- n
+				end := tx.(*placed)
+				if err := errors.Join(end.Commit(), ignoreDone(end.Rollback())); err != nil { // as a deferred one does
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		ctx, giveUp := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() { _, err := line.BeginTx(ctx, nil); gone <- err }()
+		synctest.Wait()
+		giveUp()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("who has given up got %v", err)
+		}
+		if err := first.(*placed).Rollback(); err != nil {
+			t.Error(err)
+		}
+		var order []int
+		for range buyers {
+			order = append(order, <-served)
+		}
+		synctest.Wait()
+		if !slices.IsSorted(order) {
+			t.Errorf("served in the order %v", order)
+		}
+		if !line.places.TryAcquire(1) {
+			t.Error("a place was not given back")
+		}
+	})
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}

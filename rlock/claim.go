@@ -17,7 +17,7 @@ type claim struct {
 	slot   *slot
 	ctx    context.Context // the caller's, with the holder; the lease's context is its child
 	shared bool            // the holder came from the caller, and others may use it now
-	denied bool            // Redis has said in this call that somebody else has the lock
+	denied bool            // Redis has refused the lock in this call
 	request
 }
 
@@ -26,7 +26,7 @@ type claim struct {
 func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 	s := c.slot
 	if !s.begin(ctx) {
-		return nil, 0, noAnswer(ctx)
+		return nil, 0, c.ended(ctx)
 	}
 	have := 0
 	if s.current != nil {
@@ -42,10 +42,8 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 			}
 		})
 	switch {
-	case !answered && c.denied:
-		return nil, 0, waitEnded(ctx)
 	case !answered:
-		return nil, 0, noAnswer(ctx)
+		return nil, 0, c.ended(ctx)
 	case maybeDone(err):
 		go func() {
 			defer s.end()
@@ -59,6 +57,14 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 		return nil, a.remaining, err
 	}
 	return c.granted(sent, a.holds, a.token)
+}
+
+// ended is the error of a wait that ended while Redis was asked.
+func (c *claim) ended(ctx context.Context) error {
+	if c.denied {
+		return waitEnded(ctx)
+	}
+	return noAnswer(ctx)
 }
 
 // granted makes the lease. The slot must be busy.

@@ -133,7 +133,7 @@ func (o *rushOptions) canStrike(e *engine.Engine) error {
 // tooFew says why the fault needs more processes; "" where there are enough.
 func tooFew(f strike.Fault, processes int) string {
 	if f.Several && processes < 2 {
-		return fmt.Sprintf("%s strikes one process and lets in the buyers of another: it takes 2 processes or more", f.Name)
+		return fmt.Sprintf("%s strikes one process while another goes on: it takes 2 processes or more", f.Name)
 	}
 	return ""
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/live/runs"
 	"github.com/oversell/oversell/internal/localserver/localservertest"
@@ -128,9 +130,10 @@ func TestRushStrike(t *testing.T) {
 }
 
 // TestRushStrikes: on private servers each fault strikes, and each strategy of leases comes to
-// what is promised of it there.
+// what is promised of it there. make soak has them all.
 func TestRushStrikes(t *testing.T) {
 	localservertest.SkipShort(t)
+	embedded := enginetest.Embedded(t)
 	for _, f := range strike.All() {
 		var names []string
 		for _, v := range []verdict.Verdict{verdict.Oversold, verdict.Holds} {
@@ -139,6 +142,9 @@ func TestRushStrikes(t *testing.T) {
 			}
 		}
 		t.Run(string(f.Name), func(t *testing.T) {
+			if f.WhyNot(embedded) == "" && os.Getenv("OVERSELL_SOAK") == "" {
+				t.Skip("TestStageFaults strikes it on the embedded engine; make soak, or OVERSELL_SOAK=1, runs this")
+			}
 			code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--engine", "local", "--strategy", strings.Join(names, ","),
 				"--stock", "200", "--buyers", "400", "--processes", "2", "--strike", string(f.Name), "--expect", "--json"))
 			if code == exitInconclusive {

@@ -93,7 +93,7 @@ func (o *playOptions) args(args []string) error {
 	case o.level != "" && len(args) > 0:
 		return fmt.Errorf("--level has a strategy of its own; %q is one word too many", args[0])
 	case !o.list && o.level == "" && len(args) != 1:
-		return fmt.Errorf("give one strategy, or --level; there are %s", strings.Join(lockstrategy.Names(), ", "))
+		return fmt.Errorf("give one strategy, or --level, see --levels; the strategies are %s", strings.Join(lockstrategy.Names(), ", "))
 	}
 	return nil
 }

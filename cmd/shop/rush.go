@@ -67,7 +67,7 @@ something is missing or down; 3 when a result is inconclusive.`,
   shop rush --engine local --local-db postgres --expect
   shop rush --engine local --local-db galera --processes 2
   shop rush --processes 2 --expect
-  shop rush --strategy redis --strike pause --expect
+  shop rush --strategy redis --processes 2 --strike pause --expect
   shop rush --units 1,2,3 --second-product pear
   shop rush --strategy conditional --stock 5000 --duration 10s
   shop rush --target http://127.0.0.1:8080 --strategy none,redis`,

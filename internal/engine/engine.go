@@ -150,7 +150,8 @@ type Engine struct {
 	// or where there are several.
 	Killable Restartable
 
-	// Disposable: the database is thrown away afterwards, and has nobody else's data or sessions.
+	// Disposable: the database is thrown away afterwards and nobody else uses it; what its server
+	// promises across a crash, and how its ids count, may be changed.
 	Disposable bool
 
 	// Warnings are what works and is better otherwise, a line each.

@@ -19,7 +19,7 @@ func (idle) Connect(context.Context) (driver.Conn, error) { return idle{}, nil }
 func (idle) Driver() driver.Driver                        { return nil }
 func (idle) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
 func (idle) Close() error                                 { return nil }
-func (idle) Begin() (driver.Tx, error) { return idle{}, nil }
+func (idle) Begin() (driver.Tx, error)                    { return idle{}, nil }
 
 func (idle) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return idle{}, nil }
 func (idle) Commit() error                                                { return nil }

@@ -37,6 +37,7 @@ func TestMergedServers(t *testing.T) {
 				{Strategy: "optimistic", Config: bound(2)},
 				{Strategy: "serializable", Config: bound(1)},
 				{Strategy: "named-lock", Config: bound(1)},
+				{Strategy: "named-lock", Events: crash, Config: bound(1)},
 				{Strategy: "coalesced", Events: crash},
 				{Strategy: "bucketed", Config: bound(1)},
 				{Strategy: "unit-rows", Config: bound(1)},

@@ -42,13 +42,14 @@ type Admission struct {
 
 type lineKey struct{ strategy, product string }
 
-// line is one product under one strategy, while somebody is inside.
+// line is one product under one strategy, while somebody is inside or still to come back.
 type line struct {
 	inside  int
 	pace    time.Duration // from one who is served to the next, of late, while a few are inside; 0: not known
 	served  time.Time     // the last one, or the first came in
 	stands  time.Time     // since then more than a few are inside, or refused ones come back
 	returns time.Time     // when the last of those who were refused is to come back
+	kept    bool          // until then, also while nobody is inside
 }
 
 // Bounds of an Admission.
@@ -125,16 +126,37 @@ func (a *Admission) enter(key lineKey) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	l := a.lines.Use(key, func() *line { return &line{served: now} })
+	l := a.lines.Use(key, func() *line { return &line{} })
+	if l.inside == 0 {
+		l.served = now
+	}
 	if l.inside < few && now.After(l.returns) {
 		l.stands = now
 	}
 	if l.inside >= few && !a.inTime(l, now) {
+		refused := &Overloaded{l.inside, l.comeBack(now)}
+		if !l.kept {
+			l.kept = true // as its user, instead of this buyer
+			time.AfterFunc(l.returns.Sub(now), func() { a.forget(key, l) })
+			return refused
+		}
 		a.lines.Release(key)
-		return &Overloaded{l.inside, l.comeBack(now)}
+		return refused
 	}
 	l.inside++
 	return nil
+}
+
+// forget ends what a refused buyer has kept of the line, when the last one was to come back.
+func (a *Admission) forget(key lineKey, l *line) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if left := time.Until(l.returns); left > 0 {
+		time.AfterFunc(left, func() { a.forget(key, l) })
+		return
+	}
+	l.kept = false
+	a.lines.Release(key)
 }
 
 // inTime: one more is served soon enough.

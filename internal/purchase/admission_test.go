@@ -134,6 +134,43 @@ func TestCrowdThatStays(t *testing.T) {
 	}
 }
 
+// TestComingBackIsNoBurst: who was refused and comes back before he was told to, when everybody
+// else is served and has gone, finds a crowd's places, and not a burst's.
+func TestComingBackIsNoBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTill(time.Millisecond)
+		open := purchase.NewAdmission(admissionWait).Before("till", s)
+		wave := func(buyers int) (sold int) {
+			answers := make(chan answer, buyers)
+			for range buyers {
+				go func() { answers <- buyWithin(t.Context(), open, units(1)) }()
+			}
+			for range buyers {
+				if a := <-answers; a.err == nil {
+					sold++
+				}
+			}
+			return sold
+		}
+		served := make(chan int, 1)
+		go func() { served <- wave(1_000) }()
+		time.Sleep(admissionWait/10 + time.Millisecond) // the burst's time is over, and half of it served
+		if late := wave(2_000); late != 0 {
+			t.Errorf("%d of those who come late, want none", late)
+		}
+		if first := <-served; first != 1_000 {
+			t.Errorf("%d of the first, want all: a burst", first)
+		}
+		if back := wave(1_000); back != 256 {
+			t.Errorf("%d of those who come back, want 256: a crowd", back)
+		}
+		time.Sleep(time.Minute)
+		if later := wave(1_000); later != 1_000 {
+			t.Errorf("%d of those who come much later, want all: a burst", later)
+		}
+	})
+}
+
 // TestLockIsKept: while nobody is served, newcomers hear so at once, and only they who had
 // been let in wait in vain. Buyers of another product are served, and everybody is when it is over.
 func TestLockIsKept(t *testing.T) {

@@ -66,7 +66,9 @@ func (s *sender) RoundTrip(request *http.Request) (*http.Response, error) {
 				defer s.mu.Unlock()
 				first := !m.hungUp && m.begun.IsZero()
 				m.hungUp = m.hungUp || first
-				hangUp()
+				if first {
+					hangUp()
+				}
 				return first
 			}
 			if m.buyer.HangUp > 0 {

@@ -13,7 +13,7 @@ import (
 // once, as a supervisor would have it.
 func crash() Fault {
 	return Fault{
-		Name: promise.Crash, About: "SIGKILL of a shop process while one of its buyers is about to write",
+		Name: promise.Crash, About: "SIGKILL of a shop process while one of its buyers is about to write", Several: true,
 		Strike: func(ctx context.Context, f *Field) (string, error) {
 			if _, err := f.hold(ctx); err != nil {
 				return "", err

@@ -109,7 +109,7 @@ func TestLatency(t *testing.T) {
 	proven(t, "they buy", proof, err, "")
 	f.Wait = 300 * time.Millisecond
 	proof, err = f.Strike(t.Context(), latency()) // there have been sales, and there are none now
-	proven(t, "nobody buys", proof, err, "nobody was sold a unit")
+	proven(t, "nobody buys", proof, err, "0 units were sold")
 	servers[0].Close()
 	if proof, err = f.Strike(t.Context(), latency()); err == nil {
 		t.Errorf("no server is there: %q", proof)

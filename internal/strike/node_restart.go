@@ -21,7 +21,7 @@ import (
 // its process could not reach, that is a majority for somebody else.
 func nodeRestart() Fault {
 	return Fault{
-		Name: promise.NodeRestart, About: "one Redlock node of a bare majority comes back empty while a buyer is about to write", Several: true,
+		Name: promise.NodeRestart, About: "one Redlock node that has the lock, of a bare majority where that will do, comes back empty while a buyer is about to write", Several: true,
 		Cannot: func(e *engine.Engine) string {
 			if len(nodesOf(e)) == 0 {
 				return "the Redlock nodes are not the engine's own"
@@ -38,7 +38,7 @@ func nodeRestart() Fault {
 			if err != nil {
 				return "", err
 			}
-			if err := errors.Join(on.nodes[0].Kill(), on.nodes[0].Start()); err != nil {
+			if err := restart(ctx, on.nodes[0]); err != nil {
 				return "", err
 			}
 			after, err := keysOn(ctx, on.nodes[0], f.Product)
@@ -52,6 +52,20 @@ func nodeRestart() Fault {
 			return "a buyer of process 1 was stopped before its write; " + on.how + "; one of them was killed and came back without it", ctx.Err()
 		},
 	}
+}
+
+// restart kills a node and starts it again: with more tries than one, since its port may be
+// taken for a moment.
+func restart(ctx context.Context, node engine.LockServer) error {
+	err := errors.Join(node.Kill(), node.Start())
+	for range 5 {
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		pauseFor(ctx, 100*time.Millisecond)
+		err = node.Start()
+	}
+	return err
 }
 
 // nodesOf are Redlock's, as far as the engine has started them.

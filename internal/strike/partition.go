@@ -3,6 +3,8 @@ package strike
 import (
 	"context"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/fault"
@@ -26,10 +28,15 @@ func partition() Fault {
 			if err != nil {
 				return "", err
 			}
-			sold := f.meanwhile(ctx, few, fault.Times{Wait: f.Wait, Lease: f.Lease}.Reach())
+			parted := time.Now()
+			sold := f.meanwhile(ctx, math.MaxInt, f.outlast()) // until the lease has ended, whoever sells
+			if sold < few {
+				sold += f.meanwhile(ctx, few-sold, fault.Times{Wait: f.Wait, Lease: f.Lease}.Reach())
+			}
+			lasted := time.Since(parted).Round(time.Millisecond)
 			release()
 			f.awaitReturn(ctx) // its own release has failed, too
-			return fmt.Sprintf("a buyer of process 1 was stopped before its write; %s; %d units were sold before it went on", proof, sold), ctx.Err()
+			return fmt.Sprintf("a buyer of process 1 was stopped before its write; %s; %d units were sold in the %s before it went on, and its lease is %s", proof, sold, lasted, f.Lease), ctx.Err()
 		},
 	}
 }

@@ -13,7 +13,7 @@ import (
 // buyer that holds in it.
 func pause() Fault {
 	return Fault{
-		Name: promise.Pause, About: "SIGSTOP of a shop process for longer than the lease of a buyer that holds in it, then SIGCONT",
+		Name: promise.Pause, About: "SIGSTOP of a shop process for longer than the lease of a buyer that holds in it, then SIGCONT", Several: true,
 		Strike: func(ctx context.Context, f *Field) (proof string, err error) {
 			release, err := f.hold(ctx)
 			if err != nil {

@@ -32,7 +32,7 @@ type Fault struct {
 	About string            `json:"about"` // what it does, without a full stop
 	// Cannot says why it cannot be struck on the engine; "" where it can. Nil: it can on each.
 	Cannot func(e *engine.Engine) string `json:"-"`
-	// Several: with one process alone nobody else is there whom it would let in.
+	// Several: with one process alone nobody else is there whom it would let in, or who would go on.
 	Several bool `json:"-"`
 	// Strike does it, and mends what it broke.
 	Strike func(ctx context.Context, f *Field) (proof string, err error) `json:"-"`

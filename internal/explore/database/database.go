@@ -27,9 +27,8 @@ type Database interface {
 	// where plain reads lock, unseen: SERIALIZABLE in MariaDB; nor in a cluster.
 	Stated(ctx context.Context) (bool, error)
 
-	// Recount is a statement that has the ids of records count from the same number again,
-	// in each run, where states are read that they are part of; "" where that costs too much:
-	// they count on, and begin at NextID.
+	// Recount is a statement that has the ids of records count from the same number again in
+	// each run, so that the states of different runs compare; "" where that is too slow, see NextID.
 	Recount() string
 
 	// SpreadIDs has the ids of records count from FirstID, where they count on.

@@ -27,7 +27,7 @@ func (crashEvent) Choices(_ context.Context, r *Run) (all []Action, _ error) {
 			switch {
 			case r.x.gates.PubSub.Listens(b.id): // whoever notifies it is told how many listen
 				c.Global = true
-			case r.open(b): // it is rolled back
+			case r.open(b) || b.named: // it is rolled back, and its named lock is free
 				c.Effect, c.Touches = schedule.Writes, gate.SQL
 			}
 			all = append(all, Action{Choice: c, text: "crashes: its connections end, it is never heard of again"})

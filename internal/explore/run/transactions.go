@@ -114,9 +114,13 @@ func (r *Run) transacted(o *gate.Op, step string, met [2]string, commits int) {
 func (t *transactions) did(o *gate.Op, step string, met [2]string) {
 	upper := strings.ToUpper(o.Name)
 	beyond := strings.Contains(upper, "_LOCK(") && !strings.Contains(upper, "XACT_LOCK(") // its connection has it, not its transaction
-	t.every = t.every || beyond || o.Name == gate.BeginSerializable
-	if strings.HasPrefix(upper, "INSERT") {
-		t.inserted[o.Name]++
+	t.every = t.every || beyond || strings.Contains(upper, "SERIALIZABLE") || strings.HasPrefix(upper, "SET ") || strings.HasPrefix(upper, "LOCK TABLE")
+	used := ""
+	if strings.Contains(upper, "INSERT ") || strings.Contains(upper, "REPLACE ") {
+		used = fmt.Sprint(t.inserted) // before it: its id follows from them, also where it waits
+		if t.inserted[o.Name]++; o.Err != nil {
+			t.inserted[o.Name+": refused"]++ // and may have used none
+		}
 	}
 	if o.Effect == schedule.Local || o.Controls {
 		return
@@ -128,7 +132,7 @@ func (t *transactions) did(o *gate.Op, step string, met [2]string) {
 	}
 	switch {
 	case o.Effect == schedule.Writes:
-		h.add(step, met)
+		h.add(step, met, used)
 	case !h.reads:
 		h.reads = true
 		h.add("reads", met[0])

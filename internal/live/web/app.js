@@ -104,7 +104,9 @@ function headline(run) {
     else if (run.error) text = `Run ${run.number} ended early: ${run.error}`;
     else if (run.rows.length === 1) text = seen;
     else text = `${run.buyers} buyers, ${run.stock} units: ${run.rows.filter((r) => good(r.verdict)).length} of ${run.rows.length} strategies hold`;
-    if (last) kind = run.results.some((r) => good(r.verdict) === false) ? 'bad' : 'good';
+    const all = run.state === 'running' || run.rows.length === 1 ? [last] : run.results; // what the line speaks of
+    if (last && all.every((r) => good(r.verdict) === false)) kind = 'bad';
+    else if (last && all.every((r) => good(r.verdict))) kind = 'good';
   }
   $('headline').textContent = text;
   $('headline').className = kind;

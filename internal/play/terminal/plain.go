@@ -159,7 +159,7 @@ func board(at play.Position) string {
 		b.WriteString(key(k) + "\n")
 	}
 	if at.End != nil {
-		b.WriteString("The end: " + strings.TrimSuffix(at.End.Text, "\n"))
+		b.WriteString("The end:\n" + strings.TrimSuffix(at.End.Text, "\n"))
 		return b.String()
 	}
 	for _, buyer := range at.Buyers {

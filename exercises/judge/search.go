@@ -177,7 +177,7 @@ func named(w *explore.Witness) {
 	if w == nil {
 		return
 	}
-	names := strings.NewReplacer("redlock-1", "store-2", "redis", "store-1")
+	names := strings.NewReplacer("redlock-1", "store-2", string(lockstrategy.NeedsRedis), "store-1")
 	for i := range w.Steps {
 		s := &w.Steps[i]
 		s.Server = names.Replace(s.Server)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // databases are the servers that stock and records are in, as witnesses name them.
@@ -39,7 +40,7 @@ type held struct{ server, key string }
 
 // String names the server where there are several.
 func (h held) String() string {
-	if h.server == "redis" {
+	if h.server == string(lockstrategy.NeedsRedis) {
 		return h.key
 	}
 	return h.key + " in " + h.server

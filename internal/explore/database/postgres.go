@@ -98,11 +98,11 @@ func (d *postgresDatabase) Blocks() bool { return true }
 
 // Stated is Database's.
 func (d *postgresDatabase) Stated(ctx context.Context) (bool, error) {
-	var level string
-	if err := d.admin.QueryRowContext(ctx, "SHOW default_transaction_isolation").Scan(&level); err != nil {
+	var below bool
+	if err := d.admin.QueryRowContext(ctx, "SELECT current_setting('default_transaction_isolation') <> 'serializable'").Scan(&below); err != nil {
 		return false, fmt.Errorf("ask for the level of transactions: %w", err)
 	}
-	return level != "serializable", nil
+	return below, nil
 }
 
 func (d *postgresDatabase) Recount() string {

@@ -1,6 +1,7 @@
 START TRANSACTION;
 UPDATE product_part SET amount = amount - 1 WHERE product_name = 'apple' AND part = 0 AND amount >= 1;
 SELECT id, name, amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0) AS amount, stocked FROM `product` WHERE name = 'apple' LIMIT 1;
+SELECT `part` FROM `product_part` WHERE product_name = 'apple' AND part < 32 AND amount >= 1 ORDER BY part;
 ROLLBACK;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;

@@ -38,7 +38,7 @@ func nodeRestart() Fault {
 			if err != nil {
 				return "", err
 			}
-			if err := restart(ctx, on.nodes[0]); err != nil {
+			if err := errors.Join(on.nodes[0].Kill(), on.nodes[0].Start()); err != nil {
 				return "", err
 			}
 			after, err := keysOn(ctx, on.nodes[0], f.Product)
@@ -52,20 +52,6 @@ func nodeRestart() Fault {
 			return "a buyer of process 1 was stopped before its write; " + on.how + "; one of them was killed and came back without it", ctx.Err()
 		},
 	}
-}
-
-// restart kills a node and starts it again: with more tries than one, since its port may be
-// taken for a moment.
-func restart(ctx context.Context, node engine.LockServer) error {
-	err := errors.Join(node.Kill(), node.Start())
-	for range 5 {
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-		pauseFor(ctx, 100*time.Millisecond)
-		err = node.Start()
-	}
-	return err
 }
 
 // nodesOf are Redlock's, as far as the engine has started them.
@@ -91,6 +77,11 @@ type grant struct {
 	how   string              // many they are
 }
 
+// barely: one node fewer would be no majority.
+func (on grant) barely(nodes []engine.LockServer) bool {
+	return len(on.nodes) == len(nodes)-len(spare(nodes))
+}
+
 // holdBarely is hold, while the spare nodes are cut off from the buyer's process: it has a bare
 // majority. A lock that needs all nodes is not granted like that, and then gets all.
 func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on grant, release func(), err error) {
@@ -103,7 +94,7 @@ func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on g
 		if release, needsAll, err = f.holdSoon(ctx); err != nil {
 			break
 		}
-		if on, err = grantOn(ctx, nodes, f.Product); err == nil && len(on.nodes) == len(nodes)-len(spare(nodes)) {
+		if on, err = grantOn(ctx, nodes, f.Product); err == nil && on.barely(nodes) {
 			err = on.dropOthers(ctx, nodes, f.Product)
 			break
 		}
@@ -125,7 +116,12 @@ func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on g
 	if release, err = f.hold(ctx); err != nil {
 		return on, nil, err
 	}
-	if on, err = grantOn(ctx, nodes, f.Product); err == nil && len(on.nodes) < len(nodes) {
+	on, err = grantOn(ctx, nodes, f.Product)
+	switch {
+	case err != nil:
+	case on.barely(nodes): // a slow machine has left the others out
+		err = on.dropOthers(ctx, nodes, f.Product)
+	case len(on.nodes) < len(nodes):
 		err = missed("%s, which is neither a bare majority nor all", on.how)
 	}
 	if err != nil {

@@ -3,8 +3,6 @@ package explore_test
 import (
 	"context"
 	"errors"
-	"maps"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -103,19 +101,7 @@ func TestMerged(t *testing.T) {
 			if c.Config != nil {
 				c.Config(&config)
 			}
-			merged := exploretest.Search(t, config)
-			config.Full = true
-			full := exploretest.Search(t, config)
-			t.Logf("%d schedules, %d runs of %d states", full.Explored, merged.Runs, merged.States)
-			if !full.Complete || !merged.Complete || merged.Runs > full.Runs {
-				t.Errorf("%d runs and %d, complete %t and %t", full.Runs, merged.Runs, full.Complete, merged.Complete)
-			}
-			if merged.Explored != full.Explored || merged.Foreign != full.Foreign || !maps.Equal(merged.Verdicts, full.Verdicts) {
-				t.Errorf("%d schedules (%d foreign), %v; merged %d (%d), %v", full.Explored, full.Foreign, full.Verdicts, merged.Explored, merged.Foreign, merged.Verdicts)
-			}
-			if config.Bound < 0 && !reflect.DeepEqual(full.Witness, merged.Witness) {
-				t.Errorf("witness %+v; merged %+v", full.Witness, merged.Witness)
-			}
+			sameMerged(t, config)
 		})
 	}
 }

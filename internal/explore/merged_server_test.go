@@ -82,14 +82,14 @@ func TestMergedServers(t *testing.T) {
 }
 
 // sameMerged compares a search with one that runs each schedule.
-func sameMerged(t *testing.T, config explore.Config) {
+func sameMerged(t *testing.T, config explore.Config) (merged, full explore.Result) {
 	t.Helper()
-	merged := search(t, config)
+	merged = search(t, config)
 	config.Full = true
-	full := search(t, config)
+	full = search(t, config)
 	t.Logf("%d schedules, %d runs of %d states: %v", full.Explored, merged.Runs, merged.States, full.Verdicts)
-	if !merged.Merged || merged.Runs > full.Runs {
-		t.Errorf("merged: %t; %d runs and %d", merged.Merged, merged.Runs, full.Runs)
+	if !merged.Merged || !merged.Complete || !full.Complete || merged.Runs > full.Runs {
+		t.Errorf("merged: %t; %d runs and %d, complete %t and %t", merged.Merged, full.Runs, merged.Runs, full.Complete, merged.Complete)
 	}
 	if merged.Explored != full.Explored || merged.Foreign != full.Foreign || !maps.Equal(merged.Verdicts, full.Verdicts) {
 		t.Errorf("%d schedules (%d foreign), %v; merged %d (%d), %v", full.Explored, full.Foreign, full.Verdicts, merged.Explored, merged.Foreign, merged.Verdicts)
@@ -97,6 +97,7 @@ func sameMerged(t *testing.T, config explore.Config) {
 	if config.Bound < 0 && !reflect.DeepEqual(full.Witness, merged.Witness) {
 		t.Errorf("witness %+v; merged %+v", full.Witness, merged.Witness)
 	}
+	return merged, full
 }
 
 // passed tells the buyers' two ways apart that come to one state: the first buyer says in Redis

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
@@ -71,13 +70,7 @@ func TestState(t *testing.T) {
 			if !exploretest.Soak() {
 				config.Bound = 2
 			}
-			merged := search(t, config)
-			config.Full = true
-			full := search(t, config)
-			t.Logf("%d schedules, %d runs of %d states: %v", full.Explored, merged.Runs, merged.States, full.Verdicts)
-			if merged.Explored != full.Explored || !maps.Equal(merged.Verdicts, full.Verdicts) {
-				t.Errorf("%d schedules, %v; merged %d, %v", full.Explored, full.Verdicts, merged.Explored, merged.Verdicts)
-			}
+			merged, full := sameMerged(t, config)
 			if len(full.Verdicts) < 2 || merged.Runs >= full.Runs {
 				t.Errorf("%v in %d runs, merged %d: proves nothing", full.Verdicts, full.Runs, merged.Runs)
 			}

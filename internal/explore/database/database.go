@@ -31,10 +31,7 @@ type Database interface {
 	// each run, so that the states of different runs compare; "" where that is too slow, see NextID.
 	Recount() string
 
-	// SpreadIDs has the ids of records count from FirstID, where they count on.
-	SpreadIDs(ctx context.Context) error
-
-	// NextID is the id that the next record gets; 0 where Recount says it.
+	// NextID is the id that the next record gets, from FirstID on; 0 where Recount says it.
 	NextID(ctx context.Context) (int64, error)
 
 	// Milliseconds is the time of a record, purchase_time, in ms since 1970, as an expression.

@@ -20,6 +20,7 @@ import (
 type mysqlDatabase struct {
 	admin   *sql.DB
 	adopted bool // a program's connections are there
+	far     bool // ids count from FirstID
 
 	ask       string              // who waits for tables; "" before the first time
 	forTables map[int64]tableWait // those who did when Waiting was asked last
@@ -79,13 +80,14 @@ func (d *mysqlDatabase) Stated(ctx context.Context) (bool, error) {
 // Recount: to set AUTO_INCREMENT takes longer than a run, since it reaches the disk.
 func (d *mysqlDatabase) Recount() string { return "" }
 
-// SpreadIDs changes nothing where the counter is there already: InnoDB takes no lower one.
-func (d *mysqlDatabase) SpreadIDs(ctx context.Context) error {
-	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("ALTER TABLE purchase_history AUTO_INCREMENT = %d", FirstID))
-	return err
-}
-
+// NextID has the counter begin at FirstID when it is asked first. InnoDB takes no lower one.
 func (d *mysqlDatabase) NextID(ctx context.Context) (id int64, err error) {
+	if !d.far {
+		if _, err := d.admin.ExecContext(ctx, fmt.Sprintf("ALTER TABLE purchase_history AUTO_INCREMENT = %d", FirstID)); err != nil {
+			return 0, fmt.Errorf("have ids count from far: %w", err)
+		}
+		d.far = true
+	}
 	const next = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'purchase_history'"
 	if err = d.admin.QueryRowContext(ctx, next).Scan(&id); err != nil {
 		return 0, fmt.Errorf("ask for the next id: %w", err)

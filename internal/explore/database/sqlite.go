@@ -30,7 +30,6 @@ func (sqliteDatabase) Recount() string {
 	return "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'purchase_history'"
 }
 
-func (sqliteDatabase) SpreadIDs(context.Context) error       { return nil }
 func (sqliteDatabase) NextID(context.Context) (int64, error) { return 0, nil }
 
 func (sqliteDatabase) Stated(context.Context) (bool, error) { return true, nil }

@@ -47,14 +47,11 @@ func (c *Conn) Viewing() bool { return c.inTx.Load() && c.touched.Load() }
 // Abandon is database.Conn.Abandon.
 func (c *Conn) Abandon() { c.dead.Store(true) }
 
-// BeginSerializable is the name of an Op that begins a transaction of that level.
-const BeginSerializable = "BEGIN (serializable)"
-
 // BeginTx is driver.ConnBeginTx.
 func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	o := c.op(ctx, "BEGIN", nil)
 	if sql.IsolationLevel(opts.Isolation) == sql.LevelSerializable {
-		o.Name = BeginSerializable
+		o.Name = "BEGIN (serializable)"
 	}
 	o.Text, o.Effect = o.Name, schedule.Local
 	var tx driver.Tx

@@ -96,7 +96,7 @@ func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder
 			return e, false, nil
 		}
 		r.told = false
-		met, commits, err := r.meets(ctx)
+		met, err := r.meets(ctx)
 		if err != nil {
 			return e, false, err
 		}
@@ -104,7 +104,7 @@ func (r *Run) play(ctx context.Context, choose schedule.Chooser, notes *recorder
 			return e, false, fmt.Errorf("%s %s: %w", a.Token, a.Name, err)
 		}
 		step := r.exactly(a)
-		r.transacted(a.statement(), step, met, commits)
+		r.transacted(a.statement(), step, met)
 		if err := r.heard(ctx, step); err != nil {
 			return e, false, err
 		}
@@ -124,7 +124,7 @@ func (r *Run) pass(ctx context.Context, notes *recorder) (passed bool, err error
 	if r.buyers.over() {
 		return false, nil
 	}
-	met, commits, err := r.meets(ctx)
+	met, err := r.meets(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +136,7 @@ func (r *Run) pass(ctx context.Context, notes *recorder) (passed bool, err error
 	if err := r.rest.await(ctx); err != nil {
 		return false, err
 	}
-	r.transacted(nil, happened, met, commits)
+	r.transacted(nil, happened, met)
 	r.told = true
 	return true, r.heard(ctx, happened)
 }

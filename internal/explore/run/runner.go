@@ -129,11 +129,10 @@ func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	if !x.stated && x.spec.Engine.Disposable && !x.spec.Full {
 		x.stated, err = x.database.Stated(ctx)
 	}
-	if err != nil || !x.stated {
-		return err
+	if x.stated {
+		x.stock.Recount, x.stock.Milliseconds = x.database.Recount(), x.database.Milliseconds()
 	}
-	x.stock.Recount, x.stock.Milliseconds = x.database.Recount(), x.database.Milliseconds()
-	return x.database.SpreadIDs(ctx)
+	return err
 }
 
 // innermost is whose package marks the goroutines of a strategy: of one that stands around

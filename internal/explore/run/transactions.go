@@ -38,7 +38,7 @@ type history struct {
 	waiting bool // its statement waits
 }
 
-func (h *history) add(what ...any) { h.sum = sha256.Sum256(fmt.Appendf(h.sum[:], "%q", what)) }
+func (h *history) add(what ...string) { h.sum = sha256.Sum256(fmt.Appendf(h.sum[:], "%q", what)) }
 
 func newTransactions() transactions {
 	return transactions{histories: map[*gate.Conn]*history{}, inserted: map[string]int{}}
@@ -51,7 +51,7 @@ func (r *Run) lined() bool { return r.x.Stated() && r.x.database.Blocks() }
 func (t *transactions) all() string {
 	var sums []string
 	for c, h := range t.histories {
-		sums = append(sums, fmt.Sprintf("%d %x %t %t", c.Buyer(), h.sum, h.reads, h.waiting))
+		sums = append(sums, fmt.Sprintf("%d %x %t", c.Buyer(), h.sum, h.waiting))
 	}
 	slices.Sort(sums)
 	return strings.Join(sums, "\n")
@@ -66,20 +66,30 @@ func (t *transactions) state() string {
 	return fmt.Sprintf("%s\n%v\n%s", t.all(), t.inserted, order)
 }
 
-// meets is what a step meets: what is committed, and who has something open.
-func (r *Run) meets(ctx context.Context) (met [2]string, commits int, _ error) {
+// A meeting is what a step meets.
+type meeting struct {
+	committed string // stock and records
+	open      string // histories
+	commits   int    // before it
+}
+
+// String is what of it is part of a history.
+func (m meeting) String() string { return m.committed + "\n" + m.open }
+
+// meets is what the next step meets.
+func (r *Run) meets(ctx context.Context) (m meeting, _ error) {
 	if !r.lined() {
-		return met, 0, nil
+		return m, nil
 	}
 	if err := r.readBooks(ctx); err != nil {
-		return met, 0, err
+		return m, err
 	}
-	return [2]string{r.exact(0, r.books.text), r.transactions.all()}, r.commits, nil
+	return meeting{r.exact(0, r.books.text), r.transactions.all(), r.commits}, nil
 }
 
 // transacted notes what a step has done to the open transactions: o is its statement, nil for
-// what is none; met and commits are of meets, before it.
-func (r *Run) transacted(o *gate.Op, step string, met [2]string, commits int) {
+// what is none.
+func (r *Run) transacted(o *gate.Op, step string, met meeting) {
 	if !r.lined() {
 		return
 	}
@@ -96,22 +106,22 @@ func (r *Run) transacted(o *gate.Op, step string, met [2]string, commits int) {
 	}
 	for c, h := range t.histories {
 		if h.waiting && !flying[c] { // it was let through, or given up
-			h.add("went on by", step, met)
+			h.add("went on by", step, met.String())
 			r.told = true // its buyer hears of it now, and of other things before or after
 		}
 		h.waiting = flying[c]
 	}
 	gone := t.ended(flying)
-	if r.commits == commits {
+	if r.commits == met.commits {
 		return
 	}
 	for _, h := range t.histories { // it may not write what they have written
-		h.add("beside", gone)
+		h.add(append([]string{"beside"}, gone...)...)
 	}
 }
 
 // did notes a statement. Whoever begins a transaction has none of a server's locks yet.
-func (t *transactions) did(o *gate.Op, step string, met [2]string) {
+func (t *transactions) did(o *gate.Op, step string, met meeting) {
 	upper := strings.ToUpper(o.Name)
 	beyond := strings.Contains(upper, "_LOCK(") && !strings.Contains(upper, "XACT_LOCK(") // its connection has it, not its transaction
 	t.every = t.every || beyond || strings.Contains(upper, "SERIALIZABLE") || strings.HasPrefix(upper, "SET ") || strings.HasPrefix(upper, "LOCK TABLE")
@@ -132,10 +142,10 @@ func (t *transactions) did(o *gate.Op, step string, met [2]string) {
 	}
 	switch {
 	case o.Effect == schedule.Writes:
-		h.add(step, met, used)
+		h.add(step, met.String(), used)
 	case !h.reads:
 		h.reads = true
-		h.add("reads", met[0])
+		h.add("reads", met.committed)
 	}
 }
 

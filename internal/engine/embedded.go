@@ -42,7 +42,6 @@ func startEmbedded(e *Engine) error {
 	if !e.URLs.Still {
 		e.onClose(tick(nodes))
 	}
-	e.ForgetRedis = func() error { nodes[0].FlushAll(); return nil } // this process cannot be killed for it
 	return nil
 }
 

@@ -142,10 +142,6 @@ type Engine struct {
 	// LockServers are those that this engine has started; empty where they run already.
 	LockServers []LockServer
 
-	// ForgetRedis has Redis lose its data: a server is killed and started again, one in this
-	// process is emptied. nil where it is not this engine's own, or several servers.
-	ForgetRedis func() error
-
 	// Killable is the database's server, which this engine has started; nil where it has not,
 	// or where there are several.
 	Killable Restartable

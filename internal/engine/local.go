@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -52,9 +51,6 @@ func startLocal(e *Engine) error {
 	e.Disposable = true
 	e.URLs.DB = db.URL()
 	e.URLs.Redis = service.URL()
-	if nodes := service.Nodes(); len(nodes) == 1 {
-		e.ForgetRedis = func() error { return errors.Join(nodes[0].Kill(), nodes[0].Start()) }
-	}
 	if _, several := db.(*localserver.Galera); !several {
 		e.Killable = db
 	}

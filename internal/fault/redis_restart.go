@@ -115,12 +115,17 @@ func (r *redisNode) readKeys(ctx context.Context, product string) (map[string]st
 	c := client.Conn()
 	defer c.Close()
 	_ = c.ReadOnly(ctx) // a replica of a cluster answers then, too; elsewhere it is refused
+	return Keys(ctx, c, product, func(key string) (string, error) { return c.Dump(ctx, key).Result() })
+}
+
+// Keys are a server's keys of a product, each with its value as read has it.
+func Keys(ctx context.Context, c redis.Cmdable, product string, read func(key string) (string, error)) (map[string]string, error) {
 	keys := map[string]string{}
 	for all := c.Scan(ctx, 0, "*"+product+"*", 1000).Iterator(); ; {
 		if !all.Next(ctx) {
 			return keys, all.Err()
 		}
-		value, err := c.Dump(ctx, all.Val()).Result()
+		value, err := read(all.Val())
 		if errors.Is(err, redis.Nil) { // it has just expired
 			continue
 		}

@@ -151,7 +151,7 @@ func TestNodeRestart(t *testing.T) {
 		{"two who share them", "aabbc", false, "no majority"},
 		{"more than it needs", "aaaab", false, "more nodes than a bare majority"},
 		{"nobody's", "-----", false, "no majority"},
-		{"it comes back with its file", "aaa--", true, "has them after it"},
+		{"it comes back with its file", "aaa--", true, "came back with what it had"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, s, nodes := newStruck(t, lockstrategy.NeedsRedlock, 5)

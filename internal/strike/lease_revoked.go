@@ -32,16 +32,11 @@ func leaseRevoked() Fault {
 			if err != nil {
 				return "", err
 			}
-			_, before := f.under()
-			pauseFor(ctx, f.outlast()) // until its client has been told
-			_, sold := f.under()
-			switch {
-			case ctx.Err() != nil:
-				return "", ctx.Err()
-			case !f.Processes.Answers(ctx, struck, f.Lease):
-				return "", missed("the process of the buyer that was stopped did not answer")
+			sold, err := f.besideHeld(ctx) // its client has been told by then
+			if err != nil {
+				return "", err
 			}
-			return fmt.Sprintf("a buyer of process 1 was stopped before its write; %s; its process answered, and %d units were sold before it went on", proof, sold-before), nil
+			return fmt.Sprintf("a buyer of process 1 was stopped before its write; %s; its process answered, and %d units were sold before it went on", proof, sold), nil
 		},
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -23,45 +21,24 @@ func nodeRestart() Fault {
 	return Fault{
 		Name: promise.NodeRestart, About: "one Redlock node that has the lock, of a bare majority where that will do, comes back empty while a buyer is about to write", Several: true,
 		Cannot: func(e *engine.Engine) string {
-			if len(nodesOf(e)) == 0 {
+			if len(serversOf(e, lockstrategy.NeedsRedlock)) == 0 {
 				return "the Redlock nodes are not the engine's own"
 			}
 			return ""
 		},
 		Strike: func(ctx context.Context, f *Field) (string, error) {
-			on, release, err := f.holdBarely(ctx, nodesOf(f.Engine))
+			on, release, err := f.holdBarely(ctx, serversOf(f.Engine, lockstrategy.NeedsRedlock))
 			if err != nil {
 				return "", err
 			}
 			defer release()
-			before, err := keysOn(ctx, on.nodes[0], f.Product)
-			if err != nil {
+			if _, err := forget(ctx, on.nodes[0], f.Product); err != nil {
 				return "", err
-			}
-			if err := errors.Join(on.nodes[0].Kill(), on.nodes[0].Start()); err != nil {
-				return "", err
-			}
-			after, err := keysOn(ctx, on.nodes[0], f.Product)
-			switch {
-			case err != nil:
-				return "", err
-			case len(before) == 0 || has(after, before):
-				return "", missed("the node had %d keys of the product before its restart, and has them after it", len(before))
 			}
 			f.meanwhile(ctx, few, f.Lease/2) // the lease certainly lives; who comes in may wait for the buyer's row
 			return "a buyer of process 1 was stopped before its write; " + on.how + "; one of them was killed and came back without it", ctx.Err()
 		},
 	}
-}
-
-// nodesOf are Redlock's, as far as the engine has started them.
-func nodesOf(e *engine.Engine) (nodes []engine.LockServer) {
-	for _, s := range e.LockServers {
-		if s.Need == string(lockstrategy.NeedsRedlock) {
-			nodes = append(nodes, s)
-		}
-	}
-	return nodes
 }
 
 // spare are the nodes that may fail: a minority.
@@ -192,48 +169,4 @@ func (on grant) dropOthers(ctx context.Context, nodes []engine.LockServer, produ
 		}
 	}
 	return nil
-}
-
-// has reports whether all of the lock's keys are there, as they are in it.
-func has(keys, lock map[string]string) bool {
-	for key, text := range lock {
-		if there, ok := keys[key]; !ok || there != text {
-			return false
-		}
-	}
-	return len(lock) > 0
-}
-
-func drop(ctx context.Context, node engine.LockServer, keys []string) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	c := fault.ClientOf(node.Address())
-	defer c.Close()
-	return c.Del(ctx, keys...).Err()
-}
-
-// keysOn are the node's keys of the product, with what is in them.
-func keysOn(ctx context.Context, node engine.LockServer, product string) (map[string]string, error) {
-	c := fault.ClientOf(node.Address())
-	defer c.Close()
-	all := map[string]string{}
-	for scan := c.Scan(ctx, 0, "*"+product+"*", 1000).Iterator(); ; {
-		if !scan.Next(ctx) {
-			return all, scan.Err()
-		}
-		text, err := c.Get(ctx, scan.Val()).Result()
-		if redis.HasErrorPrefix(err, "WRONGTYPE") {
-			var hash map[string]string
-			hash, err = c.HGetAll(ctx, scan.Val()).Result()
-			text = fmt.Sprint(hash) // sorted
-		}
-		if errors.Is(err, redis.Nil) { // it has just gone
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all[scan.Val()] = text
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/promise"
 )
 
@@ -15,7 +16,7 @@ func redisRestart() Fault {
 	return Fault{
 		Name: promise.RedisRestart, About: "Redis comes back empty while a buyer is about to write",
 		Cannot: func(e *engine.Engine) string {
-			if e.ForgetRedis == nil || e.Redis == nil {
+			if len(serversOf(e, lockstrategy.NeedsRedis)) != 1 {
 				return "Redis is not the engine's own, or several servers"
 			}
 			return ""
@@ -26,24 +27,14 @@ func redisRestart() Fault {
 				return "", err
 			}
 			defer release()
-			before, err := f.keys(ctx)
-			if err != nil {
-				return "", err
-			}
-			if before == 0 {
-				return "", missed("the strategy had nothing in Redis to be forgotten")
-			}
 			_, sold := f.under()
-			if err := f.Engine.ForgetRedis(); err != nil {
-				return "", err
-			}
-			after, err := f.keys(ctx)
+			keys, err := forget(ctx, serversOf(f.Engine, lockstrategy.NeedsRedis)[0], f.Product)
 			if err != nil {
 				return "", err
 			}
 			pauseFor(ctx, min(f.Lease/2, time.Second))
 			_, then := f.under()
-			return fmt.Sprintf("Redis had %d keys of the product and then lost them all (%d are new); %d units were sold beside the buyer that was stopped before its write", before, after, then-sold), ctx.Err()
+			return fmt.Sprintf("Redis had %d keys of the product and came back without them; %d units were sold beside the buyer that was stopped before its write", keys, then-sold), ctx.Err()
 		},
 	}
 }

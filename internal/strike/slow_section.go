@@ -20,19 +20,13 @@ func slowSection() Fault {
 				return "", err
 			}
 			defer release()
-			_, before := f.under()
 			start := time.Now()
-			pauseFor(ctx, f.outlast())
-			took := time.Since(start)
-			_, sold := f.under()
-			switch {
-			case ctx.Err() != nil:
-				return "", ctx.Err()
-			case !f.Processes.Answers(ctx, struck, f.Lease):
-				return "", missed("the process of the buyer that was stopped did not answer")
+			sold, err := f.besideHeld(ctx)
+			if err != nil {
+				return "", err
 			}
 			return fmt.Sprintf("a buyer of process 1 stood between its read and its write for %s, and its process answered; a lease is %s; %d units were sold beside it",
-				took.Round(10*time.Millisecond), f.Lease, sold-before), nil
+				time.Since(start).Round(10*time.Millisecond), f.Lease, sold), nil
 		},
 	}
 }

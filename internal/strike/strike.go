@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/fault"
@@ -283,6 +281,21 @@ func (f *Field) awaitReturn(ctx context.Context) {
 	}
 }
 
+// besideHeld lets a lease end while a buyer is stopped and its process runs on, and returns how
+// many units others were sold meanwhile. ErrMissed where the process did not answer.
+func (f *Field) besideHeld(ctx context.Context) (sold int, err error) {
+	_, before := f.under()
+	pauseFor(ctx, f.outlast())
+	_, now := f.under()
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case !f.Processes.Answers(ctx, struck, f.Lease):
+		return 0, missed("the process of the buyer that was stopped did not answer")
+	}
+	return now - before, nil
+}
+
 // outlast is longer than a lease that nobody renews.
 func (f *Field) outlast() time.Duration { return f.Lease + f.Lease/4 + 200*time.Millisecond }
 
@@ -302,18 +315,6 @@ func (f *Field) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.inside)
-}
-
-// keys counts the keys in Redis that have the product's name in theirs.
-func (f *Field) keys(ctx context.Context) (n int, err error) {
-	scan := func(c redis.UniversalClient) error {
-		for all := c.Scan(ctx, 0, "*"+f.Product+"*", 1000).Iterator(); ; n++ {
-			if !all.Next(ctx) {
-				return all.Err()
-			}
-		}
-	}
-	return n, scan(f.Engine.Redis)
 }
 
 func pauseFor(ctx context.Context, d time.Duration) {

@@ -239,7 +239,11 @@ func printChecks(out io.Writer, r exercise.Result) {
 	}
 	if r.Passed() && r.Trips > 0 {
 		fmt.Fprintf(out, "\n%-34s %8s %10s\n", "", "yours", "reference")
-		fmt.Fprintf(out, "%-34s %8.1f %10.1f\n", "round trips of one buyer, alone", r.Trips, r.Theirs)
+		theirs := "-" // the reference did not run here
+		if r.Theirs > 0 {
+			theirs = fmt.Sprintf("%.1f", r.Theirs)
+		}
+		fmt.Fprintf(out, "%-34s %8.1f %10s\n", "round trips of one buyer, alone", r.Trips, theirs)
 		if r.TheirPerSecond > 0 {
 			fmt.Fprintf(out, "%-34s %8.0f %10.0f   %.2f times as many\n", "sales a second, in this run", r.PerSecond, r.TheirPerSecond, r.PerSecond/r.TheirPerSecond)
 		}

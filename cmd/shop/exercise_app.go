@@ -48,8 +48,8 @@ func checkForeign(c *cobra.Command, e exercises.Exercise, language, dir string, 
 		}
 	}
 	told("the reference")
-	if r.Theirs, err = referenceTrips(c.Context(), e, language, dir); err != nil {
-		r.Theirs = 0 // what the reference costs is no part of the judgement, and the learner's files may be another's
+	if theirs, err := referenceTrips(c.Context(), e, language, dir); err == nil {
+		r.Theirs = theirs // else unknown: it is no part of the judgement, and may not run beside the learner's files
 	}
 	return r, c.Context().Err()
 }

@@ -21,8 +21,8 @@ var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node
 
 // TestExercisePrograms: the exercises for other languages, as a learner has them. All but two are
 // judged on servers that are there already: two pairs, each for one check after the other. With
-// servers of its own a check takes 5 s more. All 42 take 64 to 68 s of processor time; they wait
-// for as long, so it was 164 s beside other tests on two cores.
+// servers of its own a check takes 5 s more. 42 took 64 and 68 s of processor time in two runs, which
+// were 164 and 306 s beside other tests on two cores.
 func TestExercisePrograms(t *testing.T) {
 	localservertest.SkipShort(t)
 	if runtime.GOOS != "linux" {

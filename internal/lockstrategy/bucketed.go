@@ -108,17 +108,20 @@ func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 // has enough. Who finds a row empty that had enough when it looked was overtaken by a sale.
 func (s *Bucketed) round(ctx context.Context, b *buckets, o purchase.Order, start time.Time) (purchase.Receipt, error) {
 	c := s.choose(b, o)
-	for more := !c.grow; more; {
-		receipt, enough, err := s.take(ctx, o, c.row, start)
-		s.gone(b, c.row)
-		if !errors.Is(err, errElsewhere) {
-			return receipt, err
-		}
-		if more = len(enough) > 0; more {
-			c.row = s.chooseAmong(b, o, enough)
-		}
+	if c.grow {
+		return s.sweepInTurn(ctx, b, c, o, start)
 	}
-	return s.sweepInTurn(ctx, b, c, o, start)
+	for row := c.row; ; {
+		receipt, enough, err := s.take(ctx, o, row, start)
+		s.gone(b, row)
+		switch {
+		case !errors.Is(err, errElsewhere):
+			return receipt, err
+		case len(enough) == 0:
+			return s.sweepInTurn(ctx, b, c, o, start)
+		}
+		row = s.chooseAmong(b, o, enough)
+	}
 }
 
 func (s *Bucketed) enter(name string) *buckets {

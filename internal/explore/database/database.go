@@ -107,9 +107,11 @@ func For(name string, admin *sql.DB) Database {
 	}[name]
 }
 
-// untilGone returns when a connection has gone.
+// untilGone returns when a connection has gone. It sleeps between two looks: bound to one
+// processor, a server that answers without a pause kept a backend that was to end from
+// running for 30 s (Linux 6.18).
 func untilGone(ctx context.Context, d Database, c Conn) error {
-	for deadline := time.Now().Add(schedule.HangTimeout); ; {
+	for deadline := time.Now().Add(schedule.HangTimeout); ; time.Sleep(50 * time.Microsecond) {
 		if gone, err := d.Gone(ctx, c); err != nil || gone {
 			return err
 		}

@@ -139,7 +139,7 @@ func (s redisBackend) gone(ctx context.Context, id int64) (bool, error) { return
 // end waits until the server has seen that a connection was closed: it looks when it has
 // nothing else to do, and drops the command that the client was blocked in.
 func (s redisBackend) end(ctx context.Context, id int64) error {
-	for deadline := time.Now().Add(schedule.HangTimeout); ; {
+	for deadline := time.Now().Add(schedule.HangTimeout); ; time.Sleep(50 * time.Microsecond) { // else it may never run, on one processor
 		blocked, err := s.Blocked(ctx)
 		if err != nil || !blocked[id] {
 			return err

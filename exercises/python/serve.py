@@ -7,8 +7,11 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-import pymysql
-import redis as redis_py
+try:
+    import pymysql
+    import redis as redis_py
+except ImportError as missing:
+    sys.exit(f"{sys.executable} has no module {missing.name}: pip install pymysql redis for it, or name another python in app.yaml")
 
 import shop
 

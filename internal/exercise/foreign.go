@@ -25,6 +25,9 @@ func NotIn(e exercises.Exercise, language string) error {
 	return fmt.Errorf("exercise %d is not available in %q; there %s %s", e.Number, language, verb, strings.Join(there, ", "))
 }
 
+// elsewhere stands at the head of a text that speaks of Go's names.
+const elsewhere = "\n> The last section says what stands for `shop.go` and its kit in this language.\n"
+
 // modules is where npm puts what a program needs.
 const modules = "node_modules"
 
@@ -81,7 +84,8 @@ func foreignContent(e exercises.Exercise, language string, all map[string]string
 	for _, files := range []map[string]string{shared, own, code} {
 		maps.Copy(all, files)
 	}
-	all["README.md"] += all[notes]
+	title, text, _ := strings.Cut(all["README.md"], "\n")
+	all["README.md"] = title + "\n" + elsewhere + text + all[notes]
 	delete(all, notes)
 	return errors.Join(err, err2, err3)
 }

@@ -82,7 +82,7 @@ func picture(l live.Lane) template.HTML {
 	var b strings.Builder
 	lines := func(n int) int { return (n + perLine - 1) / perLine }
 	below := lines(len(l.Cells))*side + 10
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%d units sold of %d, %d of them twice">`,
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%d units sold of %d, %d of units sold already">`,
 		perLine*side, below+lines(len(l.Marks))*side, l.Units, l.Stocked, l.Twice)
 	for i, cell := range l.Cells {
 		x, y := i%perLine*side+1, i/perLine*side+1

@@ -105,7 +105,7 @@ export class Lane {
     if (result) for (const o of outcomes) if (o.name !== 'twice') counts[o.name] = result[o.name];
     this.counts.replaceChildren(...outcomes.filter((o) => counts[o.name] > 0 || o.name === 'sold').map((o) => {
       const item = element('li', o.name);
-      item.append(svg(o.name), element('b', '', count.format(counts[o.name] || 0)), ' ' + (o.name === 'twice' ? 'of them twice' : o.words));
+      item.append(svg(o.name), element('b', '', count.format(counts[o.name] || 0)), ' ' + (o.name === 'twice' ? 'of units sold already' : o.words));
       return item;
     }));
   }

@@ -30,6 +30,7 @@ type exploreOptions struct {
 	buyers    int
 	stock     int64
 	units     int64
+	parts     int64
 	product   string
 	events    []string
 	maxEvents int
@@ -110,6 +111,7 @@ the events had anything to strike, or, with --app, when runs were void or there 
 	flags.IntVar(&o.buyers, "buyers", 2, "buyers; 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
 	flags.Int64Var(&o.units, "units", 1, "units that each buyer asks for; 1 to 8")
+	flags.Int64Var(&o.parts, "parts", 0, "rows of product_part among which the stock lies when an order begins, for strategies that divide it; 0: it is in the product's own row")
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
 	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: "+explore.EventNames()+"; or all")
 	flags.IntVar(&o.maxEvents, "max-events", 0, "at most so many of the events in one order; 0 for all of them")
@@ -232,7 +234,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--product %w", err)
 	}
 	config = explore.Config{
-		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Units: o.units, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
+		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Units: o.units, Parts: o.parts, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
 		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
@@ -248,7 +250,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, fmt.Errorf("--replay is of the strategy %q, not of %s", s.Strategy, name)
 	}
 	// The line says the rest.
-	config.Buyers, config.Stock, config.Units, config.Shared, config.Events = s.Buyers, s.Stock, s.Units, s.Shared, explore.Events(s.Shared)
+	config.Buyers, config.Stock, config.Units, config.Parts = s.Buyers, s.Stock, s.Units, s.Parts
+	config.Shared, config.Events = s.Shared, explore.Events(s.Shared)
 	config.MaxEvents, config.Full, config.Overlap = 0, false, s.Concurrent()
 	return config, config.Check()
 }

@@ -49,7 +49,7 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 
 // notForPrograms are flags of explore and of verify that say nothing of a program.
 var notForPrograms = []string{
-	"stock", "units", "product", "overlap", "instances", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
+	"stock", "units", "parts", "product", "overlap", "instances", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
 	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes",
 }
 

@@ -79,7 +79,7 @@ func subject(r explore.Report) string {
 	if ofProgram(r) {
 		return fmt.Sprintf("%s on %s, %d buyers", r.Strategy, r.Server, r.Buyers)
 	}
-	return fmt.Sprintf("%s on %s%s, %s, stock %d%s", r.Strategy, r.Engine, server(r), crowd(r), r.Stock, withUnits(r.Units))
+	return fmt.Sprintf("%s on %s%s, %s, stock %d%s%s", r.Strategy, r.Engine, server(r), crowd(r), r.Stock, inParts(r.Parts), withUnits(r.Units))
 }
 
 // titled is what was explored, in a title.
@@ -128,6 +128,13 @@ func (o *exploreOptions) again(w *explore.Witness) string {
 		on = engine.URL
 	}
 	return explore.Replay(o.strategy, engine.Flags(on, o.engines.localDB, o.engines.localRedis), w)
+}
+
+func inParts(parts int64) string {
+	if parts == 0 {
+		return ""
+	}
+	return " in " + explore.Count(int(parts), "part")
 }
 
 func withUnits(units int64) string {

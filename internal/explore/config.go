@@ -27,6 +27,7 @@ type Config struct {
 	Buyers    int    // MinBuyers to MaxBuyers
 	Stock     int64  // units on sale
 	Units     int64  // that each buyer asks for, up to MaxBuyers; 0 is 1
+	Parts     int64  // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
 	Product   string // its records are cleared, again and again
 	Events    []Event
 	MaxEvents int           // of them in one schedule, at most; 0: each may happen
@@ -90,6 +91,10 @@ func (c Config) Check() error {
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
 	case c.units() > c.Stock:
 		return fmt.Errorf("--units is %d and --stock is %d: nobody could buy", c.units(), c.Stock)
+	case c.Parts < 0 || c.Parts > int64(MaxBuyers):
+		return fmt.Errorf("--parts is %d; 0 to %d are allowed", c.Parts, MaxBuyers)
+	case c.Parts > 0 && c.Strategy.Left == nil:
+		return fmt.Errorf("--parts is %d, and strategy %s takes units from the product's own row alone; leave it out", c.Parts, c.Strategy.Name)
 	}
 	if err := c.checkEvents(); err != nil {
 		return err
@@ -156,7 +161,7 @@ func (c Config) units() int64 { return max(c.Units, 1) }
 // spec is what the schedules are of.
 func (c Config) spec() run.Spec {
 	return run.Spec{
-		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Product: c.Product,
+		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Parts: c.Parts, Product: c.Product,
 		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared,
 		Full: c.Full || c.Overlap,
 	}

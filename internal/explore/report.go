@@ -15,6 +15,7 @@ type Report struct {
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
 	Units      int64    `json:"units"` // that each buyer asked for
+	Parts      int64    `json:"parts"` // among which the stock lay at first; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
 	MaxEvents  *int     `json:"max_events"` // in one schedule; null: each may happen
 	Bound      *int     `json:"bound"`      // null: none
@@ -77,7 +78,7 @@ func NewReport(c Config, r Result) Report {
 // newReport knows no engine.
 func newReport(c Config, r Result) Report {
 	report := Report{
-		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Events: c.Events,
+		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Parts: c.Parts, Events: c.Events,
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,

@@ -297,7 +297,7 @@ func (s *Bucketed) sweep(ctx context.Context, o purchase.Order, rows int64, sinc
 		}
 		receipt.Left = all.Amount - o.Amount
 		rows = min(max(rows, int64(len(parts))), maxBuckets)
-		if err := product.Divide(tx, p, parts, evenly(receipt.Left, rows)); err != nil {
+		if err := product.Divide(tx, p, parts, product.Evenly(receipt.Left, rows)); err != nil {
 			return purchase.DatabaseError(ctx, "divide the stock", err)
 		}
 		return purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
@@ -307,16 +307,4 @@ func (s *Bucketed) sweep(ctx context.Context, o purchase.Order, rows int64, sinc
 
 func bucketedReceipt(o purchase.Order) purchase.Receipt {
 	return purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "bucketed"}
-}
-
-// evenly divides units among rows.
-func evenly(units, rows int64) []int64 {
-	amounts := make([]int64, rows)
-	for i := range amounts {
-		amounts[i] = units / rows
-		if int64(i) < units%rows {
-			amounts[i]++
-		}
-	}
-	return amounts
 }

@@ -82,6 +82,19 @@ func Divide(tx *gorm.DB, p Product, before []Part, amounts []int64) error {
 	}).Create(&parts).Error
 }
 
+// Evenly divides units among so many parts, 1 at least; the first have one more where they
+// do not come out even.
+func Evenly(units, parts int64) []int64 {
+	amounts := make([]int64, parts)
+	for i := range amounts {
+		amounts[i] = units / parts
+		if int64(i) < units%parts {
+			amounts[i]++
+		}
+	}
+	return amounts
+}
+
 // UnlockedUnits locks up to limit parts of one unit that nobody has locked, until the
 // transaction of tx ends, and returns their numbers. It waits for no lock; the database
 // must have SKIP LOCKED.

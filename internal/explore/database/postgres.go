@@ -109,6 +109,9 @@ func (d *postgresDatabase) Recount() string {
 	return "SELECT setval(pg_get_serial_sequence('purchase_history', 'id'), COALESCE((SELECT MAX(id) FROM purchase_history), 0) + 1, false)"
 }
 
+// Cleared: nobody sees or locks a dead row.
+func (d *postgresDatabase) Cleared(context.Context) error { return nil }
+
 func (d *postgresDatabase) NextID(context.Context) (int64, error) { return 0, nil }
 
 func (d *postgresDatabase) Milliseconds() string {

@@ -22,6 +22,7 @@ func (sqliteDatabase) Blocks() bool                                          { r
 func (sqliteDatabase) Waiting(context.Context, bool) (map[int64]bool, error) { return nil, nil }
 func (sqliteDatabase) End(_ context.Context, c Conn) error                   { return c.Close() }
 func (sqliteDatabase) Gone(context.Context, Conn) (bool, error)              { return true, nil }
+func (sqliteDatabase) Cleared(context.Context) error                         { return nil }
 func (sqliteDatabase) Interrupt(context.Context, Conn) error                 { return nil }
 
 // Recount is of AUTOINCREMENT, which goes on from the highest id that is there, or that

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/product"
 )
 
 // SQL is the database as the explorer sees it: one product's stock and records.
@@ -18,6 +19,7 @@ type SQL struct {
 	Admin   *gorm.DB // beside the connections of the buyers
 	Product string
 	Stock   int64  // that a schedule begins with
+	Parts   int64  // among which that lies, evenly; 0: it is in the product's own row
 	Recount string // a statement that has ids count from the same number again; "": they count on
 
 	Milliseconds string // for Whole: the time of a record in ms since 1970, as an expression
@@ -35,13 +37,22 @@ func (s SQL) Restore(ctx context.Context) error {
 		if err := tx.Exec("DELETE FROM purchase_history WHERE product_name = ?", s.Product).Error; err != nil {
 			return fmt.Errorf("restore the records: %w", err)
 		}
+		own := s.Stock
+		if s.Parts > 0 {
+			own = 0
+		}
 		err := tx.Exec("UPDATE product SET amount = ?, stocked = ?, version = 0, fence = 0, last_entry = '0-0' WHERE name = ?",
-			s.Stock, s.Stock, s.Product).Error
+			own, s.Stock, s.Product).Error
 		if err != nil {
 			return fmt.Errorf("restore the stock: %w", err)
 		}
-		if err := tx.Exec("DELETE FROM product_part WHERE product_name = ?", s.Product).Error; err != nil {
-			return fmt.Errorf("restore the stock: %w", err)
+		if err := tx.Exec("DELETE FROM product_part WHERE product_name = ? AND part >= ?", s.Product, s.Parts).Error; err != nil {
+			return fmt.Errorf("restore the parts: %w", err)
+		}
+		if s.Parts > 0 {
+			if err := product.Divide(tx, product.Product{Name: s.Product}, nil, product.Evenly(s.Stock, s.Parts)); err != nil {
+				return fmt.Errorf("restore the parts: %w", err)
+			}
 		}
 		if s.Recount == "" {
 			return nil

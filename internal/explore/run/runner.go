@@ -56,7 +56,7 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 		return nil, err
 	}
 	x.database = database.For(s.Engine.DB.Name(), admin)
-	x.stock = restore.SQL{Admin: beside, Product: s.Product, Stock: s.Stock}
+	x.stock = restore.SQL{Admin: beside, Product: s.Product, Stock: s.Stock, Parts: s.Parts}
 	if err := errors.Join(x.watchServers(), x.prepare(ctx)); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -163,6 +163,11 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		return e, err
 	}
 	if x.stated {
+		if x.spec.leavesRows() {
+			if err := x.database.Cleared(ctx); err != nil {
+				return e, err
+			}
+		}
 		if x.firstID, err = x.database.NextID(ctx); err != nil {
 			return e, err
 		}

@@ -17,9 +17,14 @@ type Spec struct {
 	Buyers    int
 	Stock     int64  // units on sale
 	Units     int64  // that each buyer asks for; 0 is 1
+	Parts     int64  // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
 	Product   string // its records are cleared, again and again
 	Events    []schedule.Event
 	MaxEvents int  // of them in one schedule, at most; 0: each may happen
 	Shared    bool // all buyers in one process
 	Full      bool // no states are wanted, where they cost something
 }
+
+// leavesRows: a schedule makes rows that the next one must not find, not even deleted, since
+// several buyers look for one of them. Two buyers look for two.
+func (s Spec) leavesRows() bool { return s.Strategy.Left != nil && s.Parts == 0 && s.Buyers > 2 }

@@ -20,6 +20,7 @@ type Schedule struct {
 	Buyers   int
 	Stock    int64
 	Units    int64 // that each buyer asks for; 0 is 1
+	Parts    int64 // among which the stock lies; 0: it is in the product's own row
 	Shared   bool
 	// One a step: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both
 	// at once, "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
@@ -31,6 +32,9 @@ func (s Schedule) Head() string {
 	text := fmt.Sprintf("%s with %d buyers and stock %d", s.Strategy, s.Buyers, s.Stock)
 	if s.Units > 1 {
 		text += fmt.Sprintf(" and orders of %d units", s.Units)
+	}
+	if s.Parts > 0 {
+		text += fmt.Sprintf(" and the stock in %d parts", s.Parts)
 	}
 	if s.Shared {
 		text += " in one process"
@@ -66,6 +70,9 @@ func (s Schedule) String() string {
 	if s.Units > 1 {
 		options += fmt.Sprintf(":u%d", s.Units)
 	}
+	if s.Parts > 0 {
+		options += fmt.Sprintf(":p%d", s.Parts)
+	}
 	if s.Shared {
 		options += ":shared"
 	}
@@ -77,6 +84,9 @@ var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
 
 // units are what each buyer asks for, where that is more than one.
 var units = regexp.MustCompile(`^u[2-8]$`)
+
+// parts are the rows among which the stock lies, where it is not in the product's own.
+var parts = regexp.MustCompile(`^p[1-8]$`)
 
 // command is the token of a buyer's command, or of two.
 const command = `[1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?`
@@ -96,32 +106,38 @@ func NewGrammar(events ...string) Grammar {
 
 // Parse reads a replay line. The error is one line.
 func (g Grammar) Parse(line string) (s Schedule, err error) {
-	parts := strings.Split(strings.TrimSpace(line), ":")
-	if len(parts) < 2 || parts[0] != fmt.Sprintf("v%d", version) {
-		if len(parts) >= 5 && versioned.MatchString(parts[0]) {
-			return s, fmt.Errorf("the replay line is of version %s; this is version v%d", parts[0], version)
+	fields := strings.Split(strings.TrimSpace(line), ":")
+	if len(fields) < 2 || fields[0] != fmt.Sprintf("v%d", version) {
+		if len(fields) >= 5 && versioned.MatchString(fields[0]) {
+			return s, fmt.Errorf("the replay line is of version %s; this is version v%d", fields[0], version)
 		}
 		return s, fmt.Errorf("%q is no replay line; one looks like v%d:none:b2:s1:1*2.2*5.1*3", line, version)
 	}
-	if len(parts) > 5 && units.MatchString(parts[4]) {
-		s.Units, _ = strconv.ParseInt(parts[4][1:], 10, 64)
-		parts = slices.Delete(slices.Clone(parts), 4, 5)
+	option := func(is func(string) bool) (text string, found bool) {
+		if found = len(fields) > 5 && is(fields[4]); found {
+			text = fields[4]
+			fields = slices.Delete(fields, 4, 5)
+		}
+		return text, found
 	}
-	if len(parts) > 5 && parts[4] == "shared" {
-		s.Shared = true
-		parts = slices.Delete(slices.Clone(parts), 4, 5)
+	if n, found := option(units.MatchString); found {
+		s.Units, _ = strconv.ParseInt(n[1:], 10, 64)
 	}
-	if len(parts) != 5 {
-		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(parts))
+	if n, found := option(parts.MatchString); found {
+		s.Parts, _ = strconv.ParseInt(n[1:], 10, 64)
 	}
-	s.Strategy = parts[1]
-	size := crowd.FindStringSubmatch(parts[2] + ":" + parts[3])
+	_, s.Shared = option(func(text string) bool { return text == "shared" })
+	if len(fields) != 5 {
+		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(fields))
+	}
+	s.Strategy = fields[1]
+	size := crowd.FindStringSubmatch(fields[2] + ":" + fields[3])
 	if size == nil {
 		return s, fmt.Errorf("%q is no replay line: it does not say b2 and s1, both of 8 at most", line)
 	}
 	s.Buyers, _ = strconv.Atoi(size[1])
 	s.Stock, _ = strconv.ParseInt(size[2], 10, 64)
-	if s.Tokens, err = g.tokens(parts[4]); err != nil {
+	if s.Tokens, err = g.tokens(fields[4]); err != nil {
 		return s, fmt.Errorf("%q is no replay line: %w", line, err)
 	}
 	if len(s.Tokens) > MaxSteps {

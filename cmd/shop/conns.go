@@ -16,16 +16,22 @@ import (
 const defaultConnections = 10_000
 
 // connections bounds those of a server: each is an open file, and a shop without files
-// reaches no database. One more than allowed ends the one that has waited longest for a
-// request; where all of them have one, it is refused.
+// reaches no database. One more than allowed ends the one that has waited longest, for a
+// request or for a refusal that is held up; where all others are served, it is refused.
 type connections struct {
 	most int
 
 	finishing atomic.Bool
 
 	mu   sync.Mutex
-	open map[net.Conn]*linked.Element // nil: it has a request
-	idle linked.List                  // of net.Conn, the longest first
+	open map[net.Conn]*linked.Element // nil: it is served
+	idle linked.List                  // of waiting, the longest first
+}
+
+// waiting is a connection that can be ended.
+type waiting struct {
+	conn   net.Conn
+	wanted chan struct{} // closed to end it; nil: it has no request
 }
 
 func newConnections(most int) *connections {
@@ -55,10 +61,48 @@ const lastRequests = 250 * time.Millisecond
 // if one is on its way.
 func (c *connections) finish() {
 	c.finishing.Store(true)
+	c.hurry()
 	every := time.NewTicker(10 * time.Millisecond)
 	defer every.Stop()
 	for end := time.Now().Add(lastRequests); c.count() > 0 && time.Now().Before(end); {
 		<-every.C
+	}
+}
+
+// hurry has every request answered that is held up.
+func (c *connections) hurry() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for element := c.idle.Front(); element != nil; {
+		w, _ := element.Value.(waiting)
+		next := element.Next()
+		if w.wanted != nil {
+			close(w.wanted)
+			c.idle.Remove(element)
+			c.open[w.conn] = nil
+		}
+		element = next
+	}
+}
+
+// spare is for purchase.RememberReturns: until done, the connection's request may be had
+// answered for a newcomer, and is when the shop is told to stop.
+func (c *connections) spare(conn net.Conn) (wanted <-chan struct{}, done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := waiting{conn, make(chan struct{})}
+	if _, known := c.open[conn]; !known || c.finishing.Load() { // a surplus one that has asked meanwhile
+		close(w.wanted)
+		return w.wanted, func() {}
+	}
+	c.open[conn] = c.idle.PushBack(w)
+	return w.wanted, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if element := c.open[conn]; element != nil {
+			c.idle.Remove(element)
+			c.open[conn] = nil
+		}
 	}
 }
 
@@ -75,13 +119,13 @@ func (c *connections) count() int {
 	return len(c.open)
 }
 
-// note keeps account, and returns a connection that is too many.
+// note keeps account, and returns a connection that is too many, unless its request ends it.
 func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waits, known := c.open[conn]
-	if waits != nil {
-		c.idle.Remove(waits)
+	element, known := c.open[conn]
+	if element != nil {
+		c.idle.Remove(element)
 	}
 	switch {
 	case state == http.StateNew && len(c.open) >= c.most:
@@ -89,11 +133,15 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 		if longest == nil {
 			return conn
 		}
-		surplus, _ = c.idle.Remove(longest).(net.Conn)
-		delete(c.open, surplus)
+		w, _ := c.idle.Remove(longest).(waiting)
+		delete(c.open, w.conn)
+		if surplus = w.conn; w.wanted != nil {
+			close(w.wanted)
+			surplus = nil
+		}
 		fallthrough
 	case state == http.StateNew, known && state == http.StateIdle:
-		c.open[conn] = c.idle.PushBack(conn)
+		c.open[conn] = c.idle.PushBack(waiting{conn: conn})
 	case known && state == http.StateActive:
 		c.open[conn] = nil
 	default: // closed, or a surplus one that has not noticed

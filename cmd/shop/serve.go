@@ -82,7 +82,7 @@ migrations put 100 apples on sale.`,
 	preset := cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080")
 	flags.StringVar(&o.addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
 	flags.StringArrayVar(&o.shops.hosts, "allowed-host", nil, "a further name that requests may be for (Host), may be repeated; on a loopback address all but its own names are refused, elsewhere only where this is given")
-	flags.IntVar(&o.conns, "max-conns", defaultConnections, "connections at once, where the machine has the files; one more ends the one that has waited longest for a request")
+	flags.IntVar(&o.conns, "max-conns", defaultConnections, "connections at once, where the machine has the files; one more ends the one that has waited longest for a request, or for a refusal that is held up")
 	flags.BoolVar(&o.failpoints, "failpoints", false, "obey hold and go on stdin, write the history to stdout: for shop verify")
 	_ = flags.MarkHidden("failpoints") // it is there
 	flags.IntVar(&o.shops.gather, "gather", 0, "let so many first buyers of a product in at the same moment: for shop verify --race")
@@ -208,7 +208,7 @@ func (s *shop) server(addr net.Addr, token string) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ConnState:         s.connections.changed,
-		ConnContext:       purchase.RememberReturns,
+		ConnContext:       purchase.RememberReturns(s.connections.spare),
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(s.watch.hub.Close)

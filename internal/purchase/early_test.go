@@ -2,10 +2,18 @@ package purchase
 
 import (
 	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gin-gonic/gin"
 )
+
+// unwanted is a connection that nobody else wants.
+func unwanted(net.Conn) (<-chan struct{}, func()) { return nil, func() {} }
 
 // TestHoldUp: who comes back too early, and is refused again, hears so later; nobody else.
 func TestHoldUp(t *testing.T) {
@@ -29,7 +37,7 @@ func TestHoldUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx := RememberReturns(t.Context(), nil)
+				ctx := RememberReturns(unwanted)(t.Context(), nil)
 				took := func(purchaser string, err error) time.Duration {
 					start := time.Now()
 					k.holdUp(ctx, purchaser, err)
@@ -52,7 +60,7 @@ func TestHoldUpEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &Counter{Wait: 4 * time.Second}
 		refusal := &Overloaded{RetryAfter: time.Second}
-		gone, hangUp := context.WithCancel(RememberReturns(t.Context(), nil))
+		gone, hangUp := context.WithCancel(RememberReturns(unwanted)(t.Context(), nil))
 		hangUp()
 		start := time.Now()
 		for _, ctx := range []context.Context{gone, t.Context()} {
@@ -63,4 +71,76 @@ func TestHoldUpEnds(t *testing.T) {
 			t.Errorf("held up for %s", took)
 		}
 	})
+}
+
+// TestHoldUpWanted: who is held up hears at once that it is refused when its connection is wanted.
+func TestHoldUpWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &Counter{Wait: time.Minute}
+		refusal := &Overloaded{RetryAfter: time.Minute}
+		wanted := make(chan struct{})
+		ctx := RememberReturns(func(net.Conn) (<-chan struct{}, func()) { return wanted, func() {} })(t.Context(), nil)
+		time.AfterFunc(time.Second, func() { close(wanted) })
+		start := time.Now()
+		first, again := k.holdUp(ctx, "ann", refusal), k.holdUp(ctx, "ann", refusal)
+		if took := time.Since(start); took != time.Second || first || !again {
+			t.Errorf("%v, and then %v after %s; want false, and true after a second", first, again, took)
+		}
+	})
+}
+
+// full has no place for anybody.
+type full struct{}
+
+func (full) Buy(context.Context, Order) (Receipt, error) {
+	return Receipt{}, &Overloaded{RetryAfter: 10 * time.Second}
+}
+
+type blind struct{}
+
+func (blind) Called(string, Order)                                {}
+func (blind) Returned(string, Order, Receipt, Outcome, time.Time) {}
+func (blind) TurnedAway(string, Order)                            {}
+
+// TestHoldUpStrangers: of two who give no name nobody knows whether they are one, where a proxy has
+// their requests over one connection. Neither is held up for the other.
+func TestHoldUpStrangers(t *testing.T) {
+	for name, c := range map[string]struct {
+		query, header string
+		held          bool
+	}{
+		"one client":                {"", "", true},
+		"X-Forwarded-For":           {"", "X-Forwarded-For", false},
+		"Forwarded":                 {"", "Forwarded", false},
+		"Via":                       {"", "Via", false},
+		"by name through a proxy":   {"?purchaser=ann", "X-Forwarded-For", true},
+		"by name without any proxy": {"?purchaser=ann", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &Counter{
+					Strategies: map[string]Strategy{"full": full{}}, Resolve: func(string) string { return "full" },
+					Wait: 4 * time.Second, Down: func(context.Context) error { return nil }, Seats: make(chan struct{}, 1), Watch: blind{},
+				}
+				r := gin.New()
+				k.Routes(r)
+				ctx := RememberReturns(unwanted)(t.Context(), nil) // one connection
+				start := time.Now()
+				for range 2 {
+					request := httptest.NewRequest(http.MethodPost, "/product/buy"+c.query, nil).WithContext(ctx)
+					if c.header != "" {
+						request.Header.Set(c.header, "for=192.0.2.1")
+					}
+					answer := httptest.NewRecorder()
+					r.ServeHTTP(answer, request)
+					if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Connection") != "" {
+						t.Errorf("%d, Connection %q", answer.Code, answer.Header().Get("Connection"))
+					}
+				}
+				if took := time.Since(start); took > 0 != c.held {
+					t.Errorf("two are refused within %s; want that one is held up: %v", took, c.held)
+				}
+			})
+		})
+	}
 }

@@ -132,7 +132,9 @@ func (k *Counter) buy(c *gin.Context) {
 	}()
 	c.Header(SpanHeader, span(called, time.Now()))
 	if err != nil {
-		k.holdUp(c.Request.Context(), name, err)
+		if !shared(name, c.Request.Header) && k.holdUp(c.Request.Context(), name, err) {
+			c.Header("Connection", "close")
+		}
 		WriteError(c, err)
 		return
 	}

@@ -213,6 +213,6 @@ func (w *way) done(e schedule.Ended) {
 	case e.Cut: // so that it does not go there again
 		w.link(&node{}, true)
 	case !e.Pruned:
-		w.at.ended = &schedule.Ended{Verdict: e.Verdict, Why: e.Why, Foreign: e.Foreign}
+		w.at.ended = &schedule.Ended{Verdict: e.Verdict, Why: e.Why, Foreign: e.Foreign, Early: e.Early}
 	}
 }

@@ -40,6 +40,7 @@ func TestMergedServers(t *testing.T) {
 				{Strategy: "named-lock", Events: crash, Config: bound(1)},
 				{Strategy: "coalesced", Events: crash},
 				{Strategy: "bucketed", Config: bound(1)},
+				{Strategy: "bucketed", Events: crash, Config: func(c *explore.Config) { c.Parts, c.Bound = 2, 1 }},
 				{Strategy: "unit-rows", Config: bound(1)},
 				{Strategy: "setnx", Events: crash, Config: bound(1)},
 				{Strategy: "for-update", Soak: "some thousand schedules, run one by one"},

@@ -53,6 +53,7 @@ type Report struct {
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
+	Early          int      `json:"early_sold_out"` // schedules in which a buyer was told sold out, and who came later could buy
 
 	again          string // the command that explores it
 	exploredWithin int
@@ -83,7 +84,7 @@ func newReport(c Config, r Result) Report {
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
-		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, first: c.First,
+		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
 	}
 	if report.Events == nil {
 		report.Events = []Event{}
@@ -173,6 +174,9 @@ func (r Report) Notes() (all []string) {
 			named += fmt.Sprintf(" | and %d more", n-mostNamed)
 		}
 		all = append(all, "several statements in one command are one step, and no order inside it was explored: "+named)
+	}
+	if r.Early > 0 {
+		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while there was enough: who came later could buy", Count(r.Early, "schedule")))
 	}
 	for _, v := range r.Voided {
 		all = append(all, v.String())

@@ -54,6 +54,11 @@ type Result struct {
 
 	Foreign        int      // schedules in which a buyer freed another's lock, harm done or not
 	ForeignWitness *Witness // of those
+
+	// Early are the schedules in which a buyer was told sold out and who came when all were
+	// done could buy. The committed stock never rises, so there was enough all the time. Where
+	// the other buyer gets the unit nobody sees that; with the event crash he does not.
+	Early int
 }
 
 // A search is one run of Search.
@@ -223,6 +228,9 @@ func (s *search) note(e schedule.Ended) {
 			r.First = time.Since(s.begun).Seconds()
 		}
 		s.rank(e)
+	}
+	if e.Early {
+		r.Early++
 	}
 	if e.Foreign {
 		r.Foreign++

@@ -11,8 +11,8 @@ import (
 
 // A tally is what the schedules from a place on come to.
 type tally struct {
-	schedules, foreign int
-	verdicts           map[verdict.Verdict]int
+	schedules, foreign, early int
+	verdicts                  map[verdict.Verdict]int
 }
 
 // tallies counts, each place once.
@@ -28,10 +28,13 @@ func (all tallies) of(p place) tally {
 		if end.Foreign {
 			t.foreign = 1
 		}
+		if end.Early {
+			t.early = 1
+		}
 	}
 	p.follow(func(_ *schedule.Choice, to place) {
 		below := all.of(to)
-		t.schedules, t.foreign = plus(t.schedules, below.schedules), plus(t.foreign, below.foreign)
+		t.schedules, t.foreign, t.early = plus(t.schedules, below.schedules), plus(t.foreign, below.foreign), plus(t.early, below.early)
 		for v, n := range below.verdicts {
 			t.verdicts[v] = plus(t.verdicts[v], n)
 		}
@@ -113,7 +116,7 @@ func (g *graph) count() {
 		return
 	}
 	total := tallies{}.of(g.start(g.x.config.Bound))
-	r.Explored, r.Foreign, r.Verdicts = total.schedules, total.foreign, total.verdicts
+	r.Explored, r.Foreign, r.Early, r.Verdicts = total.schedules, total.foreign, total.early, total.verdicts
 	r.Violations = 0
 	for v, n := range r.Verdicts {
 		if v != verdict.Holds {

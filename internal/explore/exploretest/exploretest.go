@@ -88,6 +88,7 @@ func (x Expectation) Name() string {
 		{c.Bound >= 0, fmt.Sprintf("bound=%d", c.Bound)},
 		{c.MaxEvents > 0, fmt.Sprintf("events=%d", c.MaxEvents)},
 		{c.Shared, "shared"},
+		{c.Parts > 0, fmt.Sprintf("parts=%d", c.Parts)},
 		{c.Symmetry, "symmetry"},
 		{!c.First, "whole"},
 		{x.On != "", "on=" + x.On},
@@ -134,6 +135,9 @@ func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expect
 	}
 	if result.Violations > 0 {
 		t.Fatalf("%s: %s", result.Witness.Verdict, result.Witness.Schedule)
+	}
+	if result.Early > 0 {
+		t.Errorf("in %d schedules a buyer was told sold out while there was enough", result.Early)
 	}
 	if !result.Complete || result.Explored < 2 {
 		t.Fatalf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)

@@ -33,6 +33,11 @@ func few(events, preemptions int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.MaxEvents, c.Bound = events, preemptions }
 }
 
+// parts has the stock in so many rows at first, with one event and one preemption at most.
+func parts(n int64) func(c *explore.Config) {
+	return func(c *explore.Config) { c.Parts, c.MaxEvents, c.Bound = n, 1, 1 }
+}
+
 // row is one expectation; on is "mysql", "sqlite" or "server" where it is of that
 // database only, or of any that is a server.
 func row(strategy string, events []explore.Event, want verdict.Verdict, config func(c *explore.Config), on string) exploretest.Expectation {
@@ -81,15 +86,20 @@ func promises() []exploretest.Expectation {
 		long("several events in one schedule, at every step; the row before has one of them", row("named-lock", explore.Events(false), verdict.Holds, nil, "server")),
 		row("coalesced", nil, verdict.Holds, nil, ""),
 		row("coalesced", nil, verdict.Holds, shared, ""),
+		row("coalesced", []explore.Event{explore.Timeout}, verdict.Holds, shared, "server"),
 		row("coalesced", explore.Events(false), verdict.Holds, few(1, 1), ""),
 		long("several events in one schedule, at every step; the row before has one of them", row("coalesced", explore.Events(false), verdict.Holds, nil, "")),
 		row("bucketed", nil, verdict.Holds, bound(2), ""),
 		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Buyers, c.Stock, c.Bound = 3, 3, 1 }, "sqlite"), // the first divides the stock, and two meet at the rows
 		long("21,330 schedules on MariaDB; the rows before have those of few preemptions", row("bucketed", nil, verdict.Holds, nil, "")),
 		row("bucketed", explore.Events(false), verdict.Holds, few(1, 1), ""),
+		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Parts, c.Buyers, c.Stock, c.Bound = 2, 3, 2, 1 }, ""), // two meet at a row
+		row("bucketed", []explore.Event{explore.Crash, explore.Timeout}, verdict.Holds, parts(2), ""),
+		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 1 }, ""), // one sweeps, the other waits for that
 		long("several events in one schedule, at every step; the row before has one of them", row("bucketed", explore.Events(false), verdict.Holds, nil, "")),
 		row("unit-rows", nil, verdict.Holds, bound(2), "server"),
 		row("unit-rows", explore.Events(false), verdict.Holds, few(1, 1), "server"),
+		row("unit-rows", []explore.Event{explore.Crash, explore.Timeout}, verdict.Holds, parts(1), "server"), // two meet at the one unit
 		long("all orders; the rows before have those of few preemptions", row("unit-rows", nil, verdict.Holds, nil, "server")),
 		row("setnx", nil, verdict.Holds, nil, ""),
 		row("setnx", []explore.Event{explore.Crash}, verdict.Stalled, nil, ""),

@@ -93,6 +93,7 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 	}
 	switch {
 	case late.err == nil:
+		j.r.early = true
 		return verdict.Holds, "what was left could be sold", nil
 	case errors.Is(late.err, purchase.ErrSoldOut):
 		return v, why + "; so is every later one", nil

@@ -32,6 +32,7 @@ type Run struct {
 
 	struck  map[schedule.Event]int // events so far
 	outcome sync.WaitGroup         // of the buyers' goroutines
+	early   bool                   // see schedule.Ended
 	cut     bool                   // not all of its goroutines ended as they would have
 	seen    string                 // what the last step came to, where a server decided it, see releasePair
 }

@@ -188,7 +188,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 		return e, nil
 	}
 	e.Verdict, e.Why, err = judgement{x, r, deadEnd}.verdict(ctx)
-	e.Foreign = r.owners.foreign
+	e.Foreign, e.Early = r.owners.foreign, r.early
 	e.Steps, e.Outcomes = notes.steps, r.buyers.outcomes()
 	return e, err
 }

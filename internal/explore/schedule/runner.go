@@ -74,6 +74,7 @@ type Ended struct {
 	Compound []string
 
 	Foreign    bool // a buyer has freed another's lock
+	Early      bool // a buyer was told sold out, and who came later could buy
 	Concurrent bool // a concurrent pair is in it
 	Pruned     bool // nothing new could come of it
 	Cut        bool // it went round in circles

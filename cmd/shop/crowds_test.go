@@ -94,6 +94,9 @@ func TestStruckByHand(t *testing.T) {
 				t.Fatalf("%s %s: %+v", run.State, run.Error, run.Strikes)
 			}
 			row, result := run.Rows[0], run.Report.Results[0]
+			if result.Verdict == verdict.Inconclusive && strings.Contains(result.Reason, "slow cannot be told from stuck") {
+				t.Skip("the machine is too slow for a verdict: " + result.Reason)
+			}
 			if row.Promise != "" || result.Verdict == verdict.Inconclusive || !row.Kept || strings.Count(result.Reason, "struck by hand") != 1 {
 				t.Errorf("%+v: %s", row, result.Reason)
 			}

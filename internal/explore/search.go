@@ -57,7 +57,7 @@ type Result struct {
 
 	// Early are the schedules in which a buyer was told sold out and who came when all were
 	// done could buy. The committed stock never rises, so there was enough all the time. Where
-	// the other buyer gets the unit nobody sees that; with the event crash he does not.
+	// the other buyer gets the unit nobody sees that; where he crashes, he does not.
 	Early int
 }
 

@@ -50,9 +50,9 @@ const (
 // How far is a matter of the strategy and not of time.
 func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
-	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry.Name, f)}
+	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry, f)}
 	x := exploration{Config: explore.Config{
-		Engine: e, Strategy: entry, Buyers: exploredBuyers, Stock: 1, Product: exploredProduct, Budget: searchBudget,
+		Engine: e, Strategy: entry, Buyers: exploredBuyers, Stock: 1, Parts: parts(entry), Product: exploredProduct, Budget: searchBudget,
 	}}
 	if event, ok := eventOf[f]; ok {
 		x.Events = []explore.Event{event}
@@ -82,8 +82,8 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 }
 
 // exploreCommand is the exploration of a cell as a command of its own.
-func exploreCommand(e *engine.Engine, strategy string, f promise.Condition) string {
-	line := command(e, strategy)
+func exploreCommand(e *engine.Engine, entry lockstrategy.Entry, f promise.Condition) string {
+	line := command(e, entry)
 	if event, ok := eventOf[f]; ok {
 		line += " --events " + string(event)
 	}
@@ -96,8 +96,21 @@ func replayOf(e *engine.Engine, strategy string, w *explore.Witness) string {
 }
 
 // command begins the command that explores a strategy on an engine.
-func command(e *engine.Engine, strategy string) string {
-	return "shop explore " + strategy + engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis)
+func command(e *engine.Engine, entry lockstrategy.Entry) string {
+	line := "shop explore " + entry.Name + engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis)
+	if n := parts(entry); n > 0 {
+		line += fmt.Sprintf(" --parts %d", n)
+	}
+	return line
+}
+
+// parts is explore.Config.Parts: where a strategy divides the stock, its buyers are to meet at
+// the rows, and not at the product's, from which the first moves the units.
+func parts(entry lockstrategy.Entry) int64 {
+	if entry.Left != nil {
+		return 2
+	}
+	return 0
 }
 
 // exploration is the searches of one cell, and what the last of them found.
@@ -188,7 +201,7 @@ func (x *exploration) replay() string {
 	if w := x.result.Witness; w != nil {
 		return replayOf(x.Engine, x.Strategy.Name, w)
 	}
-	line := command(x.Engine, x.Strategy.Name)
+	line := command(x.Engine, x.Strategy)
 	if len(x.Events) > 0 {
 		line += " --events " + string(x.Events[0])
 	}

@@ -49,7 +49,7 @@ func (s SQL) Restore(ctx context.Context) error {
 		if err := tx.Exec("DELETE FROM product_part WHERE product_name = ? AND part >= ?", s.Product, s.Parts).Error; err != nil {
 			return fmt.Errorf("restore the parts: %w", err)
 		}
-		if s.Parts > 0 {
+		if s.Parts > 0 { // no lock is needed: nobody else is there
 			if err := product.Divide(tx, product.Product{Name: s.Product}, nil, product.Evenly(s.Stock, s.Parts)); err != nil {
 				return fmt.Errorf("restore the parts: %w", err)
 			}

@@ -24,6 +24,7 @@ type Result struct {
 	Digest   string // of the schedules that were run, in their order, and how each ended
 	Complete bool   // there are no others, within the bound
 	Whole    bool   // there are no others, within any bound
+	All      int    // where it is Whole: how many there are within any bound
 
 	Within         int // all schedules of so many preemptions were explored; -1: not even those of none
 	ExploredWithin int // how many those are
@@ -105,6 +106,9 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 		g.count()
 	} else {
 		err = s.all(ctx, &tree{search: s, frontier: frontier{limit: x.config.Bound}})
+		if s.result.Whole {
+			s.result.All = s.result.Explored
+		}
 	}
 	s.result.Seconds = time.Since(s.begun).Seconds()
 	s.result.Digest = hex.EncodeToString(s.digest.Sum(nil)[:8])

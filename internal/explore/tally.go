@@ -123,6 +123,9 @@ func (g *graph) count() {
 			r.Violations = plus(r.Violations, n)
 		}
 	}
+	if r.Whole {
+		r.All = tallies{}.of(g.start(anyNumber)).schedules
+	}
 	if r.Within >= 0 {
 		r.ExploredWithin = tallies{}.of(g.start(r.Within)).schedules
 	}

@@ -149,7 +149,7 @@ func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 		x.never = len(x.result.Never) > 0
 		switch {
 		case x.result.Whole:
-			x.Bound = -1
+			x.Bound, x.result.Explored = -1, x.result.All // by the states that are known, also of more preemptions
 			return nil
 		case x.Bound >= least && (wide || x.result.Runs > few):
 			return nil

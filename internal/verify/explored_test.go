@@ -31,11 +31,12 @@ func TestExplore(t *testing.T) {
 	}{
 		{"none", promise.Explore, verdict.Oversold, verdict.Oversold, true, "2 units sold of 1 stocked", "shop explore none --replay v1:"},
 		{"none", promise.Explore, verdict.Holds, verdict.Oversold, false, "break", "--replay"},
-		{"conditional", promise.Explore, verdict.Holds, verdict.Holds, true, "of", "shop explore conditional"},
-		{"conditional", promise.ExploreCrash, verdict.Holds, verdict.Holds, true, "explored 100 of 100", "--events crash"},
+		{"conditional", promise.Explore, verdict.Holds, verdict.Holds, true, "explored 36 of 36", "shop explore conditional"},
+		{"conditional", promise.ExploreCrash, verdict.Holds, verdict.Holds, true, "explored 292 of 292", "--events crash"},
 		{"conditional", promise.ExploreCrash, verdict.Oversold, verdict.Holds, false, "no order breaks", "--events crash"},
 		{"redis", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "at most 1 preemption break", ".expire."},
 		{"redlock", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "seen in schedule", ".expire."},
+		{"bucketed", promise.Explore, verdict.Holds, verdict.Holds, true, "explored 360 of 360", "shop explore bucketed --parts 2"},
 		{"setnx", promise.ExploreExpire, verdict.Holds, verdict.Inconclusive, false, "never came", "--events expire"},
 	} {
 		entry, _ := lockstrategy.ByName(c.strategy)

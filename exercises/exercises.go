@@ -9,7 +9,7 @@
 //	NN-name/node, python/   the same for a program in that language, where there is one
 //
 // kata/ is what the Go code is written with, judge/ what it is judged by. How the command
-// copies, builds and runs is internal/exercise.
+// copies, builds and runs is internal/teach/exercise.
 package exercises
 
 import (

@@ -10,7 +10,7 @@ import (
 )
 
 // TestComplete: each folder is in the list, and each exercise has all that it needs. What its
-// sources are judged by is TestSources in internal/exercise.
+// sources are judged by is TestSources in internal/teach/exercise.
 func TestComplete(t *testing.T) {
 	all, err := exercises.All()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oversell/oversell/internal/quantile"
+	"github.com/oversell/oversell/internal/load/quantile"
 )
 
 // exclusion: 24 contenders of 3 clients add one, four times each, to a counter that

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oversell/oversell/internal/quantile"
+	"github.com/oversell/oversell/internal/load/quantile"
 )
 
 // A Load is what Measure puts on one lock.

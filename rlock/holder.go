@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/oversell/oversell/internal/keyed"
+	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
 // A Holder is the owner of a lock: what a thread is to Java's locks. A Holder may

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/oversell/oversell/internal/keyed"
+	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
 const (

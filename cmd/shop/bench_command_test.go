@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/sweep"
+	"github.com/oversell/oversell/internal/load/sweep"
 )
 
 // TestBench: each strategy has a point for each number of clients, and has sold.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/sizing/measure"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
 // noOp is the route that does nothing, with all that stands around a route.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/quantile"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/load/quantile"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/oversell/oversell/internal/sizing/measure"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
 // BenchmarkProcesses is what one product sells through several processes of the shop at

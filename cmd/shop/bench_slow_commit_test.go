@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/sizing/measure"
-	"github.com/oversell/oversell/internal/sqlconn"
+	"github.com/oversell/oversell/internal/engine/sqlconn"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
 // commitDelay is what a COMMIT takes longer.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 const (

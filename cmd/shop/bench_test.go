@@ -23,13 +23,13 @@ import (
 
 	"github.com/bsm/redislock"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/quantile"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 const (

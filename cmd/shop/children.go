@@ -13,7 +13,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // serveChildren starts n `shop serve` of this very binary on the engine's
@@ -161,7 +161,7 @@ func (c *children) startAt(ctx context.Context, process int, addr string) error 
 // Lines lead each process to the lock servers that the engine has started.
 func (c *children) Lines() []*fault.Lines { return c.lines }
 
-// tell sends a line to a process, see internal/failpoint.
+// tell sends a line to a process, see internal/fault/failpoint.
 func (c *children) tell(process int, line string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // full has no place for anybody.

@@ -14,17 +14,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/fault/strike"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/strike"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/teach/live/runs"
 )
 
 // crowds are those of a rush that faults strike.

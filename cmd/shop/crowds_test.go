@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/live/runs"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/fault/strike"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/strike"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/teach/live/runs"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // restsOnLease is a strategy of Redis that a pause breaks, and nothing else does.

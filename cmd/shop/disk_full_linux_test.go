@@ -13,7 +13,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestDiskFull: a database whose disk is full is named as what is wrong, nothing is sold

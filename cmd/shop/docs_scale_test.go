@@ -10,17 +10,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/sizing"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 //go:generate go test -run TestScalePage -update .
 
 // TestScalePage: the tables of docs/scale.md are those of the catalogue, of the points in
-// internal/sizing/reference.json, and of the predictions.
+// internal/load/sizing/reference.json, and of the predictions.
 func TestScalePage(t *testing.T) {
 	const file = "../../docs/scale.md"
 	text, err := os.ReadFile(file)

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/topology"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 //go:generate go test -run TestStrategiesPage -update .

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/topology"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 //go:generate go test -run TestWorthPage -update .

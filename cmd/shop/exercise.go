@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/exercise"
-	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/teach/exercise"
 )
 
 func exerciseCommand() *cobra.Command {

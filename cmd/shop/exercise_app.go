@@ -14,12 +14,12 @@ import (
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
-	"github.com/oversell/oversell/internal/audit"
-	"github.com/oversell/oversell/internal/exercise"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/foreign"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/teach/exercise"
 )
 
 // programWithin is the budget of each search of a learner's program.

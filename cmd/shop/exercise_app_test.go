@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/exercises/judge"
-	"github.com/oversell/oversell/internal/exercise"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/teach/exercise"
 )
 
 // TestProgramWhy: what a program has sold is told in the words of the exercises in Go, and what

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/exercises"
-	"github.com/oversell/oversell/internal/exercise"
+	"github.com/oversell/oversell/internal/teach/exercise"
 )
 
 // checkFolder says in one line what a learner's folder has lost since it was started.

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/exercises"
-	"github.com/oversell/oversell/internal/exercise"
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/teach/exercise"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // withOwnServers are judged on servers that the check starts, as a learner has it: one that passes,

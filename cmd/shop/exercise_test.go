@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/exercises"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // learner runs `shop exercise` as a process of its own, with settings of its own.

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/foreign"
 	"github.com/oversell/oversell/internal/explore/witness"
-	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/judge/report"
 )
 
 // appFlags are those of a program that is not ours.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // An appCase is one of examples/, and what its search finds.

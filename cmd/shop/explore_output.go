@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/report"
 )
 
 // runAgain prints one schedule.

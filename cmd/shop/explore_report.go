@@ -9,9 +9,9 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/report"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 // write prints the result of a search, and writes it to every file.

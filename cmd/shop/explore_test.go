@@ -13,13 +13,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // exploreCLI runs the command as a user does.

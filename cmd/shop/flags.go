@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // engineFlags are the same on every command that opens servers.

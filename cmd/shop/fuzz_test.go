@@ -21,11 +21,11 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/goccy/go-yaml"
 
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 // A fuzzedShop is the shop that is served, without its listener.

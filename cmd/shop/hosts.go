@@ -9,7 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 // onlyKnownHosts refuses requests to a name that is not this shop's. On a loopback address

@@ -8,11 +8,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/room"
+	"github.com/oversell/oversell/internal/teach/room"
 )
 
 // availableStrategy is an entry of the catalogue, and whether it can run here.

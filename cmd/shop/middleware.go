@@ -16,8 +16,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 // maxBody bounds every request's body, in bytes. The largest honest one, a

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/report"
 )
 
 func migrateCommand() *cobra.Command {

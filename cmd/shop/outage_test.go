@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestOutage: a server that is killed is named in a 503, readiness says so,

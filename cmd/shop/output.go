@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/judge/report"
 )
 
 // output is where a command's result goes. Its flags are the same on every

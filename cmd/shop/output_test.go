@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/judge/report"
 )
 
 // resultCommands are the commands that have a result, at their quickest.

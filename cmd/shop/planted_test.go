@@ -19,15 +19,15 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/failpoint"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // plantedShop makes this test program a shop with the planted strategies.

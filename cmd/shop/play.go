@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/play"
-	"github.com/oversell/oversell/internal/play/level"
-	"github.com/oversell/oversell/internal/play/results"
-	"github.com/oversell/oversell/internal/play/terminal"
-	"github.com/oversell/oversell/internal/report"
+	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/level"
+	"github.com/oversell/oversell/internal/teach/play/results"
+	"github.com/oversell/oversell/internal/teach/play/terminal"
 )
 
 // progressEnv names the progress file, as --progress does.

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/play/child"
-	"github.com/oversell/oversell/internal/play/host"
+	"github.com/oversell/oversell/internal/teach/play/child"
+	"github.com/oversell/oversell/internal/teach/play/host"
 )
 
 // playChild is the command of a child that is one game.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/play/child"
+	"github.com/oversell/oversell/internal/teach/play/child"
 )
 
 // TestPlayChildPrints: what a strategy prints goes to stderr, and its game's answers to stdout alone.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/play"
-	"github.com/oversell/oversell/internal/play/host"
-	"github.com/oversell/oversell/internal/quantile"
+	"github.com/oversell/oversell/internal/load/quantile"
+	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/host"
 )
 
 // clicked is a game as a page has it.

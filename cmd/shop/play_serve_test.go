@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/oversell/oversell/internal/play"
+	"github.com/oversell/oversell/internal/teach/play"
 )
 
 // TestServedGame: the program that is served plays in a child of its own, what is played is run

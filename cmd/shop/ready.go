@@ -9,8 +9,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 // ready answers whether every server that is configured answers.

@@ -10,7 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // refusing is a database of the test's own, and how it is brought to refuse an ordinary user.

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 type roomSale struct {

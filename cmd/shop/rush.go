@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/fault/strike"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/strike"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 // maxBuyers is what one machine's loopback ports and files still carry.

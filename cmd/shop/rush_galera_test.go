@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestRushGalera: two processes at two nodes of a cluster. What the database decides holds,

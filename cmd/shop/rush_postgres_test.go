@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestRushPostgres: on a private PostgreSQL each strategy does what the catalogue promises

@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // exitCode runs the built program and returns what it printed.

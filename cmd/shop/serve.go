@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/room"
+	"github.com/oversell/oversell/internal/teach/room"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // shutdownTimeout is how long running buys may take to finish.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/process"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // patience bounds every step of a test that must come soon.

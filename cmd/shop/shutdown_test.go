@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 // fates are what buyers heard, by Idempotency-Key.

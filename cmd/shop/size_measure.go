@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/quantile"
+	"github.com/oversell/oversell/internal/load/sizing"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/quantile"
-	"github.com/oversell/oversell/internal/sizing"
-	"github.com/oversell/oversell/internal/sizing/measure"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 // sizeBuyers are those of every measured point.

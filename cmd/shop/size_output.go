@@ -8,8 +8,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/oversell/oversell/internal/report"
-	"github.com/oversell/oversell/internal/sizing"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/load/sizing"
 )
 
 // A sizeReport is what --json prints.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/sizing"
+	"github.com/oversell/oversell/internal/load/sizing"
 )
 
 // within is how far a prediction may be from what was measured, as a share of it.

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/sizing"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // size runs shop size and returns its JSON.

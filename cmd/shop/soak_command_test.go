@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/soak"
+	"github.com/oversell/oversell/internal/load/soak"
 )
 
 // TestSoak: the waves of a seed hold under a kill, and the table, JSON and the page show it.

@@ -13,10 +13,10 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestSoldOutAhead: who comes too late is told so although somebody holds the lock that

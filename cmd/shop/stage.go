@@ -9,15 +9,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/fault/strike"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/strike"
+	"github.com/oversell/oversell/internal/teach/live/runs"
 )
 
 // A stage sends the crowds of the live page: the rush of shop rush, behind which stand

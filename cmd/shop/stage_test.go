@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/live"
-	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/teach/live"
+	"github.com/oversell/oversell/internal/teach/live/runs"
 )
 
 // asJSON is what the leader's routes ask for.

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/topology"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // verifyOptions are the flags of verify.

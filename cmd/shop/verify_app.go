@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/foreign"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // verifyApp are the flags of verify for a program that is not ours.

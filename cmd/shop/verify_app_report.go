@@ -14,9 +14,9 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/foreign"
 	"github.com/oversell/oversell/internal/explore/witness"
-	"github.com/oversell/oversell/internal/report"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
 )
 
 // An appReport is what `shop verify --app --json` writes.

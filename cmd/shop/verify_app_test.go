@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore/foreign"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // verifyAppOf runs `shop verify --app` as a process of its own, as a user does.

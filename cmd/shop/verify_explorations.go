@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // oneByOne plays cells one after the other: the explorer looks at every goroutine

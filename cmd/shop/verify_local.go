@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verify"
 )
 
 // local plays all cells on servers of this command's own.

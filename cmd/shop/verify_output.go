@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/oversell/oversell/internal/report"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verify"
 )
 
 // verifyOutput is output with the flags that verify had before --report: --json

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/localserver/localservertest"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestVerifyPostgres: what only PostgreSQL is struck by. A replica that each COMMIT has

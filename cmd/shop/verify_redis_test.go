@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/topology"
-	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestVerifyRedis: behind sentinels and on a cluster a plain lease breaks by their own

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/oversell/oversell/internal/report"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verify"
 )
 
 // TestReportSurvives: a run that has no cell to show, whatever the reason, leaves

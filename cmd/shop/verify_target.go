@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/internal/verify"
 )
 
 // targetTimeout of one request, as in a rush.

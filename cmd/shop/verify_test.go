@@ -19,11 +19,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/internal/verify"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestVerifyQuick: what every push runs, as a CI job does: built without the race

@@ -21,7 +21,7 @@ var wallClock = map[string]string{
 	"internal/lockstrategy/orderstream/batch.go": "the same, read",
 	"internal/purchase/http.go":                  "Shop-Buy-Span, which a rush compares between processes; nothing in the shop reads it",
 	"internal/purchase/history.go":               "purchase_time, which is a date for people",
-	"internal/live/runs/page.go":                 "when a run began, which is a date for people",
+	"internal/teach/live/runs/page.go":           "when a run began, which is a date for people",
 }
 
 // TestWaitsAreMonotonic looks for arithmetic with the wall clock in what serves.
@@ -32,8 +32,8 @@ func TestWaitsAreMonotonic(t *testing.T) {
 		unused[file] = true
 	}
 	for _, dir := range []string{
-		"internal/purchase", "internal/product", "internal/lockstrategy", "internal/engine", "internal/live", "internal/keyed",
-		"internal/sqlconn", "internal/problem", "internal/topology", "internal/zookeeper", "internal/dialect", "rlock",
+		"internal/purchase", "internal/product", "internal/lockstrategy", "internal/engine", "internal/teach/live", "internal/lockstrategy/keyed",
+		"internal/engine/sqlconn", "internal/web/problem", "internal/engine/topology", "internal/engine/zookeeper", "internal/engine/dialect", "rlock",
 	} {
 		goFiles(t, filepath.Join("..", "..", dir), func(path string, file *ast.File) {
 			ast.Inspect(file, func(n ast.Node) bool {

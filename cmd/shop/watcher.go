@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/live"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/teach/live"
 )
 
 // watcher sees each buy and each lock event, for the metrics, the live page and

@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sync/singleflight"
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/live"
-	"github.com/oversell/oversell/internal/live/runs"
+	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/play/host"
-	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/room"
+	"github.com/oversell/oversell/internal/teach/live"
+	"github.com/oversell/oversell/internal/teach/live/runs"
+	"github.com/oversell/oversell/internal/teach/play/host"
+	"github.com/oversell/oversell/internal/teach/room"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 //go:embed openapi.yaml

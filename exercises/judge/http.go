@@ -16,14 +16,14 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/exercises/kata"
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // conns are a shop's to a database server.

@@ -11,9 +11,9 @@
 package kata
 
 import (
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/redisscript"
 )
 
 // The contract of a sale.

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/zookeeper"
+	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // defaultLease is the session time-out when Config.Lease is not set.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // startEmbedded starts Redis in this process on loopback ports, where children

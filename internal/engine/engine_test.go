@@ -13,7 +13,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestMigrateTogether: shops that start at once on one new file all find their schema.

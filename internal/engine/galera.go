@@ -11,8 +11,8 @@ import (
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/sqlerror"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
 // A Node is one server of a cluster, for those who read the books of each.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/engine/sqlerror"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sqlerror"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestGaleraCommit cuts a node off from the others while clients commit there, and compares

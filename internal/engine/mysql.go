@@ -17,7 +17,7 @@ import (
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
 func mysqlDatabase() database {

@@ -12,7 +12,7 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
-	"github.com/oversell/oversell/internal/sqlconn"
+	"github.com/oversell/oversell/internal/engine/sqlconn"
 )
 
 // nodes are the servers of one cluster, as one process uses them: it is at one of them at a

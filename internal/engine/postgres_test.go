@@ -14,9 +14,9 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/engine/sqlerror"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sqlerror"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestPostgresRefused: what cannot be sold from is refused in one line that says what is

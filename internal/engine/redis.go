@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/engine/topology"
 )
 
 // A redisKind is a way in which the Redis that --redis names is built: one file, and one

@@ -15,9 +15,9 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // openRedis opens an engine with a Redis on a SQLite file of the test's own.

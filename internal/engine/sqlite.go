@@ -19,7 +19,7 @@ import (
 	"gorm.io/gorm"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
 func sqliteDatabase() database {

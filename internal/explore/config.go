@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/explore/run"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/topology"
 )
 
 // Bounds of Config.

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // TestShortest: the witness of none is the one that a person would draw, and no

@@ -13,8 +13,8 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
-	"github.com/oversell/oversell/internal/report"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // savedVersion is raised when an old file would mean something else.

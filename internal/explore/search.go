@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // A Result is what a search found.

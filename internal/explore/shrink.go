@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // longestCut is how many steps in a row are left out at once.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // A tally is what the schedules from a place on come to.

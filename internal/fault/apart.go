@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
 )
 
 // Apart shows whether two products are locked apart: a buyer of the testbed's product

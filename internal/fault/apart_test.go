@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
 )
 
 // TestHeldUp: a buyer of another product was in nobody's way only if it would have been

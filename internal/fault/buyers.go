@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
 )
 
 // answerMargin is how much longer than its wait a buyer waits for an answer.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 

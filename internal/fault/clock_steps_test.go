@@ -14,14 +14,14 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 // TestClockSteps sets the wall clocks of MariaDB and of every Redis an hour ahead, then an

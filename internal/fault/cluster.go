@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // A cluster is a database of several nodes that each can be struck. The first is the one

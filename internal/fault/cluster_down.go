@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/topology"
 )
 
 // clusterDown kills a majority of the primaries, but not the one that has the holder's

@@ -12,13 +12,13 @@ import (
 
 //go:generate go test -run TestConditions -update .
 
-var update = flag.Bool("update", false, "write internal/promise/faults.go")
+var update = flag.Bool("update", false, "write internal/judge/promise/faults.go")
 
-// TestConditions: internal/promise has every fault, as All has it. The catalogue
+// TestConditions: internal/judge/promise has every fault, as All has it. The catalogue
 // makes its promises in these words and cannot import this package, which would bring
 // the servers and proxies of the faults along.
 func TestConditions(t *testing.T) {
-	const file = "../promise/faults.go"
+	const file = "../judge/promise/faults.go"
 	want, err := format.Source(conditions(All()))
 	if err != nil {
 		t.Fatal(err)

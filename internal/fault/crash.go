@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/history"
 )
 
 // crash kills the holder's process with SIGKILL when its COMMIT is due: its lock is

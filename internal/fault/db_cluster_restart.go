@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
 // dbClusterRestart kills all nodes at once under load, and starts the cluster anew from the

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // dbFailover kills the primary under load and promotes a replica that each COMMIT has

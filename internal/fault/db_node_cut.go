@@ -3,8 +3,8 @@ package fault
 import (
 	"context"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // dbNodeCut cuts the node of shop A off from the other nodes, and not from the shop: it is

@@ -3,8 +3,8 @@ package fault
 import (
 	"context"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // dbNodeFreeze stops the node of shop A for longer than the others wait for it, and lets it

@@ -3,8 +3,8 @@ package fault
 import (
 	"context"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // dbNodeKill kills the node of shop A under load, until the others have gone on without it

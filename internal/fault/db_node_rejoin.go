@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/purchase"
 )
 

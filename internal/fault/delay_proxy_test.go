@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestDelayAnswers: an answer comes no sooner than the delay, and at the end nobody listens.

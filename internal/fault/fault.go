@@ -7,7 +7,7 @@
 //
 // A fault proves that it struck, or returns ErrMissed: a play in which the holder
 // did not hold, or the server did not forget, has shown nothing. The package
-// does not judge; internal/verify does.
+// does not judge; internal/judge/verify does.
 package fault
 
 import (
@@ -16,8 +16,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
 )
 
 // ErrMissed: the fault did not strike. The error's text says why.
@@ -55,7 +55,7 @@ type Fault struct {
 }
 
 // All lists the faults in display order. `make generate` writes them into
-// internal/promise, which the catalogue makes its promises in: TestConditions.
+// internal/judge/promise, which the catalogue makes its promises in: TestConditions.
 func All() []Fault {
 	return []Fault{
 		crash(),

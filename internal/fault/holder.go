@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/history"
 )
 
 // holder is the buyer that a fault strikes. It buys at A.

@@ -10,10 +10,10 @@ import (
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/zookeeper"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestRevoked: the lease of the product's first in line is found and revoked, another

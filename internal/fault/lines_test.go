@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestLines: a process is led to each server by a line of its own, and what is done to a line

@@ -15,7 +15,7 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // proxies makes links. It is Toxiproxy's server, whose API nobody uses here.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/purchase"
 )
 

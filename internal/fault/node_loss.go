@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // A nodeLoss is a way for the node of shop A to be lost to its cluster under load, and to

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
 // minority is how many of the nodes may fail.

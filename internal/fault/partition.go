@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
 // partition separates the holder's shop from its lock servers, but not from the

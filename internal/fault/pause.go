@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
 // pause stops the holder's whole process, its watchdog included, for longer than

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // poolerRestart kills a pooler that stands between the shops and the database, in

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // primaryPartition cuts the primary and the holder's shop off together: the sentinels and

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/audit"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
-	"github.com/oversell/oversell/internal/rush"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // Each proof has a strike that it accepts, and the nearest thing that is none:

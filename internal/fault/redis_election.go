@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
 // failOverByItself kills the primary that has the holder's lock and waits until its

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
 // redisFailover kills the primary and promotes a replica. The replica's link was

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/audit"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // startGroup starts a Redis of that topology.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/oversell/oversell/internal/failpoint"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
 // redisRestart kills Redis and starts it again without its data, while the

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/rush"
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // Servers are real ones that the faults may kill, restart and mislead. Plays that

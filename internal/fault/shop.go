@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/failpoint"
-	"github.com/oversell/oversell/internal/history"
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // A Launch makes the command of a shop that takes its servers from its environment,

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oversell/oversell/internal/audit"
-	"github.com/oversell/oversell/internal/history"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/rush"
 )
 
 // A Subject is a strategy under test.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/topology"
 )
 
 // Times of the shops under test.

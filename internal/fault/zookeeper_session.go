@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/oversell/oversell/internal/zookeeper"
+	"github.com/oversell/oversell/internal/engine/zookeeper"
 )
 
 // zookeeperSessions is ZooKeeper as an operator sees it.

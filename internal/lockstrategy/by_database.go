@@ -1,9 +1,9 @@
 package lockstrategy
 
 import (
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // DiffersByDatabase reports whether order alone breaks a strategy on one of

@@ -9,11 +9,11 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/topology"
 )
 
 // TestBracesOnCluster: what is in a product's name decides nothing about where its keys are:

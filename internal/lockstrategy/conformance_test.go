@@ -5,14 +5,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/oversell/oversell/internal/dialect"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/redisscript"
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
 // apart says why an entry is not run on a database, unless OVERSELL_SOAK is set; "" where

@@ -3,12 +3,12 @@ package lockstrategy
 import (
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
-	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/redisscript"
-	"github.com/oversell/oversell/internal/sizing"
 )
 
 // An Entry is one strategy of the catalogue. It is the one place where the strategy

@@ -1,10 +1,10 @@
 package lockstrategy
 
 import (
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sizing"
 )
 
 func etcdFencedEntry() Entry {

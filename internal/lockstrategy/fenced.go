@@ -3,11 +3,11 @@ package lockstrategy
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
-	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/redisscript"
-	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/rlock"
 )
 

@@ -3,9 +3,9 @@ package lockstrategy
 import (
 	"slices"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // killedNode are the faults under which the shops lose their node at once and go to another,

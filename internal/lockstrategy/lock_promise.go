@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // A LockPromise is what a strategy promises of its lock by itself, whatever stock and

@@ -34,10 +34,10 @@ var notStrategies = []struct {
 	{"internal/explore/restore", []string{"none"}, "the TYPE of a Redis key that is not there"},
 	{"internal/explore/wire", []string{"serializable"}, "an isolation level"},
 	{"internal/fault", []string{"zookeeper", "etcd"}, "servers that a fault starts"},
-	{"internal/localserver", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},
+	{"internal/testbed/localserver", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},
 	{"internal/lockstrategy/deps", servers, "servers, as errors name them"},
-	{"internal/play/level", lockstrategy.Names(), "levels are content, as documents are: each is of one strategy, by its name"},
-	{"internal/promise", servers, "servers that a fault strikes"},
+	{"internal/teach/play/level", lockstrategy.Names(), "levels are content, as documents are: each is of one strategy, by its name"},
+	{"internal/judge/promise", servers, "servers that a fault strikes"},
 }
 
 // A mention is a literal that names a strategy.

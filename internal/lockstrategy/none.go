@@ -3,9 +3,9 @@ package lockstrategy
 import (
 	"context"
 
-	"github.com/oversell/oversell/internal/promise"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sizing"
 )
 
 func noneEntry() Entry {

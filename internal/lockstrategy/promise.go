@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oversell/oversell/internal/dialect"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // Strikes reports whether a condition of promise.Played strikes what a strategy with

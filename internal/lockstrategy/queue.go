@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sizing"
 )
 
 func queueEntry() Entry {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/redisscript"
-	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/rlock"
 )
 

@@ -10,15 +10,15 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/quorum"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/redisscript"
-	"github.com/oversell/oversell/internal/sizing"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 func redlockEntry() Entry {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sizing"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 func serializableEntry() Entry {

@@ -3,10 +3,10 @@ package lockstrategy
 import (
 	"context"
 
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sizing"
 )
 
 func setnxTTLEntry() Entry {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/bsm/redislock"
 
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sizing"
 	"github.com/oversell/oversell/rlock"
 )
 

@@ -11,14 +11,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
-	"github.com/oversell/oversell/internal/promise"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/sizing"
-	"github.com/oversell/oversell/internal/verdict"
-	"github.com/oversell/oversell/internal/zookeeper"
 )
 
 func zookeeperEntry() Entry {

@@ -17,7 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 // restockTimeout bounds one restock: it may have to delete millions of records,

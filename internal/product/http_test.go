@@ -12,8 +12,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/problem"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 // shelf is a shop with the routes of this package alone.

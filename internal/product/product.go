@@ -14,7 +14,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/oversell/oversell/internal/sqlerror"
+	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
 // Bounds of what may be stored.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oversell/oversell/internal/keyed"
+	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
 // An Admission refuses buyers who could not be served within their wait, and those who

@@ -8,7 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/sqlerror"
+	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
 // A Record is one row of purchase_history.

@@ -19,9 +19,9 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/oversell/oversell/internal/keyed"
-	"github.com/oversell/oversell/internal/problem"
+	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/web/problem"
 )
 
 // DefaultProduct is bought when the request names none.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // never sells: what is asked again is answered without it.

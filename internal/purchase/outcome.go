@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine/sqlerror"
 	"github.com/oversell/oversell/internal/product"
-	"github.com/oversell/oversell/internal/sqlerror"
 )
 
 // An Outcome is how one buy ended.

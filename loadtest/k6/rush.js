@@ -5,7 +5,7 @@
 // It proves what the shop's books say, not what the answers said. Exit 99: a
 // strategy that promises to hold did not, or the run could not have shown it.
 // It speaks only the buy, product, audit and strategies routes, and judges as
-// internal/audit does; where the two differ, `shop rush` is right.
+// internal/judge/audit does; where the two differ, `shop rush` is right.
 
 import exec from 'k6/execution';
 import http from 'k6/http';

@@ -14,7 +14,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/rueidis/rueidislock"
 
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/locktest"
 )
 

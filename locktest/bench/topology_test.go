@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/topology"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/locktest"
 )
 

@@ -8,10 +8,10 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/verdict"
 	"github.com/oversell/oversell/rlock"
 )
 

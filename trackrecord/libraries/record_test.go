@@ -22,8 +22,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/mod/semver"
 
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 func TestMain(m *testing.M) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/oversell/oversell/internal/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // startPrivate starts the servers that the file names, and returns how they are asked.

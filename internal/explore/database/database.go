@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/dialect"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 

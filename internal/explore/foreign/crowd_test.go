@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // TestCrowd: who got no answer may have bought or not, and a rule is broken only where it is

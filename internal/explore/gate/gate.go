@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/oversell/oversell/internal/explore/database"
-	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
 // errCrashed is what a crashed buyer's commands return.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
 // SQL is the server of the database.

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
 // command is one Redis command, taken apart.

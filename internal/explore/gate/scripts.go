@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
 // scripts knows what scripts do, as their owners say, and which were sent.
@@ -39,7 +39,7 @@ func (s *scripts) describe(c *command) error {
 			first, _, _ := strings.Cut(strings.TrimSpace(fmt.Sprint(c.args[1])), "\n")
 			text = fmt.Sprintf("%s (%s)", sha, first)
 		}
-		return fmt.Errorf("%w: script %s is not described: say what it does in the strategy's Entry.Scripts, see internal/redisscript", schedule.ErrHarness, text)
+		return fmt.Errorf("%w: script %s is not described: say what it does in the strategy's Entry.Scripts, see internal/lockstrategy/redisscript", schedule.ErrHarness, text)
 	}
 	c.script = d
 	return nil

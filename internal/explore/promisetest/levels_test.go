@@ -7,10 +7,10 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestAboveReadCommitted has PostgreSQL at its two other levels. Of what only the database

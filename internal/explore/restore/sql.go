@@ -10,7 +10,7 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/product"
 )
 

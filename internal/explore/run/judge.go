@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/oversell/oversell/internal/audit"
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 // A judgement is of a schedule whose buyers are done.

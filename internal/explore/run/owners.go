@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/oversell/oversell/internal/explore/gate"
-	"github.com/oversell/oversell/internal/redisscript"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
 // owners keeps account of whose the keys in Redis are, and notes where a buyer frees

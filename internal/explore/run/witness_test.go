@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // TestForeignUnlock: token-get-del deletes the other's lock, and the witness

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/oversell/oversell/internal/explore/witness"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // A Runner runs schedules of one configuration, each from the same restored state.

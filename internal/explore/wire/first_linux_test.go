@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/redis"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // An ordered gate is slow to take note of First, and hears of Passed meanwhile if it can.

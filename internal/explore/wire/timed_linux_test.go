@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/postgres"
 	"github.com/oversell/oversell/internal/explore/wire/redis"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // A clocked gate leaves time-outs alone, or does not.

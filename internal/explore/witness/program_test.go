@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // sold is a program's witness.

@@ -7,7 +7,7 @@ package witness
 import (
 	"strconv"
 
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // A Step is one line of a witness. Stock and Records are of our own strategies; Token, Name

@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/zookeeper"
 	"github.com/oversell/oversell/rlock"
 )
 

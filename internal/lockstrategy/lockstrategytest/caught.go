@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/oversell/oversell/internal/promise"
-	"github.com/oversell/oversell/internal/verdict"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // rounds is how often a broken strategy may get away before the suite says that it

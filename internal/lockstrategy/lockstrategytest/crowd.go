@@ -5,10 +5,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/verdict"
 )
 
 // crowd lets all buyers buy at once, spread over the instances, and counts

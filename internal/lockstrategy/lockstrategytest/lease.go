@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/topology"
 )
 
 // later is a clock on which every lease of now has run out.

@@ -1,6 +1,6 @@
 package lockstrategytest
 
-import "github.com/oversell/oversell/internal/dialect"
+import "github.com/oversell/oversell/internal/engine/dialect"
 
 // lockRow are the statements that open a transaction and lock a product's row; where
 // there are no row locks they lock the file.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/audit"
+	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/purchase"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/topology"
 )
 
 // stockCrash: a buyer dies after it was admitted. Its unit is sold, or can be.

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/oversell/oversell/internal/keyed"
+	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
 // Lines is a first-come-first-served line of this process's goroutines for each

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // TestCommands: what is recorded of a command and of its answer.

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
-	"github.com/oversell/oversell/internal/localserver"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // The tests share one server; each has tables of its own.

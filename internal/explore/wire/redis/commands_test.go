@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 // What a command was taken for, and its answer: "reads" and "writes" are gated.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
-	"github.com/oversell/oversell/internal/localserver/localservertest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
 const deadline = 20 * time.Second

@@ -1,0 +1,257 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+)
+
+// timeout is how long a test waits for what must come.
+const timeout = time.Minute
+
+func start(t *testing.T) *localserver.Zookeeper {
+	t.Helper()
+	server, err := localserver.StartZookeeper(localservertest.Group(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// open opens a session that lives for ten minutes without its client: none expires
+// in a test.
+func open(t *testing.T, address string) *zookeeper.Session {
+	t.Helper()
+	s, err := zookeeper.Open([]string{address}, 10*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil { // may be the second time
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// answers waits until the session has its connection.
+func answers(t *testing.T, s *zookeeper.Session) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	err := s.Ping(ctx)
+	for err != nil && ctx.Err() == nil { // the library fails calls between two connections
+		err = s.Ping(ctx)
+	}
+	if err != nil {
+		t.Fatalf("the server does not answer: %v", err)
+	}
+}
+
+func closed(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(timeout):
+		t.Fatalf("%s: not within %s", what, timeout)
+	}
+}
+
+// TestOpen: an address that cannot be meant is refused before anything is dialled,
+// and a path behind the last host is the root.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	for _, hosts := range [][]string{
+		nil, {""}, {"http://a:2181"}, {"a:2181/x", "b:2181"}, {"user@a:2181"}, {"a b:2181"}, {"a:nonsense"}, {"zk://a:2181/shop"},
+	} {
+		if s, err := zookeeper.Open(hosts, time.Second); err == nil {
+			_ = s.Close()
+			t.Errorf("%q was opened", hosts)
+		}
+	}
+	for path, root := range map[string]string{"": "", "/": "", "/shop": "/shop", "/a/b": "/a/b", "/a/b/": "/a/b"} {
+		hosts := []string{"127.0.0.1:1", "127.0.0.1:1" + path}
+		s, err := zookeeper.Open(hosts, time.Second)
+		if err != nil {
+			t.Errorf("%q: %v", hosts, err)
+			continue
+		}
+		if s.Root != root {
+			t.Errorf("%q: root %q, want %q", hosts, s.Root, root)
+		}
+		if hosts[1] != "127.0.0.1:1"+path {
+			t.Errorf("the caller's hosts became %q", hosts)
+		}
+		_ = s.Close()
+	}
+}
+
+// TestDoubt: the doubt begins when the connection is lost, although the session lives
+// on, and ends with the next connection: it does not begin by itself.
+func TestDoubt(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	s := open(t, server.Addr)
+	answers(t, s)
+	first := s.Doubt()
+	if s.Doubt() != first {
+		t.Error("two questions in one connection have two answers")
+	}
+	node, err := s.Conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-first:
+		t.Fatal("in doubt while the connection stands")
+	default:
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, "doubt after the server was killed", first)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answers(t, s)
+	second := s.Doubt()
+	select {
+	case <-second:
+		t.Error("in doubt although there is a new connection")
+	default:
+	}
+	if there, _, err := s.Conn.Exists(node); err != nil || !there {
+		t.Errorf("the session's node is there: %t, %v; the server kept the session", there, err)
+	}
+}
+
+// TestSilentServer: a server that takes the first connection and never answers it, as one
+// that has just started may, costs one try. The session lives for ten minutes; the library
+// alone would wait for more than an hour.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = front.Close() })
+	go func() {
+		silent, err := front.Accept()
+		if err != nil {
+			return
+		}
+		defer silent.Close()
+		for {
+			client, err := front.Accept()
+			if err != nil {
+				return
+			}
+			go forward(client, server.Addr)
+		}
+	}()
+	answers(t, open(t, front.Addr().String()))
+}
+
+// forward copies between client and address until both have ended.
+func forward(client net.Conn, address string) {
+	defer client.Close()
+	up, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	go func() {
+		_, _ = io.Copy(up, client)
+		_ = up.Close()
+	}()
+	_, _ = io.Copy(client, up)
+}
+
+// TestPing: it says that there is no connection, and stops when its context does.
+func TestPing(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	s := open(t, server.Addr)
+	answers(t, s)
+	lost := s.Doubt()
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, "doubt", lost)
+	gone := errors.New("the buyer has gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if err := s.Ping(ctx); !errors.Is(err, gone) && !zookeeper.ConnectionLost(err) {
+		t.Errorf("got %v, want the context's cause or a lost connection", err)
+	}
+	bounded, stop := context.WithTimeout(t.Context(), timeout)
+	defer stop()
+	if err := s.Ping(bounded); err == nil {
+		t.Error("a server that was killed answers")
+	}
+}
+
+// TestClose: the server deletes the session's nodes at once, and not when the session
+// would have expired; a second Close changes nothing.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	holder, other := open(t, server.Addr), open(t, server.Addr)
+	answers(t, holder)
+	answers(t, other)
+	if _, err := holder.Conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	there, _, events, err := other.Conn.ExistsW("/mine")
+	if err != nil || !there {
+		t.Fatalf("the node is there: %t, %v", there, err)
+	}
+	select {
+	case <-holder.Closed():
+		t.Fatal("closed before Close")
+	default:
+	}
+	if err := holder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, "Closed", holder.Closed())
+	select {
+	case e := <-events:
+		if e.Type != zk.EventNodeDeleted {
+			t.Errorf("got %v, want that the node was deleted", e)
+		}
+	case <-time.After(timeout):
+		t.Errorf("the node is still there after %s", timeout)
+	}
+	if err := holder.Close(); err != nil {
+		t.Errorf("the second Close: %v", err)
+	}
+}
+
+// TestConnectionLost: only errors after which a call may have been carried out.
+func TestConnectionLost(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		zk.ErrConnectionClosed: true,
+		zk.ErrNoServer:         true,
+		fmt.Errorf("create: %w", zk.ErrConnectionClosed): true,
+		zk.ErrSessionExpired:                             false,
+		zk.ErrNoNode:                                     false,
+		zk.ErrClosing:                                    false,
+	} {
+		if got := zookeeper.ConnectionLost(err); got != want {
+			t.Errorf("%v: %t, want %t", err, got, want)
+		}
+	}
+}

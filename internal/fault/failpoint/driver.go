@@ -1,0 +1,112 @@
+package failpoint
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+
+	"github.com/oversell/oversell/internal/engine/sqlconn"
+)
+
+// Connector wraps the connector of the buyers' pool.
+func (s *Set) Connector(c driver.Connector) driver.Connector { return connector{c, s} }
+
+type connector struct {
+	driver.Connector
+	set *Set
+}
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch inner := inner.(type) {
+	case sqlconn.Conn:
+		return conn{inner, c.set, false}, nil
+	case part:
+		return conn{filled{inner}, c.set, true}, nil
+	}
+	return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB, PostgreSQL and SQLite"), inner.Close())
+}
+
+// part is what SQLite's driver has of a sqlconn.Conn.
+type part interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+}
+
+// filled adds what it lacks, and does as database/sql does where a driver lacks it.
+type filled struct{ part }
+
+func (filled) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
+func (filled) ResetSession(context.Context) error       { return nil }
+func (filled) IsValid() bool                            { return true }
+
+// conn stops a buyer after its read of the product and before its record.
+type conn struct {
+	sqlconn.Conn
+	set *Set
+
+	// lazy: a row is read when it is asked for, after the query has returned. There a buyer
+	// is stopped where its transaction begins, after a read of its own or before one in it.
+	lazy bool
+}
+
+func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if records(query) { // INSERT ... RETURNING
+		c.set.reached(ctx, Read)
+	}
+	rows, err := c.Conn.QueryContext(ctx, query, args)
+	if err == nil && !c.lazy && strings.HasPrefix(query, "SELECT") && strings.Contains(unquoted(query), "FROM product") {
+		c.set.reached(ctx, Read)
+	}
+	return rows, err
+}
+
+func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if records(query) {
+		c.set.reached(ctx, Read)
+	}
+	return c.Conn.ExecContext(ctx, query, args)
+}
+
+// records reports whether a statement inserts the record of a sale.
+func records(query string) bool {
+	return strings.HasPrefix(unquoted(query), "INSERT INTO purchase_history")
+}
+
+// unquoted is a statement without the quotes that gorm puts around names, which differ
+// between databases.
+func unquoted(query string) string { return quotes.Replace(query) }
+
+var quotes = strings.NewReplacer("`", "", `"`, "")
+
+func (c conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if c.lazy {
+		c.set.reached(ctx, Read)
+	}
+	inner, err := c.Conn.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return tx{inner, ctx, c.set}, nil
+}
+
+// tx stops a buyer before its COMMIT. It keeps the context, against the rule,
+// since the driver's Commit is given none.
+type tx struct {
+	driver.Tx
+	ctx context.Context
+	set *Set
+}
+
+func (t tx) Commit() error {
+	t.set.reached(t.ctx, Commit)
+	return t.Tx.Commit()
+}

@@ -1,0 +1,242 @@
+package strike
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// memory is a Redis in this process, as an engine has started it.
+type memory struct {
+	*miniredis.Miniredis
+	addr  string
+	keeps bool // what it had, when it comes back
+}
+
+func (m *memory) Address() string { return m.addr }
+
+func (m *memory) Kill() error {
+	m.Close()
+	if !m.keeps {
+		m.FlushAll()
+	}
+	return nil
+}
+
+func (m *memory) Start() error { return m.StartAddr(m.addr) }
+
+// newStruck is a crowd, of whose first process a buyer is stopped as soon as one is asked
+// for, and so many servers with lines before them.
+func newStruck(t *testing.T, need lockstrategy.Need, n int) (*Field, *shops, []*memory) {
+	t.Helper()
+	var servers []*memory
+	e := &engine.Engine{}
+	for range n {
+		r := miniredis.RunT(t)
+		servers = append(servers, &memory{r, r.Addr(), false})
+		e.LockServers = append(e.LockServers, engine.LockServer{Need: string(need), Restartable: servers[len(servers)-1]})
+	}
+	lines, err := fault.NewLines(e.LockServers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lines.Close() })
+	s := &shops{lines: []*fault.Lines{lines}, answers: true}
+	f := NewField(e, s, "apple", failpoint.Commit, 5*time.Second, 400*time.Millisecond)
+	s.holding = f
+	return f, s, servers
+}
+
+// selling has others sold a unit each millisecond.
+func selling(t *testing.T, f *Field) (stop func()) {
+	t.Helper()
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+				f.Note(struck+1, history.Event{Kind: history.Return, Purchaser: "bob", Amount: 1})
+			}
+		}
+	}()
+	return func() { close(done); <-stopped }
+}
+
+// proven fails the test unless err says that the fault missed exactly when it did.
+func proven(t *testing.T, name, proof string, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && (err != nil || proof == ""):
+		t.Errorf("%s: %q, %v; want a proof", name, proof, err)
+	case want != "" && (!errors.Is(err, fault.ErrMissed) || !strings.Contains(err.Error(), want)):
+		t.Errorf("%s: %q, %v; want that it missed: %s", name, proof, err, want)
+	}
+}
+
+// TestSlowSection: the buyer goes on, and a process that is gone is no slow section.
+func TestSlowSection(t *testing.T) {
+	f, s, _ := newStruck(t, lockstrategy.NeedsRedis, 0)
+	start := time.Now()
+	proof, err := f.Strike(t.Context(), slowSection())
+	proven(t, "it answers", proof, err, "")
+	if took := time.Since(start); took < f.Lease || !s.wentOn() || s.told[0] != "hold * read" {
+		t.Errorf("after %s, told %q", took, s.told)
+	}
+	s.answers = false
+	proof, err = f.Strike(t.Context(), slowSection())
+	proven(t, "it does not answer", proof, err, "did not answer")
+}
+
+// TestLatency: what nobody was sold under was not felt, and afterwards the way is as it was.
+func TestLatency(t *testing.T) {
+	f, _, servers := newStruck(t, lockstrategy.NeedsRedis, 1)
+	stop := selling(t, f)
+	proof, err := f.Strike(t.Context(), latency())
+	stop()
+	proven(t, "they buy", proof, err, "")
+	f.Wait = 300 * time.Millisecond
+	proof, err = f.Strike(t.Context(), latency()) // there have been sales, and there are none now
+	proven(t, "nobody buys", proof, err, "0 units were sold")
+	servers[0].Close()
+	if proof, err = f.Strike(t.Context(), latency()); err == nil {
+		t.Errorf("no server is there: %q", proof)
+	}
+}
+
+// TestPartition: nothing passes, and afterwards all does; where nobody answered before there is
+// nothing to separate.
+func TestPartition(t *testing.T) {
+	f, s, servers := newStruck(t, lockstrategy.NeedsRedis, 1)
+	stop := selling(t, f)
+	defer stop()
+	for _, when := range []string{"once", "and again, since it was mended"} {
+		proof, err := f.Strike(t.Context(), partition())
+		proven(t, when, proof, err, "")
+		if !s.wentOn() {
+			t.Errorf("%s: told %q", when, s.told)
+		}
+	}
+	servers[0].Close()
+	proof, err := f.Strike(t.Context(), partition())
+	proven(t, "nobody is there", proof, err, "0 of 1 lock servers answered before")
+}
+
+// TestNodeRestart: the lock must have been on a bare majority, or on all nodes, and be gone from
+// the one that was killed. What others have left on the other nodes is dropped.
+func TestNodeRestart(t *testing.T) {
+	const key = "lock:{apple}"
+	for _, c := range []struct {
+		name  string
+		has   string // what each node has: a is the buyer's, - nothing
+		keeps bool
+		want  string
+	}{
+		{"a bare majority", "aaabc", false, ""},
+		{"a minority", "cab-a", false, "no majority"},
+		{"not the first nodes", "b-aaa", false, ""},
+		{"all of them, which it need not", "aaaaa", false, "more nodes than a bare majority"},
+		{"two who share them", "aabbc", false, "no majority"},
+		{"more than it needs", "aaaab", false, "more nodes than a bare majority"},
+		{"nobody's", "-----", false, "no majority"},
+		{"it comes back with its file", "aaa--", true, "came back with what it had"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, s, nodes := newStruck(t, lockstrategy.NeedsRedlock, 5)
+			for i, node := range nodes {
+				node.keeps = c.keeps
+				if value := c.has[i : i+1]; value != "-" {
+					node.HSet(key, value, "1")
+				}
+			}
+			stop := selling(t, f)
+			defer stop()
+			proof, err := f.Strike(t.Context(), nodeRestart())
+			proven(t, c.name, proof, err, c.want)
+			if !s.wentOn() {
+				t.Errorf("told %q", s.told)
+			}
+			if c.want != "" {
+				return
+			}
+			left := ""
+			for _, node := range nodes {
+				if all, _ := node.HKeys(key); len(all) == 1 {
+					left += all[0]
+				} else {
+					left += "-"
+				}
+			}
+			if want := map[string]string{"aaabc": "-aa--", "b-aaa": "---aa"}[c.has]; left != want {
+				t.Errorf("the nodes have %s, want %s", left, want)
+			}
+		})
+	}
+}
+
+// TestNodeRestartOfAll: a lock that is not granted while nodes are cut off, though others are
+// sold units, gets all of them; one that nobody is sold by is not known to need them.
+func TestNodeRestartOfAll(t *testing.T) {
+	const key = "lock:{apple}"
+	for has, want := range map[string]string{"aaaaa": "", "abcde": "", "aaaab": "on 4 of 5 nodes, which is neither"} {
+		f, s, nodes := newStruck(t, lockstrategy.NeedsRedlock, 5)
+		s.notBefore = 2
+		for i, node := range nodes {
+			node.HSet(key, has[i:i+1], "1")
+		}
+		stop := selling(t, f)
+		proof, err := f.Strike(t.Context(), nodeRestart())
+		stop()
+		proven(t, has, proof, err, want)
+		if nodes[0].Exists(key) != (want != "") || !nodes[4].Exists(key) {
+			t.Errorf("%s: the nodes have %v and %v", has, nodes[0].Keys(), nodes[4].Keys())
+		}
+	}
+	f, s, _ := newStruck(t, lockstrategy.NeedsRedlock, 5)
+	s.notBefore = 2
+	proof, err := f.Strike(t.Context(), nodeRestart())
+	proven(t, "nobody is sold a unit", proof, err, "in time")
+}
+
+// TestLeaseRevoked: without a coordinator there is no lease.
+func TestLeaseRevoked(t *testing.T) {
+	f, s, _ := newStruck(t, lockstrategy.NeedsRedis, 1)
+	f.Needs = []lockstrategy.Need{lockstrategy.NeedsEtcd}
+	proof, err := f.Strike(t.Context(), leaseRevoked())
+	proven(t, "no etcd", proof, err, "no coordinator was there")
+	if !s.wentOn() {
+		t.Errorf("told %q", s.told)
+	}
+}
+
+// TestWhyNot: an engine that has started nothing offers what strikes processes, and says of the
+// rest what it lacks.
+func TestWhyNot(t *testing.T) {
+	e := &engine.Engine{}
+	for _, f := range All() {
+		struck, why := promise.Struck(f.Name), f.WhyNot(e)
+		if ofServer := struck != nil || f.Name == promise.DBKill; ofServer != (why != "") {
+			t.Errorf("%s: %q", f.Name, why)
+		}
+		if f.Unused(nil) == "" != (struck == nil) {
+			t.Errorf("%s strikes %v, and of a strategy without needs: %q", f.Name, struck, f.Unused(nil))
+		}
+	}
+	for _, f := range On(e) {
+		if f.WhyNot(e) != "" {
+			t.Errorf("%s is offered", f.Name)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+// Package internal_test holds the direction of the imports between the folders of the project.
+package internal_test
+
+import (
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/oversell/oversell/"
+
+// allowed lists what the packages of a folder may import directly. The row with the
+// longest matching folder applies to a package, and an entry includes the folders below it.
+// "internal/engine." with a full stop is that package alone.
+var allowed = map[string][]string{
+	// Public packages. Other programs import them, so they reach only small packages of ours.
+	"rlock":      {"internal/lockstrategy/keyed", "internal/engine/topology"},
+	"locktest":   {"internal/load/quantile"},
+	"migrations": {},
+
+	// Packages that import nothing of the project.
+	"internal/engine/dialect":     {},
+	"internal/engine/sqlconn":     {},
+	"internal/engine/sqlerror":    {},
+	"internal/engine/topology":    {},
+	"internal/engine/zookeeper":   {},
+	"internal/explore/process":    {},
+	"internal/judge/chart":        {},
+	"internal/judge/history":      {},
+	"internal/judge/report":       {},
+	"internal/judge/verdict":      {},
+	"internal/load/quantile":      {},
+	"internal/lockstrategy/keyed": {},
+	"internal/web":                {},
+
+	// The shop: the domain, its strategies, and the servers that it connects to.
+	"internal/product":                       {"internal/engine/sqlerror", "internal/web"},
+	"internal/purchase":                      {"internal/product", "internal/engine/dialect", "internal/engine/sqlerror", "internal/lockstrategy/keyed", "internal/web"},
+	"internal/judge/promise":                 {"internal/judge/verdict"},
+	"internal/load/sizing":                   {"internal/load/quantile"},
+	"internal/lockstrategy":                  {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine/dialect", "internal/engine/topology", "internal/engine/zookeeper", "internal/judge/promise", "internal/judge/verdict", "internal/load/sizing.", "rlock"},
+	"internal/lockstrategy/onengine":         {"internal/engine.", "internal/lockstrategy/deps"},
+	"internal/lockstrategy/lockstrategytest": {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict"},
+	"internal/testbed":                       {"internal/testbed", "internal/engine/dialect", "internal/engine/topology"},
+	"internal/engine":                        {"internal/engine", "internal/testbed/localserver", "migrations"},
+
+	// The instruments: what judges, generates load, injects faults, and explores.
+	"internal/judge/audit":         {"internal/product", "internal/purchase", "internal/judge", "internal/load/quantile", "internal/web"},
+	"internal/load/sizing/measure": {"internal/load", "internal/purchase"},
+	"internal/load":                {"internal/purchase", "internal/load", "internal/judge/audit", "internal/judge/chart", "internal/judge/report", "internal/judge/verdict", "internal/engine/sqlerror"},
+	"internal/fault/failpoint":     {"internal/purchase", "internal/engine/sqlconn", "internal/judge/history"},
+	"internal/fault":               {"internal/fault", "internal/purchase", "internal/lockstrategy.", "internal/engine", "internal/testbed", "internal/load/rush", "internal/judge/audit", "internal/judge/history", "internal/judge/promise"},
+	"internal/explore":             {"internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/report", "internal/judge/verdict", "rlock"},
+	"internal/explore/app":         {"internal/testbed/localserver"},
+	"internal/explore/database":    {"internal/engine/dialect", "internal/explore/schedule"},
+	"internal/explore/gate":        {"internal/explore/database", "internal/explore/schedule", "internal/lockstrategy/redisscript"},
+	"internal/explore/restore":     {"internal/explore/schedule", "internal/judge/audit", "internal/product"},
+	"internal/explore/schedule":    {"internal/explore/witness", "internal/judge/verdict"},
+	"internal/explore/standstill":  {"internal/explore/gate", "internal/lockstrategy", "rlock"},
+	"internal/explore/witness":     {"internal/judge/verdict"},
+	"internal/explore/wire":        {"internal/explore/wire", "internal/explore/schedule"},
+	"internal/explore/foreign":     {"internal/engine/dialect", "internal/explore/app", "internal/explore/database", "internal/explore/process", "internal/explore/schedule", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict"},
+	"internal/judge/verify":        {"internal/fault", "internal/explore.", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed"},
+
+	// The classroom.
+	"internal/teach":           {"internal/teach", "internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge", "internal/load/quantile", "internal/web"},
+	"internal/teach/live/runs": {"internal/teach/live", "internal/product", "internal/load/rush", "internal/judge", "internal/web"},
+	"internal/teach/exercise":  {"exercises", "internal/engine", "internal/fault", "internal/testbed", "internal/lockstrategy", "internal/judge", "internal/load/rush"},
+	"exercises":                {"exercises/kata"},
+	"exercises/kata":           {"internal/product", "internal/purchase", "internal/lockstrategy/deps", "internal/lockstrategy/redisscript"},
+	"exercises/judge":          {"exercises", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/explore", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history"},
+}
+
+type goPackage struct {
+	ImportPath string
+	Dir        string
+	GoFiles    []string
+	Imports    []string
+}
+
+// row returns the folder of the row that applies to a package, "" if there is none.
+func row(path string) string {
+	for ; path != "." && path != "/"; path = filepath.Dir(path) {
+		if _, ok := allowed[path]; ok {
+			return path
+		}
+	}
+	return ""
+}
+
+func TestImportDirection(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range list(t) {
+		path := strings.TrimPrefix(p.ImportPath, module)
+		folder := row(path)
+		if folder == "" {
+			if strings.HasPrefix(path, "internal/") {
+				t.Errorf("%s has no row in the table of what it may import", path)
+			}
+			continue
+		}
+		for _, dep := range p.Imports {
+			dep, ours := strings.CutPrefix(dep, module)
+			if !ours {
+				continue
+			}
+			if !slices.ContainsFunc(allowed[folder], func(entry string) bool {
+				one, alone := strings.CutSuffix(entry, ".")
+				if dep == one || !alone && strings.HasPrefix(dep, entry+"/") {
+					used[folder+" "+entry] = true
+					return true
+				}
+				return false
+			}) {
+				t.Errorf("%s imports %s", path, dep)
+			}
+		}
+	}
+	for folder, entries := range allowed {
+		for _, entry := range entries {
+			if !used[folder+" "+entry] {
+				t.Errorf("%s: nothing imports %s; remove it from the row", folder, entry)
+			}
+		}
+	}
+}
+
+// TestSearchKnowsNoServer: the explorer's search talks to schedule.Runner, so that
+// gates for another protocol need no change there.
+func TestSearchKnowsNoServer(t *testing.T) {
+	files, err := filepath.Glob("explore/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range source.Imports {
+			for _, no := range []string{"database/sql", "go-redis", "internal/explore/gate", "internal/explore/database", "internal/explore/restore", "internal/explore/standstill"} {
+				if strings.Contains(i.Path.Value, no) {
+					t.Errorf("%s imports %s", filepath.Base(file), i.Path.Value)
+				}
+			}
+		}
+	}
+}
+
+// TestGinStaysInHTTP: a strategy or a query must not know of requests.
+func TestGinStaysInHTTP(t *testing.T) {
+	found := 0
+	for _, p := range list(t) {
+		for _, file := range p.GoFiles {
+			source, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range source.Imports {
+				if i.Path.Value != `"github.com/gin-gonic/gin"` {
+					continue
+				}
+				found++
+				if !strings.HasSuffix(p.ImportPath, "/cmd/shop") && !strings.HasSuffix(file, "http.go") {
+					t.Errorf("%s: %s imports gin", p.ImportPath, file)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("nothing imports gin: the search finds nothing")
+	}
+}
+
+// list returns every package of the project, without tests.
+func list(t *testing.T) (packages []goPackage) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}

@@ -1,0 +1,152 @@
+// Package audit is the oracle: it compares the units in the records with the units
+// that left the stock, and says what a run proved.
+//
+// It reads the database. Responses serve only to find sales that were acknowledged
+// and have no record.
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Report is the state of one product's stock and records at one moment.
+type Report struct {
+	Stocked    int64 `json:"stocked"`    // units ever put on sale
+	Leftover   int64 `json:"leftover"`   // units that can still be sold
+	Records    int64 `json:"records"`    // rows of purchase_history
+	UnitsSold  int64 `json:"units_sold"` // their sum
+	Oversold   int64 `json:"oversold"`   // max(0, UnitsSold - Stocked)
+	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is right
+	Duplicates int64 `json:"duplicates"` // records beyond the first of their Idempotency-Key
+
+	Diverged string `json:"diverged,omitempty"` // how the books of the nodes differ, where they did for long
+}
+
+// Read takes the report in one snapshot of the database, so a sale that is
+// committed meanwhile is in all of its numbers or in none.
+// product.ErrNotFound when there is no such product.
+//
+// SQLite's driver ignores the isolation asked for: a transaction there reads one
+// snapshot anyway.
+//
+// It reads the index purchase_history_audit and no row of the table. BenchmarkAudit
+// measures it with ten million records.
+func Read(ctx context.Context, db *gorm.DB, name string) (Report, error) {
+	var r Report
+	snapshot := db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if snapshot.Error != nil {
+		return Report{}, purchase.DatabaseError(ctx, "audit", snapshot.Error)
+	}
+	defer snapshot.Rollback() // nothing was written
+	p, err := product.WithParts(snapshot, name)
+	if err != nil {
+		return Report{}, purchase.DatabaseError(ctx, "audit", err)
+	}
+	err = snapshot.Raw(`SELECT COUNT(*) AS records, COALESCE(SUM(amount), 0) AS units_sold,
+		COUNT(idempotency_key) - COUNT(DISTINCT idempotency_key) AS duplicates
+		FROM purchase_history WHERE product_name = ?`, name).Scan(&r).Error
+	if err != nil {
+		return Report{}, purchase.DatabaseError(ctx, "audit", err)
+	}
+	r.Stocked, r.Leftover = p.Stocked, p.Amount
+	return r.Sums(), nil
+}
+
+// Sums returns r with Oversold and Drift computed from its counts.
+func (r Report) Sums() Report {
+	r.Oversold = max(0, r.UnitsSold-r.Stocked)
+	r.Drift = r.UnitsSold + r.Leftover - r.Stocked
+	return r
+}
+
+// Plus returns the sums over two products.
+func (r Report) Plus(other Report) Report {
+	r.Stocked += other.Stocked
+	r.Leftover += other.Leftover
+	r.Records += other.Records
+	r.UnitsSold += other.UnitsSold
+	r.Duplicates += other.Duplicates
+	r.Oversold += other.Oversold
+	r.Drift += other.Drift
+	return r
+}
+
+// Evidence is what a run saw: the stock and the records, and what the buyers were
+// answered.
+type Evidence struct {
+	Report     Report // when the run was over
+	Demand     int64  // units asked for by requests that were sent
+	MaxOverlap int    // most buys in flight at once
+	Lost       int64  // sales acknowledged and not recorded
+	Untold     int64  // sales recorded whose buyer was refused, or that one request made twice
+	SoldOut    int64  // buyers that were answered that it is sold out
+	Denied     int64  // those of them who asked for no more units than are left
+	Busy       int64  // buyers that gave up waiting
+	Unanswered int64  // buyers whose outcome is unknown or failed
+
+	Progress Progress // of a crowd; zero where the answers have no times
+}
+
+// Judge says what the run proved, and why in one sentence.
+//
+// A break that was seen is a break, however small the run. A run without one proves
+// something only when the buyers asked for more than there was, were in flight at
+// once, and were all served or refused. Buyers who gave up are a break only if nothing
+// went on meanwhile: see Progress.
+func Judge(e Evidence) (verdict.Verdict, string) {
+	r := e.Report
+	switch {
+	case e.Lost > 0:
+		return verdict.Lost, fmt.Sprintf("%d sales were acknowledged and have no record", e.Lost)
+	case r.Diverged != "":
+		return verdict.Diverged, r.Diverged
+	case r.Duplicates > 0:
+		return verdict.Duplicated, fmt.Sprintf("%d records repeat an Idempotency-Key", r.Duplicates)
+	case r.Oversold > 0:
+		return verdict.Oversold, fmt.Sprintf("%d units sold of %d stocked", r.UnitsSold, r.Stocked)
+	case r.Drift > 0:
+		return verdict.Drifted, fmt.Sprintf("%d updates of the stock were lost", r.Drift)
+	case r.Drift < 0 && r.Leftover < 0:
+		return verdict.Leaked, fmt.Sprintf("the stock is %d: more was taken from it than the %d units that were sold", r.Leftover, r.UnitsSold)
+	case r.Drift < 0:
+		return verdict.Leaked, fmt.Sprintf("%d units left the stock and were not sold", -r.Drift)
+	case e.Untold > 0:
+		return verdict.Leaked, fmt.Sprintf("%d records are of buyers who were told no, or were told of one sale and have two", e.Untold)
+	case r.Leftover > 0 && e.Denied > 0:
+		return verdict.Leaked, fmt.Sprintf("%d units are left and %d buyers were told that it is sold out", r.Leftover, e.Denied)
+	case e.Progress.Stuck() != "":
+		return verdict.Stalled, e.Progress.Stuck() + e.gaveUp()
+	case e.Progress.Early > 0 && r.Leftover > 0 && e.Demand >= r.Stocked:
+		return verdict.Stalled, fmt.Sprintf("%s told busy before half of the wait of %s was over, and %d units are left",
+			were(e.Progress.Early), inWords(e.Progress.Wait), r.Leftover)
+	case e.Demand <= r.Stocked:
+		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand, r.Stocked)
+	case r.UnitsSold == 0 && e.SoldOut > 0: // nobody of them asked for as few as are left
+		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused who asked for more than the %d units that are left", were(int(e.SoldOut)), r.Leftover)
+	case e.MaxOverlap < 2:
+		return verdict.Inconclusive, "no two buys were in flight at once"
+	case e.Busy > 0 && (r.Leftover > 0 || e.Progress.Wait > 0 && !e.Progress.goesOn()):
+		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %d units left; %s", buyers(int(e.Busy)), r.Leftover, e.Progress.slow())
+	case e.Unanswered > 0 && r.Leftover == 0:
+		return verdict.Inconclusive, were(int(e.Unanswered)) + " neither served nor refused"
+	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // else what is left is less than anybody refused asked for
+		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered)
+	}
+	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover)
+}
+
+// gaveUp counts those who waited in vain, in words.
+func (e Evidence) gaveUp() string {
+	if e.Busy == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s gave up with %d units left", buyers(int(e.Busy)), e.Report.Leftover)
+}

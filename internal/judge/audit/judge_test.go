@@ -1,0 +1,79 @@
+package audit
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// TestJudge shows each verdict beside the nearest evidence that is another.
+func TestJudge(t *testing.T) {
+	sound := Evidence{Report: Report{Stocked: 100, Records: 100, UnitsSold: 100}, Demand: 200, MaxOverlap: 200}
+	with := func(change func(*Evidence)) Evidence {
+		e := sound
+		change(&e)
+		return e
+	}
+	going := Progress{Usual: 250 * time.Millisecond, Idle: 900 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	hasty := Progress{Usual: 4 * time.Millisecond, Idle: 9 * time.Millisecond, Early: 1, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	stuck := Progress{Usual: 4 * time.Millisecond, Idle: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	crawling := Progress{Usual: 800 * time.Millisecond, Idle: 4600 * time.Millisecond, Lease: 10 * time.Second, Wait: 5 * time.Second}
+	for _, c := range []struct {
+		name     string
+		evidence Evidence
+		want     verdict.Verdict
+	}{
+		{"sound", sound, verdict.Holds},
+		{"one sale without a record", with(func(e *Evidence) { e.Lost = 1 }), verdict.Lost},
+		{"a key with two records", with(func(e *Evidence) { e.Report.Duplicates = 1 }), verdict.Duplicated},
+		{"one unit too many", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Oversold, e.Report.Drift = 101, 1, 1 }), verdict.Oversold},
+		{"an update lost, not oversold yet", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Report.Drift = 99, 2, 1 }), verdict.Drifted},
+		{"a unit vanished", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift = 99, -1 }), verdict.Leaked},
+		{"a stock below zero", with(func(e *Evidence) { e.Report.Leftover, e.Report.Drift = -3, -3 }), verdict.Leaked},
+		{"a record that nobody was told of", with(func(e *Evidence) { e.Untold = 1 }), verdict.Leaked},
+		{"nothing sold, all asked for more than there is", with(func(e *Evidence) {
+			e.Report, e.Demand, e.SoldOut = Report{Stocked: 100, Leftover: 100}, 40_000, 200
+		}), verdict.Inconclusive},
+		{"nothing sold, and told sold out", with(func(e *Evidence) {
+			e.Report, e.SoldOut, e.Denied = Report{Stocked: 100, Leftover: 100}, 200, 200
+		}), verdict.Leaked},
+		{"less left than anybody refused asked for", with(func(e *Evidence) {
+			e.Report, e.SoldOut = Report{Stocked: 100, UnitsSold: 99, Leftover: 1}, 100
+		}), verdict.Holds},
+		{"stock left that nobody can buy", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Denied = 99, 1, 100 }), verdict.Leaked},
+		{"stock left, buyers gave up, sales went on", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 90, 10, 110, going
+		}), verdict.Inconclusive},
+		{"stock left, buyers gave up, nothing went on", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 90, 10, 110, stuck
+		}), verdict.Stalled},
+		{"stock left, buyers were sent away", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Busy, e.Progress = 60, 40, 140, hasty
+		}), verdict.Stalled},
+		{"all sold, one was sent away", with(func(e *Evidence) { e.Busy, e.Progress = 1, hasty }), verdict.Holds},
+		{"all sold, some gave up while others were served", with(func(e *Evidence) { e.Busy, e.Progress = 10, going }), verdict.Holds},
+		{"all sold, some gave up and nothing went on", with(func(e *Evidence) { e.Busy, e.Progress = 10, stuck }), verdict.Stalled},
+		{"all sold, all served, one of them after a lease", with(func(e *Evidence) {
+			e.Progress = Progress{Usual: 4 * time.Millisecond, Idle: 1900 * time.Millisecond, Lease: 2 * time.Second, Wait: 7 * time.Second}
+		}), verdict.Stalled},
+		{"all sold, some gave up, too slow to tell", with(func(e *Evidence) { e.Busy, e.Progress = 10, crawling }), verdict.Inconclusive},
+		{"demand equals stock", with(func(e *Evidence) { e.Demand = 100 }), verdict.Inconclusive},
+		{"one after the other", with(func(e *Evidence) { e.MaxOverlap = 1 }), verdict.Inconclusive},
+		{"no answers", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Unanswered = 0, 100, 200 }), verdict.Inconclusive},
+		{"all sold, the rest got errors", with(func(e *Evidence) { e.Unanswered = 100 }), verdict.Inconclusive},
+		{"nothing happened", Evidence{}, verdict.Inconclusive},
+		{"small, but broken", Evidence{Report: Report{Stocked: 1, UnitsSold: 2, Oversold: 1, Drift: 1}, Demand: 1, MaxOverlap: 1}, verdict.Oversold},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, why := Judge(c.evidence)
+			if got != c.want || why == "" {
+				t.Errorf("%s (%s), want %s", got, why, c.want)
+			}
+			if c.evidence.Report.Leftover < 0 && !strings.HasPrefix(why, "the stock is -") {
+				t.Errorf("a stock below zero: %s", why)
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// A Cell is one strategy under one fault.
+type Cell struct {
+	Strategy   string            `json:"strategy"`
+	Fault      promise.Condition `json:"fault"`
+	Promise    verdict.Verdict   `json:"promise"`
+	Verdict    verdict.Verdict   `json:"verdict"`
+	OK         bool              `json:"ok"`
+	Evidence   string            `json:"evidence"`
+	Replay     string            `json:"replay"`
+	DurationMS int64             `json:"duration_ms"`
+
+	Acknowledged int64                   `json:"acknowledged"`         // sales acknowledged to buyers under the fault and after it
+	Lost         int64                   `json:"lost"`                 // those of them that have no record
+	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each was seen, where the cell was played more than once
+	NoPromise    string                  `json:"no_promise,omitempty"` // why there is none
+	BoundMS      int64                   `json:"next_sale_bound_ms"`   // what next_sale_ms should not be above; 0 where nothing was struck
+
+	HarnessError string `json:"harness_error,omitempty"` // the instrument failed: nothing is known of the strategy
+
+	Reason     string       `json:"reason"`                // of the verdict, in one sentence
+	Struck     string       `json:"struck"`                // how it is known that the fault struck
+	Audited    audit.Report `json:"books"`                 // stock and records, when all was over
+	NextSaleMS *int64       `json:"next_sale_ms"`          // from the fault to the next sale to somebody else; null when there was none
+	TwoHolders *Overlap     `json:"two_holders,omitempty"` // the first of them
+	Timeline   []Holding    `json:"timeline,omitempty"`    // up to some moments after the fault
+	StruckMS   *float64     `json:"struck_ms,omitempty"`   // when the fault struck, on the timeline's clock
+	History    string       `json:"history,omitempty"`     // the file
+	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a break
+	DataRace   string       `json:"data_race,omitempty"`   // the race detector's first report, its two accesses
+
+	Linearizable Linearizable `json:"linearizable,omitempty"`
+	Picture      string       `json:"picture,omitempty"` // the file that shows why not
+
+	seenTwice verdict.Verdict // what needs no second play, since it had one
+}
+
+// RushConfig is the crowd of a rush: that of the tutorial, 200 buyers for 100
+// units. The times are the shops', zero where they are not known.
+func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
+	return rush.Config{
+		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
+		Stock: 100, Buyers: 200, Timeout: times.Wait + 30*time.Second, Wait: times.Wait, Lease: times.Lease, Progress: func(int) {},
+	}
+}
+
+// RushCell is the cell of a rush that was run elsewhere.
+func RushCell(strategy string, f promise.Condition, promised verdict.Verdict, engine string, r rush.Result, processes int) Cell {
+	c := Cell{
+		Strategy: strategy, Fault: f, Promise: promised, DurationMS: int64(r.DurationMS),
+		Replay: fmt.Sprintf("shop verify --engine %s --strategy %s --fault %s", engine, strategy, f),
+	}
+	c.rushed(r, processes)
+	c.Evidence = c.evidence()
+	c.Settle()
+	return c
+}
+
+// Settle compares the verdict with the promise. Stock and records that
+// agree do not make up for answers that no order of the buys explains.
+func (c *Cell) Settle() {
+	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" && !c.Verdict.NeverChance() || c.Promise.Keeps(c.Verdict))
+	if c.Verdict == verdict.Holds && c.Linearizable == LinearNo {
+		c.OK = false
+	}
+}
+
+// rushed takes a rush's own verdict. processes is 0 at a target, which does not
+// say.
+func (c *Cell) rushed(r rush.Result, processes int) {
+	c.Verdict, c.Reason = r.Verdict, r.Reason
+	if r.Verdict == verdict.Stalled { // a rush says so of two crowds in a row
+		c.seenTwice = r.Verdict
+	}
+	at := ""
+	switch {
+	case processes == 1:
+		at = " at 1 process"
+	case processes > 1:
+		at = fmt.Sprintf(" at %d processes", processes)
+	}
+	c.Struck = fmt.Sprintf("%d buyers at once%s, at most %d inside", r.Crowd, at, r.MaxOverlap)
+	c.Audited = r.Audited
+}
+
+// judge compares the answers with stock and records. lost and untold are what
+// rush.Compare found. A buyer may have failed under the fault; but each answer must
+// be true, and the buyers after the repair must be served.
+func (c *Cell) judge(f fault.Facts, lost, untold int64) {
+	c.Struck = cmp.Or(f.Missed, f.Proof)
+	all, last := f.Answers, f.Last
+	if f.Visits != nil {
+		all, last = f.Visits, f.Visits
+	}
+	e := audit.Evidence{
+		Report: c.Audited, Demand: audit.Demand(rush.Answers(f.Answers)), MaxOverlap: rush.Overlap(all), Lost: lost, Untold: untold,
+		Progress: rush.ProgressOf(last, f.Last, audit.Usual(rush.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
+	}
+	e.Count(rush.Answers(f.Last))
+	c.Verdict, c.Reason = audit.Judge(e)
+	c.Lost = e.Lost
+	switch {
+	case c.sound() && f.Missed != "": // a break that was seen is a break, struck or not
+		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
+	case c.sound() && f.Stalled != "":
+		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
+	}
+}
+
+// sound reports whether no break was seen.
+func (c *Cell) sound() bool { return c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive }
+
+// unsure reports whether it contradicts its promise by when things happened alone.
+func (c *Cell) unsure() bool {
+	return (c.Verdict == verdict.Stalled || c.Verdict == verdict.Unlocked) && c.Promise != c.Verdict && c.Verdict != c.seenTwice
+}
+
+// Sure plays a cell, and again what may be chance: a promised break that a crowd has
+// missed, and what contradicts the promise by when things happened alone. An error is
+// that of a play.
+func Sure(play func() (Cell, error)) (Cell, error) {
+	cell, err := play()
+	for n := 1; err == nil && n < verdict.Crowds && cell.Promise.Misses(cell.Verdict); n++ {
+		cell, err = play()
+	}
+	if err != nil || !cell.unsure() {
+		return cell, err
+	}
+	again, err := play()
+	if err != nil {
+		return again, err
+	}
+	again = again.confirms(cell)
+	again.Settle()
+	return again, nil
+}
+
+// confirms is the cell of a second play, after one that was unsure. If it does not show
+// the same, nothing is known, and the first play is what there is to look at: a machine may
+// have stood still. A break that needs no second play counts at once.
+func (c Cell) confirms(before Cell) Cell {
+	if !c.sound() && (!c.unsure() || c.Verdict == before.Verdict) {
+		return c
+	}
+	before.Reason = fmt.Sprintf("%s once, and %s when it was played again: %s", before.Verdict, c.Verdict, before.Reason)
+	before.Verdict = verdict.Inconclusive
+	before.Evidence = before.evidence()
+	return before
+}
+
+// evidence is the cell in a few sentences.
+func (c *Cell) evidence() string {
+	text := c.Reason
+	if o := c.TwoHolders; o != nil {
+		known := ""
+		if c.Verdict == verdict.Holds {
+			known = ", which is known of this lock here, and the late one was kept from writing"
+		}
+		text += fmt.Sprintf("; two holders%s: %s from %.0f to %.0f ms and %s from %.0f to %.0f ms",
+			known, o.First.Purchaser, o.First.FromMS, o.First.ToMS, o.Second.Purchaser, o.Second.FromMS, o.Second.ToMS)
+	}
+	if c.Struck != "" && c.Struck != c.Reason {
+		text += "; " + c.Struck
+	}
+	if live := c.liveness(); live != "" {
+		text += "; " + live
+	}
+	switch c.Linearizable {
+	case LinearNo:
+		text += "; not linearizable: no order of the buys explains what the buyers were told"
+	case LinearUnknown:
+		text += fmt.Sprintf("; whether it is linearizable was not known after %s", linearTimeout)
+	}
+	return text
+}
+
+// Line is the cell in one line, for a person who waits for the next.
+func (c Cell) Line() string {
+	text := fmt.Sprintf("%-15s %s under %s, %.1f s", c.word(), c.Strategy, c.Fault, float64(c.DurationMS)/1000)
+	if !c.OK {
+		text += fmt.Sprintf("; promised %s: %s", orNothing(c.Promise), c.Reason)
+	}
+	return text
+}

@@ -1,0 +1,433 @@
+package verify
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// TestJudge shows each way in which a cell is no proof, and the nearest that is.
+func TestJudge(t *testing.T) {
+	now := time.Now()
+	told := func(who string, outcome purchase.Outcome, id int64) rush.Answer {
+		return rush.Answer{Answer: audit.Answer{Purchaser: who, Outcome: outcome, ID: id, Start: now, End: now.Add(time.Millisecond)}}
+	}
+	sold, refused := told("a", purchase.Sold, 1), told("b", purchase.SoldOut, 0)
+	crowd := []rush.Answer{sold, refused}
+	inside := func(a rush.Answer, from, to time.Duration) rush.Answer {
+		a.Inside = [2]time.Time{now.Add(from), now.Add(to)}
+		return a
+	}
+	inTurn := []rush.Answer{inside(sold, 0, 1), inside(refused, 2, 3)}
+	two := func(a rush.Answer) rush.Answer { a.Units = 2; return a }
+	ofTwo := []rush.Answer{two(sold), two(refused)}
+	sales := map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}}
+	books := audit.Report{Stocked: 1, Records: 1, UnitsSold: 1}
+	for _, c := range []struct {
+		name  string
+		facts fault.Facts
+		books audit.Report
+		sales map[int64]audit.Sale
+		want  verdict.Verdict
+	}{
+		{"sound", fault.Facts{Answers: crowd, Last: crowd}, books, sales, verdict.Holds},
+		{"an empty load", fault.Facts{}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Inconclusive},
+		{"a load as small as the stock", fault.Facts{Answers: crowd[:1], Last: crowd[:1]}, books, sales, verdict.Inconclusive},
+		{"sent at once, and inside one after the other", fault.Facts{Answers: inTurn, Last: inTurn}, books, sales, verdict.Inconclusive},
+		{"orders of two units, of which three are there", fault.Facts{Answers: ofTwo, Last: ofTwo}, audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 2}}, verdict.Holds},
+		{"the fault did not strike", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, books, sales, verdict.Inconclusive},
+		{"it did not strike, and a sale is lost", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Lost},
+		{"nobody got on", fault.Facts{Answers: crowd, Last: crowd, Stalled: "nobody could buy"}, books, sales, verdict.Stalled},
+		{"killed, and its record is there", fault.Facts{Answers: []rush.Answer{told("a", purchase.Unknown, 0), refused, refused}, Last: []rush.Answer{refused, refused}}, books, sales, verdict.Holds},
+		{"killed, and two records are there", fault.Facts{Answers: []rush.Answer{told("a", purchase.Unknown, 0), refused}, Last: []rush.Answer{refused, refused}}, audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "a", Amount: 1}}, verdict.Leaked},
+		{"one record for two receipts", fault.Facts{Answers: []rush.Answer{sold, sold}, Last: crowd}, books, sales, verdict.Lost},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cell := Cell{Audited: c.books.Sums()}
+			lost, untold := audit.Compare(rush.Answers(c.facts.Answers), c.sales)
+			cell.judge(c.facts, lost, untold)
+			if cell.Verdict != c.want || cell.Reason == "" {
+				t.Errorf("%s (%s), want %s", cell.Verdict, cell.Reason, c.want)
+			}
+		})
+	}
+}
+
+// TestDisturbed: a failover that no fault has asked for makes a cell inconclusive, but for
+// what a lock that Redis has forgotten does not explain.
+func TestDisturbed(t *testing.T) {
+	for seen, want := range map[verdict.Verdict]verdict.Verdict{
+		verdict.Holds: verdict.Inconclusive, verdict.Oversold: verdict.Inconclusive, verdict.Stalled: verdict.Inconclusive,
+		verdict.Lost: verdict.Lost, verdict.Diverged: verdict.Diverged, verdict.Duplicated: verdict.Duplicated,
+	} {
+		cell := Cell{Verdict: seen, Reason: "as seen"}
+		if cell.disturbed("") || cell.Verdict != seen {
+			t.Errorf("%s, and no failover: %s", seen, cell.Verdict)
+		}
+		if again := cell.disturbed("Redis failed over"); cell.Verdict != want || again != (want == verdict.Inconclusive) {
+			t.Errorf("%s, and a failover: %s, to be played again: %t; want %s", seen, cell.Verdict, again, want)
+		}
+	}
+}
+
+// TestConfirms: what was seen once by the clock, and not again, shows nothing; what was
+// seen twice is so, and another break is that break.
+func TestConfirms(t *testing.T) {
+	before := Cell{Promise: verdict.Holds, Verdict: verdict.Stalled, Reason: "nobody was served"}
+	for again, want := range map[verdict.Verdict]verdict.Verdict{
+		verdict.Holds: verdict.Inconclusive, verdict.Inconclusive: verdict.Inconclusive,
+		verdict.Stalled: verdict.Stalled, verdict.Oversold: verdict.Oversold, verdict.Unlocked: verdict.Inconclusive,
+	} {
+		got := Cell{Promise: verdict.Holds, Verdict: again, Reason: "again"}.confirms(before)
+		if said := strings.Contains(got.Evidence, fmt.Sprintf("stalled once, and %s when it was played again: nobody was served", again)); got.Verdict != want || said != (want == verdict.Inconclusive) {
+			t.Errorf("%s: %s (%s), want %s", again, got.Verdict, got.Evidence, want)
+		}
+	}
+	for _, c := range []struct {
+		promised, seen verdict.Verdict
+		want           bool
+	}{
+		{verdict.Holds, verdict.Stalled, true},
+		{verdict.Holds, verdict.Unlocked, true},
+		{verdict.Stalled, verdict.Stalled, false},
+		{verdict.Holds, verdict.Oversold, false},
+		{verdict.Holds, verdict.Holds, false},
+	} {
+		if got := (&Cell{Promise: c.promised, Verdict: c.seen}).unsure(); got != c.want {
+			t.Errorf("%s, promised %s: unsure %v, want %v", c.seen, c.promised, got, c.want)
+		}
+	}
+}
+
+// TestSure: a promised break may be missed by two crowds in a row, and what is not chance
+// is played once.
+func TestSure(t *testing.T) {
+	for name, c := range map[string]struct {
+		promised    verdict.Verdict
+		seen        []verdict.Verdict // by each play; the last one's stays
+		want        verdict.Verdict
+		plays       int
+		contradicts bool
+	}{
+		"a break at once":          {verdict.Oversold, []verdict.Verdict{verdict.Oversold}, verdict.Oversold, 1, false},
+		"a break at last":          {verdict.Oversold, []verdict.Verdict{verdict.Holds, verdict.Holds, verdict.Drifted}, verdict.Drifted, 3, false},
+		"a break that is mended":   {verdict.Oversold, []verdict.Verdict{verdict.Holds}, verdict.Holds, 3, true},
+		"nothing is promised":      {"", []verdict.Verdict{verdict.Holds}, verdict.Holds, 1, false},
+		"it is left to chance":     {"", []verdict.Verdict{verdict.Oversold}, verdict.Oversold, 1, false},
+		"that is never chance":     {"", []verdict.Verdict{verdict.Lost}, verdict.Lost, 1, true},
+		"nor is that":              {"", []verdict.Verdict{verdict.Diverged}, verdict.Diverged, 1, true},
+		"as promised":              {verdict.Holds, []verdict.Verdict{verdict.Holds}, verdict.Holds, 1, false},
+		"broken":                   {verdict.Holds, []verdict.Verdict{verdict.Oversold}, verdict.Oversold, 1, true},
+		"stuck":                    {verdict.Holds, []verdict.Verdict{verdict.Stalled}, verdict.Stalled, 2, true},
+		"slow":                     {verdict.Holds, []verdict.Verdict{verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 2, true},
+		"missed, and then stalled": {verdict.Oversold, []verdict.Verdict{verdict.Holds, verdict.Stalled, verdict.Holds}, verdict.Inconclusive, 3, true},
+	} {
+		plays := 0
+		cell, err := Sure(func() (Cell, error) {
+			plays++
+			cell := Cell{Promise: c.promised, Verdict: c.seen[min(plays, len(c.seen))-1]}
+			cell.Settle()
+			return cell, nil
+		})
+		if err != nil || cell.Verdict != c.want || plays != c.plays || cell.OK == c.contradicts {
+			t.Errorf("%s: %s after %d plays, as promised %t, %v", name, cell.Verdict, plays, cell.OK, err)
+		}
+	}
+}
+
+// TestTwoHolders: only two who held at the same time are two holders.
+func TestTwoHolders(t *testing.T) {
+	at := func(ms int, who string, kind history.Kind) history.Event {
+		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}
+	}
+	after := []history.Event{at(0, "a", history.Acquired), at(5, "a", history.Released), at(6, "b", history.Acquired), at(9, "b", history.Released)}
+	beside := []history.Event{at(0, "a", history.Acquired), at(7, "a", history.Released), at(6, "b", history.Acquired), at(9, "b", history.Released)}
+	for name, c := range map[string]struct {
+		events []history.Event
+		want   bool
+	}{"one after the other": {after, false}, "beside": {beside, true}, "nothing": {nil, false}} {
+		var cell Cell
+		cell.read(c.events)
+		if got := cell.TwoHolders != nil; got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestTimeline: whose buyer hangs up holds on until the shop has released, and was
+// not killed; who was killed never tells.
+func TestTimeline(t *testing.T) {
+	at := func(ms int, who string, kind history.Kind) history.Event {
+		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}
+	}
+	for name, c := range map[string]struct {
+		events []history.Event
+		want   Holding
+	}{
+		"released":    {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Released), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "released"}},
+		"not held":    {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Released), at(4, "a", history.Lost), at(5, "a", history.Answered)}, Holding{"a", "", 0, 3, "not held"}},
+		"hung up":     {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Answered), at(9, "a", history.Released)}, Holding{"a", "", 0, 9, "released"}},
+		"was killed":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Answered), at(9, "b", history.Call)}, Holding{"a", "", 0, 3, "killed"}},
+		"no release":  {[]history.Event{at(0, "a", history.Acquired), at(3, "a", history.Return), at(4, "a", history.Answered)}, Holding{"a", "", 0, 3, "return"}},
+		"still there": {[]history.Event{at(0, "a", history.Acquired), at(9, "b", history.Call)}, Holding{"a", "", 0, 9, "never"}},
+	} {
+		if holdings, _, _ := timeline(c.events); len(holdings) != 1 || holdings[0] != c.want {
+			t.Errorf("%s: %+v, want %+v", name, holdings, c.want)
+		}
+	}
+}
+
+// TestTimelineShows: two holders are in the picture, however late they held.
+func TestTimelineShows(t *testing.T) {
+	var events []history.Event
+	add := func(ms int, who string, kind history.Kind) {
+		events = append(events, history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who})
+	}
+	add(0, "long", history.Acquired)
+	for i := range 40 {
+		if i == 30 {
+			add(10*i-1, "long", history.Released)
+		}
+		who := fmt.Sprintf("buyer-%02d", i)
+		if i < 29 {
+			continue
+		}
+		add(10*i, who, history.Acquired)
+		add(10*i+5, who, history.Released)
+	}
+	for i := range 40 {
+		who := fmt.Sprintf("later-%02d", i)
+		add(1000+10*i, who, history.Acquired)
+		add(1015+10*i-5*(i%2), who, history.Released)
+	}
+	for _, from := range []int{0, 1} { // the first pair is long and buyer-29; without long, two of the later ones
+		var cell Cell
+		cell.read(slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return from == 1 && e.Purchaser == "long" }))
+		if o := cell.TwoHolders; o == nil || len(cell.Timeline) > 12 || !slices.Contains(cell.Timeline, o.First) || !slices.Contains(cell.Timeline, o.Second) {
+			t.Errorf("%+v are not in %+v", o, cell.Timeline)
+		}
+	}
+}
+
+// fourCells are a cell of each kind.
+func fourCells() Report {
+	r := Report{Engine: "local", Started: time.Unix(0, 0), Cells: []Cell{
+		{Strategy: "redis", Fault: "pause", Promise: verdict.Oversold, Verdict: verdict.Drifted, Evidence: "1 update <lost>", Replay: "shop verify"},
+		{Strategy: "redis", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Holds, Evidence: "1 of 1 | struck", Replay: "shop verify"},
+		{Strategy: "fenced", Fault: "rush", Promise: verdict.Holds, Verdict: verdict.Oversold, Evidence: "2 of 1", Replay: "shop verify"},
+		{Strategy: "fenced", Fault: "pause", Promise: verdict.Holds, Verdict: verdict.Inconclusive, Replay: "shop verify"},
+	}}
+	for i := range r.Cells {
+		r.Cells[i].Settle()
+	}
+	r.Finish()
+	return r
+}
+
+// write writes the report in the format of an ending.
+func write(w io.Writer, r Report, ending string) error {
+	format, err := report.ByEnding("report" + ending)
+	if err != nil {
+		return err
+	}
+	d, err := r.Document("shop verify")
+	if err != nil {
+		return err
+	}
+	return format.Write(w, d)
+}
+
+// testsuites is what a reader of JUnit XML makes of it.
+type testsuites struct {
+	XMLName  xml.Name          `xml:"testsuites"`
+	Tests    int               `xml:"tests,attr"`
+	Failures int               `xml:"failures,attr"`
+	Errors   int               `xml:"errors,attr"`
+	Suites   []junit.Testsuite `xml:"testsuite"`
+}
+
+// maxMarkdown is what a step's summary takes.
+const maxMarkdown = 1 << 20
+
+// TestUnfinished: cells that are all as promised are no green report when others
+// were not played, in any form.
+func TestUnfinished(t *testing.T) {
+	r := fourCells()
+	r.Cells = r.Cells[:2]
+	if r.Finish(); !r.OK {
+		t.Fatal("two cells as promised are not ok")
+	}
+	r.Unfinish("the <shop> was not ready")
+	for name, form := range map[string]func(*strings.Builder) error{
+		"JSON":     func(b *strings.Builder) error { return write(b, r, ".json") },
+		"JUnit":    func(b *strings.Builder) error { return write(b, r, ".xml") },
+		"table":    func(b *strings.Builder) error { return r.Table(b, false) },
+		"Markdown": func(b *strings.Builder) error { return write(b, r, ".md") },
+		"HTML":     func(b *strings.Builder) error { return write(b, r, ".html") },
+	} {
+		var b strings.Builder
+		if err := form(&b); err != nil || !strings.Contains(b.String(), "unfinished") || !strings.Contains(b.String(), "was not ready") {
+			t.Errorf("%s: %v, %s", name, err, b.String())
+		}
+		var suites testsuites
+		if name == "JUnit" && (xml.Unmarshal([]byte(b.String()), &suites) != nil || suites.Errors != 1 || suites.Tests != 3) {
+			t.Errorf("%+v, want 3 tests, 1 error", suites)
+		}
+	}
+	if r.OK {
+		t.Error("an unfinished report is ok")
+	}
+}
+
+// TestReports: each form says the same: two as promised, one contradicts, one
+// has shown nothing.
+func TestReports(t *testing.T) {
+	r := fourCells()
+	if s := r.Sort(); len(s.Broken) != 1 || len(s.Void) != 1 || len(s.Failed) != 0 || r.OK {
+		t.Errorf("%d broken, %d void, %d failed, ok %t", len(s.Broken), len(s.Void), len(s.Failed), r.OK)
+	}
+	text := func(form func(*strings.Builder) error) string {
+		t.Helper()
+		var b strings.Builder
+		if err := form(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	var suites testsuites
+	xmlText := text(func(b *strings.Builder) error { return write(b, r, ".xml") })
+	if err := xml.Unmarshal([]byte(xmlText), &suites); err != nil || suites.Tests != 4 || suites.Failures != 1 || suites.Errors != 1 {
+		t.Errorf("JUnit: %v, %+v", err, suites)
+	}
+	if witness := suites.Suites[0].Testcases[1]; witness.Failure != nil || !strings.Contains(witness.SystemOut.Data, "1 update <lost>") {
+		t.Errorf("a promised break is a passing case with its witness: %+v", witness)
+	}
+	var back Report
+	if err := json.Unmarshal([]byte(text(func(b *strings.Builder) error { return write(b, r, ".json") })), &back); err != nil || len(back.Cells) != 4 {
+		t.Errorf("JSON: %v, %d cells", err, len(back.Cells))
+	}
+	table, _, _ := strings.Cut(text(func(b *strings.Builder) error { return r.Table(b, false) }), "\n\n")
+	if strings.Contains(table+"\n", " \n") {
+		t.Errorf("blanks at the end of a line: %q", table)
+	}
+	if markdown := text(func(b *strings.Builder) error { return write(b, r, ".md") }); !strings.Contains(markdown, "| `redis` | rush | 1 of 1 \\| struck |\n") {
+		t.Errorf("the Markdown lacks what was seen where a lock holds: %s", markdown)
+	}
+	for name, text := range map[string]string{
+		"table":    text(func(b *strings.Builder) error { return r.Table(b, false) }),
+		"markdown": text(func(b *strings.Builder) error { return write(b, r, ".md") }),
+	} {
+		for _, want := range []string{"! oversold", "? inconclusive", "2 as promised, 1 contradict, 1 inconclusive"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, text)
+			}
+		}
+	}
+	page := text(func(b *strings.Builder) error { return write(b, r, ".html") })
+	if strings.Contains(page, "<lost>") || strings.Contains(page, "src=") || strings.Contains(page, "http") {
+		t.Error("the page must escape, and load nothing")
+	}
+	for _, c := range r.Cells {
+		if id := fmt.Sprintf(`id="%s-%s"`, c.Strategy, c.Fault); strings.Count(page, id) != 1 {
+			t.Errorf("the page must have one %s, for the matrix to lead to", id)
+		}
+	}
+}
+
+// TestWithoutPromise: a cell of which nothing is promised is not counted as promised.
+func TestWithoutPromise(t *testing.T) {
+	kept, free := Cell{Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}, Cell{Verdict: verdict.Oversold, OK: true}
+	for want, cells := range map[string][]Cell{
+		"2 as promised, 0 contradict, 0 inconclusive":                      {kept, kept},
+		"1 as promised, 0 contradict, 0 inconclusive, 1 without a promise": {kept, free},
+	} {
+		if got := (Report{Cells: cells}).Sort().counts(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestFailedCell: a cell whose instrument failed is counted by itself, is never as
+// promised, and says what to look for, in every format.
+func TestFailedCell(t *testing.T) {
+	r := fourCells()
+	r.Cells = append(r.Cells, Cell{Strategy: "mutex", Fault: "crash", Promise: verdict.Oversold, Replay: "shop explore mutex"}.Failed(errors.New("a buyer\ndoes not come back")))
+	r.Finish()
+	if s := r.Sort(); len(s.Failed) != 1 || len(s.Void) != 1 || s.Failed[0].OK || r.OK {
+		t.Errorf("%+v, ok %t", s, r.OK)
+	}
+	for ending, wants := range map[string][]string{
+		".json": {`"harness_error": "a buyer does not come back"`, `"verdict": "inconclusive"`},
+		".xml":  {"a buyer does not come back", "does not end", `errors="2"`},
+		".md":   {"harness error", "a buyer does not come back", "1 of the harness failed"},
+		".html": {"harness error", "a buyer does not come back", "of the harness failed"},
+		"":      {"! harness error", "2 as promised, 1 contradict, 1 inconclusive, 1 error of the harness", "a lock or a transaction left on a connection", "shop explore mutex"},
+	} {
+		var b strings.Builder
+		form := func() error { return write(&b, r, ending) }
+		if ending == "" {
+			form = func() error { return r.Table(&b, false) }
+		}
+		if err := form(); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%q lacks %q:\n%.2000s", ending, want, b.String())
+			}
+		}
+	}
+}
+
+// TestMarkdownBound: a step's summary takes 1 MiB. Diagrams go first, then cells,
+// and what is wrong stands before what is promised to break.
+func TestMarkdownBound(t *testing.T) {
+	witness := func(n int) *Witness { return &Witness{Mermaid: strings.Repeat("x", n)} }
+	for _, c := range []struct {
+		name  string
+		spoil func(r *Report)
+		want  []string
+	}{
+		{"a long diagram", func(r *Report) { r.Cells[0].Witness = witness(maxMarkdown) }, []string{"diagram is left away", "### redis under pause", "### fenced under pause"}},
+		{"many diagrams", func(r *Report) {
+			for i := range r.Cells {
+				r.Cells[i].Witness = witness(maxMarkdown / 2)
+			}
+		}, []string{"```mermaid", "diagram is left away", "### redis under pause"}},
+		{"long evidence", func(r *Report) { r.Cells[0].Evidence = strings.Repeat("x", maxMarkdown) }, []string{"rest is left away", "### fenced under rush"}},
+		{"long evidence of what holds", func(r *Report) { r.Cells[1].Evidence = strings.Repeat("x", maxMarkdown) }, []string{"rest is left away", "### redis under pause"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := fourCells()
+			c.spoil(&r)
+			var b strings.Builder
+			if err := write(&b, r, ".md"); err != nil || b.Len() > maxMarkdown {
+				t.Errorf("%v, %d bytes", err, b.Len())
+			}
+			for _, want := range c.want {
+				if !strings.Contains(b.String(), want) {
+					t.Errorf("it lacks %q", want)
+				}
+			}
+			if strings.Index(b.String(), "### fenced under rush") > strings.Index(b.String()+"### redis under pause", "### redis under pause") {
+				t.Error("what is promised to break stands before a contradiction")
+			}
+		})
+	}
+}

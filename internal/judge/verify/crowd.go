@@ -1,0 +1,119 @@
+package verify
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// Processes is how many processes the crowd of a condition buys at; 0 for a condition
+// that is no crowd.
+func Processes(f promise.Condition) int {
+	switch f {
+	case promise.Rush, promise.Units, promise.TwoProducts:
+		return 1
+	case promise.TwoProcesses, promise.Duplicates:
+		return 2
+	}
+	return 0
+}
+
+// What the crowds ask for, and how many they are: enough to be in each other's way, and
+// well above what is on sale.
+const (
+	unitsStock, unitsBuyers = 201, 90 // who ask for 720; see sizes
+	firstStock, secondStock = 30, 20
+	productsBuyers          = 100 // half of them for each
+	keyedStock, keyedOrders = 32, 36
+)
+
+// sizes of the orders under units. Of an odd stock one unit is left in the end, which is
+// enough for nobody; and before that large orders are refused while small ones can still
+// be served. So a guard that asks whether anything is left is seen, and a refusal that
+// keeps what it has taken, unless six times running a small order is the faster one.
+func sizes() []int64 { return []int64{2, 14} }
+
+// otherOf is a product beside another. Its name goes on where the other's ends: a key
+// that is looked for by its beginning is found for both.
+func otherOf(product string) string { return product + "/b" }
+
+// RunCrowd is rush.Run with the crowd of a condition, which is that of c where it is
+// nothing special. restart ends the first process and returns the address of its
+// successor.
+func RunCrowd(
+	ctx context.Context, f promise.Condition, c rush.Config, restart func(context.Context) (url string, err error),
+) (r rush.Result, err error) {
+	switch f {
+	case promise.Units:
+		c.Stock, c.Buyers, c.Sizes = unitsStock, unitsBuyers, sizes()
+		r, err = rush.Run(ctx, c)
+	case promise.TwoProducts:
+		c.Buyers = productsBuyers
+		r, err = rush.RunProducts(ctx, c, []string{c.Product, otherOf(c.Product)}, []int64{firstStock, secondStock})
+	case promise.Duplicates:
+		c.Stock, c.Buyers = keyedStock, keyedOrders
+		r, err = rush.RunKeyed(ctx, c, restart)
+	default:
+		r, err = rush.Run(ctx, c)
+	}
+	return r, err
+}
+
+// crash kills the first shop and starts another on the same servers.
+func (l *lane) crash(ctx context.Context) (url string, err error) {
+	l.pair.A, err = l.servers.Restart(ctx, l.pair.A, l.Launch, l.times, l.needs)
+	if err != nil {
+		return "", err
+	}
+	return l.pair.A.URL, nil
+}
+
+// apart ends the cell of two products of which a crowd has broken none: a buyer of the one is held
+// inside its section, and buyers of the other must not wait for it. The shop needs
+// failpoints for that.
+func (l *lane) apart(ctx context.Context, j job, cell *Cell) (err error) {
+	if j.name != promise.TwoProducts || !cell.sound() {
+		return nil
+	}
+	bed := &fault.Testbed{
+		Subject: j.strategy.Subject, Product: productOf(j), Servers: l.servers, A: l.pair.A, B: l.pair.B, Times: l.times,
+	}
+	facts, err := l.heldApart(ctx, bed)
+	if err != nil {
+		return err
+	}
+	cell.heldApart(facts)
+	return nil
+}
+
+func (l *lane) heldApart(ctx context.Context, bed *fault.Testbed) (_ fault.Facts, err error) {
+	shelf := rush.Target{BaseURL: l.pair.A.URL, Client: &http.Client{}}
+	for _, name := range []string{bed.Product, otherOf(bed.Product)} {
+		if err := shelf.Restock(ctx, name, firstStock); err != nil {
+			return fault.Facts{}, err
+		}
+	}
+	if bed.Log, err = history.NewLog(""); err != nil {
+		return fault.Facts{}, err
+	}
+	l.pair.RecordTo(bed.Log)
+	defer l.pair.RecordTo(nil)
+	return bed.Apart(ctx, otherOf(bed.Product))
+}
+
+// heldApart takes what came of a buyer of another product.
+func (c *Cell) heldApart(f fault.Facts) {
+	switch {
+	case f.Stalled != "":
+		c.Verdict, c.Reason = verdict.Stalled, f.Stalled
+	case f.Missed != "":
+		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
+	default:
+		c.Struck += "; " + f.Proof
+	}
+}

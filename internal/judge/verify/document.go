@@ -1,0 +1,214 @@
+package verify
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// The groups of a document's cases, in the order of reading: what is wrong first,
+// what breaks as promised with its pictures, and what holds in a line each.
+const (
+	wrong = iota
+	breaks
+	holds
+)
+
+// lead says how much was played, and where.
+func (r Report) lead() string {
+	text := explore.Count(len(r.Cells), "cell")
+	switch {
+	case r.Target != "":
+		return text + " at " + r.Target
+	case r.Server != "":
+		return fmt.Sprintf("%s on the %s engine, %s", text, r.Engine, r.Server)
+	}
+	return fmt.Sprintf("%s on the %s engine", text, r.Engine)
+}
+
+// notPromised is a sentence for each reason why cells are without a promise.
+func (r Report) notPromised() (notes []string) {
+	type key struct{ why, strategy string }
+	var whys []string
+	strategies, faults := map[string][]string{}, map[key][]string{}
+	for _, c := range r.Cells {
+		k := key{c.NoPromise, c.Strategy}
+		switch {
+		case k.why == "":
+			continue
+		case strategies[k.why] == nil:
+			whys = append(whys, k.why)
+		}
+		if faults[k] == nil {
+			strategies[k.why] = append(strategies[k.why], k.strategy)
+		}
+		faults[k] = append(faults[k], string(c.Fault))
+	}
+	for _, why := range whys {
+		var where []string
+		for _, s := range strategies[why] {
+			where = append(where, s+" under "+strings.Join(faults[key{why, s}], ", "))
+		}
+		notes = append(notes, "No promise is made for "+strings.Join(where, "; ")+": "+why+".")
+	}
+	return notes
+}
+
+// Document is the report as any format shows it. command is what made it.
+func (r Report) Document(command string) (report.Document, error) {
+	sorted := r.Sort()
+	d := report.Document{
+		Command: command, Title: "Which lock may be trusted when", Lead: r.lead(),
+		Sums: []report.Sum{
+			{Count: len(sorted.Kept) - sorted.free(), What: "as promised", Status: report.Holds},
+			{Count: len(sorted.Broken), What: "contradict", Status: report.Contradicts},
+			{Count: len(sorted.Void), What: "inconclusive", Status: report.Void},
+		},
+		Started: r.Started, Took: time.Duration(r.DurationMS) * time.Millisecond, Alarm: r.Unfinished,
+		Tables: []report.Table{r.matrix()},
+		Groups: []report.Group{
+			wrong:  {Heading: "Not as promised"},
+			breaks: {Heading: "Breaks, as promised"},
+			holds:  {Heading: "Holds, as promised or without a promise", Brief: true, Columns: [3]string{"strategy", "under", "what was seen"}},
+		},
+		Value: r,
+	}
+	if n := sorted.free(); n > 0 {
+		d.Sums = append(d.Sums, report.Sum{Count: n, What: "without a promise", Status: report.Holds})
+	}
+	if n := len(sorted.Failed); n > 0 {
+		d.Sums = append(d.Sums, report.Sum{Count: n, What: "of the harness failed", Status: report.Void})
+	}
+	d.Notes = append(d.Notes, r.notPromised()...)
+	for _, left := range r.LeftOut {
+		d.Notes = append(d.Notes, "Left out: "+left+".")
+	}
+	pictures, err := newPictures()
+	if err != nil {
+		return d, err
+	}
+	strategies, faults := axes(r.Cells)
+	for _, s := range strategies {
+		for _, f := range faults {
+			c := r.cell(s, f)
+			if c == nil {
+				continue
+			}
+			one, err := c.document(pictures)
+			if err != nil {
+				return d, err
+			}
+			d.Cases = append(d.Cases, one)
+		}
+	}
+	return d, nil
+}
+
+// matrix is the strategies by the faults.
+func (r Report) matrix() report.Table {
+	strategies, faults := axes(r.Cells)
+	t := report.Table{
+		Columns: []report.Column{{Name: "strategy"}}, Legend: true,
+		Note: "An empty cell was not played: nothing of the strategy is struck by the fault, it sells too much without it (explorer), or it is left out, as said below. A fault strikes a holder that is in its section, and the explorer's events come at any step: so a strategy may come to something else in the explorer's columns than under the fault that does the same.",
+	}
+	for _, f := range faults {
+		t.Columns = append(t.Columns, report.Column{Name: string(f)})
+	}
+	for _, s := range strategies {
+		row := []report.Cell{{Text: s, Code: true}}
+		for _, f := range faults {
+			var field report.Cell
+			if c := r.cell(s, f); c != nil {
+				field = report.Cell{Text: c.counted(), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
+			}
+			row = append(row, field)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// shown is the verdict, or that there is none.
+func (c *Cell) shown() string {
+	if c.HarnessError != "" {
+		return "harness error"
+	}
+	return string(c.Verdict)
+}
+
+func (c *Cell) status() report.Status {
+	switch {
+	case c.Verdict == verdict.Inconclusive:
+		return report.Void
+	case !c.OK:
+		return report.Contradicts
+	case c.Verdict == verdict.Holds:
+		return report.Holds
+	}
+	return report.Breaks
+}
+
+// document is the cell as a case, with its pictures.
+func (c *Cell) document(p *pictures) (report.Case, error) {
+	one := report.Case{
+		Suite: c.Strategy, Name: string(c.Fault), Title: fmt.Sprintf("%s under %s", c.Strategy, c.Fault),
+		Word: c.shown(), Status: c.status(), Promise: orNothing(c.Promise), Seen: c.Evidence,
+		Command: c.Replay, Took: time.Duration(c.DurationMS) * time.Millisecond,
+	}
+	switch one.Status {
+	case report.Holds:
+		one.Group = holds
+		one.Small = small(c)
+		return one, nil
+	case report.Breaks:
+		one.Group = breaks
+	}
+	one.Small = append([]string{fmt.Sprintf("Stocked %d, records %d, units sold %d, left %d, drift %d.",
+		c.Audited.Stocked, c.Audited.Records, c.Audited.UnitsSold, c.Audited.Leftover, c.Audited.Drift)}, small(c)...)
+	if c.Picture != "" {
+		link := "How far the buys can be put in order"
+		if c.Linearizable == LinearNo {
+			link = "Why no order of the buys explains it"
+		}
+		one.Details = append(one.Details, report.Detail{File: c.Picture, Summary: link})
+	}
+	if len(c.Timeline) > 0 {
+		drawn, err := p.holders(*c)
+		if err != nil {
+			return one, err
+		}
+		one.Details = append(one.Details, report.Detail{Picture: drawn})
+	}
+	if c.DataRace != "" {
+		one.Details = append(one.Details, report.Detail{Text: c.DataRace + "\n", Summary: "what the race detector wrote"})
+	}
+	if w := c.Witness; w != nil {
+		drawn, err := p.sequence(w)
+		if err != nil {
+			return one, err
+		}
+		answers := ""
+		for _, o := range w.Outcomes {
+			answers += fmt.Sprintf("Buyer %d was answered %s. ", o.Buyer, o.Answer)
+		}
+		one.Details = append(one.Details, report.Detail{
+			Text: w.Text, Mermaid: w.Mermaid, Picture: drawn, After: answers, Summary: "as text, and for Mermaid",
+		})
+	}
+	return one, nil
+}
+
+// small is what a page says of a cell beside its evidence.
+func small(c *Cell) (lines []string) {
+	if c.Linearizable == LinearYes {
+		lines = append(lines, "Linearizable.")
+	}
+	if c.NextSaleMS != nil {
+		lines = append(lines, fmt.Sprintf("The next sale to somebody else came %d ms after the fault.", *c.NextSaleMS))
+	}
+	return lines
+}

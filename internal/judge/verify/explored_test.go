@@ -1,0 +1,150 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// TestExplore: a break has a witness and the line that shows it again; that there
+// is none says how far it went; an event that cannot come has shown nothing.
+func TestExplore(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, c := range []struct {
+		strategy string
+		fault    promise.Condition
+		promise  verdict.Verdict
+		want     verdict.Verdict
+		ok       bool
+		says     string
+		replay   string
+	}{
+		{"none", promise.Explore, verdict.Oversold, verdict.Oversold, true, "2 units sold of 1 stocked", "shop explore none --replay v1:"},
+		{"none", promise.Explore, verdict.Holds, verdict.Oversold, false, "break", "--replay"},
+		{"conditional", promise.Explore, verdict.Holds, verdict.Holds, true, "explored 36 of 36", "shop explore conditional"},
+		{"conditional", promise.ExploreCrash, verdict.Holds, verdict.Holds, true, "explored 292 of 292", "--events crash"},
+		{"conditional", promise.ExploreCrash, verdict.Oversold, verdict.Holds, false, "no order breaks", "--events crash"},
+		{"redis", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "at most 1 preemption break", ".expire."},
+		{"redlock", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "seen in schedule", ".expire."},
+		{"bucketed", promise.Explore, verdict.Holds, verdict.Holds, true, "explored 360 of 360", "shop explore bucketed --parts 2"},
+		{"setnx", promise.ExploreExpire, verdict.Holds, verdict.Inconclusive, false, "never came", "--events expire"},
+	} {
+		entry, _ := lockstrategy.ByName(c.strategy)
+		cell, err := Explore(t.Context(), e, entry, c.fault, c.promise)
+		if err != nil {
+			t.Fatalf("%s under %s: %v", c.strategy, c.fault, err)
+		}
+		if cell.Verdict != c.want || cell.OK != c.ok || !strings.Contains(cell.Evidence, c.says) || !strings.Contains(cell.Replay, c.replay) {
+			t.Errorf("%s under %s: %s, ok %t: %s; %s", c.strategy, c.fault, cell.Verdict, cell.OK, cell.Evidence, cell.Replay)
+		}
+		switch broken := c.want == verdict.Oversold; {
+		case broken != (cell.Witness != nil):
+			t.Errorf("%s under %s: witness %v", c.strategy, c.fault, cell.Witness)
+		case broken && (cell.Audited.Oversold != 1 || !strings.Contains(cell.Witness.Mermaid, "sequenceDiagram") || !strings.Contains(cell.Witness.Text, "buyer 2")):
+			t.Errorf("%s under %s: books %+v, witness %+v", c.strategy, c.fault, cell.Audited, cell.Witness)
+		}
+	}
+}
+
+// freeing is a lock of one key above a statement that would need none: the stock is right
+// whatever the lock does.
+type freeing struct {
+	lockstrategy.Deps
+	blind bool // it deletes the key of any holder
+}
+
+func (s freeing) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	key := "shop:lock:freeing:{" + o.Product + "}"
+	for {
+		got, err := s.Redis.SetNX(ctx, key, o.Purchaser, s.Settings.LeaseTTL).Result()
+		if err != nil {
+			return purchase.Receipt{}, err
+		}
+		if got {
+			break
+		}
+		s.Sleep(ctx, s.Settings.Poll)
+		if ctx.Err() != nil {
+			return purchase.Receipt{}, context.Cause(ctx)
+		}
+	}
+	receipt, err := lockstrategy.NewConditional(s.Deps).Buy(ctx, o)
+	if s.blind {
+		return receipt, errors.Join(err, s.Redis.Del(ctx, key).Err())
+	}
+	return receipt, errors.Join(err, redis.NewScript(freeIfOwn).Eval(ctx, s.Redis, []string{key}, o.Purchaser).Err())
+}
+
+const freeIfOwn = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
+
+// TestExploreFreesAnothers: a lock that frees another's is a break, though no unit is sold
+// twice, unless that is known of it; and one that compares first is none.
+func TestExploreFreesAnothers(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, c := range []struct {
+		name  string
+		blind bool
+		known bool
+		want  verdict.Verdict
+	}{
+		{"compares", false, false, verdict.Holds},
+		{"blind", true, false, verdict.Unlocked},
+		{"blind, as known", true, true, verdict.Holds},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			entry := lockstrategy.Entry{
+				Name: "freeing", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis},
+				Scripts: []redisscript.Description{{SHA: redisscript.SHA(freeIfOwn), Name: "delete if mine", Role: redisscript.Release, Lock: 1, Refused: []string{"0"}}},
+				New:     func(d lockstrategy.Deps) purchase.Strategy { return freeing{d, c.blind} },
+				Traits:  lockstrategy.Traits{Leased: true, WaitsFor: lockstrategy.ALock, Lock: lockstrategy.LockPromise{FreesAnothers: c.known}},
+			}
+			cell, err := Explore(t.Context(), e, entry, promise.ExploreExpire, verdict.Holds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cell.Verdict != c.want || cell.OK != (c.want == verdict.Holds) || strings.Contains(cell.Evidence, "deletes the lock of another") != c.blind {
+				t.Errorf("%s, ok %t: %s; want %s", cell.Verdict, cell.OK, cell.Evidence, c.want)
+			}
+			if broke := c.want == verdict.Unlocked; broke && (cell.Witness == nil || !strings.Contains(cell.Witness.Text, "deleted the lock of buyer")) {
+				t.Errorf("witness %+v", cell.Witness)
+			}
+		})
+	}
+}
+
+// TestExplored: every strategy whose servers the explorer has gates for is
+// explored, and an event is asked about wherever order alone is promised to hold
+// and what it strikes is there.
+func TestExplored(t *testing.T) {
+	cells := map[promise.Condition]int{}
+	for _, entry := range lockstrategy.All() {
+		for _, f := range promise.Explorations() {
+			promise, possible := entry.Explored(f, "sqlite")
+			if !possible {
+				continue
+			}
+			cells[f]++
+			if promise == "" {
+				t.Errorf("%s under %s: nothing is promised", entry.Name, f)
+			}
+		}
+	}
+	atLeast := map[promise.Condition]int{ // those of the catalogue when this was written: none may drop out
+		promise.Explore: 24, promise.ExploreExpire: 10, promise.ExploreCrash: 21, promise.ExploreForget: 13,
+	}
+	for f, n := range atLeast {
+		if cells[f] < n {
+			t.Errorf("%d cells of %s, want %d or more", cells[f], f, n)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// A FirstUse is the crowd of promise.FirstUse: many new products at once, each touched
+// for the first time by all its buyers at the same moment. What a strategy makes when it
+// first sees a product, a lock or a line, is then made by several buyers at once.
+type FirstUse struct {
+	URL      string // of a shop that was just started
+	Strategy string
+	Auditor  rush.Auditor
+	// Shelve puts units of a new product on sale, and not through that shop.
+	Shelve  func(ctx context.Context, product string, units int64) error
+	Timeout time.Duration // of one request
+
+	overlap int // most buyers of one product inside at once, so far
+}
+
+// FirstUseBuyers are those of one product of a first use, more than there are units.
+const FirstUseBuyers = 4
+
+const (
+	firstUseProducts = 48
+	firstUseStock    = 1
+)
+
+// Play sends one crowd, and adds what it showed to the cell. round makes its products
+// new. An error is one of the harness.
+func (f *FirstUse) Play(ctx context.Context, round int, c *Cell) error {
+	names := make([]string, firstUseProducts)
+	for i := range names {
+		names[i] = fmt.Sprintf("first-%s-%d-%02d", f.Strategy, round, i)
+		if err := f.Shelve(ctx, names[i], firstUseStock); err != nil {
+			return fmt.Errorf("put a new product on sale: %w", err)
+		}
+	}
+	answers := make([][]rush.Answer, len(names))
+	var crowds sync.WaitGroup
+	for i, name := range names {
+		crowds.Go(func() { answers[i] = f.crowd(ctx, name) })
+	}
+	crowds.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i, name := range names {
+		if err := f.judge(ctx, name, answers[i], c); err != nil {
+			return err
+		}
+	}
+	c.Struck = fmt.Sprintf("%d new products at once with %d buyers each, in each of %d new shops; at most %d of a product inside",
+		firstUseProducts, FirstUseBuyers, round+1, f.overlap)
+	c.Evidence = c.evidence()
+	return nil
+}
+
+// crowd is all buyers of one product.
+func (f *FirstUse) crowd(ctx context.Context, name string) []rush.Answer {
+	buyers := make([]rush.Buyer, FirstUseBuyers)
+	for i := range buyers {
+		buyers[i].Name = fmt.Sprintf("%s-%d", name, i)
+	}
+	crowd := rush.Crowd{BaseURLs: []string{f.URL}, Strategy: f.Strategy, Product: name, Timeout: f.Timeout}
+	return crowd.Send(ctx, buyers)
+}
+
+// judge judges one product. The cell keeps the first break; it holds when no product
+// breaks and one has shown that it holds.
+func (f *FirstUse) judge(ctx context.Context, name string, answers []rush.Answer, c *Cell) error {
+	audited, err := f.Auditor.Audit(ctx, name)
+	if err != nil {
+		return fmt.Errorf("audit %s: %w", name, err)
+	}
+	lost, untold, err := rush.Compare(ctx, f.Auditor, name, rush.Answers(answers), audited)
+	if err != nil {
+		return fmt.Errorf("read the records of %s: %w", name, err)
+	}
+	e := audit.Evidence{
+		Report: audited, Demand: audit.Demand(rush.Answers(answers)), MaxOverlap: rush.Overlap(answers), Lost: lost, Untold: untold,
+	}
+	e.Count(rush.Answers(answers))
+	v, why := audit.Judge(e)
+	f.overlap = max(f.overlap, e.MaxOverlap)
+	c.Lost += lost
+	c.Audited = c.Audited.Plus(audited)
+	undecided := c.Verdict == "" || c.Verdict == verdict.Inconclusive
+	switch {
+	case v == verdict.Inconclusive && c.Verdict != "", v == verdict.Holds && !undecided:
+	case undecided || c.Verdict == verdict.Holds && v != verdict.Holds:
+		c.Verdict, c.Reason = v, name+": "+why
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// serve starts servers and two shops, and lets work play cells on them.
+func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
+	c := p.Config
+	var needs []lockstrategy.Need
+	for _, s := range c.Strategies {
+		needs = append(needs, s.Needs...)
+	}
+	servers, err := fault.StartServers(ctx, c.LocalDB, c.LocalRedis, c.Times.Wait, needs)
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	if err != nil {
+		return err
+	}
+	p.on(servers.Database())
+	l := &lane{Config: c, servers: servers}
+	defer func() { l.pair.Stop() }()
+	return work(func(j job) (Cell, error) { return l.play(ctx, j) })
+}
+
+// lane is a set of servers with two shops on it.
+type lane struct {
+	Config
+	servers *fault.Servers
+	pair    fault.Pair
+	subject string // what the pair was started for
+	needs   []lockstrategy.Need
+	times   fault.Times // of the pair
+}
+
+// play plays one cell. The shops are new after each fault: what a fault did to
+// a pool or a client must not be another cell's. An error is one of the servers, or
+// ctx's.
+func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
+	start := time.Now()
+	cell := Cell{
+		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.noPromise(j.name),
+		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB, l.LocalRedis), j.strategy.Name, j.name),
+	}
+	if l.RedisWait > 0 {
+		cell.Replay += fmt.Sprintf(" --redis-wait %d", l.RedisWait)
+	}
+	if j.plays > 0 {
+		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
+	}
+	times := fault.RushTimes()
+	if j.fault.Strike != nil {
+		times = l.Times.TimesOf(j.fault, l.LocalRedis)
+	}
+	if l.times != times || l.subject != j.strategy.Name || j.fault.Strike != nil {
+		if err := l.restart(ctx, j.strategy.Subject, times); err != nil {
+			return cell, err
+		}
+	}
+	if missing := l.missing(j.strategy); missing != "" {
+		cell.Verdict, cell.Reason, cell.Evidence = verdict.Inconclusive, missing, missing
+		return cell, nil
+	}
+	if l.History != "" {
+		cell.History = filepath.Join(l.History, j.strategy.Name, j.file())
+	}
+	fresh, plays := cell, 0
+	cell, err = Sure(func() (Cell, error) {
+		for tries := 1; ; tries++ {
+			plays++
+			cell, disturbed, err := l.once(ctx, j, fresh, plays)
+			if err != nil || !disturbed || tries == undisturbedTries {
+				return cell, err
+			}
+		}
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return cell, err
+	case err != nil:
+		cell = cell.Failed(err)
+	default:
+		cell.Settle()
+	}
+	cell.DurationMS = time.Since(start).Milliseconds()
+	return cell, nil
+}
+
+// undisturbedTries is how often a cell is played in which Redis failed over by itself.
+const undisturbedTries = 3
+
+// once is one play of a cell, the first or a later one: that has shops and a history of
+// its own. It was disturbed if its strategy uses Redis, which failed over though nothing had
+// struck it; then it has shown nothing.
+func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (_ Cell, isDisturbed bool, _ error) {
+	if play > 1 {
+		if err := l.restart(ctx, j.strategy.Subject, l.times); err != nil {
+			return cell, false, err
+		}
+		if folder, file := filepath.Split(cell.History); file != "" {
+			cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
+		}
+	}
+	if !slices.Contains(j.strategy.Needs, lockstrategy.NeedsRedis) {
+		return cell, false, l.record(ctx, j, &cell)
+	}
+	disturbed, err := l.servers.Undisturbed(ctx)
+	if err != nil {
+		return cell, false, err
+	}
+	if err := l.record(ctx, j, &cell); err != nil {
+		return cell, false, err
+	}
+	why, err := disturbed(ctx)
+	return cell, cell.disturbed(why), err
+}
+
+// disturbed makes the cell inconclusive where Redis failed over by itself, which is why; ""
+// where it did not. What no lock that was forgotten explains stays as it was seen.
+func (c *Cell) disturbed(why string) bool {
+	if why == "" || slices.Contains([]verdict.Verdict{verdict.Lost, verdict.Diverged, verdict.Duplicated}, c.Verdict) {
+		return false
+	}
+	c.Verdict, c.Reason = verdict.Inconclusive, why
+	c.Evidence = c.evidence()
+	return true
+}
+
+// record plays the cell with its history written down, and judges by both.
+func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
+	log, err := history.NewLog(cell.History)
+	if err != nil {
+		return err
+	}
+	if j.name != promise.Duplicates { // one purchaser buys at two processes at once there, which no history can tell apart
+		l.pair.RecordTo(log)
+	}
+	if j.fault.Strike == nil {
+		err = l.rush(ctx, j, cell)
+	} else {
+		err = l.strike(ctx, j, log, cell)
+	}
+	l.pair.RecordTo(nil)
+	if err := errors.Join(err, log.Close()); err != nil {
+		return err
+	}
+	events := slices.DeleteFunc(log.Events(), func(e history.Event) bool { return e.Product != "" && e.Product != productOf(j) })
+	buys, stock := buysIn(events, productOf(j))
+	sales, err := l.servers.Auditor.Sales(ctx, productOf(j))
+	if err != nil {
+		return err
+	}
+	if err := cell.linear(settledBy(buys, sales), stock); err != nil {
+		return err
+	}
+	if err := errors.Join(l.restock(ctx, j, cell), l.apart(ctx, j, cell)); err != nil {
+		return err
+	}
+	if j.fault.Strike != nil {
+		cell.bound(events, l.times.Allowed(j.fault, j.strategy.Needs))
+	}
+	if j.strategy.Lock != nil {
+		cell.judgeLock(j.strategy.Lock(j.name), events, l.times.Lease)
+	}
+	cell.read(events)
+	return nil
+}
+
+// restart starts another pair of shops. A shop asks its servers once when it
+// starts and ends when one does not answer in time, which a busy machine's may not:
+// it is tried again, since nothing is judged yet.
+func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) (err error) {
+	for tries := 0; tries == 0 || err != nil && tries < 3 && ctx.Err() == nil; tries++ {
+		l.pair.Stop()
+		l.pair, l.subject, l.needs, l.times = fault.Pair{}, s.Name, s.Needs, times
+		l.pair, err = l.servers.StartPair(ctx, l.Launch, times, s.Needs)
+	}
+	return err
+}
+
+func (l *lane) missing(s Strategy) string {
+	for _, need := range s.Needs {
+		if why := l.servers.Absent[string(need)]; why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// rush sends the crowd of a condition, to one process or to two.
+func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
+	urls := []string{l.pair.A.URL, l.pair.B.URL}[:Processes(j.name)]
+	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
+	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
+	config.Product = productOf(j)
+	result, err := RunCrowd(ctx, j.name, config, l.crash)
+	if err != nil {
+		return err
+	}
+	cell.rushed(result, len(urls))
+	cell.Acknowledged, cell.Lost = result.Sold, result.Lost
+	return nil
+}
+
+// strike plays a fault and judges what came of it.
+func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
+	bed := &fault.Testbed{
+		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,
+		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.times, Confirmed: l.RedisWait > 0,
+	}
+	facts, err := bed.Play(ctx, j.fault)
+	l.pair.A, l.pair.B = bed.A, bed.B // a shop that was restarted has a successor
+	if err != nil {
+		return err
+	}
+	audited, err := bed.Audit(ctx)
+	if err != nil {
+		return err
+	}
+	lost, untold, err := rush.Compare(ctx, l.servers.Auditor, bed.Product, rush.Answers(facts.Answers), audited)
+	if err != nil {
+		return err
+	}
+	cell.Audited = audited
+	cell.judge(facts, lost, untold)
+	return nil
+}

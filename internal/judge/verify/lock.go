@@ -1,0 +1,93 @@
+package verify
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// LockRules are what a strategy's lock promises under one condition, by itself: stock
+// and records that are right do not make up for it. The zero value promises nothing.
+type LockRules struct {
+	Excludes bool // nobody holds it beside a holder
+	Keeps    bool // a holder keeps it to the end of its section
+}
+
+// judgeLock judges the history of the lock: when it was acquired, released, and known to
+// be lost. A run in which stock or records broke says more, and stays as it is; one of a
+// strategy that reports no lock has nothing to be judged here.
+//
+// It compares times of several processes, which is sound on one machine: a holder reports
+// that it has acquired after it has, and that it releases before it does. Only a loss may
+// be reported late, by a process that a busy machine keeps waiting. So a loss that was
+// known within a quarter of a lease after somebody else came in shows nothing.
+func (c *Cell) judgeLock(p LockRules, events []history.Event, lease time.Duration) {
+	if !c.sound() {
+		return
+	}
+	holdings, _, _ := timeline(events)
+	two, late := besides(holdings, lease)
+	switch taken := lost(holdings); {
+	case p.Excludes && two != nil:
+		c.Verdict, c.TwoHolders = verdict.Unlocked, two
+		c.Reason = "the lock's promise of one holder at a time broke, and no unit was sold twice"
+	case p.Keeps && taken != nil:
+		c.Verdict = verdict.Unlocked
+		c.Reason = fmt.Sprintf("%s lost the lock after %.0f ms, though its process ran on and the lock's servers answered: the lock's promise to be renewed broke, and no unit was sold twice",
+			taken.Purchaser, taken.ToMS-taken.FromMS)
+	case p.Excludes && late != nil:
+		c.Verdict, c.TwoHolders = verdict.Inconclusive, late
+		c.Reason = fmt.Sprintf("%s knew that it had lost the lock %.0f ms after %s had come in: the lock or the machine was too slow",
+			late.First.Purchaser, late.First.ToMS-late.Second.FromMS, late.Second.Purchaser)
+	}
+}
+
+// besides is the first pair of which one came in beside the other, or the first where that
+// is no proof. A buyer whose process was killed holds nothing any more that it could
+// write with.
+func besides(holdings []Holding, lease time.Duration) (two, late *Overlap) {
+	for i, second := range holdings {
+		for _, first := range holdings[:i] {
+			if first.Purchaser == second.Purchaser || first.ToMS <= second.FromMS || first.Ended == endedKilled || first.Ended == endedNever {
+				continue
+			}
+			pair := &Overlap{first, second}
+			slow := first.Ended == string(history.Lost) && first.ToMS-second.FromMS < float64((lease/4).Milliseconds())
+			switch {
+			case !slow:
+				return pair, late
+			case late == nil:
+				late = pair
+			}
+		}
+	}
+	return nil, late
+}
+
+// lost is the first holding that ended since the lease was gone.
+func lost(holdings []Holding) *Holding {
+	for _, h := range holdings {
+		if h.Ended == string(history.Lost) || h.Ended == endedNotHeld {
+			return &h
+		}
+	}
+	return nil
+}
+
+// freedAnothers judges that a buyer deleted the lock of another in n schedules. It is a
+// break unless it is known of the lock: what the stock came to was luck.
+func (c *Cell) freedAnothers(n int, known bool) (broke bool) {
+	text := fmt.Sprintf("in %s a buyer deletes the lock of another", explore.Count(n, "schedule"))
+	if known {
+		c.Reason += "; " + text + ", which is known of it"
+		return false
+	}
+	if !c.sound() {
+		text += fmt.Sprintf(" (and it is %s: %s)", c.Verdict, c.Reason)
+	}
+	c.Verdict, c.Reason = verdict.Unlocked, text+": the lock's promise that only its holder frees it broke"
+	return true
+}

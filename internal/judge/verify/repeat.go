@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// repeated is the jobs n times: a whole run, and then another.
+func repeated(jobs []job, n int) (all []job) {
+	for play := range max(1, n) {
+		for _, j := range jobs {
+			if j.play = play; n > 1 {
+				j.plays = n
+			}
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// merge makes a cell of each strategy under each fault out of its plays, those
+// that were not played left away.
+func merge(played []*Cell) (cells []Cell) {
+	byCell := map[[2]string][]Cell{}
+	var order [][2]string
+	for _, c := range played {
+		if c == nil {
+			continue
+		}
+		key := [2]string{c.Strategy, string(c.Fault)}
+		if byCell[key] == nil {
+			order = append(order, key)
+		}
+		byCell[key] = append(byCell[key], *c)
+	}
+	for _, key := range order {
+		cells = append(cells, merged(byCell[key]))
+	}
+	return cells
+}
+
+// merged is the play that shows most, the first that contradicts or else the
+// first that could not be judged or has shown nothing, with what all of them have shown: a cell is as
+// promised when every play is. Under a promise that is a verdict that does not
+// change.
+func merged(plays []Cell) Cell {
+	if len(plays) == 1 {
+		return plays[0]
+	}
+	at := 0
+	for _, shows := range []func(c Cell) bool{
+		func(c Cell) bool { return !c.OK },
+		func(c Cell) bool { return c.HarnessError != "" },
+		func(c Cell) bool { return !c.OK && c.Verdict != verdict.Inconclusive },
+	} {
+		if i := slices.IndexFunc(plays, shows); i >= 0 {
+			at = i
+		}
+	}
+	cell := plays[at]
+	cell.Verdicts = map[verdict.Verdict]int{}
+	cell.DurationMS, cell.Acknowledged, cell.Lost = 0, 0, 0
+	for _, play := range plays {
+		cell.DurationMS += play.DurationMS
+		cell.Acknowledged += play.Acknowledged
+		cell.Lost += play.Lost
+		cell.Verdicts[play.Verdict]++
+	}
+	cell.Evidence = fmt.Sprintf("played %d times: %s; in all %d sales were acknowledged and %d of them have no record; play %d: %s",
+		len(plays), cell.counts(), cell.Acknowledged, cell.Lost, at+1, cell.Evidence)
+	return cell
+}
+
+// counts is how often each verdict was seen, the most frequent first.
+func (c Cell) counts() string {
+	seen := slices.SortedFunc(maps.Keys(c.Verdicts), func(a, b verdict.Verdict) int {
+		return cmp.Or(cmp.Compare(c.Verdicts[b], c.Verdicts[a]), cmp.Compare(a, b))
+	})
+	var counts []string
+	for _, v := range seen {
+		counts = append(counts, fmt.Sprintf("%s %d", v, c.Verdicts[v]))
+	}
+	return strings.Join(counts, ", ")
+}
+
+// counted is what the matrix shows: the verdict, or the counts of a cell that was
+// played more than once.
+func (c Cell) counted() string {
+	if len(c.Verdicts) > 0 && c.HarnessError == "" {
+		return c.counts()
+	}
+	return c.shown()
+}

@@ -1,0 +1,161 @@
+package verify
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Target is a service that runs already, in whatever language. Nothing of it
+// is touched but its routes: what strikes is how its buyers behave.
+type Target struct {
+	rush.Target
+	Product string        // its records are cleared
+	Timeout time.Duration // of one request
+	run     string        // makes the purchasers of this run its own
+}
+
+// Crowds of a target's cells. Each is well above what is on sale.
+const (
+	targetStock  = 100
+	targetBuyers = 200
+	pairs        = 40 // of one request sent twice
+)
+
+// way is what each direction of a slow connection holds back, more or less.
+const (
+	way       = 40 * time.Millisecond
+	wayJitter = 25 * time.Millisecond
+)
+
+// finishTimeout is how long a service may take to finish what buyers that hung up
+// have left behind, once it has served a whole crowd after them.
+const finishTimeout = 10 * time.Second
+
+// Check asks for the audit, which changes nothing. An error when what comes is no
+// JSON: a page for people is no shop, and gets no crowd. A shop may not know the
+// product yet.
+func (t *Target) Check(ctx context.Context) error {
+	_, err := t.Audit(ctx, t.Product)
+	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("--target is no shop: %w", err)
+	}
+	return ctx.Err()
+}
+
+// Play plays one cell until it is Sure. An error is one of the harness, or of a service
+// that does not speak the routes.
+func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
+	return Sure(func() (Cell, error) { return t.play(ctx, strategy, f, promised) })
+}
+
+func (t *Target) play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
+	start := time.Now()
+	t.run = "verify-" + strings.ToLower(rand.Text()[:8])
+	c := Cell{
+		Strategy: strategy, Fault: f, Promise: promised,
+		Replay: fmt.Sprintf("shop verify --target %s --strategy %s --fault %s", t.BaseURL, strategy, f),
+	}
+	if t.Product != purchase.DefaultProduct {
+		c.Replay += " --product " + t.Product
+	}
+	var err error
+	switch f {
+	case promise.Rush:
+		err = t.rush(ctx, &c)
+	case promise.ClientGone:
+		err = t.clientGone(ctx, &c)
+	case promise.Latency:
+		err = t.latency(ctx, &c)
+	case promise.Duplicates:
+		err = t.duplicates(ctx, &c)
+	default:
+		err = fmt.Errorf("the fault %s needs more of a target than its routes", f)
+	}
+	if err != nil {
+		return c, err
+	}
+	c.Evidence = c.evidence()
+	c.Settle()
+	c.DurationMS = time.Since(start).Milliseconds()
+	return c, nil
+}
+
+func (t *Target) rush(ctx context.Context, c *Cell) error {
+	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
+	config.Product, config.Timeout = t.Product, t.Timeout
+	result, err := rush.Run(ctx, config)
+	if err == nil {
+		result, err = rush.Restocks(ctx, config, result, 1)
+	}
+	if err != nil {
+		return err
+	}
+	c.rushed(result, 0)
+	return nil
+}
+
+// restock puts units on sale.
+func (t *Target) restock(ctx context.Context, stock int64) error {
+	if err := t.Restock(ctx, t.Product, stock); err != nil {
+		return fmt.Errorf("restock: %w", err)
+	}
+	return nil
+}
+
+// judge reads the audit and compares the answers with it.
+func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock int64) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.Audited, err = t.Audit(ctx, t.Product); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if c.Audited.Stocked != stock {
+		return fmt.Errorf("%d units were put on sale, and the audit says %d: somebody else has restocked, or the service does not do what PUT asks", stock, c.Audited.Stocked)
+	}
+	lost, untold, err := rush.Compare(ctx, t.Target, t.Product, rush.Answers(facts.Answers), c.Audited)
+	if err != nil {
+		return fmt.Errorf("read the records: %w", err)
+	}
+	c.judge(facts, lost, untold)
+	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // why, in the service's own words
+		i := slices.IndexFunc(facts.Answers, func(a rush.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
+		if i >= 0 {
+			c.Reason += "; first error: " + facts.Answers[i].Detail
+		}
+	}
+	return nil
+}
+
+// crowd is buyers at the target.
+func (t *Target) crowd(strategy string) rush.Crowd {
+	return rush.Crowd{BaseURLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout}
+}
+
+// send returns ctx's error when ctx ends before every buyer is answered: what
+// such a crowd got shows nothing.
+func send(ctx context.Context, crowd rush.Crowd, buyers []rush.Buyer) ([]rush.Answer, error) {
+	answers := crowd.Send(ctx, buyers)
+	return answers, ctx.Err()
+}
+
+// buyers are n who stay.
+func (t *Target) buyers(name string, n int) []rush.Buyer {
+	all := make([]rush.Buyer, n)
+	for i := range all {
+		all[i].Name = fmt.Sprintf("%s-%s-%03d", t.run, name, i)
+	}
+	return all
+}

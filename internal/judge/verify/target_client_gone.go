@@ -1,0 +1,83 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/quantile"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// clientGone lets a third of a crowd hang up, each at a moment of its own within
+// the time in which a buy is usually answered.
+func (t *Target) clientGone(ctx context.Context, c *Cell) error {
+	if err := t.restock(ctx, targetStock); err != nil {
+		return err
+	}
+	first, err := send(ctx, t.crowd(c.Strategy), t.buyers("first", 10))
+	if err != nil {
+		return err
+	}
+	usual := usualTime(first)
+	crowd := t.buyers("crowd", targetStock)
+	for i := range crowd {
+		if i%3 == 0 {
+			crowd[i].HangUp = 1 + time.Duration(mathrand.Int64N(int64(usual)))
+		}
+	}
+	came, err := send(ctx, t.crowd(c.Strategy), crowd)
+	if err != nil {
+		return err
+	}
+	audited, err := t.Audit(ctx, t.Product)
+	if err != nil {
+		return fmt.Errorf("audit after the hang-ups: %w", err)
+	}
+	last, err := send(ctx, t.crowd(c.Strategy), t.buyers("last", int(max(2*audited.Leftover, 20))))
+	if err != nil {
+		return err
+	}
+
+	gone := 0
+	for _, v := range came {
+		if v.HungUp {
+			gone++
+		}
+	}
+	facts := fault.Facts{
+		Answers: slices.Concat(first, came, last), Last: last,
+		Proof: fmt.Sprintf("%d of the first %d buyers hung up when their request was out and not answered", gone, len(crowd)),
+	}
+	if gone == 0 {
+		facts.Missed = "every buyer was answered before it could hang up"
+	}
+	// What they had begun may end after all others were served: stock and records
+	// have to agree in the end. What was sold twice stays so.
+	for deadline := time.Now().Add(finishTimeout); ; time.Sleep(100 * time.Millisecond) {
+		if err := t.judge(ctx, c, facts, targetStock); err != nil {
+			return err
+		}
+		unfinished := c.Verdict == verdict.Leaked || c.Verdict == verdict.Drifted || c.Verdict == verdict.Stalled
+		if !unfinished || time.Now().After(deadline) {
+			return nil
+		}
+	}
+}
+
+// usualTime is the median time of an answer, at least 1 ns. A buyer that was
+// never sent has no times and does not count.
+func usualTime(answers []rush.Answer) time.Duration {
+	var took []time.Duration
+	for _, a := range answers {
+		if !a.Start.IsZero() {
+			took = append(took, a.End.Sub(a.Start))
+		}
+	}
+	slices.Sort(took)
+	return max(1, quantile.Of(took, 0.5))
+}

@@ -1,0 +1,56 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// duplicates sends each order twice at once under one key, and once more when
+// all is over. What a service of another kind must answer is the id of the sale: see
+// loadtest/README.md.
+func (t *Target) duplicates(ctx context.Context, c *Cell) error {
+	const stock = pairs / 2
+	if err := t.restock(ctx, stock); err != nil {
+		return err
+	}
+	orders := t.buyers("order", pairs)
+	for i := range orders {
+		orders[i].Key = orders[i].Name
+	}
+	var requests []rush.Buyer
+	for _, o := range orders {
+		requests = append(requests, o, o)
+	}
+	twice, err := send(ctx, t.crowd(c.Strategy), requests)
+	if err != nil {
+		return err
+	}
+	again, err := send(ctx, t.crowd(c.Strategy), orders)
+	if err != nil {
+		return err
+	}
+
+	came := rush.Orders{ByID: true}
+	for i := range orders {
+		came.Add(twice[2*i:2*i+2], again[i:i+1])
+	}
+	facts := fault.Facts{
+		Answers: came.Known, Last: came.Known, Visits: came.Visits,
+		Proof: fmt.Sprintf("of %d orders that were sold under a key, the second request was out before the first was answered; all were sent a third time", came.Both),
+	}
+	if came.Both == 0 {
+		facts.Missed = "no order was sold whose two requests were under way at once"
+		if status := twice[0].Status; status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
+			facts.Missed = fmt.Sprintf("POST /product/buy with an Idempotency-Key is answered %d: of a service without keys say --no-idempotency-keys", status)
+		}
+	}
+	if err := t.judge(ctx, c, facts, stock); err != nil {
+		return err
+	}
+	c.Verdict, c.Reason = came.Judge(c.Verdict, c.Reason)
+	return nil
+}

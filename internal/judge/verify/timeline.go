@@ -1,0 +1,124 @@
+package verify
+
+import (
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Holding is the time in which a buyer believed to hold the lock, in
+// milliseconds since the first event of the cell.
+type Holding struct {
+	Purchaser string  `json:"purchaser"`
+	Token     string  `json:"token,omitempty"`
+	FromMS    float64 `json:"from_ms"`
+	ToMS      float64 `json:"to_ms"`
+	Ended     string  `json:"ended"` // released, lost, not held, return, killed, or never
+}
+
+// How a holding ended, besides the kinds of history.
+const (
+	endedKilled  = "killed"
+	endedNever   = "never"
+	endedNotHeld = "not held" // it released, and was told that the lease was gone before
+)
+
+// An Overlap is two holders at once.
+type Overlap struct {
+	First  Holding `json:"first"`
+	Second Holding `json:"second"`
+}
+
+// read takes from the history what stock and records do not show: two holders at
+// once, and when somebody else could buy again.
+func (c *Cell) read(events []history.Event) {
+	holdings, start, struck := timeline(events)
+	for i, second := range holdings {
+		for _, first := range holdings[:i] {
+			if c.TwoHolders == nil && second.FromMS < first.ToMS && first.FromMS < second.ToMS && first.Purchaser != second.Purchaser {
+				c.TwoHolders = &Overlap{first, second}
+			}
+		}
+	}
+	c.Timeline = excerpt(holdings, c.TwoHolders)
+	if struck.IsZero() {
+		c.Evidence = c.evidence()
+		return
+	}
+	at := float64(struck.Sub(start).Microseconds()) / 1000
+	c.StruckMS = &at
+	for _, e := range events {
+		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) {
+			c.Acknowledged++
+		}
+	}
+	for _, e := range events {
+		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) && e.Purchaser != "holder" && e.At.After(struck) {
+			ms := e.At.Sub(struck).Milliseconds()
+			c.NextSaleMS = &ms
+			break
+		}
+	}
+	c.Evidence = c.evidence()
+}
+
+// excerpt is what a picture has room for: the first holdings, or those up to the
+// second of two at once.
+func excerpt(holdings []Holding, two *Overlap) []Holding {
+	const room = 12
+	last := min(room, len(holdings))
+	if two != nil {
+		last = max(last, 1+slices.Index(holdings, two.Second))
+	}
+	shown := holdings[max(0, last-room):last]
+	if two != nil && !slices.Contains(shown, two.First) {
+		shown = append([]Holding{two.First}, shown[1:]...)
+	}
+	return shown
+}
+
+// timeline is when each buyer believed to hold the lock, and the times of the
+// first event and of the first strike.
+//
+// A buyer held until it released, or until its section's context ended since the lease
+// was known to be lost. One that did neither held until its buy returned. Where the shop
+// reported neither, it was killed, and the buyer held until its connection broke.
+// A shop goes on after its buyer has hung up, and reports later.
+func timeline(events []history.Event) (holdings []Holding, start, struck time.Time) {
+	if len(events) == 0 {
+		return nil, start, struck
+	}
+	events = slices.Clone(events) // two processes and a harness: sorted by their one clock
+	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
+	start = events[0].At
+	ms := func(at time.Time) float64 { return float64(at.Sub(start).Microseconds()) / 1000 }
+	open, last := map[string]int{}, map[string]int{} // by purchaser
+	for _, e := range events {
+		switch e.Kind {
+		case history.Struck:
+			if struck.IsZero() {
+				struck = e.At
+			}
+		case history.Acquired:
+			open[e.Purchaser], last[e.Purchaser] = len(holdings), len(holdings)
+			holdings = append(holdings, Holding{Purchaser: e.Purchaser, Token: e.Token, FromMS: ms(e.At), ToMS: ms(events[len(events)-1].At), Ended: endedNever})
+		case history.Released, history.Lost, history.Return, history.Answered:
+			i, holds := open[e.Purchaser]
+			if !holds {
+				if i, held := last[e.Purchaser]; held && e.Kind == history.Lost && holdings[i].Ended == string(history.Released) {
+					holdings[i].Ended = endedNotHeld
+				}
+				continue
+			}
+			holdings[i].ToMS, holdings[i].Ended = ms(e.At), string(e.Kind)
+			if e.Kind == history.Answered {
+				holdings[i].Ended = endedKilled
+				continue
+			}
+			delete(open, e.Purchaser)
+		}
+	}
+	return holdings, start, struck
+}

@@ -1,0 +1,208 @@
+// Package verify judges: a cell is one strategy under one fault, with the
+// verdict that the catalogue promises, the one that was seen, and what was seen.
+//
+//	strategy x fault -> internal/fault strikes a testbed -> stock and records, answers, history -> verdict
+//
+// Speed decides no verdict. How long it took until somebody else could buy is
+// written beside it.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+)
+
+// A Strategy is a row of the matrix.
+type Strategy struct {
+	fault.Subject
+	// Promised is the catalogue's word, "" where it has none.
+	Promised func(promise.Condition) verdict.Verdict
+	// NoPromise says why it has none; "" where it has one. nil: it says nothing.
+	NoPromise func(promise.Condition) string
+	// Lock is what its lock promises by itself; nil: nothing.
+	Lock func(promise.Condition) LockRules
+}
+
+// FromCatalogue makes a row of an entry, on a database as engine.Engine.Database names it,
+// and a Redis as engine.Engine.Topology does.
+func FromCatalogue(e lockstrategy.Entry, database, redis string) Strategy {
+	e = e.OnRedis(redis)
+	return Strategy{
+		Subject:   fault.Subject{Name: e.Name, Needs: e.Needs},
+		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, database) },
+		NoPromise: func(f promise.Condition) string { return e.WhyNoPromise(f, database) },
+		Lock: func(f promise.Condition) LockRules {
+			return LockRules{Excludes: e.Excludes(f, database), Keeps: e.KeepsLock(f)}
+		},
+	}
+}
+
+func (s Strategy) noPromise(f promise.Condition) string {
+	if s.NoPromise == nil {
+		return ""
+	}
+	return s.NoPromise(f)
+}
+
+// Config is one run.
+type Config struct {
+	Strategies []Strategy
+	Faults     []promise.Condition
+	Launch     fault.Launch // of a shop with failpoints
+	Times      fault.Times
+	History    string                                       // the folder of the cells' histories; "" for none
+	LocalDB    string                                       // which database server, of localserver.DatabaseServers; "" is the default
+	LocalRedis string                                       // how Redis is built, of localserver.RedisServers; "" is single
+	RedisWait  int                                          // how many replicas the shops' locks wait for, as Launch has it
+	Lanes      int                                          // cells side by side, each lane on servers of its own
+	Before     Report                                       // what was played before; the cells of this run follow
+	Repeat     int                                          // each cell is played so often, one whole run after the other; 0 is 1
+	Progress   func(done, all int, last Cell, sofar Report) // called as each cell ends, one call at a time
+}
+
+// Run plays every cell; one that could not be judged says so. An error is one of the
+// servers, or ctx's; the report then has the cells that were done.
+func Run(ctx context.Context, c Config) (Report, error) {
+	c.leaveOutLacking()
+	jobs := c.jobs()
+	var idle []string                  // columns without a cell
+	elsewhere := map[string][]string{} // by the flag that they need
+	for _, f := range c.Faults {
+		switch needs := c.needs(f); {
+		case needs != "":
+			elsewhere[needs] = append(elsewhere[needs], string(f))
+		case !slices.ContainsFunc(jobs, func(j job) bool { return j.name == f }):
+			idle = append(idle, string(f))
+		}
+	}
+	for _, on := range slices.Sorted(maps.Keys(elsewhere)) {
+		c.Before.LeaveOut(strings.Join(elsewhere[on], ", ") + ": for " + on)
+	}
+	if len(idle) > 0 {
+		c.Before.LeaveOut(strings.Join(idle, ", ") + ": nothing is struck that these strategies use")
+	}
+	all := plan{Config: c, jobs: repeated(jobs, c.Repeat), next: make(chan int)}
+	if len(all.jobs) == 0 {
+		return all.report(), nil
+	}
+	all.cells = make([]*Cell, len(all.jobs))
+	ctx, all.stop = context.WithCancel(ctx)
+	defer all.stop()
+	var lanes sync.WaitGroup
+	for range max(1, min(c.Lanes, len(all.jobs))) {
+		lanes.Go(func() { all.failed(all.lane(ctx)) })
+	}
+	for i := range all.jobs {
+		select {
+		case all.next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(all.next)
+	lanes.Wait()
+	return all.report(), errors.Join(all.errs...)
+}
+
+// leaveOutLacking drops the rows of strategies that need what the database has not.
+func (c *Config) leaveOutLacking() {
+	server, err := localserver.DatabaseNamed(c.LocalDB)
+	if err != nil {
+		return // as StartServers will say
+	}
+	lacks := dialect.Lacks(server.Database)
+	c.Strategies = slices.DeleteFunc(slices.Clone(c.Strategies), func(s Strategy) bool {
+		for _, need := range s.Needs {
+			if why := lacks[string(need)]; why != "" {
+				c.Before.LeaveOut(s.Name + ": " + why)
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// plan is the cells of a run, and which of them are done.
+type plan struct {
+	Config
+	jobs []job
+	next chan int // the place of the job that a lane takes next
+	stop context.CancelFunc
+
+	mu    sync.Mutex
+	cells []*Cell // in the order of jobs; nil until it is played
+	done  int
+	errs  []error
+}
+
+// on notes what the database is.
+func (p *plan) on(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Before.Server = server
+}
+
+// lane plays jobs until there are no more, on new servers after each cell that could
+// not be judged: what it has left there must not be another cell's.
+func (p *plan) lane(ctx context.Context) error {
+	i, more := <-p.next
+	work := func(play func(job) (Cell, error)) error {
+		for failed := false; more && !failed; i, more = <-p.next {
+			cell, err := play(p.jobs[i])
+			if err != nil {
+				return fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
+			}
+			p.ended(i, cell)
+			failed = cell.HarnessError != ""
+		}
+		return nil
+	}
+	for more {
+		if err := p.serve(ctx, work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended notes a cell that was played.
+func (p *plan) ended(i int, cell Cell) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cells[i] = &cell
+	p.done++
+	p.Progress(p.done, len(p.jobs), cell, p.report())
+}
+
+// report is of the cells that were played.
+func (p *plan) report() Report {
+	r := p.Before
+	r.Cells = append(slices.Clone(r.Cells), merge(p.cells)...)
+	r.Finish()
+	return r
+}
+
+// failed stops all lanes when one ends with an error. The others then end with
+// context.Canceled, which says nothing more.
+func (p *plan) failed(err error) {
+	if err == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.errs) == 0 || !errors.Is(err, context.Canceled) {
+		p.errs = append(p.errs, err)
+	}
+	p.stop()
+}

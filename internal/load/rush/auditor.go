@@ -1,0 +1,172 @@
+package rush
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine/sqlerror"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// An Auditor reads what really happened.
+type Auditor interface {
+	// Audit reads the product's stock and records.
+	Audit(ctx context.Context, product string) (audit.Report, error)
+	// Sales returns the product's records by their id. errNoHistory when the
+	// service does not show them.
+	Sales(ctx context.Context, product string) (map[int64]audit.Sale, error)
+}
+
+// errNoHistory: the target has no purchase_history route. Lost sales can then
+// be counted only in sum.
+var errNoHistory = errors.New("the service shows no purchase history")
+
+// page is how many records are asked for at once.
+const page = purchase.MaxPage
+
+// Database reads the shop's own database.
+type Database struct {
+	DB *gorm.DB
+	// Nodes are the servers of a cluster, each read by itself; nil or none where there is
+	// one server. What DB reads is all that was committed at any of them.
+	Nodes func() ([]*gorm.DB, error)
+	// AgreeWithin is how long the nodes may have different books: a sale may be under way
+	// still when the first of them is read. 0 is 15 s.
+	AgreeWithin time.Duration
+}
+
+// agreeWithin is Database.AgreeWithin unless set.
+const agreeWithin = 15 * time.Second
+
+// Audit is Auditor.Audit. Of a cluster it reads each node that lives; they have to agree.
+func (b Database) Audit(ctx context.Context, product string) (audit.Report, error) {
+	if b.Nodes == nil {
+		return audit.Read(ctx, b.DB, product)
+	}
+	nodes, err := b.Nodes()
+	if err != nil {
+		return audit.Report{}, err
+	}
+	if len(nodes) == 0 {
+		return audit.Read(ctx, b.DB, product)
+	}
+	patience := cmp.Or(b.AgreeWithin, agreeWithin)
+	var before []book
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		books, err := readAll(ctx, nodes, product)
+		if err != nil {
+			return audit.Report{}, err
+		}
+		if !slices.ContainsFunc(books, func(other book) bool { return other != books[0] }) {
+			return books[0].Report, nil
+		}
+		moves := !slices.Equal(books, before) // somebody still sells, or a node still applies
+		before = books
+		if time.Now().After(deadline) && !moves {
+			r := books[0].Report
+			r.Diverged = fmt.Sprintf("after %s the nodes still have different books: %s", patience, inWords(books))
+			return r, nil
+		}
+	}
+}
+
+// book is what one node has of a product.
+type book struct {
+	audit.Report
+	IDs int64 // the sum of the records' ids
+}
+
+func inWords(books []book) string {
+	var all []string
+	for i, b := range books {
+		all = append(all, fmt.Sprintf("node %d: %d left, %d records", i, b.Leftover, b.Records))
+	}
+	return strings.Join(all, "; ")
+}
+
+// readAll reads each node that lives. An error is one of all of them, or one that says
+// something else than that a node is down.
+func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []book, _ error) {
+	var all sync.WaitGroup
+	read, errs := make([]book, len(nodes)), make([]error, len(nodes))
+	for i, node := range nodes {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, agreeWithin) // one that is frozen is not waited for
+			defer cancel()
+			if read[i].Report, errs[i] = audit.Read(ctx, node, product); errs[i] == nil {
+				errs[i] = node.WithContext(ctx).Raw("SELECT COALESCE(SUM(id), 0) FROM purchase_history WHERE product_name = ?", product).Scan(&read[i].IDs).Error
+			}
+		})
+	}
+	all.Wait()
+	for i := range nodes {
+		frozen := errors.Is(errs[i], context.DeadlineExceeded) && ctx.Err() == nil
+		switch {
+		case errs[i] == nil:
+			books = append(books, read[i])
+		case !frozen && sqlerror.KindOf(errs[i]) != sqlerror.Down:
+			return nil, fmt.Errorf("node %d: %w", i, errs[i])
+		}
+	}
+	if len(books) == 0 {
+		return nil, errs[0]
+	}
+	return books, nil
+}
+
+// Sales is Auditor.Sales.
+func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
+	found := map[int64]audit.Sale{}
+	for after := int64(0); ; {
+		records, err := purchase.Page(b.DB.WithContext(ctx), product, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			found[r.ID] = audit.Sale{Purchaser: r.Purchaser, Amount: r.Amount}
+			after = r.ID
+		}
+		if len(records) < page {
+			return found, nil
+		}
+	}
+}
+
+// Compare holds answers against the product's records, or against their sums
+// where the service does not show them.
+func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Report) (lost, untold int64, _ error) {
+	sales, err := a.Sales(ctx, product)
+	if errors.Is(err, errNoHistory) {
+		lost, untold = inSum(answers, audited)
+		return lost, untold, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	lost, untold = audit.Compare(answers, sales)
+	return lost, untold, nil
+}
+
+// inSum is what the sums alone prove: at least so many receipts have no record,
+// at least so many records no receipt.
+func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
+	var sold, unknown int64
+	for _, a := range answers {
+		switch a.Outcome {
+		case purchase.Sold:
+			sold++
+		case purchase.Unknown:
+			unknown++
+		}
+	}
+	return max(0, sold-audited.Records), max(0, audited.Records-sold-unknown)
+}

@@ -1,0 +1,90 @@
+package rush
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// books are stock and records as a test gives them.
+type books struct {
+	report audit.Report
+	sales  map[int64]audit.Sale
+}
+
+func (b books) Audit(context.Context, string) (audit.Report, error) { return b.report, nil }
+
+func (b books) Sales(context.Context, string) (map[int64]audit.Sale, error) { return b.sales, nil }
+
+// buy is an answer to one unit, in milliseconds since the start of the crowd.
+func buy(purchaser string, outcome purchase.Outcome, id, from, to int64) Answer {
+	return Answer{Answer: audit.Answer{
+		Purchaser: purchaser, Units: 1, Outcome: outcome, ID: id, Start: time.UnixMilli(from), End: time.UnixMilli(to),
+	}}
+}
+
+// TestJudgedVisits: who waited in vain and was served when it asked again has waited for
+// a lock that was kept, and what a purchase takes is not what a receipt takes.
+func TestJudgedVisits(t *testing.T) {
+	answers := []Answer{
+		buy("a", purchase.Sold, 1, 0, 4), buy("b", purchase.Sold, 2, 0, 8), buy("c", purchase.SoldOut, 0, 5100, 5101),
+	}
+	c := Config{
+		Stock: 2, Lease: 2 * time.Second, Wait: 5 * time.Second,
+		Auditor: books{audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
+	}
+	waited := append([]Answer{buy("c", purchase.Busy, 0, 0, 5000)}, answers...)
+	for _, again := range []int64{5100, 5100, 5100} {
+		waited = append(waited, buy("a", purchase.Sold, 1, again, again))
+	}
+	for _, x := range []struct {
+		name   string
+		visits []Answer
+		want   verdict.Verdict
+	}{
+		{"only what counts in the end", answers, verdict.Holds},
+		{"all visits", waited, verdict.Stalled},
+	} {
+		r, err := c.judged(t.Context(), answers, x.visits, time.Millisecond, 2)
+		if err != nil || r.Verdict != x.want {
+			t.Errorf("%s: %s (%s), %v; want %s", x.name, r.Verdict, r.Reason, err, x.want)
+		}
+	}
+	if p := ProgressOf(waited, answers, 0, c.Lease, c.Wait); p.Usual != 4*time.Millisecond {
+		t.Errorf("a purchase takes %s, want 4 ms", p.Usual)
+	}
+}
+
+// TestJudgedLate: a buyer who comes after the crowd is counted, since stock and records
+// are; but no figure of the crowd is its: not the demand, and not the times.
+func TestJudgedLate(t *testing.T) {
+	late := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) }
+	c := Config{
+		BaseURLs: []string{service(t, late)}, Timeout: crowdAt().Timeout,
+		Stock: 2, Lease: 2 * time.Second, Wait: 5 * time.Second,
+		Auditor: books{audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
+	}
+	crowd := []Answer{buy("a", purchase.Sold, 1, 0, 4), buy("b", purchase.Sold, 2, 0, 8), buy("c", purchase.Busy, 0, 0, 8)}
+	r, err := c.judged(t.Context(), crowd, crowd, time.Millisecond, 2)
+	if err != nil || r.Crowd != 3 || r.SoldOut != 1 || r.DurationMS != 8 || r.P99MS != 8 || r.PerSecond != 250 {
+		t.Errorf("%+v, %v; want a crowd of 3 in 8 ms, one more told sold out, 250 sales a second", r, err)
+	}
+	all := together(Config{Strategy: "any", Products: []string{"apple"}}, crowd, []Result{r})
+	if all.Outcomes != r.Outcomes || all.DurationMS != 8 || all.PerSecond != 250 || all.MaxOverlap != 2 {
+		t.Errorf("of several products: %+v, want the figures of %+v", all, r)
+	}
+
+	// Three ask for three units; the late one is the fourth.
+	c.Stock, c.Auditor = 3, books{audit.Report{Stocked: 3, Records: 3, UnitsSold: 3}, map[int64]audit.Sale{
+		1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}, 3: {Purchaser: "d", Amount: 1},
+	}}
+	if r, err = c.judged(t.Context(), crowd, crowd, time.Millisecond, 2); err != nil || r.Verdict != verdict.Inconclusive || !strings.HasPrefix(r.Reason, "3 units asked for, 3 stocked") {
+		t.Errorf("as many as units: %s (%s), %v; want inconclusive", r.Verdict, r.Reason, err)
+	}
+}

@@ -1,0 +1,104 @@
+package rush
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// TestOrders: an order is one sale with one receipt, whenever it was asked for.
+func TestOrders(t *testing.T) {
+	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
+	is := func(outcome purchase.Outcome, id int64, receipt string, sent, begun int64) Answer {
+		return Answer{Answer: audit.Answer{Outcome: outcome, ID: id}, Receipt: receipt, Sent: at(sent), Begun: at(begun)}
+	}
+	sold := func(id int64, receipt string) Answer { return is(purchase.Sold, id, receipt, 1, 9) }
+	told := func(outcome purchase.Outcome) Answer { return is(outcome, 0, "", 1, 9) }
+	round := func(answers ...Answer) []Answer { return answers }
+	one, no := sold(1, "a"), told(purchase.SoldOut)
+	for _, c := range []struct {
+		name   string
+		rounds [][]Answer
+		want   Orders // of which ByID is given
+	}{
+		{"one sale", [][]Answer{round(one, one), round(one, one)}, Orders{Both: 1}},
+		{"one after the other", [][]Answer{round(is(purchase.Sold, 1, "a", 1, 2), is(purchase.Sold, 1, "a", 3, 4)), round(one)}, Orders{}},
+		{"two sales", [][]Answer{round(one, sold(2, "b")), round(one)}, Orders{Both: 1, Repeated: 1}},
+		{"sold again after a restart", [][]Answer{round(one, one), round(one), round(sold(3, "c"))}, Orders{Both: 1, Repeated: 1}},
+		{"denied", [][]Answer{round(one, one), round(no)}, Orders{Both: 1, Denied: 1}},
+		{"refused once, while the other was under way", [][]Answer{round(one, no), round(one)}, Orders{Both: 1}},
+		{"bought later", [][]Answer{round(no, no), round(one, no), round(one)}, Orders{Both: 1}},
+		{"bought later, alone", [][]Answer{round(no, no), round(one)}, Orders{}},
+		{"bought later, and denied", [][]Answer{round(no, no), round(one, one), round(no)}, Orders{Both: 1, Denied: 1}},
+		{"bought later, and no answer", [][]Answer{round(no, no), round(one, one), round(told(purchase.Unknown))}, Orders{Both: 1, Unclear: 1}},
+		{"never bought", [][]Answer{round(no, no), round(no)}, Orders{}},
+		{"another receipt", [][]Answer{round(one, one), round(sold(1, "b"))}, Orders{Both: 1, Altered: 1}},
+		{"another receipt, where the id counts", [][]Answer{round(one, one), round(sold(1, "b"))}, Orders{ByID: true, Both: 1}},
+		{"another id, where the id counts", [][]Answer{round(one, one), round(sold(2, "b"))}, Orders{ByID: true, Both: 1, Repeated: 1}},
+		{"no answer", [][]Answer{round(one, one), round(told(purchase.Busy))}, Orders{Both: 1, Unclear: 1}},
+	} {
+		got := Orders{ByID: c.want.ByID}
+		got.Add(c.rounds...)
+		if visits := len(slices.Concat(c.rounds...)); len(got.Visits) != visits || len(got.Known) != 1+c.want.Repeated {
+			t.Errorf("%s: %d visits, %d known; want %d and %d", c.name, len(got.Visits), len(got.Known), visits, 1+c.want.Repeated)
+		}
+		got.Visits, got.Known = nil, nil
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestKnown: an answer that counts has its own times, and not those of another visit.
+func TestKnown(t *testing.T) {
+	visit := func(outcome purchase.Outcome, id, start int64) Answer {
+		return Answer{Answer: audit.Answer{Outcome: outcome, ID: id, Start: time.UnixMilli(start), End: time.UnixMilli(start + 1)}}
+	}
+	sold, again, twice := visit(purchase.Sold, 1, 20), visit(purchase.Sold, 1, 30), visit(purchase.Sold, 2, 40)
+	no, busy, unknown := visit(purchase.SoldOut, 0, 10), visit(purchase.Busy, 0, 50), visit(purchase.Unknown, 0, 60)
+	for _, c := range []struct {
+		name         string
+		visits, want []Answer
+	}{
+		{"the first that tells of the sale", []Answer{no, sold, again, unknown}, []Answer{sold}},
+		{"a second sale needs a record, too", []Answer{sold, twice, again}, []Answer{sold, twice}},
+		{"it may have been sold", []Answer{no, unknown, busy}, []Answer{unknown}},
+		{"refused in the end", []Answer{busy, no}, []Answer{no}},
+	} {
+		if got := known(c.visits); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestOrdersJudge: what the orders show goes before what they leave open, and after a
+// lost sale.
+func TestOrdersJudge(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before verdict.Verdict
+		orders Orders
+		want   verdict.Verdict
+		says   string
+	}{
+		{"sound", verdict.Holds, Orders{Both: 1}, verdict.Holds, "before; 1 orders were sold"},
+		{"never at once", verdict.Holds, Orders{}, verdict.Inconclusive, "under way at once"},
+		{"sold twice", verdict.Oversold, Orders{Both: 1, Repeated: 1}, verdict.Duplicated, "more than once under one Idempotency-Key; before"},
+		{"a sale lost", verdict.Lost, Orders{Both: 1, Repeated: 1}, verdict.Lost, "before"},
+		{"denied", verdict.Inconclusive, Orders{Both: 1, Denied: 1}, verdict.Leaked, "refused"},
+		{"altered", verdict.Holds, Orders{Both: 1, Altered: 1}, verdict.Leaked, "another receipt"},
+		{"no answer", verdict.Holds, Orders{Both: 1, Unclear: 1}, verdict.Inconclusive, "not answered"},
+		{"inconclusive before", verdict.Inconclusive, Orders{Both: 1, Unclear: 1}, verdict.Inconclusive, "before"},
+		{"oversold and denied", verdict.Oversold, Orders{Both: 1, Denied: 1}, verdict.Oversold, "before"},
+	} {
+		if got, why := c.orders.Judge(c.before, "before"); got != c.want || !strings.Contains(why, c.says) {
+			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, why, c.want, c.says)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package rush
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// TestRestocks: a service that remembers that it was sold out breaks after a restock,
+// though it held, also when another process of it does not; one that forgets it holds.
+func TestRestocks(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		remembers, before bool // it was sold out before
+		first, want       verdict.Verdict
+	}{
+		{"forgets", false, true, verdict.Holds, verdict.Holds},
+		{"remembers", true, true, verdict.Holds, verdict.Leaked},
+		{"remembers from the first of two restocks", true, false, verdict.Holds, verdict.Leaked},
+		{"broke before", true, true, verdict.Oversold, verdict.Oversold},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := rushAt(t, &market{remembers: c.remembers, soldOut: c.before})
+			config.BaseURLs = append(config.BaseURLs, config.BaseURLs...)
+			config.Sizes = []int64{11} // which the ten units of a restock cannot serve
+			r, err := Restocks(t.Context(), config, Result{Verdict: c.first}, 1)
+			if err != nil || r.Verdict != c.want {
+				t.Fatalf("%s, %v; want %s", r.Verdict, err, c.want)
+			}
+			if broke := c.first == verdict.Holds && c.want != c.first; strings.HasPrefix(r.Reason, "after a restock of 10 units: 10 units are left") != broke {
+				t.Errorf("reason %q", r.Reason)
+			}
+		})
+	}
+}
+
+// TestSoldOut: after a restock a crowd that came one by one is excused, and nothing else.
+func TestSoldOut(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    Result
+		want bool
+	}{
+		{"holds", Result{Verdict: verdict.Holds, MaxOverlap: 2}, true},
+		{"one by one", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1}, true},
+		{"one by one, and something is left", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, Leftover: 1}, false},
+		{"one by one, and no answer", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, Outcomes: Outcomes{Unknown: 1}}, false},
+		{"some gave up", Result{Verdict: verdict.Inconclusive, MaxOverlap: 2}, false},
+		{"stalled", Result{Verdict: verdict.Stalled, MaxOverlap: 1}, false},
+	} {
+		if got := c.r.soldOut(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestStalledOnce: a crowd that stood still once is not excused, and not sent again,
+// whether its buys were inside at once or one by one.
+func TestStalledOnce(t *testing.T) {
+	for _, overlap := range []int{1, 2} {
+		sent := 0
+		r, err := Config{Buyers: 2}.shown(func() (Result, error) {
+			sent++
+			if sent == 1 {
+				return Result{Verdict: verdict.Stalled, MaxOverlap: overlap}, nil
+			}
+			return Result{Verdict: verdict.Holds, MaxOverlap: 2}, nil
+		})
+		if err != nil || r.Verdict != verdict.Inconclusive || r.soldOut() || sent != 2 {
+			t.Errorf("overlap %d: %s, sold out %v, %d crowds, %v; want inconclusive, false, 2 crowds", overlap, r.Verdict, r.soldOut(), sent, err)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package rush
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/quantile"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Result is what one rush showed; a row of the table. Its times are the crowd's. Its
+// counts are of those, too, who came after the crowd to see whether anybody is served.
+type Result struct {
+	Strategy   string `json:"strategy"`
+	Leftover   int64  `json:"leftover"`
+	Records    int64  `json:"records"`
+	UnitsSold  int64  `json:"units_sold"`
+	Oversold   int64  `json:"oversold"`
+	Drift      int64  `json:"drift"`
+	Duplicates int64  `json:"duplicates"`
+	Lost       int64  `json:"lost"`   // acknowledged, not recorded
+	Untold     int64  `json:"untold"` // recorded, though the buyer was refused, or sold a second time
+	Outcomes
+	P50MS      float64         `json:"p50_ms"`
+	P99MS      float64         `json:"p99_ms"`
+	DurationMS float64         `json:"duration_ms"` // from the start to the last answer
+	PerSecond  float64         `json:"per_second"`  // sales, from the start to the last of them
+	MaxOverlap int             `json:"max_overlap"` // most buys inside the shop at once; at a target that does not say, in flight at once
+	Verdict    verdict.Verdict `json:"verdict"`
+	Promise    verdict.Verdict `json:"promise"` // "" where the catalogue makes none
+	Reason     string          `json:"reason"`  // of the verdict, in one sentence
+
+	Audited audit.Report `json:"-"` // what it was judged by
+	Crowd   int          `json:"-"` // how many asked, without those who came late to see whether anybody is served
+
+	// FirstError is the first answer that is neither a sale nor a refusal.
+	FirstError string `json:"-"`
+
+	stoodOnce bool // a crowd stood still, and the next one did not
+}
+
+// Outcomes count answers.
+type Outcomes struct {
+	Sold     int64 `json:"sold"`
+	SoldOut  int64 `json:"sold_out"`
+	Busy     int64 `json:"busy"`
+	LockLost int64 `json:"lock_lost"`
+	Unknown  int64 `json:"unknown"`
+	Failed   int64 `json:"failed"`
+}
+
+func (o *Outcomes) add(other Outcomes) {
+	o.Sold += other.Sold
+	o.SoldOut += other.SoldOut
+	o.Busy += other.Busy
+	o.LockLost += other.LockLost
+	o.Unknown += other.Unknown
+	o.Failed += other.Failed
+}
+
+// result is the row of a crowd, without a verdict.
+func result(strategy string, crowd []Answer, audited audit.Report) Result {
+	r := Result{
+		Strategy: strategy, Audited: audited, Crowd: len(crowd),
+		Leftover: audited.Leftover, Records: audited.Records, UnitsSold: audited.UnitsSold,
+		Oversold: audited.Oversold, Drift: audited.Drift, Duplicates: audited.Duplicates,
+	}
+	r.count(crowd)
+	r.time(crowd)
+	return r
+}
+
+// count adds answers to the counts.
+func (r *Result) count(answers []Answer) {
+	for _, a := range answers {
+		switch a.Outcome {
+		case purchase.Sold:
+			r.Sold++
+		case purchase.SoldOut:
+			r.SoldOut++
+		case purchase.Busy:
+			r.Busy++
+		case purchase.LockLost:
+			r.LockLost++
+		case purchase.Unknown:
+			r.Unknown++
+		case purchase.Failed:
+			r.Failed++
+		}
+		if r.FirstError == "" && a.Outcome != purchase.Sold && a.Outcome != purchase.SoldOut {
+			r.FirstError = a.Detail
+		}
+	}
+}
+
+// time reads the times of the crowd, which is counted already.
+func (r *Result) time(crowd []Answer) {
+	latencies := make([]time.Duration, 0, len(crowd))
+	var start, end, lastSale time.Time
+	for _, a := range crowd {
+		latencies = append(latencies, a.End.Sub(a.Start))
+		if start.IsZero() || a.Start.Before(start) {
+			start = a.Start
+		}
+		if a.End.After(end) {
+			end = a.End
+		}
+		if a.Outcome == purchase.Sold && a.End.After(lastSale) {
+			lastSale = a.End
+		}
+	}
+	slices.Sort(latencies)
+	r.P50MS, r.P99MS = milliseconds(quantile.Of(latencies, 0.5)), milliseconds(quantile.Of(latencies, 0.99))
+	r.DurationMS = milliseconds(end.Sub(start))
+	if took := lastSale.Sub(start).Seconds(); took > 0 {
+		r.PerSecond = math.Round(float64(r.Sold)/took*1000) / 1000
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// judge gives the row its verdict. demand is the crowd's, in units: who came after it
+// makes no crowd larger. answers are of both. struck: a fault has taken some of them.
+func (r *Result) judge(demand int64, answers []Answer, p audit.Progress, struck bool) {
+	e := audit.Evidence{
+		Report: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
+	}
+	e.Count(Answers(answers))
+	taken := e.Unanswered
+	if struck {
+		e.Unanswered = 0
+	}
+	r.Verdict, r.Reason = audit.Judge(e)
+	if struck && taken > 0 {
+		r.Reason += fmt.Sprintf("; the fault left %d without an answer", taken)
+	}
+}
+
+// oneByOne: the crowd has shown nothing, since no two of its buys were inside at once.
+func (r Result) oneByOne() bool {
+	return r.Verdict == verdict.Inconclusive && r.MaxOverlap < 2 && !r.stoodOnce
+}
+
+// broke reports whether a break was seen.
+func (r Result) broke() bool { return r.Verdict != verdict.Holds && r.Verdict != verdict.Inconclusive }

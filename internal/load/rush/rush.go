@@ -1,0 +1,185 @@
+// Package rush sends a crowd of buyers over real HTTP and compares the answers
+// that they got with the stock and records afterwards.
+//
+//	restock -> crowd -> every answer is in -> audit -> verdict
+//
+// The crowd is sent by vegeta. The package starts no servers and knows no
+// strategy by name: its caller says where the shop is. loadtest/ has the same
+// rush as a k6 script, targets for the vegeta program, and the routes that a
+// service must have.
+package rush
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// Config is one rush.
+type Config struct {
+	BaseURLs []string // one a process, without a slash at the end; buyers are spread over them
+	Shelf    Target   // where the restock goes
+	Auditor  Auditor
+	Strategy string
+	Product  string
+	Products []string // what the buyers ask for in turn; nil: all of them for Product
+	Stock    int64    // units put on sale first
+	Buyers   int
+	Sizes    []int64       // the units that the buyers ask for, in turn; nil: one each
+	Duration time.Duration // 0: each buyer asks once; else again and again for so long
+	Timeout  time.Duration // of one request; far above the service's own limit of a buy
+	Wait     time.Duration // of a buyer inside the service; 0: not known
+	Lease    time.Duration // of its locks; 0: not known
+	Progress func(answered int)
+
+	// Struck tells, when all answers are in, whether a fault has struck. It takes answers away:
+	// buyers without one are no reason to doubt the rest. And what it breaks may keep all
+	// waiting until a lease has ended. Nil: none has.
+	Struck func() bool
+	// Leavers are told of the buyers, who may be had to hang up by them; nil: nobody is.
+	Leavers *Leavers
+	// Unique tells, after a crowd, whether another would not go through the same, and is not to
+	// be sent in its place. Nil: it would.
+	Unique func() bool
+	// Mended waits until what a fault broke serves again. It is called when all answers are in;
+	// nil: nothing is broken.
+	Mended func(ctx context.Context) error
+}
+
+// tries is how often a crowd is sent whose buyers did not overlap.
+const tries = 3
+
+// Run restocks, sends the crowd, waits for every answer, and judges. An error
+// is one of the harness: the service or its audit could not be reached, or
+// ctx ended.
+//
+// A crowd that has shown nothing, since no two of its buys were inside at once,
+// is sent again, up to three times in all: on a busy machine two processors may
+// serve a strategy that never blocks one buyer after the other. What a crowd has
+// shown is never tried away.
+//
+// A crowd that stood still is followed by another, since a machine may stand still, too.
+func Run(ctx context.Context, c Config) (Result, error) {
+	return c.shown(func() (Result, error) { return c.once(ctx) })
+}
+
+// shown sends crowds until one has shown something.
+func (c Config) shown(send func() (Result, error)) (Result, error) {
+	for try := 1; ; try++ {
+		r, err := c.sure(send)
+		if err != nil || !r.oneByOne() || c.unique() || c.Buyers < 2 || try == tries {
+			return r, err
+		}
+	}
+}
+
+func (c Config) unique() bool { return c.Unique != nil && c.Unique() }
+
+// sure sends a crowd, and another after one that stood still. If that one goes on,
+// nothing is known: a lock may be kept now and then, and a machine may stop for seconds.
+func (c Config) sure(send func() (Result, error)) (Result, error) {
+	stood, err := send()
+	if err != nil || stood.Verdict != verdict.Stalled || c.unique() {
+		return stood, err
+	}
+	again, err := send()
+	if err != nil || again.Verdict != verdict.Holds && again.Verdict != verdict.Inconclusive {
+		return again, err
+	}
+	stood.Verdict, stood.stoodOnce = verdict.Inconclusive, true
+	stood.Reason = "stalled once, and a second crowd was not: " + stood.Reason
+	return stood, nil
+}
+
+// once restocks and sends one crowd.
+func (c Config) once(ctx context.Context) (Result, error) {
+	restocked, err := c.restock(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	answers := c.crowd(ctx)
+	return c.judged(ctx, answers, answers, restocked, Overlap(answers))
+}
+
+// restock returns how long it took: it goes where a purchase goes, and writes more.
+func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
+	start := time.Now()
+	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {
+		return 0, fmt.Errorf("restock before the rush: %w", err)
+	}
+	return time.Since(start), nil
+}
+
+// judged audits the product and compares it with the answers of those who asked for it.
+// visits are the same, and the other answers to those who asked more than once: all of
+// them show how the crowd got on. overlap is the most buys inside at once.
+func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked time.Duration, overlap int) (Result, error) {
+	if c.Mended != nil {
+		if err := c.Mended(ctx); err != nil {
+			return Result{}, fmt.Errorf("after the rush: %w", err)
+		}
+	}
+	after, err := c.after(ctx, answers)
+	if err := errors.Join(err, ctx.Err()); err != nil {
+		return Result{}, err
+	}
+	all, visits := slices.Concat(answers, after), slices.Concat(visits, after)
+	audited, err := c.Auditor.Audit(ctx, c.Product)
+	if err != nil {
+		return Result{}, fmt.Errorf("audit after the rush: %w", err)
+	}
+	if audited.Stocked != c.Stock {
+		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, audited.Stocked)
+	}
+	lost, untold, err := Compare(ctx, c.Auditor, c.Product, Answers(all), audited)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
+	}
+	r := result(c.Strategy, answers, audited)
+	r.count(after)
+	r.MaxOverlap, r.Lost, r.Untold = overlap, lost, untold
+	struck, lease := c.Struck != nil && c.Struck(), c.Lease
+	if struck {
+		lease = max(c.Lease, c.Wait)
+	}
+	r.judge(audit.Demand(Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
+	return r, nil
+}
+
+// crowd sends the buyers and returns their answers.
+func (c Config) crowd(ctx context.Context) []Answer {
+	answered := 0
+	crowd := c.at(c.BaseURLs)
+	crowd.Answered = func(Answer) { answered++; c.Progress(answered) }
+	run := crowdName()
+	name := func(n int) string { return fmt.Sprintf("%s-%05d", run, n) }
+	if c.Duration > 0 {
+		return crowd.Keep(ctx, c.Buyers, c.Duration, func(n int) Buyer { return Buyer{Name: name(n)} })
+	}
+	buyers := make([]Buyer, c.Buyers)
+	for n := range buyers {
+		buyers[n].Name = name(n)
+		if len(c.Products) > 0 {
+			buyers[n].Product = c.Products[n%len(c.Products)]
+		}
+		if len(c.Sizes) > 0 {
+			buyers[n].Units = c.Sizes[n%len(c.Sizes)]
+		}
+	}
+	return crowd.Send(ctx, buyers)
+}
+
+// at is a crowd of this rush at some of its processes.
+func (c Config) at(urls []string) Crowd {
+	return Crowd{BaseURLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Leavers: c.Leavers}
+}
+
+// crowdName makes the purchasers of a crowd its own.
+func crowdName() string { return "rush-" + strings.ToLower(rand.Text()[:8]) }

@@ -1,0 +1,66 @@
+package rush
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// keeping is a service whose lock is kept by the first buyer who finds it sold out, until
+// the next restock: the others wait, and give up. It does so for as many crowds.
+type keeping struct {
+	market
+	crowds int64
+	wait   time.Duration
+
+	door sync.Mutex
+	kept bool
+}
+
+func (k *keeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k.door.Lock()
+	buy := r.URL.Path == "/product/buy"
+	if buy && k.kept {
+		k.door.Unlock()
+		time.Sleep(k.wait)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer k.door.Unlock()
+	k.market.ServeHTTP(w, r)
+	switch {
+	case r.Method == http.MethodPut:
+		k.kept = false
+		k.crowds--
+	case buy && k.crowds >= 0 && k.stock["apple"][0] == 0:
+		k.kept = true
+	}
+}
+
+// TestStalled: a lock that is kept at an empty shelf is stalled if it is kept twice in a
+// row. Kept once, it shows nothing; and the next crowd that nobody keeps waiting holds.
+func TestStalled(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		crowds int64
+		want   verdict.Verdict
+		says   string
+	}{
+		{"kept each time", 5, verdict.Stalled, "nobody was served for 4."},
+		{"kept once", 1, verdict.Inconclusive, "stalled once, and a second crowd was not"},
+		{"never kept", 0, verdict.Holds, "100 units sold"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k := &keeping{crowds: c.crowds, wait: 4200 * time.Millisecond} // a machine that stands still must not double it for some
+			r, err := Run(t.Context(), rushAt(t, k))
+			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
+				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package rush
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// Target is a service that speaks the shop's buy, product and audit routes,
+// in whatever language. It is an Auditor, too.
+type Target struct {
+	BaseURL string
+	Token   string       // for the admin route; "" for none
+	Client  *http.Client // without a time limit: a restock may take long
+}
+
+// reachTimeout is how long a target may take to answer at all.
+const reachTimeout = 10 * time.Second
+
+// restockTimeout: millions of records may have to be deleted.
+const restockTimeout = 10 * time.Minute
+
+// Restock puts amount units on sale and forgets the product's records.
+func (t Target) Restock(ctx context.Context, product string, amount int64) error {
+	body, err := json.Marshal(map[string]int64{"amount": amount})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, restockTimeout)
+	defer cancel()
+	_, err = t.do(ctx, http.MethodPut, "/product/"+url.PathEscape(product), bytes.NewReader(body), nil)
+	return err
+}
+
+// Audit is Auditor.Audit. It takes the service's four counts and does the sums
+// itself: a service that adds up wrongly is one that has something to hide.
+func (t Target) Audit(ctx context.Context, product string) (audit.Report, error) {
+	path := "/audit?product=" + url.QueryEscape(product)
+	var counts struct {
+		Stocked    *int64 `json:"stocked"`
+		Leftover   *int64 `json:"leftover"`
+		Records    *int64 `json:"records"`
+		UnitsSold  *int64 `json:"units_sold"`
+		Duplicates int64  `json:"duplicates"`
+	}
+	if _, err := t.do(ctx, http.MethodGet, path, nil, &counts); err != nil {
+		return audit.Report{}, err
+	}
+	for name, count := range map[string]*int64{
+		"stocked": counts.Stocked, "leftover": counts.Leftover, "records": counts.Records, "units_sold": counts.UnitsSold,
+	} {
+		if count == nil {
+			return audit.Report{}, fmt.Errorf("GET %s: %s is missing; the answer must have stocked, leftover, records and units_sold", path, name)
+		}
+	}
+	return audit.Report{
+		Stocked: *counts.Stocked, Leftover: *counts.Leftover, Records: *counts.Records, UnitsSold: *counts.UnitsSold,
+		Duplicates: counts.Duplicates,
+	}.Sums(), nil
+}
+
+// Sales is Auditor.Sales. It follows "next", however many records a page has.
+func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
+	found := map[int64]audit.Sale{}
+	for after := int64(0); ; {
+		path := fmt.Sprintf("/purchase_history?product=%s&after=%d&limit=%d", url.QueryEscape(product), after, page)
+		var answer struct {
+			Records []struct {
+				ID        int64  `json:"id"`
+				Purchaser string `json:"purchaser"`
+				Amount    int64  `json:"amount"`
+			} `json:"records"`
+			Next *int64 `json:"next"`
+		}
+		status, err := t.do(ctx, http.MethodGet, path, nil, &answer)
+		if status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
+			return nil, errNoHistory
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range answer.Records {
+			found[r.ID] = audit.Sale{Purchaser: r.Purchaser, Amount: r.Amount}
+		}
+		if answer.Next == nil {
+			return found, nil
+		}
+		if *answer.Next <= after {
+			return nil, fmt.Errorf("GET %s: next is %d; the pages do not go on", path, *answer.Next)
+		}
+		after = *answer.Next
+	}
+}
+
+// A TargetStrategy is one entry of a target's /strategies.
+type TargetStrategy struct {
+	Name      string                     `json:"name"`
+	Available *bool                      `json:"available"` // missing: it is
+	Reason    string                     `json:"reason"`    // why it is not
+	Promise   map[string]verdict.Verdict `json:"promise"`   // by fault; the target may make none
+}
+
+// Strategies returns what the target says of its strategies, nil when it has no
+// such route. An error when nobody answers at all.
+func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	var list []TargetStrategy
+	status, err := t.do(ctx, http.MethodGet, "/strategies", nil, &list)
+	if status == 0 && err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil // another kind of service; the rush asks it for nothing more than it needs
+	}
+	return list, nil
+}
+
+// CanRun tells whether the target says that it can run the strategy now.
+func (s TargetStrategy) CanRun() bool { return s.Available == nil || *s.Available }
+
+// do sends one request and decodes a 2xx answer into v, if v is not nil.
+func (t Target) do(ctx context.Context, method, path string, body io.Reader, v any) (status int, _ error) {
+	if method == http.MethodGet {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, t.BaseURL+path, body)
+	if err != nil {
+		return 0, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if t.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+t.Token)
+	}
+	response, err := t.Client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 4<<20))
+	if err != nil {
+		return response.StatusCode, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if response.StatusCode/100 != 2 {
+		return response.StatusCode, fmt.Errorf("%s %s: %s: %.200s", method, path, response.Status, strings.Join(strings.Fields(string(text)), " "))
+	}
+	if v == nil {
+		return response.StatusCode, nil
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return response.StatusCode, fmt.Errorf("%s %s answered with something else than this route's JSON: %w", method, path, err)
+	}
+	return response.StatusCode, nil
+}

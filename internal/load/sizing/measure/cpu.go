@@ -1,0 +1,134 @@
+package measure
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/oversell/oversell/internal/load/sizing"
+)
+
+// tickMS is the unit of /proc/PID/stat: 100 a second on every Linux (proc(5), sysconf(_SC_CLK_TCK)).
+const tickMS = 10
+
+// CPUTime is what this process and its descendants that run have used so far, in
+// milliseconds: as Buyers what this process itself has. Linux alone; elsewhere an error.
+func CPUTime() (used sizing.CPU, _ error) {
+	if runtime.GOOS != "linux" {
+		return used, errors.New("processor time is read from /proc: this needs Linux")
+	}
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return used, err
+	}
+	all := map[int]process{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		if p, err := parseStat(text); err == nil {
+			all[p.id] = p
+		}
+	}
+	self := os.Getpid()
+	for _, p := range all {
+		switch {
+		case p.id == self:
+			used.Buyers += p.ms
+		case !descends(all, p.id, self):
+		case isDatabase(p.name):
+			used.Database += p.ms
+		case isShop(p.name):
+			used.Shop += p.ms
+		default:
+			used.Locks += p.ms // of the children none but a lock's server uses any
+		}
+	}
+	return used, nil
+}
+
+// machineTime is what the processors have used since the machine started, in milliseconds:
+// the first line of /proc/stat without idle and iowait (proc(5)).
+func machineTime() (ms float64, _ error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	fields := strings.Fields(first)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("/proc/stat begins with %q", first)
+	}
+	for _, i := range []int{1, 2, 3, 6, 7, 8} { // user, nice, system, irq, softirq, steal
+		n, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return 0, err
+		}
+		ms += n * tickMS
+	}
+	return ms, nil
+}
+
+// process is a line of /proc/PID/stat.
+type process struct {
+	id, parent int
+	name       string // at most 15 bytes
+	ms         float64
+}
+
+// parseStat reads "42 (shop) S 1 ...": the name may have spaces and brackets.
+func parseStat(text []byte) (p process, err error) {
+	from, to := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if from < 0 || to < from {
+		return p, fmt.Errorf("no name in %q", text)
+	}
+	p.name = string(text[from+1 : to])
+	if p.id, err = strconv.Atoi(strings.TrimSpace(string(text[:from]))); err != nil {
+		return p, err
+	}
+	fields := strings.Fields(string(text[to+1:])) // from the third on, the state
+	if len(fields) < 13 {
+		return p, fmt.Errorf("%d fields after the name", len(fields))
+	}
+	if p.parent, err = strconv.Atoi(fields[1]); err != nil {
+		return p, err
+	}
+	for _, ticks := range fields[11:13] { // utime, stime
+		n, err := strconv.ParseFloat(ticks, 64)
+		if err != nil {
+			return p, err
+		}
+		p.ms += n * tickMS
+	}
+	return p, nil
+}
+
+func descends(all map[int]process, id, from int) bool {
+	for steps := 0; steps < 100; steps++ {
+		p, there := all[id]
+		if !there {
+			return false
+		}
+		if p.parent == from {
+			return true
+		}
+		id = p.parent
+	}
+	return false
+}
+
+func isDatabase(name string) bool {
+	return name == "mariadbd" || name == "mysqld" || name == "postgres"
+}
+
+// isShop: a shop is a child of the program that runs here.
+func isShop(name string) bool {
+	self := filepath.Base(os.Args[0])
+	return name == self[:min(len(self), 15)]
+}

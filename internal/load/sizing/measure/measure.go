@@ -1,0 +1,136 @@
+// Package measure measures what a running shop sells to a closed loop of buyers, and what
+// processor time a sale takes where.
+//
+//	warm-up -> [ count the sales | read the processor time of all children ] -> rates
+//
+// It judges no stock: that is a rush's work. The shop and its servers must be children of
+// this process, or their processor time is not seen.
+package measure
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oversell/oversell/internal/load/quantile"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/sizing"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Load is one closed loop: each buyer asks again as soon as it is answered.
+type Load struct {
+	URLs     []string // one a shop process; buyers are spread over them in turn
+	Strategy string
+	Products []string // a buyer draws one of them each time
+	Buyers   int
+	WarmUp   time.Duration // not counted
+	Duration time.Duration // counted, above 0
+	CPU      bool          // read the processor time, too: Linux alone
+
+	// Ask measures the servers beside the buyers; nil for nobody does.
+	Ask func(context.Context) (sizing.Servers, error)
+}
+
+// A Round is what a load showed.
+type Round struct {
+	PerSecond float64       // sales
+	P50, P99  time.Duration // from request to answer, of those who were sold to
+	Refused   float64       // share of the answers that were no sale
+	CPU       sizing.CPU
+	Others    float64        // processors that others on the machine used
+	Servers   sizing.Servers // zero without Load.Ask
+	FirstNo   string         // the first answer that was no sale; "" where there is none
+}
+
+// Run sends the buyers. An error where processor time is asked for and cannot be read, or ctx ended.
+func (l Load) Run(ctx context.Context) (Round, error) {
+	crowd := rush.Crowd{BaseURLs: l.URLs, Strategy: l.Strategy, Timeout: time.Minute}
+	begin := time.Now().Add(l.WarmUp)
+	end := begin.Add(l.Duration)
+	var (
+		beside errgroup.Group
+		cpu    sizing.CPU // of the whole time
+		all    float64    // that the machine has used
+		asked  sizing.Servers
+	)
+	beside.Go(func() (err error) {
+		if l.CPU {
+			cpu, all, err = between(ctx, begin, end)
+		}
+		return err
+	})
+	beside.Go(func() (err error) {
+		if l.Ask != nil {
+			asked, err = l.Ask(ctx)
+		}
+		return err
+	})
+	answers := crowd.Keep(ctx, l.Buyers, l.WarmUp+l.Duration, func(n int) rush.Buyer {
+		return rush.Buyer{Name: fmt.Sprint("buyer-", n), Product: l.Products[rand.IntN(len(l.Products))]}
+	})
+	if err := beside.Wait(); err != nil {
+		return Round{}, err
+	}
+	r, refused := Round{Servers: asked}, 0
+	var waits []time.Duration // of those who were sold to
+	for _, a := range answers {
+		switch {
+		case a.End.Before(begin) || a.End.After(end):
+		case a.Outcome == purchase.Sold:
+			waits = append(waits, a.Begun.Sub(a.Sent))
+		default:
+			refused++
+			if r.FirstNo == "" {
+				r.FirstNo = a.Detail
+			}
+		}
+	}
+	sales := len(waits)
+	if sales+refused > 0 {
+		r.Refused = float64(refused) / float64(sales+refused)
+	}
+	if sales == 0 {
+		return r, ctx.Err()
+	}
+	slices.Sort(waits)
+	r.P50, r.P99 = quantile.Of(waits, 0.5), quantile.Of(waits, 0.99)
+	r.PerSecond = float64(sales) / l.Duration.Seconds()
+	r.CPU = perSale(cpu, sales)
+	r.Others = max(0, all-cpu.Total()) / float64(l.Duration.Milliseconds())
+	return r, ctx.Err()
+}
+
+// between is the processor time that was used from begin to end, by our processes and by
+// all of the machine, in milliseconds.
+func between(ctx context.Context, begin, end time.Time) (ours sizing.CPU, all float64, _ error) {
+	var used [2]sizing.CPU
+	var machine [2]float64
+	for i, at := range []time.Time{begin, end} {
+		select {
+		case <-time.After(time.Until(at)):
+		case <-ctx.Done():
+			return ours, 0, ctx.Err()
+		}
+		var err error
+		if used[i], err = CPUTime(); err != nil {
+			return ours, 0, err
+		}
+		if machine[i], err = machineTime(); err != nil {
+			return ours, 0, err
+		}
+	}
+	return sizing.CPU{
+		Database: used[1].Database - used[0].Database, Shop: used[1].Shop - used[0].Shop,
+		Locks: used[1].Locks - used[0].Locks, Buyers: used[1].Buyers - used[0].Buyers,
+	}, machine[1] - machine[0], nil
+}
+
+func perSale(c sizing.CPU, sales int) sizing.CPU {
+	n := float64(sales)
+	return sizing.CPU{Database: c.Database / n, Shop: c.Shop / n, Locks: c.Locks / n, Buyers: c.Buyers / n}
+}

@@ -1,0 +1,84 @@
+package soak
+
+import (
+	"fmt"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+)
+
+// Answers count what the buyers of a wave were told. A sale that was made while the stock
+// was put on sale anew may have its record or not: the restock clears records.
+type Answers struct {
+	Sold      int64  `json:"sold"`             // and recorded for sure; of a wave with a restock, after it
+	Before    int64  `json:"before,omitempty"` // sold before the restock, which has cleared the records
+	Beside    int64  `json:"beside,omitempty"` // sold while the restock was under way
+	SoldOut   int64  `json:"sold_out"`
+	Denied    int64  `json:"-"` // those of them who asked for the last stock
+	Busy      int64  `json:"busy"`
+	LockLost  int64  `json:"lock_lost"`
+	Failed    int64  `json:"failed"`
+	Unknown   int64  `json:"unknown"`            // the sale may have been made: 504, or a connection that broke
+	Unreached int64  `json:"unreached"`          // no connection: nothing was asked
+	FirstNo   string `json:"first_no,omitempty"` // the first answer that is neither sold nor sold out
+}
+
+// Sales are the answers that told of one.
+func (a Answers) Sales() int64 { return a.Sold + a.Before + a.Beside }
+
+// Refusals are the answers that told of none.
+func (a Answers) Refusals() int64 { return a.SoldOut + a.Busy + a.LockLost + a.Failed }
+
+// Judge compares what the buyers of a wave were told with the books, when everybody is
+// answered. void says why a wave has shown nothing; a wave with violations is never void.
+//
+// A buyer whose outcome is unknown may have a record or not. All others who were told of a
+// sale have exactly one.
+func Judge(w Wave, a Answers, r audit.Report) (violations []string, void string) {
+	wrong := func(format string, args ...any) { violations = append(violations, fmt.Sprintf(format, args...)) }
+	if r.Stocked != w.Stock {
+		wrong("%d units were put on sale, and the audit says %d", w.Stock, r.Stocked)
+	}
+	if r.Drift != 0 {
+		wrong("drift %+d: %d sold and %d left of %d", r.Drift, r.UnitsSold, r.Leftover, r.Stocked)
+	}
+	if r.Oversold > 0 {
+		wrong("%d units sold of %d", r.UnitsSold, r.Stocked)
+	}
+	most := a.Sold + a.Beside + a.Unknown
+	if r.Records < a.Sold {
+		wrong("lost: %d sales were answered, and there are %d records", a.Sold, r.Records)
+	}
+	if r.Records > most {
+		wrong("%d records, and the answers permit %d (%d sold, %d beside the restock, %d unknown)", r.Records, most, a.Sold, a.Beside, a.Unknown)
+	}
+	// What somebody took and gave back may have been all that was left for a while.
+	certain := !w.kind.Kill && a.Unknown+a.Failed+a.Busy+a.LockLost == 0
+	if a.Denied > 0 && r.Leftover > 0 && certain {
+		wrong("%d buyers were told that it is sold out, and %d units are left", a.Denied, r.Leftover)
+	}
+	if len(violations) > 0 {
+		return violations, ""
+	}
+	return nil, voidOf(w, a, r)
+}
+
+// voidOf says what a wave should have shown and has not.
+func voidOf(w Wave, a Answers, r audit.Report) string {
+	why := ""
+	switch {
+	case a.Sales() == 0:
+		why = "nothing was sold"
+	case w.kind.Restock && a.Before+a.Beside == 0:
+		why = "nothing was sold before the restock"
+	case w.kind.Restock && r.Records == 0: // buyers who were held back may have had all of the new units
+		why = "nothing was sold after the restock"
+	case w.kind.Short && a.SoldOut == 0:
+		why = "nobody was told that it is sold out"
+	case w.kind.Kill && a.Unknown == 0:
+		why = "no buyer was inside the process that was killed"
+	}
+	if why != "" && a.FirstNo != "" {
+		why += "; the first who was sold nothing: " + a.FirstNo
+	}
+	return why
+}

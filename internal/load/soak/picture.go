@@ -1,0 +1,127 @@
+package soak
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/chart"
+)
+
+// A picture is a figure over time: of each process, or of the buyers.
+type picture struct {
+	name, title, unit string
+	use               func(Use) float64 // nil: the buyers' p99
+}
+
+var pictures = []picture{
+	{name: "heap", title: "Heap in use", unit: "MB", use: func(u Use) float64 { return u.Heap }},
+	{name: "goroutines", title: "Goroutines", unit: "goroutines", use: func(u Use) float64 { return float64(u.Goroutines) }},
+	{name: "descriptors", title: "Open descriptors", unit: "descriptors", use: func(u Use) float64 { return float64(u.Descriptors) }},
+	{name: "p99", title: "p99 of those who were sold to", unit: "ms"},
+}
+
+// bands is how many waves are drawn one by one; of more the marks alone are.
+const bands = 400
+
+// picture draws a figure: time to the right, the kinds of waves below the axis, and a line
+// from top to bottom where a process was killed or a wave was violated.
+func (r Result) picture(p picture) template.HTML {
+	if len(r.Samples) == 0 {
+		return ""
+	}
+	end := r.Took.Seconds()
+	c := chart.Chart{
+		Title: p.title + " over time", Under: "time from the start; upwards " + p.unit + "; grey lines: a process was killed; red lines: a violation",
+		Height: 220, X: ticks(end), LogY: p.use == nil, Show: chart.Decimal,
+	}
+	if p.use == nil {
+		l := chart.Line{Name: "p99"}
+		for _, s := range r.Samples {
+			y := s.P99MS
+			if y == 0 {
+				y = math.NaN()
+			}
+			l.Points = append(l.Points, chart.Point{X: s.At, Y: y})
+		}
+		c.Lines = []chart.Line{l}
+	} else {
+		for process := range min(r.Processes, 8) {
+			l := chart.Line{Name: fmt.Sprintf("process %d", process)}
+			for _, s := range r.Samples {
+				y := math.NaN()
+				if process < len(s.Processes) && s.Processes[process].There() {
+					y = p.use(s.Processes[process])
+				}
+				l.Points = append(l.Points, chart.Point{X: s.At, Y: y})
+			}
+			c.Lines = append(c.Lines, l)
+		}
+	}
+	for _, w := range r.Waves {
+		label := fmt.Sprintf("%s: %s, %s, %s", w.Name(), count(int64(w.Clients), "client", "clients"), count(w.Answers.Sales(), "sale", "sales"), count(w.Answers.Refusals(), "refusal", "refusals"))
+		if len(r.Waves) <= bands {
+			c.Bands = append(c.Bands, chart.Band{From: w.Began, To: w.Ended, Name: w.Kind, Colour: colour(w.Kind), Label: label})
+		}
+		middle := (w.Began + w.Ended) / 2
+		if w.Killed {
+			c.Marks = append(c.Marks, chart.Mark{At: middle, Colour: "#7f7f7f", Label: fmt.Sprintf("%s: process %d was killed", w.Name(), w.Process)})
+		}
+		if len(w.Violations) > 0 {
+			c.Marks = append(c.Marks, chart.Mark{At: w.Ended, Colour: "#c62828", Label: w.Name() + ": " + strings.Join(w.Violations, "; ")})
+		}
+	}
+	return c.SVG()
+}
+
+// colour is the same for a kind in every picture.
+func colour(kind string) string {
+	return chart.Colour(slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == kind }))
+}
+
+// ticks are round times, at most ten, and the end without a label.
+func ticks(end float64) (marks []chart.Mark) {
+	steps := []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute,
+		5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour,
+	}
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if end/s.Seconds() <= 10 {
+			step = s
+			break
+		}
+	}
+	at := time.Duration(0)
+	for ; at.Seconds() < end; at += step {
+		marks = append(marks, chart.Mark{At: at.Seconds(), Label: short(at)})
+	}
+	return append(marks, chart.Mark{At: end})
+}
+
+// seen says how far the figure went.
+func (r Result) seen(p picture) string {
+	low, high := math.Inf(1), 0.0
+	see := func(v float64) {
+		if v > 0 {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	for _, s := range r.Samples {
+		if p.use == nil {
+			see(s.P99MS)
+		}
+		for _, u := range s.Processes {
+			if p.use != nil {
+				see(p.use(u))
+			}
+		}
+	}
+	if high == 0 {
+		return "nothing was measured"
+	}
+	return fmt.Sprintf("from %s to %s %s", chart.Decimal(low), chart.Decimal(high), p.unit)
+}

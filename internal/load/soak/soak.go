@@ -1,0 +1,260 @@
+// Package soak keeps a shop under load for long, in waves of many kinds, audits it after
+// each, and notes what its processes use meanwhile.
+//
+//	seed -> Plan.Wave -> restock -> crowd (kill, restock) -> audit, Judge -> at rest -> next
+//	                                every second: Use of each process, p99 -> Sample
+//
+// It starts no servers and knows no strategy: its caller hands in the shops.
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// Shops are the processes under load.
+type Shops interface {
+	URLs() []string // one a process
+	Kill(process int) error
+	Start(ctx context.Context, process int) error // again, after Kill
+	Ended(process int) bool
+}
+
+// Config is one soak.
+type Config struct {
+	Plan
+	Duration, Length time.Duration // of all, and of one wave
+	Shops            Shops
+	Auditor          rush.Auditor
+	Patience         time.Duration     // of one request, above the shop's own limit of a buy
+	Progress         func(wave Wave)   // as each begins
+	Violated         func(waved Waved) // at once
+}
+
+// samples is how many a run has at most.
+const samples = 600
+
+// Run soaks the shops until the time is over or ctx ends; then the result is what there is
+// so far. An error is one of the harness, and comes with the result so far, too.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	r := &run{
+		Config: c, meter: &meter{}, lives: make([]int, c.Processes),
+		result: &Result{Seed: c.Seed, Processes: c.Processes, Clients: c.Clients, Wave: c.Length, Asked: c.Duration, Kill: c.Kill, Started: time.Now()},
+	}
+	for _, s := range c.Strategies {
+		r.result.Strategies = append(r.result.Strategies, s.Name)
+	}
+	sampling, stop := context.WithCancel(ctx)
+	var sampler errgroup.Group
+	sampler.Go(func() error { r.sample(sampling); return nil })
+	err := r.waves(ctx)
+	stop()
+	_ = sampler.Wait()
+	r.result.Samples = r.samples
+	r.result.Took = time.Since(r.result.Started)
+	r.result.Trends = Trends(r.result.Rests)
+	r.result.Interrupted = ctx.Err() != nil
+	if r.result.Interrupted {
+		err = nil // whatever a hung-up request was told
+	}
+	return r.result, err
+}
+
+// run is a soak under way.
+type run struct {
+	Config
+	meter   *meter
+	result  *Result
+	samples []Sample // the sampler's alone
+	lives   []int    // how often each process was started again
+}
+
+// waves plays them one after the other. Once a wave has begun it is played to its end, so
+// that the last one is as long as the others.
+func (r *run) waves(ctx context.Context) error {
+	for n := 1; n == 1 || time.Since(r.result.Started)+r.Length <= r.Duration; n++ {
+		w := r.Wave(n)
+		r.Progress(w)
+		waved, err := r.wave(ctx, w)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err // and the wave that was cut short is not judged
+		}
+		waved.Began, waved.Ended = r.seconds(waved.began), r.seconds(time.Now())
+		r.result.Waves = append(r.result.Waves, waved)
+		if len(waved.Violations) > 0 {
+			r.Violated(waved)
+		}
+		if err := r.rest(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) seconds(at time.Time) float64 { return at.Sub(r.result.Started).Seconds() }
+
+// shelf is where restocks go.
+func (r *run) shelf(process int) rush.Target {
+	return rush.Target{BaseURL: r.Shops.URLs()[process], Client: &http.Client{}}
+}
+
+// wave plays one. A product is for one strategy, and is restocked for each wave: a shop that
+// keeps something for each product is not to look as if it leaked.
+func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
+	product := "soak-" + w.Strategy
+	waved := Waved{Wave: w, began: time.Now()}
+	if err := r.shelf(0).Restock(ctx, product, w.Stock); err != nil {
+		return waved, fmt.Errorf("restock before wave %d: %w", w.Number, err)
+	}
+	c := newCrowd(w, product, r.Shops, r.Patience, r.meter)
+	var meanwhile errgroup.Group
+	meanwhile.Go(func() error {
+		select {
+		case <-time.After(r.Length / 2):
+		case <-ctx.Done():
+			return nil
+		}
+		switch {
+		case w.kind.Restock:
+			c.phase.Store(beside)
+			defer c.phase.Store(after)
+			return r.shelf(w.Process).Restock(ctx, product, w.Stock)
+		case w.kind.Kill:
+			return r.kill(ctx, w.Process)
+		}
+		return nil
+	})
+	c.keep(ctx, r.Length)
+	if err := meanwhile.Wait(); err != nil {
+		return waved, fmt.Errorf("%s in wave %d: %w", w.Kind, w.Number, err)
+	}
+	waved.Answers = c.answers
+	waved.Killed = w.kind.Kill
+	audited, err := r.settled(ctx, product)
+	if err != nil {
+		return waved, fmt.Errorf("audit after wave %d: %w", w.Number, err)
+	}
+	waved.Audited = audited
+	waved.Violations, waved.Void = Judge(w, c.answers, audited)
+	for process := range r.Processes {
+		if r.Shops.Ended(process) {
+			return waved, fmt.Errorf("shop process %d ended by itself in wave %d (%s, %s)", process, w.Number, w.Kind, w.Strategy)
+		}
+	}
+	return waved, nil
+}
+
+// kill ends a process, and starts another one in its place, also when the run is cut short:
+// there is one to stop then.
+func (r *run) kill(ctx context.Context, process int) error {
+	if err := r.Shops.Kill(process); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(min(r.Length/10, time.Second)): // for buyers who find nobody
+	case <-ctx.Done():
+	}
+	r.lives[process]++
+	return r.Shops.Start(context.WithoutCancel(ctx), process)
+}
+
+// settled audits until the books stand still. The database may still be busy with the last
+// COMMIT of a process that was killed, and another process with its orders.
+func (r *run) settled(ctx context.Context, product string) (audit.Report, error) {
+	var last audit.Report
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		now, err := r.Auditor.Audit(ctx, product)
+		if err != nil || now == last || time.Now().After(deadline) {
+			return now, err
+		}
+		last = now
+		if err := wait(ctx, 100*time.Millisecond); err != nil {
+			return now, err
+		}
+	}
+}
+
+// rest notes what each process uses when nobody asks: when two samples are the same, or
+// after two seconds.
+func (r *run) rest(ctx context.Context, w Wave) error {
+	last := make([]Use, r.Processes)
+	for deadline := time.Now().Add(2 * time.Second); ; {
+		same, now := true, make([]Use, r.Processes)
+		for process, url := range r.Shops.URLs() {
+			var err error
+			if now[process], err = useOf(ctx, url, 30*time.Second); err != nil {
+				return errors.Join(ctx.Err(), fmt.Errorf("what process %d uses after wave %d: %w", process, w.Number, err))
+			}
+			same = same && now[process].Goroutines == last[process].Goroutines && now[process].Descriptors == last[process].Descriptors
+		}
+		if same || time.Now().After(deadline) {
+			for process, use := range now {
+				r.result.Rests = append(r.result.Rests, Rest{Wave: w.Number, Process: process, Life: r.lives[process], Use: use})
+			}
+			return nil
+		}
+		last = now
+		if err := wait(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// sample notes what each process uses, and what the buyers saw since the last time.
+func (r *run) sample(ctx context.Context) {
+	every := max(time.Second, r.Duration/samples)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		now := time.Now()
+		s := Sample{At: r.seconds(now), Seconds: now.Sub(last).Seconds()}
+		var p99 time.Duration
+		s.Sold, s.Refused, p99 = r.meter.read()
+		s.P99MS = float64(p99.Microseconds()) / 1000
+		last = now
+		for _, url := range r.Shops.URLs() {
+			use, _ := useOf(ctx, url, every) // one that was killed uses nothing
+			s.Processes = append(s.Processes, use)
+		}
+		if ctx.Err() == nil {
+			r.samples = append(r.samples, s)
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Command is the line that plays the same sequence of waves, without the engine.
+func (r Result) Command() string {
+	command := fmt.Sprintf("shop soak --seed %d --duration %s --wave %s --clients %d --processes %d --strategy %s",
+		r.Seed, short(r.Asked), short(r.Wave), r.Clients, r.Processes, strings.Join(r.Strategies, ","))
+	if !r.Kill {
+		command += " --kill=false"
+	}
+	return command + r.Flags
+}

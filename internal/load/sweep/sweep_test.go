@@ -1,0 +1,83 @@
+package sweep_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/load/sweep"
+)
+
+func result() sweep.Result {
+	return sweep.Result{
+		Server: "MariaDB 10.11", Cores: 2, Processes: 1, Round: 2 * time.Second, Clients: []int{1, 64, 256},
+		Points: []sweep.Point{
+			sweep.Of("for-update", 1, []sweep.Round{{PerSecond: 400, P50MS: 2, P99MS: 4}, {PerSecond: 300, P50MS: 3, P99MS: 9}, {PerSecond: 1000, P50MS: 1, P99MS: 5}}),
+			sweep.Of("for-update", 64, []sweep.Round{{PerSecond: 900, P99MS: 80}}),
+			sweep.Of("for-update", 256, []sweep.Round{{PerSecond: 700, P99MS: 400, Refused: 0.25, FirstNo: "busy <b>"}}),
+			sweep.Of("coalesced", 1, []sweep.Round{{PerSecond: 350, P99MS: 4}}),
+			sweep.Of("coalesced", 64, []sweep.Round{{PerSecond: 5200, P99MS: 20}}),
+			sweep.Of("coalesced", 256, []sweep.Round{{}}), // nobody was sold anything
+		},
+		LeftOut: []string{"unit-rows: no row locks"},
+	}
+}
+
+// TestOf: a point is the median of its rounds, figure by figure.
+func TestOf(t *testing.T) {
+	p := result().Points[0]
+	if p.PerSecond != 400 || p.P50MS != 2 || p.P99MS != 5 || len(p.Rounds) != 3 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestPrint: a table for each measure, and what is to be known besides.
+func TestPrint(t *testing.T) {
+	var b bytes.Buffer
+	if err := result().Print(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"MariaDB 10.11, one shop process, 2 processors that servers, shop and clients share; medians of 3 rounds of 2s",
+		"Sales a second, sales/s", "p99 of those who were sold to, ms", "Answers that were no sale, %", "256 clients", "5,200", "25",
+		"for-update, 256 clients, the first who was sold nothing: busy <b>", "left out: unit-rows: no row locks",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("does not say %q:\n%s", want, b.String())
+		}
+	}
+	quiet := result()
+	quiet.Points[2].Refused = 0
+	b.Reset()
+	if err := quiet.Print(&b, false); err != nil || strings.Contains(b.String(), "no sale, %") {
+		t.Errorf("%v: shows refusals where there are none:\n%s", err, b.String())
+	}
+}
+
+// TestDocument: every format writes it, the page with a picture that has each point.
+func TestDocument(t *testing.T) {
+	for _, f := range report.Formats() {
+		var b bytes.Buffer
+		if err := f.Write(&b, result().Document()); err != nil || b.Len() == 0 {
+			t.Errorf("%s: %v, %d bytes", f.Ending, err, b.Len())
+		}
+		if f.Ending != ".html" {
+			continue
+		}
+		page := b.String()
+		if got := strings.Count(page, "<circle"); got != 18 { // six points, three measures
+			t.Errorf("%d points are drawn", got)
+		}
+		for _, bad := range []string{"NaN", "Inf", "<b>", "ZgotmplZ"} {
+			if strings.Contains(page, bad) {
+				t.Errorf("the page has %s", bad)
+			}
+		}
+	}
+	empty := sweep.Result{Clients: []int{1}}
+	if d := empty.Document(); len(d.Cases) != 2 || d.Cases[0].Seen != "nothing was measured" {
+		t.Errorf("%+v", d.Cases)
+	}
+}

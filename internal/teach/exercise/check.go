@@ -1,0 +1,234 @@
+package exercise
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/exercises/judge"
+	"github.com/oversell/oversell/exercises/kata"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+)
+
+// judgeWithin bounds the child that holds the code to the exercise. It bounds each part by
+// itself, and is ended only where it cannot.
+const judgeWithin = 6 * time.Minute
+
+// A Result is what a check has shown.
+type Result struct {
+	judge.Report
+	PerSecond      float64 `json:"per_second"`       // sales of the crowd; 0 where there was none
+	TheirPerSecond float64 `json:"their_per_second"` // the reference's, in the same run
+}
+
+// A judged is a compiled judge, and which of its sources it is about.
+type judged struct {
+	program  string
+	exercise exercises.Exercise
+	source   string
+	pkg      string // its import path
+	dir      string // where it lies
+}
+
+// orders runs the checks of the child.
+func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
+	shared, err := packageMemory(j.dir)
+	if err != nil {
+		return r, err
+	}
+	if shared != nil {
+		return judge.Report{Checks: []judge.Check{*shared}}, nil
+	}
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, group.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, judgeWithin)
+	defer cancel()
+	out, said := &bounded{}, &bounded{}
+	cmd := exec.Command(j.program, "judge", j.exercise.Folder, j.source)
+	cmd.Stdout, cmd.Stderr = out, said
+	child, err := group.Start(cmd)
+	if err != nil {
+		return r, err
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		_ = child.Kill()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return failed(fmt.Sprintf("the code does not come to an end within %s", judgeWithin)), nil
+		}
+		return r, context.Cause(ctx)
+	}
+	if json.Unmarshal([]byte(out.said()), &r) == nil && len(r.Checks) > 0 {
+		return r, nil
+	}
+	return failed(ending(said.said(), j.pkg)), nil
+}
+
+// failed is a report of code that has ended its own process.
+func failed(why string) judge.Report {
+	return judge.Report{Checks: []judge.Check{{Name: "the code runs", Verdict: judge.Wrong, Why: why}}}
+}
+
+// ending is why a process has ended by itself, in one line.
+func ending(said, pkg string) string {
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "panic: ") && !strings.HasPrefix(line, "fatal error: ") {
+			continue
+		}
+		if place := judge.Place(said, pkg); place != "" {
+			return line + ", at " + place
+		}
+		return line
+	}
+	return "the code ends the whole process, where Buy should return"
+}
+
+// bounded keeps the first megabyte: code that prints without end must not fill memory.
+type bounded struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *bounded) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if room := 1<<20 - w.b.Len(); room > 0 {
+		w.b.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// said is what was kept so far: its writer may still be at it.
+func (w *bounded) said() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// What a crowd is.
+const (
+	crowdBuyers = 200
+	crowdStock  = 100
+	processes   = 2
+)
+
+// crowds sends one to the code, and where that holds one to the reference.
+func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64, err error) {
+	c.Name = fmt.Sprintf("%d buyers at once for %d units, in two processes", crowdBuyers, crowdStock)
+	r, said, err := j.crowd(ctx, j.source)
+	if err != nil {
+		return c, 0, 0, err
+	}
+	own = r.PerSecond
+	c.Verdict, c.Why = judge.Passed, r.Reason
+	switch {
+	case strings.Contains(said, "panic: "), strings.Contains(said, "fatal error: "):
+		c.Verdict, c.Why = judge.Wrong, ending(said, j.pkg)
+	case r.Verdict == verdict.Inconclusive:
+		c.Verdict, c.Why = judge.Unsure, r.Reason
+	case r.Verdict != verdict.Holds:
+		c.Verdict, c.Why = judge.Wrong, fmt.Sprintf("%s: %s", r.Verdict, r.Reason)
+	}
+	if c.Verdict != judge.Passed {
+		if r.FirstError != "" {
+			c.Why += "; the first answer that was no sale and no refusal: " + oneLine(r.FirstError)
+		}
+		return c, own, 0, nil
+	}
+	// In turn, and the better of two each: a machine that does something else for a second
+	// must not make one of them look slow.
+	for _, of := range []struct {
+		source string
+		best   *float64
+	}{{j.source + " reference", &theirs}, {j.source, &own}, {j.source + " reference", &theirs}} {
+		if r, _, err = j.crowd(ctx, of.source); err != nil {
+			return c, own, theirs, err
+		}
+		*of.best = max(*of.best, r.PerSecond)
+	}
+	return c, own, theirs, nil
+}
+
+// crowd sends one crowd to processes with a source.
+func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said string, err error) {
+	wait, lease := 5*time.Second, 10*time.Second
+	e, err := engine.Open(ctx, engine.Config{Name: engine.Embedded, Wait: wait, Lease: lease, Conns: 64})
+	if err != nil {
+		return r, "", err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return r, "", err
+	}
+	defer func() { err = errors.Join(err, group.Close()) }()
+	log := &bounded{}
+	config := rush.Config{
+		Auditor: rush.Database{DB: e.Admin}, Strategy: kata.Name, Product: "apple", Stock: crowdStock, Buyers: crowdBuyers,
+		Timeout: wait + 30*time.Second, Wait: wait, Lease: lease, Progress: func(int) {},
+	}
+	for range processes {
+		cmd := exec.Command(j.program, "serve", j.exercise.Folder, source, wait.String(), lease.String())
+		cmd.Env = append(os.Environ(), "SHOP_DB_URL="+e.URLs.DB, "SHOP_REDIS_URL="+e.URLs.Redis, "SHOP_REDLOCK_URLS="+strings.Join(e.URLs.Redlock, ","))
+		cmd.Stderr = log
+		shop, err := localserver.StartShop(ctx, group, cmd, nil)
+		if err != nil {
+			return r, log.said(), err
+		}
+		config.BaseURLs = append(config.BaseURLs, shop.URL)
+	}
+	config.Shelf = rush.Target{BaseURL: config.BaseURLs[0], Client: &http.Client{}}
+	if j.exercise.Keyed {
+		r, err = rush.RunKeyed(ctx, config, nil)
+	} else {
+		r, err = rush.Run(ctx, config)
+	}
+	if err != nil && ctx.Err() == nil { // a process that has ended answers nobody
+		r.Verdict, r.Reason, err = verdict.Broken, oneLine(err.Error()), nil
+	}
+	return r, log.said(), err
+}
+
+// check runs everything, up to the first check that does not pass.
+func (j judged) check(ctx context.Context, told func(string)) (r Result, err error) {
+	told("every order of a few buyers' commands")
+	if r.Report, err = j.orders(ctx); err != nil || r.Last().Verdict == judge.Wrong || r.Last().Verdict == judge.Broken {
+		return r, err
+	}
+	told("a crowd")
+	c, own, theirs, err := j.crowds(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.add(c)
+	r.PerSecond, r.TheirPerSecond = own, theirs
+	return r, nil
+}
+
+// add adds a check. What was not sure stays so, and stands last, unless this one is wrong.
+func (r *Result) add(c judge.Check) {
+	if n := len(r.Checks); n > 0 && r.Last().Verdict == judge.Unsure && c.Verdict == judge.Passed {
+		r.Checks = append(r.Checks[:n-1], c, r.Last())
+		return
+	}
+	r.Checks = append(r.Checks, c)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

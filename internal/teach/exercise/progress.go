@@ -1,0 +1,68 @@
+package exercise
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/judge/report"
+)
+
+// A Progress is which exercises were solved, and in which language first. It is a file in the
+// user's folder for settings.
+type Progress struct {
+	file   string
+	solved map[string]string // by folder: the language
+}
+
+// LoadProgress reads it; without a file nothing was solved.
+func LoadProgress() (p Progress, _ error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return p, fmt.Errorf("where you keep settings is not known, and so not what you have solved: %w", err)
+	}
+	p = Progress{filepath.Join(folder, "oversell", "exercises.json"), map[string]string{}}
+	text, err := os.ReadFile(p.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &p.solved)
+	}
+	if err != nil {
+		return p, fmt.Errorf("%s, which has what you have solved, cannot be read (%w); mend or remove it", p.file, err)
+	}
+	return p, nil
+}
+
+// On says how an exercise stands: "" or the language that it was solved in.
+func (p Progress) On(e exercises.Exercise) string { return p.solved[e.Folder] }
+
+// Solved notes that an exercise was solved.
+func (p Progress) Solved(e exercises.Exercise, language string) error {
+	if p.solved[e.Folder] != "" {
+		return nil
+	}
+	if language == "" {
+		language = "go"
+	}
+	if p.solved == nil { // the file said null
+		p.solved = map[string]string{}
+	}
+	p.solved[e.Folder] = language
+	text, err := json.MarshalIndent(p.solved, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(p.file), 0o755)
+	}
+	if err == nil {
+		err = report.Replace(p.file, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("it passes, and that cannot be noted: %w", err)
+	}
+	return nil
+}

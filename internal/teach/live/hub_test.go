@@ -1,0 +1,351 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"github.com/oversell/oversell/internal/judge/history"
+	pages "github.com/oversell/oversell/internal/web/page"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	goleak.VerifyTestMain(m)
+}
+
+// exactly: every strategy of these tests tells which unit it sold.
+func exactly(string) bool { return true }
+
+// serve serves the hub as the shop does, write time-out included.
+func serve(t *testing.T, h *Hub) *httptest.Server {
+	t.Helper()
+	r := gin.New()
+	h.Routes(r)
+	server := httptest.NewUnstartedServer(r)
+	server.Config.WriteTimeout = 100 * time.Millisecond
+	server.Config.RegisterOnShutdown(h.Close)
+	server.Start()
+	t.Cleanup(func() {
+		h.Close()
+		server.Close()
+	})
+	return server
+}
+
+// stream opens a page's stream and returns its lines.
+func stream(t *testing.T, server *httptest.Server) *bufio.Reader {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/live/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Fatalf("content type %q", got)
+	}
+	lines := bufio.NewReader(response.Body)
+	if line, err := lines.ReadString('\n'); err != nil || line != "retry: 1000\n" {
+		t.Fatalf("the stream begins with %q, %v", line, err)
+	}
+	return lines
+}
+
+type batch struct {
+	Events  []history.Event `json:"events"`
+	Dropped int64           `json:"dropped"`
+}
+
+func nextBatch(t *testing.T, lines *bufio.Reader) batch {
+	t.Helper()
+	return next[batch](t, lines, "batch")
+}
+
+// message is a state as a page reads it.
+type message struct {
+	Whole bool                       `json:"whole"`
+	Lanes []Lane                     `json:"lanes"`
+	Facts map[string]json.RawMessage `json:"facts"`
+}
+
+func nextState(t *testing.T, lines *bufio.Reader) message {
+	t.Helper()
+	return next[message](t, lines, "state")
+}
+
+// next reads the next message of that name.
+func next[Message any](t *testing.T, lines *bufio.Reader, name string) (m Message) {
+	t.Helper()
+	for event := ""; ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if what, ok := strings.CutPrefix(line, "event: "); ok {
+			event = strings.TrimSpace(what)
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok && event == name {
+			if err := json.Unmarshal([]byte(data), &m); err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+	}
+}
+
+// TestEvents: every page gets every event in order, long after the server's
+// write time-out.
+func TestEvents(t *testing.T) {
+	h := NewHub(exactly)
+	server := serve(t, h)
+	pages := []*bufio.Reader{stream(t, server), stream(t, server)}
+	const events = 1000
+	go func() {
+		for i := range events {
+			h.Publish(history.Event{Kind: history.Return, Amount: int64(i)})
+			if i%100 == 0 {
+				time.Sleep(10 * time.Millisecond) // spreads the events over more than the write time-out
+			}
+		}
+	}()
+	for _, page := range pages {
+		for next := int64(0); next < events; {
+			b := nextBatch(t, page)
+			if b.Dropped != 0 {
+				t.Fatalf("%d events dropped", b.Dropped)
+			}
+			for _, e := range b.Events {
+				if e.Amount != next {
+					t.Fatalf("event %d, want %d", e.Amount, next)
+				}
+				next++
+			}
+		}
+	}
+}
+
+// TestSlowPage: a page that does not read loses events and learns how many;
+// the publisher never waits.
+func TestSlowPage(t *testing.T) {
+	h := NewHub(exactly)
+	p := h.join(true)
+	for range buffered + 7 {
+		h.Publish(history.Event{Kind: history.Call})
+	}
+	if got := len(p.events); got != buffered {
+		t.Errorf("%d events kept, want %d", got, buffered)
+	}
+	w := httptest.NewRecorder()
+	if err := h.send(w, p); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
+		t.Errorf("%v, %.200q; want 7 dropped", err, w.Body)
+	}
+	h.Publish(history.Event{Kind: history.Call})
+	w = httptest.NewRecorder()
+	if err := h.send(w, p); err != nil || !strings.Contains(w.Body.String(), `"dropped":0`) {
+		t.Errorf("%v, %q; want none since", err, w.Body)
+	}
+}
+
+// TestTooManyPages: one page too many is told so, and a place that was left is free.
+func TestTooManyPages(t *testing.T) {
+	h := NewHub(exactly)
+	server := serve(t, h)
+	var last *page
+	for range maxPages {
+		last = h.join(true)
+	}
+	response, err := server.Client().Get(server.URL + "/live/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("%s, want 503", response.Status)
+	}
+	h.leave(last)
+	stream(t, server)
+}
+
+// TestShutdown: open pages do not hold up the shop's end.
+func TestShutdown(t *testing.T) {
+	h := NewHub(exactly)
+	server := serve(t, h)
+	lines := stream(t, server)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := server.Config.Shutdown(ctx); err != nil {
+		t.Fatalf("shutdown: %v", err)
+	}
+	if _, err := io.ReadAll(lines); err != nil {
+		t.Errorf("the stream did not end cleanly: %v", err)
+	}
+	h.Close() // twice is fine
+}
+
+// TestPage: each file of the page is there, loads nothing from elsewhere, and writes no HTML.
+func TestPage(t *testing.T) {
+	server := serve(t, NewHub(exactly))
+	types := map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+	for route, name := range files() {
+		response, err := server.Client().Get(server.URL + route)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || len(body) == 0 || response.Header.Get("Content-Type") != types[path.Ext(name)] ||
+			response.Header.Get("Content-Security-Policy") != pages.Policy {
+			t.Errorf("%s: %v %v", route, response.Header, err)
+		}
+		for _, no := range []string{"innerHTML =", "insertAdjacentHTML", "http:", "https:", " style=\"", "onclick=\""} {
+			if strings.Contains(strings.ReplaceAll(string(body), "http://www.w3.org/2000/svg", ""), no) {
+				t.Errorf("%s has %s", route, no)
+			}
+		}
+	}
+	entries, err := web.ReadDir("web")
+	if err != nil || len(entries) != len(files()) {
+		t.Errorf("%d files and %d routes, %v", len(entries), len(files()), err)
+	}
+}
+
+// TestSnapshot: who opens the page when all is over sees what those saw who were there, and
+// two pages agree.
+func TestSnapshot(t *testing.T) {
+	h := NewHub(exactly)
+	server := serve(t, h)
+	early := stream(t, server)
+	if s := nextState(t, early); !s.Whole || len(s.Lanes) != 0 {
+		t.Errorf("an empty hub begins with %+v", s)
+	}
+	crowd(h, "apple", "lossy", 10, 9, 8, 8, 7)
+	h.Set("run", map[string]int{"number": 1})
+	late := stream(t, server)
+	s := nextState(t, late)
+	if !s.Whole || len(s.Lanes) != 1 || string(s.Facts["run"]) != `{"number":1}` {
+		t.Fatalf("the late page begins with %+v", s)
+	}
+	var seen Lane
+	for seen.Records < 4 {
+		for _, l := range nextState(t, early).Lanes {
+			seen = l
+		}
+	}
+	if want := s.Lanes[0]; !reflect.DeepEqual(seen, want) || want.Cells != "12"+"1......." || want.Twice != 1 || want.Records != 4 {
+		t.Errorf("the early page has %+v, the late one %+v", seen, want)
+	}
+	h.Stage("apple", []string{"other"}, 5)
+	for _, page := range []*bufio.Reader{early, late} {
+		s := nextState(t, page)
+		for !s.Whole { // what was under way when the stage was cleared
+			s = nextState(t, page)
+		}
+		if len(s.Lanes) != 1 || s.Lanes[0].Strategy != "other" || s.Lanes[0].Cells != "....." {
+			t.Errorf("after the stage was cleared: %+v", s)
+		}
+	}
+}
+
+// TestFrozen: what is sold after a crowd was judged does not change its lane, and the next
+// restock's buyers begin anew.
+func TestFrozen(t *testing.T) {
+	h := NewHub(exactly)
+	crowd(h, "apple", "any", 3, 2, 1, 0)
+	if l := h.Freeze("apple", "any"); l.Cells != "111" || l.Records != 3 {
+		t.Errorf("%+v", l)
+	}
+	crowd(h, "apple", "any", 2, 1, 0)
+	if l := h.Freeze("apple", "any"); l.Stocked != 3 || l.Records != 3 {
+		t.Errorf("a frozen lane became %+v", l)
+	}
+	h.Release("apple")
+	crowd(h, "apple", "any", 2, 1)
+	if l := h.Freeze("apple", "any"); l.Stocked != 2 || l.Cells != "1." {
+		t.Errorf("a released lane became %+v", l)
+	}
+}
+
+// TestManyLanes: products that somebody makes up do not fill the memory.
+func TestManyLanes(t *testing.T) {
+	h := NewHub(exactly)
+	for i := range maxLanes + 50 {
+		crowd(h, fmt.Sprint("product-", i), "any", 2, 1)
+	}
+	if len(h.lanes) != maxLanes || h.lanes[laneKey{fmt.Sprint("product-", maxLanes+49), "any"}] == nil {
+		t.Errorf("%d lanes, the last one there: %v", len(h.lanes), h.lanes[laneKey{fmt.Sprint("product-", maxLanes+49), "any"}] != nil)
+	}
+}
+
+// TestMadeUp: who asks for products that are not there takes no lane away, and makes no page
+// begin anew.
+func TestMadeUp(t *testing.T) {
+	h := NewHub(exactly)
+	crowd(h, "apple", "any", 3, 2, 1)
+	p := h.join(false)
+	h.since(p)
+	for i := range 2 * maxLanes {
+		ask := history.Event{Kind: history.Call, At: time.Now(), Strategy: "any", Product: fmt.Sprint("nothing-", i), Purchaser: "bob", Amount: 1}
+		h.Publish(ask)
+		ask.Kind, ask.Amount, ask.Outcome = history.Return, 0, "failed"
+		h.Publish(ask)
+	}
+	if s, some := h.since(p); some || len(h.lanes) != 1 {
+		t.Errorf("%d lanes, whole %v, sent %d", len(h.lanes), s.Whole, len(s.Lanes))
+	}
+	left := int64(4)
+	h.Publish(history.Event{Kind: history.Return, At: time.Now(), Strategy: "any", Product: "pear", Purchaser: "ann", Outcome: "sold", Amount: 1, Left: &left})
+	if h.lanes[laneKey{"pear", "any"}] == nil {
+		t.Error("what was restocked before the shop's start and is sold has no lane")
+	}
+}
+
+// TestStagedStay: lanes of a run that is under way are never the ones that go.
+func TestStagedStay(t *testing.T) {
+	h := NewHub(exactly)
+	h.Stage("apple", []string{"any", "other"}, 3)
+	h.Freeze("apple", "any")
+	for i := range 2 * maxLanes {
+		crowd(h, fmt.Sprint("product-", i), "any", 2, 1)
+	}
+	for _, strategy := range []string{"any", "other"} {
+		if h.lanes[laneKey{"apple", strategy}] == nil {
+			t.Errorf("the lane of %s has gone", strategy)
+		}
+	}
+	h.Release("apple")
+	for i := range 2 * maxLanes {
+		crowd(h, fmt.Sprint("another-", i), "any", 2, 1)
+	}
+	if h.lanes[laneKey{"apple", "other"}] != nil || len(h.lanes) != maxLanes {
+		t.Errorf("%d lanes, and one of a run that has ended is still there", len(h.lanes))
+	}
+}
+
+// crowd restocks and sells one unit a buyer, each of whom is told what it left.
+func crowd(h *Hub, product, strategy string, stocked int64, left ...int64) {
+	now := time.Now()
+	h.Publish(history.Event{Kind: history.Restocked, At: now, Product: product, Amount: stocked})
+	for i, l := range left {
+		at, buyer := now.Add(time.Duration(i)*time.Millisecond), fmt.Sprint("buyer-", i)
+		h.Publish(history.Event{Kind: history.Call, At: at, Strategy: strategy, Product: product, Purchaser: buyer, Amount: 1})
+		h.Publish(history.Event{Kind: history.Return, At: at.Add(time.Millisecond), Strategy: strategy, Product: product, Purchaser: buyer, Outcome: "sold", Amount: 1, Left: &l})
+	}
+}

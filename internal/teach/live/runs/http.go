@@ -1,0 +1,139 @@
+package runs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/web/problem"
+)
+
+// Routes adds the runs, and behind admin what starts, strikes and stops them.
+func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
+	r.GET("/live/runs", func(c *gin.Context) {
+		c.JSON(http.StatusOK, gin.H{"runs": k.Summaries(), "faults": append([]Fault{}, k.sender.Faults()...)})
+	})
+	r.GET("/live/runs/:name", k.one)
+	r.POST("/live/runs", admin, onlyJSON, k.start)
+	r.POST("/live/strikes", admin, onlyJSON, k.strikeNow)
+	r.POST("/live/stop", admin, onlyJSON, k.stopNow)
+}
+
+// onlyJSON keeps the pages of others out: a browser sends them no such request without
+// asking the shop first, which does not allow it.
+func onlyJSON(c *gin.Context) {
+	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
+	if err != nil || media != "application/json" {
+		c.Header("Accept", "application/json")
+		problem.Write(c, http.StatusUnsupportedMediaType, "failed", "send Content-Type: application/json")
+	}
+}
+
+func (k *Keeper) start(c *gin.Context) {
+	r := Request{Product: "apple", Stock: 100, Buyers: 200, Processes: 1}
+	if !read(c, &r) {
+		return
+	}
+	err := k.sender.Check(&r)
+	if err == nil && r.Fault != "" {
+		err = k.CheckFault(r.Fault)
+	}
+	if err != nil {
+		problem.Invalid(c, err.Error())
+		return
+	}
+	run, err := k.Start(r)
+	if err != nil {
+		refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusAccepted, run)
+}
+
+func (k *Keeper) strikeNow(c *gin.Context) {
+	var body struct {
+		Fault string `json:"fault"`
+	}
+	if !read(c, &body) {
+		return
+	}
+	if err := k.CheckFault(body.Fault); err != nil {
+		problem.Invalid(c, err.Error())
+		return
+	}
+	if err := k.StrikeNow(body.Fault); err != nil {
+		refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusAccepted, gin.H{"status": "it strikes as soon as a buyer holds"})
+}
+
+func (k *Keeper) stopNow(c *gin.Context) {
+	if err := k.Stop(); err != nil {
+		refuse(c, err)
+		return
+	}
+	c.JSON(http.StatusAccepted, gin.H{"status": "stopping"})
+}
+
+// read decodes the body; false when it has answered already.
+func read(c *gin.Context, v any) bool {
+	err := product.ReadJSON(c.Request, v)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		problem.Write(c, http.StatusRequestEntityTooLarge, "failed", fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
+	case err != nil:
+		problem.Invalid(c, err.Error())
+	}
+	return err == nil
+}
+
+func refuse(c *gin.Context, err error) {
+	status := http.StatusConflict
+	if errors.Is(err, errEnds) {
+		status = http.StatusServiceUnavailable
+		c.Header("Retry-After", "5")
+	}
+	problem.Write(c, status, "failed", err.Error())
+}
+
+// one answers with a run as JSON, or under its name with .html as a page.
+func (k *Keeper) one(c *gin.Context) {
+	id, asPage := strings.CutSuffix(c.Param("name"), ".html")
+	run, ok := k.Run(id)
+	if !ok {
+		problem.Write(c, http.StatusNotFound, "failed", "there is no such run; GET /live/runs lists the last ones, and they end with the shop")
+		return
+	}
+	if !asPage {
+		c.JSON(http.StatusOK, run)
+		return
+	}
+	var page bytes.Buffer
+	if err := run.Page(&page); err != nil {
+		_ = c.Error(err)
+		problem.Write(c, http.StatusInternalServerError, "failed", "the page could not be written")
+		return
+	}
+	c.Header("Content-Security-Policy", "default-src 'none'; style-src '"+styleHash(page.Bytes())+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Data(http.StatusOK, "text/html; charset=utf-8", page.Bytes())
+}
+
+// styleHash is by what a browser knows the page's one style: it is in the page, which is to
+// be whole as a file.
+func styleHash(page []byte) string {
+	_, rest, _ := bytes.Cut(page, []byte("<style>"))
+	style, _, _ := bytes.Cut(rest, []byte("</style>"))
+	sum := sha256.Sum256(style)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,91 @@
+package runs
+
+import (
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// A Recorder is told what happens in a run. Its methods may be called by several goroutines.
+type Recorder struct {
+	// Strikes are faults that are to strike the crowd that is under way.
+	Strikes <-chan string
+
+	keeper *Keeper
+	run    *Run
+}
+
+// Begin: a strategy's crowd is about to be sent.
+func (r *Recorder) Begin(strategy string) {
+	r.change(func() { r.run.Now = strategy })
+}
+
+// Event is one of a shop behind the crowd.
+func (r *Recorder) Event(e history.Event) {
+	r.keeper.hub.Publish(e)
+	r.keeper.mu.Lock()
+	defer r.keeper.mu.Unlock()
+	if len(r.run.Events) < maxEvents {
+		r.run.Events = append(r.run.Events, e)
+	} else {
+		r.run.LeftOut++
+	}
+}
+
+// Judged is a crowd's result. What is sold afterwards, to see whether a restock is taken
+// notice of, does not change its lane.
+func (r *Recorder) Judged(result rush.Result) {
+	lane := r.keeper.hub.Freeze(r.run.Product, result.Strategy)
+	r.change(func() {
+		r.run.Lanes = append(r.run.Lanes, lane)
+		r.put(result)
+	})
+}
+
+// Ended is the strategy's result, after the restocks.
+func (r *Recorder) Ended(result rush.Result) { r.change(func() { r.put(result) }) }
+
+// Struck notes a fault that struck, or did not.
+func (r *Recorder) Struck(s Strike) {
+	what := s.Fault + " struck: " + s.Proof
+	if s.Missed != "" {
+		what = s.Fault + " missed: " + s.Missed
+	}
+	r.Event(history.Event{Kind: history.Struck, At: time.Now(), Strategy: s.Strategy, Product: r.run.Product, Outcome: what})
+	r.change(func() {
+		another := r.run.Fault != "" || slices.ContainsFunc(r.run.Strikes, Strike.byHand)
+		r.run.Strikes = append(r.run.Strikes, s)
+		if s.byHand() && !another { // one command strikes with one fault
+			asked := r.run.Request
+			asked.Fault = s.Fault
+			r.run.Command = r.keeper.sender.Command(asked) + " # " + s.Fault + " struck " + s.Strategy + " at a moment chosen by hand"
+		}
+	})
+}
+
+// put replaces the strategy's result.
+func (r *Recorder) put(result rush.Result) {
+	row := Row{
+		Strategy: result.Strategy, Verdict: result.Verdict, Promise: result.Promise,
+		Kept:     result.Verdict != verdict.Inconclusive && (result.Promise == "" || result.Promise.Keeps(result.Verdict)),
+		Oversold: result.Oversold, Drift: result.Drift,
+	}
+	for i := range r.run.Rows {
+		if r.run.Rows[i].Strategy == row.Strategy {
+			r.run.Rows[i], r.run.Report.Results[i] = row, result
+			return
+		}
+	}
+	r.run.Rows = append(r.run.Rows, row)
+	r.run.Report.Results = append(r.run.Report.Results, result)
+}
+
+func (r *Recorder) change(what func()) {
+	r.keeper.mu.Lock()
+	defer r.keeper.mu.Unlock()
+	what()
+	r.keeper.publish()
+}

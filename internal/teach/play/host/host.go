@@ -1,0 +1,358 @@
+// Package host has the games of a shop: each is a child process, which ends with the page that
+// plays it, or when nobody has moved for long, and never more than a bounded number at once.
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/child"
+	"github.com/oversell/oversell/internal/teach/play/level"
+)
+
+// Bounds of a Host.
+const (
+	Most  = 30               // games at once
+	Idle  = 10 * time.Minute // a game ends in which nobody has moved for so long
+	Grace = 15 * time.Second // a game ends that no page shows for so long, and that is asked for nothing: a reload takes less
+	Each  = 4                // games of one remote address at once
+)
+
+// A Host has the games. Its methods may be called by several goroutines.
+type Host struct {
+	// Command is that of one child: this program, with the arguments that have it call
+	// child.Serve.
+	Command func() (*exec.Cmd, error)
+	// After calls f when d is over, unless stop is called first; nil: the real time.
+	After func(d time.Duration, f func()) (stop func())
+	// Most, Idle and Grace are the bounds; 0: those above.
+	Most        int
+	Idle, Grace time.Duration
+
+	// Public: others than this machine's users may play. Then one address has no more than
+	// Each games at once, and a proof no more than publicBudget.
+	Public bool
+
+	hints, proofs line // who waits for one is not in the way of who waits for the other
+
+	mu      sync.Mutex
+	games   map[string]*game
+	places  map[string]int // that are taken, by the address that has them
+	taken   int            // all of them; more than there are games while a child opens
+	closing chan struct{}  // closed by Close
+	closed  bool
+	ending  sync.WaitGroup // children that have not ended, or whose end nobody waits for yet
+}
+
+// errFull: there are as many games as there may be.
+type errFull struct{ most int }
+
+func (e errFull) Error() string {
+	return fmt.Sprintf("%d games are being played; try again when one has ended", e.most)
+}
+
+// errEach: one address has as many games as it may have.
+type errEach struct{ most int }
+
+func (e errEach) Error() string {
+	return fmt.Sprintf("%d games are being played from your address, as many as one may have; end one of them first", e.most)
+}
+
+var (
+	errNoGame = errors.New("there is no such game, or it has ended; begin another one")
+	errClosed = errors.New("the shop is stopping")
+)
+
+// errAnswer is what a child said of a request: nothing has changed.
+type errAnswer struct{ child.Answer }
+
+func (e errAnswer) Error() string { return e.Answer.Error }
+
+// A game is one child.
+type game struct {
+	id      string
+	from    string       // the remote address; "": this machine
+	level   *level.Level // nil: none
+	process *process
+
+	asking sync.Mutex // one request at a time
+
+	mu       sync.Mutex
+	at       play.Position
+	pages    map[chan<- event]bool // open streams
+	pending  int                   // requests that have no answer yet
+	idle     func()                // stops the timer
+	leaving  func()                // stops the timer
+	finished bool
+
+	over chan struct{} // closed when the game has ended; why says how
+	why  string
+}
+
+// An event is for the page of a game.
+type event struct {
+	name string
+	data any
+}
+
+func (h *Host) after(d time.Duration, f func()) (stop func()) {
+	if h.After != nil {
+		return h.After(d, f)
+	}
+	t := time.AfterFunc(d, f)
+	return func() { t.Stop() }
+}
+
+// create begins a game for who calls from an address; "" is this machine.
+func (h *Host) create(from string, c play.Config, level *level.Level) (*game, error) {
+	closing, err := h.reserve(from)
+	if err != nil {
+		return nil, err
+	}
+	defer h.ending.Done()
+	g, err := h.open(closing, c, level)
+	if err != nil {
+		h.release(from)
+		return nil, err
+	}
+	g.from = from
+	if !h.register(g) {
+		g.process.end()
+		h.release(from)
+		return nil, errClosed
+	}
+	h.rest(g)
+	go h.watch(g)
+	return g, nil
+}
+
+// reserve takes a place, before a child is started for it. ending.Done must follow.
+func (h *Host) reserve(from string) (closing <-chan struct{}, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	most := cmp.Or(h.Most, Most)
+	switch {
+	case h.closed:
+		return nil, errClosed
+	case h.Public && from != "" && h.places[from] >= Each:
+		return nil, errEach{Each}
+	case h.taken >= most:
+		return nil, errFull{most}
+	}
+	if h.closing == nil {
+		h.closing, h.games, h.places = make(chan struct{}), map[string]*game{}, map[string]int{}
+	}
+	h.taken++
+	h.places[from]++
+	h.ending.Add(1)
+	return h.closing, nil
+}
+
+// release gives a place back.
+func (h *Host) release(from string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken--
+	if h.places[from]--; h.places[from] == 0 {
+		delete(h.places, from)
+	}
+}
+
+// register has a game be found; false when the host is closed.
+func (h *Host) register(g *game) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.games[g.id] = g
+	}
+	return !h.closed
+}
+
+// open starts the child.
+func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) (*game, error) {
+	cmd, err := h.Command()
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("start the game's process: %w", err)
+	}
+	opened := make(chan struct{})
+	defer close(opened)
+	go func() {
+		select {
+		case <-closing:
+			p.kill()
+		case <-opened:
+		}
+	}()
+	a, err := p.ask(child.Request{Op: child.Open, Config: &c}, nil, nil)
+	switch {
+	case err != nil:
+		p.end()
+		return nil, fmt.Errorf("the game did not begin: %s", err) // it has never been one that can be gone
+	case a.Error != "":
+		p.end()
+		return nil, errAnswer{a}
+	case a.Position == nil:
+		p.end()
+		return nil, errors.New("the game did not begin: its process has no position")
+	}
+	return &game{
+		id: rand.Text(), level: level, process: p, pages: map[chan<- event]bool{},
+		idle: func() {}, leaving: func() {}, at: *a.Position, over: make(chan struct{}),
+	}, nil
+}
+
+// watch ends a game whose child has ended by itself.
+func (h *Host) watch(g *game) {
+	<-g.process.gone
+	h.end(g, g.process.ended().Error())
+}
+
+// find is the game with this id.
+func (h *Host) find(id string) (*game, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if g := h.games[id]; g != nil {
+		return g, nil
+	}
+	return nil, errNoGame
+}
+
+// waiting is the event of who waits in line: 1 is the next one.
+type waiting struct {
+	Place int `json:"place"`
+}
+
+// search is ask of what may take long, when it is the game's turn.
+func (h *Host) search(ctx context.Context, l *line, g *game, r child.Request) (child.Answer, error) {
+	g.busy()
+	defer h.rested(g)
+	leave, err := l.enter(ctx, func(place int) { g.tell(event{"progress", waiting{place}}) })
+	if err != nil {
+		return child.Answer{}, err
+	}
+	defer leave()
+	return h.ask(ctx, g, r)
+}
+
+// ask has a game's child do something. When ctx ends so does the search that it makes.
+func (h *Host) ask(ctx context.Context, g *game, r child.Request) (child.Answer, error) {
+	g.busy()
+	defer h.rested(g)
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	a, err := g.process.ask(r, func(p child.Progress) { g.tell(event{"progress", p}) }, ctx.Done())
+	switch {
+	case err != nil:
+		h.end(g, err.Error())
+		return a, err
+	case a.Position != nil:
+		g.mu.Lock()
+		g.at = *a.Position
+		g.mu.Unlock()
+	}
+	if a.Error != "" {
+		return a, errAnswer{a}
+	}
+	return a, nil
+}
+
+// position is where the game stands, as its child said last.
+func (g *game) position() play.Position {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.at
+}
+
+// end ends a game, and tells its pages why.
+func (h *Host) end(g *game, why string) {
+	h.mu.Lock()
+	known := h.games[g.id] == g
+	delete(h.games, g.id)
+	if known {
+		h.ending.Add(1)
+	}
+	h.mu.Unlock()
+	if !known {
+		return
+	}
+	g.mu.Lock()
+	g.finished, g.why = true, why
+	g.idle()
+	g.leaving()
+	g.mu.Unlock()
+	close(g.over)
+	h.release(g.from)
+	go func() {
+		defer h.ending.Done()
+		g.process.end()
+	}()
+}
+
+// Close ends all games, and returns when their processes have ended, those that are about to
+// open, too. It may be called twice.
+func (h *Host) Close() {
+	h.mu.Lock()
+	if !h.closed && h.closing != nil {
+		close(h.closing)
+	}
+	h.closed = true
+	var all []*game
+	for _, g := range h.games {
+		all = append(all, g)
+	}
+	h.mu.Unlock()
+	for _, g := range all {
+		h.end(g, errClosed.Error())
+	}
+	h.ending.Wait()
+}
+
+// mostPages is how many streams of one game are served.
+const mostPages = 8
+
+// buffered events wait for a slow page; what comes beyond is lost to it.
+const buffered = 16
+
+// join is a page that shows the game; false when there are too many.
+func (h *Host) join(g *game) (events chan event, leave func(), joined bool) {
+	events = make(chan event, buffered)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.pages) >= mostPages {
+		return nil, nil, false
+	}
+	g.pages[events] = true
+	g.leaving()
+	return events, func() { h.leave(g, events) }, true
+}
+
+// leave: a page has gone. When it was the last one the game has not long to live.
+func (h *Host) leave(g *game, events chan event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.pages, events)
+	h.alone(g)
+}
+
+// tell tells the pages something.
+func (g *game) tell(e event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for page := range g.pages {
+		select {
+		case page <- e:
+		default:
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package host
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/child"
+	"github.com/oversell/oversell/internal/teach/play/level"
+	"github.com/oversell/oversell/internal/web/page"
+	"github.com/oversell/oversell/internal/web/problem"
+)
+
+//go:embed web
+var web embed.FS
+
+// The time for the search that answers a claim: of a game of no level, and at most where others
+// than this machine's users may play.
+const (
+	proveBudget  = 30 * time.Second
+	publicBudget = 45 * time.Second
+)
+
+// heartbeat is between two signs of life of a stream: a page that has gone is found out by it.
+const heartbeat = 15 * time.Second
+
+// retryAfter is what who finds all games taken is told, in seconds.
+const retryAfter = "20"
+
+// Routes adds the page, its files, and the games.
+func (h *Host) Routes(r gin.IRouter) {
+	r.GET("/play", page.File(web, "web/play.html"))
+	for _, name := range []string{"app.js", "board.js", "end.js", "levels.js", "server.js", "style.css"} {
+		r.GET("/play/"+name, page.File(web, "web/"+name))
+	}
+	all := levels()
+	r.GET("/play/levels", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"levels": all}) })
+	r.POST("/play/games", h.postGame)
+	r.GET("/play/games/:id", h.with(func(c *gin.Context, g *game) { c.JSON(http.StatusOK, g.view()) }))
+	r.DELETE("/play/games/:id", h.with(func(c *gin.Context, g *game) {
+		h.end(g, "the player has ended the game")
+		c.Status(http.StatusNoContent)
+	}))
+	r.POST("/play/games/:id/moves", h.with(h.move))
+	r.POST("/play/games/:id/undo", h.with(func(c *gin.Context, g *game) { h.step(c, g, child.Request{Op: child.Undo}) }))
+	r.POST("/play/games/:id/restart", h.with(func(c *gin.Context, g *game) { h.step(c, g, child.Request{Op: child.Restart}) }))
+	r.POST("/play/games/:id/hint", h.with(h.hint))
+	r.POST("/play/games/:id/prove", h.with(h.prove))
+	r.GET("/play/games/:id/events", h.with(h.events))
+}
+
+// with finds the game of a route.
+func (h *Host) with(do func(c *gin.Context, g *game)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		c.Header("Cache-Control", "no-store")
+		g, err := h.find(c.Param("id"))
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		do(c, g)
+	}
+}
+
+// A levelView is a level as a player sees it before it is won: of an open one the answer is not
+// in it.
+type levelView struct {
+	Name    string      `json:"name"`
+	Title   string      `json:"title"`
+	Task    string      `json:"task"`
+	Wanted  string      `json:"wanted"`
+	Par     string      `json:"par"`
+	Minutes int         `json:"minutes"`
+	Claims  bool        `json:"claims"` // to claim that nobody can may be the answer
+	Config  play.Config `json:"config"`
+}
+
+func newLevelView(l level.Level) levelView {
+	return levelView{Name: l.Name, Title: l.Title, Task: l.Task, Wanted: l.Wanted(), Par: l.Shown(), Minutes: l.Minutes, Claims: l.Nobody || l.Open, Config: l.Config}
+}
+
+func levels() (all []levelView) {
+	for _, l := range level.All() {
+		all = append(all, newLevelView(l))
+	}
+	return all
+}
+
+// A won is what is said when a level is won.
+type won struct {
+	Steps    int    `json:"steps"`
+	Switches int    `json:"switches"`
+	Par      string `json:"par"`
+	Learned  string `json:"learned"`
+	Source   string `json:"source"`
+}
+
+// A gameView is a game as the page shows it.
+type gameView struct {
+	ID       string        `json:"id"`
+	Level    *levelView    `json:"level"` // null: none
+	Position play.Position `json:"position"`
+	Won      *won          `json:"won"` // null: the level is not won by this end
+}
+
+func (g *game) view() gameView {
+	v := gameView{ID: g.id, Position: g.position()}
+	if g.level != nil {
+		shown := newLevelView(*g.level)
+		v.Level = &shown
+		if g.level.WonBy(v.Position.End) {
+			v.Won = newWon(*g.level, v.Position)
+		}
+	}
+	return v
+}
+
+func newWon(l level.Level, p play.Position) *won {
+	return &won{Steps: len(p.Tokens), Switches: p.Switches, Par: l.Par().String(), Learned: l.Learned, Source: l.Source}
+}
+
+// postGame is POST /play/games.
+func (h *Host) postGame(c *gin.Context) {
+	var body struct {
+		play.Config
+		Level string `json:"level"`
+	}
+	if !product.ReadBody(c, `{"strategy": "..."} or {"level": "..."}; GET /play/levels lists the levels`, &body) {
+		return
+	}
+	config := body.Config
+	var of *level.Level
+	if body.Level != "" {
+		l, found := level.Named(body.Level)
+		switch {
+		case !found:
+			problem.Invalid(c, fmt.Sprintf("there is no level %.40q; GET /play/levels lists them", body.Level))
+			return
+		case config.Strategy != "":
+			problem.Invalid(c, "give a level or a strategy, not both: a level has its own")
+			return
+		}
+		config, of = l.Config, &l
+	}
+	config = config.Filled()
+	if err := config.Check(); err != nil { // before a process is started
+		fail(c, err)
+		return
+	}
+	lift(c)
+	g, err := h.create(page.Caller(c.Request), config, of)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	c.Header("Cache-Control", "no-store")
+	c.Header("Location", "/play/games/"+g.id)
+	c.JSON(http.StatusCreated, g.view())
+}
+
+// move is POST /play/games/:id/moves.
+func (h *Host) move(c *gin.Context, g *game) {
+	var body struct {
+		Token string `json:"token"`
+	}
+	if product.ReadBody(c, `{"token": "1"}`, &body) {
+		h.step(c, g, child.Request{Op: child.Move, Token: body.Token})
+	}
+}
+
+// step asks for something that is quick, and answers with where the game stands.
+func (h *Host) step(c *gin.Context, g *game, r child.Request) {
+	lift(c)
+	if _, err := h.ask(c.Request.Context(), g, r); err != nil {
+		fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, g.view())
+}
+
+// An advice is a hint: words, and the third one a step.
+type advice struct {
+	N    int    `json:"n"`
+	Text string `json:"text"`
+	level.Advice
+}
+
+// hint is POST /play/games/:id/hint.
+func (h *Host) hint(c *gin.Context, g *game) {
+	var body struct {
+		N int `json:"n"`
+	}
+	if !product.ReadBody(c, `{"n": 1}; there are hints 1 to 3`, &body) {
+		return
+	}
+	if body.N < 1 || body.N > 3 {
+		problem.Invalid(c, fmt.Sprintf("n is %d; there are hints 1 to 3", body.N))
+		return
+	}
+	var l level.Level // of no level: the way to any break
+	if g.level != nil {
+		l = *g.level
+		if body.N < 3 {
+			c.JSON(http.StatusOK, advice{N: body.N, Text: []string{l.Thought, l.Deed}[body.N-1]})
+			return
+		}
+	}
+	lift(c)
+	a, err := l.Next(c.Request.Context(), player{h, g})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, advice{N: 3, Text: a.String(), Advice: a})
+}
+
+// A player is level.Player.
+type player struct {
+	host *Host
+	game *game
+}
+
+func (p player) Position() play.Position { return p.game.position() }
+
+func (p player) Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (play.Way, error) {
+	a, err := p.host.search(ctx, &p.host.hints, p.game, child.Request{Op: child.Hint, Goal: goal, Effort: e})
+	if err != nil || a.Way == nil {
+		return play.Way{}, err
+	}
+	return *a.Way, nil
+}
+
+// prove is POST /play/games/:id/prove. It ends when the page hangs up.
+func (h *Host) prove(c *gin.Context, g *game) {
+	budget := proveBudget
+	if g.level != nil {
+		budget = level.ProveBudget
+	}
+	if h.Public {
+		budget = min(budget, publicBudget)
+	}
+	lift(c)
+	a, err := h.search(c.Request.Context(), &h.proofs, g, child.Request{Op: child.Prove, Effort: play.Effort{Budget: budget, Bound: -1}})
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	answer := struct {
+		*play.Proof
+		Won *won `json:"won"`
+	}{Proof: a.Proof}
+	if g.level != nil && g.level.WonByProof(*a.Proof) {
+		answer.Won = newWon(*g.level, play.Position{})
+	}
+	c.JSON(http.StatusOK, answer)
+}
+
+// lift lets an answer take as long as it takes.
+func lift(c *gin.Context) {
+	w := http.NewResponseController(c.Writer)
+	_ = errors.Join(w.SetWriteDeadline(time.Time{}), w.SetReadDeadline(time.Time{})) // of a server without deadlines: there are none
+}
+
+// events is GET /play/games/:id/events: server-sent events named "progress" and, as the last
+// one, "ended". As long as a page reads it the game lives.
+func (h *Host) events(c *gin.Context, g *game) {
+	events, leave, joined := h.join(g)
+	if !joined {
+		c.Header("Retry-After", retryAfter)
+		problem.Write(c, http.StatusServiceUnavailable, "failed", fmt.Sprintf("%d pages show this game, as many as there may be", mostPages))
+		return
+	}
+	defer leave()
+	lift(c)
+	c.Header("Content-Type", "text/event-stream")
+	_, err := fmt.Fprint(c.Writer, "retry: 1000\n\n")
+	alive := time.NewTicker(heartbeat)
+	defer alive.Stop()
+	for over := false; err == nil && !over; {
+		c.Writer.Flush()
+		select {
+		case e := <-events:
+			err = send(c, e)
+		case <-alive.C:
+			_, err = fmt.Fprint(c.Writer, ": alive\n\n")
+		case <-g.over:
+			over, err = true, send(c, event{"ended", gin.H{"why": g.why}})
+		case <-c.Request.Context().Done():
+			return
+		}
+	}
+	c.Writer.Flush()
+}
+
+func send(c *gin.Context, e event) error {
+	body, err := json.Marshal(e.data)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.Writer, "event: %s\ndata: %s\n\n", e.name, body)
+	return err
+}
+
+// fail answers with an error.
+func fail(c *gin.Context, err error) {
+	var full errFull
+	var said errAnswer
+	status := http.StatusInternalServerError
+	switch {
+	case errors.As(err, &errEach{}):
+		status = http.StatusTooManyRequests
+	case errors.As(err, &full):
+		c.Header("Retry-After", retryAfter)
+		status = http.StatusServiceUnavailable
+	case errors.Is(err, errClosed):
+		status = http.StatusServiceUnavailable
+	case errors.Is(err, errNoGame):
+		status = http.StatusNotFound
+	case errors.Is(err, play.ErrMissing), errors.As(err, &said) && said.Kind == child.Missing:
+		status = http.StatusNotImplemented
+	case errors.Is(err, play.ErrBadConfig):
+		status = http.StatusBadRequest
+	case errors.As(err, &said) && said.Kind == child.Bad:
+		status = http.StatusConflict
+	case errors.As(err, &errDied{}):
+		status = http.StatusGone
+	}
+	problem.Write(c, status, "failed", err.Error())
+}

@@ -1,0 +1,213 @@
+package level
+
+import (
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/teach/play"
+)
+
+var slug = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+
+// sentence is the end of one.
+var sentence = regexp.MustCompile(`[.?!](\s|$)`)
+
+// TestLevels: each says all that a player needs, and can be played.
+func TestLevels(t *testing.T) {
+	all := All()
+	if len(all) < 16 {
+		t.Errorf("%d levels", len(all))
+	}
+	seen := map[string]bool{}
+	open := map[bool]int{}
+	for _, l := range all {
+		if !slug.MatchString(l.Name) || seen[l.Name] {
+			t.Errorf("%q is no name, or is there twice", l.Name)
+		}
+		seen[l.Name] = true
+		if _, err := os.Stat(strings.ReplaceAll(l.Name, "-", "_") + ".go"); err != nil {
+			t.Errorf("%s has no file of its own: %v", l.Name, err)
+		}
+		for what, text := range map[string]string{"title": l.Title, "task": l.Task, "thought": l.Thought, "deed": l.Deed, "source": l.Source} {
+			if len(text) < 10 {
+				t.Errorf("%s: its %s is %q", l.Name, what, text)
+			}
+		}
+		if n := len(sentence.FindAllString(l.Learned, -1)); n != 2 {
+			t.Errorf("%s: %d sentences on what was learned", l.Name, n)
+		}
+		if l.Minutes < 1 || l.Minutes > 20 {
+			t.Errorf("%s takes %d minutes", l.Name, l.Minutes)
+		}
+		if err := l.Config.Check(); err != nil {
+			t.Errorf("%s: %v", l.Name, err)
+		}
+		if l.Goal == verdict.Holds || l.Nobody && l.Goal != "" || !l.Nobody && !l.Open && l.Goal == "" {
+			t.Errorf("%s has the goal %q", l.Name, l.Goal)
+		}
+		if l.Open {
+			open[l.Nobody]++
+			if l.Shown() != "?" {
+				t.Errorf("%s shows %q, which says how to win", l.Name, l.Shown())
+			}
+		}
+	}
+	if open[true] == 0 || open[false] == 0 {
+		t.Errorf("of the open levels %d can be broken and %d cannot: who knows that need not look", open[false], open[true])
+	}
+	if _, known := Named("no-such-level"); known {
+		t.Error("a level that there is not was found")
+	}
+}
+
+// TestWon: the way of the par wins, and only at its end.
+func TestWon(t *testing.T) {
+	for _, l := range All() {
+		t.Run(l.Name, func(t *testing.T) {
+			if l.Nobody {
+				if l.Par().Way != "" || l.Par().Orders == 0 {
+					t.Errorf("par %+v", l.Par())
+				}
+				return
+			}
+			g := game(t, l)
+			for i, token := range l.Par().tokens() {
+				if l.WonBy(g.Position().End) {
+					t.Fatalf("won after %d steps", i)
+				}
+				if _, err := g.Move(token); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at := g.Position()
+			if !l.WonBy(at.End) {
+				t.Fatalf("not won: %+v", at.End)
+			}
+			if len(at.Tokens) != l.Par().Steps() || at.Switches != l.Par().Switches {
+				t.Errorf("%d steps, %d switches; par is %s", len(at.Tokens), at.Switches, l.Par())
+			}
+		})
+	}
+}
+
+// TestNotWon: one buyer after the other wins nothing, nor does a claim that was not proved.
+func TestNotWon(t *testing.T) {
+	for _, l := range All() {
+		t.Run(l.Name, func(t *testing.T) {
+			g := game(t, l)
+			for g.Position().End == nil {
+				if _, err := g.Move(g.Position().Choices[0].Token); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if end := g.Position().End; l.WonBy(end) || end.Broken {
+				t.Errorf("%s: %s, and won: %t", end.Verdict, end.Why, l.WonBy(end))
+			}
+			for _, p := range []play.Proof{{}, {Explored: 10, Complete: true, Violations: 1}, {Explored: 10, Stopped: true}} {
+				if l.WonByProof(p) {
+					t.Errorf("won by %+v", p)
+				}
+			}
+			if l.WonByProof(play.Proof{Holds: true, Complete: true}) != l.Nobody {
+				t.Error("a proof decides what it should not")
+			}
+		})
+	}
+	broken := &play.End{Verdict: verdict.Oversold, Broken: true}
+	if l := lockTheRow(); l.WonBy(broken) {
+		t.Error("a level that nobody can break was won by a break")
+	}
+	if l := deadHolder(); l.WonBy(broken) {
+		t.Error("a level was won by another break than its goal")
+	}
+}
+
+// follow does what the hints say, steps back among it, until the level is won.
+func follow(t *testing.T, l Level, g *play.Game) (back int) {
+	t.Helper()
+	for range 200 {
+		if l.WonBy(g.Position().End) {
+			return back
+		}
+		a, err := l.Next(t.Context(), g)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case a.Claim:
+			t.Fatalf("%s, which can be broken: %s", l.Name, a)
+		case a.Token != "":
+			if _, err := g.Move(a.Token); err != nil {
+				t.Fatalf("the hint is no move: %v", err)
+			}
+		default:
+			back++
+			if _, err := g.Undo(); err != nil {
+				t.Fatalf("%s, and there is no step to take back: %v", a, err)
+			}
+		}
+	}
+	t.Fatal("the hints lead nowhere")
+	return back
+}
+
+// TestNext: the third hint wins from the start, and from wherever somebody has got to.
+func TestNext(t *testing.T) {
+	soak := os.Getenv("OVERSELL_SOAK") != ""
+	random := rand.New(rand.NewPCG(18, 11))
+	for _, l := range All() {
+		t.Run(l.Name, func(t *testing.T) {
+			g := game(t, l)
+			if l.Nobody {
+				if len(l.Config.Events) > 0 && !soak {
+					t.Skip("its search takes seconds: with OVERSELL_SOAK=1")
+				}
+				if a, err := l.Next(t.Context(), g); err != nil || !a.Claim {
+					t.Errorf("%+v, %v", a, err)
+				}
+				return
+			}
+			if follow(t, l, g) != 0 {
+				t.Error("the hints had a step taken back on the way from the start")
+			}
+			if !soak && (len(l.Config.Events) > 0 || l.Config.Buyers > 2) || !l.Par().Complete {
+				return // a search a step
+			}
+			for range 3 {
+				if _, err := g.Restart(); err != nil {
+					t.Fatal(err)
+				}
+				for range 1 + random.IntN(9) {
+					at := g.Position()
+					if at.End != nil {
+						break
+					}
+					if _, err := g.Move(at.Choices[random.IntN(len(at.Choices))].Token); err != nil {
+						t.Fatal(err)
+					}
+				}
+				from := strings.Join(g.Position().Tokens, " ")
+				t.Logf("from %s: %d steps back", from, follow(t, l, g))
+			}
+		})
+	}
+}
+
+// TestLost: where one buyer has bought before the other reads, no way is left, and the hint says
+// so.
+func TestLost(t *testing.T) {
+	l := sellTwice()
+	g := game(t, l)
+	for range 5 {
+		if _, err := g.Move("1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := l.Next(t.Context(), g)
+	if err != nil || !a.Lost || a.Token != "" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}

@@ -1,0 +1,160 @@
+package level
+
+import (
+	"flag"
+	"fmt"
+	"go/format"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/teach/play"
+)
+
+//go:generate go test -run TestPar -timeout 60m -update .
+
+var (
+	update = flag.Bool("update", false, "write par_table.go anew")
+	only   = flag.String("only", "", "with -update: the one level that is computed")
+)
+
+const table = "par_table.go"
+
+func TestMain(m *testing.M) { exploretest.Main(m) }
+
+// longest is the time for one level's search; one that is not complete then has the best that
+// it has found, or that was known.
+const longest = 2 * time.Minute
+
+// TestPar: the table is what the explorer computes. Levels whose search takes longer than
+// seconds are computed again in soak runs.
+func TestPar(t *testing.T) {
+	all := map[string]Par{}
+	for _, l := range All() {
+		known := l.Par()
+		switch {
+		case *update && *only != "" && *only != l.Name, *update && *only == "" && known.Way != "" && !known.Complete:
+			all[l.Name] = known // a search that does not end is asked for by its name
+		case *update:
+			all[l.Name] = computed(t, l)
+			if !all[l.Name].Complete && known.Way != "" && known.Steps() <= all[l.Name].Steps() {
+				all[l.Name] = known
+			}
+			t.Logf("%s: %+v", l.Name, all[l.Name])
+		case known == (Par{}):
+			t.Errorf("%s has no par: run make generate", l.Name)
+		case !known.Complete:
+			t.Logf("%s: its search does not end; TestWon plays its way", l.Name)
+		case slow(l) && os.Getenv("OVERSELL_SOAK") == "":
+			t.Logf("%s is computed again with OVERSELL_SOAK=1", l.Name)
+		default:
+			if got := computed(t, l); got != known {
+				t.Errorf("%s: the explorer computes %+v, the table has %+v: run make generate", l.Name, got, known)
+			}
+		}
+	}
+	if !*update {
+		return
+	}
+	if err := os.WriteFile(table, source(t, all), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slow: with an event in it the search of every order takes seconds.
+func slow(l Level) bool { return !l.Nobody && len(l.Config.Events) > 0 || l.Par().Orders > 1000 }
+
+// computed is a level's par by a search of every order.
+func computed(t *testing.T, l Level) Par {
+	t.Helper()
+	begun := time.Now()
+	defer func() { t.Logf("%s: %.1f s", l.Name, time.Since(begun).Seconds()) }()
+	effort := play.Effort{Budget: longest, Bound: -1}
+	if !l.Nobody {
+		w, err := play.Par(t.Context(), l.Config, l.Goal, effort)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(w.Tokens) == 0 && w.Complete {
+			t.Fatalf("%s: no order reaches the goal", l.Name)
+		}
+		if !w.Complete {
+			if way := firstBreak(t, l); len(w.Tokens) == 0 || len(way) < len(w.Tokens) {
+				w.Tokens = way
+			}
+		}
+		return Par{Way: strings.Join(w.Tokens, " "), Switches: explore.Switches(w.Tokens), Complete: w.Complete}
+	}
+	p, err := game(t, l).Prove(t.Context(), effort, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.WonByProof(p) {
+		t.Fatalf("%s: the claim is wrong: %+v", l.Name, p)
+	}
+	return Par{Orders: p.Explored, Complete: p.Complete}
+}
+
+// firstBreak is the first order that breaks, shrunk, of a level whose search does not end. It
+// need not be the shortest.
+func firstBreak(t *testing.T, l Level) []string {
+	t.Helper()
+	e, err := engine.Open(t.Context(), engine.Config{Name: engine.Embedded, Wait: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := exploretest.Config(e, exploretest.Entry(t, l.Config.Strategy))
+	c.Events, c.First, c.Symmetry, c.Budget = l.Config.Events, true, true, 20*time.Minute // 83 s on two cores that others shared
+	r := exploretest.Search(t, c)
+	if r.Witness == nil {
+		t.Fatalf("%s: nothing was found that breaks", l.Name)
+	}
+	s, err := explore.ParseSchedule(r.Witness.Schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Tokens
+}
+
+func game(t *testing.T, l Level) *play.Game {
+	t.Helper()
+	g, err := play.Open(t.Context(), l.Config)
+	if err != nil {
+		t.Fatalf("%s: %v", l.Name, err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// source is the table as Go.
+func source(t *testing.T, all map[string]Par) []byte {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("// Code generated from level.All by make generate; DO NOT EDIT.\n\npackage level\n\n" +
+		"// pars are by level what the explorer has computed.\nfunc pars() map[string]Par {\nreturn map[string]Par{\n")
+	for _, l := range All() {
+		p := all[l.Name]
+		fmt.Fprintf(&b, "%q: {", l.Name)
+		if l.Nobody {
+			fmt.Fprintf(&b, "Orders: %d", p.Orders)
+		} else {
+			fmt.Fprintf(&b, "Way: %q, Switches: %d", p.Way, p.Switches)
+		}
+		fmt.Fprintf(&b, ", Complete: %t},\n", p.Complete)
+	}
+	b.WriteString("}\n}\n")
+	text, err := format.Source([]byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -1,0 +1,164 @@
+package play
+
+import (
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A Position is all that a player sees, as the servers say it.
+type Position struct {
+	Config   Config         `json:"config"`
+	Buyers   []Buyer        `json:"buyers"` // buyer 1 is the first
+	Choices  []Choice       `json:"choices"`
+	Stock    int64          `json:"stock"`   // committed, as another connection reads it
+	Records  int64          `json:"records"` // committed purchases
+	Sold     int64          `json:"sold"`    // units in them
+	Keys     []Key          `json:"keys"`    // what Redis has
+	Steps    []explore.Step `json:"steps"`   // so far, as a witness has them
+	Tokens   []string       `json:"tokens"`  // that were chosen
+	Switches int            `json:"switches"`
+	End      *End           `json:"end"` // null: it goes on
+}
+
+// A Buyer is one column of the board.
+type Buyer struct {
+	Buyer  int       `json:"buyer"`
+	State  State     `json:"state"`
+	Next   []Command `json:"next"`   // what it is about to send; several where it asks several servers
+	Read   string    `json:"read"`   // what its last SELECT or GET returned; "" before the first
+	Waits  string    `json:"waits"`  // what it waits for, where it does
+	For    []int     `json:"for"`    // the buyers it waits for, as far as known
+	Open   bool      `json:"open"`   // it has a transaction open
+	Memory bool      `json:"memory"` // it holds a lock in memory
+	Answer string    `json:"answer"` // what it was answered, when it is done
+}
+
+// A State is that of a buyer.
+type State string
+
+// The states.
+const (
+	Ready   State = "ready"   // at least one of its commands can go
+	Waiting State = "waiting" // for another buyer, for time, or for an event
+	Done    State = "done"    // answered
+	Crashed State = "crashed" // never heard of again
+)
+
+// A Command stands at a buyer's gate.
+type Command struct {
+	Token  string `json:"token"`  // to Move with, when Ready
+	Text   string `json:"text"`   // SQL or Redis, with its values
+	Server string `json:"server"` // "sql", "redis", "redlock-1" ..., "process"
+	Ready  bool   `json:"ready"`
+}
+
+// A Choice is what can happen next: a buyer's command, or an event.
+type Choice struct {
+	Token string        `json:"token"`
+	Buyer int           `json:"buyer"` // 0: nobody's
+	Event explore.Event `json:"event"` // "" for commands
+	Text  string        `json:"text"`
+}
+
+// A Key is one that Redis holds.
+type Key struct {
+	Server string  `json:"server"`
+	Name   string  `json:"name"`
+	Value  string  `json:"value"`
+	Left   float64 `json:"left"`  // of its lease, 1 is all of it; 0: it does not run out
+	Buyer  int     `json:"buyer"` // who has set it; 0: nobody knows
+}
+
+// An End is what the schedule came to.
+type End struct {
+	Verdict  verdict.Verdict   `json:"verdict"`
+	Why      string            `json:"why"`
+	Broken   bool              `json:"broken"`  // it is a violation
+	Foreign  bool              `json:"foreign"` // a buyer has freed another's lock
+	Outcomes []explore.Outcome `json:"outcomes"`
+	Replay   string            `json:"replay"`  // the command that runs it again
+	Text     string            `json:"text"`    // the sequence diagram for a terminal
+	Mermaid  string            `json:"mermaid"` // the same for Mermaid
+	HTML     string            `json:"html"`    // the same as a page that needs nothing else
+}
+
+// Reached reports whether the schedule has ended as a goal wants it: with that verdict, with any
+// violation where the goal is "", or with another's lock freed where it is unlocked.
+func (e *End) Reached(goal verdict.Verdict) bool {
+	return e != nil && reached(goal, e.Verdict, e.Foreign)
+}
+
+func reached(goal, v verdict.Verdict, foreign bool) bool {
+	switch goal {
+	case "":
+		return v != verdict.Holds
+	case verdict.Unlocked:
+		return foreign
+	}
+	return v == goal
+}
+
+// newPosition is what people see of a point.
+func newPosition(c Config, choices []schedule.Choice, v explore.View, tokens []string) Position {
+	p := Position{
+		Config: c, Buyers: []Buyer{}, Choices: []Choice{}, Keys: []Key{}, Steps: v.Steps, Tokens: append([]string{}, tokens...),
+		Stock: v.Stock, Records: v.Records, Sold: v.Sold, Switches: explore.Switches(tokens),
+	}
+	if p.Steps == nil {
+		p.Steps = []explore.Step{}
+	}
+	for _, s := range v.Buyers {
+		p.Buyers = append(p.Buyers, newBuyer(s))
+	}
+	for i, choice := range choices {
+		p.Choices = append(p.Choices, Choice{Token: choice.Token, Buyer: choice.Buyer, Event: choice.Event, Text: v.Texts[i]})
+	}
+	for _, k := range v.Keys {
+		p.Keys = append(p.Keys, Key{Server: k.Server, Name: k.Name, Value: k.Value, Left: k.Left.Seconds() / schedule.Forever.Seconds(), Buyer: k.Buyer})
+	}
+	return p
+}
+
+func newBuyer(s schedule.Standing) Buyer {
+	b := Buyer{
+		Buyer: s.Buyer, State: Ready, Next: []Command{}, Read: s.Read, Waits: s.Waits, For: append([]int{}, s.For...),
+		Open: s.Open, Memory: s.Memory, Answer: s.Answer,
+	}
+	switch {
+	case s.Crashed:
+		b.State = Crashed
+	case s.Over:
+		b.State = Done
+	case s.Waits != "":
+		b.State = Waiting
+	}
+	for _, c := range s.Gate {
+		b.Next = append(b.Next, Command{Token: c.Token, Text: c.Text, Server: c.Server, Ready: c.Ready})
+	}
+	return b
+}
+
+// newEnd is a schedule that was run to its end.
+func newEnd(c Config, e explore.Ended, w *explore.Witness) (*End, error) {
+	end := &End{
+		Verdict: w.Verdict, Why: w.Why, Broken: w.Broken(), Foreign: e.Foreign, Outcomes: w.Outcomes,
+		Replay: explore.Replay(c.Strategy, "", w),
+	}
+	d := witness.Document{
+		Title: "shop play " + c.Strategy, Summary: "One schedule, its steps chosen by hand.", Buyers: c.Buyers,
+		Broken: witness.Found{Witness: w, Replay: end.Replay}, Data: w,
+	}
+	for name, to := range map[string]*string{"text": &end.Text, "mermaid": &end.Mermaid, "html": &end.HTML} {
+		format, _ := witness.FormatNamed(name)
+		var out strings.Builder
+		if err := format.Write(&out, d); err != nil {
+			return nil, err
+		}
+		*to = out.String()
+	}
+	return end, nil
+}

@@ -1,0 +1,120 @@
+// Package results keeps in a file what a player has won, and how well.
+package results
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/report"
+)
+
+// A Result is a level that was won.
+type Result struct {
+	Steps    int       `json:"steps"` // 0: by the claim
+	Switches int       `json:"switches"`
+	Seconds  int       `json:"seconds"`
+	Hints    int       `json:"hints"` // the hints that were asked for
+	Won      time.Time `json:"won"`
+}
+
+// better: fewer steps, then fewer switches, fewer hints and less time.
+func (r Result) better(than Result) bool {
+	for _, pair := range [][2]int{{r.Steps, than.Steps}, {r.Switches, than.Switches}, {r.Hints, than.Hints}, {r.Seconds, than.Seconds}} {
+		if pair[0] != pair[1] {
+			return pair[0] < pair[1]
+		}
+	}
+	return false
+}
+
+// String is the result in words.
+func (r Result) String() string {
+	text := Cost(r.Steps, r.Switches)
+	if r.Steps == 0 {
+		text = "claimed"
+	}
+	if r.Hints > 0 {
+		text += ", " + count(r.Hints, "hint", "s")
+	}
+	return text
+}
+
+// Cost is what a way costs, in words.
+func Cost(steps, switches int) string {
+	return count(steps, "step", "s") + ", " + count(switches, "switch", "es")
+}
+
+func count(n int, thing, ending string) string {
+	if n == 1 {
+		ending = ""
+	}
+	return fmt.Sprintf("%d %s%s", n, thing, ending)
+}
+
+// File is where the results are.
+type File struct{ Path string }
+
+// DefaultPath is the file in the user's folder for configurations.
+func DefaultPath() (string, error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no folder for the progress (%w); give --progress FILE", err)
+	}
+	return filepath.Join(folder, "oversell", "progress.json"), nil
+}
+
+// document is what the file has.
+type document struct {
+	Version int               `json:"version"`
+	Levels  map[string]Result `json:"levels"` // the best result, by the level's name
+}
+
+const version = 1
+
+// Load reads the results; none where there is no file. A damaged file is an error of one line,
+// and stays as it is.
+func (f File) Load() (map[string]Result, error) {
+	text, err := os.ReadFile(f.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return map[string]Result{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("the progress cannot be read: %w; give another file with --progress", err)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("%s is damaged (%w) and stays as it is; move it away, or give another file with --progress", f.Path, err)
+	}
+	if d.Version != version || d.Levels == nil {
+		return nil, fmt.Errorf("%s is not a progress file of version %d and stays as it is; give another file with --progress", f.Path, version)
+	}
+	return d.Levels, nil
+}
+
+// Add keeps a result where it is better than the one that is there. The file is read again
+// first, since another game may have written to it, and is replaced whole.
+func (f File) Add(level string, r Result) error {
+	levels, err := f.Load()
+	if err != nil {
+		return err
+	}
+	if old, won := levels[level]; won && !r.better(old) {
+		return nil
+	}
+	levels[level] = r
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
+		return err
+	}
+	format := report.Format{Write: func(w io.Writer, _ report.Document) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(document{version, levels})
+	}}
+	return report.Save([]report.File{{Flag: "progress", Path: f.Path, Format: format}}, report.Document{}, nil)
+}

@@ -1,0 +1,244 @@
+package localserver
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+)
+
+// galeraNodes is the smallest cluster in which two nodes that see each other may go on
+// without the third.
+const galeraNodes = 3
+
+// Galera is a running cluster of three mariadbd, each of which takes writes, with an empty
+// database "shop". As a Database it is its first node.
+type Galera struct {
+	*GaleraNode
+	nodes  []*GaleraNode
+	writer string // of its URL
+}
+
+// StartGalera starts three mariadbd with Galera. ErrMissing when the machine lacks a
+// program or the library.
+//
+// A commit is on the disk of the node that took it when it returns
+// (innodb_flush_log_at_trx_commit=1, MariaDB's default): with 0 or 2, nodes that are all
+// killed at once lose commits (Jepsen, MariaDB Galera Cluster 12.1.2, 2026). The time-outs
+// of the cluster are Galera's own: a node that is silent for 5 s is suspected, and until
+// then nobody commits (evs.suspect_timeout).
+//
+// One mariadbd makes the files, and each node starts with a copy of them and with the
+// memory of having been in one cluster (gvwstate.dat, pc.recovery), so no state is
+// transferred and nobody joins: 3 s instead of 10.
+func StartGalera(g *Group) (*Galera, error) { return startGalera(g, "") }
+
+// StartGaleraOneWriter is StartGalera with a URL that leads every shop to the same node.
+func StartGaleraOneWriter(g *Group) (*Galera, error) { return startGalera(g, "?writers=one") }
+
+func startGalera(g *Group, writer string) (*Galera, error) {
+	install, err := galeraPrograms()
+	if err != nil {
+		return nil, err
+	}
+	if install.user, err = notRoot("mysql", "nobody"); err != nil {
+		return nil, fmt.Errorf("mariadbd: %w", err)
+	}
+	install.group, install.password, install.cluster = g, rand.Text(), "shop-"+rand.Text()
+	nodes, err := onFreePort(g, func(int) ([]*GaleraNode, error) { return install.nodes() })
+	if err != nil {
+		return nil, err
+	}
+	return &Galera{nodes[0], nodes, writer}, nil
+}
+
+// URL is the form that --db takes, with all nodes.
+func (c *Galera) URL() string {
+	var hosts []string
+	for _, n := range c.nodes {
+		hosts = append(hosts, n.Addr)
+	}
+	return "mysql://shop:" + c.password + "@" + strings.Join(hosts, ",") + "/shop" + c.writer
+}
+
+// Nodes are the members, in the order of the URL.
+func (c *Galera) Nodes() []*GaleraNode { return c.nodes }
+
+// OneWriter reports whether the URL leads every shop to the same node.
+func (c *Galera) OneWriter() bool { return c.writer != "" }
+
+// Bootstrap starts the cluster anew after all its nodes were killed: first the node that
+// has seen most, which then is the cluster, and the others join it (MariaDB
+// documentation, "Getting Started with MariaDB Galera Cluster", Restarting the Cluster).
+func (c *Galera) Bootstrap() error {
+	first, most := 0, position{seqno: -1}
+	for i, n := range c.nodes {
+		at, err := n.recovered()
+		if err == nil {
+			err = n.forgetView()
+		}
+		if err != nil {
+			return err
+		}
+		if at.seqno > most.seqno {
+			first, most = i, at
+		}
+	}
+	if err := c.nodes[first].bootstrap(most); err != nil {
+		return err
+	}
+	var joins errgroup.Group
+	for i, n := range c.nodes {
+		if i != first {
+			joins.Go(n.Start)
+		}
+	}
+	return joins.Wait()
+}
+
+// galeraInstall is what the nodes of one cluster have in common.
+type galeraInstall struct {
+	server, installer, provider string
+	user                        *account
+	group                       *Group
+	password                    string
+	cluster                     string // its name: who has another does not get in
+}
+
+// getGalera is how to get what is missing.
+const getGalera = "apt-get install mariadb-server galera-4 rsync"
+
+func galeraPrograms() (i galeraInstall, err error) {
+	if i.server, err = program(getGalera, "mariadbd"); err != nil {
+		return i, err
+	}
+	if i.installer, err = program(getGalera, "mariadb-install-db"); err != nil {
+		return i, err
+	}
+	for _, name := range []string{"wsrep_sst_rsync", "rsync"} {
+		if _, err := program(getGalera, name); err != nil {
+			return i, err
+		}
+	}
+	for _, file := range []string{
+		"/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so", "/usr/lib/libgalera_smm.so",
+	} {
+		if _, err := os.Stat(file); err == nil {
+			i.provider = file
+			return i, nil
+		}
+	}
+	return i, fmt.Errorf("libgalera_smm.so: %w; get it with: %s", ErrMissing, getGalera)
+}
+
+// nodes makes the files of all nodes and starts them.
+func (i galeraInstall) nodes() ([]*GaleraNode, error) {
+	var nodes []*GaleraNode
+	var peers []string
+	for range galeraNodes {
+		n, err := i.node()
+		if err != nil {
+			return nil, err
+		}
+		nodes, peers = append(nodes, n), append(peers, n.peers)
+	}
+	for _, n := range nodes {
+		n.command = n.arguments(i, "gcomm://"+strings.Join(peers, ","))
+	}
+	if err := i.initialize(nodes[0]); err != nil {
+		return nil, err
+	}
+	if err := remember(nodes); err != nil {
+		return nil, err
+	}
+	var starts errgroup.Group
+	for _, n := range nodes {
+		starts.Go(func() error { return n.Server.Start() })
+	}
+	if err := starts.Wait(); err != nil {
+		for _, n := range nodes { // they may be tried on other ports
+			if n.Process != nil {
+				err = errors.Join(err, n.Kill())
+			}
+		}
+		return nil, err
+	}
+	return nodes, nil
+}
+
+// initialize makes the files of the first node, and starts and stops it, so that they
+// have the cluster's id and its user.
+func (i galeraInstall) initialize(first *GaleraNode) error {
+	log, err := os.Create(first.file("install.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(i.installer, "--no-defaults", "--datadir="+first.data(""), "--tmpdir="+first.file("tmp"),
+		"--auth-root-authentication-method=normal", "--skip-test-db", galeraLogSize)
+	cmd.Stdout, cmd.Stderr = log, log
+	i.user.run(cmd, first.dir)
+	child, err := i.group.Start(cmd)
+	if err != nil {
+		return err
+	}
+	<-child.Done()
+	if child.err != nil {
+		return fmt.Errorf("%s failed (%w); its last words: %s", child.name, child.err, lastWords(log.Name()))
+	}
+	setup := first.file("setup.sql")
+	if err := i.user.write(setup, setupSQL(i.password)); err != nil {
+		return err
+	}
+	if err := first.startAs("--wsrep-new-cluster", "--init-file="+setup); err != nil {
+		return err
+	}
+	return errors.Join(first.Stop(first.startTimeout), os.Remove(setup), os.Remove(first.data("galera.cache")))
+}
+
+// remember copies the first node's files to the others, and has all of them remember one
+// cluster (gcomm/src/view.cpp, ViewState).
+func remember(nodes []*GaleraNode) error {
+	ids := make([]string, len(nodes))
+	members := ""
+	for i := range nodes {
+		ids[i] = fmt.Sprintf("%08x-0000-4000-8000-%012x", i+1, i+1)
+		members += "member: " + ids[i] + " 0\n"
+	}
+	for i, n := range nodes {
+		if i > 0 {
+			if out, err := exec.Command("cp", "-a", nodes[0].data(""), n.data("")).CombinedOutput(); err != nil {
+				return fmt.Errorf("copy the files of %s: %w: %s", nodes[0].name, err, out)
+			}
+		}
+		view := "my_uuid: " + ids[i] + "\n#vwbeg\nview_id: 3 " + ids[0] + " 1\nbootstrap: 0\n" + members + "#vwend\n"
+		if err := n.user.write(n.data("gvwstate.dat"), view); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// galeraServer is the line of DatabaseServers.
+func galeraServer(name string, start func(*Group) (*Galera, error)) DatabaseServer {
+	return DatabaseServer{name, name, started(start)}
+}
+
+// galeraServers are the two ways to use a cluster.
+func galeraServers() []DatabaseServer {
+	return []DatabaseServer{galeraServer(dialect.Galera, StartGalera), galeraServer(dialect.GaleraOneWriter, StartGaleraOneWriter)}
+}
+
+// galeraLogSize keeps the files small that are copied.
+const galeraLogSize = "--innodb-log-file-size=16M"
+
+// file is in the node's folder, data in its folder of the database.
+func (n *GaleraNode) file(name string) string { return filepath.Join(n.dir, name) }
+func (n *GaleraNode) data(name string) string { return filepath.Join(n.dir, "data", name) }

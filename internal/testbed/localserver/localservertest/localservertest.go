@@ -1,0 +1,67 @@
+// Package localservertest starts servers that one test has for itself, to kill
+// and to stop at will. Under -short each test that asks for one is skipped.
+package localservertest
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/testbed/localserver"
+)
+
+// SkipShort skips a test that needs servers under -short.
+func SkipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs servers, and -short starts none: run make test")
+	}
+}
+
+// Group is a group of servers that ends with the test. Under -short it skips the
+// test.
+func Group(t testing.TB) *localserver.Group {
+	t.Helper()
+	SkipShort(t)
+	group, err := localserver.NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return group
+}
+
+// Redis starts a redis-server.
+func Redis(t testing.TB) *localserver.Redis {
+	t.Helper()
+	return started(t, localserver.StartRedis)
+}
+
+// MySQL starts a mariadbd or mysqld.
+func MySQL(t testing.TB) *localserver.MySQL {
+	t.Helper()
+	return started(t, localserver.StartMySQL)
+}
+
+// Postgres starts a postgres.
+func Postgres(t testing.TB) *localserver.Postgres {
+	t.Helper()
+	return started(t, localserver.StartPostgres)
+}
+
+// Galera starts a cluster of three mariadbd.
+func Galera(t testing.TB) *localserver.Galera {
+	t.Helper()
+	return started(t, localserver.StartGalera)
+}
+
+func started[Server any](t testing.TB, start func(*localserver.Group) (Server, error)) Server {
+	t.Helper()
+	server, err := start(Group(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}

@@ -1,0 +1,105 @@
+package problem_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/oversell/oversell/internal/web/problem"
+)
+
+// serve answers one request through handlers.
+func serve(target string, handlers ...gin.HandlerFunc) *httptest.ResponseRecorder {
+	gin.SetMode(gin.ReleaseMode)
+	router := gin.New()
+	router.GET("/", handlers...)
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	return w
+}
+
+// TestWrite: a problem is what RFC 9457 says, with the outcome and the request's id,
+// and nothing comes after it.
+func TestWrite(t *testing.T) {
+	w := serve("/",
+		func(c *gin.Context) { c.Header(problem.RequestIDHeader, "r-1") },
+		func(c *gin.Context) {
+			problem.Write(c, http.StatusConflict, "sold_out", "the first\nthe second")
+		},
+		func(c *gin.Context) { c.String(http.StatusOK, "sold after all") },
+	)
+	if got := w.Header().Get("Content-Type"); got != problem.ContentType {
+		t.Errorf("content type %q, want %q", got, problem.ContentType)
+	}
+	if w.Code != http.StatusConflict {
+		t.Errorf("status %d, want 409", w.Code)
+	}
+	want := `{"type":"about:blank","title":"Conflict","status":409,"detail":"the first; the second","outcome":"sold_out","request_id":"r-1"}`
+	if got := w.Body.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestReply: without an id there is no member for it; quotes and other characters of
+// a detail stay within the JSON.
+func TestReply(t *testing.T) {
+	w := httptest.NewRecorder()
+	detail := `product "<apple>" & co` + "\r\t\x00"
+	problem.Reply(w, http.StatusNotFound, "failed", detail)
+	var body map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+		t.Fatal(err)
+	}
+	if _, there := body["request_id"]; there {
+		t.Error("an empty request_id is there")
+	}
+	if body["detail"] != detail {
+		t.Errorf("detail %q, want %q", body["detail"], detail)
+	}
+}
+
+// TestJSON: what is written is what encoding/json writes.
+func TestJSON(t *testing.T) {
+	for _, text := range []string{
+		"", "sold out: 0 left", `"<apple>" & co\n`, "\r\t\x00\x7f", "ünïcode 🍎", "\u2028", "not UTF-8 \xff", strings.Repeat("long ", 100),
+	} {
+		w := httptest.NewRecorder()
+		w.Header().Set(problem.RequestIDHeader, text)
+		problem.Reply(w, http.StatusConflict, text, text)
+		want, err := json.Marshal(problem.Details{Type: "about:blank", Title: "Conflict", Status: 409, Detail: text, Outcome: text, RequestID: text})
+		if err != nil || w.Body.String() != string(want) {
+			t.Errorf("%q: got  %s\nwant %s, %v", text, w.Body, want, err)
+		}
+	}
+}
+
+// TestCheckQuery: a query is read as a whole or refused.
+func TestCheckQuery(t *testing.T) {
+	for _, c := range []struct{ query, says string }{
+		{"", ""},
+		{"product=apple&purchaser=ann", ""},
+		{"product=", ""},
+		{"product=a%20pple", ""},
+		{"product=apple&product=pear", `"product" is there 2 times`},
+		{"amount=1&amount=1&amount=1", `"amount" is there 3 times`},
+		{"product=%zz", "query: "},
+		{"product=apple;purchaser=ann", "query: "},
+	} {
+		reached := false
+		w := serve("/?"+c.query, problem.CheckQuery, func(ctx *gin.Context) { reached = true; ctx.Status(http.StatusOK) })
+		var body problem.Details
+		if err := json.Unmarshal(w.Body.Bytes(), &body); c.says != "" && err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case c.says == "" && (!reached || w.Code != http.StatusOK):
+			t.Errorf("?%s: %d %s, want it to pass", c.query, w.Code, w.Body)
+		case c.says != "" && (reached || w.Code != http.StatusBadRequest || body.Outcome != "failed" || !strings.Contains(body.Detail, c.says)):
+			t.Errorf("?%s: reached %t, %d %+v; want 400 with %q", c.query, reached, w.Code, body, c.says)
+		}
+	}
+}

@@ -1,12 +1,15 @@
 // Package level has what a player is asked to do: which code to break and how, or to show that
-// nobody can.
+// it cannot be broken.
 //
-// A level is one file and one line in All. What the best way to its goal costs nobody writes
-// down: the explorer computes it (`make generate`), and a test computes it again.
+// A level is one entry of levels.yaml. par.csv has what the best way to each goal costs: the
+// explorer computes it (`make generate`), and a test computes it again.
 package level
 
 import (
+	_ "embed"
 	"slices"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/teach/play"
@@ -14,58 +17,34 @@ import (
 
 // A Level is one task.
 type Level struct {
-	Name   string // in the address and on the command line
-	Title  string
-	Task   string
-	Config play.Config
+	Name   string      `yaml:"name"` // in the address and on the command line
+	Title  string      `yaml:"title"`
+	Task   string      `yaml:"task"`
+	Config play.Config `yaml:"config"`
 
 	// Goal is how the schedule must end, see play.End.Reached: "" is any violation.
-	Goal verdict.Verdict
-	// Nobody: no order breaks, and who claims so wins. The explorer's search of every order
-	// answers the claim.
-	Nobody bool
+	Goal verdict.Verdict `yaml:"goal"`
+	// Nobody: no schedule breaks it, and the claim of that wins. The explorer's search of every
+	// schedule answers the claim.
+	Nobody bool `yaml:"nobody"`
 	// Open: the player is not told whether it can be broken.
-	Open bool
+	Open bool `yaml:"open"`
 
-	Minutes int    // that it takes somebody who sees it for the first time
-	Thought string // the first hint
-	Deed    string // the second; the third is the explorer's, see Next
-	Learned string // shown when it is won
-	Source  string // of what is learned
+	Minutes int    `yaml:"minutes"` // for a player who sees it for the first time
+	Thought string `yaml:"thought"` // the first hint
+	Deed    string `yaml:"deed"`    // the second; the third is the explorer's, see Next
+	Learned string `yaml:"learned"` // shown when the level is won
+	Source  string `yaml:"source"`  // where the lesson comes from
 }
 
-// All are the levels in the order of the lesson.
+//go:embed levels.yaml
+var table []byte
+
+// All returns the levels in the order of the lesson.
 func All() []Level {
-	all := []Level{
-		// the lost update
-		sellTwice(),
-		loseAnUpdate(),
-		threeBuyers(),
-		beginAndCommit(),
-		unlockTooEarly(),
-		// a lock in memory
-		secondProcess(),
-		oneProcess(),
-		// Redis, how it grew
-		deadHolder(),
-		gapBeforeExpiry(),
-		expiryInOne(),
-		slowSection(),
-		freeAnothers(),
-		checkThenDelete(),
-		expiryInTheValue(),
-		theBestOfOneNode(),
-		redisForgets(),
-		deadWatchdog(),
-		// stock in Redis, and several nodes
-		aUnitLeaks(),
-		theCounterIsGone(),
-		oneNodeRestarts(),
-		// what holds
-		aLateHolder(),
-		versionColumn(),
-		lockTheRow(),
-		oneStatement(),
+	var all []Level
+	if err := yaml.UnmarshalWithOptions(table, &all, yaml.Strict()); err != nil {
+		panic("levels.yaml: " + err.Error()) // it is part of this program, and its tests read it
 	}
 	for i := range all {
 		all[i].Config = all[i].Config.Filled()
@@ -83,7 +62,7 @@ func Named(name string) (Level, bool) {
 	return all[i], true
 }
 
-// Names are those of all levels.
+// Names lists all levels.
 func Names() (names []string) {
 	for _, l := range All() {
 		names = append(names, l.Name)
@@ -91,13 +70,13 @@ func Names() (names []string) {
 	return names
 }
 
-// WonBy reports whether a schedule that has ended so wins.
+// WonBy reports whether a schedule with this end wins.
 func (l Level) WonBy(e *play.End) bool { return !l.Nobody && e.Reached(l.Goal) }
 
-// WonByProof reports whether the claim that nobody can break it wins.
+// WonByProof reports whether the claim that it cannot be broken wins.
 func (l Level) WonByProof(p play.Proof) bool { return l.Nobody && p.Holds }
 
-// Wanted is the condition, in words.
+// Wanted says how to win.
 func (l Level) Wanted() string {
 	switch {
 	case l.Open:

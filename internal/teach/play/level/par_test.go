@@ -1,10 +1,10 @@
 package level
 
 import (
+	"encoding/csv"
 	"flag"
-	"fmt"
-	"go/format"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,11 +18,9 @@ import (
 //go:generate go test -run TestPar -timeout 60m -update .
 
 var (
-	update = flag.Bool("update", false, "write par_table.go anew")
+	update = flag.Bool("update", false, "write par.csv anew")
 	only   = flag.String("only", "", "with -update: the one level that is computed")
 )
-
-const table = "par_table.go"
 
 func TestMain(m *testing.M) { exploretest.Main(m) }
 
@@ -60,7 +58,16 @@ func TestPar(t *testing.T) {
 	if !*update {
 		return
 	}
-	if err := os.WriteFile(table, source(t, all), 0o644); err != nil {
+	rows := [][]string{strings.Split(columns, ",")}
+	for _, l := range All() {
+		p := all[l.Name]
+		rows = append(rows, []string{l.Name, p.Way, strconv.Itoa(p.Switches), strconv.Itoa(p.Orders), strconv.FormatBool(p.Complete)})
+	}
+	var text strings.Builder
+	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("par.csv", []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -133,28 +140,4 @@ func game(t *testing.T, l Level) *play.Game {
 		}
 	})
 	return g
-}
-
-// source is the table as Go.
-func source(t *testing.T, all map[string]Par) []byte {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("// Code generated from level.All by make generate; DO NOT EDIT.\n\npackage level\n\n" +
-		"// pars are by level what the explorer has computed.\nfunc pars() map[string]Par {\nreturn map[string]Par{\n")
-	for _, l := range All() {
-		p := all[l.Name]
-		fmt.Fprintf(&b, "%q: {", l.Name)
-		if l.Nobody {
-			fmt.Fprintf(&b, "Orders: %d", p.Orders)
-		} else {
-			fmt.Fprintf(&b, "Way: %q, Switches: %d", p.Way, p.Switches)
-		}
-		fmt.Fprintf(&b, ", Complete: %t},\n", p.Complete)
-	}
-	b.WriteString("}\n}\n")
-	text, err := format.Source([]byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/exercises"
@@ -71,17 +70,16 @@ func exerciseListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := table.NewWriter()
-			t.SetStyle(table.StyleLight)
-			t.AppendHeader(table.Row{"", "exercise", "minutes", "solved"})
+			t := report.Table{Columns: report.Columns("", "EXERCISE", "MINUTES", "SOLVED")}
+			t.Columns[0].Numbers, t.Columns[2].Numbers = true, true
 			for _, e := range all {
 				title := e.Title
 				if languages := e.LanguageNames(); len(languages) > 0 {
 					title += " (also for " + strings.Join(languages, ", ") + ")"
 				}
-				t.AppendRow(table.Row{e.Number, title, e.Minutes, progress.On(e)})
+				t.Rows = append(t.Rows, report.Texts(fmt.Sprint(e.Number), title, fmt.Sprint(e.Minutes), fmt.Sprint(progress.On(e))))
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), t.Render())
+			_, err = fmt.Fprintln(c.OutOrStdout(), t.Terminal(report.Look{Boxed: true}))
 			return err
 		},
 	}

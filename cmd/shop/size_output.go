@@ -5,9 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/load/sizing"
 )
@@ -80,27 +77,7 @@ const columnsMean = "One product, processors: what a single product, and the pro
 
 // print writes the table for a person.
 func (r *sizeReport) print(w io.Writer, _ bool) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	head := table.Row{}
-	var numbers []table.ColumnConfig
-	for i, c := range r.columns() {
-		head = append(head, c.Name)
-		if c.Numbers {
-			numbers = append(numbers, table.ColumnConfig{Number: i + 1, Align: text.AlignRight})
-		}
-	}
-	t.SetColumnConfigs(numbers)
-	t.AppendHeader(head)
-	for _, e := range r.Results {
-		row := table.Row{e.Strategy}
-		for _, cell := range e.cells() {
-			row = append(row, cell)
-		}
-		t.AppendRow(row)
-	}
-	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", t.Render(), columnsMean, strings.Join(r.notes(), "\n"))
+	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", r.table().Terminal(report.Look{Boxed: true}), columnsMean, strings.Join(r.notes(), "\n"))
 	return err
 }
 
@@ -111,24 +88,26 @@ func (r *sizeReport) notes() []string {
 	return append(r.Assumptions, "Left out: "+strings.Join(r.LeftOut, "; ")+".")
 }
 
+// table has a row a strategy.
+func (r *sizeReport) table() report.Table {
+	t := report.Table{Columns: r.columns(), Note: columnsMean}
+	for _, e := range r.Results {
+		t.Rows = append(t.Rows, report.Row(e.Strategy, e.cells()...))
+	}
+	return t
+}
+
 // document is the report as any format shows it.
 func (r *sizeReport) document() report.Document {
-	t := report.Table{Columns: r.columns(), Note: columnsMean}
 	d := report.Document{
 		Command: "shop size", Title: "What a shop can sell, and what gives way first",
 		Lead:  fmt.Sprintf("%d products, %d shop processes, %d database nodes", r.Shop.Products, r.Shop.Processes, r.Shop.Nodes),
-		Notes: r.notes(), Value: r,
+		Notes: r.notes(), Value: r, Tables: []report.Table{r.table()},
 		Groups: []report.Group{{Heading: "Predictions", Brief: true, Columns: [3]string{"command", "strategy", "prediction"}}},
 	}
 	for _, e := range r.Results {
-		row := []report.Cell{{Text: e.Strategy, Code: true}}
-		for _, cell := range e.cells() {
-			row = append(row, report.Cell{Text: cell})
-		}
-		t.Rows = append(t.Rows, row)
 		d.Cases = append(d.Cases, report.Case{Suite: "size", Name: e.Strategy, Title: e.Strategy, Seen: e.Estimate.String()})
 	}
-	d.Tables = []report.Table{t}
 	return d
 }
 

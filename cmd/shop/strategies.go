@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -36,25 +34,19 @@ func strategiesCommand() *cobra.Command {
 
 // printCatalogue writes the table for a person.
 func printCatalogue(w io.Writer, _ bool) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	t.SetColumnConfigs([]table.ColumnConfig{
-		{Name: "family", WidthMax: 12, WidthMaxEnforcer: text.WrapSoft},
-		{Name: "does", WidthMax: 46, WidthMaxEnforcer: text.WrapSoft},
-		{Name: "breaks when", WidthMax: 38, WidthMaxEnforcer: text.WrapSoft},
-	})
-	t.AppendHeader(table.Row{"family", "name", "does", "breaks when", "needs"})
+	t := report.Table{Columns: []report.Column{
+		{Name: "family", Width: 12}, {Name: "name"}, {Name: "does", Width: 46}, {Name: "breaks when", Width: 38}, {Name: "needs"},
+	}}
 	above := ""
 	for _, e := range lockstrategy.All() {
 		family := e.Family
 		if family == above {
-			family = "" // AutoMerge would do it, but it mixes wrapped rows
+			family = ""
 		}
 		above = e.Family
-		t.AppendRow(table.Row{family, e.Name, e.Summary, e.BreaksWhen, needs(e)})
+		t.Rows = append(t.Rows, report.Texts(family, e.Name, e.Summary, e.BreaksWhen, needs(e)))
 	}
-	_, err := fmt.Fprintln(w, t.Render())
+	_, err := fmt.Fprintln(w, t.Terminal(report.Look{Boxed: true}))
 	return err
 }
 
@@ -69,16 +61,13 @@ func needs(e lockstrategy.Entry) string {
 // catalogue is the list as any format shows it.
 func catalogue() report.Document {
 	all := lockstrategy.All()
-	t := report.Table{}
-	for _, name := range []string{"name", "family", "does", "breaks when", "needs"} {
-		t.Columns = append(t.Columns, report.Column{Name: name})
-	}
+	t := report.Table{Columns: report.Columns("name", "family", "does", "breaks when", "needs")}
 	d := report.Document{
 		Command: "shop strategies", Title: "The lock strategies", Lead: fmt.Sprintf("%d strategies", len(all)), Value: all,
 		Groups: []report.Group{{Heading: "What each guarantees", Brief: true, Columns: [3]string{"family", "name", "guarantees"}}},
 	}
 	for _, e := range all {
-		t.Rows = append(t.Rows, []report.Cell{{Text: e.Name, Code: true}, {Text: e.Family}, {Text: e.Summary}, {Text: e.BreaksWhen}, {Text: needs(e)}})
+		t.Rows = append(t.Rows, report.Row(e.Name, e.Family, e.Summary, e.BreaksWhen, needs(e)))
 		d.Cases = append(d.Cases, report.Case{Suite: e.Family, Name: e.Name, Title: e.Name, Seen: e.Guarantees})
 	}
 	d.Tables = []report.Table{t}

@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/foreign"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/rush"
 )
 
 // An appReport is what `shop verify --app --json` writes.
@@ -92,12 +89,16 @@ func (r *appReport) text(w io.Writer, _ bool) error {
 
 // text is the table of the rounds, and what is wrong with the first that broke.
 func (r *appRush) text(w io.Writer, name string) error {
-	t := table.NewWriter()
-	t.AppendHeader(table.Row{"round", "buyers", "told sold", "failed", "no answer", "commands at once", "verdict"})
+	t := report.Table{Columns: report.Columns("round", "buyers", "told sold", "failed", "no answer", "commands at once", "verdict")}
 	for n, c := range r.Rounds {
-		t.AppendRow(table.Row{n + 1, c.Buyers, c.Sold, c.Failed, c.Unanswered, c.AtOnce, c.Verdict})
+		var row []report.Cell
+		for i, number := range []int{n + 1, c.Buyers, c.Sold, c.Failed, c.Unanswered, c.AtOnce} {
+			t.Columns[i].Numbers = true
+			row = append(row, report.Cell{Text: fmt.Sprint(number)})
+		}
+		t.Rows = append(t.Rows, append(row, report.Cell{Text: string(c.Verdict)}))
 	}
-	if _, err := fmt.Fprintf(w, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, explore.Count(len(r.Rounds), "crowd"), r.Buyers, r.Seconds, r.Verdict, rush.Draw(t)); err != nil {
+	if _, err := fmt.Fprintf(w, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, explore.Count(len(r.Rounds), "crowd"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{})); err != nil {
 		return err
 	}
 	if r.Why == "" {

@@ -50,6 +50,7 @@ const (
 	Breaks             // as promised
 	Contradicts        // its promise
 	Void               // it has shown nothing
+	Failed             // as Void, because the instrument failed
 )
 
 // A Table has one line of headings.
@@ -64,6 +65,7 @@ type Table struct {
 type Column struct {
 	Name    string
 	Numbers bool // set right
+	Width   int  // the most on a terminal, where longer texts are wrapped; 0: any
 }
 
 // A Cell is one field of a table.
@@ -72,6 +74,27 @@ type Cell struct {
 	Code   bool // a name as it is typed
 	Status Status
 	Case   string // the ID of the case that it stands for; "" for none
+}
+
+// Columns are headings of texts.
+func Columns(names ...string) (columns []Column) {
+	for _, name := range names {
+		columns = append(columns, Column{Name: name})
+	}
+	return columns
+}
+
+// Texts are the cells of a row.
+func Texts(texts ...string) (row []Cell) {
+	for _, text := range texts {
+		row = append(row, Cell{Text: text})
+	}
+	return row
+}
+
+// Row is a row that begins with a name as it is typed.
+func Row(name string, texts ...string) []Cell {
+	return append([]Cell{{Text: name, Code: true}}, Texts(texts...)...)
 }
 
 // A Group is a heading with the cases below it, those of them whose Group is its

@@ -37,7 +37,7 @@ func class(s Status) string {
 		return "breaks"
 	case Contradicts:
 		return "contradiction"
-	case Void:
+	case Void, Failed:
 		return "void"
 	}
 	return ""

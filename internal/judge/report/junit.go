@@ -99,7 +99,7 @@ func testcase(class string, c Case) junit.Testcase {
 	}
 	problem := &junit.Result{Message: legal(message), Data: legal(evidence)}
 	switch c.Status {
-	case Void:
+	case Void, Failed:
 		one.Error = problem
 	case Contradicts:
 		one.Failure = problem

@@ -95,7 +95,7 @@ func cellText(c Cell) string {
 		return "`" + strings.NewReplacer("`", "'", "|", "\\|").Replace(c.Text) + "`"
 	case c.Status == Contradicts:
 		return "**! " + escape(c.Text) + "**"
-	case c.Status == Void:
+	case c.Status == Void || c.Status == Failed:
 		return "**? " + escape(c.Text) + "**"
 	}
 	return escape(c.Text)

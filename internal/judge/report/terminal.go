@@ -1,32 +1,74 @@
 package report
 
 import (
+	"regexp"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Terminal is the table as a command prints it, without its note.
-func (t Table) Terminal() string {
+// A Look is how a terminal shows a table.
+type Look struct {
+	Boxed  bool // lines around the table and between its columns
+	Marks  bool // a mark before each cell that contradicts its promise or has shown nothing
+	Colour bool
+	Loud   bool // a break is red even if it was promised
+}
+
+// trailing matches the padding of the last column.
+var trailing = regexp.MustCompile(`(?m) +$`)
+
+// Terminal returns the table as a command prints it, without its note.
+func (t Table) Terminal(look Look) string {
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.DrawBorder, style.Options.SeparateColumns = look.Boxed, look.Boxed
 	w := table.NewWriter()
-	w.SetStyle(table.StyleLight)
-	w.Style().Options = table.Options{SeparateHeader: true}
-	w.Style().Format.Header = text.FormatDefault
+	w.SetStyle(style)
 	var head table.Row
-	var right []table.ColumnConfig
+	var columns []table.ColumnConfig
 	for i, c := range t.Columns {
 		head = append(head, c.Name)
+		config := table.ColumnConfig{Number: i + 1, WidthMax: c.Width, WidthMaxEnforcer: text.WrapSoft}
 		if c.Numbers {
-			right = append(right, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
 		}
+		columns = append(columns, config)
 	}
-	w.SetColumnConfigs(right)
+	w.SetColumnConfigs(columns)
 	w.AppendHeader(head)
 	for _, cells := range t.Rows {
 		var row table.Row
 		for _, c := range cells {
-			row = append(row, c.Text)
+			row = append(row, c.Terminal(look))
 		}
 		w.AppendRow(row)
 	}
-	return w.Render()
+	if look.Boxed {
+		return w.Render()
+	}
+	return trailing.ReplaceAllString(w.Render(), "")
+}
+
+// Terminal returns the cell's text: green holds, grey breaks as promised, yellow has shown
+// nothing, red is all else.
+func (c Cell) Terminal(look Look) string {
+	word := c.Text
+	switch {
+	case look.Marks && c.Status == Void:
+		word = "? " + word
+	case look.Marks && (c.Status == Contradicts || c.Status == Failed):
+		word = "! " + word
+	}
+	switch {
+	case !look.Colour || c.Status == None:
+		return word
+	case c.Status == Holds:
+		return text.FgGreen.Sprint(word)
+	case c.Status == Void:
+		return text.FgYellow.Sprint(word)
+	case c.Status == Breaks && !look.Loud:
+		return text.Faint.Sprint(word)
+	}
+	return text.FgRed.Sprint(word)
 }

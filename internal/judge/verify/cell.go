@@ -189,7 +189,7 @@ func (c *Cell) evidence() string {
 
 // Line is the cell in one line, for a person who waits for the next.
 func (c Cell) Line() string {
-	text := fmt.Sprintf("%-15s %s under %s, %.1f s", c.word(), c.Strategy, c.Fault, float64(c.DurationMS)/1000)
+	text := fmt.Sprintf("%-15s %s under %s, %.1f s", c.field().Terminal(marks(false)), c.Strategy, c.Fault, float64(c.DurationMS)/1000)
 	if !c.OK {
 		text += fmt.Sprintf("; promised %s: %s", orNothing(c.Promise), c.Reason)
 	}

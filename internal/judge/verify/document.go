@@ -123,13 +123,18 @@ func (r Report) matrix() report.Table {
 		for _, f := range faults {
 			var field report.Cell
 			if c := r.cell(s, f); c != nil {
-				field = report.Cell{Text: c.counted(), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
+				field = c.field()
 			}
 			row = append(row, field)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// field is the cell in the matrix.
+func (c *Cell) field() report.Cell {
+	return report.Cell{Text: c.counted(), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
 }
 
 // shown is the verdict, or that there is none.
@@ -142,6 +147,8 @@ func (c *Cell) shown() string {
 
 func (c *Cell) status() report.Status {
 	switch {
+	case c.HarnessError != "":
+		return report.Failed
 	case c.Verdict == verdict.Inconclusive:
 		return report.Void
 	case !c.OK:

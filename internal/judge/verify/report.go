@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/rush"
 )
 
 // A Report is what `shop verify --json` writes.
@@ -101,69 +99,33 @@ func (r Report) cell(strategy string, fault promise.Condition) *Cell {
 	return &r.Cells[i]
 }
 
-// word is a cell in the matrix: its verdict, with a mark where it is not the one
-// promised.
-func (c Cell) word() string {
-	switch {
-	case c.OK:
-		return c.counted()
-	case c.Verdict == verdict.Inconclusive && c.HarnessError == "":
-		return "? " + c.counted()
-	}
-	return "! " + c.counted()
-}
+// marks is how the terminal shows a matrix, and a cell in a line.
+func marks(colour bool) report.Look { return report.Look{Marks: true, Colour: colour} }
 
 // Table writes the matrix for a person, and below it each cell that is not as
 // promised.
 func (r Report) Table(w io.Writer, colour bool) error {
-	t := table.NewWriter()
-	strategies, faults := axes(r.Cells)
-	header := table.Row{"strategy"}
-	for _, f := range faults {
-		header = append(header, string(f))
-	}
-	t.AppendHeader(header)
-	for _, s := range strategies {
-		row := table.Row{s}
-		for _, f := range faults {
-			word := ""
-			if c := r.cell(s, f); c != nil {
-				word = paint(*c, colour)
-			}
-			row = append(row, word)
-		}
-		t.AppendRow(row)
-	}
+	var b strings.Builder
 	sorted := r.Sort()
-	if _, err := fmt.Fprintf(w, "%s\n\n%s in %s: %s\n",
-		rush.Draw(t), explore.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second), sorted.counts()); err != nil {
-		return err
-	}
+	fmt.Fprintf(&b, "%s\n\n%s in %s: %s\n", r.matrix().Terminal(marks(colour)),
+		explore.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second), sorted.counts())
 	for _, c := range slices.Concat(sorted.Broken, sorted.Failed, sorted.Void) {
-		if _, err := fmt.Fprintf(w, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.shown(), c.Evidence, c.Replay); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), c.shown(), c.Evidence, c.Replay)
 		if c.DataRace != "" {
-			if _, err := fmt.Fprintln(w, c.DataRace); err != nil {
-				return err
-			}
+			fmt.Fprintln(&b, c.DataRace)
 		}
 		if c.Witness != nil {
-			if _, err := io.WriteString(w, c.Witness.Text); err != nil {
-				return err
-			}
+			b.WriteString(c.Witness.Text)
 		}
 	}
 	for _, left := range r.LeftOut {
-		if _, err := fmt.Fprintln(w, "left out: "+left); err != nil {
-			return err
-		}
+		fmt.Fprintln(&b, "left out: "+left)
 	}
 	if r.Unfinished != "" {
-		_, err := fmt.Fprintln(w, "unfinished: "+r.Unfinished)
-		return err
+		fmt.Fprintln(&b, "unfinished: "+r.Unfinished)
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func orNothing(v verdict.Verdict) string {
@@ -171,25 +133,6 @@ func orNothing(v verdict.Verdict) string {
 		return "nothing"
 	}
 	return string(v)
-}
-
-// paint: green is as promised and holds, grey is as promised and breaks, red
-// contradicts, yellow has shown nothing.
-func paint(c Cell, colour bool) string {
-	switch word := c.word(); {
-	case !colour:
-		return word
-	case c.HarnessError != "":
-		return text.FgRed.Sprint(word)
-	case c.Verdict == verdict.Inconclusive:
-		return text.FgYellow.Sprint(word)
-	case !c.OK:
-		return text.FgRed.Sprint(word)
-	case c.Verdict == verdict.Holds:
-		return text.FgGreen.Sprint(word)
-	default:
-		return text.Faint.Sprint(word)
-	}
 }
 
 // axes are the matrix's: rows as in the catalogue, columns as in the list of faults.

@@ -1,7 +1,6 @@
 package rush
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/report"
@@ -51,7 +50,7 @@ func (r Report) results() report.Table {
 	for _, x := range r.Results {
 		row := []report.Cell{{Text: x.Strategy, Code: true}}
 		for _, field := range x.fields() {
-			row = append(row, report.Cell{Text: fmt.Sprint(field)})
+			row = append(row, report.Cell{Text: field})
 		}
 		t.Rows = append(t.Rows, append(row, report.Cell{Text: string(x.Verdict), Status: x.status(), Case: "rush-" + x.Strategy}))
 	}

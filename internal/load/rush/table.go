@@ -3,12 +3,9 @@ package rush
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
+	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
@@ -31,56 +28,23 @@ type Report struct {
 	Unfinished string `json:"unfinished,omitempty"` // why there are no more results, "" when all were run
 }
 
-// trailing is what the table's writer pads the last column with.
-var trailing = regexp.MustCompile(`(?m) +$`)
-
-// Draw is a table as the terminal shows it: one line, below the header.
-func Draw(t table.Writer) string {
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.SeparateColumns = false
-	style.Options.DrawBorder = false
-	t.SetStyle(style)
-	return trailing.ReplaceAllString(t.Render(), "")
-}
-
 // Table writes the report for a person, in colour or plain.
 func (r Report) Table(w io.Writer, colour bool) error {
-	t := table.NewWriter()
-	header := table.Row{"strategy"}
-	var columns []table.ColumnConfig
-	for i, name := range r.columns() {
-		header = append(header, name)
-		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
-	t.AppendHeader(append(header, "verdict"))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n%s\n\n", r.lead(), r.results().Terminal(report.Look{Colour: colour, Loud: true}))
 	for _, x := range r.Results {
-		row := append(table.Row{x.Strategy}, x.fields()...)
-		t.AppendRow(append(row, paint(x, colour)))
-	}
-	if _, err := fmt.Fprintf(w, "%s\n\n%s\n\n", r.lead(), Draw(t)); err != nil {
-		return err
-	}
-	for _, x := range r.Results {
-		if x.Verdict == verdict.Holds && x.FirstError == "" {
-			continue
-		}
-		if _, err := fmt.Fprintln(w, x.Strategy+": "+x.seen()); err != nil {
-			return err
+		if x.Verdict != verdict.Holds || x.FirstError != "" {
+			fmt.Fprintln(&b, x.Strategy+": "+x.seen())
 		}
 	}
 	for _, s := range r.Strikes {
-		if _, err := fmt.Fprintln(w, s); err != nil {
-			return err
-		}
+		fmt.Fprintln(&b, s)
 	}
 	for _, left := range r.LeftOut {
-		if _, err := fmt.Fprintln(w, "left out: "+left); err != nil {
-			return err
-		}
+		fmt.Fprintln(&b, "left out: "+left)
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // columns are the figures of a row, between the strategy and its verdict.
@@ -89,11 +53,11 @@ func (Report) columns() []string {
 }
 
 // fields are the row's figures, in the order of columns.
-func (x Result) fields() []any {
-	return []any{
-		x.Leftover, x.Records, x.Oversold, x.Drift, x.Sold, x.SoldOut, x.Busy, x.LockLost + x.Unknown + x.Failed,
-		latency(x.P50MS), latency(x.P99MS), fmt.Sprintf("%.0f", x.PerSecond),
+func (x Result) fields() (texts []string) {
+	for _, n := range []int64{x.Leftover, x.Records, x.Oversold, x.Drift, x.Sold, x.SoldOut, x.Busy, x.LockLost + x.Unknown + x.Failed} {
+		texts = append(texts, fmt.Sprint(n))
 	}
+	return append(texts, latency(x.P50MS), latency(x.P99MS), fmt.Sprintf("%.0f", x.PerSecond))
 }
 
 // seen is the reason of the verdict, and the first error.
@@ -139,19 +103,4 @@ func latency(ms float64) string {
 		return fmt.Sprintf("%.1f ms", ms)
 	}
 	return fmt.Sprintf("%.0f ms", ms)
-}
-
-// paint colours a verdict: green holds, yellow proves nothing, red is a break.
-func paint(x Result, colour bool) string {
-	word := string(x.Verdict)
-	if !colour {
-		return word
-	}
-	switch x.Verdict {
-	case verdict.Holds:
-		return text.FgGreen.Sprint(word)
-	case verdict.Inconclusive:
-		return text.FgYellow.Sprint(word)
-	}
-	return text.FgRed.Sprint(word)
 }

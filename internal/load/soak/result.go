@@ -231,7 +231,7 @@ func (t row) cells() []string {
 
 // Print writes what the processes used over time, and the verdict.
 func (r Result) Print(w io.Writer, _ bool) error {
-	lines := []string{r.Lead(), "", r.table().Terminal(), "of any process, the most; p99 of those who were sold to, the worst sample", ""}
+	lines := []string{r.Lead(), "", r.table().Terminal(report.Look{}), "of any process, the most; p99 of those who were sold to, the worst sample", ""}
 	lines = append(lines, r.Notes()...)
 	lines = append(lines, r.Verdict())
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))

@@ -162,7 +162,7 @@ func (r Result) Print(w io.Writer, _ bool) error {
 		return err
 	}
 	for _, m := range r.shown() {
-		if _, err := fmt.Fprintf(w, "\n%s\n", r.table(m).Terminal()); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n", r.table(m).Terminal(report.Look{})); err != nil {
 			return err
 		}
 	}

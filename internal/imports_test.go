@@ -58,15 +58,14 @@ var allowed = map[string][]string{
 	"internal/fault/failpoint":     {"internal/purchase", "internal/engine/sqlconn", "internal/judge/history"},
 	"internal/fault":               {"internal/fault", "internal/purchase", "internal/lockstrategy.", "internal/engine", "internal/testbed", "internal/load/rush", "internal/judge/audit", "internal/judge/history", "internal/judge/promise"},
 	"internal/explore":             {"internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/report", "internal/judge/verdict", "rlock"},
-	"internal/explore/app":         {"internal/testbed/localserver"},
-	"internal/explore/database":    {"internal/engine/dialect", "internal/explore/schedule"},
-	"internal/explore/gate":        {"internal/explore/database", "internal/explore/schedule", "internal/lockstrategy/redisscript"},
-	"internal/explore/restore":     {"internal/explore/schedule", "internal/judge/audit", "internal/product"},
+	"internal/explore/app":         {"internal/explore/serverstate", "internal/testbed/localserver"},
+	"internal/explore/gate":        {"internal/explore/schedule", "internal/explore/serverstate", "internal/lockstrategy/redisscript"},
 	"internal/explore/schedule":    {"internal/explore/witness", "internal/judge/verdict"},
+	"internal/explore/serverstate": {"internal/engine/dialect", "internal/explore/schedule", "internal/judge/audit", "internal/product"},
 	"internal/explore/standstill":  {"internal/explore/gate", "internal/lockstrategy", "rlock"},
 	"internal/explore/witness":     {"internal/judge/verdict"},
 	"internal/explore/wire":        {"internal/explore/wire", "internal/explore/schedule"},
-	"internal/explore/foreign":     {"internal/engine/dialect", "internal/explore/app", "internal/explore/database", "internal/explore/process", "internal/explore/schedule", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict"},
+	"internal/explore/foreign":     {"internal/engine/dialect", "internal/explore/app", "internal/explore/process", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict"},
 	"internal/judge/verify":        {"internal/fault", "internal/explore.", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed"},
 
 	// The classroom.
@@ -148,7 +147,7 @@ func TestSearchKnowsNoServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, i := range source.Imports {
-			for _, no := range []string{"database/sql", "go-redis", "internal/explore/gate", "internal/explore/database", "internal/explore/restore", "internal/explore/standstill"} {
+			for _, no := range []string{"database/sql", "go-redis", "internal/explore/gate", "internal/explore/serverstate", "internal/explore/standstill"} {
 				if strings.Contains(i.Path.Value, no) {
 					t.Errorf("%s imports %s", filepath.Base(file), i.Path.Value)
 				}

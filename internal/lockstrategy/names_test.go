@@ -31,7 +31,7 @@ var notStrategies = []struct {
 	{"cmd/shop", servers, "the flags --redis, --redlock, --zookeeper, --etcd"},
 	{"internal/engine", servers, "servers, as /readyz names them"},
 	{"internal/explore", []string{"redis", "redlock"}, "servers, as a witness names them"},
-	{"internal/explore/restore", []string{"none"}, "the TYPE of a Redis key that is not there"},
+	{"internal/explore/serverstate", []string{"none"}, "the TYPE of a Redis key that is not there"},
 	{"internal/explore/wire", []string{"serializable"}, "an isolation level"},
 	{"internal/fault", []string{"zookeeper", "etcd"}, "servers that a fault starts"},
 	{"internal/testbed/localserver", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
@@ -208,6 +209,9 @@ func (s *Servers) Addresses() map[string]string { return s.addresses }
 
 // SQL is the connection to a database; nil if there is none of that protocol.
 func (s *Servers) SQL(protocol string) *sql.DB { return s.databases[protocol] }
+
+// Redis is all of the Redis server.
+func (s *Servers) Redis() serverstate.Keyspace { return serverstate.NewKeyspace(s.redis) }
 
 // Versions are for people: "MariaDB 10.11.14, Redis 7.0.15".
 func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }

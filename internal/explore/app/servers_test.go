@@ -348,14 +348,14 @@ func leasesStretched(t *testing.T, s *Servers) {
 	must(t, s.redis.Set(ctx, "long", 1, 24*time.Hour).Err())
 	must(t, s.redis.Set(ctx, "plain", 1, 0).Err())
 	must(t, other.Set(ctx, "short", 1, 20*time.Second).Err())
-	must(t, s.Stretch(ctx))
+	must(t, s.Redis().Stretch(ctx))
 	for _, c := range []struct {
 		client   *redis.Client
 		key      string
 		from, to time.Duration
 	}{
-		{s.redis, "short", stretched / 2, stretched},
-		{other, "short", stretched / 2, stretched},
+		{s.redis, "short", time.Minute, 2 * time.Minute},
+		{other, "short", time.Minute, 2 * time.Minute},
 		{s.redis, "long", 23 * time.Hour, 24 * time.Hour},
 		{s.redis, "plain", -1, -1},
 	} {
@@ -369,19 +369,19 @@ func leasesStretched(t *testing.T, s *Servers) {
 			t.Errorf("%s: %d, %v; want %d", what, got, err, want)
 		}
 	}
-	before, err := s.Expired(ctx)
+	before, err := s.Redis().Expired(ctx)
 	must(t, err)
-	count("leases", s.Leases, 3)
-	count("keys", s.Keys, 4)
-	count("expire", s.Expire, 3)
-	count("leases", s.Leases, 0)
-	count("expired by the clock", s.Expired, before)
+	count("leases", s.Redis().Leases, 3)
+	count("keys", s.Redis().Keys, 4)
+	count("expire", s.Redis().Expire, 3)
+	count("leases", s.Redis().Leases, 0)
+	count("expired by the clock", s.Redis().Expired, before)
 	must(t, s.redis.Set(ctx, "lock", 1, time.Millisecond).Err())
 	for s.redis.Get(ctx, "lock").Err() == nil {
 	}
-	count("expired by the clock", s.Expired, before+1)
-	count("forget", s.Forget, 1)
-	count("keys", s.Keys, 0)
+	count("expired by the clock", s.Redis().Expired, before+1)
+	count("forget", s.Redis().Forget, 1)
+	count("keys", s.Redis().Keys, 0)
 	if db := s.redis.ClientInfo(ctx).Val().DB; db != 3 {
 		t.Errorf("the connection is in database number %d, want 3", db)
 	}
@@ -396,17 +396,17 @@ func blockedClients(t *testing.T, s *Servers) {
 	ended := make(chan error)
 	go func() { ended <- client.BLPop(ctx, 0, "queue").Err() }()
 	for {
-		blocked, err := s.Blocked(ctx)
+		blocked, err := s.Redis().Blocked(ctx)
 		must(t, err)
 		if blocked[id] {
 			break
 		}
 	}
-	must(t, s.Unblock(ctx, id))
+	must(t, s.Redis().Unblock(ctx, id))
 	if err := <-ended; err != redis.Nil {
 		t.Errorf("it ends with %v, want nil", err)
 	}
-	if blocked, err := s.Blocked(ctx); err != nil || len(blocked) > 0 {
+	if blocked, err := s.Redis().Blocked(ctx); err != nil || len(blocked) > 0 {
 		t.Errorf("%v, %v", blocked, err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
 	"github.com/oversell/oversell/internal/explore/wire/postgres"
@@ -52,16 +52,16 @@ func protocols() []server {
 	return []server{
 		{mysql.Protocol(), sqlBackend("mysql", dialect.MySQL)},
 		{postgres.Protocol(), sqlBackend("postgres", dialect.Postgres)},
-		{redis.Protocol(), func(s *app.Servers) backend { return redisBackend{s} }},
+		{redis.Protocol(), func(s *app.Servers) backend { return redisBackend{s.Redis()} }},
 	}
 }
 
 // sqlBackend asks a database as the explorer of our own strategies does.
 func sqlBackend(protocol, name string) func(*app.Servers) backend {
-	return func(s *app.Servers) backend { return sqlServer{database.For(name, s.SQL(protocol))} }
+	return func(s *app.Servers) backend { return sqlServer{serverstate.For(name, s.SQL(protocol)).Connections} }
 }
 
-type sqlServer struct{ database.Database }
+type sqlServer struct{ serverstate.Connections }
 
 // A connection is one that the database knows by its number.
 type connection int64
@@ -78,7 +78,7 @@ func (s sqlServer) waiting(ctx context.Context, named bool) (map[int64]bool, err
 
 // granted asks MySQL alone: PostgreSQL says of advisory locks, too, who waits for whom.
 func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
-	locks, ok := s.Database.(interface {
+	locks, ok := s.Connections.(interface {
 		Holder(ctx context.Context, name string) (id int64, err error)
 	})
 	if !ok {
@@ -106,10 +106,10 @@ func (s sqlServer) interrupt(ctx context.Context, id int64) error {
 }
 
 // answered asks the database what an interruption was for: PostgreSQL's deadlocks are ended
-// by the explorer, see package database.
+// by the explorer, see package serverstate.
 func (s sqlServer) answered(ctx context.Context, o *op) error {
 	var asked *pgconn.PgError
-	_, err := s.Answer(ctx, database.Statement{Conn: connection(o.Conn().ID), NamedLock: o.Named, TimedOut: o.timedOut},
+	_, err := s.Answer(ctx, serverstate.Statement{Conn: connection(o.Conn().ID), NamedLock: o.Named, TimedOut: o.timedOut},
 		nil, &pgconn.PgError{Code: "57014"})
 	if errors.As(err, &asked) && asked.Code == "40P01" {
 		o.Deadlocked()
@@ -124,7 +124,7 @@ func (s sqlServer) answered(ctx context.Context, o *op) error {
 func (sqlServer) after(context.Context) error { return nil }
 
 // redisBackend is a Redis server.
-type redisBackend struct{ *app.Servers }
+type redisBackend struct{ serverstate.Keyspace }
 
 func (redisBackend) joined(int64) {}
 

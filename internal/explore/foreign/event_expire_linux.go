@@ -18,7 +18,7 @@ func (e expireEvent) choices(ctx context.Context, r *run) ([]action, error) {
 	if r.x.backends["redis"] == nil {
 		return nil, nil
 	}
-	leases, err := r.x.servers.Leases(ctx)
+	leases, err := r.x.servers.Redis().Leases(ctx)
 	if err != nil || leases == 0 {
 		return nil, err
 	}
@@ -29,6 +29,6 @@ func (e expireEvent) choices(ctx context.Context, r *run) ([]action, error) {
 }
 
 func (expireEvent) strike(ctx context.Context, r *run, _ action) error {
-	_, err := r.x.servers.Expire(ctx)
+	_, err := r.x.servers.Redis().Expire(ctx)
 	return err
 }

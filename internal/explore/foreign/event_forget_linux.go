@@ -17,7 +17,7 @@ func (forgetEvent) choices(ctx context.Context, r *run) ([]action, error) {
 	if r.x.backends["redis"] == nil {
 		return nil, nil
 	}
-	keys, err := r.x.servers.Keys(ctx)
+	keys, err := r.x.servers.Redis().Keys(ctx)
 	if err != nil || keys == 0 {
 		return nil, err
 	}
@@ -28,6 +28,6 @@ func (forgetEvent) choices(ctx context.Context, r *run) ([]action, error) {
 }
 
 func (forgetEvent) strike(ctx context.Context, r *run, _ action) error {
-	_, err := r.x.servers.Forget(ctx)
+	_, err := r.x.servers.Redis().Forget(ctx)
 	return err
 }

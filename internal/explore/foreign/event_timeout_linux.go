@@ -8,7 +8,7 @@ import (
 )
 
 // timeoutEvent: a buyer who waits in a server has waited for long enough. The server ends the
-// statement as its own time-out would, see database.Interrupt; Redis answers nil.
+// statement as its own time-out would, see serverstate.Connections; Redis answers nil.
 type timeoutEvent struct{}
 
 func (timeoutEvent) name() schedule.Event { return timeoutName }

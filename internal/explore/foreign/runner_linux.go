@@ -332,7 +332,7 @@ func (x *Runner) expired(ctx context.Context) (int, error) {
 	if x.backends["redis"] == nil {
 		return 0, nil
 	}
-	return x.servers.Expired(ctx)
+	return x.servers.Redis().Expired(ctx)
 }
 
 // early: nothing may stand at a gate when a run begins. What came late belongs to the run

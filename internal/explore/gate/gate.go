@@ -14,7 +14,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/oversell/oversell/internal/explore/database"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
@@ -95,7 +95,7 @@ func (g *Gates) Pass(o *Op, exec func() error) error {
 	}
 	o.decision = make(chan Decision, 1)
 	s.Hear(Report{Kind: Arrived, Op: o})
-	var waits database.WouldBlock // what it was refused with
+	var waits serverstate.WouldBlock // what it was refused with
 	for {
 		decision := <-o.decision
 		switch decision {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
@@ -40,7 +40,7 @@ type Op struct {
 
 	// Of the scheduler.
 	Beside   *Op  // was let go together with it
-	Blocked  bool // it was refused, see database.WouldBlock, and waits for the others
+	Blocked  bool // it was refused, see serverstate.WouldBlock, and waits for the others
 	SeenEnds int  // how many transactions of others had ended when it was let go
 
 	ctx      context.Context // of an SQL command: it is given up when it ends
@@ -79,8 +79,8 @@ func (o *Op) Conn() *Conn { return o.conn }
 func (o *Op) Got() bool { return o.Asks && o.Err == nil && strings.HasSuffix(o.Result, "=1") }
 
 // statement is what the database must know of it.
-func (o *Op) statement() database.Statement {
-	return database.Statement{Conn: o.conn, NamedLock: o.Asks, TimedOut: o.TimedOut(), Read: o.conn.Viewing()}
+func (o *Op) statement() serverstate.Statement {
+	return serverstate.Statement{Conn: o.conn, NamedLock: o.Asks, TimedOut: o.TimedOut(), Read: o.conn.Viewing()}
 }
 
 // Whole is all that a strategy can see of how it ended.

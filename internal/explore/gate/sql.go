@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // A Connector makes connections whose commands stop at the gate. The state
@@ -16,7 +16,7 @@ import (
 type Connector struct {
 	driver.Connector
 	gates    *Gates
-	database database.Database
+	database serverstate.Database
 	owner    int // the buyer; 0: the context says
 
 	mu    sync.Mutex
@@ -25,7 +25,7 @@ type Connector struct {
 
 // NewConnector makes the connector of one buyer; 0: of all, and the context says
 // whose a command is. Its Connector is set before it is used.
-func (g *Gates) NewConnector(d database.Database, owner int) *Connector {
+func (g *Gates) NewConnector(d serverstate.Database, owner int) *Connector {
 	return &Connector{gates: g, database: d, owner: owner, conns: map[*Conn]struct{}{}}
 }
 

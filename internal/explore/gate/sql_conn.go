@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // A Conn is one connection. Like every driver.Conn it is used by one
@@ -28,7 +28,7 @@ type Conn struct {
 	closed        bool        // guarded by from.mu
 }
 
-// ID is database.Conn.ID.
+// ID is serverstate.Conn.ID.
 func (c *Conn) ID() int64 { return c.id }
 
 // Buyer is who uses it; 0: nobody yet.
@@ -44,7 +44,7 @@ func (c *Conn) InTransaction() bool { return c.inTx.Load() }
 // the database of its own.
 func (c *Conn) Viewing() bool { return c.inTx.Load() && c.touched.Load() }
 
-// Abandon is database.Conn.Abandon.
+// Abandon is serverstate.Conn.Abandon.
 func (c *Conn) Abandon() { c.dead.Store(true) }
 
 // BeginTx is driver.ConnBeginTx.
@@ -120,11 +120,11 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 // a cursor left open would be part of the next step.
 func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.op(ctx, query, args)
-	var kept *database.Rows
+	var kept *serverstate.Rows
 	err := c.from.gates.Pass(o, func() error {
 		got, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 		if err == nil {
-			kept, err = database.Keep(got)
+			kept, err = serverstate.Keep(got)
 		}
 		if kept, err = c.from.database.Answer(ctx, o.statement(), kept, err); err != nil {
 			return o.done(err, "")

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/product"
 )
 
@@ -33,7 +33,7 @@ func TestChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	gates, scheduler := gate.New(nil), &atOnce{}
-	connector := gates.NewConnector(database.For(e.DB.Name(), nil), 1)
+	connector := gates.NewConnector(serverstate.For(e.DB.Name(), nil), 1)
 	pool, err := e.OpenWrapped(func(inner driver.Connector) driver.Connector {
 		connector.Connector = inner
 		return connector

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/oversell/oversell/internal/explore/database"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 func rowCount(n int64) string {
@@ -43,9 +43,9 @@ func withValues(query string, args []driver.NamedValue) string {
 		}
 		switch v := args[0].Value.(type) {
 		case string, []byte:
-			b.WriteString("'" + database.Show(v) + "'")
+			b.WriteString("'" + serverstate.Show(v) + "'")
 		default:
-			b.WriteString(database.Show(v))
+			b.WriteString(serverstate.Show(v))
 		}
 		args = args[1:]
 	}

@@ -8,19 +8,19 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/gate"
-	"github.com/oversell/oversell/internal/explore/restore"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // An Action is what the scheduler can do next: a choice, and what it is about in
 // this run.
 type Action struct {
 	schedule.Choice
-	op     *gate.Op       // a command; of an event: the one whose wait it ends
-	with   *gate.Op       // let go together with op, see releasePair
-	server *restore.Redis // of an event
-	event  Event          // nil: commands
-	text   string         // of an event: what happens, for people
+	op     *gate.Op           // a command; of an event: the one whose wait it ends
+	with   *gate.Op           // let go together with op, see releasePair
+	server *serverstate.Redis // of an event
+	event  Event              // nil: commands
+	text   string             // of an event: what happens, for people
 }
 
 // statement is the command of the step; nil where it is none: of an event op is whose wait

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/oversell/oversell/internal/explore/restore"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // expireEvent: every lease runs out, unnoticed by its holder: a pause, a slow
@@ -26,11 +26,11 @@ func (expireEvent) Choices(ctx context.Context, r *Run) ([]Action, error) {
 }
 
 // movesClock: whoever looks at the clock, after whatever step, sees that.
-func movesClock(leases []restore.Lease) bool {
-	return slices.ContainsFunc(leases, func(l restore.Lease) bool { return l.ByClock })
+func movesClock(leases []serverstate.Lease) bool {
+	return slices.ContainsFunc(leases, func(l serverstate.Lease) bool { return l.ByClock })
 }
 
-func oneServer(leases []restore.Lease) string {
+func oneServer(leases []serverstate.Lease) string {
 	for _, l := range leases {
 		if l.Server != leases[0].Server {
 			return ""

@@ -10,10 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/gate"
-	"github.com/oversell/oversell/internal/explore/restore"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/standstill"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
@@ -26,8 +25,8 @@ type Runner struct {
 	gates    *gate.Gates
 	seats    []*seat // one a buyer; one for all with Spec.Shared
 	servers  servers
-	stock    restore.SQL
-	database database.Database
+	stock    serverstate.Stock
+	database serverstate.Database
 	rest     standstill.Detector
 	clock    clock
 	nap      *nap
@@ -55,8 +54,8 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.database = database.For(s.Engine.DB.Name(), admin)
-	x.stock = restore.SQL{Admin: beside, Product: s.Product, Stock: s.Stock, Parts: s.Parts}
+	x.database = serverstate.For(s.Engine.DB.Name(), admin)
+	x.stock = serverstate.Stock{Admin: beside, Product: s.Product, Stock: s.Stock, Parts: s.Parts}
 	if err := errors.Join(x.watchServers(), x.prepare(ctx)); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}

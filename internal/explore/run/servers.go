@@ -10,11 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/explore/gate"
-	"github.com/oversell/oversell/internal/explore/restore"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // servers are the Redis servers.
-type servers []*restore.Redis
+type servers []*serverstate.Redis
 
 // watch adds one, seen over a connection of its own.
 func (all *servers) watch(name string, like redis.UniversalClient) error {
@@ -22,7 +22,7 @@ func (all *servers) watch(name string, like redis.UniversalClient) error {
 	if err != nil {
 		return err
 	}
-	*all = append(*all, restore.NewRedis(name, admin))
+	*all = append(*all, serverstate.NewRedis(name, admin))
 	return nil
 }
 
@@ -43,7 +43,7 @@ func (all servers) clear(ctx context.Context) error {
 }
 
 // leases are those that have not run out.
-func (all servers) leases(ctx context.Context, now time.Time) (found []restore.Lease, _ error) {
+func (all servers) leases(ctx context.Context, now time.Time) (found []serverstate.Lease, _ error) {
 	for _, s := range all {
 		leases, err := s.Leases(ctx, now)
 		if err != nil {

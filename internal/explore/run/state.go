@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/oversell/oversell/internal/explore/database"
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -201,7 +201,7 @@ func (r *Run) ended(b *buyer) bool {
 }
 
 // number is a time since 1970 in ms or µs, a time until a lease ends, in ms, or the id of a
-// record, see database.FirstID.
+// record, see serverstate.FirstID.
 var number = regexp.MustCompile(`\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
 
 // exact is a text as it is the same in each run that comes to this state: random values
@@ -216,7 +216,7 @@ func (r *Run) exact(buyer int, text string) string {
 		case err != nil: // the id of an entry
 			return value
 		case len(value) == 11:
-			if id := n - r.x.firstID; r.x.firstID > 0 && id >= 0 && id < database.FirstID {
+			if id := n - r.x.firstID; r.x.firstID > 0 && id >= 0 && id < serverstate.FirstID {
 				return fmt.Sprintf("#%d", id)
 			}
 			return value

@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/oversell/oversell/internal/explore/restore"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // passing is the time that passes by itself, when nobody can move.
@@ -100,7 +100,7 @@ func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 }
 
 // wake stands for the timer of a waiter that knows when the lease would end.
-func (p *passing) wake(ctx context.Context, s *restore.Redis, key string) (listeners int, err error) {
+func (p *passing) wake(ctx context.Context, s *serverstate.Redis, key string) (listeners int, err error) {
 	listeners, err = s.Notify(ctx, key)
 	p.r.x.gates.PubSub.Notified(listeners)
 	return listeners, err

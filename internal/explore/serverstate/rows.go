@@ -1,4 +1,4 @@
-package database
+package serverstate
 
 import (
 	"database/sql/driver"

@@ -1,4 +1,4 @@
-package database
+package serverstate
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgresDatabase is PostgreSQL, asked over a connection of its own.
+// postgresConnections knows which connections of PostgreSQL wait for which.
 //
 // A deadlock is the explorer's to find: the server looks for one only when a wait has
 // lasted for deadlock_timeout, and which of the two then gives way depends on whose wait
 // is that old. Here it is always the one whose wait has closed the circle.
-type postgresDatabase struct {
+type postgresConnections struct {
 	admin *sql.DB
 
 	known map[int64]bool // who waited when Waiting was asked last
@@ -28,21 +28,8 @@ type postgresDatabase struct {
 	sacrificed map[int64]bool // whose statement was ended for a deadlock, and has not been answered
 }
 
-func newPostgresDatabase(admin *sql.DB) *postgresDatabase {
-	return &postgresDatabase{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
-}
-
-// Prepare: a disposable server is thrown away, so a commit need not reach the disk.
-func (d *postgresDatabase) Prepare(ctx context.Context, disposable bool) error {
-	if !disposable {
-		return nil
-	}
-	for _, statement := range []string{"ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()"} {
-		if _, err := d.admin.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("prepare the server: %w", err)
-		}
-	}
-	return nil
+func newPostgresConnections(admin *sql.DB) *postgresConnections {
+	return &postgresConnections{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
 }
 
 // noTimeouts ends those of the role or the database. A version has not all of them.
@@ -52,8 +39,8 @@ const noTimeouts = `SELECT set_config(name, '0', false) FROM pg_settings
 // Connected: only a superuser may set deadlock_timeout. Where it stays at its second, the
 // explorer has found a deadlock long before. Behind a pooler nobody knows whose session is
 // set, nor who is ended.
-func (d *postgresDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
-	id, err := backend(ctx, conn)
+func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
+	id, err := connectionID(ctx, conn, "SELECT pg_backend_pid()")
 	if err != nil {
 		return 0, err
 	}
@@ -73,54 +60,17 @@ func (d *postgresDatabase) Connected(ctx context.Context, conn driver.Conn) (int
 }
 
 // Adopt: who waits for this connection waits for a buyer.
-func (d *postgresDatabase) Adopt(id int64) {
+func (d *postgresConnections) Adopt(id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ours[id] = true
 }
 
-// backend is the server's process that serves a connection.
-func backend(ctx context.Context, conn driver.Conn) (int64, error) {
-	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT pg_backend_pid()", nil)
-	if err != nil {
-		return 0, err
-	}
-	kept, err := Keep(rows)
-	if err != nil || len(kept.values) != 1 {
-		return 0, fmt.Errorf("ask for the connection's process: %w", err)
-	}
-	var id sql.NullInt64
-	err = id.Scan(kept.values[0][0])
-	return id.Int64, err
-}
-
-func (d *postgresDatabase) Blocks() bool { return true }
-
-// Stated is Database's.
-func (d *postgresDatabase) Stated(ctx context.Context) (bool, error) {
-	var below bool
-	if err := d.admin.QueryRowContext(ctx, "SELECT current_setting('default_transaction_isolation') <> 'serializable'").Scan(&below); err != nil {
-		return false, fmt.Errorf("ask for the level of transactions: %w", err)
-	}
-	return below, nil
-}
-
-func (d *postgresDatabase) Recount() string {
-	return "SELECT setval(pg_get_serial_sequence('purchase_history', 'id'), COALESCE((SELECT MAX(id) FROM purchase_history), 0) + 1, false)"
-}
-
-// Cleared: nobody sees or locks a dead row.
-func (d *postgresDatabase) Cleared(context.Context) error { return nil }
-
-func (d *postgresDatabase) NextID(context.Context) (int64, error) { return 0, nil }
-
-func (d *postgresDatabase) Milliseconds() string {
-	return "FLOOR(EXTRACT(EPOCH FROM purchase_time) * 1000)::bigint"
-}
+func (d *postgresConnections) Blocks() bool { return true }
 
 // Waiting asks the table of locks itself: who was granted a lock does not wait there any
 // more, also if it has not woken yet. An advisory lock is a lock as any other.
-func (d *postgresDatabase) Waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
+func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
 	blockers, err := d.blockers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask which connections wait: %w", err)
@@ -138,7 +88,7 @@ func (d *postgresDatabase) Waiting(ctx context.Context, _ bool) (map[int64]bool,
 // blockers are, of each connection that waits for a buyer's lock, those that it waits for.
 // Who waits for somebody else, such as a VACUUM that gives up the end of a table, goes on
 // by itself.
-func (d *postgresDatabase) blockers(ctx context.Context) (map[int64][]int64, error) {
+func (d *postgresConnections) blockers(ctx context.Context) (map[int64][]int64, error) {
 	rows, err := d.admin.QueryContext(ctx, `SELECT a.pid, b.pid FROM pg_stat_activity a, unnest(pg_blocking_pids(a.pid)) AS b(pid)
 		WHERE a.datname = current_database() AND a.wait_event_type = 'Lock'`)
 	if err != nil {
@@ -162,7 +112,7 @@ func (d *postgresDatabase) blockers(ctx context.Context) (map[int64][]int64, err
 }
 
 // closed is the connection whose wait has closed a circle; of several, the last one.
-func (d *postgresDatabase) closed(blockers map[int64][]int64) (victim int64, found bool) {
+func (d *postgresConnections) closed(blockers map[int64][]int64) (victim int64, found bool) {
 	for id := range blockers {
 		if !inCircle(blockers, id) {
 			continue
@@ -192,7 +142,7 @@ func inCircle(blockers map[int64][]int64, id int64) bool {
 }
 
 // sacrifice ends a wait for a deadlock, once.
-func (d *postgresDatabase) sacrifice(ctx context.Context, victim int64) error {
+func (d *postgresConnections) sacrifice(ctx context.Context, victim int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.sacrificed[victim] { // it is on its way
@@ -202,22 +152,22 @@ func (d *postgresDatabase) sacrifice(ctx context.Context, victim int64) error {
 	return d.cancel(ctx, victim)
 }
 
-func (d *postgresDatabase) cancel(ctx context.Context, id int64) error {
+func (d *postgresConnections) cancel(ctx context.Context, id int64) error {
 	_, err := d.admin.ExecContext(ctx, "SELECT pg_cancel_backend($1::int)", id)
 	return err
 }
 
 // End returns when the server's process has gone, which it has when its transaction is
 // rolled back (postinit.c, ShutdownPostgres, is called before all else at exit).
-func (d *postgresDatabase) End(ctx context.Context, c Conn) error {
+func (d *postgresConnections) End(ctx context.Context, c Conn) error {
 	if _, err := d.admin.ExecContext(ctx, "SELECT pg_terminate_backend($1::int)", c.ID()); err != nil {
 		return err
 	}
 	return untilGone(ctx, d, c)
 }
 
-// Gone is Database's.
-func (d *postgresDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
+// Gone is Connections's.
+func (d *postgresConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	gone, err := gone(ctx, d.admin, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", c)
 	if gone {
 		d.mu.Lock()
@@ -230,7 +180,7 @@ func (d *postgresDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
 
 // Interrupt ends the statement as lock_timeout does: the transaction has failed, and has
 // let go of its locks (TestPostgresWaits). What differs is the error, see Answer.
-func (d *postgresDatabase) Interrupt(ctx context.Context, c Conn) error {
+func (d *postgresConnections) Interrupt(ctx context.Context, c Conn) error {
 	return d.cancel(ctx, c.ID())
 }
 
@@ -242,7 +192,7 @@ const (
 	errDeadlockDetected      = "40P01"
 )
 
-func (d *postgresDatabase) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
+func (d *postgresConnections) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
 	d.mu.Lock()
 	victim := d.sacrificed[s.Conn.ID()]
 	delete(d.sacrificed, s.Conn.ID())
@@ -267,4 +217,42 @@ func (d *postgresDatabase) Answer(ctx context.Context, s Statement, got *Rows, e
 func isPostgres(err error, code string) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == code
+}
+
+// postgresRecords knows the ids of PostgreSQL, and whether its states follow from its rows.
+type postgresRecords struct{ admin *sql.DB }
+
+// Prepare: a disposable server is thrown away, so a commit need not reach the disk.
+func (r postgresRecords) Prepare(ctx context.Context, disposable bool) error {
+	if !disposable {
+		return nil
+	}
+	for _, statement := range []string{"ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()"} {
+		if _, err := r.admin.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("prepare the server: %w", err)
+		}
+	}
+	return nil
+}
+
+// Stated is Records's.
+func (r postgresRecords) Stated(ctx context.Context) (bool, error) {
+	var below bool
+	if err := r.admin.QueryRowContext(ctx, "SELECT current_setting('default_transaction_isolation') <> 'serializable'").Scan(&below); err != nil {
+		return false, fmt.Errorf("ask for the level of transactions: %w", err)
+	}
+	return below, nil
+}
+
+func (r postgresRecords) Recount() string {
+	return "SELECT setval(pg_get_serial_sequence('purchase_history', 'id'), COALESCE((SELECT MAX(id) FROM purchase_history), 0) + 1, false)"
+}
+
+// Cleared: nobody sees or locks a dead row.
+func (r postgresRecords) Cleared(context.Context) error { return nil }
+
+func (r postgresRecords) NextID(context.Context) (int64, error) { return 0, nil }
+
+func (r postgresRecords) Milliseconds() string {
+	return "FLOOR(EXTRACT(EPOCH FROM purchase_time) * 1000)::bigint"
 }

@@ -1,4 +1,4 @@
-package app
+package serverstate
 
 import (
 	"context"
@@ -18,39 +18,33 @@ import (
 // may expire, and Expired tells.
 const stretched = 2 * time.Minute
 
-// Scripts see every database number that has a key, as INFO keyspace names them, and not
-// only the one that the program's URL names: it may SELECT another.
-const everyDatabase = `
+// A Keyspace is all of a Redis server that a program uses: every database number that has a
+// key, as INFO keyspace names them. The program may SELECT another number than its URL names.
+type Keyspace struct{ client *redis.Client }
+
+// NewKeyspace asks through client, which stays the caller's.
+func NewKeyspace(client *redis.Client) Keyspace { return Keyspace{client} }
+
+// eachKey returns a script that counts the keys for which condition holds and does do to
+// each. left is the key's time to live in ms, and negative where it has none.
+func eachKey(condition, do string) *redis.Script {
+	return redis.NewScript(`
 local n = 0
 for db in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):') do
   redis.call('SELECT', db)
   for _, key in ipairs(redis.call('KEYS', '*')) do
     local left = redis.call('PTTL', key)
-    `
-
-var (
-	stretch = redis.NewScript(everyDatabase + `if left >= 0 and left < tonumber(ARGV[1]) / 2 then redis.call('PEXPIRE', key, ARGV[1]); n = n + 1 end
+    if ` + condition + ` then ` + do + ` n = n + 1 end
   end
 end
 return n`)
-	leases = redis.NewScript(everyDatabase + `if left >= 0 then n = n + 1 end
-  end
-end
-return n`)
-	expire = redis.NewScript(everyDatabase + `if left >= 0 then redis.call('DEL', key); n = n + 1 end
-  end
-end
-return n`)
-	keys = redis.NewScript(everyDatabase + `n = n + 1
-  end
-end
-return n`)
-)
+}
 
 // Stretch gives every lease two minutes that has less than half of them left. A command that
 // answers a time to live shows that.
-func (s *Servers) Stretch(ctx context.Context) error {
-	return stretch.Run(ctx, s.redis, nil, stretched.Milliseconds()).Err()
+func (k Keyspace) Stretch(ctx context.Context) error {
+	return eachKey("left >= 0 and left < tonumber(ARGV[1]) / 2", "redis.call('PEXPIRE', key, ARGV[1])").
+		Run(ctx, k.client, nil, stretched.Milliseconds()).Err()
 }
 
 // expired is in INFO stats.
@@ -58,8 +52,8 @@ var expired = regexp.MustCompile(`(?m)^expired_keys:(\d+)`)
 
 // Expired is how many keys the clock has removed since the server was started. Who has met
 // one that had run out has counted it.
-func (s *Servers) Expired(ctx context.Context) (int, error) {
-	info, err := s.redis.Info(ctx, "stats").Result()
+func (k Keyspace) Expired(ctx context.Context) (int, error) {
+	info, err := k.client.Info(ctx, "stats").Result()
 	if err != nil {
 		return 0, err
 	}
@@ -71,33 +65,35 @@ func (s *Servers) Expired(ctx context.Context) (int, error) {
 }
 
 // Leases is how many keys have a time to live.
-func (s *Servers) Leases(ctx context.Context) (int, error) {
-	return leases.Run(ctx, s.redis, nil).Int()
+func (k Keyspace) Leases(ctx context.Context) (int, error) {
+	return eachKey("left >= 0", "").Run(ctx, k.client, nil).Int()
 }
 
 // Expire removes every key that has a time to live, and returns how many.
-func (s *Servers) Expire(ctx context.Context) (int, error) {
-	return expire.Run(ctx, s.redis, nil).Int()
+func (k Keyspace) Expire(ctx context.Context) (int, error) {
+	return eachKey("left >= 0", "redis.call('DEL', key)").Run(ctx, k.client, nil).Int()
 }
 
 // Keys is how many keys there are.
-func (s *Servers) Keys(ctx context.Context) (int, error) { return keys.Run(ctx, s.redis, nil).Int() }
+func (k Keyspace) Keys(ctx context.Context) (int, error) {
+	return eachKey("true", "").Run(ctx, k.client, nil).Int()
+}
 
 // Forget removes all keys.
-func (s *Servers) Forget(ctx context.Context) (int, error) {
-	n, err := s.Keys(ctx)
+func (k Keyspace) Forget(ctx context.Context) (int, error) {
+	n, err := k.Keys(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return n, s.redis.FlushAll(ctx).Err()
+	return n, k.client.FlushAll(ctx).Err()
 }
 
 // client is a line of CLIENT LIST.
 var client = regexp.MustCompile(`(?m)^id=(\d+) .* flags=(\S+) `)
 
 // Blocked are the clients that wait in a command such as BLPOP (CLIENT LIST, flag b).
-func (s *Servers) Blocked(ctx context.Context) (map[int64]bool, error) {
-	list, err := s.redis.ClientList(ctx).Result()
+func (k Keyspace) Blocked(ctx context.Context) (map[int64]bool, error) {
+	list, err := k.client.ClientList(ctx).Result()
 	if err != nil {
 		return nil, fmt.Errorf("ask who is blocked in Redis: %w", err)
 	}
@@ -115,12 +111,12 @@ func (s *Servers) Blocked(ctx context.Context) (map[int64]bool, error) {
 }
 
 // Gone reports whether a connection is not there any more.
-func (s *Servers) Gone(ctx context.Context, id int64) (bool, error) {
-	list, err := s.redis.ClientList(ctx).Result()
+func (k Keyspace) Gone(ctx context.Context, id int64) (bool, error) {
+	list, err := k.client.ClientList(ctx).Result()
 	return !strings.Contains("\n"+list, fmt.Sprintf("\nid=%d ", id)), err
 }
 
 // Unblock ends a client's wait as its time-out would.
-func (s *Servers) Unblock(ctx context.Context, id int64) error {
-	return s.redis.ClientUnblock(ctx, id).Err()
+func (k Keyspace) Unblock(ctx context.Context, id int64) error {
+	return k.client.ClientUnblock(ctx, id).Err()
 }

@@ -1,6 +1,4 @@
-// Package restore puts the servers back into the state that every schedule begins
-// with, and reads what a schedule has made of it. One file per kind of server.
-package restore
+package serverstate
 
 import (
 	"context"
@@ -14,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// SQL is the database as the explorer sees it: one product's stock and records.
-type SQL struct {
+// Stock is one product's stock and records in a database.
+type Stock struct {
 	Admin   *gorm.DB // beside the connections of the buyers
 	Product string
 	Stock   int64  // that a schedule begins with
@@ -32,7 +30,7 @@ type State struct {
 }
 
 // Restore puts the stock back and removes the records.
-func (s SQL) Restore(ctx context.Context) error {
+func (s Stock) Restore(ctx context.Context) error {
 	return s.Admin.WithContext(ctx).Transaction(func(tx *gorm.DB) error { // one commit costs less than three
 		if err := tx.Exec("DELETE FROM purchase_history WHERE product_name = ?", s.Product).Error; err != nil {
 			return fmt.Errorf("restore the records: %w", err)
@@ -67,7 +65,7 @@ func (s SQL) Restore(ctx context.Context) error {
 // Whole is all of the product's row, parts and records that can make a difference to what
 // comes, the records in the order of their ids. Real times are left out; that of a purchase is
 // by the clock that strategies are given. Nobody may move meanwhile.
-func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
+func (s Stock) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	var b strings.Builder
 	for _, query := range []string{
 		"SELECT 0, amount, stocked, version, fence, last_entry FROM product WHERE name = ?",
@@ -88,7 +86,7 @@ func (s SQL) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 }
 
 // write writes the rows of a query, and returns their first cells, which are numbers.
-func (s SQL) write(ctx context.Context, b *strings.Builder, query string) (first []int64, _ error) {
+func (s Stock) write(ctx context.Context, b *strings.Builder, query string) (first []int64, _ error) {
 	rows, err := s.Admin.WithContext(ctx).Raw(query, s.Product).Rows()
 	if err != nil {
 		return nil, err
@@ -119,7 +117,7 @@ func (s SQL) write(ctx context.Context, b *strings.Builder, query string) (first
 }
 
 // Read reads stock and records in one statement, while nobody else moves.
-func (s SQL) Read(ctx context.Context) (State, error) {
+func (s Stock) Read(ctx context.Context) (State, error) {
 	state := State{Sales: map[int64]audit.Sale{}}
 	// It costs half of a join. The sales are the rows with a purchaser.
 	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0), stocked, NULL FROM product WHERE name = ?

@@ -1,4 +1,4 @@
-package database
+package serverstate
 
 import (
 	"context"
@@ -16,95 +16,27 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// mysqlDatabase is MariaDB or MySQL, asked over a connection of its own.
-type mysqlDatabase struct {
+// mysqlConnections knows the waits of MariaDB or MySQL: for rows, tables and named locks.
+type mysqlConnections struct {
 	admin   *sql.DB
 	adopted bool // a program's connections are there
-	far     bool // ids count from FirstID
 
 	ask       string              // who waits for tables; "" before the first time
 	forTables map[int64]tableWait // those who did when Waiting was asked last
 }
 
-// Prepare: a disposable server is thrown away, so a commit need not reach the disk.
-func (d *mysqlDatabase) Prepare(ctx context.Context, disposable bool) error {
-	if !disposable {
-		return nil
-	}
-	_, err := d.admin.ExecContext(ctx, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
-	return err
-}
-
-func (d *mysqlDatabase) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
+func (d *mysqlConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
 	wait := fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %d", int(schedule.Forever.Seconds()))
 	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, wait, nil); err != nil {
 		return 0, err
 	}
-	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
-	if err != nil {
-		return 0, err
-	}
-	kept, err := Keep(rows)
-	if err != nil || len(kept.values) != 1 {
-		return 0, fmt.Errorf("ask for the connection's id: %w", err)
-	}
-	var id sql.NullInt64
-	err = id.Scan(kept.values[0][0])
-	return id.Int64, err
+	return connectionID(ctx, conn, "SELECT CONNECTION_ID()")
 }
 
 // Adopt: what is not opened here is a program's, which may lock tables.
-func (d *mysqlDatabase) Adopt(int64) { d.adopted = true }
+func (d *mysqlConnections) Adopt(int64) { d.adopted = true }
 
-func (d *mysqlDatabase) Blocks() bool { return true }
-
-// Stated is for MariaDB alone: states were not tried on MySQL.
-func (d *mysqlDatabase) Stated(ctx context.Context) (bool, error) {
-	rows, err := d.admin.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE variable_name IN ('version', 'tx_isolation', 'transaction_isolation', 'wsrep_on')")
-	if err != nil {
-		return false, fmt.Errorf("ask for the level of transactions: %w", err)
-	}
-	defer rows.Close()
-	mariaDB, follows := false, true
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return false, fmt.Errorf("ask for the level of transactions: %w", err)
-		}
-		mariaDB = mariaDB || strings.Contains(value, "MariaDB")
-		follows = follows && value != "SERIALIZABLE" && (name != "wsrep_on" || value == "OFF")
-	}
-	return mariaDB && follows, rows.Err()
-}
-
-// Recount: to set AUTO_INCREMENT takes longer than a run, since it reaches the disk.
-func (d *mysqlDatabase) Recount() string { return "" }
-
-// Cleared: InnoDB marks a row, and a purge removes it later. Until then who looks for it locks
-// it, and two who do wait for each other; afterwards they lock the gap, and do not wait.
-func (d *mysqlDatabase) Cleared(ctx context.Context) error {
-	_, err := d.admin.ExecContext(ctx, "SET GLOBAL innodb_max_purge_lag_wait = 0") // MariaDB 10.5.7; states are for MariaDB alone
-	return err
-}
-
-// NextID has the counter begin at FirstID when it is asked first. InnoDB takes no lower one.
-func (d *mysqlDatabase) NextID(ctx context.Context) (id int64, err error) {
-	if !d.far {
-		if _, err := d.admin.ExecContext(ctx, fmt.Sprintf("ALTER TABLE purchase_history AUTO_INCREMENT = %d", FirstID)); err != nil {
-			return 0, fmt.Errorf("have ids count from far: %w", err)
-		}
-		d.far = true
-	}
-	const next = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'purchase_history'"
-	if err = d.admin.QueryRowContext(ctx, next).Scan(&id); err != nil {
-		return 0, fmt.Errorf("ask for the next id: %w", err)
-	}
-	return id, nil
-}
-
-func (d *mysqlDatabase) Milliseconds() string {
-	return "CAST(FLOOR(UNIX_TIMESTAMP(purchase_time) * 1000) AS SIGNED)"
-}
+func (d *mysqlConnections) Blocks() bool { return true }
 
 // Waiting takes three looks, which together are exact. A transaction's own state
 // says LOCK WAIT before the server has looked for a deadlock, whose victim may be
@@ -113,7 +45,7 @@ func (d *mysqlDatabase) Milliseconds() string {
 // a transaction that was granted the lock, or chosen as a victim, and has not woken.
 // So the counter must match the waits, and the same waits must be there before and
 // after: then none of them is a late one.
-func (d *mysqlDatabase) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
+func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	if d.adopted {
 		if err := d.waitingForTables(ctx, waiting); err != nil {
@@ -155,7 +87,7 @@ type lockWait struct {
 
 // lockWaits are those of the whole server. information_schema.innodb_trx, which
 // has them too, is a copy that may be old.
-func (d *mysqlDatabase) lockWaits(ctx context.Context) (waits []lockWait, err error) {
+func (d *mysqlConnections) lockWaits(ctx context.Context) (waits []lockWait, err error) {
 	var kind, of, status string
 	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
 		return nil, fmt.Errorf("ask which connections wait: %w", err)
@@ -200,7 +132,7 @@ const (
 // been given the lock looks the same until it runs, but has one more than when its wait was seen
 // first, where MariaDB's plugin METADATA_LOCK_INFO tells. Elsewhere the state has to do; a run in
 // which one was slow to wake is void.
-func (d *mysqlDatabase) waitingForTables(ctx context.Context, waiting map[int64]bool) error {
+func (d *mysqlConnections) waitingForTables(ctx context.Context, waiting map[int64]bool) error {
 	if d.ask == "" {
 		var told int
 		const installed = "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'METADATA_LOCK_INFO' AND plugin_status = 'ACTIVE'"
@@ -238,7 +170,7 @@ func (d *mysqlDatabase) waitingForTables(ctx context.Context, waiting map[int64]
 
 // waitingByName adds those that wait in GET_LOCK. One that has been given the lock is among
 // them until it runs: see Holder.
-func (d *mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]bool) error {
+func (d *mysqlConnections) waitingByName(ctx context.Context, waiting map[int64]bool) error {
 	rows, err := d.admin.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE state = 'User lock'")
 	if err != nil {
 		return err
@@ -256,20 +188,20 @@ func (d *mysqlDatabase) waitingByName(ctx context.Context, waiting map[int64]boo
 
 // Holder is the connection that has a named lock, 0: none. It is for those who ask for one by
 // GET_LOCK: who has it waits no longer, whatever the process list says.
-func (d *mysqlDatabase) Holder(ctx context.Context, name string) (id int64, err error) {
+func (d *mysqlConnections) Holder(ctx context.Context, name string) (id int64, err error) {
 	var holder sql.NullInt64
 	err = d.admin.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&holder)
 	return holder.Int64, err
 }
 
-func (d *mysqlDatabase) End(ctx context.Context, c Conn) error {
+func (d *mysqlConnections) End(ctx context.Context, c Conn) error {
 	_, _ = d.admin.ExecContext(ctx, fmt.Sprintf("KILL %d", c.ID())) // an error: it has gone already
 	return untilGone(ctx, d, c)
 }
 
 // Gone: a thread leaves the list when its transaction is rolled back and its locks are free
 // (THD::cleanup, before unlink, in sql_class.cc).
-func (d *mysqlDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
+func (d *mysqlConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	return gone(ctx, d.admin, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", c)
 }
 
@@ -278,7 +210,7 @@ func (d *mysqlDatabase) Gone(ctx context.Context, c Conn) (bool, error) {
 // with its writes and locks (TestTimeoutIsReal). What differs is the error, see
 // Answer. To let the real time-out pass would take its shortest, 1 s, in each
 // schedule; and it cannot be made to begin later than the wait.
-func (d *mysqlDatabase) Interrupt(ctx context.Context, c Conn) error {
+func (d *mysqlConnections) Interrupt(ctx context.Context, c Conn) error {
 	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.ID()))
 	return err
 }
@@ -289,7 +221,7 @@ const (
 	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
 )
 
-func (d *mysqlDatabase) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
+func (d *mysqlConnections) Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error) {
 	switch {
 	case !s.TimedOut:
 	case s.NamedLock && (err == nil && got.values[0][0] == nil || isMySQL(err, errQueryInterrupted)):
@@ -315,4 +247,67 @@ func (d *mysqlDatabase) Answer(ctx context.Context, s Statement, got *Rows, err 
 func isMySQL(err error, number uint16) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && e.Number == number
+}
+
+// mysqlRecords knows the ids of MariaDB or MySQL, and whether its states follow from its rows.
+type mysqlRecords struct {
+	admin *sql.DB
+	far   bool // ids count from FirstID
+}
+
+// Prepare: a disposable server is thrown away, so a commit need not reach the disk.
+func (r *mysqlRecords) Prepare(ctx context.Context, disposable bool) error {
+	if !disposable {
+		return nil
+	}
+	_, err := r.admin.ExecContext(ctx, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	return err
+}
+
+// Stated is for MariaDB alone: states were not tried on MySQL.
+func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
+	rows, err := r.admin.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE variable_name IN ('version', 'tx_isolation', 'transaction_isolation', 'wsrep_on')")
+	if err != nil {
+		return false, fmt.Errorf("ask for the level of transactions: %w", err)
+	}
+	defer rows.Close()
+	mariaDB, follows := false, true
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return false, fmt.Errorf("ask for the level of transactions: %w", err)
+		}
+		mariaDB = mariaDB || strings.Contains(value, "MariaDB")
+		follows = follows && value != "SERIALIZABLE" && (name != "wsrep_on" || value == "OFF")
+	}
+	return mariaDB && follows, rows.Err()
+}
+
+// Recount: to set AUTO_INCREMENT takes longer than a run, since it reaches the disk.
+func (r *mysqlRecords) Recount() string { return "" }
+
+// Cleared: InnoDB marks a row, and a purge removes it later. Until then who looks for it locks
+// it, and two who do wait for each other; afterwards they lock the gap, and do not wait.
+func (r *mysqlRecords) Cleared(ctx context.Context) error {
+	_, err := r.admin.ExecContext(ctx, "SET GLOBAL innodb_max_purge_lag_wait = 0") // MariaDB 10.5.7; states are for MariaDB alone
+	return err
+}
+
+// NextID has the counter begin at FirstID when it is asked first. InnoDB takes no lower one.
+func (r *mysqlRecords) NextID(ctx context.Context) (id int64, err error) {
+	if !r.far {
+		if _, err := r.admin.ExecContext(ctx, fmt.Sprintf("ALTER TABLE purchase_history AUTO_INCREMENT = %d", FirstID)); err != nil {
+			return 0, fmt.Errorf("have ids count from far: %w", err)
+		}
+		r.far = true
+	}
+	const next = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'purchase_history'"
+	if err = r.admin.QueryRowContext(ctx, next).Scan(&id); err != nil {
+		return 0, fmt.Errorf("ask for the next id: %w", err)
+	}
+	return id, nil
+}
+
+func (r *mysqlRecords) Milliseconds() string {
+	return "CAST(FLOOR(UNIX_TIMESTAMP(purchase_time) * 1000) AS SIGNED)"
 }

@@ -1,4 +1,4 @@
-package database_test
+package serverstate_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
-	"github.com/oversell/oversell/internal/explore/database"
+	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
 // afterwards is what a transaction has left after a wait of its second statement
@@ -138,7 +138,7 @@ func TestTableWaits(t *testing.T) {
 				t.Skip(err) // of MySQL
 			}
 		}
-		d := database.For(dialect.MySQL, db)
+		d := serverstate.For(dialect.MySQL, db)
 		d.Adopt(id)
 		waits := func() bool {
 			waiting, err := d.Waiting(ctx, false)

@@ -1,4 +1,4 @@
-package database
+package serverstate
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func TestClosed(t *testing.T) {
 		{"two, the first is new", map[int64][]int64{1: {2}, 2: {1}}, map[int64]bool{2: true}, 1},
 		{"three, and one beside them", map[int64][]int64{1: {2}, 2: {3}, 3: {1}, 4: {1}}, map[int64]bool{1: true, 2: true}, 3},
 	} {
-		d := &postgresDatabase{known: c.known}
+		d := &postgresConnections{known: c.known}
 		if victim, found := d.closed(c.blockers); victim != c.victim || found != (c.victim != 0) {
 			t.Errorf("%s: %d, %t; want %d", c.name, victim, found, c.victim)
 		}
@@ -98,7 +98,7 @@ func waitsInVain(t *testing.T, db *sql.DB, setting string, deadlock, cancel bool
 	defer other.Rollback()
 	waiter, id := begin(setting, fmt.Sprintf(write, "first"))
 	defer waiter.Rollback()
-	d := newPostgresDatabase(db)
+	d := newPostgresConnections(db)
 	waits := func(n int) {
 		t.Helper()
 		for {

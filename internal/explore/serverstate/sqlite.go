@@ -1,0 +1,54 @@
+package serverstate
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+
+	sqlite "github.com/glebarez/go-sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// sqliteConnections is SQLite opened without a busy time-out: a statement that would wait
+// is refused, and stands at the gate until another transaction has ended. So none waits
+// inside.
+type sqliteConnections struct{}
+
+func (sqliteConnections) Connected(context.Context, driver.Conn) (int64, error) { return 0, nil }
+func (sqliteConnections) Adopt(int64)                                           {}
+func (sqliteConnections) Blocks() bool                                          { return false }
+func (sqliteConnections) Waiting(context.Context, bool) (map[int64]bool, error) { return nil, nil }
+func (sqliteConnections) End(_ context.Context, c Conn) error                   { return c.Close() }
+func (sqliteConnections) Gone(context.Context, Conn) (bool, error)              { return true, nil }
+func (sqliteConnections) Interrupt(context.Context, Conn) error                 { return nil }
+
+// Answer turns a refusal that the busy time-out would have waited with into
+// WouldBlock. SQLite does not wait for a lock where the transaction has read
+// already (sqlite3BtreeBeginTrans asks the busy handler only when inTransaction
+// is TRANS_NONE), nor where its snapshot is stale: both are the strategy's to
+// see.
+func (sqliteConnections) Answer(_ context.Context, s Statement, got *Rows, err error) (*Rows, error) {
+	var lite *sqlite.Error
+	if errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_BUSY && !s.Read {
+		return nil, WouldBlock{err}
+	}
+	return got, err
+}
+
+// sqliteRecords counts ids by AUTOINCREMENT.
+type sqliteRecords struct{}
+
+func (sqliteRecords) Prepare(context.Context, bool) error   { return nil }
+func (sqliteRecords) Stated(context.Context) (bool, error)  { return true, nil }
+func (sqliteRecords) Cleared(context.Context) error         { return nil }
+func (sqliteRecords) NextID(context.Context) (int64, error) { return 0, nil }
+
+// Recount: AUTOINCREMENT goes on from the highest id that is there, or that sqlite_sequence
+// has.
+func (sqliteRecords) Recount() string {
+	return "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'purchase_history'"
+}
+
+func (sqliteRecords) Milliseconds() string {
+	return "CAST(ROUND((julianday(purchase_time) - 2440587.5) * 86400000) AS INTEGER)"
+}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -147,8 +146,8 @@ func (l *etcdLease) Token() string { return strconv.FormatInt(l.Fence(), 10) }
 // Fence is the create revision of the lock's key. Revisions are the whole
 // cluster's and only grow, so a later holder's is higher.
 func (l *etcdLease) Fence() int64 {
-	owner := etcdserverpb.Compare(l.mutex.IsOwner())
-	return owner.GetCreateRevision()
+	owner := l.mutex.IsOwner()
+	return owner.GetCompare().GetCreateRevision()
 }
 
 func (l *etcdLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {

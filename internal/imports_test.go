@@ -48,7 +48,8 @@ var allowed = map[string][]string{
 	"internal/lockstrategy":                  {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine/dialect", "internal/engine/topology", "internal/engine/zookeeper", "internal/judge/promise", "internal/judge/verdict", "internal/load/sizing.", "rlock"},
 	"internal/lockstrategy/onengine":         {"internal/engine.", "internal/lockstrategy/deps"},
 	"internal/lockstrategy/lockstrategytest": {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict"},
-	"internal/testbed":                       {"internal/testbed", "internal/engine/dialect", "internal/engine/topology"},
+	"internal/testbed":                       {"internal/testbed/localserver", "internal/engine."},
+	"internal/testbed/localserver":           {"internal/testbed", "internal/engine/dialect", "internal/engine/topology"},
 	"internal/engine":                        {"internal/engine", "internal/testbed/localserver", "migrations"},
 
 	// The instruments: what judges, generates load, injects faults, and explores.

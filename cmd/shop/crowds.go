@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +30,7 @@ import (
 type crowds struct {
 	engine *engine.Engine
 	rush   *rushOptions
-	bed    *testbed
+	bed    *storefront
 	to     onlooker
 	ctx    context.Context // of the rush
 
@@ -216,15 +215,9 @@ func (c *crowds) mended(ctx context.Context) error {
 	c.leave()
 	c.mu.Unlock()
 	c.striking.Wait()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for _, url := range c.bed.children.URLs() {
-		for !isOK(ctx, url+"/readyz") {
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-				return errors.New("a shop was not ready within a minute")
-			}
+	for _, shop := range c.bed.children {
+		if !shop.Ready(ctx, time.Minute) {
+			return errors.New("a shop was not ready within a minute")
 		}
 	}
 	return nil
@@ -274,7 +267,7 @@ func (c *crowds) newField() {
 		at = failpoint.Read
 	}
 	settings := c.rush.shops.settings
-	c.field = strike.NewField(c.engine, processes{c.bed.children}, c.rush.product, at, settings.Wait, settings.LeaseTTL)
+	c.field = strike.NewField(c.engine, c.bed.children, c.rush.product, at, settings.Wait, settings.LeaseTTL)
 	c.field.HangUp, c.field.Needs = c.leavers.HangUp, needsOf(c.strategy)
 	if c.rush.fault != "" {
 		c.start(string(c.rush.fault), false)
@@ -355,35 +348,4 @@ func (c *crowds) tooLate() {
 		c.to.Struck(runs.TooLate(name, c.last))
 	}
 	c.asked = nil
-}
-
-// processes are the children, as faults strike them.
-type processes struct{ *children }
-
-func (p processes) Freeze(process int) error { return fault.Freeze(p.at(process).Process) }
-func (p processes) Thaw(process int) error   { return fault.Thaw(p.at(process).Process) }
-
-func (p processes) Tell(process int, line string) error { return p.tell(process, line) }
-
-// StartAgain starts another in the place of one that was killed, at its address: the crowd
-// knows it by that.
-func (p processes) StartAgain(ctx context.Context, process int) error {
-	return p.startAt(ctx, process, strings.TrimPrefix(p.at(process).URL, "http://"))
-}
-
-// Answers asks the process for a sign of life.
-func (p processes) Answers(ctx context.Context, process int, within time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	return isOK(ctx, p.at(process).URL+"/healthz")
-}
-
-// isOK tells whether it is 200 that is answered, over a connection of its own.
-func isOK(ctx context.Context, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
-	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }

@@ -134,19 +134,15 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 	if f.conns < 2 {
 		return engine.Config{}, fmt.Errorf("--db-conns is %d; at least 2 are needed", f.conns)
 	}
-	detours, err := engine.ParseDetours(os.Getenv(detoursVariable))
+	detours, err := engine.ParseDetours(os.Getenv(engine.DetoursVariable))
 	if err != nil {
-		return engine.Config{}, fmt.Errorf("%s: %w", detoursVariable, err)
+		return engine.Config{}, fmt.Errorf("%s: %w", engine.DetoursVariable, err)
 	}
 	return engine.Config{
 		Name: f.name, LocalDB: f.localDB, LocalRedis: f.localRedis, DB: f.db, Redis: f.redis, Redlock: f.redlock, Zookeeper: f.zookeeper, Etcd: f.etcd,
 		Wait: s.Wait, Lease: s.LeaseTTL, Conns: f.conns, Detours: detours, Process: f.process,
 	}, nil
 }
-
-// detoursVariable is set by shop verify, for shops that it cuts off from single servers
-// of a cluster: "host:port=host:port,...".
-const detoursVariable = "SHOP_DIAL"
 
 // readProcess reads --process, or else its environment variable.
 func (f *engineFlags) readProcess(c *cobra.Command) (err error) {
@@ -162,17 +158,6 @@ func (f *engineFlags) readProcess(c *cobra.Command) (err error) {
 		return errors.New("--process chooses among the hosts of a cluster, and there is one; give --db mysql://...@host,host,host/database, or --local-db galera")
 	}
 	return nil
-}
-
-// childEnvironment is how a child process opens the same servers.
-// The URLs hold a password, so they travel by environment, which other users
-// of the machine cannot read.
-func childEnvironment(c engine.Config) []string {
-	return []string{
-		"SHOP_DB_URL=" + c.DB, "SHOP_REDIS_URL=" + c.Redis, "SHOP_REDLOCK_URLS=" + strings.Join(c.Redlock, ","),
-		"SHOP_ZOOKEEPER_HOSTS=" + strings.Join(c.Zookeeper, ","), "SHOP_ETCD_HOSTS=" + strings.Join(c.Etcd, ","),
-		detoursVariable + "=" + c.Detours.String(),
-	}
 }
 
 // shopFlags are those of a shop that serves, behind a rush or by itself.

@@ -240,11 +240,12 @@ func servePlanted() int {
 		settings:    lockstrategy.Settings{Wait: times.Wait, LeaseTTL: times.Lease, Poll: 25 * time.Millisecond},
 		maxInflight: 2_000, failpoints: failpoint.New(os.Stdout),
 	}
-	config := engine.Config{
-		DB: os.Getenv("SHOP_DB_URL"), Redis: os.Getenv("SHOP_REDIS_URL"), Redlock: splitList(os.Getenv("SHOP_REDLOCK_URLS")),
-		Zookeeper: splitList(os.Getenv("SHOP_ZOOKEEPER_HOSTS")), Etcd: splitList(os.Getenv("SHOP_ETCD_HOSTS")),
-		Wait: times.Wait, Lease: times.Lease, Conns: defaultConns, WrapDB: flags.failpoints.Connector,
+	config, err := engine.FromEnviron()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
+	config.Wait, config.Lease, config.Conns, config.WrapDB = times.Wait, times.Lease, defaultConns, flags.failpoints.Connector
 	if strings.HasPrefix(config.DB, "sqlite:") { // has no failpoints, and no fault strikes there
 		flags.failpoints, config.WrapDB, flags.gather = nil, nil, verify.FirstUseBuyers
 	}

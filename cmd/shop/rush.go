@@ -102,7 +102,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	o.struckTimes()
-	bed, err := o.testbed(c)
+	bed, err := o.storefront(c)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 }
 
 // report is what the results go into.
-func (o *rushOptions) report(bed *testbed) rush.Report {
+func (o *rushOptions) report(bed *storefront) rush.Report {
 	r := rush.Report{
 		Engine: bed.engine, Server: bed.server, Target: o.target, Stock: o.stock, Buyers: o.buyers, Processes: o.processes, Second: o.second, Restocks: o.restocks,
 	}
@@ -161,7 +161,7 @@ type watching struct {
 }
 
 // rush sends one strategy's crowd.
-func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch watching) (rush.Result, error) {
+func (o *rushOptions) rush(ctx context.Context, bed *storefront, name string, watch watching) (rush.Result, error) {
 	config := rush.Config{
 		BaseURLs: bed.urls, Shelf: bed.target, Auditor: bed.auditor,
 		Strategy: name, Product: o.product, Stock: o.stock, Buyers: o.buyers, Sizes: o.units, Duration: o.duration,
@@ -208,7 +208,7 @@ func (o *rushOptions) rush(ctx context.Context, bed *testbed, name string, watch
 
 // whyNoPromise says why the catalogue has none for this rush; "" where it has one, or does
 // not know the strategy.
-func (o *rushOptions) whyNoPromise(s *testbed, name string) string {
+func (o *rushOptions) whyNoPromise(s *storefront, name string) string {
 	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	if !ok || o.target != "" {
 		return ""
@@ -336,7 +336,7 @@ func (o *rushOptions) checkUnits() error {
 // promise is the catalogue's for this rush. A target's own word goes first; of a
 // strategy that neither knows it is expected that it holds. "" where the
 // catalogue says that a run may show it or not.
-func (o *rushOptions) promise(s *testbed, name string) verdict.Verdict {
+func (o *rushOptions) promise(s *storefront, name string) verdict.Verdict {
 	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	for _, served := range s.served {
 		promised := served.Promise[string(promise.Rush)]

@@ -114,13 +114,13 @@ var hostPort = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 // sizeShops are shop processes on a bed.
 type sizeShops struct {
-	*testbed
+	*storefront
 	asker *engine.Engine // connected as the shops are
 }
 
 // serve starts so many shops, whose servers answer later by delay.
 func (b *sizeBed) serve(ctx context.Context, flags shopFlags, processes int, delay time.Duration) (_ *sizeShops, err error) {
-	s := &sizeShops{testbed: &testbed{}}
+	s := &sizeShops{storefront: &storefront{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())

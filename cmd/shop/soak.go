@@ -157,7 +157,7 @@ func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.
 	if len(strategies) == 0 {
 		return nil, fmt.Errorf("nothing of this can run here: %s", leftOut[0])
 	}
-	bed := &testbed{}
+	bed := &storefront{}
 	defer func() { err = errors.Join(err, bed.close()) }()
 	if err := bed.serveChildren(ctx, e, o.shops, o.processes, nil); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func (s stage) Check(r *runs.Request) error {
 	if err != nil {
 		return err
 	}
-	bed := &testbed{}
+	bed := &storefront{}
 	if _, err := o.on(bed, s.engine); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s stage) Faults() (list []runs.Fault) {
 
 // Send is runs.Sender.Send.
 func (s stage) Send(ctx context.Context, r runs.Request, to *runs.Recorder) (report rush.Report, err error) {
-	o, bed := s.rush(r), &testbed{}
+	o, bed := s.rush(r), &storefront{}
 	flags, err := o.on(bed, s.engine)
 	if err != nil {
 		return report, err

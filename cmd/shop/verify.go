@@ -38,9 +38,9 @@ type verifyOptions struct {
 	repeat     int
 	app        verifyApp
 	output     verifyOutput
-	launch     fault.Launch      // the shops under test; tests have others
-	extra      []verify.Strategy // rows beside the catalogue's; of tests
-	raceShop   func() *exec.Cmd  // a shop under the race detector; nil is this one, built so
+	launch     fault.Launch                // the shops under test; tests have others
+	extra      []verify.Strategy           // rows beside the catalogue's; of tests
+	raceShop   func(addr string) *exec.Cmd // a shop under the race detector; nil is this one, built so
 }
 
 func verifyCommand() *cobra.Command {

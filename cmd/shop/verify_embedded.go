@@ -40,7 +40,7 @@ func (r *oneByOne) rushes(f promise.Condition, processes int, strategies []verif
 	crowd := rushOptions{processes: processes, buyers: 200}
 	crowd.engines.name, crowd.engines.conns = engine.Embedded, defaultConns
 	crowd.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
-	var bed *testbed
+	var bed *storefront
 	defer func() {
 		if bed != nil {
 			err = errors.Join(err, bed.close())
@@ -48,7 +48,7 @@ func (r *oneByOne) rushes(f promise.Condition, processes int, strategies []verif
 	}()
 	for _, s := range strategies {
 		if bed == nil {
-			if bed, err = crowd.testbed(r.command); err != nil {
+			if bed, err = crowd.storefront(r.command); err != nil {
 				return err
 			}
 		}

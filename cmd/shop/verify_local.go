@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // local plays all cells on servers of this command's own.
@@ -82,12 +83,5 @@ func (o *verifyOptions) waiting() fault.Launch {
 
 // ownShop is this very program as a shop with failpoints.
 func ownShop(times fault.Times) *exec.Cmd {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
-	}
-	cmd := exec.Command(self, "serve", "--failpoints", "--addr", "127.0.0.1:0", "--log-level", "error",
-		"--wait", times.Wait.String(), "--lease", times.Lease.String(), "--"+soldOutCheck+"=false", "--"+admission, noAdmission)
-	cmd.Stderr = os.Stderr
-	return cmd
+	return testbed.Command{LogLevel: "error", Wait: times.Wait, Lease: times.Lease, Failpoints: true}.At("127.0.0.1:0")
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
@@ -88,8 +88,8 @@ type raceRun struct {
 	ctx    context.Context
 	folder string
 	engine *engine.Engine
-	start  func() *exec.Cmd // a raced shop
-	shops  int              // that were started
+	start  func(addr string) *exec.Cmd // a raced shop
+	shops  int                         // that were started
 }
 
 // cell plays one.
@@ -150,13 +150,15 @@ func (r *raceRun) shop(play func(url string) error) (report string, err error) {
 		return "", err
 	}
 	defer said.Close()
-	child := r.start()
-	child.Env = slices.Concat(os.Environ(), child.Env, childEnvironment(r.engine.URLs),
-		[]string{"GORACE=halt_on_error=0 exitcode=0 atexit_sleep_ms=0 log_path=" + log})
-	child.Stderr = said
-	shop, err := localserver.StartShop(r.ctx, group, child, nil)
+	command := func(addr string) *exec.Cmd {
+		child := r.start(addr)
+		child.Env = append(child.Env, "GORACE=halt_on_error=0 exitcode=0 atexit_sleep_ms=0 log_path="+log)
+		child.Stderr = said
+		return child
+	}
+	shop, err := testbed.StartShop(r.ctx, group, r.engine.URLs, command, nil)
 	if err == nil {
-		err = errors.Join(play(shop.URL), shop.Stop(shutdownTimeout+time.Second))
+		err = errors.Join(play(shop.URL()), shop.Stop(shutdownTimeout+time.Second))
 	}
 	files, _ := filepath.Glob(log + "*") // the detector adds its process id
 	for _, file := range files {
@@ -183,7 +185,7 @@ func raceFlags() []string {
 
 // buildRaced builds this very program with the race detector, out of the sources of the
 // folder that the command runs in.
-func buildRaced(ctx context.Context, folder string) (start func() *exec.Cmd, _ error) {
+func buildRaced(ctx context.Context, folder string) (start func(addr string) *exec.Cmd, _ error) {
 	const needs = "--race builds the shop with the race detector, in a checkout of the project, with Go, cgo and a C compiler: "
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, errors.New(needs + "there is no go in PATH, see https://go.dev/dl")
@@ -197,10 +199,7 @@ func buildRaced(ctx context.Context, folder string) (start func() *exec.Cmd, _ e
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, errors.New(needs + firstWords(string(out), err))
 	}
-	return func() *exec.Cmd {
-		return exec.Command(binary, "serve", "--addr", "127.0.0.1:0", "--log-level", "error", "--wait", raceWait.String(), "--lease", raceWait.String(),
-			"--gather", strconv.Itoa(verify.FirstUseBuyers), "--"+soldOutCheck+"=false", "--"+admission, noAdmission)
-	}, nil
+	return testbed.Command{Program: binary, LogLevel: "error", Wait: raceWait, Lease: raceWait, Gather: verify.FirstUseBuyers}.At, nil
 }
 
 // firstWords is the first line of a build's output that says something.

@@ -85,7 +85,7 @@ func raceCell(t *testing.T, strategy string, f promise.Condition) (verify.Cell, 
 	var stdout, stderr bytes.Buffer
 	o := verifyOptions{
 		strategies: []string{strategy}, faults: []string{string(f)}, race: true, engine: engine.Embedded, lanes: 1, repeat: 1,
-		raceShop: func() *exec.Cmd {
+		raceShop: func(string) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = []string{plantedShop + "=" + raceWait.String() + "," + raceWait.String()}
 			return cmd

@@ -68,7 +68,7 @@ func targetURL(text string) (string, error) {
 func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p *progress) (verify.Report, error) {
 	report := verify.Report{Engine: "target", Target: o.target, Started: time.Now()}
 	crowd := rushOptions{strategies: o.strategies, target: o.target, processes: 1}
-	bed, err := crowd.testbed(c)
+	bed, err := crowd.storefront(c)
 	if err != nil {
 		return report, err
 	}
@@ -115,7 +115,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 // and the catalogue's own cells have two processes; what breaks in a rush may
 // break there or not. Of a strategy that neither knows it is expected that it
 // holds.
-func (o *rushOptions) targetPromise(s *testbed, name string, f promise.Condition) verdict.Verdict {
+func (o *rushOptions) targetPromise(s *storefront, name string, f promise.Condition) verdict.Verdict {
 	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
 		for _, served := range s.served {
 			if promised := served.Promise[string(f)]; served.Name == name && promised != "" {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -42,8 +41,12 @@ func (s *subject) serve(ctx context.Context, args []string, out io.Writer) (int,
 	if err := errors.Join(errs[0], errs[1]); err != nil {
 		return 2, err
 	}
-	nodes := strings.Split(os.Getenv("SHOP_REDLOCK_URLS"), ",")
-	config := engine.Config{DB: os.Getenv("SHOP_DB_URL"), Redis: os.Getenv("SHOP_REDIS_URL"), Redlock: nodes[:s.further()], Wait: s.settings.Wait, Lease: s.settings.LeaseTTL, Conns: conns}
+	config, err := engine.FromEnviron()
+	if err != nil {
+		return 2, err
+	}
+	config.Redlock, config.Zookeeper, config.Etcd = config.Redlock[:s.further()], nil, nil
+	config.Wait, config.Lease, config.Conns = s.settings.Wait, s.settings.LeaseTTL, conns
 	var points *failpoint.Set
 	if len(args) > 2 {
 		points = failpoint.New(out)

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -101,12 +100,6 @@ type LockServer struct {
 	Need string // which of the needs of the catalogue it is
 	Restartable
 }
-
-// ProcessVariable is the environment variable of Config.Process.
-const ProcessVariable = "SHOP_PROCESS"
-
-// ProcessEnv tells a child its number.
-func ProcessEnv(process int) string { return ProcessVariable + "=" + strconv.Itoa(process) }
 
 // An Engine is what is open. Close ends what Open started.
 type Engine struct {

@@ -85,7 +85,7 @@ func (b *buyers) send(ctx context.Context, shop *Shop, purchaser string) {
 func (b *buyers) crowd(ctx context.Context, name string, size int, shops ...*Shop) []rush.Answer {
 	c := rush.Crowd{Strategy: b.strategy, Product: b.product, Timeout: b.timeout, Answered: b.note}
 	for _, shop := range shops {
-		c.BaseURLs = append(c.BaseURLs, shop.URL)
+		c.BaseURLs = append(c.BaseURLs, shop.URL())
 	}
 	all := make([]rush.Buyer, size)
 	for i := range all {

@@ -19,27 +19,15 @@ func crash() Fault {
 			}
 			// Nothing is committed: an answer that comes now is an acknowledgement too soon.
 			t.seen(ctx, 100*time.Millisecond, holder, history.Answered)
-			if err := t.A.kill(); err != nil {
+			if err := t.A.Kill(); err != nil {
 				return "", err
 			}
 			t.struck("SIGKILL of the holder's process")
-			if t.A.alive(ctx, 100*time.Millisecond) {
+			if t.A.Answers(ctx, 100*time.Millisecond) {
 				return "", missed("the holder's process answers after its SIGKILL")
 			}
 			sendNext(ctx, t, t.Times.Reach())
-			return "the holder reported that it holds; its process was killed and answers no more", restartA(ctx, t)
+			return "the holder reported that it holds; its process was killed and answers no more", t.restart(ctx, &t.A)
 		},
 	}
-}
-
-// restartA starts a shop in the place of the one that was killed.
-func restartA(ctx context.Context, t *Testbed) error {
-	t.A.stop()
-	shop, err := t.Servers.startShop(ctx, t.A.number, t.Launch, t.Times, t.Subject.Needs)
-	if err != nil {
-		return err
-	}
-	shop.recordTo(t.Log)
-	t.A = shop
-	return nil
 }

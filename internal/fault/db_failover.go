@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
@@ -42,7 +43,7 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 	l.awaitSold(ctx, enough)
 	after := int64(0) // sales since the replica was cut off
 	if !synchronous {
-		f.cord.cut()
+		f.cord.Cut()
 		cut := l.sold.Load()
 		l.awaitSold(ctx, cut+enough/2)
 		after = l.sold.Load() - cut
@@ -59,7 +60,7 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 	}
 	t.struck("its replica is promoted")
 	for _, shop := range t.shops() {
-		if err := shop.database.redirect(t.Servers.db.Address()); err != nil {
+		if err := shop.database.Redirect(t.Servers.db.Address()); err != nil {
 			return "", err
 		}
 	}
@@ -81,7 +82,7 @@ type following struct {
 	servers  *Servers
 	primary  localserver.Replicated
 	replica  localserver.Replica
-	cord     *link // by which it follows
+	cord     *testbed.Link // by which it follows
 	promoted bool
 }
 
@@ -91,13 +92,13 @@ func (s *Servers) follow(ctx context.Context, synchronous bool) (*following, err
 	if !ok {
 		return nil, errors.New("this database has no replicas here")
 	}
-	cord, err := s.proxies.link(db.Address(), "")
+	cord, err := testbed.NewLink(db.Address())
 	if err != nil {
 		return nil, err
 	}
 	f := &following{servers: s, primary: db, cord: cord}
-	if f.replica, err = db.Replicate(cord.addr, synchronous); err != nil {
-		cord.cut()
+	if f.replica, err = db.Replicate(cord.Addr, synchronous); err != nil {
+		cord.Cut()
 		return nil, err
 	}
 	return f, s.reopen(ctx)
@@ -115,7 +116,7 @@ func (f *following) promote(ctx context.Context) error {
 
 // end removes the replica where it was not promoted.
 func (f *following) end(context.Context) error {
-	f.cord.cut()
+	f.cord.Cut()
 	if f.promoted {
 		return nil
 	}

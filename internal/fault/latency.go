@@ -3,7 +3,10 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // late is how long each answer of a lock server is held back; a section has
@@ -15,51 +18,29 @@ func latency() Fault {
 	return Fault{
 		Name: "latency", About: "between the shops and their lock servers", Needs: lockServers(), Stock: stock, HolderLives: true,
 		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			var links []*link
-			for _, shop := range t.shops() {
-				links = append(links, shop.links()...)
-			}
-			t.afterwards(func(ctx context.Context) error {
-				for _, l := range links {
-					l.heal(ctx)
-				}
-				return nil
-			})
-			if err := delay(links); err != nil {
-				return "", err
-			}
+			links := slices.Concat(t.A.Links, t.B.Links)
+			t.afterwards(func(ctx context.Context) error { links.Heal(ctx); return nil })
 			t.struck("%s before each answer of the lock servers", late)
-			took, err := quickest(links)
+			proof, err := Delay(links)
 			if err != nil {
 				return "", err
 			}
 			t.buyers.crowd(ctx, "late", 16, t.A, t.B)
-			return held(took)
+			return proof, nil
 		},
 	}
 }
 
-// delay holds back each answer that comes through the links.
-func delay(links []*link) error {
-	for _, l := range links {
-		if err := l.delay(late, late/3); err != nil {
-			return err
-		}
+// Delay holds back each answer that comes through the links, until they are healed, and proves it.
+func Delay(links testbed.Links) (proof string, _ error) {
+	if err := links.Delay(late, late/3); err != nil {
+		return "", err
 	}
-	return nil
-}
-
-// quickest is the shortest of the links' round trips.
-func quickest(links []*link) (time.Duration, error) {
-	least := time.Hour
-	for _, l := range links {
-		took, err := l.roundTrip(5 * time.Second)
-		if err != nil {
-			return 0, err
-		}
-		least = min(least, took)
+	took, err := links.Quickest()
+	if err != nil {
+		return "", err
 	}
-	return least, nil
+	return held(took)
 }
 
 // held is the proof that answers were held back.

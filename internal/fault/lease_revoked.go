@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -37,7 +38,7 @@ func leaseRevoked() Fault {
 			}
 			sendNext(ctx, t, t.Times.Reach())
 			t.seen(ctx, time.Until(revoked.Add(t.Times.Reach())), holder, history.Answered, history.Resumed)
-			alive := t.A.alive(ctx, t.Times.Wait)
+			alive := t.A.Answers(ctx, t.Times.Wait)
 			_, ended := t.seen(ctx, time.Millisecond, holder, history.Resumed)
 			if err := t.release(); err != nil {
 				return "", err
@@ -45,6 +46,28 @@ func leaseRevoked() Fault {
 			return revokedFrom(before, gone, alive, !ended)
 		},
 	}
+}
+
+// Revoke takes the lease away from the first in the product's line, at whichever of the servers
+// is needed, and proves it.
+func Revoke(ctx context.Context, servers []engine.LockServer, needs []lockstrategy.Need, product string) (proof string, _ error) {
+	there := map[lockstrategy.Need]string{}
+	for _, s := range servers {
+		there[lockstrategy.Need(s.Need)] = s.Address()
+	}
+	lock, err := coordinatorOf(needs, there)
+	if err != nil {
+		return "", err
+	}
+	defer lock.close()
+	before, gone, err := revoke(ctx, lock, product, func(place) {})
+	switch {
+	case err != nil:
+		return "", err
+	case !gone:
+		return "", missed("the %s was there after it was revoked", before.lease())
+	}
+	return fmt.Sprintf("its %s was revoked, and the server knows neither it nor its place in line any more", before.lease()), nil
 }
 
 // revoke takes the lease away from the first in the product's line, and calls struck. gone

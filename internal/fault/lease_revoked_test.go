@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed/localserver"
@@ -128,4 +129,29 @@ func TestRevokedFrom(t *testing.T) {
 	if _, err := (&Servers{}).coordinator([]lockstrategy.Need{lockstrategy.NeedsRedis}); !errors.Is(err, ErrMissed) {
 		t.Errorf("no coordinator: %v", err)
 	}
+}
+
+// TestRevoke: the first in the product's line loses its lease, at the server that is needed.
+func TestRevoke(t *testing.T) {
+	etcd, err := localserver.StartEtcd(localservertest.Group(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	servers := []engine.LockServer{{Need: string(lockstrategy.NeedsEtcd), Restartable: etcd}}
+	etcdLine(t, etcd.Addr, "pear", "apple")
+	revoke := func(product string, need lockstrategy.Need) (string, error) {
+		return Revoke(ctx, servers, []lockstrategy.Need{need}, product)
+	}
+	proof, err := revoke("apple", lockstrategy.NeedsEtcd)
+	proven(t, "the holder's", proof, err, true)
+	if _, err = revoke("apple", lockstrategy.NeedsEtcd); !errors.Is(err, ErrMissed) {
+		t.Errorf("nobody holds it any more: %v", err)
+	}
+	if _, err = revoke("pear", lockstrategy.NeedsZookeeper); !errors.Is(err, ErrMissed) {
+		t.Errorf("there is no ZooKeeper: %v", err)
+	}
+	proof, err = revoke("pear", lockstrategy.NeedsEtcd)
+	proven(t, "another product's", proof, err, true)
 }

@@ -17,19 +17,11 @@ func minority(nodes []*redisNode) int { return (len(nodes) - 1) / 2 }
 // majority. A lock that needs all nodes cannot be acquired like that; it then gets
 // all of them, and how says so.
 func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
-	spare := t.A.nodes[len(t.A.nodes)-minority(t.Servers.nodes):]
-	for _, l := range spare {
-		l.cut()
-	}
-	mend := func() error {
-		var errs []error
-		for _, l := range spare {
-			errs = append(errs, l.mend())
-		}
-		return errors.Join(errs...)
-	}
+	nodes := t.A.nodes()
+	spare := nodes[len(nodes)-minority(t.Servers.nodes):]
+	spare.Cut()
 	err = t.hold(ctx, failpoint.Commit, t.Times.Wait/4)
-	if err := mend(); err != nil {
+	if err := spare.Mend(); err != nil {
 		return "", err
 	}
 	if errors.Is(err, errNoHolder) {

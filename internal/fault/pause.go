@@ -19,14 +19,14 @@ func pause() Fault {
 			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err
 			}
-			if err := t.A.freeze(); err != nil {
+			if err := t.A.Freeze(); err != nil {
 				return "", err
 			}
 			t.struck("SIGSTOP of the holder's process")
 			answer, silent := unanswered(ctx, t.A, t.Times)
 			sendNext(ctx, t, t.Times.Reach())
 			silent = silent && len(answer) == 0
-			if err := errors.Join(t.release(), t.A.thaw()); err != nil {
+			if err := errors.Join(t.release(), t.A.Thaw()); err != nil {
 				return "", err
 			}
 			answered := <-answer
@@ -48,7 +48,7 @@ func unanswered(ctx context.Context, shop *Shop, times Times) (answer <-chan boo
 	timeout := 2*times.Reach() + times.Wait
 	for deadline := time.Now().Add(2 * time.Second); !silent && time.Now().Before(deadline); {
 		question := make(chan bool, 1)
-		go func() { question <- shop.alive(ctx, timeout) }()
+		go func() { question <- shop.Answers(ctx, timeout) }()
 		for asked := time.Now(); len(question) == 0 && !silent; time.Sleep(time.Millisecond) {
 			silent = time.Since(asked) > times.Lease/8
 		}

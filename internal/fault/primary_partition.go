@@ -25,9 +25,7 @@ func primaryPartition() Fault {
 			g := t.Servers.redises
 			t.afterwards(g.mend)
 			t.afterwards(func(ctx context.Context) error {
-				for _, l := range t.A.redis {
-					l.heal(ctx)
-				}
+				t.A.redis().Heal(ctx)
 				return nil
 			})
 			if err := t.hold(ctx, failpoint.Read, t.Times.Wait/4); err != nil {
@@ -48,7 +46,7 @@ func primaryPartition() Fault {
 			if err != nil {
 				return "", err
 			}
-			if !t.B.ready(ctx, t.Times.Lease) {
+			if !t.B.Ready(ctx, t.Times.Lease) {
 				return "", missed("Redis did not serve again within %s", t.Times.Lease)
 			}
 			sendNext(ctx, t, t.Times.Lease+3*time.Second)
@@ -109,11 +107,11 @@ func (r *redisNode) deaf(ctx context.Context, t *Testbed) error {
 // isolate cuts the primary off from all but A's shop, and that from all but the primary, and
 // waits until another is elected.
 func (g *redisGroup) isolate(ctx context.Context, t *Testbed, primary *redisNode) (*redisNode, error) {
-	for _, l := range t.A.redis {
-		if l.proxy.Upstream == primary.Addr {
+	for _, l := range t.A.redis() {
+		if l.Server == primary.Addr {
 			continue
 		}
-		if err := l.silence(); err != nil {
+		if err := l.Silence(); err != nil {
 			return nil, err
 		}
 	}

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("http://" + l.Addr().String())
+	fmt.Println(localserver.Listening + "http://" + l.Addr().String())
 	panic(http.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 }
 
@@ -86,7 +88,7 @@ func TestForgot(t *testing.T) {
 func TestLacked(t *testing.T) {
 	ctx := t.Context()
 	g := localservertest.Group(t)
-	s := &Servers{proxies: newProxies(), redis: startNode(t, g, ""), replica: startNode(t, g, "")}
+	s := &Servers{redis: startNode(t, g, ""), replica: startNode(t, g, "")}
 	cord, err := s.replicate(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +101,7 @@ func TestLacked(t *testing.T) {
 		struck bool
 	}{{"not cut off", false, false}, {"cut off", true, true}} {
 		if c.cut {
-			cord.cut()
+			cord.Cut()
 		}
 		if err := client.Incr(ctx, "stock:apple").Err(); err != nil {
 			t.Fatal(err)
@@ -187,41 +189,35 @@ func TestJumped(t *testing.T) {
 // TestUnanswered: only a process that is stopped leaves the question until it
 // runs on; one that was killed never answers.
 func TestUnanswered(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), answerer+"=1")
-	out, in, err := os.Pipe()
+	process, err := testbed.StartShop(t.Context(), localservertest.Group(t), engine.Config{}, func(string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{answerer + "=1"}
+		return cmd
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stdout = in
-	process, err := localservertest.Group(t).Start(cmd)
-	if err := errors.Join(err, in.Close()); err != nil {
-		t.Fatal(err)
-	}
-	shop, times := &Shop{process: process}, DefaultTimes()
-	if _, err := fmt.Fscanln(out, &shop.URL); err != nil {
-		t.Fatal(err)
-	}
+	shop, times := &Shop{Shop: process}, DefaultTimes()
 	if _, silent := unanswered(t.Context(), shop, times); silent {
 		t.Error("a process that runs is taken for stopped")
 	}
-	if err := shop.freeze(); err != nil {
+	if err := shop.Freeze(); err != nil {
 		t.Fatal(err)
 	}
 	answer, silent := unanswered(t.Context(), shop, times)
 	if !silent || len(answer) > 0 {
 		t.Error("a process that is stopped is taken for running")
 	}
-	if err := shop.thaw(); err != nil {
+	if err := shop.Thaw(); err != nil {
 		t.Fatal(err)
 	}
 	if !<-answer {
 		t.Error("it did not answer when it ran on")
 	}
-	if err := errors.Join(shop.kill(), out.Close()); err != nil {
+	if err := shop.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if shop.alive(t.Context(), time.Second) {
+	if shop.Answers(t.Context(), time.Second) {
 		t.Error("it answers after it was killed")
 	}
 }
@@ -264,63 +260,31 @@ func TestUnderLoad(t *testing.T) {
 	}
 }
 
-// TestLinks: what is done to a link is felt through it, and undone, before each
-// kind of server.
-func TestLinks(t *testing.T) {
-	g := localservertest.Group(t)
-	z, err := localserver.StartZookeeper(g)
+// TestHeld: answers that come sooner than half the delay were not held back.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	for took, struck := range map[time.Duration]bool{late: true, late / 3: false} {
+		proof, err := held(took)
+		proven(t, took.String(), proof, err, struck)
+	}
+}
+
+// TestPart: a partition that lets a question through, or nobody who answered before, proves nothing.
+func TestPart(t *testing.T) {
+	redis := localservertest.Redis(t)
+	links, err := testbed.NewLinks([]engine.LockServer{{Need: string(lockstrategy.NeedsRedis), Restartable: redis}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := localserver.StartEtcd(g)
-	if err != nil {
+	defer links.Cut()
+	proof, err := Part(links, 300*time.Millisecond, func() {})
+	proven(t, "parted", proof, err, true)
+	links.Heal(t.Context())
+	proof, err = Part(links, 10*time.Second, func() { links.Heal(t.Context()) })
+	proven(t, "healed too soon", proof, err, false)
+	if err := redis.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	proxies := newProxies()
-	var links []*link
-	for _, server := range []struct{ addr, probe string }{{startNode(t, g, "").Addr, probeRedis}, {z.Addr, probeZookeeper}, {e.Addr, probeEtcd}} {
-		l, err := proxies.link(server.addr, server.probe)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.cut()
-		links = append(links, l)
-	}
-	each := func(do func(*link) error) {
-		t.Helper()
-		for _, l := range links {
-			if err := do(l); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	heal := func(l *link) error { l.heal(context.Background()); return nil }
-	answers := func(when string, want int) {
-		t.Helper()
-		patience := 30 * time.Second
-		if want == 0 {
-			patience = 300 * time.Millisecond
-		}
-		if n := answering(links, patience); n != want {
-			t.Errorf("%s: %d answer, want %d", when, n, want)
-		}
-	}
-	answers("at first", 3)
-	each((*link).silence)
-	answers("parted", 0)
-	each(heal)
-	answers("healed", 3)
-	each(func(l *link) error { l.cut(); return nil })
-	answers("cut", 0)
-	each((*link).mend)
-	answers("mended", 3)
-	each(func(l *link) error { return l.delay(late, late/3) })
-	took, err := quickest(links)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proof, err := held(took)
-	proven(t, "late", proof, err, true)
-	proof, err = held(late / 3)
-	proven(t, "not late", proof, err, false)
+	proof, err = Part(links, 300*time.Millisecond, func() {})
+	proven(t, "nobody is there", proof, err, false)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // redisFailover kills the primary and promotes a replica. The replica's link was
@@ -29,7 +30,7 @@ func redisFailover() Fault {
 				return "", err
 			}
 			t.afterwards(t.Servers.failBack)
-			cord.cut()
+			cord.Cut()
 			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err
 			}
@@ -65,12 +66,12 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 
 // replicate makes the replica follow the primary through a link, and waits until
 // it has caught up.
-func (s *Servers) replicate(ctx context.Context) (*link, error) {
-	cord, err := s.proxies.link(s.redis.Addr, probeRedis)
+func (s *Servers) replicate(ctx context.Context) (*testbed.Link, error) {
+	cord, err := testbed.NewLink(s.redis.Addr)
 	if err != nil {
 		return nil, err
 	}
-	host, port, err := net.SplitHostPort(cord.addr)
+	host, port, err := net.SplitHostPort(cord.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 		return err
 	}
 	for _, shop := range shops {
-		if err := shop.redis[0].redirect(s.replica.Addr); err != nil {
+		if err := shop.redis()[0].Redirect(s.replica.Addr); err != nil {
 			return err
 		}
 	}

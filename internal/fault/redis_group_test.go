@@ -23,7 +23,7 @@ func startGroup(t *testing.T, kind string) *Servers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Servers{group: localservertest.Group(t), proxies: newProxies()}
+	s := &Servers{group: localservertest.Group(t)}
 	if err := s.startLockServer(server, "", t.TempDir()); err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func (t *Testbed) servedAgain(ctx context.Context, held time.Time) error {
 	if t.Servers.redises == nil {
 		return nil
 	}
-	if !t.B.ready(ctx, t.Times.within()) || time.Since(held) > t.Times.within() {
+	if !t.B.Ready(ctx, t.Times.within()) || time.Since(held) > t.Times.within() {
 		return missed("Redis did not serve again within %s, half of the holder's lease", t.Times.within())
 	}
 	return nil

@@ -40,7 +40,6 @@ type Servers struct {
 	zookeeper *localserver.Zookeeper
 	etcd      *localserver.Etcd
 	noShim    string // why clocks cannot be moved, "" when they can
-	proxies   *proxies
 }
 
 // redisNode is a Redis with a clock that can be moved; nil where it cannot.
@@ -53,7 +52,7 @@ type redisNode struct {
 // five Redlock nodes and, where
 // needed and installed, ZooKeeper and etcd. Close must follow, also after an error.
 func StartServers(ctx context.Context, localDB, localRedis string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
-	s := &Servers{Absent: map[string]string{}, proxies: newProxies(), wait: wait}
+	s := &Servers{Absent: map[string]string{}, wait: wait}
 	database, err := localserver.DatabaseNamed(localDB)
 	if err != nil {
 		return s, err

@@ -86,7 +86,7 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 // open restocks the product and lets a buyer of each shop buy one unit, so that
 // caches are filled and counters copied before anything is stopped.
 func (t *Testbed) open(ctx context.Context) error {
-	shelf := rush.Target{BaseURL: t.A.URL, Client: &http.Client{}}
+	shelf := rush.Target{BaseURL: t.A.URL(), Client: &http.Client{}}
 	if err := shelf.Restock(ctx, t.Product, t.Stock); err != nil {
 		return fmt.Errorf("restock: %w", err)
 	}
@@ -104,7 +104,7 @@ func (t *Testbed) open(ctx context.Context) error {
 func (t *Testbed) finish(ctx context.Context) (last []rush.Answer, err error) {
 	t.buyers.wait()
 	for _, shop := range t.shops() {
-		if !shop.ready(ctx, time.Minute) {
+		if !shop.Ready(ctx, time.Minute) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -148,13 +148,21 @@ func (t *Testbed) shops() []*Shop { return []*Shop{t.A, t.B} }
 // anew starts both shops again: each at its own node, behind its own links.
 func (t *Testbed) anew(ctx context.Context) error {
 	for _, shop := range []**Shop{&t.A, &t.B} {
-		next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
-		if err != nil {
+		if err := t.restart(ctx, shop); err != nil {
 			return err
 		}
-		next.recordTo(t.Log)
-		*shop = next
 	}
+	return nil
+}
+
+// restart kills a shop and starts another in its place, with the same history.
+func (t *Testbed) restart(ctx context.Context, shop **Shop) error {
+	next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
+	if err != nil {
+		return err
+	}
+	next.recordTo(t.Log)
+	*shop = next
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // memory is a Redis in this process, as an engine has started it.
@@ -46,12 +47,12 @@ func newStruck(t *testing.T, need lockstrategy.Need, n int) (*Field, *shops, []*
 		servers = append(servers, &memory{r, r.Addr(), false})
 		e.LockServers = append(e.LockServers, engine.LockServer{Need: string(need), Restartable: servers[len(servers)-1]})
 	}
-	lines, err := fault.NewLines(e.LockServers)
+	links, err := testbed.NewLinks(e.LockServers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = lines.Close() })
-	s := &shops{lines: []*fault.Lines{lines}, answers: true}
+	t.Cleanup(links.Cut)
+	s := &shops{links: []testbed.Links{links}, answers: true}
 	f := NewField(e, s, "apple", failpoint.Commit, 5*time.Second, 400*time.Millisecond)
 	s.holding = f
 	return f, s, servers

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
@@ -15,13 +16,9 @@ func latency() Fault {
 	return Fault{
 		Name: promise.Latency, About: "30 ms, more or less, before each answer of the lock servers", Cannot: withoutLockServers,
 		Strike: func(ctx context.Context, f *Field) (string, error) {
-			all := f.Processes.Lines()
-			defer func() {
-				for _, lines := range all {
-					lines.Heal(context.WithoutCancel(ctx))
-				}
-			}()
-			proof, err := fault.Delay(all...)
+			links := slices.Concat(f.Processes.Links()...)
+			defer links.Heal(context.WithoutCancel(ctx))
+			proof, err := fault.Delay(links)
 			if err != nil {
 				return "", err
 			}

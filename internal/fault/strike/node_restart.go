@@ -62,9 +62,9 @@ func (on grant) barely(nodes []engine.LockServer) bool {
 // holdBarely is hold, while the spare nodes are cut off from the buyer's process: it has a bare
 // majority. A lock that needs all nodes is not granted like that, and then gets all.
 func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on grant, release func(), err error) {
-	lines := f.Processes.Lines()[struck]
+	links := f.Processes.Links()[struck]
 	for _, n := range spare(nodes) {
-		lines.Cut(n.Address())
+		links.To(n.Address()).Cut()
 	}
 	var needsAll bool
 	for range 3 { // a try that was under way may have got more
@@ -78,7 +78,7 @@ func (f *Field) holdBarely(ctx context.Context, nodes []engine.LockServer) (on g
 		release()
 		release, err = nil, cmp.Or(err, missed("the lock was on more nodes than a bare majority"))
 	}
-	if mended := lines.Mend(); mended != nil {
+	if mended := links.Mend(); mended != nil {
 		err, needsAll = errors.Join(err, mended), false
 	}
 	switch {

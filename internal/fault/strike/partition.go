@@ -22,9 +22,9 @@ func partition() Fault {
 				return "", err
 			}
 			defer release()
-			lines := f.Processes.Lines()[struck]
-			defer lines.Heal(context.WithoutCancel(ctx))
-			proof, err := lines.Part(f.Lease / 4)
+			links := f.Processes.Links()[struck]
+			defer links.Heal(context.WithoutCancel(ctx))
+			proof, err := fault.Part(links, f.Lease/4, func() {})
 			if err != nil {
 				return "", err
 			}

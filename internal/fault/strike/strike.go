@@ -22,6 +22,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // A Fault is one way to strike.
@@ -100,7 +101,7 @@ type Processes interface {
 	Ended(process int) bool
 	Answers(ctx context.Context, process int, within time.Duration) bool
 	Tell(process int, line string) error // see internal/fault/failpoint
-	Lines() []*fault.Lines               // of each process to the engine's lock servers
+	Links() []testbed.Links              // of each process to the engine's lock servers
 }
 
 // struck is the process whose buyer is stopped.

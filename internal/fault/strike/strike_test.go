@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // shops are processes that do what they are told, and note it.
 type shops struct {
 	mu    sync.Mutex
 	told  []string
-	lines []*fault.Lines
+	links []testbed.Links
 
 	answers bool   // they are there
 	holding *Field // whose buyer is stopped as soon as one is asked for; nil: none is
@@ -31,7 +31,7 @@ func (s *shops) Freeze(int) error                                 { return nil }
 func (s *shops) Thaw(int) error                                   { return nil }
 func (s *shops) Ended(int) bool                                   { return true }
 func (s *shops) Answers(context.Context, int, time.Duration) bool { return s.answers }
-func (s *shops) Lines() []*fault.Lines                            { return s.lines }
+func (s *shops) Links() []testbed.Links                           { return s.links }
 func (s *shops) Tell(_ int, line string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

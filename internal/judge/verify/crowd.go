@@ -70,7 +70,7 @@ func (l *lane) crash(ctx context.Context) (url string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return l.pair.A.URL, nil
+	return l.pair.A.URL(), nil
 }
 
 // apart ends the cell of two products of which a crowd has broken none: a buyer of the one is held
@@ -92,7 +92,7 @@ func (l *lane) apart(ctx context.Context, j job, cell *Cell) (err error) {
 }
 
 func (l *lane) heldApart(ctx context.Context, bed *fault.Testbed) (_ fault.Facts, err error) {
-	shelf := rush.Target{BaseURL: l.pair.A.URL, Client: &http.Client{}}
+	shelf := rush.Target{BaseURL: l.pair.A.URL(), Client: &http.Client{}}
 	for _, name := range []string{bed.Product, otherOf(bed.Product)} {
 		if err := shelf.Restock(ctx, name, firstStock); err != nil {
 			return fault.Facts{}, err

@@ -202,7 +202,7 @@ func (l *lane) missing(s Strategy) string {
 
 // rush sends the crowd of a condition, to one process or to two.
 func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
-	urls := []string{l.pair.A.URL, l.pair.B.URL}[:Processes(j.name)]
+	urls := []string{l.pair.A.URL(), l.pair.B.URL()}[:Processes(j.name)]
 	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
 	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)

@@ -15,7 +15,7 @@ func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 	if cell.Verdict != verdict.Holds {
 		return nil
 	}
-	urls := []string{l.pair.A.URL, l.pair.B.URL}
+	urls := []string{l.pair.A.URL(), l.pair.B.URL()}
 	config := RushConfig(urls, rush.Target{BaseURL: urls[0], Client: &http.Client{}}, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
 	r, err := rush.Restocks(ctx, config, rush.Result{Verdict: verdict.Holds}, 1)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
@@ -166,6 +166,11 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 	return c, own, theirs, nil
 }
 
+// serve is the command of a shop with a source, at a port of its own.
+func (j judged) serve(source string, wait, lease time.Duration) *exec.Cmd {
+	return exec.Command(j.program, "serve", j.exercise.Folder, source, wait.String(), lease.String())
+}
+
 // crowd sends one crowd to processes with a source.
 func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said string, err error) {
 	wait, lease := 5*time.Second, 10*time.Second
@@ -185,14 +190,16 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 		Timeout: wait + 30*time.Second, Wait: wait, Lease: lease, Progress: func(int) {},
 	}
 	for range processes {
-		cmd := exec.Command(j.program, "serve", j.exercise.Folder, source, wait.String(), lease.String())
-		cmd.Env = append(os.Environ(), "SHOP_DB_URL="+e.URLs.DB, "SHOP_REDIS_URL="+e.URLs.Redis, "SHOP_REDLOCK_URLS="+strings.Join(e.URLs.Redlock, ","))
-		cmd.Stderr = log
-		shop, err := localserver.StartShop(ctx, group, cmd, nil)
+		command := func(string) *exec.Cmd {
+			cmd := j.serve(source, wait, lease)
+			cmd.Stderr = log
+			return cmd
+		}
+		shop, err := testbed.StartShop(ctx, group, e.URLs, command, nil)
 		if err != nil {
 			return r, log.said(), err
 		}
-		config.BaseURLs = append(config.BaseURLs, shop.URL)
+		config.BaseURLs = append(config.BaseURLs, shop.URL())
 	}
 	config.Shelf = rush.Target{BaseURL: config.BaseURLs[0], Client: &http.Client{}}
 	if j.exercise.Keyed {

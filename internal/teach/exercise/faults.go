@@ -38,7 +38,9 @@ func (j judged) underFaults(ctx context.Context, r Result, told func(string)) (R
 			told(fmt.Sprintf("faults on private servers, %d of %d", done, all))
 		},
 		Launch: func(t fault.Times) *exec.Cmd {
-			return exec.Command(j.program, "serve", j.exercise.Folder, j.source, t.Wait.String(), t.Lease.String(), "failpoints")
+			cmd := j.serve(j.source, t.Wait, t.Lease)
+			cmd.Args = append(cmd.Args, "failpoints")
+			return cmd
 		},
 	})
 	if err != nil {

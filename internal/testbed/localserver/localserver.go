@@ -34,6 +34,9 @@ import (
 // to get it.
 var ErrMissing = errors.New("program not found")
 
+// Listening begins the one line on stdout by which a shop says where it serves.
+const Listening = "listening on "
+
 // A Group is a set of children with one temporary folder. Its methods may be
 // called by several goroutines.
 type Group struct {
@@ -216,6 +219,12 @@ func (p *Process) Stop(timeout time.Duration) error {
 		return errors.Join(fmt.Errorf("%s did not end within %s", p.name, timeout), p.Kill())
 	}
 }
+
+// Freeze stops the process by SIGSTOP, which it cannot ignore. Its own children run on.
+func (p *Process) Freeze() error { return p.Signal(sigStop) }
+
+// Thaw lets a frozen process run on.
+func (p *Process) Thaw() error { return p.Signal(sigCont) }
 
 // program finds the first of names in PATH or the folders where Debian keeps
 // servers. ErrMissing, with how to get it, when there is none.

@@ -3,6 +3,13 @@ package localserver
 import (
 	"os"
 	"os/exec"
+	"syscall"
+)
+
+// Windows stops no process by a signal: Freeze fails there.
+const (
+	sigStop = syscall.Signal(0x13)
+	sigCont = syscall.Signal(0x12)
 )
 
 // The janitor is a Unix shell: on Windows NewGroup fails when it starts it.

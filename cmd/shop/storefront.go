@@ -17,10 +17,11 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
-// A testbed is where a crowd buys: the shop's processes, or a target.
-type testbed struct {
+// A storefront is where a crowd buys: the shop's processes, or a target.
+type storefront struct {
 	engine   string
 	database string   // as the promises name it; "" at a target
 	server   string   // as the database names itself; "" at a target
@@ -37,21 +38,21 @@ type testbed struct {
 	restart func(context.Context) (url string, err error)
 
 	// children are the shop's processes; nil where it is not a process of its own.
-	children *children
+	children testbed.Shops
 
 	struck *crowds // that a fault strikes; nil: nothing breaks
 	noted  noted   // what struck them
 }
 
 // send sends one strategy's crowd.
-func (s *testbed) send(ctx context.Context, o *rushOptions, name string, watch watching) (rush.Result, error) {
+func (s *storefront) send(ctx context.Context, o *rushOptions, name string, watch watching) (rush.Result, error) {
 	if s.struck != nil {
 		return s.struck.send(ctx, name, watch)
 	}
 	return o.rush(ctx, s, name, watch)
 }
 
-func (s *testbed) close() error {
+func (s *storefront) close() error {
 	var errs []error
 	for _, closer := range slices.Backward(s.closers) {
 		errs = append(errs, closer())
@@ -59,10 +60,10 @@ func (s *testbed) close() error {
 	return errors.Join(errs...)
 }
 
-// testbed opens the target, or the engine with a shop of this process, or with
+// storefront opens the target, or the engine with a shop of this process, or with
 // --processes children of it.
-func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
-	s := &testbed{engine: "target", missing: map[string]string{}}
+func (o *rushOptions) storefront(c *cobra.Command) (*storefront, error) {
+	s := &storefront{engine: "target", missing: map[string]string{}}
 	if o.target != "" {
 		s.at(o.target, os.Getenv("SHOP_ADMIN_TOKEN"))
 		s.auditor = s.target
@@ -109,9 +110,9 @@ func (o *rushOptions) testbed(c *cobra.Command) (*testbed, error) {
 	return s, nil
 }
 
-// on puts the testbed on an open engine, without a shop, and returns the flags of the
+// on puts the storefront on an open engine, without a shop, and returns the flags of the
 // shops that the crowd is to be sent to.
-func (o *rushOptions) on(s *testbed, e *engine.Engine) (shopFlags, error) {
+func (o *rushOptions) on(s *storefront, e *engine.Engine) (shopFlags, error) {
 	s.engine, s.database, s.server = e.Name, e.Database, e.Server
 	s.auditor = rush.Database{DB: e.Admin, Nodes: e.NodeDBs}
 	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
@@ -124,13 +125,13 @@ func (o *rushOptions) on(s *testbed, e *engine.Engine) (shopFlags, error) {
 }
 
 // at adds one process's address.
-func (s *testbed) at(base, token string) {
+func (s *storefront) at(base, token string) {
 	s.urls = append(s.urls, base)
 	s.target = rush.Target{BaseURL: s.urls[0], Token: token, Client: &http.Client{}}
 }
 
 // serveHere serves in this process, on a real listener.
-func (s *testbed) serveHere(e *engine.Engine, flags shopFlags) error {
+func (s *storefront) serveHere(e *engine.Engine, flags shopFlags) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (s *testbed) serveHere(e *engine.Engine, flags shopFlags) error {
 
 // names are the strategies to run, in the order asked for or of the catalogue. Those that the
 // rush's fault would not strike are left out: they have shown nothing.
-func (o *rushOptions) names(s *testbed) (names []string, _ error) {
+func (o *rushOptions) names(s *storefront) (names []string, _ error) {
 	all, err := o.asked(s)
 	if err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func (o *rushOptions) names(s *testbed) (names []string, _ error) {
 }
 
 // asked are the strategies that can run, of those that were asked for.
-func (o *rushOptions) asked(s *testbed) ([]string, error) {
+func (o *rushOptions) asked(s *storefront) ([]string, error) {
 	if !slices.Contains(o.strategies, "all") {
 		var names []string
 		for _, name := range o.strategies {
@@ -216,7 +217,7 @@ func (o *rushOptions) asked(s *testbed) ([]string, error) {
 }
 
 // serves refuses a name that the target does not list, where it lists any.
-func (s *testbed) serves(name string) error {
+func (s *storefront) serves(name string) error {
 	var names []string
 	for _, served := range s.served {
 		if served.Name == lockstrategy.Resolve(name) {

@@ -1,0 +1,63 @@
+package testbed
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+)
+
+// A Command is the command line of a `shop serve`. Fields that are zero leave the flag out.
+// The sold-out check and the admission are off unless they are set: a strategy is judged
+// without them.
+type Command struct {
+	Program  string // path; "" for this very program
+	LogLevel string
+
+	Wait, Lease, Poll time.Duration
+	Conns             int // to the database
+	MaxInflight       int
+	Replicas          int // --redis-wait
+	Gather            int
+	SoldOutCheck      bool
+	Admission         string
+	Failpoints        bool // take commands and write a history, see internal/fault/failpoint
+}
+
+// At returns the command of a process that serves at addr. Its standard error is this process's.
+func (c Command) At(addr string) *exec.Cmd {
+	program := c.Program
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			program = os.Args[0]
+		}
+	}
+	admission := c.Admission
+	if admission == "" {
+		admission = "off"
+	}
+	cmd := exec.Command(program, "serve", "--addr", addr, "--log-level", c.LogLevel,
+		"--sold-out-check="+strconv.FormatBool(c.SoldOutCheck), "--admission", admission)
+	for _, flag := range []struct {
+		name  string
+		value time.Duration
+	}{{"--wait", c.Wait}, {"--lease", c.Lease}, {"--poll", c.Poll}} {
+		if flag.value > 0 {
+			cmd.Args = append(cmd.Args, flag.name, flag.value.String())
+		}
+	}
+	for _, flag := range []struct {
+		name  string
+		value int
+	}{{"--db-conns", c.Conns}, {"--max-inflight", c.MaxInflight}, {"--redis-wait", c.Replicas}, {"--gather", c.Gather}} {
+		if flag.value > 0 {
+			cmd.Args = append(cmd.Args, flag.name, strconv.Itoa(flag.value))
+		}
+	}
+	if c.Failpoints {
+		cmd.Args = append(cmd.Args, "--failpoints")
+	}
+	cmd.Stderr = os.Stderr
+	return cmd
+}

@@ -1,0 +1,131 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+)
+
+// Links are the links of one process to its lock servers, one for each server.
+type Links []*Link
+
+// NewLinks puts a link in front of each server. Cut ends them.
+func NewLinks(servers []engine.LockServer) (all Links, _ error) {
+	for _, s := range servers {
+		l, err := NewLink(s.Address())
+		if err != nil {
+			all.Cut()
+			return nil, err
+		}
+		l.Need = s.Need
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// Of returns the links to the servers of one need.
+func (ls Links) Of(need string) (some Links) {
+	for _, l := range ls {
+		if l.Need == need {
+			some = append(some, l)
+		}
+	}
+	return some
+}
+
+// To returns the links that began in front of a server, host:port.
+func (ls Links) To(server string) (some Links) {
+	for _, l := range ls {
+		if l.Server == server {
+			some = append(some, l)
+		}
+	}
+	return some
+}
+
+// Lead returns the configuration by which a process opens the same servers through the links.
+// Servers of a cluster announce their own addresses, so Redis is led by detours.
+func (ls Links) Lead(c engine.Config) engine.Config {
+	detours := engine.Detours{}
+	maps.Copy(detours, c.Detours)
+	for _, l := range ls {
+		detours[l.Server] = l.Addr
+	}
+	lead := func(addresses []string) (led []string) {
+		for _, address := range addresses {
+			led = append(led, detours.To(address))
+		}
+		return led
+	}
+	c.Zookeeper, c.Etcd, c.Detours = lead(c.Zookeeper), lead(c.Etcd), detours
+	return c
+}
+
+// Cut closes the connections and refuses new ones, until Mend.
+func (ls Links) Cut() {
+	for _, l := range ls {
+		l.Cut()
+	}
+}
+
+// Mend undoes Cut.
+func (ls Links) Mend() error { return ls.each((*Link).Mend) }
+
+// Silence lets nothing through, until Heal.
+func (ls Links) Silence() error { return ls.each((*Link).Silence) }
+
+// Delay holds back each answer, until Heal.
+func (ls Links) Delay(by, jitter time.Duration) error {
+	return ls.each(func(l *Link) error { return l.Delay(by, jitter) })
+}
+
+// Heal undoes Silence and Delay.
+func (ls Links) Heal(ctx context.Context) {
+	for _, l := range ls {
+		l.Heal(ctx)
+	}
+}
+
+func (ls Links) each(do func(*Link) error) error {
+	var errs []error
+	for _, l := range ls {
+		errs = append(errs, do(l))
+	}
+	return errors.Join(errs...)
+}
+
+// Answering counts the links through which a server answers within the timeout. It asks all
+// servers at once.
+func (ls Links) Answering(timeout time.Duration) int {
+	var (
+		all sync.WaitGroup
+		n   atomic.Int64
+	)
+	for _, l := range ls {
+		all.Go(func() {
+			if _, err := l.RoundTrip(timeout); err == nil {
+				n.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(n.Load())
+}
+
+// Quickest returns the shortest of the round trips.
+func (ls Links) Quickest() (time.Duration, error) {
+	least := time.Hour
+	for _, l := range ls {
+		took, err := l.RoundTrip(5 * time.Second)
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, took)
+	}
+	return least, nil
+}

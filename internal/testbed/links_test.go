@@ -1,0 +1,81 @@
+package testbed
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+)
+
+// TestLinks: what is done to a link is felt through it, and undone, before each kind of lock
+// server.
+func TestLinks(t *testing.T) {
+	g := localservertest.Group(t)
+	redis, err := localserver.StartRedis(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := localserver.StartZookeeper(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := localserver.StartEtcd(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := NewLinks([]engine.LockServer{{Need: "redis", Restartable: redis}, {Need: "zookeeper", Restartable: z}, {Need: "etcd", Restartable: e}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer links.Cut()
+	answers := func(when string, links Links, want int) {
+		t.Helper()
+		patience := 30 * time.Second
+		if want == 0 {
+			patience = 300 * time.Millisecond
+		}
+		if n := links.Answering(patience); n != want {
+			t.Errorf("%s: %d answer, want %d", when, n, want)
+		}
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers("at first", links, 3)
+	do(links.Silence())
+	answers("silenced", links, 0)
+	links.Heal(context.Background())
+	answers("healed", links, 3)
+	links.To(redis.Addr).Cut()
+	answers("the link to Redis is cut", links.Of("redis"), 0)
+	answers("the others are not", slices.Concat(links.Of("zookeeper"), links.Of("etcd")), 2)
+	do(links.Mend())
+	answers("mended", links, 3)
+	const by = 30 * time.Millisecond
+	do(links.Delay(by, by/3))
+	took, err := links.Quickest()
+	if err != nil || took < by/2 {
+		t.Errorf("an answer after %s, %v; want it held back by %s", took, err, by)
+	}
+}
+
+// TestLead: a process is led to each server by a link of its own, and elsewhere as before.
+func TestLead(t *testing.T) {
+	t.Parallel()
+	links := Links{{Addr: "link:1", Server: "redis:1"}, {Addr: "link:2", Server: "etcd:1"}}
+	given := engine.Config{Zookeeper: []string{"elsewhere:1"}, Etcd: []string{"etcd:1"}, Detours: engine.Detours{"a:1": "b:1"}}
+	led := links.Lead(given)
+	if led.Detours.To("redis:1") != "link:1" || led.Detours.To("a:1") != "b:1" || !slices.Equal(led.Etcd, []string{"link:2"}) || !slices.Equal(led.Zookeeper, given.Zookeeper) {
+		t.Errorf("led to %+v", led)
+	}
+	if len(given.Detours) != 1 {
+		t.Errorf("the detours that were given have become %v", given.Detours)
+	}
+}

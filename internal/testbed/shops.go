@@ -1,0 +1,42 @@
+package testbed
+
+import (
+	"context"
+	"time"
+)
+
+// Shops are the processes of one shop, by number from 0.
+type Shops []*Shop
+
+// URLs returns the present address of each process.
+func (all Shops) URLs() []string {
+	urls := make([]string, len(all))
+	for i, shop := range all {
+		urls[i] = shop.URL()
+	}
+	return urls
+}
+
+// Links returns the links of each process to its lock servers.
+func (all Shops) Links() []Links {
+	links := make([]Links, len(all))
+	for i, shop := range all {
+		links[i] = shop.Links
+	}
+	return links
+}
+
+// The methods below are those of one process.
+
+func (all Shops) Kill(process int) error                       { return all[process].Kill() }
+func (all Shops) Start(ctx context.Context, process int) error { return all[process].Start(ctx) }
+func (all Shops) StartAgain(ctx context.Context, process int) error {
+	return all[process].StartAgain(ctx)
+}
+func (all Shops) Freeze(process int) error               { return all[process].Freeze() }
+func (all Shops) Thaw(process int) error                 { return all[process].Thaw() }
+func (all Shops) Ended(process int) bool                 { return all[process].Ended() }
+func (all Shops) Tell(process int, command string) error { return all[process].Tell(command) }
+func (all Shops) Answers(ctx context.Context, process int, within time.Duration) bool {
+	return all[process].Answers(ctx, within)
+}

@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -111,8 +113,13 @@ func (e *etcdLocker) queue(ctx context.Context, product string) (lease.Lease, er
 	return lease, nil
 }
 
-// failed is the cause of ctx when the wait is over, and else says that etcd is down.
+// failed returns the cause of ctx when the wait is over, and otherwise an error that says
+// that etcd is down. A call carries its deadline to the server, whose timer may fire a moment
+// before the one of ctx: a call that ends within that moment ended because of ctx.
 func (e *etcdLocker) failed(ctx context.Context, err error) error {
+	if end, ok := ctx.Deadline(); ok && status.Code(err) == codes.DeadlineExceeded && time.Until(end) < 50*time.Millisecond {
+		<-ctx.Done()
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -1,15 +1,14 @@
-// Package exercises is the content of shop exercise: a folder an exercise, with its text, the
-// learner's file to begin with, the reference solution, and typical wrong ones.
+// Package exercises is the content of shop exercise. Each exercise is a folder:
 //
-//	NN-name/README.md       the task, for the learner
-//	NN-name/exercise.yaml   what it is judged by, its hints, and the words for each wrong one
-//	NN-name/start/          the file to begin with
-//	NN-name/solution/       the reference
-//	NN-name/wrong/WHAT/     wrong in a typical way
-//	NN-name/node, python/   the same for a program in that language, where there is one
+//	NN-name/README.md         the task, for the learner
+//	NN-name/exercise.yaml     how it is judged, its hints, and the words for each wrong answer
+//	NN-name/start/            the learner's file at the beginning
+//	NN-name/solution/         the reference
+//	NN-name/wrong/NAME.patch  a typical mistake, as a patch on one of the two
+//	NN-name/node, python/     the same for a program in that language
 //
-// kata/ is what the Go code is written with, judge/ what it is judged by. How the command
-// copies, builds and runs is internal/teach/exercise.
+// Go answers are written with kata/ and judged by judge/. internal/teach/exercise copies, builds
+// and runs them; its package exercisetest applies the patches.
 package exercises
 
 import (
@@ -18,7 +17,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,32 +27,14 @@ import (
 //go:embed [0-9]*-* python node
 var files embed.FS
 
-// names are the exercises in rising difficulty.
-func names() []string {
-	return []string{
-		"01-one-statement",
-		"02-lost-release",
-		"03-token",
-		"04-commit",
-		"05-lost-race",
-		"06-retry",
-		"07-fencing",
-		"08-reentrancy",
-		"09-fair-queue",
-		"10-grouping",
-		"11-two-products",
-		"12-two-stores",
-	}
-}
-
-// Scenarios of a search: how each buyer asks.
+// The scenarios of a search: how each buyer asks.
 const (
 	Once     = ""          // for one product, once
 	Again    = "again"     // twice under one idempotency key, the second time in another process
-	BothWays = "both ways" // for two products at once, every other buyer in the other order
+	BothWays = "both ways" // for two products at once; every second buyer names them in reverse
 )
 
-// An Exercise is one of them.
+// An Exercise is the content of exercise.yaml.
 type Exercise struct {
 	Number int    `yaml:"-"`
 	Folder string `yaml:"-"`
@@ -63,43 +43,43 @@ type Exercise struct {
 	Minutes  int      `yaml:"minutes"`
 	Redis    bool     `yaml:"redis"`    // it is about a lock in Redis
 	Second   bool     `yaml:"second"`   // there is a second Redis, see kata.Kit.Stores
-	Searches []Search `yaml:"searches"` // in this order; the first that finds something ends the check
-	Line     bool     `yaml:"line"`     // who comes first must be served first
-	Group    int      `yaml:"group"`    // so many transactions, at most, for ten buyers at once; 0: any number
-	Keyed    bool     `yaml:"keyed"`    // the crowd asks under idempotency keys, each order several times
-	Basket   bool     `yaml:"basket"`   // orders of several products
+	Searches []Search `yaml:"searches"` // in this order; the first finding ends the check
+	Line     bool     `yaml:"line"`     // buyers must be served in the order of arrival
+	Group    int      `yaml:"group"`    // maximum transactions for ten buyers at once; 0: unlimited
+	Keyed    bool     `yaml:"keyed"`    // the crowd sends idempotency keys, and each order several times
+	Basket   bool     `yaml:"basket"`   // orders have several products
 	Faults   []string `yaml:"faults"`   // of shop verify, with --engine local
 	Hints    []string `yaml:"hints"`
-	Why      string   `yaml:"why"` // of the reference
+	Why      string   `yaml:"why"` // the reference is right
 
-	// What a check must say, as regular expressions, of the file to begin with and of the
-	// wrong ones by their folders.
+	// The words of a check, as regular expressions: of the start, and of each wrong answer by
+	// the name of its patch.
 	Start string            `yaml:"start"`
 	Wrong map[string]string `yaml:"wrong"`
-	// Languages have the same of programs in other languages.
-	Languages map[string]Language `yaml:"languages"`
+
+	Languages map[string]Language `yaml:"languages"` // besides Go
 }
 
-// A Language is the exercise for a program in another language.
+// A Language describes the exercise for a program in another language.
 type Language struct {
 	File     string            `yaml:"file"` // the learner's
 	Searches []Search          `yaml:"searches"`
 	Start    string            `yaml:"start"`
-	Wrong    map[string]string `yaml:"wrong"` // by the folders in wrong/
+	Wrong    map[string]string `yaml:"wrong"`
 }
 
-// A Search is what the explorer is asked.
+// A Search configures one search of the explorer.
 type Search struct {
 	Buyers   int      `yaml:"buyers"`   // 0 is 2
 	Stock    int64    `yaml:"stock"`    // 0 is 1
-	Events   []string `yaml:"events"`   // what may happen at any step, once each
-	Bound    *int     `yaml:"bound"`    // preemptions; nil: any number
+	Events   []string `yaml:"events"`   // each may happen at any step, once
+	Bound    *int     `yaml:"bound"`    // maximum preemptions; nil: unlimited
 	Shared   bool     `yaml:"shared"`   // all buyers in one process
-	Foreign  bool     `yaml:"foreign"`  // only whether a buyer deletes the lock of another counts
+	Foreign  bool     `yaml:"foreign"`  // the only finding is a buyer that deletes another's lock
 	Scenario string   `yaml:"scenario"` // see Once
 }
 
-// Name is what the search is called.
+// Name describes the search in words.
 func (s Search) Name() string {
 	who := "every order of two buyers' commands"
 	if s.Buyers > 2 {
@@ -130,17 +110,21 @@ func (s Search) Name() string {
 	return who
 }
 
-// All are the exercises, in order.
+// All returns the exercises, in rising difficulty: the order of their folders.
 func All() ([]Exercise, error) {
+	described, err := fs.Glob(files, "*/exercise.yaml") // sorted
+	if err != nil {
+		return nil, err
+	}
 	var all []Exercise
-	for i, name := range names() {
-		text, err := files.ReadFile(name + "/exercise.yaml")
-		if err != nil {
-			return nil, err
+	for i, file := range described {
+		e := Exercise{Number: i + 1, Folder: path.Dir(file)}
+		text, err := files.ReadFile(file)
+		if err == nil {
+			err = yaml.UnmarshalWithOptions(text, &e, yaml.Strict())
 		}
-		e := Exercise{Number: i + 1, Folder: name}
-		if err := yaml.UnmarshalWithOptions(text, &e, yaml.Strict()); err != nil {
-			return nil, fmt.Errorf("%s/exercise.yaml: %w", name, err)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		all = append(all, e)
 	}
@@ -161,16 +145,16 @@ func Find(which string) (Exercise, error) {
 	return all[i], nil
 }
 
-// Name is the folder's without its number.
+// Name is the folder's name without its number.
 func (e Exercise) Name() string { return e.Folder[strings.Index(e.Folder, "-")+1:] }
 
-// Text is a file of the exercise.
+// Text reads a file of the exercise.
 func (e Exercise) Text(name string) (string, error) {
 	text, err := files.ReadFile(path.Join(e.Folder, name))
 	return string(text), err
 }
 
-// Files are those of one of its folders, by their names.
+// Files reads the files of one of its folders, by their names.
 func (e Exercise) Files(folder string) (map[string]string, error) {
 	found := map[string]string{}
 	entries, err := fs.ReadDir(files, path.Join(e.Folder, folder))
@@ -187,68 +171,13 @@ func (e Exercise) Files(folder string) (map[string]string, error) {
 	return found, err
 }
 
-// Shared are the files that all programs in a language stand on.
+// Shared reads the files that every program in a language needs.
 func Shared(language string) (map[string]string, error) { return Exercise{Folder: "."}.Files(language) }
 
-// Sources are the folders of Go code that are judged in tests, and the words of each; the
-// reference has none.
-func (e Exercise) Sources() map[string]string {
-	all := map[string]string{"start": e.Start, "solution": ""}
-	for what, words := range e.Wrong {
-		all["wrong/"+what] = words
-	}
-	return all
-}
-
-// Sources are the folders of a language, and the words of each; the reference has none.
-func (l Language) Sources() map[string]string {
-	all := map[string]string{"start": l.Start, "solution": ""}
-	for what, words := range l.Wrong {
-		all["wrong/"+what] = words
-	}
-	return all
-}
-
-// Check says what an exercise lacks.
-func (e Exercise) Check() error {
-	for what, words := range e.Sources() {
-		if _, err := regexp.Compile(words); err != nil {
-			return fmt.Errorf("%s: the words of %s: %w", e.Folder, what, err)
-		}
-		if files, err := e.Files(what); err != nil || len(files) == 0 {
-			return fmt.Errorf("%s has no %s: %v", e.Folder, what, err)
-		}
-		if what != "solution" && words == "" {
-			return fmt.Errorf("%s: %s has no words to be judged by", e.Folder, what)
-		}
-	}
-	for name, l := range e.Languages {
-		for what := range l.Sources() {
-			if code, err := e.Files(name + "/" + what); err != nil || code[l.File] == "" {
-				return fmt.Errorf("%s has no %s/%s/%s", e.Folder, name, what, l.File)
-			}
-		}
-		if len(l.Wrong) < 3 || l.Start == "" {
-			return fmt.Errorf("%s: %s lacks words for its start, or three wrong ones", e.Folder, name)
-		}
-	}
-	switch {
-	case e.Title == "" || e.Minutes < 1 || e.Why == "":
-		return fmt.Errorf("%s: title, minutes and why are needed", e.Folder)
-	case len(e.Hints) != 3:
-		return fmt.Errorf("%s has %d hints; three are wanted", e.Folder, len(e.Hints))
-	case len(e.Wrong) < 3:
-		return fmt.Errorf("%s has %d wrong solutions; three are wanted", e.Folder, len(e.Wrong))
-	case len(e.Searches) == 0:
-		return fmt.Errorf("%s has no search", e.Folder)
-	}
-	return nil
-}
-
-// LanguageNames are the languages besides Go that it is there for.
+// LanguageNames lists the languages besides Go.
 func (e Exercise) LanguageNames() []string { return slices.Sorted(maps.Keys(e.Languages)) }
 
-// LearnersFile is the file that the learner changes.
+// LearnersFile names the file that the learner changes; language "" is Go.
 func (e Exercise) LearnersFile(language string) string {
 	if l, ok := e.Languages[language]; ok {
 		return l.File

@@ -1,39 +1,70 @@
 package exercises_test
 
 import (
-	"os"
-	"slices"
+	"fmt"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 )
 
-// TestComplete: each folder is in the list, and each exercise has all that it needs. What its
-// sources are judged by is TestSources in internal/teach/exercise.
+// lacks says what an exercise lacks, or returns nil.
+func lacks(e exercises.Exercise) error {
+	for _, language := range append([]string{""}, e.LanguageNames()...) {
+		sources := exercisetest.Sources(e, language)
+		for what, words := range sources {
+			file := what + ".patch"
+			if !strings.HasPrefix(what, "wrong/") {
+				file = what + "/" + e.LearnersFile(language)
+			}
+			if code, err := e.Text(strings.TrimPrefix(language+"/"+file, "/")); err != nil || code == "" {
+				return fmt.Errorf("%s has no %s/%s: %v", e.Folder, language, file, err)
+			}
+			if _, err := regexp.Compile(words); err != nil {
+				return fmt.Errorf("%s: the words of %s: %w", e.Folder, what, err)
+			}
+			if what != "solution" && words == "" {
+				return fmt.Errorf("%s: %s has no words to be judged by", e.Folder, what)
+			}
+		}
+		if n := len(sources) - len([]string{"start", "solution"}); n < 3 {
+			return fmt.Errorf("%s %s has %d wrong answers, want 3", e.Folder, language, n)
+		}
+	}
+	switch {
+	case e.Title == "" || e.Minutes < 1 || e.Why == "":
+		return fmt.Errorf("%s: title, minutes and why are needed", e.Folder)
+	case len(e.Hints) != 3:
+		return fmt.Errorf("%s has %d hints, want 3", e.Folder, len(e.Hints))
+	case len(e.Searches) == 0:
+		return fmt.Errorf("%s has no search", e.Folder)
+	}
+	return nil
+}
+
+// TestComplete checks that each numbered folder is an exercise and has all that it needs.
+// TestJudged in internal/teach/exercise judges the sources.
 func TestComplete(t *testing.T) {
 	all, err := exercises.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if entry.IsDir() && strings.ContainsAny(entry.Name()[:1], "0123456789") && !slices.ContainsFunc(all, func(e exercises.Exercise) bool { return e.Folder == entry.Name() }) {
-			t.Errorf("%s is in no list", entry.Name())
-		}
-	}
-	if len(all) < 10 {
-		t.Errorf("%d exercises", len(all))
+	folders, err := filepath.Glob("[0-9][0-9]-*")
+	if err != nil || len(folders) != len(all) || len(all) < 10 {
+		t.Errorf("%d exercises in %d folders: %v", len(all), len(folders), err)
 	}
 	programs := 0
 	for _, e := range all {
-		if err := e.Check(); err != nil {
+		if err := lacks(e); err != nil {
 			t.Error(err)
 		}
 		programs += len(e.Languages)
+		if number, _, _ := strings.Cut(e.Folder, "-"); number != fmt.Sprintf("%02d", e.Number) {
+			t.Errorf("%s is exercise %d", e.Folder, e.Number)
+		}
 		task, err := e.Text("README.md")
 		if err != nil || !strings.HasPrefix(task, "# ") || !strings.Contains(task, e.Title) {
 			t.Errorf("%s: the task is not headed by its title, %q: %v", e.Folder, e.Title, err)
@@ -44,15 +75,18 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestCheckMisses: an exercise that lacks something is told so.
-func TestCheckMisses(t *testing.T) {
+// TestLacks: the check above finds each thing that is missing.
+func TestLacks(t *testing.T) {
 	whole, err := exercises.Find("one-statement")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(e *exercises.Exercise){
-		"a hint":     func(e *exercises.Exercise) { e.Hints = e.Hints[:2] },
-		"a folder":   func(e *exercises.Exercise) { e.Wrong = map[string]string{"nowhere": "x"} },
+		"a hint": func(e *exercises.Exercise) { e.Hints = e.Hints[:2] },
+		"a patch": func(e *exercises.Exercise) {
+			e.Wrong = map[string]string{"nowhere": "x", "mutex": "x", "no-condition": "x"}
+		},
+		"wrong ones": func(e *exercises.Exercise) { e.Wrong = map[string]string{"mutex": "x"} },
 		"words":      func(e *exercises.Exercise) { e.Start = "" },
 		"bad words":  func(e *exercises.Exercise) { e.Start = "(" },
 		"a search":   func(e *exercises.Exercise) { e.Searches = nil },
@@ -61,8 +95,8 @@ func TestCheckMisses(t *testing.T) {
 	} {
 		e := whole
 		spoil(&e)
-		if e.Check() == nil {
-			t.Errorf("%s is missing, and nobody says so", name)
+		if lacks(e) == nil {
+			t.Errorf("%s is missing, and lacks does not say so", name)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/teach/exercise"
+	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -38,7 +39,7 @@ func TestExercisePrograms(t *testing.T) {
 	}
 	for _, e := range all {
 		for _, language := range e.LanguageNames() {
-			for what, words := range e.Languages[language].Sources() {
+			for what, words := range exercisetest.Sources(e, language) {
 				name := e.Folder + "/" + language + "/" + what
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -112,13 +113,7 @@ func startedProgram(t *testing.T, e exercises.Exercise, language, what string) (
 		l.env = []string{"PATH=/usr/bin:" + os.Getenv("PATH")}
 	}
 	l.passes("start", e.Folder, dir, "--language", language)
-	code, err := e.Files(language + "/" + what)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range code {
-		write(t, filepath.Join(dir, name), text)
-	}
+	write(t, filepath.Join(dir, e.LearnersFile(language)), exercisetest.Code(t, e, language, what))
 	return l, dir
 }
 

@@ -1,99 +1,127 @@
 package exercise
 
 import (
-	"context"
-	"maps"
+	"errors"
+	"fmt"
+	"go/format"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
+	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 )
 
-// crowded are the sources that a crowd judges; the others are judged by orders alone, since a
-// crowd takes seconds, and what it shows of a sound lock the tests of the shop have shown.
+// crowded are the sources that a crowd judges, too. A crowd takes seconds, and the tests of the
+// shop have shown already what it shows of a sound lock.
 var crowded = []string{"01-one-statement/solution", "02-lost-release/wrong/no-wait", "06-retry/solution"}
 
-// bad is code that no exercise asks for, and what is said of it. All but one are tried as
-// answers to the first exercise.
+// bad are answers of testdata/bad, by the names of their functions, and what the judge must say.
 var bad = map[string]string{
-	"panics":        `buyer-1: panic: assignment to entry in nil map, at shop\.go:18$`,
-	"panics-beside": `^the code runs: panic: assignment to entry in nil map, at shop\.go:20$`,
-	"endless":       `buyer-1, alone, does not come back, and nobody else is there: it is at shop\.go:\d+ \((run|sleep)`,
-	"stays":         `a goroutine that the code has begun does not end when its buyers have gone: it is at shop\.go:18 \(select`,
-	"restocks":      `more is changed than the order asks for|and then 3 are left`,
-	"deletes":       `more is changed than the order asks for: record 1 .* is gone`,
-	"columns":       `more is changed than the order asks for: the fence of apricot was 0 and is 77; the fence of nobody's was 0 and is 77$`,
-	"tables":        `more is changed than the order asks for: the table mine is new$`,
-	"keys":          `more is changed than the order asks for: the key lock:nobody's in Redis is gone$`,
-	"elsewhere":     `and then 3 are left`,
-	"exits":         `^the code runs: the code ends the whole process, where Buy should return$`,
-	"claims":        `and then 3 are left`,
-	"hides":         `every order .*: the buyers wait for each other in memory that a second process does not have`,
-	"fills":         `^the code runs: fatal error: runtime: (out of memory|cannot allocate memory), at shop\.go:20$`,
-	"spins":         `tries again and again and comes to no end`,
+	"Panics":       `buyer-1: panic: assignment to entry in nil map, at HERE$`,
+	"PanicsBeside": `^the code runs: panic: assignment to entry in nil map, at HERE$`,
+	"Endless":      `buyer-1, alone, does not come back, and nobody else is there: it is at bad\.go:\d+ \((run|sleep)`,
+	"Stays":        `a goroutine that the code has begun does not end when its buyers have gone: it is at HERE \(select`,
+	"Restocks":     `more is changed than the order asks for|and then 3 are left`,
+	"Deletes":      `more is changed than the order asks for: record 1 .* is gone`,
+	"Columns":      `more is changed than the order asks for: the fence of apricot was 0 and is 77; the fence of nobody's was 0 and is 77$`,
+	"Tables":       `more is changed than the order asks for: the table mine is new$`,
+	"Keys":         `more is changed than the order asks for: the key lock:nobody's in Redis is gone$`,
+	"Elsewhere":    `and then 3 are left`,
+	"Exits":        `^the code runs: the code ends the whole process, where Buy should return$`,
+	"Claims":       `and then 3 are left`,
+	"Hides":        `every order .*: the buyers wait for each other in memory that a second process does not have`,
+	"Fills":        `^the code runs: fatal error: runtime: (out of memory|cannot allocate memory), at HERE$`,
+	"Spins":        `tries again and again and comes to no end`,
 }
 
-var (
-	tempDir  string
-	building sync.Once
-	built    string
-	notBuilt error
-)
-
-func TestMain(m *testing.M) {
-	var err error
-	if tempDir, err = os.MkdirTemp("", "exercise-test-"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(tempDir)
-	os.Exit(code)
+// A built program has every source of every exercise, and the bad answers.
+type built struct {
+	program string
+	module  string // the folder of a learner's module with all answers, see answer
 }
 
-// program has every source of every exercise, and the bad ones: it is built once.
-func program(t *testing.T) string {
-	t.Helper()
+// answers is the folder of the module that has them.
+const answers = "answers"
+
+// answer returns the import path and the folder of a source.
+func (b built) answer(name string) (path, dir string) {
+	return "learner.example/one-statement/" + answers + "/" + name, filepath.Join(b.module, answers, name)
+}
+
+// TestJudged builds one program for all sources, and judges each.
+func TestJudged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a judge and explores for minutes; make test has it")
 	}
-	building.Do(func() {
-		all, err := exercises.All()
-		if err != nil {
-			notBuilt = err
-			return
-		}
-		var sources []source
-		for _, e := range all {
-			reference := Module + "/exercises/" + e.Folder + "/solution"
-			for _, what := range slices.Sorted(maps.Keys(e.Sources())) {
-				name := e.Folder + "/" + what
-				sources = append(sources, source{name, Module + "/exercises/" + name, reference})
-			}
-		}
-		for name := range bad {
-			sources = append(sources, source{name, Module + "/internal/teach/exercise/testdata/bad/" + name, ""})
-		}
-		root, err := filepath.Abs("../../..")
-		if err != nil {
-			notBuilt = err
-			return
-		}
-		built, notBuilt = buildJudge(context.Background(), root, tempDir, sources)
-	})
-	if notBuilt != nil {
-		t.Fatal(notBuilt)
-	}
-	return built
+	b := build(t)
+	t.Run("Sources", b.sources)
+	t.Run("Bad", b.bad)
 }
 
-// atOnce is how many judges run side by side: a search takes one processor, and other packages are tested meanwhile.
+// build writes all answers into one module, vets them, and compiles them with the judge.
+func build(t *testing.T) built {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := exercises.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := built{module: t.TempDir()}
+	mod, sum, err := moduleOf(all[0], root, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(b.module, "go.mod"), mod)
+	write(t, filepath.Join(b.module, "go.sum"), sum)
+	var sources []source
+	for _, e := range all {
+		for what := range exercisetest.Sources(e, "") {
+			name := e.Folder + "/" + what
+			path, dir := b.answer(name)
+			code := exercisetest.Code(t, e, "", what)
+			if tidy, err := format.Source([]byte(code)); err != nil || string(tidy) != code {
+				t.Errorf("%s is not as gofmt has it: %v", name, err)
+			}
+			write(t, filepath.Join(dir, "shop.go"), code)
+			sources = append(sources, source{Name: name, Path: path, Reference: Module + "/exercises/" + e.Folder + "/solution"})
+		}
+	}
+	path, dir := b.answer("bad")
+	code, err := os.ReadFile("testdata/bad/bad.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "bad.go"), string(code))
+	for name := range bad {
+		sources = append(sources, source{Name: name, Path: path, New: name})
+	}
+	temp := t.TempDir()
+	if b.program, err = buildJudge(t.Context(), b.module, temp, sources); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := goCommand(t.Context(), b.module, temp, "vet", "./"+answers+"/...").CombinedOutput(); err != nil {
+		t.Errorf("go vet: %v: %s", err, out)
+	}
+	return b
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atOnce limits the judges that run at the same time: a search takes one processor, and the tests
+// of other packages run meanwhile.
 var atOnce = make(chan struct{}, min(2, runtime.GOMAXPROCS(0)))
 
 // judgeOf runs the checks of one source.
@@ -115,41 +143,46 @@ func judgeOf(t *testing.T, j judged, crowd bool) judge.Report {
 	return r
 }
 
-// TestSources: each reference passes, and each file to begin with and each wrong solution is
-// judged by the words of its exercise. One program has them all.
-func TestSources(t *testing.T) {
-	program := program(t)
+// sources: each reference passes. Each start and each wrong answer is judged by the words of its
+// exercise.
+func (b built) sources(t *testing.T) {
 	all, err := exercises.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range all {
-		if err := e.Check(); err != nil {
-			t.Error(err)
-		}
-		for _, what := range slices.Sorted(maps.Keys(e.Sources())) {
-			words := e.Sources()[what]
+		for what, words := range exercisetest.Sources(e, "") {
 			name := e.Folder + "/" + what
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				judgedBy(t, judgeOf(t, judged{program, e, name, Module + "/exercises/" + name, filepath.Join("../../../exercises", name)}, slices.Contains(crowded, name)), words)
+				path, dir := b.answer(name)
+				judgedBy(t, judgeOf(t, judged{b.program, e, name, path, dir}, slices.Contains(crowded, name)), words)
 			})
 		}
 	}
 }
 
-// TestBadCode: code that panics, never ends, or writes elsewhere is told so, in one line, and
-// nothing hangs.
-func TestBadCode(t *testing.T) {
-	program := program(t)
+// bad: code that panics, never ends, or writes elsewhere is told so, in one line, and nothing
+// hangs.
+func (b built) bad(t *testing.T) {
+	e, err := exercises.Find("1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("testdata/bad/bad.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, words := range bad {
+		before, _, marked := strings.Cut(string(code), "// HERE: "+name+"\n")
+		if marked != strings.Contains(words, "HERE") {
+			t.Errorf("bad.go and the words of %s do not agree on its line", name)
+		}
+		words = strings.Replace(words, "HERE", fmt.Sprintf(`bad\.go:%d`, 1+strings.Count(before, "\n")), 1)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, err := exercises.Find("1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			judgedBy(t, judgeOf(t, judged{program, e, name, Module + "/internal/teach/exercise/testdata/bad/" + name, filepath.Join("testdata/bad", name)}, false), words)
+			path, dir := b.answer("bad")
+			judgedBy(t, judgeOf(t, judged{b.program, e, name, path, dir}, false), words)
 		})
 	}
 }

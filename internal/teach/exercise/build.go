@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,19 +11,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 )
 
 // Module is this project's.
 const Module = "github.com/oversell/oversell"
 
-// A source is code that is linked into a judge, by its import path.
+// A source is code that is linked into a judge.
 type source struct {
 	Name      string
-	Path      string
-	Reference string // the import path of what it is compared with; "" for nothing
+	Path      string // its import path
+	New       string // its function of type judge.New; "": New
+	Reference string // the import path of the code to compare it with; "": none
 }
 
 // judgeFolder is where the judge's main package seems to be: in an overlay. go.mod and go.sum are
@@ -35,12 +37,12 @@ type ownError struct{ text string }
 func (e *ownError) Error() string { return e.text }
 
 // buildJudge compiles a program that holds the sources to their exercises. dir is in the module
-// that has them; temp is for what is written.
-func buildJudge(ctx context.Context, dir, temp string, sources []source, flags ...string) (program string, _ error) {
+// that has them, and all output goes into temp.
+func buildJudge(ctx context.Context, dir, temp string, sources []source) (program string, _ error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", errors.New("there is no go in PATH; an exercise is compiled here: https://go.dev/dl")
 	}
-	main, overlay := filepath.Join(temp, "main.go"), filepath.Join(temp, "overlay.json")
+	main := filepath.Join(temp, "main.go")
 	if err := os.WriteFile(main, []byte(mainOf(sources)), 0o600); err != nil {
 		return "", err
 	}
@@ -56,16 +58,13 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source, flags .
 	at := filepath.Join(dir, judgeFolder, "main.go")
 	text, err := json.Marshal(map[string]any{"Replace": map[string]string{at: main}})
 	if err == nil {
-		err = os.WriteFile(overlay, text, 0o600)
+		err = os.WriteFile(filepath.Join(temp, overlayFile), text, 0o600)
 	}
 	if err != nil {
 		return "", err
 	}
 	program = filepath.Join(temp, "judge")
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-buildvcs=false", "-overlay", overlay, "-modfile", filepath.Join(temp, "go.mod"), "-o", program}, flags, []string{"./" + judgeFolder})...)
-	build.Dir = dir
-	build.Env = offline(os.Environ())
-	out, err := build.CombinedOutput()
+	out, err := goCommand(ctx, dir, temp, "build", "-buildvcs=false", "-o", program, "./"+judgeFolder).CombinedOutput()
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -75,27 +74,34 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source, flags .
 	return program, nil
 }
 
-// offline is the environment of a build that asks nobody: the module cache has what this
-// program was built from.
-func offline(env []string) []string {
-	return append(env, "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod")
+// overlayFile tells the go command about the overlay.
+const overlayFile = "overlay.json"
+
+// goCommand runs the go command in dir, with the overlay and the go.mod that are in temp. It asks
+// no network: the module cache has what this program was built from.
+func goCommand(ctx context.Context, dir, temp, verb string, args ...string) *exec.Cmd {
+	flags := []string{verb, "-overlay", filepath.Join(temp, overlayFile), "-modfile", filepath.Join(temp, "go.mod")}
+	c := exec.CommandContext(ctx, "go", append(flags, args...)...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod")
+	return c
 }
 
 // mainOf is the judge's main package.
 func mainOf(sources []source) string {
 	var imports, entries strings.Builder
 	paths := map[string]string{}
-	name := func(path string) string {
+	add := func(name, path, function string) {
 		if paths[path] == "" {
 			paths[path] = fmt.Sprintf("code%d", len(paths))
 			fmt.Fprintf(&imports, "\t%s %q\n", paths[path], path)
 		}
-		return paths[path] + ".New"
+		fmt.Fprintf(&entries, "\t\t%q: %s.%s,\n", name, paths[path], cmp.Or(function, "New"))
 	}
 	for _, s := range sources {
-		fmt.Fprintf(&entries, "\t\t%q: %s,\n", s.Name, name(s.Path))
+		add(s.Name, s.Path, s.New)
 		if s.Reference != "" {
-			fmt.Fprintf(&entries, "\t\t%q: %s,\n", s.Name+" reference", name(s.Reference))
+			add(s.Name+" reference", s.Reference, "")
 		}
 	}
 	return fmt.Sprintf("package main\n\nimport (\n\t%q\n%s)\n\nfunc main() {\n\tjudge.Main(map[string]judge.New{\n%s\t})\n}\n", Module+"/exercises/judge", &imports, &entries)
@@ -151,6 +157,16 @@ func Sources(ctx context.Context) (folder, version string, _ error) {
 		return "", build.Main.Version, nil
 	}
 	return "", "", errors.New("the sources that shop was built from are not to be found, and an exercise is compiled with them: call it in a checkout of the project, or install a published version")
+}
+
+// builtFrom returns the folder of the module at the time when this file was compiled; "" if the
+// compiler left it out (-trimpath).
+func builtFrom() string {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(file), "..", "..", "..") // of internal/teach/exercise
 }
 
 // published is a version that a module proxy has.

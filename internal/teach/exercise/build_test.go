@@ -37,3 +37,11 @@ func TestEnding(t *testing.T) {
 		}
 	}
 }
+
+// TestBuiltFrom finds the sources of this very program: an exercise that was started anywhere is
+// compiled with them.
+func TestBuiltFrom(t *testing.T) {
+	if folder := builtFrom(); !isModule(folder) {
+		t.Errorf("%q is not the folder of the module", folder)
+	}
+}

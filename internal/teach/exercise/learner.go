@@ -30,7 +30,7 @@ func Check(ctx context.Context, e exercises.Exercise, dir string, faults bool, t
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	told("compiling")
-	program, err := buildJudge(ctx, dir, temp, []source{{yours, path, Module + "/exercises/" + e.Folder + "/solution"}})
+	program, err := buildJudge(ctx, dir, temp, []source{{Name: yours, Path: path, Reference: Module + "/exercises/" + e.Folder + "/solution"}})
 	if err != nil {
 		return r, err
 	}

@@ -1,0 +1,72 @@
+// Package exercisetest has the sources of the exercises that tests judge: what a learner begins
+// with, the reference, and the wrong answers.
+//
+// A wrong answer is a patch on one of the other two, in wrong/NAME.patch. Its first lines say
+// what is wrong, and `git apply` applies the rest.
+package exercisetest
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/exercises"
+)
+
+// Sources lists the sources in a language, "" for Go, and the words that a check must say of
+// each: "start", "solution" and every "wrong/NAME". The solution passes and has no words.
+func Sources(e exercises.Exercise, language string) map[string]string {
+	start, wrong := e.Start, e.Wrong
+	if language != "" {
+		start, wrong = e.Languages[language].Start, e.Languages[language].Wrong
+	}
+	all := map[string]string{"start": start, "solution": ""}
+	for name, words := range wrong {
+		all["wrong/"+name] = words
+	}
+	return all
+}
+
+// base finds the folder that a patch changes, and the file in it.
+var base = regexp.MustCompile(`(?m)^--- (start|solution)/(\S+)$`)
+
+// Code returns the learner's file of a source that Sources lists.
+func Code(t testing.TB, e exercises.Exercise, language, source string) string {
+	t.Helper()
+	text := func(name string) string {
+		code, err := e.Text(path.Join(language, name))
+		if err != nil {
+			t.Fatalf("%s: %v", e.Folder, err)
+		}
+		return code
+	}
+	file := e.LearnersFile(language)
+	if path.Dir(source) != "wrong" {
+		return text(source + "/" + file)
+	}
+	patch := text(source + ".patch")
+	on := base.FindStringSubmatch(patch)
+	if on == nil || on[2] != file {
+		t.Fatalf("%s: %s.patch is on neither start/%s nor solution/%s", e.Folder, source, file, file)
+	}
+	dir := t.TempDir()
+	patched := filepath.Join(dir, file)
+	if err := os.WriteFile(patched, []byte(text(on[1]+"/"+file)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	apply := exec.CommandContext(t.Context(), "git", "apply", "-")
+	apply.Dir, apply.Stdin = dir, strings.NewReader(patch)
+	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // of no repository around it
+	if out, err := apply.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %s.patch does not apply to %s/%s any more: %s", e.Folder, source, on[1], file, out)
+	}
+	code, err := os.ReadFile(patched)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(code)
+}

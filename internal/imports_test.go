@@ -61,12 +61,13 @@ var allowed = map[string][]string{
 	"internal/explore":             {"internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/report", "internal/judge/verdict", "rlock"},
 	"internal/explore/app":         {"internal/explore/serverstate", "internal/testbed/localserver"},
 	"internal/explore/gate":        {"internal/explore/schedule", "internal/explore/serverstate", "internal/lockstrategy/redisscript"},
+	"internal/explore/conduct":     {"internal/explore/schedule", "internal/explore/witness"},
 	"internal/explore/schedule":    {"internal/explore/witness", "internal/judge/verdict"},
 	"internal/explore/serverstate": {"internal/engine/dialect", "internal/explore/schedule", "internal/judge/audit", "internal/product"},
 	"internal/explore/standstill":  {"internal/explore/gate", "internal/lockstrategy", "rlock"},
 	"internal/explore/witness":     {"internal/judge/verdict"},
 	"internal/explore/wire":        {"internal/explore/wire", "internal/explore/schedule"},
-	"internal/explore/foreign":     {"internal/engine/dialect", "internal/explore/app", "internal/explore/process", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict"},
+	"internal/explore/target":      {"internal/engine/dialect", "internal/explore/app", "internal/explore/process", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict"},
 	"internal/judge/verify":        {"internal/fault", "internal/explore.", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed"},
 
 	// The classroom.

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/exercises/judge"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/foreign"
+	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/teach/exercise"
@@ -85,7 +85,7 @@ func referenceTrips(ctx context.Context, e exercises.Exercise, language, dir str
 }
 
 // tripsIn are the commands of the first buyer alone, each a round trip.
-func tripsIn(seen foreign.Check) float64 {
+func tripsIn(seen target.Check) float64 {
 	if len(seen.Buyers) == 0 {
 		return 0
 	}
@@ -117,7 +117,7 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 	}
 	config := explore.Config{
 		Program: p.Name, Again: "shop exercise check", Buyers: len(p.Buyers), Events: events, Bound: -1, Reduce: true,
-		Tries: foreign.DefaultTries, Budget: programWithin, First: true,
+		Tries: target.DefaultTries, Budget: programWithin, First: true,
 	}
 	if s.Bound != nil {
 		config.Bound = *s.Bound

@@ -14,7 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/foreign"
+	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 )
@@ -35,7 +35,7 @@ const wipeFlag = "yes-this-database-may-be-wiped"
 func (a *appFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&a.file, "app", "", "a `file` that describes a program in any language, as shop explore --app-example prints one")
-	flags.IntVar(&a.tries, "tries", foreign.DefaultTries, "with --app: how often in a row a buyer may try the same in vain while another could go on")
+	flags.IntVar(&a.tries, "tries", target.DefaultTries, "with --app: how often in a row a buyer may try the same in vain while another could go on")
 	flags.StringVar(&a.allowed, wipeFlag, "", "with --app: the `host:port` of a server that is not on this machine and may be reset again and again")
 }
 
@@ -62,7 +62,7 @@ func (a *appFlags) given() string {
 	if a.allowed != "" {
 		line += " --" + wipeFlag + " " + a.allowed
 	}
-	if a.tries != foreign.DefaultTries {
+	if a.tries != target.DefaultTries {
 		line += fmt.Sprintf(" --tries %d", a.tries)
 	}
 	return line
@@ -86,7 +86,7 @@ func (a *appFlags) load(c *cobra.Command) (*app.App, error) {
 type program struct {
 	app     *app.App
 	servers *app.Servers
-	runner  *foreign.Runner
+	runner  *target.Runner
 }
 
 // openProgram starts the servers and the program.
@@ -100,7 +100,7 @@ func openProgram(ctx context.Context, p *app.App, c explore.Config) (_ *program,
 	if o.servers, err = app.Open(ctx, p); err != nil {
 		return nil, err
 	}
-	o.runner, err = foreign.New(ctx, foreign.Spec{App: p, Servers: o.servers, Events: c.Events, Tries: c.Tries})
+	o.runner, err = target.New(ctx, target.Spec{App: p, Servers: o.servers, Events: c.Events, Tries: c.Tries})
 	return o, err
 }
 
@@ -243,8 +243,8 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	if err := o.checkSearch(c, len(p.Buyers), events); err != nil {
 		return config, err
 	}
-	if o.app.tries < 1 || o.app.tries > foreign.MaxTries {
-		return config, fmt.Errorf("--tries is %d; 1 to %d are allowed", o.app.tries, foreign.MaxTries)
+	if o.app.tries < 1 || o.app.tries > target.MaxTries {
+		return config, fmt.Errorf("--tries is %d; 1 to %d are allowed", o.app.tries, target.MaxTries)
 	}
 	if err := o.checkFiles(); err != nil {
 		return config, err
@@ -269,7 +269,7 @@ func (o *exploreOptions) checkFiles() error {
 
 // programEvents reads --events of a program: a watchdog of its own is not known there.
 func programEvents(names []string) ([]explore.Event, error) {
-	all := foreign.EventNames()
+	all := explore.ProgramEvents()
 	for _, name := range names {
 		if name != "all" && !slices.Contains(all, explore.Event(name)) {
 			return nil, fmt.Errorf("--events: of a program there is no event %q; there are %s and all", name, listed(all))
@@ -325,7 +325,7 @@ func (o *exploreOptions) readReplay(c *cobra.Command) (*replay, error) {
 
 // struckIn are the events of a program that a replay line has.
 func struckIn(tokens []string) []explore.Event {
-	return slices.DeleteFunc(foreign.EventNames(), func(e explore.Event) bool {
+	return slices.DeleteFunc(explore.ProgramEvents(), func(e explore.Event) bool {
 		return !slices.ContainsFunc(tokens, func(token string) bool { return strings.HasPrefix(token, string(e)) })
 	})
 }
@@ -357,7 +357,7 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 }
 
 // printCheck is what --app-check says.
-func printCheck(out io.Writer, p *app.App, seen foreign.Check) {
+func printCheck(out io.Writer, p *app.App, seen target.Check) {
 	fmt.Fprintf(out, "%s on %s\n", p.Name, seen.Servers)
 	for _, a := range seen.Buyers {
 		fmt.Fprintf(out, "\nbuyer %d alone: %s -> %s (%.0f ms with every command held once)\n", a.Buyer, a.Request, orNothing(a.Answer), float64(a.Took.Microseconds())/1000)

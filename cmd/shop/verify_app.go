@@ -10,7 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/foreign"
+	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
@@ -133,7 +133,7 @@ func (p *program) rush(ctx context.Context, buyers, rounds int, progress *progre
 	defer progress.clear()
 	begun, n, broken := time.Now(), 0, 0
 	progress.show("%s: a rush", p.app.Name)
-	crowds, err := p.runner.Rush(ctx, buyers, rounds, func(c foreign.Crowd) {
+	crowds, err := p.runner.Rush(ctx, buyers, rounds, func(c target.Crowd) {
 		if n++; c.Verdict == verdict.Broken {
 			broken++
 		}

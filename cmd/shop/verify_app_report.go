@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/explore/foreign"
+	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -28,7 +28,7 @@ type appReport struct {
 type appRush struct {
 	Buyers  int             `json:"buyers"` // of each
 	Asked   int             `json:"asked"`  // rounds
-	Rounds  []foreign.Crowd `json:"rounds"` // that there were
+	Rounds  []target.Crowd  `json:"rounds"` // that there were
 	Seconds float64         `json:"seconds"`
 	Verdict verdict.Verdict `json:"verdict"` // broken if one is; holds if all do
 	Why     string          `json:"why,omitempty"`
@@ -128,12 +128,12 @@ func (r *appRush) text(w io.Writer, name string) error {
 
 // first is the place of the first round that broke.
 func (r *appRush) first() (at int, broken bool) {
-	at = slices.IndexFunc(r.Rounds, func(c foreign.Crowd) bool { return c.Verdict == verdict.Broken })
+	at = slices.IndexFunc(r.Rounds, func(c target.Crowd) bool { return c.Verdict == verdict.Broken })
 	return at, at >= 0
 }
 
 // told is who was told so, in words.
-func told(c foreign.Crowd) string {
+func told(c target.Crowd) string {
 	text := fmt.Sprintf("%d of %d buyers", c.Sold, c.Buyers)
 	if c.Unanswered > 0 {
 		text += fmt.Sprintf(", and of %d nobody knows,", c.Unanswered)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oversell/oversell/internal/explore/foreign"
+	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
@@ -40,7 +40,7 @@ func verifiedApp(t *testing.T, name string, args ...string) (code int, r appRepo
 }
 
 // rounds fails the test where the rush has not so many.
-func (r *appRush) rounds(t *testing.T, want int) []foreign.Crowd {
+func (r *appRush) rounds(t *testing.T, want int) []target.Crowd {
 	t.Helper()
 	if len(r.Rounds) != want {
 		t.Fatalf("%d rounds, want %d: %+v", len(r.Rounds), want, r.Rounds)
@@ -225,18 +225,18 @@ func TestVerifyAppBadInput(t *testing.T) {
 
 // TestAppRushVerdict: one break is one, one void is no proof, and neither is a round that is missing.
 func TestAppRushVerdict(t *testing.T) {
-	holds, broken, void := foreign.Crowd{Verdict: verdict.Holds}, foreign.Crowd{Verdict: verdict.Broken, Why: "b"}, foreign.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
+	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
 	for _, c := range []struct {
-		rounds []foreign.Crowd
+		rounds []target.Crowd
 		want   verdict.Verdict
 		why    string
 	}{
-		{[]foreign.Crowd{holds, holds, holds}, verdict.Holds, ""},
-		{[]foreign.Crowd{holds, holds}, verdict.Inconclusive, ""},
+		{[]target.Crowd{holds, holds, holds}, verdict.Holds, ""},
+		{[]target.Crowd{holds, holds}, verdict.Inconclusive, ""},
 		{nil, verdict.Inconclusive, ""},
-		{[]foreign.Crowd{holds, void, void}, verdict.Inconclusive, "round 2: v"},
-		{[]foreign.Crowd{void, broken, broken}, verdict.Broken, "round 2: b"},
-		{[]foreign.Crowd{broken}, verdict.Broken, "round 1: b"},
+		{[]target.Crowd{holds, void, void}, verdict.Inconclusive, "round 2: v"},
+		{[]target.Crowd{void, broken, broken}, verdict.Broken, "round 2: b"},
+		{[]target.Crowd{broken}, verdict.Broken, "round 1: b"},
 	} {
 		r := appRush{Asked: 3, Rounds: c.rounds}
 		if r.judge(); r.Verdict != c.want || r.Why != c.why {

@@ -9,7 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/topology"
-	"github.com/oversell/oversell/internal/explore/run"
+	"github.com/oversell/oversell/internal/explore/own"
+	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
@@ -109,9 +110,9 @@ func (c Config) checkEvents() error {
 	if !c.Shared {
 		return nil
 	}
-	for _, e := range run.Events(c.Events) {
-		if why := e.Traits().NotShared; why != "" {
-			return fmt.Errorf("--instances shared has no %s: %s", e.Traits().Name, why)
+	for _, k := range schedule.Kinds() {
+		if k.NotShared != "" && slices.Contains(c.Events, k.Event) {
+			return fmt.Errorf("--instances shared has no %s: %s", k.Event, k.NotShared)
 		}
 	}
 	return nil
@@ -159,23 +160,23 @@ func (c Config) check() error {
 func (c Config) units() int64 { return max(c.Units, 1) }
 
 // spec is what the schedules are of.
-func (c Config) spec() run.Spec {
-	return run.Spec{
+func (c Config) spec() own.Spec {
+	return own.Spec{
 		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Parts: c.Parts, Product: c.Product,
 		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared,
 		Full: c.Full || c.Overlap,
 	}
 }
 
-// Events are all in display order; shared: those that there are where all buyers are
+// Events returns all events in display order, or those that are possible when all buyers share
 // one process.
-func Events(shared bool) (events []Event) {
-	for _, e := range run.AllEvents() {
-		if t := e.Traits(); !shared || t.NotShared == "" {
-			events = append(events, t.Name)
-		}
-	}
-	return events
+func Events(shared bool) []Event {
+	return schedule.Events(func(k schedule.Kind) bool { return !shared || k.NotShared == "" })
+}
+
+// ProgramEvents returns the events of programs under test, in display order.
+func ProgramEvents() []Event {
+	return schedule.Events(func(k schedule.Kind) bool { return !k.OwnOnly })
 }
 
 // ParseEvents reads a list; "all" is every event.

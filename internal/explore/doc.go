@@ -4,7 +4,7 @@
 //
 //	Explorer.Search: frontier, reduction, shrinking
 //	    |  schedule.Runner: "run this schedule with this chooser"
-//	run.Runner
+//	own.Runner
 //	    |
 //	buyer 1 -> Strategy.Buy -> SQL driver, Redis client -> gate \
 //	                                                            scheduler: one command at a time

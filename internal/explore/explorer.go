@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/oversell/oversell/internal/explore/run"
+	"github.com/oversell/oversell/internal/explore/own"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
@@ -29,11 +29,11 @@ type (
 
 // Events that callers ask for by name.
 const (
-	Expire  Event = "expire"  // every lease runs out, unnoticed by its holder: a pause, a slow section
-	Crash   Event = "crash"   // a buyer is never heard of again, its connections end
-	Forget  Event = "forget"  // one Redis loses its keys
-	Renew   Event = "renew"   // a buyer's watchdog is due
-	Timeout Event = "timeout" // a buyer has waited in the database for long enough
+	Expire  = schedule.Expire
+	Crash   = schedule.Crash
+	Forget  = schedule.Forget
+	Renew   = schedule.Renew
+	Timeout = schedule.Timeout
 )
 
 // ErrHarness: the exploration itself went wrong, and its result means nothing.
@@ -52,7 +52,7 @@ func New(ctx context.Context, c Config) (*Explorer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	runner, err := run.New(ctx, c.spec())
+	runner, err := own.New(ctx, c.spec())
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 func (x *Explorer) Close() error { return x.close() }
 
 // ParseSchedule reads a replay line. The error is one line.
-func ParseSchedule(line string) (Schedule, error) { return run.Grammar().Parse(line) }
+func ParseSchedule(line string) (Schedule, error) { return schedule.Parse(line) }
 
 // EventNames lists the events for people.
 func EventNames() string {

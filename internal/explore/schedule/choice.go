@@ -2,10 +2,6 @@ package schedule
 
 import "strings"
 
-// An Event is something that happens to the buyers, as a step of the schedule.
-// Each happens at most once in a schedule.
-type Event string
-
 // Database is the server that an event which touches every Redis does not.
 const Database = "sql"
 

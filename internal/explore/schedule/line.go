@@ -91,21 +91,20 @@ var parts = regexp.MustCompile(`^p[1-8]$`)
 // command is the token of a buyer's command, or of two.
 const command = `[1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?`
 
-// Grammar reads replay lines.
-type Grammar struct{ step *regexp.Regexp }
+// step is a command or an event, and how often it comes in a row.
+var step = func() *regexp.Regexp {
+	tokens := command
+	for _, k := range Kinds() {
+		tokens += "|" + k.tokens
+	}
+	return regexp.MustCompile(`^(` + tokens + `)(?:\*([1-9][0-9]{0,2}))?$`)
+}()
 
 // versioned is the first part of a line of any version.
 var versioned = regexp.MustCompile(`^v[0-9]+$`)
 
-// NewGrammar knows the tokens of commands, and those of events, which are regular
-// expressions without groups.
-func NewGrammar(events ...string) Grammar {
-	tokens := strings.Join(append([]string{command}, events...), "|")
-	return Grammar{regexp.MustCompile(`^(` + tokens + `)(?:\*([1-9][0-9]{0,2}))?$`)}
-}
-
-// Parse reads a replay line. The error is one line.
-func (g Grammar) Parse(line string) (s Schedule, err error) {
+// Parse reads a replay string. The error is one line.
+func Parse(line string) (s Schedule, err error) {
 	fields := strings.Split(strings.TrimSpace(line), ":")
 	if len(fields) < 2 || fields[0] != fmt.Sprintf("v%d", version) {
 		if len(fields) >= 5 && versioned.MatchString(fields[0]) {
@@ -137,7 +136,7 @@ func (g Grammar) Parse(line string) (s Schedule, err error) {
 	}
 	s.Buyers, _ = strconv.Atoi(size[1])
 	s.Stock, _ = strconv.ParseInt(size[2], 10, 64)
-	if s.Tokens, err = g.tokens(fields[4]); err != nil {
+	if s.Tokens, err = parseSteps(fields[4]); err != nil {
 		return s, fmt.Errorf("%q is no replay line: %w", line, err)
 	}
 	if len(s.Tokens) > MaxSteps {
@@ -146,12 +145,12 @@ func (g Grammar) Parse(line string) (s Schedule, err error) {
 	return s, nil
 }
 
-// tokens reads the steps.
-func (g Grammar) tokens(steps string) (tokens []string, err error) {
-	for _, step := range strings.Split(steps, ".") {
-		m := g.step.FindStringSubmatch(step)
+// parseSteps reads the last part of a replay string.
+func parseSteps(steps string) (tokens []string, err error) {
+	for _, text := range strings.Split(steps, ".") {
+		m := step.FindStringSubmatch(text)
 		if m == nil {
-			return nil, fmt.Errorf("%q is no step", step)
+			return nil, fmt.Errorf("%q is no step", text)
 		}
 		n := 1
 		if m[2] != "" {

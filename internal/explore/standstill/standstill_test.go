@@ -14,7 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore/exploretest"
-	"github.com/oversell/oversell/internal/explore/run"
+	"github.com/oversell/oversell/internal/explore/own"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/standstill"
 )
@@ -39,8 +39,8 @@ func TestMarks(t *testing.T) {
 		{"redisson", []schedule.Event{"renew"}, []string{"1", "2", "renew1"}}, // buyer 2 listens, buyer 1's watchdog renews
 		{"redlock", nil, nil},
 	} {
-		spec := run.Spec{Engine: e, Strategy: exploretest.Entry(t, c.strategy), Buyers: 2, Stock: 1, Product: "marks", Events: c.events}
-		x, err := run.New(t.Context(), spec)
+		spec := own.Spec{Engine: e, Strategy: exploretest.Entry(t, c.strategy), Buyers: 2, Stock: 1, Product: "marks", Events: c.events}
+		x, err := own.New(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestMarks(t *testing.T) {
 	defer connecting.Close()
 	_, _ = connecting.Subscribe(t.Context(), "channel").Receive(t.Context())
 	askPostgres(t, look)
-	if unseen := standstill.NewGoroutines(nil, run.Entries()...).Unseen(stacks); len(unseen) > 0 {
+	if unseen := standstill.NewGoroutines(nil, own.Entries()...).Unseen(stacks); len(unseen) > 0 {
 		t.Errorf("no stack has %q: marks.go does not know how they are called now", unseen)
 	}
 }

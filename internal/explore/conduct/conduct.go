@@ -1,0 +1,164 @@
+// Package conduct executes one schedule: it asks what can happen next, has the search choose,
+// and has that happen, until nothing is left or the limit of steps is reached.
+//
+// The buyers are a Subject. Package own has the strategies of this project, whose commands wait
+// at gates in this process; package target has a program in any language, behind gates on its
+// connections. Neither has a loop, a limit or an account of events of its own.
+package conduct
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A Move is something that can happen next. C is the subject's command.
+type Move[C comparable] struct {
+	schedule.Choice
+	Command C      // that is let go; of a timeout, the one whose wait it ends; zero of others
+	Second  C      // of a concurrent pair: sent before Command is answered
+	Text    string // of an event or a request: what happens, for people
+	// Make has it happen, without waiting for what follows; nil of plain commands.
+	Make func(ctx context.Context) error
+}
+
+// A Subject is the buyers of one schedule. It is for one goroutine.
+type Subject[C comparable] interface {
+	// Begin has the buyers come, and returns when all of them are at rest.
+	Begin(ctx context.Context) error
+	// Moves returns what the buyers can do next, buyer by buyer. It is empty where nobody can
+	// move, although time has passed as far as it passes by itself.
+	Moves(ctx context.Context) ([]Move[C], error)
+	// Over reports whether no event can change anything any more, after Moves returned none.
+	Over() bool
+	// Describe adds to a point what the search may ask about it.
+	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
+	// Do has a move happen, and returns when all buyers are at rest again.
+	Do(ctx context.Context, m Move[C]) error
+	// End ends the run, and judges it unless e is Pruned or Cut, or err is not nil. It returns
+	// err, and what went wrong in addition.
+	End(ctx context.Context, e *schedule.Ended, err error) error
+}
+
+// An Event is one that may happen in a schedule, once.
+type Event[C comparable] struct {
+	Name schedule.Event
+	// Moves are the ways in which it can happen now. The conductor fills their Event in.
+	Moves func(ctx context.Context) ([]Move[C], error)
+}
+
+// Limits bound a schedule.
+type Limits struct {
+	Steps  int  // a longer schedule goes round in circles, and is cut
+	Events int  // events in it; 0 means each
+	Pairs  bool // two commands may be let go together
+}
+
+// A Conductor executes one schedule. It alone knows how far the schedule has come, and which
+// events have happened.
+type Conductor[C comparable] struct {
+	limits  Limits
+	subject Subject[C]
+	events  []Event[C] // in display order
+	struck  map[schedule.Event]bool
+}
+
+// New returns the conductor of one schedule. Of the subject's events those that are wanted may
+// happen.
+func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event, l Limits) *Conductor[C] {
+	unwanted := func(e Event[C]) bool { return !slices.Contains(wanted, e.Name) }
+	return &Conductor[C]{limits: l, subject: s, events: slices.DeleteFunc(events, unwanted), struck: map[schedule.Event]bool{}}
+}
+
+// Struck are the events that have happened.
+func (c *Conductor[C]) Struck() map[schedule.Event]bool { return c.struck }
+
+// Run executes the schedule that choose picks. See schedule.Runner.Run for its result.
+func (c *Conductor[C]) Run(ctx context.Context, choose schedule.Chooser) (e schedule.Ended, err error) {
+	if err = c.subject.Begin(ctx); err == nil {
+		err = c.play(ctx, choose, &e)
+	}
+	err = c.subject.End(ctx, &e, err)
+	return e, err
+}
+
+// play makes the steps.
+func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *schedule.Ended) error {
+	for depth := 0; ; depth++ {
+		moves, err := c.moves(ctx)
+		if err != nil {
+			return err
+		}
+		if e.Cut = len(moves) > 0 && depth == c.limits.Steps; e.Cut {
+			return nil
+		}
+		p := &schedule.Point{Depth: depth}
+		for _, m := range moves {
+			p.Choices = append(p.Choices, m.Choice)
+		}
+		c.subject.Describe(ctx, p, moves)
+		token, err := choose(p)
+		if e.Pruned = token == "" && err == nil; e.Pruned || err != nil || len(moves) == 0 {
+			return err
+		}
+		m, ok := c.pick(moves, token)
+		if !ok {
+			return fmt.Errorf("%w: step %d of the schedule is %s, which cannot go there; what can is %s", schedule.ErrDivergence, depth+1, token, schedule.List(p.Choices))
+		}
+		e.Tokens = append(e.Tokens, token)
+		e.Concurrent = e.Concurrent || m.Pair
+		if m.Event != "" {
+			c.struck[m.Event] = true
+		}
+		if err := c.subject.Do(ctx, m); err != nil {
+			return err
+		}
+	}
+}
+
+// moves are the buyers' moves, then the events.
+func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
+	all, err = c.subject.Moves(ctx)
+	if err != nil || len(all) == 0 && c.subject.Over() {
+		return nil, err
+	}
+	if c.limits.Events > 0 && len(c.struck) >= c.limits.Events {
+		return all, nil
+	}
+	for _, e := range c.events {
+		if c.struck[e.Name] {
+			continue
+		}
+		ways, err := e.Moves(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range ways {
+			m.Event = e.Name
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// pick finds the move of a token, "1+2" among them where pairs are allowed.
+func (c *Conductor[C]) pick(moves []Move[C], token string) (m Move[C], ok bool) {
+	first, second, pair := strings.Cut(token, "+")
+	at := slices.IndexFunc(moves, func(m Move[C]) bool { return m.Token == first })
+	switch {
+	case at < 0:
+		return m, false
+	case !pair:
+		return moves[at], true
+	}
+	other, ok := c.pick(moves, second)
+	if !ok || !c.limits.Pairs {
+		return m, false
+	}
+	m = Move[C]{Command: moves[at].Command, Second: other.Command}
+	m.Choice, ok = schedule.Together(moves[at].Choice, other.Choice)
+	return m, ok
+}

@@ -1,0 +1,112 @@
+package own
+
+import (
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// An account is what the buyers have under way, as far as they have reported.
+type account struct{ r *run }
+
+// drain notes what was reported until now.
+func (a account) drain() error {
+	for {
+		select {
+		case e := <-a.r.inbox.events:
+			if err := a.note(e); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// note notes one report.
+func (a account) note(e event) error {
+	if e.kind == lost {
+		return e.err
+	}
+	b, err := a.r.buyers.find(e.buyer)
+	if err != nil {
+		return err
+	}
+	switch e.kind {
+	case arrived:
+		b.gate = append(b.gate, e.op)
+		b.inside = false
+	case refused:
+		e.op.Blocked = true
+		b.flying = without(b.flying, e.op)
+		b.gate = append(b.gate, e.op)
+	case finished:
+		a.finished(b, e.op)
+	case paused:
+		b.resting = true
+	case returned:
+		b.over = true
+	}
+	return nil
+}
+
+// finished notes what a command has done.
+func (a account) finished(b *buyer, o *gate.Op) {
+	r := a.r
+	if o.Server != gate.SQL && r.x.gates.PubSub.Count() != r.rest.messages { // a waiter for the message is on its way
+		for _, other := range r.buyers {
+			other.inside = false
+		}
+	}
+	b.flying = without(b.flying, o)
+	r.knows.remember(b, o)
+	if !o.Background && (o.Changed || o.Ends) { // so it was worth while
+		r.passing.phase = renewals
+	}
+	r.named.finished(r.buyers, b, o)
+	r.owners.finished(o)
+	if o.Server == gate.SQL && (o.Effect == schedule.Writes || o.Ends) {
+		b.locks = !o.Ends
+	}
+	if o.Commits {
+		r.knows.commits++
+	}
+	for _, other := range r.buyers {
+		if other == b {
+			continue
+		}
+		if o.Changed || o.Ends {
+			other.changes[o.Server]++
+		}
+		if o.Ends {
+			other.ends++
+		}
+	}
+}
+
+// namedLocks keeps account of GET_LOCK: the process list still shows a waiter for a
+// while after the lock was granted.
+type namedLocks struct {
+	owed bool // a named lock was freed, and somebody who waits will get it
+}
+
+func (n *namedLocks) finished(all buyers, b *buyer, o *gate.Op) {
+	switch {
+	case o.Asks:
+		b.named = o.Got()
+		n.owed = n.owed && !b.named
+	case o.Gives:
+		n.freed(all, b)
+	}
+}
+
+func (n *namedLocks) freed(all buyers, b *buyer) {
+	if !b.named {
+		return
+	}
+	b.named = false
+	for _, other := range all {
+		for _, o := range other.flying {
+			n.owed = n.owed || other != b && o.Asks
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package own
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A buyer is one Buy.
+type buyer struct {
+	id       int
+	name     string
+	seat     *seat
+	strategy purchase.Strategy
+	cancel   context.CancelCauseFunc
+
+	gate    []*gate.Op // stand there
+	flying  []*gate.Op // let go, and not answered
+	blocked bool       // flying waits for another buyer in the database
+	inside  bool       // waits for another buyer in the process, or for a message
+
+	over     bool // Buy has returned
+	crashed  bool
+	answered bool // Buy had returned when it crashed: the answer stands
+	receipt  purchase.Receipt
+	err      error
+
+	// Of polling: a round of tries that found nothing is not made again until
+	// somebody else has changed what it asked about.
+	changes map[string]int // by server: changes by others, so far
+	asks    map[string]int // the same when this round first asked the server
+	resting bool
+	named   bool // holds a named lock
+	locks   bool // may hold others of the database
+	steps   int  // so far
+	ends    int  // transactions of others that have ended
+
+	views map[*gate.Conn]view // what its open transactions see of the database
+}
+
+// runnable reports whether an op at the gate may be let go.
+func (b *buyer) runnable(o *gate.Op) bool {
+	if o.Blocked && b.ends == o.SeenEnds && !o.GivenUp() {
+		return false // the database would refuse it again
+	}
+	if !b.resting || o.Background {
+		return true
+	}
+	for server, changes := range b.asks {
+		if b.changes[server] != changes {
+			return true
+		}
+	}
+	return false
+}
+
+// unfinished: something of the buyer's process is still to be done: its Buy, or what a
+// worker has begun for it.
+func (b *buyer) unfinished() bool { return !b.over || len(b.gate) > 0 || len(b.flying) > 0 }
+
+// waits is the buyer's statement that waits for another's transaction; nil:
+// none does. One that was refused and could be tried again does not wait.
+func (b *buyer) waits() *gate.Op {
+	if b.blocked {
+		return b.flying[0]
+	}
+	for _, o := range b.gate {
+		if o.Blocked && !b.runnable(o) {
+			return o
+		}
+	}
+	return nil
+}
+
+// outcome is what the buyer was answered.
+func (b *buyer) outcome() witness.Outcome {
+	o := witness.Outcome{Buyer: b.id, Answer: string(purchase.OutcomeOf(b.err))}
+	switch {
+	case b.crashed && !b.answered:
+		o.Answer = "crashed"
+	case b.err != nil:
+		o.Error = b.err.Error()
+	}
+	return o
+}
+
+// moves are the buyer's commands at the gate that may be let go.
+func (b *buyer) moves() (own []move, err error) {
+	for _, o := range b.gate {
+		if b.runnable(o) {
+			own = append(own, move{Command: o, Choice: schedule.Choice{
+				Token: token(o), Buyer: b.id, Name: o.Name, Touches: o.Server, Effect: o.Effect, Background: o.Background,
+			}})
+		}
+	}
+	slices.SortFunc(own, func(a, b move) int { return strings.Compare(a.Token, b.Token) })
+	for i := 1; i < len(own); i++ {
+		if own[i].Token == own[i-1].Token {
+			return nil, fmt.Errorf("%w: buyer %d sends two commands to one server at once: %s, %s", schedule.ErrHarness, b.id, own[i-1].Name, own[i].Name)
+		}
+	}
+	return own, nil
+}
+
+// token names an op's buyer, what is not the buyer's own doing and, of a Redlock node, the node.
+func token(o *gate.Op) string {
+	background := ""
+	if o.Background {
+		background = "r"
+	}
+	return strconv.Itoa(o.Buyer) + background + strings.TrimPrefix(suffix(o.Server), "-")
+}
+
+// open reports whether the buyer has a transaction open, or a statement on its way.
+func (b *buyer) open() bool {
+	return slices.ContainsFunc(b.seat.connector.Open(b.id), (*gate.Conn).InTransaction) ||
+		slices.ContainsFunc(b.flying, func(o *gate.Op) bool { return o.Server == gate.SQL })
+}
+
+// buyers are all of one run; buyer 1 is the first.
+type buyers []*buyer
+
+func (all buyers) find(id int) (*buyer, error) {
+	if id < 1 || id > len(all) {
+		return nil, fmt.Errorf("%w: a command of no buyer: its context does not come from Buy; give each buyer an instance of its own", schedule.ErrHarness)
+	}
+	return all[id-1], nil
+}
+
+// begun: the buyer has sent a command.
+func (all buyers) begun(id int) bool { return all[id-1].steps > 0 }
+
+// over: every Buy has returned.
+func (all buyers) over() bool {
+	return !slices.ContainsFunc(all, func(b *buyer) bool { return !b.over })
+}
+
+// before is what waits at the gates of a server.
+func (all buyers) before(server string) string {
+	var ops []string
+	for _, b := range all {
+		for _, o := range b.gate {
+			if o.Server == server {
+				ops = append(ops, fmt.Sprintf("%d %t %s", o.Buyer, o.Background, o.Name))
+			}
+		}
+	}
+	slices.Sort(ops)
+	return strings.Join(ops, "\n")
+}
+
+// pairCameTo is what a concurrent pair came to, as far as it is the same in every run that takes
+// this course; "" of any other move.
+func (all buyers) pairCameTo(m move) string {
+	if !m.Pair {
+		return ""
+	}
+	return fmt.Sprintf("%d: %s, %d: %s", m.Command.Buyer, all.cameTo(m.Command), m.Second.Buyer, all.cameTo(m.Second))
+}
+
+// cameTo is what became of one command.
+func (all buyers) cameTo(o *gate.Op) string {
+	switch {
+	case o.Blocked || all.flies(o):
+		return "waits"
+	case o.Server == gate.SQL:
+		return o.Result
+	case o.Changed:
+		return "changed"
+	}
+	return "unchanged"
+}
+
+// flies: the op was let go and has no answer.
+func (all buyers) flies(o *gate.Op) bool {
+	return slices.ContainsFunc(all, func(b *buyer) bool { return slices.Contains(b.flying, o) })
+}
+
+// changed notes a change on a server that no buyer made.
+func (all buyers) changed(server string) {
+	for _, b := range all {
+		b.changes[server]++
+	}
+}
+
+func (all buyers) outcomes() (outcomes []witness.Outcome) {
+	for _, b := range all {
+		outcomes = append(outcomes, b.outcome())
+	}
+	return outcomes
+}
+
+// where says of each buyer where it is, for an error.
+func (all buyers) where() string {
+	var texts []string
+	for _, b := range all {
+		where := fmt.Sprintf("buyer %d: %d at the gate, %d on the way", b.id, len(b.gate), len(b.flying))
+		if b.inside {
+			where += ", waits"
+		}
+		if b.over {
+			where += fmt.Sprintf(", done (%v)", b.err)
+		}
+		texts = append(texts, where)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// moving names the buyers who have not come to rest, for an error.
+func (all buyers) moving() string {
+	text := "nobody knows what these do: "
+	for _, b := range all {
+		if len(b.flying) > 0 && !b.blocked {
+			text += fmt.Sprintf("buyer %d: %s; ", b.id, b.flying[0].Text)
+		} else if !b.over && len(b.gate) == 0 && !b.blocked && !b.inside {
+			text += fmt.Sprintf("buyer %d, between two commands; ", b.id)
+		}
+	}
+	return text
+}
+
+func without(ops []*gate.Op, o *gate.Op) []*gate.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(other *gate.Op) bool { return other == o })
+}

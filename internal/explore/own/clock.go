@@ -1,0 +1,56 @@
+package own
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/rlock"
+)
+
+// A clock is the time that the buyers see. It stands still during a schedule, so
+// that no comparison of two times depends on how busy the machine is; only an
+// event moves it. None of its timers fires: each stands for a time-out or a lease,
+// and what runs out does so by an event.
+type clock struct {
+	start atomic.Int64 // of the schedule, in ns since 1970
+	ahead atomic.Int64 // added to it by events, in ns
+}
+
+// begin starts the clock of a schedule.
+func (c *clock) begin() {
+	c.start.Store(time.Now().Truncate(time.Millisecond).UnixNano())
+	c.ahead.Store(0)
+}
+
+// advance moves the clock.
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// Now is rlock.Clock.Now.
+func (c *clock) Now() time.Time { return time.Unix(0, c.start.Load()+c.ahead.Load()) }
+
+// NewTimer is rlock.Clock.NewTimer.
+func (c *clock) NewTimer(time.Duration) (rlock.Timer, <-chan time.Time) { return never{}, nil }
+
+// AfterFunc is rlock.Clock.AfterFunc.
+func (c *clock) AfterFunc(time.Duration, func()) rlock.Timer { return never{} }
+
+// A watch is the clock as the process of one buyer sees it; 0: of all.
+type watch struct {
+	*clock
+	x     *Runner
+	buyer int
+}
+
+// Now is rlock.Clock.Now.
+func (w watch) Now() time.Time {
+	if r := w.x.current.Load(); r != nil {
+		r.knows.memories[min(max(0, w.buyer-1), len(r.knows.memories)-1)].see(w.ahead.Load())
+	}
+	return w.clock.Now()
+}
+
+// never is a timer that does not fire.
+type never struct{}
+
+func (never) Reset(time.Duration) bool { return true }
+func (never) Stop() bool               { return true }

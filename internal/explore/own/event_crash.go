@@ -1,0 +1,57 @@
+package own
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// errCrashed is why a crashed buyer's context ends.
+var errCrashed = errors.New("explore: this buyer has crashed")
+
+// crash has a buyer never be heard of again. Its connections end.
+func (e events) crash(context.Context) (all []move, _ error) {
+	for _, b := range e.buyers {
+		if b.unfinished() && !b.crashed && b.steps > 0 {
+			c := schedule.Choice{Token: fmt.Sprintf("crash%d", b.id), Buyer: b.id, Name: "crash", Effect: schedule.Local}
+			switch {
+			case e.x.gates.PubSub.Listens(b.id): // whoever notifies it is told how many listen
+				c.Global = true
+			case b.open() || b.named: // it is rolled back, and its named lock is free
+				c.Effect, c.Touches = schedule.Writes, gate.SQL
+			}
+			all = append(all, move{
+				Choice: c, Text: "crashes: its connections end, it is never heard of again",
+				Make: func(ctx context.Context) error { return e.kill(ctx, b) },
+			})
+		}
+	}
+	return all, nil
+}
+
+// kill lets no command of the buyer reach a server any more. Those that it has sent see their
+// connections end.
+func (e events) kill(ctx context.Context, b *buyer) error {
+	r := e.run
+	r.inbox.crash(b.id)
+	b.crashed, b.answered = true, b.over
+	r.rest.unblocks, r.knows.books.known = true, false
+	b.cancel(errCrashed)
+	for _, o := range b.gate {
+		o.Decide(gate.Die)
+	}
+	b.gate = nil
+	open := b.open() || b.named
+	r.named.freed(r.buyers, b)
+	if err := r.x.kill(ctx, b.id); err != nil || !open {
+		return err
+	}
+	for _, other := range r.buyers {
+		other.changes[gate.SQL]++
+		other.ends++
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package own
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// errCut ends buyers of a run that is not worth going on with.
+var errCut = errors.New("explore: the rest of this schedule is not needed")
+
+// finish ends the run, however far it came, and waits for its goroutines.
+// deadEnd ends the buyers' wait as its time-out would.
+func (r *run) finish(ctx context.Context, deadEnd bool) error {
+	r.inbox.free.Store(true)
+	for _, b := range r.buyers {
+		switch {
+		case deadEnd:
+			b.cancel(purchase.ErrBusy)
+		case !b.over:
+			b.cancel(errCut)
+		}
+		r.cut = r.cut || deadEnd || !b.over || b.crashed
+	}
+	for _, b := range r.buyers {
+		for _, o := range b.gate {
+			r.inbox.letGo(o)
+		}
+		b.gate = nil
+		if len(b.flying) > 0 && r.x.database.Blocks() {
+			if err := r.x.kill(ctx, b.id); err != nil {
+				return err
+			}
+		}
+	}
+	heard := r.x.gates.PubSub.Used()
+	left := r.x.severalAtOnce || r.dogs.any() || heard // goroutines that outlive Buy
+	if err := awaitReturn(r); err != nil {
+		return err
+	}
+	for i, b := range r.buyers {
+		if i == 0 || !r.x.spec.Shared {
+			closeStrategy(b.strategy)
+		}
+	}
+	if left || r.cut {
+		if err := r.x.awaitEnd(); err != nil {
+			return err
+		}
+	}
+	if heard {
+		if err := r.x.servers.unheard(ctx); err != nil {
+			return err
+		}
+	}
+	r.x.attach(nil)
+	return nil
+}
+
+// awaitReturn returns when every Buy has.
+func awaitReturn(r *run) error {
+	ended := make(chan struct{})
+	go func() { r.outcome.Wait(); close(ended) }()
+	late := time.After(schedule.HangTimeout)
+	for {
+		select {
+		case <-ended:
+			return nil
+		case e := <-r.inbox.events: // of a run that was interrupted: somebody was on the way to its gate
+			if e.kind == arrived || e.kind == refused {
+				r.inbox.letGo(e.op)
+			}
+		case <-late:
+			return fmt.Errorf("%w: a buyer does not come back", schedule.ErrHarness)
+		}
+	}
+}
+
+// letGo sends an op on, when the schedule is over.
+func (in *inbox) letGo(o *gate.Op) {
+	if in.Dead(o.Buyer) {
+		o.Decide(gate.Die)
+	} else {
+		o.Decide(gate.Proceed)
+	}
+}

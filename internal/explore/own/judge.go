@@ -1,0 +1,132 @@
+package own
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A judgement is of a schedule whose buyers are done.
+type judgement struct {
+	x *Runner
+	r *run
+}
+
+// verdict says what the schedule proved. Holds is all that is no violation.
+func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
+	x, r := j.x, j.r
+	if err := j.finishWork(ctx); err != nil {
+		return "", "", err
+	}
+	state, err := x.stock.Read(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	answers, err := r.buyers.answers(x.spec.Units)
+	if err != nil {
+		return "", "", err
+	}
+	e := audit.Evidence{Report: state.Report, Demand: audit.Demand(answers), MaxOverlap: 2}
+	e.Lost, e.Untold = audit.Compare(answers, state.Sales)
+	e.Count(answers)
+	v, why := audit.Judge(e)
+	switch {
+	case r.deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):
+		who := "1 buyer waits"
+		if e.Busy > 1 {
+			who = fmt.Sprintf("%d buyers wait", e.Busy)
+		}
+		return verdict.Stalled, who + " for what nobody will do, and no lease is left that could run out", nil
+	case v == verdict.Duplicated:
+		return v, fmt.Sprintf("%d records are of a purchase that has one already", state.Duplicates), nil
+	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
+		return j.askLater(ctx, v, why)
+	case v == verdict.Inconclusive || v == verdict.Stalled:
+		return verdict.Holds, why, nil // Stalled without a dead end: a buyer who gave up by itself
+	}
+	return v, why, nil
+}
+
+// answers are what the buyers were answered, for the audit.
+func (all buyers) answers(units int64) (answers []audit.Answer, _ error) {
+	for _, b := range all {
+		a := audit.Answer{Purchaser: b.name, Units: units, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
+		if b.crashed && !b.answered { // whatever its code made of that
+			a.Outcome = purchase.Unknown
+		}
+		if a.Outcome == purchase.Failed {
+			return nil, fmt.Errorf("%w: buyer %d: %w", schedule.ErrHarness, b.id, b.err)
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// askLater lets a late buyer decide whether units that are left are for sale, or
+// have leaked: somebody was answered sold out, which may have been true then. The
+// late buyer is a run of its own, so that no time-out decides.
+func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
+	x := j.x
+	leases, err := x.servers.leases(ctx, x.clock.Now())
+	if err != nil {
+		return "", "", err
+	}
+	for _, l := range leases {
+		if err := l.End(ctx); err != nil {
+			return "", "", err
+		}
+	}
+	r := x.start(ctx, []string{"late-buyer"}, false)
+	late := r.buyers[0]
+	alone := conduct.New(unjudged{r}, nil, nil, limits(x.spec))
+	if _, err := alone.Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil }); err != nil {
+		return "", "", err
+	}
+	switch {
+	case late.err == nil:
+		j.r.early = true
+		return verdict.Holds, "what was left could be sold", nil
+	case errors.Is(late.err, purchase.ErrSoldOut):
+		return v, why + "; so is every later one", nil
+	case errors.Is(late.err, purchase.ErrBusy), errors.Is(late.err, errCut):
+		return verdict.Stalled, why + "; a later one waits for ever", nil
+	}
+	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
+}
+
+// An unjudged run ends without a verdict.
+type unjudged struct{ *run }
+
+// End is conduct.Subject.End.
+func (r unjudged) End(ctx context.Context, e *schedule.Ended, err error) error {
+	r.cut = true // a strategy may leave something running
+	e.Pruned = true
+	return r.run.End(ctx, e, err)
+}
+
+// finishWork has the worker of a process that lives do what is left to do.
+func (j judgement) finishWork(ctx context.Context) error {
+	for _, b := range j.r.buyers {
+		worker, ok := b.strategy.(interface {
+			Drain(ctx context.Context, product string) error
+		})
+		if !ok {
+			return nil
+		}
+		if b.crashed || !j.r.cut {
+			continue
+		}
+		if err := worker.Drain(gate.WithBuyer(ctx, b.id), j.x.spec.Product); err != nil {
+			return fmt.Errorf("%w: the worker: %w", schedule.ErrHarness, err)
+		}
+		return nil
+	}
+	return nil
+}

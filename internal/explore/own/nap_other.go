@@ -1,0 +1,5 @@
+//go:build !linux
+
+package own
+
+func newNap() *nap { return plainNap() }

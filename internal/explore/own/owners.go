@@ -1,0 +1,39 @@
+package own
+
+import (
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
+)
+
+// owners keeps account of whose the keys in Redis are, and notes where a buyer frees
+// what is another's: the schedule may end well all the same.
+type owners struct {
+	byKey   map[string]int // by server and key
+	foreign bool           // a buyer has freed another's lock
+}
+
+func (w *owners) finished(o *gate.Op) {
+	if o.Server == gate.SQL || !o.Changed || o.Role == redisscript.Renew {
+		return
+	}
+	key := o.Server + " " + o.Key
+	if o.Role == redisscript.Handover {
+		delete(w.byKey, key) // to a buyer of the same process: to whom, the command does not say
+		return
+	}
+	if o.Role != redisscript.Release {
+		w.byKey[key] = o.Buyer
+		return
+	}
+	owner := w.byKey[key]
+	if o.Beside != nil && o.Beside.Buyer == owner {
+		return // which of the two came first only the server knows
+	}
+	if owner != 0 && owner != o.Buyer {
+		o.Note = fmt.Sprintf("it has deleted the lock of buyer %d", owner)
+		w.foreign = true
+	}
+	delete(w.byKey, key)
+}

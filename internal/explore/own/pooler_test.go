@@ -1,0 +1,37 @@
+package own_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+)
+
+// TestPoolerRefused: behind a pooler the explorer would ask after, and end, sessions that
+// may be other people's.
+func TestPoolerRefused(t *testing.T) {
+	server := localservertest.Postgres(t)
+	pooler, err := server.Pooler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(t.Context(), engine.Config{
+		DB: strings.Replace(server.URL(), server.Address(), pooler.Address(), 1), Wait: enginetest.Wait, Conns: 4,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	x, err := explore.New(t.Context(), exploretest.Config(e, exploretest.Entry(t, "transaction")))
+	if err == nil {
+		defer x.Close()
+		_, err = x.Search(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "a pooler stands in between; give the explorer the server's own address") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,104 @@
+package own
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// A recorder is conduct.Recorder with what is shown of a strategy besides its steps.
+type recorder struct {
+	*conduct.Recorder[*gate.Op]
+	secrets  secrets
+	read     map[int]string // by buyer: what its last reading returned
+	inMemory map[int]bool   // buyers who hold a lock in memory
+}
+
+func newRecorder(observe bool) *recorder {
+	return &recorder{conduct.NewRecorder[*gate.Op](observe), secrets{}, map[int]string{}, map[int]bool{}}
+}
+
+// after reads stock and records and notes what the step has done. A command that
+// another's step has let through gets its result then.
+func (w *recorder) after(ctx context.Context, r *run, m move) error {
+	if !w.Observe {
+		return nil
+	}
+	state, err := r.x.stock.Read(ctx)
+	if err != nil {
+		return err
+	}
+	waiting := w.Waiting()
+	now := witness.Step{Buyer: m.Buyer, Stock: state.Leftover, Records: state.Records, Server: m.Touches}
+	switch {
+	case m.Pair:
+		w.sent(r, m.Command, now, "at once with the next")
+		w.sent(r, m.Second, now, "sent before the other was answered")
+	case m.Event == "":
+		w.sent(r, m.Command, now, "")
+	default:
+		w.Happened(now, m.Text)
+		if m.Command != nil && !slices.Contains(waiting, m.Command) {
+			w.sent(r, m.Command, now, "")
+		}
+	}
+	for _, o := range waiting {
+		w.answered(r, o, now)
+	}
+	w.locks(r, now)
+	return nil
+}
+
+// waits is the result of a command without an answer.
+const waits = "waits for another buyer's transaction"
+
+// sent notes a command that was let go.
+func (w *recorder) sent(r *run, o *gate.Op, now witness.Step, note string) {
+	now.Buyer, now.Server = o.Buyer, o.Server
+	now.Command, now.Result = w.secrets.readable(o.Buyer, o.Text), waits
+	now.Note = strings.Trim(note+"; "+o.Note, "; ")
+	w.Sent(o, now)
+	w.answered(r, o, now)
+}
+
+// answered notes the answer to a command, if it has one.
+func (w *recorder) answered(r *run, o *gate.Op, now witness.Step) {
+	if r.buyers.flies(o) {
+		return
+	}
+	now.Buyer, now.Server, now.Result = o.Buyer, o.Server, waits
+	if !o.Blocked {
+		now.Result = w.secrets.readable(o.Buyer, o.Result)
+		w.known(o, now.Result)
+	}
+	w.Answered(o, now, o.TimedOut())
+}
+
+// locks notes what no command shows: a lock in memory that was taken or freed.
+func (w *recorder) locks(r *run, now witness.Step) {
+	if !w.Observe {
+		return
+	}
+	now.Server = ""
+	for _, l := range r.inbox.lockEvents() {
+		now.Buyer = l.buyer
+		w.Happened(now, lockWords[l.kind])
+		w.inMemory[l.buyer] = l.kind == lockstrategy.Acquired
+	}
+}
+
+var lockWords = map[lockstrategy.EventKind]string{lockstrategy.Acquired: "takes the lock, in memory", lockstrategy.Released: "frees the lock"}
+
+// time notes what happened by itself.
+func (w *recorder) time(what string) {
+	var s witness.Step
+	if n := len(w.Steps); n > 0 {
+		s.Stock, s.Records = w.Steps[n-1].Stock, w.Steps[n-1].Records
+	}
+	w.Happened(s, what)
+}

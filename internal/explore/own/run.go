@@ -1,0 +1,230 @@
+package own
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A run is the conductor's subject: the buyers of one schedule, from the first command to the
+// last. It alone lets commands go.
+type run struct {
+	x         *Runner
+	conductor *conduct.Conductor[*gate.Op]
+	inbox     *inbox
+	buyers    buyers
+	dogs      *watchdogs
+	rest      resting
+	passing   passing
+	named     namedLocks
+	owners    owners
+	knows     knowledge
+	touched   map[string]bool // nodes to which a command was sent
+	notes     *recorder
+
+	outcome sync.WaitGroup // of the buyers' goroutines
+	deadEnd bool           // nothing can move, and a buyer has no answer
+	early   bool           // see schedule.Ended
+	cut     bool           // not all of its goroutines ended as they would have
+	seen    string         // what the last step came to, where a server decided it, see releasePair
+}
+
+func newRun(x *Runner, buyers int, observe bool) *run {
+	r := &run{x: x, inbox: newInbox(), dogs: &watchdogs{}, touched: map[string]bool{}, owners: owners{byKey: map[string]int{}}, notes: newRecorder(observe)}
+	r.rest = resting{r: r, severalAtOnce: x.severalAtOnce}
+	r.passing = passing{r: r}
+	r.knows = newKnowledge(r, buyers)
+	return r
+}
+
+// buy runs in the buyer's goroutine. Its name marks the goroutine, see standstill.
+func (r *run) buy(ctx context.Context, b *buyer) {
+	defer r.outcome.Done()
+	defer b.cancel(nil)
+	if r.x.spec.Shared {
+		// Which buyer comes first to a lock in memory is a choice too.
+		o := &gate.Op{Buyer: b.id, Server: "process", Name: "calls Buy", Text: "calls Buy"}
+		b.err = r.x.gates.Pass(o, func() error { o.Changed = true; return ctx.Err() })
+	}
+	if b.err == nil {
+		b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.spec.Product, Purchaser: b.name, Amount: max(r.x.spec.Units, 1)})
+	}
+	r.inbox.events <- event{kind: returned, buyer: b.id}
+}
+
+// Begin is conduct.Subject.Begin. The buyers have begun already, see Runner.start.
+func (r *run) Begin(ctx context.Context) error {
+	if err := r.rest.await(ctx); err != nil {
+		return err
+	}
+	r.notes.locks(r, witness.Step{Stock: r.x.spec.Stock})
+	return nil
+}
+
+// Moves is conduct.Subject.Moves: the commands at the gates that may be let go.
+func (r *run) Moves(ctx context.Context) (all []move, err error) {
+	for {
+		for _, b := range r.buyers {
+			own, err := b.moves()
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, own...)
+		}
+		if len(all) > 0 || r.buyers.over() {
+			return all, nil
+		}
+		if passed, err := r.pass(ctx); err != nil || !passed {
+			r.deadEnd = err == nil
+			return nil, err
+		}
+	}
+}
+
+// Over is conduct.Subject.Over: no event has to happen where no buyer can move.
+func (r *run) Over() bool { return true }
+
+// pass lets time pass where no buyer can move and one waits; false if nothing came of it.
+func (r *run) pass(ctx context.Context) (passed bool, err error) {
+	met, err := r.knows.meets(ctx)
+	if err != nil {
+		return false, err
+	}
+	happened, passed, err := r.passing.time(ctx)
+	if err != nil || !passed {
+		return false, err
+	}
+	r.notes.time(happened)
+	if err := r.rest.await(ctx); err != nil {
+		return false, err
+	}
+	r.knows.transacted(nil, happened, met)
+	r.knows.told = true
+	return true, r.knows.heard(ctx, happened)
+}
+
+// Describe is conduct.Subject.Describe.
+func (r *run) Describe(ctx context.Context, p *schedule.Point, moves []move) {
+	p.Seen, p.Begun, p.Fresh, p.Where, p.Told = r.seen, r.buyers.begun, r.fresh, r.buyers.where, r.knows.told
+	if r.x.Stated() {
+		p.State = func() (schedule.State, error) { return r.knows.state(ctx) }
+	}
+	if r.notes.Observe {
+		p.View = func() (schedule.View, error) { return onlooker{r}.view(ctx, moves) }
+	}
+}
+
+// fresh is schedule.Point.Fresh.
+func (r *run) fresh(server string) (standing string, fresh bool) {
+	if suffix(server) == "" || r.touched[server] {
+		return "", false
+	}
+	return r.buyers.before(server), true
+}
+
+// Do is conduct.Subject.Do.
+func (r *run) Do(ctx context.Context, m move) error {
+	r.knows.told = false
+	met, err := r.knows.meets(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.Make != nil:
+		err = m.Make(ctx)
+	case m.Pair:
+		err = r.releasePair(ctx, m)
+	default:
+		err = r.release(m.Command, gate.Proceed)
+	}
+	if err == nil {
+		err = r.rest.await(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", m.Token, m.Name, err)
+	}
+	step := r.knows.exactly(m)
+	r.knows.transacted(statement(m), step, met)
+	if err := r.knows.heard(ctx, step); err != nil {
+		return err
+	}
+	r.seen = r.buyers.pairCameTo(m)
+	return r.notes.after(ctx, r, m)
+}
+
+// statement is the command that a move sends; nil of an event, whose command is one that waits.
+func statement(m move) *gate.Op {
+	if m.Event != "" {
+		return nil
+	}
+	return m.Command
+}
+
+// release lets one op go.
+func (r *run) release(o *gate.Op, how gate.Decision) error {
+	b, err := r.buyers.find(o.Buyer)
+	if err != nil {
+		return err
+	}
+	if !o.Background {
+		if b.resting {
+			b.resting = false
+			clear(b.asks)
+		}
+		if _, asked := b.asks[o.Server]; !asked && o.Effect != schedule.Local {
+			b.asks[o.Server] = b.changes[o.Server]
+		}
+	}
+	r.x.servers.touch(o.Server)
+	if suffix(o.Server) != "" {
+		r.touched[o.Server] = true
+	}
+	r.rest.unblocks = r.rest.unblocks || o.Server == gate.SQL && o.Effect == schedule.Writes
+	b.steps++
+	b.gate = without(b.gate, o)
+	b.flying = append(b.flying, o)
+	o.Blocked, o.SeenEnds = false, b.ends
+	o.Decide(how)
+	return nil
+}
+
+// releasePair lets the two commands of a concurrent pair go, in this order. The first one's
+// goroutine says when it is on its way.
+//
+// The server chooses which of them it takes first, whether one waits, and which one it
+// sacrifices in a deadlock, see pairCameTo.
+func (r *run) releasePair(ctx context.Context, m move) error {
+	m.Command.Beside, m.Second.Beside = m.Second, m.Command
+	if err := r.release(m.Command, gate.ProceedAloud); err != nil {
+		return err
+	}
+	select {
+	case <-r.inbox.sent:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return r.release(m.Second, gate.Proceed)
+}
+
+// End is conduct.Subject.End.
+func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
+	finishErr := r.finish(context.WithoutCancel(ctx), r.deadEnd && err == nil)
+	if finishErr != nil || err != nil {
+		r.x.attach(nil)
+		return errors.Join(err, finishErr)
+	}
+	if e.Pruned || e.Cut {
+		return nil
+	}
+	e.Verdict, e.Why, err = judgement{r.x, r}.verdict(ctx)
+	e.Foreign, e.Early = r.owners.foreign, r.early
+	e.Steps, e.Outcomes = r.notes.Steps, r.buyers.outcomes()
+	return err
+}

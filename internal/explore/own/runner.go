@@ -1,0 +1,240 @@
+package own
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/conduct"
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/explore/standstill"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A Runner is schedule.Runner on the servers of an engine. It is for one goroutine.
+type Runner struct {
+	spec     Spec
+	gates    *gate.Gates
+	seats    []*seat // one a buyer; one for all with Spec.Shared
+	servers  servers
+	stock    serverstate.Stock
+	database serverstate.Database
+	rest     standstill.Detector
+	clock    clock
+	nap      *nap
+
+	severalAtOnce bool // a buyer may have several commands on the way
+	outlives      bool // a process may go on after its Buy has returned
+	stated        bool // points have a state
+
+	firstID int64 // the next record's, at the start of a run; 0: the same in each
+
+	current atomic.Pointer[run]
+}
+
+// New opens the buyers' connections. Close must follow.
+func New(ctx context.Context, s Spec) (*Runner, error) {
+	x := &Runner{
+		spec: s, nap: newNap(), gates: gate.New(s.Strategy.Scripts),
+	}
+	beside, err := s.Engine.OpenWrapped(func(inner driver.Connector) driver.Connector { return inner }, 2)
+	if err != nil {
+		return nil, err
+	}
+	admin, err := beside.DB()
+	if err != nil {
+		return nil, err
+	}
+	x.database = serverstate.For(s.Engine.DB.Name(), admin)
+	x.stock = serverstate.Stock{Admin: beside, Product: s.Product, Stock: s.Stock, Parts: s.Parts}
+	if err := errors.Join(x.watchServers(), x.prepare(ctx)); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// Entries are the functions that run a strategy in a goroutine of its own. Stacks
+// name them, see standstill.NewGoroutines.
+func Entries() []any { return []any{(*run).buy, (*watchdogs).renew, (*Runner).start} }
+
+// watchServers opens a connection to each Redis server, beside those of the buyers.
+func (x *Runner) watchServers() (err error) {
+	e := x.spec.Engine
+	if e.Redis != nil {
+		err = x.servers.watch("redis", e.Redis)
+	}
+	if slices.Contains(x.spec.Strategy.Needs, lockstrategy.NeedsRedlock) {
+		x.severalAtOnce = true
+		for i := range min(Nodes, len(e.Redlock)) {
+			err = errors.Join(err, x.servers.watch(fmt.Sprintf("redlock-%d", i+1), e.Redlock[i]))
+		}
+	}
+	return err
+}
+
+// prepare seats the buyers, and puts the product there.
+func (x *Runner) prepare(ctx context.Context) error {
+	seats := x.spec.Buyers
+	if x.spec.Shared {
+		seats = 1
+	}
+	for i := range seats {
+		owner := i + 1
+		if x.spec.Shared {
+			owner = 0
+		}
+		s, err := x.open(owner)
+		if err != nil {
+			return err
+		}
+		x.seats = append(x.seats, s)
+	}
+	if err := product.Put(x.spec.Engine.Admin.WithContext(ctx), x.spec.Product, x.spec.Stock); err != nil {
+		return err
+	}
+	if err := x.database.Prepare(ctx, x.spec.Engine.Disposable); err != nil {
+		return err
+	}
+	if err := x.prepareStates(ctx); err != nil {
+		return err
+	}
+	probe := x.spec.Strategy.New(x.deps(0))
+	x.rest = standstill.NewGoroutines(innermost(probe), Entries()...)
+	_, worker := probe.(purchase.Worker)
+	x.outlives = worker || x.spec.Shared
+	x.severalAtOnce = x.severalAtOnce || x.outlives
+	if lock, ok := probe.(purchase.Resetter); ok { // of whoever explored before
+		if err := lock.Reset(ctx, x.spec.Product); err != nil {
+			return err
+		}
+	}
+	closeStrategy(probe)
+	return nil
+}
+
+// prepareStates finds out whether points have a state. On a server they have where nobody else
+// uses the database: ids must count from the same number in each run.
+func (x *Runner) prepareStates(ctx context.Context) (err error) {
+	x.stated = !x.database.Blocks()
+	if !x.stated && x.spec.Engine.Disposable && !x.spec.Full {
+		x.stated, err = x.database.Stated(ctx)
+	}
+	if x.stated {
+		x.stock.Recount, x.stock.Milliseconds = x.database.Recount(), x.database.Milliseconds()
+	}
+	return err
+}
+
+// innermost is whose package marks the goroutines of a strategy: of one that stands around
+// another, that one's.
+func innermost(s purchase.Strategy) purchase.Strategy {
+	if outer, ok := s.(interface{ Around() purchase.Strategy }); ok {
+		return innermost(outer.Around())
+	}
+	return s
+}
+
+func closeStrategy(s purchase.Strategy) {
+	if c, ok := s.(io.Closer); ok {
+		_ = c.Close()
+	}
+}
+
+// Stated is schedule.Runner.Stated.
+func (x *Runner) Stated() bool { return x.stated }
+
+// Run is schedule.Runner.Run.
+func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
+	x.clock.begin()
+	if err := x.stock.Restore(ctx); err != nil {
+		return e, err
+	}
+	if err := x.servers.clear(ctx); err != nil {
+		return e, err
+	}
+	if x.stated {
+		if x.spec.leavesRows() {
+			if err := x.database.Cleared(ctx); err != nil {
+				return e, err
+			}
+		}
+		if x.firstID, err = x.database.NextID(ctx); err != nil {
+			return e, err
+		}
+	}
+	var names []string
+	for i := range x.spec.Buyers {
+		names = append(names, buyerName(i+1))
+	}
+	r := x.start(ctx, names, observe)
+	r.conductor = conduct.New(r, events{r}.all(), x.spec.Events, limits(x.spec))
+	return r.conductor.Run(ctx, choose)
+}
+
+// limits are those of each schedule.
+func limits(s Spec) conduct.Limits {
+	return conduct.Limits{Steps: schedule.MaxSteps, Events: s.MaxEvents, Pairs: true}
+}
+
+func buyerName(id int) string { return fmt.Sprintf("buyer-%d", id) }
+
+// attach has r decide when commands go on; nil: everything passes.
+func (x *Runner) attach(r *run) {
+	x.current.Store(r)
+	if r == nil {
+		x.gates.Attach(nil)
+	} else {
+		x.gates.Attach(r.inbox)
+	}
+}
+
+// start has a buyer of each name begin. Its own name marks goroutines, see
+// standstill.
+func (x *Runner) start(ctx context.Context, names []string, observe bool) *run {
+	r := newRun(x, len(names), observe)
+	x.gates.PubSub.Begin()
+	x.attach(r)
+	strategies := x.build(len(names))
+	for i, name := range names {
+		ctx, cancel := context.WithCancelCause(gate.WithBuyer(ctx, i+1))
+		b := &buyer{
+			id: i + 1, name: name, seat: x.seatOf(i + 1), strategy: strategies[i], cancel: cancel,
+			changes: map[string]int{}, asks: map[string]int{},
+			views: map[*gate.Conn]view{},
+		}
+		r.buyers = append(r.buyers, b)
+		r.outcome.Add(1)
+		go r.buy(ctx, b) // and not outcome.Go, whose function is another one
+	}
+	return r
+}
+
+// awaitEnd returns when no goroutine of a strategy is left: a command of one
+// would turn up in the next run.
+func (x *Runner) awaitEnd() error {
+	for deadline := time.Now().Add(schedule.HangTimeout); !x.rest.Ended(); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: a goroutine of the strategy does not end", schedule.ErrHarness)
+		}
+	}
+	return nil
+}
+
+// Close closes the buyers' Redis clients; their pools close with the engine.
+func (x *Runner) Close() error {
+	x.nap.close()
+	err := x.servers.clear(context.Background())
+	for _, s := range x.seats {
+		err = errors.Join(err, s.close())
+	}
+	return errors.Join(err, x.servers.close())
+}

@@ -1,0 +1,124 @@
+package own
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A seat is one buyer's connections.
+type seat struct {
+	connector *gate.Connector
+	db        *gorm.DB
+	redis     *redis.Client
+	redlock   []*redis.Client
+}
+
+// open makes one seat.
+func (x *Runner) open(owner int) (*seat, error) {
+	s := &seat{connector: x.gates.NewConnector(x.database, owner)}
+	var err error
+	s.db, err = x.spec.Engine.OpenWrapped(func(inner driver.Connector) driver.Connector {
+		s.connector.Connector = inner
+		return s.connector
+	}, 2*x.spec.Buyers)
+	if err != nil {
+		return nil, err
+	}
+	for _, server := range x.servers {
+		c, err := x.gates.Client(server.Admin(), owner, server.Name, server)
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		if strings.HasPrefix(server.Name, "redlock") {
+			s.redlock = append(s.redlock, c)
+		} else {
+			s.redis = c
+		}
+	}
+	return s, nil
+}
+
+func (s *seat) close() (err error) {
+	if s.redis != nil {
+		err = s.redis.Close()
+	}
+	for _, node := range s.redlock {
+		err = errors.Join(err, node.Close())
+	}
+	return err
+}
+
+// seatOf is where a buyer sits; 0: where all do.
+func (x *Runner) seatOf(buyer int) *seat {
+	if x.spec.Shared {
+		return x.seats[0]
+	}
+	return x.seats[max(0, buyer-1)]
+}
+
+// kill ends a buyer's connections as the end of its process would, and returns
+// when the server has rolled back what they had open.
+func (x *Runner) kill(ctx context.Context, buyer int) error {
+	for _, c := range x.seatOf(buyer).connector.Open(buyer) {
+		c.Abandon()
+		if err := x.database.End(ctx, c); err != nil {
+			return fmt.Errorf("crash: %w", err)
+		}
+	}
+	return nil
+}
+
+// build makes the strategies of one run, one a buyer.
+func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
+	for i := range buyers {
+		switch {
+		case !x.spec.Shared:
+			strategies = append(strategies, x.spec.Strategy.New(x.deps(i+1)))
+		case i == 0:
+			strategies = append(strategies, x.spec.Strategy.New(x.deps(0)))
+		default:
+			strategies = append(strategies, strategies[0])
+		}
+	}
+	return strategies
+}
+
+// deps are what the strategy of one buyer is built from; 0: of all buyers.
+func (x *Runner) deps(id int) lockstrategy.Deps {
+	seat, now := x.seatOf(id), watch{&x.clock, x, id}
+	d := lockstrategy.Deps{
+		DB: seat.db, Now: now.Now, Clock: now, Renewal: x.renewal(id),
+		Settings: lockstrategy.Settings{Wait: schedule.Forever, LeaseTTL: schedule.Forever, Poll: 0},
+		Pause: func(ctx context.Context, _ time.Duration) {
+			if r := x.current.Load(); r != nil {
+				r.inbox.pause(gate.BuyerOf(ctx, id))
+			}
+		},
+	}
+	if len(x.spec.Strategy.Needs) == 0 { // else its commands show it
+		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
+			if r := x.current.Load(); r != nil {
+				r.inbox.observe(gate.BuyerOf(ctx, id), e.Kind)
+			}
+		}
+	}
+	if seat.redis != nil {
+		d.Redis = seat.redis
+	}
+	for _, node := range seat.redlock {
+		d.Redlock = append(d.Redlock, node)
+	}
+	return d
+}

@@ -1,0 +1,195 @@
+package own
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// resting knows when every buyer stands at its gate, waits, or is done.
+type resting struct {
+	r             *run
+	severalAtOnce bool // a buyer may have several commands on the way now
+	messages      int  // when the buyers inside were seen to wait
+	unblocks      bool // since then a command was sent that may end a wait in the database
+}
+
+// looksAtOnce is how often await looks without a pause at what is likely to wait:
+// a look takes the server about as long as it takes a statement to get there.
+const looksAtOnce = 3
+
+// firstNap is how long the scheduler sleeps before it looks for the first time: about as
+// long as a command takes.
+const firstNap = 50 * time.Microsecond
+
+// await returns when every buyer stands.
+func (s *resting) await(ctx context.Context) error {
+	s.begin()
+	deadline := time.Now().Add(schedule.HangTimeout)
+	for tries := 0; ; tries++ {
+		if err := s.account().drain(); err != nil {
+			return err
+		}
+		if s.standing() {
+			return nil
+		}
+		likely := s.mayWait()
+		if likely {
+			runtime.Gosched() // so that it is sent
+		}
+		if likely || tries > 0 { // nothing came at once: somebody may be waiting
+			if err := s.look(ctx); err != nil {
+				return err
+			}
+			if s.standing() {
+				return nil
+			}
+			if likely && tries+1 < looksAtOnce {
+				continue
+			}
+		}
+		s.r.x.nap.begin(min(time.Duration(tries+1)*firstNap, 2*time.Millisecond))
+		select {
+		case e := <-s.r.inbox.events:
+			if err := s.account().note(e); err != nil {
+				return err
+			}
+			tries = -1
+		case <-s.r.x.nap.over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: %s", schedule.ErrHarness, s.r.buyers.moving())
+		}
+	}
+}
+
+// begin forgets what a step may have ended: it is to be seen again.
+func (s *resting) begin() {
+	messages := s.r.x.gates.PubSub.Count()
+	for _, b := range s.r.buyers {
+		b.blocked = b.blocked && !s.unblocks
+		b.inside = b.inside && s.messages == messages && !s.severalAtOnce
+	}
+	s.unblocks, s.messages = false, messages
+}
+
+// mayWait is a guess, by which a look comes at once: each command on its way is
+// one that may take a lock, and another buyer has some.
+func (s *resting) mayWait() bool {
+	flying := 0
+	for _, b := range s.r.buyers {
+		held := slices.ContainsFunc(s.r.buyers, func(other *buyer) bool { return other != b && (other.locks || other.named) })
+		for _, o := range b.flying {
+			flying++
+			if !held || o.Server != gate.SQL || o.Effect != schedule.Writes || o.Controls {
+				return false
+			}
+		}
+	}
+	return flying > 0 && s.r.x.database.Blocks()
+}
+
+// standing: nobody moves. Where a buyer may have several commands on the way the
+// standstill.Detector says so; what they did until then may show at the gates.
+func (s *resting) standing() bool {
+	switch {
+	case !s.settled():
+		return false
+	case !s.severalAtOnce:
+		return true
+	case !s.still() || !s.settled():
+		return false
+	}
+	s.severalAtOnce = s.r.x.severalAtOnce || s.background()
+	return true
+}
+
+// background: a buyer still has more than one thing under way: a renewal, or the end
+// of a transaction whose context has ended.
+func (s *resting) background() bool {
+	for _, b := range s.r.buyers {
+		for _, o := range append(b.gate[:len(b.gate):len(b.gate)], b.flying...) {
+			if o.Background || o.GivenUp() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// settled: as far as the gates know.
+func (s *resting) settled() bool {
+	for _, b := range s.r.buyers {
+		switch {
+		case len(b.flying) > 0 && !b.blocked, slices.ContainsFunc(b.flying, (*gate.Op).GivenUp):
+			return false
+		case !b.over && len(b.gate) == 0 && len(b.flying) == 0 && !b.inside:
+			return false
+		}
+	}
+	return true
+}
+
+// still: no strategy can go on by itself, and nothing is on its way to one. Asked
+// before and after the Detector: a message that is through by the second time may
+// have woken a goroutine that stood still in between.
+func (s *resting) still() bool {
+	x := s.r.x
+	before, moment := x.gates.PubSub.Quiet()
+	if !before || !x.rest.AtRest() {
+		return false
+	}
+	after, later := x.gates.PubSub.Quiet()
+	return after && later == moment && len(s.r.inbox.events) == 0
+}
+
+// look finds out of buyers that were not heard of whether they wait.
+func (s *resting) look(ctx context.Context) error {
+	x := s.r.x
+	silent, flying, named := false, false, false
+	for _, b := range s.r.buyers {
+		flying = flying || len(b.flying) > 0
+		named = named || slices.ContainsFunc(b.flying, func(o *gate.Op) bool { return o.Asks })
+		silent = silent || !b.over && len(b.flying) == 0 && len(b.gate) == 0
+	}
+	if flying {
+		waiting, err := x.database.Waiting(ctx, named)
+		if err != nil {
+			return err
+		}
+		s.block(waiting)
+	}
+	if silent && s.still() {
+		for _, b := range s.r.buyers {
+			b.inside = !b.over && len(b.gate) == 0 && len(b.flying) == 0
+		}
+	}
+	return nil
+}
+
+// block notes which buyers wait in the database: all whose commands are on the way,
+// or none, since a command that still runs may be about to let another through.
+func (s *resting) block(waiting map[int64]bool) {
+	if s.r.named.owed || len(s.r.inbox.events) > 0 {
+		return
+	}
+	for _, b := range s.r.buyers {
+		for _, o := range b.flying {
+			if o.Conn() == nil || !waiting[o.Conn().ID()] || o.TimedOut() {
+				return
+			}
+		}
+	}
+	for _, b := range s.r.buyers {
+		b.blocked = len(b.flying) > 0
+	}
+}
+
+func (s *resting) account() account { return account{s.r} }

@@ -1,0 +1,248 @@
+package own
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A memory is all that a process has heard from outside, in order: answers, messages,
+// timers that fired, times. Its code decides by nothing else (docs/explorer.md), so two
+// runs in which it has heard the same find it at the same place, and it will do the same.
+// It is for several goroutines.
+type memory struct {
+	mu    sync.Mutex
+	sum   [sha256.Size]byte
+	ahead int64 // what the clock showed, see clock.ahead
+}
+
+// hear adds to it.
+func (m *memory) hear(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sum = sha256.Sum256(append(m.sum[:], what...))
+}
+
+// see adds what the clock shows, where it shows another time than before.
+func (m *memory) see(ahead int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ahead != m.ahead {
+		m.ahead = ahead
+		m.sum = sha256.Sum256(fmt.Append(m.sum[:], "it is later by ", ahead))
+	}
+}
+
+func (m *memory) hash() [sha256.Size]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sum
+}
+
+// newMemories are those of the buyers, who have one together where they are one process.
+func newMemories(buyers int, shared bool) (all []*memory) {
+	for i := range buyers {
+		if shared && i > 0 {
+			all = append(all, all[0])
+		} else {
+			all = append(all, &memory{})
+		}
+	}
+	return all
+}
+
+// A knowledge is all that a State follows from: what the buyers' processes have heard, what is
+// committed, and what the open transactions have met. It alone knows when two runs have come to
+// the same state.
+type knowledge struct {
+	r            *run
+	names        secrets // of random values
+	memories     []*memory
+	books        books
+	commits      int // of transactions that had written
+	transactions transactions
+	told         bool // the last step has brought messages, or time has passed by itself after it
+}
+
+func newKnowledge(r *run, buyers int) knowledge {
+	return knowledge{r: r, names: secrets{}, memories: newMemories(buyers, r.x.spec.Shared), transactions: newTransactions()}
+}
+
+// books are the product's row and its records as they are committed.
+type books struct {
+	known bool // nobody has changed them since
+	text  string
+	ids   []int64
+}
+
+// exactly is a step, with all that others can hear of it.
+func (k *knowledge) exactly(m move) string {
+	if m.Command == nil {
+		return m.Token
+	}
+	return fmt.Sprintf("%s %s: %s", m.Token, k.exact(m.Buyer, m.Command.Text), k.exact(m.Buyer, m.Command.Whole()))
+}
+
+// remember adds a command's answer to the memory of who sent it. What it had sent
+// follows from what it had heard.
+func (k *knowledge) remember(b *buyer, o *gate.Op) {
+	if !k.r.x.Stated() {
+		return
+	}
+	k.books.known = k.books.known && !o.Ends
+	k.names.readable(b.id, o.Text)
+	k.memories[b.id-1].hear(fmt.Sprintf("%s %s: %s", token(o), o.Name, k.exact(b.id, o.Whole())))
+	if o.Ends {
+		delete(b.views, o.Conn())
+	}
+}
+
+// heard adds the messages that a step has brought to the memories of those who listen,
+// and notes what transactions that have begun to read can see.
+func (k *knowledge) heard(ctx context.Context, step string) error {
+	heard := k.r.x.gates.PubSub.Heard()
+	k.told = k.told || len(heard) > 0
+	for owner, n := range heard {
+		k.memories[max(0, owner-1)].hear(fmt.Sprintf("%d messages by %s", n, step))
+	}
+	if !k.r.x.Stated() {
+		return nil
+	}
+	for _, b := range k.r.buyers {
+		for _, c := range b.seat.connector.Open(b.id) {
+			if _, seen := b.views[c]; seen || !c.Viewing() {
+				continue
+			}
+			if err := k.readBooks(ctx); err != nil {
+				return err
+			}
+			b.views[c] = view{k.exact(b.id, k.books.text), k.commits}
+		}
+	}
+	return nil
+}
+
+// A view is what a transaction that has begun to read sees of the database. Once others
+// have committed it may not write any more.
+type view struct {
+	text    string
+	commits int // before it
+}
+
+// readBooks reads what is committed, if somebody may have changed it.
+func (k *knowledge) readBooks(ctx context.Context) (err error) {
+	if k.books.known {
+		return nil
+	}
+	k.books.text, k.books.ids, err = k.r.x.stock.Whole(ctx)
+	k.books.known = err == nil
+	return err
+}
+
+// state is schedule.Point.State: what is committed on the servers, what each process
+// has heard, and how far the explorer's own account has come.
+func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
+	if err := k.readBooks(ctx); err != nil {
+		return schedule.State{}, err
+	}
+	var s strings.Builder
+	s.WriteString(k.exact(0, k.books.text))
+	for _, server := range k.r.x.servers {
+		held, err := server.Held(ctx)
+		if err != nil {
+			return schedule.State{}, err
+		}
+		for _, key := range held {
+			thirds := (key.TTL + schedule.Forever/6) * 3 / schedule.Forever
+			fmt.Fprintf(&s, "%s %s %q %t %d\n", server.Name, key.Name, k.exact(0, key.Value), key.TTL > 0, thirds)
+		}
+	}
+	fmt.Fprintf(&s, "%d %v %v %v %v\n", k.r.x.clock.ahead.Load(), k.r.conductor.Struck(), k.r.passing.phase, k.r.passing.renewed, k.r.passing.woken)
+	fmt.Fprintf(&s, "%v %v %v\n", k.r.owners, k.r.named, k.r.touched)
+	for _, b := range k.r.buyers {
+		s.WriteString(k.stateOf(b) + "\n")
+	}
+	if k.lined() {
+		s.WriteString(k.transactions.state())
+	}
+	return sha256.Sum256([]byte(s.String())), nil
+}
+
+// stateOf is where one buyer is.
+func (k *knowledge) stateOf(b *buyer) string {
+	answer := ""
+	if b.over && (!b.crashed || b.answered) {
+		answer = fmt.Sprintf("%s %d", purchase.OutcomeOf(b.err), slices.Index(k.books.ids, b.receipt.ID))
+	}
+	switch {
+	case b.crashed:
+		return "crashed " + answer
+	case k.ended(b):
+		return "ended " + answer
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "%x %s %t %t %t %d", k.memories[b.id-1].hash(), answer, b.inside, b.resting, b.steps > 0, len(k.r.dogs.due(b)))
+	for _, server := range slices.Sorted(maps.Keys(b.asks)) {
+		fmt.Fprintf(&s, " %s %t", server, b.changes[server] != b.asks[server])
+	}
+	for _, o := range slices.SortedFunc(slices.Values(b.gate), func(x, y *gate.Op) int { return strings.Compare(token(x), token(y)) }) {
+		fmt.Fprintf(&s, " %s %s %t %t %t", token(o), o.Name, o.Blocked, o.Blocked && o.SeenEnds == b.ends, o.GivenUp())
+	}
+	for _, o := range slices.SortedFunc(slices.Values(b.flying), func(x, y *gate.Op) int { return strings.Compare(token(x), token(y)) }) {
+		fmt.Fprintf(&s, " waits: %s %s %t", token(o), o.Name, o.GivenUp())
+	}
+	var views []string
+	for _, v := range b.views {
+		views = append(views, fmt.Sprintf(" sees %s %t", v.text, v.commits != k.commits))
+	}
+	slices.Sort(views)
+	s.WriteString(strings.Join(views, ""))
+	return s.String()
+}
+
+// ended: nothing of the buyer's process will do anything any more. Of one that has a
+// worker, or other buyers, nobody knows.
+func (k *knowledge) ended(b *buyer) bool {
+	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.due(b)) == 0 && len(b.views) == 0
+}
+
+// number is a time since 1970 in ms or µs, a time until a lease ends, in ms, or the id of a
+// record, see serverstate.FirstID.
+var number = regexp.MustCompile(`\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11}|[1-3][0-9]{6})\b(?:-[0-9]+)?`)
+
+// exact is a text as it is the same in each run that comes to this state: random values
+// have names, times are since the schedule began, TTLs are rounded, ids count from its first.
+func (k *knowledge) exact(buyer int, text string) string {
+	if !mayHide(text) {
+		return text
+	}
+	text = number.ReplaceAllStringFunc(text, func(value string) string {
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case err != nil: // the id of an entry
+			return value
+		case len(value) == 11:
+			if id := n - k.r.x.firstID; k.r.x.firstID > 0 && id >= 0 && id < serverstate.FirstID {
+				return fmt.Sprintf("#%d", id)
+			}
+			return value
+		case len(value) == 13:
+			return fmt.Sprintf("@%d ms", n-k.r.x.clock.start.Load()/1e6)
+		case len(value) == 16:
+			return fmt.Sprintf("@%d us", n-k.r.x.clock.start.Load()/1e3)
+		}
+		return fmt.Sprintf("~%d", (n+50_000)/100_000)
+	})
+	return k.names.readable(buyer, text)
+}

@@ -1,0 +1,137 @@
+package own
+
+import (
+	"context"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
+)
+
+// passing is the time that passes by itself, when nobody can move.
+type passing struct {
+	r       *run
+	phase   phase
+	renewed bool // the leases have aged, and the living watchdogs have renewed
+	woken   bool // waiters for a message have asked again by themselves
+}
+
+// A phase is how far time has passed since somebody could move.
+type phase int
+
+const (
+	renewals phase = iota // next, the watchdogs of living buyers renew
+	expiry                // then what none of them has renewed runs out
+	over                  // nothing is left to come but the waiters' own timers
+)
+
+// time lets time pass. It returns what to say of it, and false when nothing came of
+// it: a buyer who still waits then waits for ever.
+//
+// A lease with a watchdog whose process lives does not run out: all leases
+// age by a third of a TTL, which is when watchdogs renew. A lease that was not renewed by
+// the time nobody can move again runs out.
+func (p *passing) time(ctx context.Context) (happened string, passed bool, err error) {
+	if p.phase == renewals {
+		p.phase = expiry
+		var due []*timer
+		for _, b := range p.r.buyers {
+			due = append(due, p.r.dogs.due(b)...)
+		}
+		if len(due) > 0 {
+			p.renewed = true
+			if err := p.age(ctx); err != nil {
+				return "", false, err
+			}
+			p.r.ring(due)
+			return "time passes: every watchdog that lives is due", true, nil
+		}
+	}
+	if p.phase == expiry {
+		p.phase = over
+		keys, err := p.expire(ctx, p.renewed)
+		p.renewed = false
+		if len(keys) > 0 || err != nil {
+			p.phase = renewals
+			return ranOut(keys), len(keys) > 0, err
+		}
+	}
+	if p.woken {
+		return "", false, nil
+	}
+	p.woken = true // once: a buyer who still finds nothing waits for ever
+	keys, err := p.wakeAll(ctx)
+	return ranOut(keys), len(keys) > 0, err
+}
+
+func ranOut(keys []string) string {
+	return "time passes until the leases run out: " + strings.Join(keys, ", ")
+}
+
+// age lets a third of a TTL pass.
+func (p *passing) age(ctx context.Context) error {
+	leases, err := p.r.x.servers.leases(ctx, p.r.x.clock.Now())
+	if err != nil {
+		return err
+	}
+	for _, l := range leases {
+		if err := l.Age(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wakeAll wakes the waiters of every lock: also of one that is gone, whose waiters
+// have seen when it would have ended. It returns those that somebody waits for.
+func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
+	for _, s := range p.r.x.servers {
+		for _, key := range s.Keys() {
+			listeners, err := p.wake(ctx, s, key)
+			if err != nil {
+				return nil, err
+			}
+			if listeners > 0 {
+				waited = append(waited, key)
+			}
+		}
+	}
+	return waited, nil
+}
+
+// wake stands for the timer of a waiter that knows when the lease would end.
+func (p *passing) wake(ctx context.Context, s *serverstate.Redis, key string) (listeners int, err error) {
+	listeners, err = s.Notify(ctx, key)
+	p.r.x.gates.PubSub.Notified(listeners)
+	return listeners, err
+}
+
+// expire lets every lease run out, or spares those that a watchdog has renewed
+// since they aged, see passing.age.
+func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ error) {
+	r := p.r
+	leases, err := r.x.servers.leases(ctx, r.x.clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range leases {
+		if spare && l.Renewed() {
+			continue
+		}
+		keys = append(keys, l.Key)
+		l.Server.Touch()
+		r.buyers.changed(l.Server.Name)
+		if l.ByClock {
+			r.x.clock.advance(2 * schedule.Forever)
+			continue
+		}
+		if err := l.End(ctx); err != nil {
+			return nil, err
+		}
+		// A waiter for a message asks by itself when the lease must be over.
+		if _, err := p.wake(ctx, l.Server, l.Key); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}

@@ -1,0 +1,114 @@
+package own
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// An onlooker sees a run as people are shown it, and changes nothing.
+type onlooker struct{ *run }
+
+// view is schedule.Point.View.
+func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err error) {
+	state, err := r.x.stock.Read(ctx)
+	if err != nil {
+		return v, err
+	}
+	v.Stock, v.Records, v.Sold = state.Leftover, state.Records, state.UnitsSold
+	v.Steps = slices.Clone(r.notes.Steps)
+	names := maps.Clone(r.notes.secrets) // so that who looks gives no names that the steps would not
+	for _, b := range r.buyers {
+		v.Buyers = append(v.Buyers, r.standing(b, names))
+	}
+	for _, m := range moves {
+		text := m.Text
+		if m.Event == "" {
+			text = names.readable(m.Buyer, m.Command.Text)
+		}
+		v.Texts = append(v.Texts, text)
+	}
+	for _, s := range r.x.servers {
+		held, err := s.Held(ctx)
+		if err != nil {
+			return v, err
+		}
+		for _, key := range held {
+			owner := r.owners.byKey[s.Name+" "+key.Name]
+			v.Keys = append(v.Keys, schedule.Key{Server: s.Name, Name: key.Name, Value: names.readable(owner, key.Value), Left: key.TTL, Buyer: owner})
+		}
+	}
+	return v, nil
+}
+
+// standing is where one buyer is, for people.
+func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
+	s := schedule.Standing{Buyer: b.id, Read: r.notes.read[b.id], Over: b.over, Crashed: b.crashed, Memory: r.notes.inMemory[b.id] && !b.crashed}
+	if !b.crashed {
+		s.Open = b.open()
+	}
+	if b.over || b.crashed {
+		s.Answer = b.outcome().Answer
+	}
+	for _, o := range b.gate {
+		s.Gate = append(s.Gate, schedule.Command{Token: token(o), Text: names.readable(b.id, o.Text), Server: o.Server, Ready: b.runnable(o)})
+	}
+	slices.SortFunc(s.Gate, func(x, y schedule.Command) int { return strings.Compare(x.Token, y.Token) })
+	s.Waits, s.For = r.waits(b)
+	return s
+}
+
+// waits says what a buyer waits for who cannot be let go, and for whom.
+func (r onlooker) waits(b *buyer) (what string, whom []int) {
+	if b.over || b.crashed || slices.ContainsFunc(b.gate, b.runnable) {
+		return "", nil
+	}
+	switch {
+	case b.waits() != nil:
+		return "until another's transaction has ended", r.others(b, func(o *buyer) bool { return !o.crashed && o.open() })
+	case len(b.gate) > 0:
+		servers := slices.Sorted(maps.Keys(b.asks))
+		return "until somebody has changed " + strings.Join(servers, " or ") + ", since its last try was in vain",
+			r.others(b, func(o *buyer) bool { return r.owners.has(servers, o.id) })
+	case r.x.gates.PubSub.Listens(b.id):
+		return "for the message that the lock is free", r.others(b, func(o *buyer) bool { return r.owners.has(nil, o.id) })
+	}
+	return "in its process, for another buyer there", r.others(b, func(o *buyer) bool { return r.notes.inMemory[o.id] })
+}
+
+// others are the buyers but for b of whom that is so.
+func (r onlooker) others(b *buyer, is func(*buyer) bool) (ids []int) {
+	for _, o := range r.buyers {
+		if o != b && is(o) {
+			ids = append(ids, o.id)
+		}
+	}
+	return ids
+}
+
+// has: a key of one of these servers is the buyer's; nil: of any.
+func (w *owners) has(servers []string, buyer int) bool {
+	for key, owner := range w.byKey {
+		server, _, _ := strings.Cut(key, " ")
+		if owner == buyer && (servers == nil || slices.Contains(servers, server)) {
+			return true
+		}
+	}
+	return false
+}
+
+// reads: the command's answer is what its buyer goes by.
+func reads(o *gate.Op) bool {
+	return o.Effect == schedule.Reads || o.Server == gate.SQL && strings.HasPrefix(o.Name, "SELECT")
+}
+
+// known notes what a buyer has read.
+func (w *recorder) known(o *gate.Op, result string) {
+	if reads(o) && o.Err == nil && result != "" {
+		w.read[o.Buyer] = result
+	}
+}

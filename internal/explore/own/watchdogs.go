@@ -1,0 +1,84 @@
+package own
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/gate"
+	"github.com/oversell/oversell/rlock"
+)
+
+// watchdogs are the renewal timers of all buyers.
+type watchdogs struct {
+	mu     sync.Mutex
+	timers []*timer
+}
+
+// A timer is that of a watchdog. It fires when the schedule says so: as an
+// event, or since time passes.
+type timer struct {
+	buyer int
+	renew func()
+	armed atomic.Bool
+}
+
+// Reset is rlock.Timer.Reset; how long does not matter.
+func (t *timer) Reset(time.Duration) bool { return t.armed.Swap(true) }
+
+// Stop is rlock.Timer.Stop.
+func (t *timer) Stop() bool { return t.armed.Swap(false) }
+
+// renewal is lockstrategy.Deps.Renewal of one buyer; 0: of all.
+func (x *Runner) renewal(id int) func(context.Context, time.Duration, func(context.Context)) rlock.Timer {
+	return func(ctx context.Context, _ time.Duration, renew func(context.Context)) rlock.Timer {
+		t := &timer{buyer: gate.BuyerOf(ctx, id), renew: func() { renew(gate.Background(context.WithoutCancel(ctx))) }}
+		t.armed.Store(true)
+		if r := x.current.Load(); r != nil {
+			r.dogs.add(t)
+		}
+		return t
+	}
+}
+
+func (w *watchdogs) add(t *timer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timers = append(w.timers, t)
+}
+
+// any: a buyer has had a watchdog.
+func (w *watchdogs) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.timers) > 0
+}
+
+// due are the buyer's timers that run. Those of a crashed buyer never fire.
+func (w *watchdogs) due(b *buyer) (due []*timer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.timers {
+		if t.buyer == b.id && t.armed.Load() && !b.crashed {
+			due = append(due, t)
+		}
+	}
+	return due
+}
+
+// ring lets timers fire. What they send stands at the gate then, beside what
+// the buyer itself sends: from now on the gates alone do not say whether a buyer
+// has come to rest.
+func (r *run) ring(due []*timer) {
+	r.rest.severalAtOnce = true
+	for _, t := range due {
+		if t.armed.Swap(false) {
+			r.knows.memories[t.buyer-1].hear("a watchdog is due")
+			go r.dogs.renew(t)
+		}
+	}
+}
+
+// renew runs in a goroutine of its own. Its name marks it, see standstill.
+func (*watchdogs) renew(t *timer) { t.renew() }

@@ -1,9 +1,0 @@
-package run_test
-
-import (
-	"testing"
-
-	"github.com/oversell/oversell/internal/explore/exploretest"
-)
-
-func TestMain(m *testing.M) { exploretest.Main(m) }

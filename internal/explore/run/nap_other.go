@@ -1,5 +1,0 @@
-//go:build !linux
-
-package run
-
-func newNap() *nap { return plainNap() }

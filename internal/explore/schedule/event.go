@@ -1,0 +1,43 @@
+package schedule
+
+// An Event is something that happens to the buyers, as a step of the schedule.
+// Each happens at most once in a schedule.
+type Event string
+
+// The events. Packages own and target have a file event_NAME.go for each that they implement.
+const (
+	Expire  Event = "expire"  // every lease expires, and its holder does not notice
+	Crash   Event = "crash"   // a buyer's process dies, its connections end
+	Forget  Event = "forget"  // one Redis server loses its keys
+	Renew   Event = "renew"   // a buyer's watchdog is due
+	Timeout Event = "timeout" // a buyer's wait in a server times out
+)
+
+// A Kind is what is known of an event before it happens.
+type Kind struct {
+	Event     Event
+	tokens    string // a regular expression, without groups, of its steps in a replay string
+	NotShared string // why it cannot happen when all buyers share one process; "" if it can
+	OwnOnly   bool   // only the strategies of this project have it; programs under test do not
+}
+
+// Kinds returns all events in display order.
+func Kinds() []Kind {
+	return []Kind{
+		{Event: Expire, tokens: "expire"},
+		{Event: Crash, tokens: "crash[1-9]", NotShared: "the one process would take all buyers with it"},
+		{Event: Forget, tokens: "forget(?:-[a-z])?"},
+		{Event: Renew, tokens: "renew[1-9]", OwnOnly: true},
+		{Event: Timeout, tokens: "timeout[1-9]"},
+	}
+}
+
+// Events returns the names of the kinds that wanted accepts, in display order.
+func Events(wanted func(Kind) bool) (names []Event) {
+	for _, k := range Kinds() {
+		if wanted(k) {
+			names = append(names, k.Event)
+		}
+	}
+	return names
+}

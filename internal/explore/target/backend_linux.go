@@ -1,0 +1,158 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/serverstate"
+	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/wire/mysql"
+	"github.com/oversell/oversell/internal/explore/wire/postgres"
+	"github.com/oversell/oversell/internal/explore/wire/redis"
+)
+
+// A backend is one of the user's servers, asked beside the gates.
+type backend interface {
+	// joined: a program has logged in with that id.
+	joined(id int64)
+	// waiting are the connections whose command waits for another's doing.
+	waiting(ctx context.Context, named bool) (map[int64]bool, error)
+	// granted: the command, which asks for a named lock, waits no longer: it has the lock, or
+	// nobody has.
+	granted(ctx context.Context, o *op) (bool, error)
+	// gone: a connection that its program has closed has gone, and what it had open is rolled back.
+	gone(ctx context.Context, id int64) (bool, error)
+	// end returns when the connection has gone and what it had open is rolled back.
+	end(ctx context.Context, id int64) error
+	// interrupt ends the wait of a connection's command, as its time-out would.
+	interrupt(ctx context.Context, id int64) error
+	// answered turns the answer to a wait that was ended into the one of the time-out, or
+	// of the deadlock.
+	answered(ctx context.Context, o *op) error
+	// after is called before the answer to a command that has changed something is handed over.
+	after(ctx context.Context) error
+}
+
+// A server is a protocol and what speaks it. A further one is a line in protocols.
+type server struct {
+	wire.Protocol
+	backend func(*app.Servers) backend
+}
+
+func protocols() []server {
+	return []server{
+		{mysql.Protocol(), sqlBackend("mysql", dialect.MySQL)},
+		{postgres.Protocol(), sqlBackend("postgres", dialect.Postgres)},
+		{redis.Protocol(), func(s *app.Servers) backend { return redisBackend{s.Redis()} }},
+	}
+}
+
+// sqlBackend asks a database as the explorer of our own strategies does.
+func sqlBackend(protocol, name string) func(*app.Servers) backend {
+	return func(s *app.Servers) backend { return sqlServer{serverstate.For(name, s.SQL(protocol)).Connections} }
+}
+
+type sqlServer struct{ serverstate.Connections }
+
+// A connection is one that the database knows by its number.
+type connection int64
+
+func (c connection) ID() int64    { return int64(c) }
+func (c connection) Abandon()     {}
+func (c connection) Close() error { return nil }
+
+func (s sqlServer) joined(id int64) { s.Adopt(id) }
+
+func (s sqlServer) waiting(ctx context.Context, named bool) (map[int64]bool, error) {
+	return s.Waiting(ctx, named)
+}
+
+// granted asks MySQL alone: PostgreSQL says of advisory locks, too, who waits for whom.
+func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
+	locks, ok := s.Connections.(interface {
+		Holder(ctx context.Context, name string) (id int64, err error)
+	})
+	if !ok {
+		return false, nil
+	}
+	literal := namedLock.FindStringSubmatch(o.Text)
+	if literal == nil {
+		return false, voided("the name of a lock in GET_LOCK is computed, so who has it cannot be asked", "%s", o.of())
+	}
+	holder, err := locks.Holder(ctx, strings.ReplaceAll(literal[1], "''", "'"))
+	return holder == 0 || holder == o.Conn().ID, err
+}
+
+// namedLock finds the name that is asked for, a literal.
+var namedLock = regexp.MustCompile(`(?i)\bGET_LOCK\s*\(\s*['"]?((?:[^'",\\(]|'')+)['"]?\s*,`)
+
+func (s sqlServer) gone(ctx context.Context, id int64) (bool, error) {
+	return s.Gone(ctx, connection(id))
+}
+
+func (s sqlServer) end(ctx context.Context, id int64) error { return s.End(ctx, connection(id)) }
+
+func (s sqlServer) interrupt(ctx context.Context, id int64) error {
+	return s.Interrupt(ctx, connection(id))
+}
+
+// answered asks the database what an interruption was for: PostgreSQL's deadlocks are ended
+// by the explorer, see package serverstate.
+func (s sqlServer) answered(ctx context.Context, o *op) error {
+	var asked *pgconn.PgError
+	_, err := s.Answer(ctx, serverstate.Statement{Conn: connection(o.Conn().ID), NamedLock: o.Named, TimedOut: o.timedOut},
+		nil, &pgconn.PgError{Code: "57014"})
+	if errors.As(err, &asked) && asked.Code == "40P01" {
+		o.Deadlocked()
+	} else if o.timedOut {
+		o.TimedOut()
+	} else if o.Named && o.Limit > 0 && o.Answer.Failed && !strings.HasPrefix(o.Answer.Text, "error ") {
+		return voided("GET_LOCK waited by the clock until its time-out", "%q", o.Text)
+	}
+	return nil
+}
+
+func (sqlServer) after(context.Context) error { return nil }
+
+// redisBackend is a Redis server.
+type redisBackend struct{ serverstate.Keyspace }
+
+func (redisBackend) joined(int64) {}
+
+func (s redisBackend) waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
+	return s.Blocked(ctx)
+}
+
+func (redisBackend) granted(context.Context, *op) (bool, error) { return false, nil }
+
+func (s redisBackend) gone(ctx context.Context, id int64) (bool, error) { return s.Gone(ctx, id) }
+
+// end waits until the server has seen that a connection was closed: it looks when it has
+// nothing else to do, and drops the command that the client was blocked in.
+func (s redisBackend) end(ctx context.Context, id int64) error {
+	for deadline := time.Now().Add(schedule.HangTimeout); ; time.Sleep(50 * time.Microsecond) { // else it may never run, on one processor
+		blocked, err := s.Blocked(ctx)
+		if err != nil || !blocked[id] {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: Redis does not end a connection", schedule.ErrHarness)
+		}
+	}
+}
+
+func (s redisBackend) interrupt(ctx context.Context, id int64) error { return s.Unblock(ctx, id) }
+
+func (redisBackend) answered(context.Context, *op) error { return nil }
+
+// after: a lease runs out by an event, and by no clock.
+func (s redisBackend) after(ctx context.Context) error { return s.Stretch(ctx) }

@@ -1,0 +1,79 @@
+package target
+
+import (
+	"fmt"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A Crowd is one round of a rush.
+type Crowd struct {
+	Buyers     int               `json:"buyers"`
+	Sold       int               `json:"sold"`       // were told so
+	Failed     int               `json:"failed"`     // were told 5xx, or not reached, and told no sale
+	Unanswered int               `json:"unanswered"` // were sent and got no whole answer: whether they have bought is not known
+	AtOnce     int               `json:"at_once"`    // commands at the servers at once, at most
+	Alone      int               `json:"alone"`      // of those, what one buyer alone has there
+	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken or Inconclusive
+	Why        string            `json:"why,omitempty"`
+	Undone     string            `json:"-"`                  // what else was left undone where a rule is broken: a part of Why
+	Findings   []witness.Finding `json:"findings,omitempty"` // of `never`
+}
+
+// inconclusive has the round show nothing.
+func (c *Crowd) inconclusive(why string, args ...any) {
+	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
+}
+
+// judge sets the verdict by the user's own queries. never returns those that have a row if so
+// many were told that they have bought. Who got no answer may have bought or not, so all these
+// numbers are tried: a rule is broken if one is, whichever of them is the true one.
+func (c *Crowd) judge(never func(sold int) ([]app.Finding, error)) error {
+	holds, breaks := 0, 0
+	for sold := c.Sold; sold <= c.Sold+c.Unanswered && (holds == 0 || breaks == 0); sold++ {
+		found, err := never(sold)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			holds++
+		} else if breaks++; breaks == 1 { // as the fewest were told: what is known for sure
+			c.Findings = findingsOf(found)
+		}
+	}
+	switch {
+	case breaks > 0 && holds > 0:
+		c.inconclusive("whether a rule is broken depends on how many of the %d without an answer have bought: %s", c.Unanswered, witness.Queries(c.Findings))
+	case breaks > 0:
+		c.Verdict, c.Why = verdict.Broken, witness.Why(c.Findings)
+	case c.Sold == 0:
+		c.inconclusive("nobody was told of a sale")
+	case c.AtOnce <= max(c.Alone, 1):
+		c.inconclusive("no two buyers' commands were at the servers at once")
+	default:
+		c.Verdict = verdict.Holds
+	}
+	return nil
+}
+
+// leaves says what the round has left undone; "": nothing. It is no proof then.
+func (c *Crowd) leaves(undone string) {
+	switch {
+	case undone == "":
+	case c.Verdict == verdict.Holds:
+		c.inconclusive("%s", undone)
+	default:
+		c.Undone = undone
+		c.Why += "; " + undone
+	}
+}
+
+// findingsOf has what was found as a witness shows it.
+func findingsOf(found []app.Finding) (all []witness.Finding) {
+	for _, f := range found {
+		all = append(all, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})
+	}
+	return all
+}

@@ -1,0 +1,270 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/process"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// An instance is a program in its network, with the gates there.
+type instance struct {
+	line      string // empty: it runs already
+	buyer     int    // 0: all buyers'
+	space     *process.Space
+	listeners []*wire.Listener
+	program   *process.Program
+	log       *tail
+}
+
+// up: it is there, and was not killed.
+func (i *instance) up() bool { return i.program != nil }
+
+// A tail keeps the end of what a program prints.
+type tail struct {
+	mu    sync.Mutex
+	bytes []byte
+}
+
+// tailSize is in bytes: some lines for an error.
+const tailSize = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.bytes = append(t.bytes, p...); len(t.bytes) > tailSize {
+		t.bytes = bytes.Clone(t.bytes[len(t.bytes)-tailSize:])
+	}
+	return len(p), nil
+}
+
+// lastLines are shown of what a program has printed: the end of a stack trace, and its error.
+const lastLines = 5
+
+// last are the last lines that were printed, in one line, for an error; "" if none was.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines []string
+	for line := range strings.SplitSeq(string(t.bytes), "\n") {
+		if line = oneLine(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "; it printed: " + strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
+}
+
+// oneLine is valid text, with one space for each white space.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+}
+
+// start starts the program, which is not ready yet.
+func (x *Runner) start(i *instance) (err error) {
+	i.log = &tail{}
+	if i.line == "" {
+		if i.program, err = process.Attach(x.app.Attach.PID); err == nil {
+			err = reachable(x.app.Attach.PID)
+		}
+	} else {
+		i.program, err = process.Start(i.space, process.Command{Line: i.line, Dir: x.app.Dir, Env: x.env(), Log: i.log})
+	}
+	if err != nil && i.line == "" {
+		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.what(x), err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", i.line, err)
+	}
+	return nil
+}
+
+// what is the program, for an error.
+func (i *instance) what(x *Runner) string {
+	if i.line == "" {
+		return fmt.Sprintf("attach: process %d", x.app.Attach.PID)
+	}
+	return i.line
+}
+
+// said is what is known of a program from the outside, for an error: that it has ended, and
+// the last lines that it printed.
+func (i *instance) said() string {
+	ended := ""
+	if i.up() {
+		select {
+		case <-i.program.Done():
+			i.program.Stop() // its log is whole then
+			ended = fmt.Sprintf("; the program has ended (%v)", i.program.Err())
+		default:
+		}
+	}
+	return ended + i.log.last()
+}
+
+// early is why a program ended that should serve.
+func (x *Runner) early(i *instance) error {
+	i.program.Stop() // its log is whole then
+	how, hint := i.program.Err(), ""
+	switch how.Error() {
+	case "exit status 0":
+		hint = "; `run:` is to stay in the foreground"
+	case "exit status 126", "exit status 127": // of the shell
+		hint = "; `run:` is a line for sh in " + x.app.Dir + ": is the program installed, and its path right?"
+	}
+	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.what(x), how, i.log.last(), hint)
+}
+
+func (x *Runner) env() []string {
+	all := os.Environ()
+	for name, value := range x.app.Env {
+		all = append(all, name+"="+value)
+	}
+	return all
+}
+
+// ready polls until the program serves.
+func (x *Runner) ready(ctx context.Context, i *instance) error {
+	target := x.app.Ready
+	if target == "" {
+		target = x.app.Buyers[max(i.buyer, 1)-1].URL
+	}
+	var last error
+	for deadline := time.Now().Add(x.app.ReadyWithin); ; {
+		select {
+		case <-i.program.Done():
+			return x.early(i)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if last = x.serves(ctx, i, target); last == nil {
+			if i.line == "" {
+				if err := x.serving(i); err != nil {
+					return err
+				}
+			}
+			return i.program.Refresh()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.what(x), target, x.app.ReadyWithin, last, i.log.last())
+		}
+	}
+}
+
+// serves asks for Ready, or where the file names none whether the port takes connections.
+func (x *Runner) serves(ctx context.Context, i *instance, target string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	address, err := hostPort(target)
+	if err != nil {
+		return err
+	}
+	c, err := i.space.Dial(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if x.app.Ready == "" {
+		return nil
+	}
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := exchange(c, c, req)
+	if err == nil && answer.failed() {
+		err = errors.New(answer.text())
+	}
+	return err
+}
+
+// stop ends the program and its network.
+func (i *instance) stop() (err error) {
+	if i.program != nil {
+		i.program.Stop()
+	}
+	for _, l := range i.listeners {
+		err = errors.Join(err, l.Close())
+	}
+	return errors.Join(err, i.space.Close())
+}
+
+// unaccepted: a connection to a gate, or to a program, has not been taken yet.
+func (x *Runner) unaccepted() bool {
+	for _, i := range x.programs {
+		for _, l := range i.listeners {
+			if l.Waiting() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Asked and answered.
+
+// A reply is what a buyer was told.
+type reply struct {
+	status int
+	body   string
+}
+
+// How many characters of an answer are shown. One of 5xx says what has failed.
+const (
+	longestReply  = 60
+	longestFailed = 300
+)
+
+// text is a reply in one line: "200 bought".
+func (r reply) text() string {
+	longest := longestReply
+	if r.failed() {
+		longest = longestFailed
+	}
+	body := []rune(oneLine(r.body))
+	if len(body) > longest {
+		body = append(body[:longest], '…')
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, string(body)))
+}
+
+// failed: the program itself says that it has.
+func (r reply) failed() bool { return r.status >= http.StatusInternalServerError }
+
+// bodySize is of an answer, in bytes, at most.
+const bodySize = 1 << 20
+
+// exchange sends a request on a connection of its own, and reads the whole answer.
+func exchange(to io.Writer, from io.Reader, req *http.Request) (reply, error) {
+	req.Close = true
+	if err := req.Write(to); err != nil {
+		return reply{}, err
+	}
+	return readReply(from, req)
+}
+
+func (x *Runner) request(ctx context.Context, b app.Request) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, b.Method, b.URL, strings.NewReader(b.Body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range b.Header {
+		req.Header.Set(name, value)
+	}
+	req.Close = true
+	return req, nil
+}

@@ -1,0 +1,239 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+)
+
+// Rush has a crowd of so many buyers come at once, rounds times, each after a reset, and asks
+// the user's own queries when all is at rest. The requests are those of the file, in turn.
+// done is told of each round.
+//
+// The gates are open, and time-outs are the program's own, so it is started anew first; one
+// that runs already keeps those of the connections that it has. A round that leaves anything
+// undone is the last one: it would reach into the next. The rounds that there were are returned
+// with an error, too. No schedule can be run afterwards.
+func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
+	x.floor.timed.Store(true)
+	x.floor.open()
+	if err := x.anew(ctx); err != nil {
+		return nil, err
+	}
+	for range rounds {
+		c, clean, err := x.crowd(ctx, buyers)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, c)
+		done(c)
+		if !clean {
+			break
+		}
+	}
+	return all, nil
+}
+
+// anew starts the programs again, but one that runs already.
+func (x *Runner) anew(ctx context.Context) error {
+	if x.app.Attach != nil {
+		return nil
+	}
+	for _, i := range x.programs {
+		if err := x.end(ctx, i); err != nil {
+			return err
+		}
+	}
+	for _, i := range x.programs {
+		if err := x.start(i); err != nil {
+			return err
+		}
+	}
+	for _, i := range x.programs {
+		if err := x.ready(ctx, i); err != nil {
+			return err
+		}
+		if err := x.rehearse(ctx, i); err != nil {
+			return err
+		}
+	}
+	return x.idle(ctx, x.programs...)
+}
+
+// crowd is one round. clean: nothing of it is left.
+func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, err error) {
+	c = Crowd{Buyers: buyers, Alone: x.solo}
+	if err := x.servers.Reset(ctx); err != nil {
+		return c, false, err
+	}
+	x.floor.gather()
+	all, undone, err := x.askAll(ctx, buyers)
+	if err != nil {
+		return c, false, err
+	}
+	for _, one := range all {
+		c.tell(one, x.app.Sold)
+	}
+	ended, err := x.bury(ctx)
+	if err != nil {
+		return c, false, err
+	}
+	if ended != "" {
+		undone = ended
+	}
+	switch resting, err := x.rests(ctx); {
+	case err != nil:
+		return c, false, err
+	case !resting: // its next step may be the one that makes the books right
+		c.inconclusive("the program does not come to rest within %s: what it has still to do is not known", x.patience)
+		return c, false, nil
+	}
+	if c.AtOnce, err = x.gathered(ctx); err != nil {
+		return c, false, err
+	}
+	if err := c.judge(func(sold int) ([]app.Finding, error) { return x.servers.Never(ctx, sold) }); err != nil {
+		return c, false, err
+	}
+	c.leaves(undone)
+	return c, undone == "", nil
+}
+
+// told is what one buyer of a crowd was told.
+type told struct {
+	reply reply
+	err   error
+	sent  bool // something of the request may have reached the program
+	late  bool // its time was up
+}
+
+// tell counts what one buyer was told. sold are the answers that mean a sale.
+func (c *Crowd) tell(b told, sold []int) {
+	switch {
+	case b.err != nil && b.sent:
+		c.Unanswered++
+	case b.err != nil:
+		c.Failed++
+	case slices.Contains(sold, b.reply.status):
+		c.Sold++
+	case b.reply.failed():
+		c.Failed++
+	}
+}
+
+// buyerPatience is added to a crowd's time for each buyer: they may be served one by one.
+const buyerPatience = 100 * time.Millisecond
+
+// askAll sends all requests at once, and returns when each is answered, or the time is up.
+// undone says that it was.
+func (x *Runner) askAll(ctx context.Context, buyers int) (all []told, undone string, err error) {
+	asks := make([]func(context.Context) told, buyers)
+	for n := range asks {
+		if asks[n], err = x.asking(ctx, n%len(x.app.Buyers)+1); err != nil {
+			return nil, "", err
+		}
+	}
+	limit := x.patience + time.Duration(buyers)*buyerPatience
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	all = make([]told, buyers)
+	var asked sync.WaitGroup
+	for n, ask := range asks {
+		asked.Go(func() { all[n] = ask(bounded) })
+	}
+	asked.Wait()
+	late := 0
+	for _, one := range all {
+		if one.late {
+			late++
+		}
+	}
+	if late > 0 {
+		undone = fmt.Sprintf("%d of the buyers got no answer within %s", late, limit)
+	}
+	return all, undone, context.Cause(ctx)
+}
+
+// asking prepares a buyer's request, and returns what sends it, on a connection of its own.
+func (x *Runner) asking(ctx context.Context, id int) (func(context.Context) told, error) {
+	req, err := x.request(ctx, x.app.Buyers[id-1])
+	if err != nil {
+		return nil, err
+	}
+	address, err := hostPort(req.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	dial, err := x.programOf(id).space.Dialer(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (b told) {
+		defer func() { b.late = b.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) }()
+		c, err := dial(ctx)
+		if err != nil {
+			return told{err: err}
+		}
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+		answer, err := exchange(c, c, req)
+		return told{reply: answer, err: err, sent: true}
+	}, nil
+}
+
+// bury ends what is left of a program whose first process has ended, and says that it has.
+func (x *Runner) bury(ctx context.Context) (why string, err error) {
+	for _, i := range x.programs {
+		select {
+		case <-i.program.Done():
+		default:
+			continue
+		}
+		why = fmt.Sprintf("the program has ended (%v)%s", i.program.Err(), i.log.last())
+		if i.line == "" { // nothing more is to be ended
+			continue
+		}
+		if err := x.end(ctx, i); err != nil {
+			return why, err
+		}
+	}
+	return why, nil
+}
+
+// rests waits until nothing of the program is under way any more: no thread runs, or sleeps
+// only for a while, and no command and no answer is on its way. A buyer may have been
+// answered before its work was done.
+func (x *Runner) rests(ctx context.Context) (bool, error) {
+	r := x.newRun(false)
+	for deadline := time.Now().Add(x.patience); ; time.Sleep(time.Millisecond) {
+		switch {
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		case r.restful() && !x.naps() && x.floor.handedOver():
+			return true, nil
+		case time.Now().After(deadline):
+			return false, nil
+		}
+	}
+}
+
+// naps: a program will go on by itself, when some time has passed.
+func (x *Runner) naps() bool {
+	return slices.ContainsFunc(x.programs, func(i *instance) bool { return i.up() && i.program.Napping(longestNap) })
+}
+
+// gathered is how many commands were at the servers at once. It returns when the servers are
+// done, too, with those whose connection has gone meanwhile.
+func (x *Runner) gathered(ctx context.Context) (most int, err error) {
+	most, left := x.floor.gathered()
+	for _, c := range left {
+		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
+			return most, err
+		}
+	}
+	return most, nil
+}

@@ -1,0 +1,331 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// Times of the standstill. None of them decides a step.
+const (
+	look = 20 * time.Microsecond // between two looks at what is cheap to see
+	// A program that has nothing to do but to sleep is waited for so long. Then the run is void.
+	longestNap = 10 * time.Second
+	// Where nobody can move, and somebody is inside a program, timers are looked for that end
+	// within such a time, and all others are waited for so long.
+	farTimer, blindWait = time.Minute, 2 * time.Second
+	// The looks at which statements wait cost the servers something, so the first is taken
+	// when one has not been answered for so long.
+	slowAnswer = 300 * time.Microsecond
+)
+
+// voided is a schedule.Void: why, which is the same text each time, and what is of this run, but
+// for values that are others in each.
+func voided(why, details string, args ...any) error {
+	return schedule.Void{Why: why, Details: plain(fmt.Sprintf(details, args...))}
+}
+
+// settle lets the programs and the servers go on until nothing moves by itself. Answers are
+// handed over one at a time, each followed by a standstill, so when one command frees
+// another's only one program runs at a time. It leaves what can be let go in floor.held.
+func (r *run) settle(ctx context.Context) error {
+	f := r.x.floor
+	begun := time.Now()
+	napping := time.Time{}
+	lastSeq, lastEvent := f.seq.Load(), begun
+	for ; ; time.Sleep(look) {
+		now := time.Now()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if now.Sub(begun) > schedule.HangTimeout {
+			return voided(fmt.Sprintf("no standstill within %s", schedule.HangTimeout), "%s", r.where())
+		}
+		if seq := f.seq.Load(); seq != lastSeq {
+			lastSeq, lastEvent = seq, now
+		}
+		if f.busy.Load() != 0 || !r.quiet() {
+			continue
+		}
+		moved, err := r.handOver()
+		if err != nil {
+			return err
+		}
+		if moved {
+			continue
+		}
+		ending, err := r.ending(ctx)
+		if err != nil {
+			return err
+		}
+		if ending {
+			continue
+		}
+		waiting, err := r.waiting(ctx, now.Sub(lastEvent))
+		if err != nil {
+			return err
+		}
+		if !waiting || f.seq.Load() != lastSeq {
+			continue
+		}
+		switch {
+		case !r.napping():
+			return r.broken()
+		case napping.IsZero():
+			napping = now
+		case now.Sub(napping) > 2*longestNap: // one after the other
+			return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", longestNap), "%s", r.where())
+		}
+		f.wake()
+		time.Sleep(look * 10)
+	}
+}
+
+// wake: a program may go on by itself.
+func (f *floor) wake() {
+	f.mu.Lock()
+	f.still = false
+	f.mu.Unlock()
+}
+
+// broken is why the run is void, if it is.
+func (r *run) broken() error {
+	f := r.x.floor
+	f.mu.Lock()
+	refused, broken := f.refused, f.broken
+	f.mu.Unlock()
+	switch {
+	case refused != nil:
+		return refused
+	case broken != nil:
+		return voided("a program, or a server, hung up on a command", "%s (%v)%s", broken.op.of(), broken.err, r.x.programOf(broken.op.buyer).said())
+	}
+	return nil
+}
+
+// where says where each buyer is who has no answer yet, for an error.
+func (r *run) where() string {
+	f := r.x.floor
+	f.mu.Lock()
+	inside := r.inside()
+	f.mu.Unlock()
+	if len(inside) == 0 {
+		return f.where()
+	}
+	return buyers(inside) + " inside the program, " + f.where()
+}
+
+// quiet: nothing is on its way to, in, or from the programs.
+func (r *run) quiet() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	still := f.still
+	f.mu.Unlock()
+	if still {
+		return true
+	}
+	before := f.seq.Load()
+	if !r.asleep() {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.settledBytes(r.sent) || !r.bytesRead() || r.x.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
+		return false
+	}
+	f.still = true // until an event, or until something is handed over
+	return true
+}
+
+// sent: the program has sent what our socket has not got yet. It may sleep while that is in a
+// queue of its processor's.
+func (r *run) sent(buyer int, s *wire.Socket) bool {
+	if !r.mayRun(buyer) {
+		return false
+	}
+	n, err := r.x.programOf(max(buyer, 1)).space.Unacknowledged(s.TCP())
+	return n > 0 || err != nil
+}
+
+// mayRun: the program may have run since the last standstill. 0 is the one of all buyers.
+func (r *run) mayRun(buyer int) bool {
+	return len(r.x.programs) == 1 || r.current == 0 || r.current == buyer
+}
+
+// asleep: the programs that may have run since the last standstill sleep.
+func (r *run) asleep() bool {
+	for i, p := range r.x.programs {
+		if r.mayRun(i+1) && p.up() && !p.program.Asleep() {
+			return false
+		}
+	}
+	return true
+}
+
+// handOver says whose the commands are that have come, and hands one answer over, if there
+// is any: that of the buyer who was let go last, else the first buyer's.
+func (r *run) handOver() (moved bool, _ error) {
+	f := r.x.floor
+	f.mu.Lock()
+	err := r.attribute()
+	if err != nil || len(f.answered) == 0 {
+		f.mu.Unlock()
+		return false, err
+	}
+	for _, o := range f.answered { // one that was pushed has its owner by its connection
+		if o.buyer == 0 {
+			o.buyer = r.current
+		}
+	}
+	at := slices.IndexFunc(f.answered, func(o *op) bool { return o.buyer == r.current })
+	if at < 0 {
+		slices.SortStableFunc(f.answered, func(a, b *op) int { return cmp.Compare(a.buyer, b.buyer) })
+		at = 0
+	}
+	o := f.answered[at]
+	f.answered = slices.Delete(f.answered, at, at+1)
+	delete(f.byCmd, o.Command)
+	f.happened()
+	f.handed = o.Conn().Program()
+	f.mu.Unlock()
+	if err := r.take(o); err != nil {
+		return false, err
+	}
+	r.current = o.buyer
+	r.stirred(o.buyer)
+	if o.Push && r.x.shared {
+		r.current = 0 // whoever listens
+	}
+	o.Deliver()
+	return true, nil
+}
+
+// attribute is called with floor.mu held.
+func (r *run) attribute() error {
+	f := r.x.floor
+	if r.x.shared {
+		if err := r.answered(); err != nil {
+			return err
+		}
+	}
+	if len(f.fresh) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(f.fresh, func(a, b *op) int { return cmp.Compare(a.Text, b.Text) })
+	for _, o := range f.fresh {
+		if o.buyer == 0 {
+			if err := r.whose(o); err != nil {
+				return err
+			}
+		}
+		if r.buyer(o.buyer).crashed {
+			return voided("a program that was killed sends a command", "%s", o.of())
+		}
+		o.name, o.shown = r.names.of(o.Text), r.names.shown(o.Text)
+		r.buyer(o.buyer).begun = true
+		f.held = append(f.held, o)
+	}
+	f.fresh = nil
+	slices.SortStableFunc(f.held, func(a, b *op) int { return cmp.Compare(a.buyer, b.buyer) })
+	return nil
+}
+
+// inside are the buyers who have no answer, and nothing at a gate or on its way. It is called
+// with floor.mu held.
+func (r *run) inside() (who []int) {
+	f := r.x.floor
+	for _, b := range r.buyers {
+		theirs := func(o *op) bool { return o.buyer == b.id }
+		if b.alive && !slices.ContainsFunc(f.held, theirs) && !slices.ContainsFunc(f.flying, theirs) && !slices.ContainsFunc(f.answered, theirs) {
+			who = append(who, b.id)
+		}
+	}
+	return who
+}
+
+// napping: a buyer is inside a program that will go on by itself, when some time has passed.
+func (r *run) napping() bool { return r.nappingWithin(longestNap) }
+
+func (r *run) nappingWithin(time time.Duration) bool {
+	f := r.x.floor
+	f.mu.Lock()
+	inside := r.inside()
+	f.mu.Unlock()
+	for i, p := range r.x.programs {
+		if (len(r.x.programs) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping(time) {
+			return true
+		}
+	}
+	return false
+}
+
+// ending: a program has closed a connection, and its server has not rolled back yet what was
+// open on it: somebody may wait for that. It is false again when all such have gone, and
+// another look has begun.
+func (r *run) ending(ctx context.Context) (bool, error) {
+	f := r.x.floor
+	f.mu.Lock()
+	closed := slices.Clone(f.ending)
+	f.mu.Unlock()
+	for _, c := range closed {
+		gone, err := r.x.backends[c.Protocol].gone(ctx, c.ID)
+		if err != nil || !gone {
+			return true, err
+		}
+		r.changes[c.Protocol]++ // who waits may try again, but not who has closed it
+		r.buyer(c.Buyer).own[c.Protocol]++
+		f.mu.Lock()
+		f.ending = slices.DeleteFunc(f.ending, func(other *wire.Conn) bool { return other == c })
+		f.happened()
+		f.mu.Unlock()
+	}
+	return len(closed) > 0, nil
+}
+
+// waiting asks the servers whether all that was let go waits there for another's doing.
+func (r *run) waiting(ctx context.Context, silence time.Duration) (bool, error) {
+	f := r.x.floor
+	f.mu.Lock()
+	flying := slices.Clone(f.flying)
+	for c := range f.conns { // who waits for one of these waits for a buyer
+		r.x.backends[c.Protocol].joined(c.ID)
+	}
+	f.mu.Unlock()
+	if len(flying) == 0 {
+		return true, nil
+	}
+	if silence < slowAnswer && slices.ContainsFunc(flying, func(o *op) bool { return !o.waits }) {
+		return false, nil
+	}
+	named := slices.ContainsFunc(flying, func(o *op) bool { return o.Named })
+	seen := map[string]map[int64]bool{}
+	all := true
+	for _, o := range flying {
+		protocol := o.Conn().Protocol
+		if seen[protocol] == nil {
+			ids, err := r.x.backends[protocol].waiting(ctx, named)
+			if err != nil {
+				return false, err
+			}
+			if ids == nil {
+				ids = map[int64]bool{}
+			}
+			seen[protocol] = ids
+		}
+		o.waits = seen[protocol][o.Conn().ID]
+		if o.waits && o.Named {
+			granted, err := r.x.backends[protocol].granted(ctx, o)
+			if err != nil {
+				return false, err
+			}
+			o.waits = !granted
+		}
+		all = all && o.waits
+	}
+	return all, nil
+}

@@ -1,0 +1,101 @@
+package target
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A Spec is what is explored.
+type Spec struct {
+	App     *app.App
+	Servers *app.Servers // its own; the caller closes them
+	Events  []schedule.Event
+	// Tries is how often in a row the same commands may get the same answers while another
+	// buyer could go on, 1 to MaxTries; 0: DefaultTries. See schedule.Point.Held.
+	Tries int
+}
+
+// Tries of a Spec.
+const (
+	DefaultTries = 4
+	MaxTries     = 100
+)
+
+// A Check is what was seen when each buyer came alone, one command at a time: how a newcomer
+// finds what is wrong.
+type Check struct {
+	Servers string
+	Buyers  []Alone
+}
+
+// Alone is what one buyer did.
+type Alone struct {
+	Buyer    int
+	Request  string
+	Answer   string
+	Sold     bool
+	Took     time.Duration
+	Commands []Seen
+	Passed   []string // commands that no gate holds
+	Why      string   // what went wrong; "" if nothing did
+}
+
+// Seen is a command that stood at a gate.
+type Seen struct{ Server, Text, Result string }
+
+// Err is what keeps the program from being explored; nil if nothing does. One line.
+func (c Check) Err() error {
+	for _, a := range c.Buyers {
+		switch {
+		case a.Why != "":
+			return fmt.Errorf("buyer %d alone: %s", a.Buyer, a.Why)
+		case len(a.Commands) == 0:
+			return fmt.Errorf("buyer %d alone: no command came to a gate: the program goes around them (a unix socket, another address or port), or this request needs no server; --app-check shows what was seen", a.Buyer)
+		}
+	}
+	if !slices.ContainsFunc(c.Buyers, func(a Alone) bool { return a.Sold }) {
+		return fmt.Errorf("no buyer alone is told of a sale, so nothing can be sold twice: %s; if one of these answers is a sale, name it in `sold:` of the file; else give the item stock in `reset:`, or have `buyer:` ask for another one", c.answers())
+	}
+	return nil
+}
+
+// answers are what each buyer alone was told, and those who were told the same together.
+func (c Check) answers() string {
+	told := map[string][]int{}
+	var all []string // in the order of the buyers
+	for _, a := range c.Buyers {
+		if told[a.Answer] == nil {
+			all = append(all, a.Answer)
+		}
+		told[a.Answer] = append(told[a.Answer], a.Buyer)
+	}
+	for n, answer := range all {
+		all[n] = buyers(told[answer]) + ": " + answer
+	}
+	return strings.Join(all, ", ")
+}
+
+// buyers is "buyer 1", "buyers 1, 2 and 3".
+func buyers(ids []int) string {
+	if len(ids) == 1 {
+		return "buyer " + list(ids, "and")
+	}
+	return "buyers " + list(ids, "and")
+}
+
+// list is "1", "1 and 2", "1, 2 and 3"; last stands before the last one.
+func list(ids []int, last string) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, fmt.Sprint(id))
+	}
+	if n := len(all) - 1; n > 0 {
+		return strings.Join(all[:n], ", ") + " " + last + " " + all[n]
+	}
+	return strings.Join(all, "")
+}

@@ -5,7 +5,9 @@ package lockstrategy
 func All() []Entry {
 	all := entries()
 	for i := range all {
-		all[i] = all[i].onGalera()
+		all[i] = onGalera(all[i])
+		d := described()[all[i].Name]
+		all[i].Texts, all[i].Path = d.Texts, d.Path
 	}
 	return all
 }

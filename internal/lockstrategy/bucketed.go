@@ -21,33 +21,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func bucketedEntry() Entry {
-	return Entry{
-		Name: "bucketed", Family: throughput,
-		Summary: "stock in K rows: a buyer takes from one of two chosen by its key, and tries the others before sold_out",
-		Guarantees: "a buyer takes from one row by a conditional update. Where that has too little, it says sold out only if the sum of all rows, read in one statement, is too little; " +
-			"else it takes from a row that has enough. Where none has, it sweeps: it locks the product's row and then all of them, takes what it asked for and divides the rest evenly. " +
-			"Each sale is one transaction with its record",
-		BreaksWhen: "never (single primary)",
-		HowItBreaks: "Where sessions begin at READ UNCOMMITTED the sum may be one that is rolled back, and sold out may be answered too early. " +
-			"After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
-		Cost: "while there is plenty, five round trips of which up to K buyers are served at once. Towards the end of the stock most buyers find their row empty, and need two transactions. A sweep keeps all buyers of the product waiting. " +
-			"What a buyer is told is left may leave out sales that are under way in other rows",
-		Source: `Alibaba Cloud, "Inventory Hint" (the hot row that this divides); O'Neil, "The Escrow Transactional Method", ACM TODS 11(4), 1986 (an amount can be taken from by many at once); ` +
-			`AWS, DynamoDB Developer Guide, "Using write sharding to distribute workloads evenly" (a key with a suffix, read by the sum)`,
-		Notes: "K is 2 to 32: the buyers of one process that are at the product at once, rounded up to a power of two. It grows in a sweep, and begins anew with a restock. " +
-			"The first buyer after a restock moves the stock from the product's row into the K rows, so other strategies find nothing there: a product is for one strategy at a time. " +
-			"A sweep runs at READ COMMITTED, without gap locks, which would have the first sweeps of two new products wait for each other. " +
-			"Where the database refuses a stale write (PostgreSQL above READ COMMITTED, Galera) it starts again.",
-		New: func(d Deps) purchase.Strategy { return NewBucketed(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 5, RowSQL: 3, Rows: maxBuckets},
-			WaitsFor: AWorker, // who sweeps; at a row it is the database that knows
-			InMemory: true, LeftLags: true, KeyDecides: true, Left: product.Left,
-		},
-	}.holds()
-}
-
 // Of how many rows a product's stock is divided into. Each row is one sale at a time, and
 // more of them than buyers at once serve nobody; a sweep locks and writes them all. 32 are
 // 6,400 sales a second where a COMMIT holds its row for 5 ms.
@@ -57,6 +30,29 @@ const (
 )
 
 // Bucketed sells a product from several rows.
+//
+//   - Summary: stock in K rows: a buyer takes from one of two chosen by its key, and tries the others before
+//     sold_out
+//   - Guarantees: a buyer takes from one row by a conditional update. Where that has too little, it says sold out
+//     only if the sum of all rows, read in one statement, is too little; else it takes from a row that has enough.
+//     Where none has, it sweeps: it locks the product's row and then all of them, takes what it asked for and
+//     divides the rest evenly. Each sale is one transaction with its record
+//   - Breaks when: never (single primary)
+//   - How it breaks: Where sessions begin at READ UNCOMMITTED the sum may be one that is rolled back, and sold out
+//     may be answered too early. After a failover to a replica that lacks the last commits, nothing that SQL does
+//     helps.
+//   - Cost: while there is plenty, five round trips of which up to K buyers are served at once. Towards the end of
+//     the stock most buyers find their row empty, and need two transactions. A sweep keeps all buyers of the
+//     product waiting. What a buyer is told is left may leave out sales that are under way in other rows
+//   - Source: Alibaba Cloud, "Inventory Hint" (the hot row that this divides); O'Neil, "The Escrow Transactional
+//     Method", ACM TODS 11(4), 1986 (an amount can be taken from by many at once); AWS, DynamoDB Developer Guide,
+//     "Using write sharding to distribute workloads evenly" (a key with a suffix, read by the sum)
+//   - Notes: K is 2 to 32: the buyers of one process that are at the product at once, rounded up to a power of
+//     two. It grows in a sweep, and begins anew with a restock. The first buyer after a restock moves the stock
+//     from the product's row into the K rows, so other strategies find nothing there: a product is for one
+//     strategy at a time. A sweep runs at READ COMMITTED, without gap locks, which would have the first sweeps of
+//     two new products wait for each other. Where the database refuses a stale write (PostgreSQL above READ
+//     COMMITTED, Galera) it starts again.
 type Bucketed struct {
 	deps     Deps
 	retrier  waiting.Retrier
@@ -307,4 +303,16 @@ func (s *Bucketed) sweep(ctx context.Context, o purchase.Order, rows int64, sinc
 
 func bucketedReceipt(o purchase.Order) purchase.Receipt {
 	return purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "bucketed"}
+}
+
+func bucketedEntry() Entry {
+	return Entry{
+		Name: "bucketed", Family: throughput,
+		New: func(d Deps) purchase.Strategy { return NewBucketed(d) },
+		Traits: Traits{
+			Uncounted: sizing.Path{Rows: maxBuckets},
+			WaitsFor:  AWorker, // who sweeps; at a row it is the database that knows
+			InMemory:  true, LeftLags: true, KeyDecides: true, Left: product.Left,
+		},
+	}.holds()
 }

@@ -8,28 +8,25 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func checkAfterEntry() Entry {
-	return Entry{
-		Name: "check-after", Family: sqlOnly,
-		Summary:     "decrement first, roll back when below zero",
-		Guarantees:  "the decrement is one statement under the row's lock, and nobody sees a stock below zero: it is rolled back before the commit",
-		BreaksWhen:  "never (single primary)",
-		HowItBreaks: "Without the transaction it leaves a stock below zero. With a column that cannot go below zero (UNSIGNED) the statement fails instead.",
-		Cost:        "as conditional; and every buyer after the last unit writes, locks the row and rolls back",
-		Source:      `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"`,
-		Notes:       notRetried + certified,
-		New:         func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
-		Traits:      Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
-	}.holds().aboveReadCommitted(promise.Crowds(), "")
-}
-
 // CheckAfter decrements first and checks the stock afterwards.
+//
+//   - Summary: decrement first, roll back when below zero
+//   - Guarantees: the decrement is one statement under the row's lock, and nobody sees a stock below zero: it is
+//     rolled back before the commit
+//   - Breaks when: never (single primary)
+//   - How it breaks: Without the transaction it leaves a stock below zero. With a column that cannot go below zero
+//     (UNSIGNED) the statement fails instead.
+//   - Cost: as conditional; and every buyer after the last unit writes, locks the row and rolls back
+//   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"
+//   - Notes: PostgreSQL above READ COMMITTED refuses a write of a row that has changed since the snapshot (40001),
+//     and this code does not start again: buyers are told busy while units are left, more of them the more meet.
+//     How many do is chance, so nothing is promised there. A Galera cluster refuses a COMMIT that rests on a row
+//     which another node has written since (1213); there this code starts again.
 type CheckAfter struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -71,4 +68,11 @@ func (s *CheckAfter) round(ctx context.Context, o purchase.Order, start time.Tim
 		return purchase.Receipt{}, err
 	}
 	return receipt, nil
+}
+
+func checkAfterEntry() Entry {
+	return Entry{
+		Name: "check-after", Family: sqlOnly,
+		New: func(d Deps) purchase.Strategy { return NewCheckAfter(d) },
+	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }

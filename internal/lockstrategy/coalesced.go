@@ -20,31 +20,24 @@ import (
 // coalesced is the strategy's name.
 const coalesced = "coalesced"
 
-func coalescedEntry() Entry {
-	return Entry{
-		Name: coalesced, Family: throughput,
-		Summary: "buyers who wait at the same time share one transaction: amount - k, k rows, one commit",
-		Guarantees: "a group sells under the row's lock, in order of arrival and only what there is; an answer comes after the group's COMMIT. " +
-			"Key, amount and cancellation are each buyer's own: what the database refuses of one, the others of its group are sold without",
-		BreaksWhen: "never (single primary)",
-		HowItBreaks: "The answer to a COMMIT that is lost is lost for all buyers of the group: each is answered unknown. " +
-			"After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
-		Cost: "five round trips a group and not a sale; a lone buyer pays them alone. A buyer waits for what is left of the group before his own. " +
-			"An order that the database refuses splits its group in halves until it is alone: about two transactions more for each time that the group can be halved",
-		Source: `Hendler, Incze, Shavit, Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff", SPAA 2010 (who has the lock serves all who wait for it); ` +
-			`MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging Options and Variables" (group commit: a leader flushes for its followers); ` +
-			`Alibaba Cloud, "Inventory Hint" and "Statement Queue" of AliSQL, and "Hot row groups" of PolarDB (the same at one row, inside the server)`,
-		Notes: "On PostgreSQL above READ COMMITTED, and where a Galera cluster refuses a COMMIT (1213), the group starts again. " +
-			"SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file.",
-		New: func(d Deps) purchase.Strategy { return NewCoalesced(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 5, RowSQL: 3, Keeps: sizing.Process, TurnSQL: 3, Batch: waiting.MaxGroup},
-			WaitsFor: AWorker, InMemory: true,
-		},
-	}.holds()
-}
-
 // Coalesced sells to all who wait at once.
+//
+//   - Summary: buyers who wait at the same time share one transaction: amount - k, k rows, one commit
+//   - Guarantees: a group sells under the row's lock, in order of arrival and only what there is; an answer comes
+//     after the group's COMMIT. Key, amount and cancellation are each buyer's own: what the database refuses of
+//     one, the others of its group are sold without
+//   - Breaks when: never (single primary)
+//   - How it breaks: The answer to a COMMIT that is lost is lost for all buyers of the group: each is answered
+//     unknown. After a failover to a replica that lacks the last commits, nothing that SQL does helps.
+//   - Cost: five round trips a group and not a sale; a lone buyer pays them alone. A buyer waits for what is left
+//     of the group before his own. An order that the database refuses splits its group in halves until it is
+//     alone: about two transactions more for each time that the group can be halved
+//   - Source: Hendler, Incze, Shavit, Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff", SPAA
+//     2010 (who has the lock serves all who wait for it); MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging
+//     Options and Variables" (group commit: a leader flushes for its followers); Alibaba Cloud, "Inventory Hint"
+//     and "Statement Queue" of AliSQL, and "Hot row groups" of PolarDB (the same at one row, inside the server)
+//   - Notes: On PostgreSQL above READ COMMITTED, and where a Galera cluster refuses a COMMIT (1213), the group
+//     starts again. SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file.
 type Coalesced struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -204,4 +197,15 @@ func (d division) answer() {
 	for _, m := range d.refused {
 		m.Answer(purchase.Receipt{}, fmt.Errorf("%w: %d left", purchase.ErrSoldOut, d.left))
 	}
+}
+
+func coalescedEntry() Entry {
+	return Entry{
+		Name: coalesced, Family: throughput,
+		New: func(d Deps) purchase.Strategy { return NewCoalesced(d) },
+		Traits: Traits{
+			Uncounted: sizing.Path{TurnSQL: 3, Batch: waiting.MaxGroup},
+			WaitsFor:  AWorker, InMemory: true,
+		},
+	}.holds()
 }

@@ -8,28 +8,25 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func conditionalEntry() Entry {
-	return Entry{
-		Name: "conditional", Family: sqlOnly,
-		Summary:    "UPDATE ... SET amount = amount - ? WHERE amount >= ?",
-		Guarantees: "the check and the write are one statement, which the database runs under the row's lock: no stock below zero, no lost update",
-		BreaksWhen: "never (single primary)",
-		Cost:       "the row is locked from the update to the commit; no retry",
-		Source: `MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE sees and locks the newest row); ` +
-			`PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits, and checks the WHERE again)`,
-		Notes:  notRetried + certified,
-		New:    func(d Deps) purchase.Strategy { return NewConditional(d) },
-		Traits: Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
-	}.holds().aboveReadCommitted(promise.Crowds(), "")
-}
-
 // Conditional takes units only if so many are left.
+//
+//   - Summary: UPDATE ... SET amount = amount - ? WHERE amount >= ?
+//   - Guarantees: the check and the write are one statement, which the database runs under the row's lock: no
+//     stock below zero, no lost update
+//   - Breaks when: never (single primary)
+//   - Cost: the row is locked from the update to the commit; no retry
+//   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE
+//     sees and locks the newest row); PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits,
+//     and checks the WHERE again)
+//   - Notes: PostgreSQL above READ COMMITTED refuses a write of a row that has changed since the snapshot (40001),
+//     and this code does not start again: buyers are told busy while units are left, more of them the more meet.
+//     How many do is chance, so nothing is promised there. A Galera cluster refuses a COMMIT that rests on a row
+//     which another node has written since (1213); there this code starts again.
 type Conditional struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -73,4 +70,11 @@ func takeIfLeft(ctx context.Context, d Deps, o purchase.Order, strategy string, 
 		return purchase.Receipt{}, err
 	}
 	return receipt, nil
+}
+
+func conditionalEntry() Entry {
+	return Entry{
+		Name: "conditional", Family: sqlOnly,
+		New: func(d Deps) purchase.Strategy { return NewConditional(d) },
+	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }

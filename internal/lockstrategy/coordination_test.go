@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/zkline"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -39,8 +40,9 @@ func serverLines(t *testing.T) map[string]serverLine {
 	e := enginetest.Local(t)
 	settings := DefaultSettings()
 	settings.LeaseTTL = 2 * time.Minute
-	z := newZookeeperLocker(Deps{Zookeeper: e.Zookeeper, Settings: settings})
-	c := newEtcdLocker(Deps{Etcd: e.Etcd, Settings: settings}, "etcd")
+	z := newZookeeperLock(Deps{Zookeeper: e.Zookeeper, Settings: settings})
+	line := zkline.Of(e.Zookeeper, "apple")
+	c := newEtcdLock(Deps{Etcd: e.Etcd, Settings: settings}, "etcd")
 	leases := func() (map[string]clientv3.LeaseID, error) {
 		line, err := e.Etcd.Get(t.Context(), c.prefix("apple")+"/", clientv3.WithPrefix())
 		if err != nil {
@@ -56,10 +58,10 @@ func serverLines(t *testing.T) map[string]serverLine {
 		"zookeeper": {
 			locker: z,
 			waiting: func() ([]string, error) {
-				nodes, _, err := e.Zookeeper.Conn.Children(z.dir("apple"))
+				nodes, _, err := e.Zookeeper.Conn.Children(line.Dir)
 				return nodes, err
 			},
-			lose: func(node string) error { return e.Zookeeper.Conn.Delete(z.dir("apple")+"/"+node, -1) },
+			lose: func(node string) error { return e.Zookeeper.Conn.Delete(line.Dir+"/"+node, -1) },
 		},
 		"etcd": {
 			locker: c,
@@ -175,8 +177,8 @@ func TestLeaseEndsWithItsServer(t *testing.T) {
 	settings.LeaseTTL = 2 * time.Second
 	d := Deps{Zookeeper: e.Zookeeper, Etcd: e.Etcd, Settings: settings}
 	for _, server := range []lockServer{
-		{deps.Zookeeper, newZookeeperLocker(d), z.Kill, z.Start},
-		{deps.Etcd, newEtcdLocker(d, "etcd"), c.Kill, c.Start},
+		{deps.Zookeeper, newZookeeperLock(d), z.Kill, z.Start},
+		{deps.Etcd, newEtcdLock(d, "etcd"), c.Kill, c.Start},
 	} {
 		t.Run(server.name, func(t *testing.T) {
 			t.Parallel()
@@ -254,7 +256,7 @@ func TestAnswerToCreateLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = session.Close() })
-	unlucky, other := newZookeeperLocker(Deps{Zookeeper: session}), newZookeeperLocker(Deps{Zookeeper: e.Zookeeper})
+	unlucky, other := newZookeeperLock(Deps{Zookeeper: session}), newZookeeperLock(Deps{Zookeeper: e.Zookeeper})
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	if err := mustLock(t, ctx, unlucky).Release(ctx); err != nil { // the nodes above are there now

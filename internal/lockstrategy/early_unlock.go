@@ -16,30 +16,18 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func earlyUnlockEntry() Entry {
-	return Entry{
-		Name: "early-unlock", Family: noControl,
-		Summary:    "a good lock, released before the commit",
-		Guarantees: "nothing, in spite of the lock",
-		BreaksWhen: "two buyers at once; the most repeated real bug",
-		HowItBreaks: "A method takes the lock, writes the stock and frees the lock; its caller, which owns the transaction, then inserts the record and commits. " +
-			"Step 1, A writes and frees the lock; step 2, B takes it and reads the stock from before A's commit; step 3, A commits; step 4, B writes the number that it computed.",
-		Cost:   "that of the lock",
-		Source: "the lock inside Spring's @Transactional: spring-framework issue 23549; Redisson issue 2183",
-		Notes:  "The lock is the mutex of this process, which holds by itself in a single one: what breaks here is its place.",
-		New:    func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
-		Traits: Traits{
-			Path:      sizing.Path{SQL: 5, RowSQL: 2, Keeps: sizing.Process, TurnSQL: 3},
-			Witnesses: []Witness{{Flags: "--instances shared"}},
-			WaitsFor:  ALock,
-			CaughtBy:  map[string]string{"Rush": soldTwice, "TwoProcesses": soldOrTwoIn},
-		},
-		// The gap is some 50 us on SQLite: one rush in twenty gets by.
-	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, []promise.Condition{promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates}, "").
-		aboveReadCommitted([]promise.Condition{promise.Rush, promise.Units, promise.TwoProducts}, "") // many of those who would sell twice are refused
-}
-
 // EarlyUnlock frees the lock one statement too early.
+//
+//   - Summary: a good lock, released before the commit
+//   - Guarantees: nothing, in spite of the lock
+//   - Breaks when: two buyers at once; the most repeated real bug
+//   - How it breaks: A method takes the lock, writes the stock and frees the lock; its caller, which owns the
+//     transaction, then inserts the record and commits. Step 1, A writes and frees the lock; step 2, B takes it
+//     and reads the stock from before A's commit; step 3, A commits; step 4, B writes the number that it computed.
+//   - Cost: that of the lock
+//   - Source: the lock inside Spring's @Transactional: spring-framework issue 23549; Redisson issue 2183
+//   - Notes: The lock is the mutex of this process, which holds by itself in a single one: what breaks here is its
+//     place.
 type EarlyUnlock struct {
 	deps   Deps
 	locker Locker
@@ -47,7 +35,7 @@ type EarlyUnlock struct {
 
 // NewEarlyUnlock needs the database.
 func NewEarlyUnlock(d Deps) *EarlyUnlock {
-	return &EarlyUnlock{d, mutexLocker{waiting.NewLines(1)}}
+	return &EarlyUnlock{d, mutexLock{waiting.NewLines(1)}}
 }
 
 // Buy is purchase.Strategy.Buy.
@@ -91,4 +79,19 @@ func (s *EarlyUnlock) Buy(ctx context.Context, o purchase.Order) (receipt purcha
 		return purchase.Receipt{}, err
 	}
 	return receipt, nil
+}
+
+func earlyUnlockEntry() Entry {
+	return Entry{
+		Name: "early-unlock", Family: noControl,
+		New: func(d Deps) purchase.Strategy { return NewEarlyUnlock(d) },
+		Traits: Traits{
+			Uncounted: sizing.Path{TurnSQL: 3},
+			Witnesses: []Witness{{Flags: "--instances shared"}},
+			WaitsFor:  ALock,
+			CaughtBy:  map[string]string{"Rush": soldTwice, "TwoProcesses": soldOrTwoIn},
+		},
+		// The gap is some 50 us on SQLite: one rush in twenty gets by.
+	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, []promise.Condition{promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates}, "").
+		aboveReadCommitted([]promise.Condition{promise.Rush, promise.Units, promise.TwoProducts}, "") // many of those who would sell twice are refused
 }

@@ -11,23 +11,12 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Entry is one strategy of the catalogue. It is the one place where the strategy
-// is described: shop strategies, the live page, verify and docs/strategies.md take
-// from it what they show.
+// An Entry is one strategy of the catalogue. shop strategies, the live page, verify and
+// docs/strategies.md take from it what they show.
 type Entry struct {
-	Name       string `json:"name"` // = URL name = file name = table row
-	Family     string `json:"family"`
-	Summary    string `json:"summary"` // what it does, for a table
-	Guarantees string `json:"guarantees"`
-	BreaksWhen string `json:"breaks_when"` // in a few words, for a table
-
-	// HowItBreaks is BreaksWhen at length: step by step, or at what border the
-	// guarantee ends. "" where BreaksWhen says all.
-	HowItBreaks string `json:"how_it_breaks,omitempty"`
-
-	Cost   string `json:"cost"`
-	Source string `json:"source"`          // author, document, section
-	Notes  string `json:"notes,omitempty"` // what a reader of the code must know besides
+	Name   string `json:"name"` // = URL name = file name = table row
+	Family string `json:"family"`
+	Texts
 
 	Needs   []Need          `json:"needs"` // none is an empty list
 	Promise promise.Promise `json:"promise"`
@@ -141,9 +130,12 @@ type Traits struct {
 	// the one that the promise calls for, see Entry.WitnessSearches.
 	Witnesses []Witness
 
-	// Path is what a sale sends, and what of it keeps the next one waiting: what shop size
-	// reckons with.
+	// Path is what a sale sends, and what of that keeps the next sale waiting: the input of
+	// shop size. It is counted, see described.
 	Path sizing.Path
+
+	// Uncounted are the fields of Path that cannot be counted. The others are zero.
+	Uncounted sizing.Path
 
 	// CaughtBy says which tests of the conformance suite must catch the strategy, by
 	// name, and what they then say, a regular expression. A sound strategy has none.
@@ -165,15 +157,6 @@ const (
 	AWorker             // that sells in turn: Waiting
 	ALock               // that the buyer then holds: Waiting, Acquired, Released
 )
-
-// notRetried is the note of a strategy that does not start again when the database
-// refuses it in favour of another buyer.
-const notRetried = "PostgreSQL above READ COMMITTED refuses a write of a row that has changed since the snapshot (40001), and this code does not start again: " +
-	"buyers are told busy while units are left, more of them the more meet. How many do is chance, so nothing is promised there."
-
-// certified is the note of a strategy that starts again where a Galera cluster refuses its
-// COMMIT.
-const certified = " A Galera cluster refuses a COMMIT that rests on a row which another node has written since (1213); there this code starts again."
 
 // What the conformance suite says of a broken strategy.
 const (

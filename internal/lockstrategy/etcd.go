@@ -21,40 +21,25 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func etcdEntry() Entry {
-	return Entry{
-		Name: "etcd", Family: coordination,
-		Summary: "lease + concurrency.Mutex",
-		Guarantees: "one buyer of a product at a time, while its lease lives; first come, first served, between processes too. " +
-			"A crashed process frees the lock when its lease runs out. The lease's context ends when the client has given the lease up",
-		BreaksWhen: "pause longer than the lease",
-		HowItBreaks: "A pause outlives the lease after the last check of the context and before the commit. Cut off from etcd the client is late: " +
-			"it takes a lease for one of five seconds until its first keep-alive is answered, half a second after the grant, and then checks once a second whether the lease has run out " +
-			"(clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder is let in before that.",
-		Cost: "three writes to etcd's log a buy: the lease, the key, and their end; a buyer who has just come may hear up to 100 ms late that the lock is free. A lease lives two whole seconds at least",
-		Source: `etcd documentation, v3.6, "Lock", and concurrency.Mutex of go.etcd.io/etcd/client/v3/concurrency. ` +
-			`Up to v3.4.14 Mutex did not check the lease again after the wait (issue 11456); it does now`,
-		Notes: "Each buyer has a lease, not each process: a Mutex belongs to its lease, and two buyers under one lease would both hold it.",
-		Needs: []Need{NeedsEtcd},
-		NoPromise: map[promise.Condition]string{
-			promise.Partition: "oversold in 43 of 43 plays, and yet by a race: until its first keep-alive is answered, which it sends within half a second, " +
-				"the client takes any lease for one of five seconds; after that it checks once a second whether the lease has run out, and may do so before etcd, which checks twice a second",
-		},
-		New: func(d Deps) purchase.Strategy { return NewEtcd(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 5, Lock: 3, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.OneLeader},
-			Leased:   true,
-			WaitsFor: ALock,
-			Lock:     LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
-		},
-	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.Partition: ""})
-}
-
-// NewEtcd needs the database and etcd.
-func NewEtcd(d Deps) *Locked { return lease.NewLocked(d, "etcd", newEtcdLocker(d, "etcd")) }
-
-type etcdLocker struct {
+// etcdLock gives each buyer a lease of etcd and a key that lives as long. The buyer of the oldest
+// key has the lock; the library watches the keys before its own.
+//
+//   - Summary: lease + concurrency.Mutex
+//   - Guarantees: one buyer of a product at a time, while its lease lives; first come, first served, between
+//     processes too. A crashed process frees the lock when its lease runs out. The lease's context ends when the
+//     client has given the lease up
+//   - Breaks when: pause longer than the lease
+//   - How it breaks: A pause outlives the lease after the last check of the context and before the commit. Cut off
+//     from etcd the client is late: it takes a lease for one of five seconds until its first keep-alive is
+//     answered, half a second after the grant, and then checks once a second whether the lease has run out
+//     (clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder is let in before that.
+//   - Cost: three writes to etcd's log a buy: the lease, the key, and their end; a buyer who has just come may
+//     hear up to 100 ms late that the lock is free. A lease lives two whole seconds at least
+//   - Source: etcd documentation, v3.6, "Lock", and concurrency.Mutex of go.etcd.io/etcd/client/v3/concurrency. Up
+//     to v3.4.14 Mutex did not check the lease again after the wait (issue 11456); it does now
+//   - Notes: Each buyer has a lease, not each process: a Mutex belongs to its lease, and two buyers under one
+//     lease would both hold it.
+type etcdLock struct {
 	strategy string
 	client   *clientv3.Client
 	ttl      int64 // seconds
@@ -68,9 +53,11 @@ type etcdLocker struct {
 // 145 and 64 at a time 145 (shop rush --engine local --strategy etcd, two cores).
 const etcdWidth = 32
 
-func newEtcdLocker(d Deps, strategy string) *etcdLocker {
+func newEtcd(d Deps) purchase.Strategy { return lease.NewLocked(d, "etcd", newEtcdLock(d, "etcd")) }
+
+func newEtcdLock(d Deps, strategy string) etcdLock {
 	seconds := (d.Settings.LeaseTTL + time.Second - 1) / time.Second // rounded up
-	return &etcdLocker{strategy, d.Etcd, int64(seconds), waiting.NewNotified(etcdWidth)}
+	return etcdLock{strategy, d.Etcd, int64(seconds), waiting.NewNotified(etcdWidth)}
 }
 
 // etcdTimeout is when etcd is taken to be down, for calls that wait for nobody.
@@ -79,26 +66,33 @@ func newEtcdLocker(d Deps, strategy string) *etcdLocker {
 const etcdTimeout = 2 * time.Second
 
 // prefix quotes the name, so that the line of "a" has no key of "a/b".
-func (e *etcdLocker) prefix(product string) string {
+func (e etcdLock) prefix(product string) string {
 	return "shop/lock/" + e.strategy + "/" + strconv.Quote(product)
 }
 
-func (e *etcdLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
-	return e.notified.Obtain(ctx, product, func() (lease.Lease, error) { return e.queue(ctx, product) })
+// Lock is lease.Locker.Lock.
+func (e etcdLock) Lock(ctx context.Context, product string) (lease.Lease, error) {
+	return e.notified.Obtain(ctx, product, func() (lease.Lease, error) {
+		held, err := e.queue(ctx, product)
+		if err != nil {
+			return nil, failedEtcd(ctx, err)
+		}
+		return held, nil
+	})
 }
 
-// queue stands in line once: waiting.ErrNotInLine when its key was gone after the wait.
+// queue stands in line once, and returns waiting.ErrNotInLine if its key was gone after the wait.
 // Unless it returns a lease it leaves no key.
-func (e *etcdLocker) queue(ctx context.Context, product string) (lease.Lease, error) {
+func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error) {
 	asked, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
 	grant, err := e.client.Grant(asked, e.ttl)
 	if err != nil {
-		return nil, e.failed(ctx, err)
+		return nil, err
 	}
-	session, err := concurrency.NewSession(e.client, concurrency.WithLease(grant.ID)) // keeps it alive
+	session, err := concurrency.NewSession(e.client, concurrency.WithLease(grant.ID)) // keeps the lease alive
 	if err != nil {
-		return nil, e.failed(ctx, err)
+		return nil, err
 	}
 	lease := &etcdLease{session: session, mutex: concurrency.NewMutex(session, e.prefix(product))}
 	if err := lease.mutex.Lock(ctx); err != nil {
@@ -108,15 +102,15 @@ func (e *etcdLocker) queue(ctx context.Context, product string) (lease.Lease, er
 		if errors.Is(err, concurrency.ErrSessionExpired) || errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil, waiting.ErrNotInLine
 		}
-		return nil, e.failed(ctx, err)
+		return nil, err
 	}
 	return lease, nil
 }
 
-// failed returns the cause of ctx when the wait is over, and otherwise an error that says
+// failedEtcd returns the cause of ctx when the wait is over, and otherwise an error that says
 // that etcd is down. A call carries its deadline to the server, whose timer may fire a moment
 // before the one of ctx: a call that ends within that moment ended because of ctx.
-func (e *etcdLocker) failed(ctx context.Context, err error) error {
+func failedEtcd(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && status.Code(err) == codes.DeadlineExceeded && time.Until(end) < 50*time.Millisecond {
 		<-ctx.Done()
 	}
@@ -127,7 +121,7 @@ func (e *etcdLocker) failed(ctx context.Context, err error) error {
 }
 
 // Reset revokes every lease in line, of any holder, and with them the keys.
-func (e *etcdLocker) Reset(ctx context.Context, product string) error {
+func (e etcdLock) Reset(ctx context.Context, product string) error {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
 	line, err := e.client.Get(ctx, e.prefix(product)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -169,4 +163,23 @@ func (l *etcdLease) Release(ctx context.Context) error {
 		return lease.ErrNotHeld
 	}
 	return deps.Failed(deps.Etcd, err)
+}
+
+func etcdEntry() Entry {
+	return Entry{
+		Name: "etcd", Family: coordination,
+		Needs: []Need{NeedsEtcd},
+		NoPromise: map[promise.Condition]string{
+			promise.Partition: "oversold in 43 of 43 plays, and yet by a race: until its first keep-alive is answered, which it sends within half a second, " +
+				"the client takes any lease for one of five seconds; after that it checks once a second whether the lease has run out, and may do so before etcd, which checks twice a second",
+		},
+		New: newEtcd,
+		Traits: Traits{
+			Uncounted: sizing.Path{Lock: 3, TurnLock: 2},
+			Leased:    true,
+			WaitsFor:  ALock,
+			Lock:      LockPromise{Renewed: true, SharedUnder: []promise.Condition{promise.LeaseRevoked}},
+			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.Partition: ""})
 }

@@ -2,6 +2,7 @@ package lockstrategy_test
 
 import (
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -16,8 +17,9 @@ import (
 func TestFencedAfterRedisForgot(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
-		shop := lockstrategy.NewFenced(onengine.Deps(e))
-		defer shop.Close()
+		entry, _ := lockstrategy.ByName("fenced")
+		shop := entry.New(onengine.Deps(e))
+		defer shop.(io.Closer).Close()
 		buy := func() error {
 			_, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
 			return err

@@ -7,28 +7,28 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func forUpdateEntry() Entry {
-	return Entry{
-		Name: "for-update", Family: sqlOnly,
-		Summary:     "SELECT ... FOR UPDATE, update, insert, one transaction",
-		Guarantees:  "one buyer of a product at a time on one primary, whatever the number of processes; the lock ends with the transaction, so a crash frees it",
-		BreaksWhen:  "never (single primary)",
-		HowItBreaks: "After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
-		Cost:        "buyers stand in line inside the database, each on a connection of the pool, for four round trips of the one ahead",
-		Source:      `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level Locks"`,
-		Notes:       "SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file. On Galera two nodes let both FOR UPDATE in, and the second COMMIT is refused (TestGalera). " + notRetried + certified,
-		New:         func(d Deps) purchase.Strategy { return NewForUpdate(d) },
-		Traits:      Traits{Path: sizing.Path{SQL: 5, RowSQL: 3}},
-	}.holds().aboveReadCommitted(promise.Crowds(), "")
-}
-
 // ForUpdate locks the product's row.
+//
+//   - Summary: SELECT ... FOR UPDATE, update, insert, one transaction
+//   - Guarantees: one buyer of a product at a time on one primary, whatever the number of processes; the lock ends
+//     with the transaction, so a crash frees it
+//   - Breaks when: never (single primary)
+//   - How it breaks: After a failover to a replica that lacks the last commits, nothing that SQL does helps.
+//   - Cost: buyers stand in line inside the database, each on a connection of the pool, for four round trips of
+//     the one ahead
+//   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level
+//     Locks"
+//   - Notes: SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file. On Galera two
+//     nodes let both FOR UPDATE in, and the second COMMIT is refused (TestGalera). PostgreSQL above READ COMMITTED
+//     refuses a write of a row that has changed since the snapshot (40001), and this code does not start again:
+//     buyers are told busy while units are left, more of them the more meet. How many do is chance, so nothing is
+//     promised there. A Galera cluster refuses a COMMIT that rests on a row which another node has written since
+//     (1213); there this code starts again.
 type ForUpdate struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -57,4 +57,11 @@ func (s *ForUpdate) Buy(ctx context.Context, o purchase.Order) (receipt purchase
 		})
 	})
 	return receipt, err
+}
+
+func forUpdateEntry() Entry {
+	return Entry{
+		Name: "for-update", Family: sqlOnly,
+		New: func(d Deps) purchase.Strategy { return NewForUpdate(d) },
+	}.holds().aboveReadCommitted(promise.Crowds(), "")
 }

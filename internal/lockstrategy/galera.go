@@ -42,20 +42,20 @@ func heldAtCommit() []promise.Condition {
 //     dead, with one writer or three.
 //   - A fencing token is written before the read, and that write is certified like any
 //     other: whoever reads after it has seen all of the holder before.
-func (e Entry) onGalera() Entry {
-	elsewhere := e.WaitsFor == ALock && e.Promise[promise.Rush] == verdict.Holds && !e.fences()
+func onGalera(e Entry) Entry {
+	elsewhere := e.WaitsFor == ALock && e.Promise[promise.Rush] == verdict.Holds && !fences(e)
 	if elsewhere {
-		e = e.on(dialect.Galera, e.promised(verdict.Holds, without(promise.Played(), promise.Rush, promise.Units)), "")
+		e = e.on(dialect.Galera, promised(e, verdict.Holds, without(promise.Played(), promise.Rush, promise.Units)), "")
 	}
 	if elsewhere && e.Promise[promise.TwoProcesses] == verdict.Holds {
-		e = e.on(dialect.Galera, e.promised(verdict.Oversold, heldAtCommit()), "")
+		e = e.on(dialect.Galera, promised(e, verdict.Oversold, heldAtCommit()), "")
 	}
 	if elsewhere {
-		e = e.on(dialect.GaleraOneWriter, e.promised(verdict.Holds, nodeFaults()), "")
+		e = e.on(dialect.GaleraOneWriter, promised(e, verdict.Holds, nodeFaults()), "")
 	}
 	for _, database := range []string{dialect.Galera, dialect.GaleraOneWriter} {
 		if elsewhere && e.Leased && !e.Lock.Renewed {
-			e = e.on(database, e.promised(verdict.Holds, killedNode()), verdict.Oversold)
+			e = e.on(database, promised(e, verdict.Holds, killedNode()), verdict.Oversold)
 		}
 		if e.AdmitsFirst {
 			e = e.on(database, nodeFaults(), "")
@@ -65,15 +65,15 @@ func (e Entry) onGalera() Entry {
 }
 
 // lapses: the lease runs out while its holder's COMMIT waits for a node.
-func (e Entry) lapses(c promise.Condition, database string) bool {
+func lapses(e Entry, c promise.Condition, database string) bool {
 	return dialect.Kind(database) == dialect.Galera && e.Leased && !e.Lock.Renewed && slices.Contains(nodeFaults(), c)
 }
 
 // fences: a holder that is late cannot write.
-func (e Entry) fences() bool { return slices.Contains(e.Lock.SharedUnder, promise.Pause) }
+func fences(e Entry) bool { return slices.Contains(e.Lock.SharedUnder, promise.Pause) }
 
 // promised are those of the conditions under which a verdict is promised on one server.
-func (e Entry) promised(v verdict.Verdict, conditions []promise.Condition) []promise.Condition {
+func promised(e Entry, v verdict.Verdict, conditions []promise.Condition) []promise.Condition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c promise.Condition) bool { return e.Promise[c] != v })
 }
 
@@ -82,7 +82,7 @@ func without(all []promise.Condition, but ...promise.Condition) []promise.Condit
 }
 
 // whyNotOnGalera is why there is no promise there; "" where there is another reason.
-func (e Entry) whyNotOnGalera(c promise.Condition, database string) string {
+func whyNotOnGalera(e Entry, c promise.Condition, database string) string {
 	switch {
 	case e.LackedOn(database) != "":
 		return e.LackedOn(database)

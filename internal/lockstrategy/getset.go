@@ -4,32 +4,81 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
+// getSet stores in the key when its lease ends, by the client's clock. A buyer takes over a key
+// whose time is past.
+//
+//   - Summary: expiry in the value by the client's clock, taken over with GETSET
+//   - Guarantees: one buyer of a product at a time, while all clients' clocks agree and every section ends within
+//     the TTL; of two that take over at once, GETSET shows one that it came second
+//   - Breaks when: clocks differ; section longer than the TTL; anybody's DEL
+//   - How it breaks: B's clock runs ahead by the TTL: it takes over a lock that A holds. Or the section outlives
+//     the TTL. And the buyer that came second has overwritten the time of the first. DEL asks nobody.
+//   - Cost: one to three round trips to take the lock, one to free it
+//   - Source: Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): a TTL from before Redis had one for
+//     this
+type getSet struct {
+	redis redis.UniversalClient
+	ttl   time.Duration
+	now   func() time.Time
+}
+
+func newGetSet(d Deps) purchase.Strategy {
+	return rediskey.NewLocked(d, "getset", getSet{d.Redis, d.Settings.LeaseTTL, d.Now})
+}
+
+// Take is rediskey.Lock.Take.
+func (s getSet) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
+	until := strconv.FormatInt(s.now().Add(s.ttl).UnixMilli(), 10)
+	taken, err := s.redis.SetNX(ctx, key, until, 0).Result()
+	if err == nil && !taken {
+		taken, err = s.takeOver(ctx, key, until)
+	}
+	if err != nil || !taken {
+		return nil, err
+	}
+	return rediskey.Held{Holder: until, Free: func(ctx context.Context) error { return s.redis.Del(ctx, key).Err() }}, nil
+}
+
+// takeOver replaces the time of a key if that is past. Of two buyers at once, the second one
+// sees the time that the first one wrote.
+func (s getSet) takeOver(ctx context.Context, key, until string) (taken bool, _ error) {
+	seen, err := s.redis.Get(ctx, key).Result()
+	if errors.Is(err, redis.Nil) {
+		return false, nil // freed meanwhile: another try
+	}
+	if err != nil || !s.past(seen) {
+		return false, err
+	}
+	before, err := s.redis.GetSet(ctx, key, until).Result()
+	if errors.Is(err, redis.Nil) {
+		return true, nil
+	}
+	return err == nil && s.past(before), err
+}
+
+// past reports whether the time of a key is over.
+func (s getSet) past(value string) bool {
+	until, err := strconv.ParseInt(value, 10, 64)
+	return err == nil && until <= s.now().UnixMilli()
+}
+
 func getsetEntry() Entry {
 	return Entry{
 		Name: "getset", Family: redisHistory,
-		Summary: "expiry in the value by the client's clock, taken over with GETSET",
-		Guarantees: "one buyer of a product at a time, while all clients' clocks agree and every section ends within the TTL; " +
-			"of two that take over at once, GETSET shows one that it came second",
-		BreaksWhen: "clocks differ; section longer than the TTL; anybody's DEL",
-		HowItBreaks: "B's clock runs ahead by the TTL: it takes over a lock that A holds. Or the section outlives the TTL. " +
-			"And the buyer that came second has overwritten the time of the first. DEL asks nobody.",
-		Cost:   "one to three round trips to take the lock, one to free it",
-		Source: `Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): a TTL from before Redis had one for this`,
-		Needs:  []Need{NeedsRedis},
-		New:    func(d Deps) purchase.Strategy { return NewGetSet(d) },
+		Needs: []Need{NeedsRedis},
+		New:   newGetSet,
 		Traits: Traits{
-			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.ByKey},
 			Leased:   true,
 			WaitsFor: ALock,
 			Lock:     LockPromise{FreesAnothers: true},
@@ -39,39 +88,4 @@ func getsetEntry() Entry {
 		promise.Pause: verdict.Oversold, promise.SlowSection: verdict.Oversold, promise.Partition: verdict.Oversold,
 		promise.RedisRestart: verdict.Oversold, promise.RedisFailover: verdict.Oversold, promise.PrimaryPartition: verdict.Oversold,
 	})
-}
-
-// NewGetSet needs the database and one Redis. Its clock is Deps.Now.
-func NewGetSet(d Deps) *Locked {
-	clock := clientClock{d}
-	return lease.NewLocked(d, "getset", rediskey.NewLocker(d, "getset", rediskey.Commands{Take: clock.takeOver}))
-}
-
-// clientClock decides by Deps.Now whether a lease is over.
-type clientClock struct{ Deps }
-
-// takeOver takes a key that is free or whose time is past.
-func (c clientClock) takeOver(ctx context.Context, key string) (string, bool, error) {
-	until := strconv.FormatInt(c.Now().Add(c.Settings.LeaseTTL).UnixMilli(), 10)
-	if taken, err := c.Redis.SetNX(ctx, key, until, 0).Result(); err != nil || taken {
-		return until, taken, err
-	}
-	seen, err := c.Redis.Get(ctx, key).Result()
-	if errors.Is(err, redis.Nil) {
-		return "", false, nil // freed meanwhile: another try
-	}
-	if err != nil || !c.past(seen) {
-		return "", false, err
-	}
-	before, err := c.Redis.GetSet(ctx, key, until).Result()
-	if errors.Is(err, redis.Nil) {
-		return until, true, nil
-	}
-	return until, err == nil && c.past(before), err
-}
-
-// past reports whether a key's time is over.
-func (c clientClock) past(value string) bool {
-	until, err := strconv.ParseInt(value, 10, 64)
-	return err == nil && until <= c.Now().UnixMilli()
 }

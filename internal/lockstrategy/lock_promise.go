@@ -31,7 +31,7 @@ type LockPromise struct {
 // database is as engine.Engine.Database names it.
 func (e Entry) Excludes(c promise.Condition, database string) bool {
 	v := e.Promised(c, database)
-	if v == "" && !e.lapses(c, database) {
+	if v == "" && !lapses(e, c, database) {
 		v = e.Promise[c]
 	}
 	return e.WaitsFor == ALock && v != "" && !v.Keeps(verdict.Oversold) && !slices.Contains(e.Lock.SharedUnder, c)

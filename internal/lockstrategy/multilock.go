@@ -11,76 +11,58 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 	"github.com/oversell/oversell/internal/lockstrategy/quorum"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
+	"github.com/oversell/oversell/internal/lockstrategy/rlocker"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
 
-func multilockEntry() Entry {
-	return Entry{
-		Name: "multilock", Family: redisHistory,
-		Summary:     "redisson on all nodes",
-		Guarantees:  "as redisson, and it outlives the restart of all nodes but one: the holder has the lock on each",
-		BreaksWhen:  "pause longer than the TTL; any node down: busy",
-		HowItBreaks: "The holder is paused for longer than the TTL and goes on with its commit. With any node down nobody can buy.",
-		Cost:        "the nodes one after the other, there and back: as many round trips as there are nodes, twice a buy",
-		Source: `Redisson documentation, "Distributed locks and synchronizers", MultiLock; org.redisson.RedissonMultiLock. ` +
-			`The lock is rlock.Multi, in this repository`,
-		Needs:   []Need{NeedsRedlock},
-		Scripts: redisscript.Rlock(),
-		New:     func(d Deps) purchase.Strategy { return NewMultilock(d) },
-		Traits: Traits{
-			Path:      sizing.Path{SQL: 5, Lock: 10, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 10, TurnCommits: 1, Nodes: sizing.AllInTurn},
-			InMemory:  true,
-			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
-			Leased:    true,
-			WaitsFor:  ALock,
-			Lock:      LockPromise{Renewed: true},
-			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
-		},
-	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.NodesDown: verdict.Stalled})
-}
+// multilock takes the lock of redisson on each node, one after the other.
+//
+//   - Summary: redisson on all nodes
+//   - Guarantees: as redisson, and it outlives the restart of all nodes but one: the holder has the lock on each
+//   - Breaks when: pause longer than the TTL; any node down: busy
+//   - How it breaks: The holder is paused for longer than the TTL and goes on with its commit. With any node down
+//     nobody can buy.
+//   - Cost: the nodes one after the other, there and back: as many round trips as there are nodes, twice a buy
+//   - Source: Redisson documentation, "Distributed locks and synchronizers", MultiLock;
+//     org.redisson.RedissonMultiLock. The lock is rlock.Multi, in this repository
+type multilock struct{ clients []*rlock.Client }
 
-// NewMultilock needs the database and the Redlock nodes. Close it when it is not
-// needed any more: it listens.
-func NewMultilock(d Deps) *Locked {
-	m := &multilockLocker{}
+func newMultilock(d Deps) purchase.Strategy {
+	m := multilock{}
 	for _, node := range d.Redlock {
-		m.clients = append(m.clients, newRlock(d, node))
+		m.clients = append(m.clients, rlocker.NewClient(d, node))
 	}
 	return lease.NewLocked(d, "multilock", m)
 }
 
-type multilockLocker struct{ clients []*rlock.Client }
-
-func (m *multilockLocker) locks(product string) (locks []*rlock.Lock) {
+func (m multilock) locks(product string) (locks []*rlock.Lock) {
 	for _, client := range m.clients {
-		locks = append(locks, client.NewLock(rlockName("multilock", product)))
+		locks = append(locks, client.NewLock(rlocker.Name("multilock", product)))
 	}
 	return locks
 }
 
-func (m *multilockLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
-	lease, err := rlock.Multi(m.locks(product)...).Lock(ctx)
+// Lock is lease.Locker.Lock.
+func (m multilock) Lock(ctx context.Context, product string) (lease.Lease, error) {
+	held, err := rlock.Multi(m.locks(product)...).Lock(ctx)
 	if err != nil {
-		return nil, rlockError(ctx, deps.Redlock, err)
+		return nil, rlocker.Failed(ctx, deps.Redlock, err)
 	}
-	return multilockLease{lease}, nil
+	return multilockLease{held}, nil
 }
 
-// Reset frees the lock on every node, of any holder.
-func (m *multilockLocker) Reset(ctx context.Context, product string) error {
-	ctx, cancel := context.WithTimeout(ctx, deps.ReleaseTimeout)
-	defer cancel()
-	var errs []error
-	for _, lock := range m.locks(product) {
-		_, err := lock.ForceUnlock(ctx)
-		errs = append(errs, err)
-	}
-	return quorum.Majority(len(m.clients), errs)
+// Reset frees the lock on every node, whoever holds it.
+func (m multilock) Reset(ctx context.Context, product string) error {
+	locks := m.locks(product)
+	return quorum.Each(ctx, len(locks), func(ctx context.Context, node int) error {
+		_, err := locks[node].ForceUnlock(ctx)
+		return err
+	})
 }
 
 // Close ends the subscriptions.
-func (m *multilockLocker) Close() error {
+func (m multilock) Close() error {
 	var errs []error
 	for _, client := range m.clients {
 		errs = append(errs, client.Close())
@@ -93,13 +75,27 @@ type multilockLease struct{ lease *rlock.MultiLease }
 func (l multilockLease) Token() string { return l.lease.Leases()[0].Holder() }
 
 func (l multilockLease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	return within(ctx, l.lease.Context())
+	return rlocker.Within(ctx, l.lease.Context())
 }
 
 func (l multilockLease) Release(ctx context.Context) error {
-	err := l.lease.Unlock(ctx)
-	if errors.Is(err, rlock.ErrNotHeld) {
-		return lease.ErrNotHeld
-	}
-	return deps.Failed(deps.Redlock, err)
+	return rlocker.Released(deps.Redlock, l.lease.Unlock(ctx))
+}
+
+func multilockEntry() Entry {
+	return Entry{
+		Name: "multilock", Family: redisHistory,
+		Needs:   []Need{NeedsRedlock},
+		Scripts: redisscript.Rlock(),
+		New:     newMultilock,
+		Traits: Traits{
+			Uncounted: sizing.Path{Nodes: sizing.AllInTurn},
+			InMemory:  true,
+			Witnesses: []Witness{{Flags: "--events expire --bound 1", Long: "it runs for a minute until it has seen every order"}},
+			Leased:    true,
+			WaitsFor:  ALock,
+			Lock:      LockPromise{Renewed: true},
+			CaughtBy:  map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(promise.Promise{promise.Pause: verdict.Oversold, promise.NodesDown: verdict.Stalled})
 }

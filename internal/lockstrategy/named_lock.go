@@ -21,31 +21,24 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func namedLockEntry() Entry {
-	return Entry{
-		Name: "named-lock", Family: sqlOnly,
-		Summary: "a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the section on the lock's own connection",
-		Guarantees: "one buyer of a product at a time on one server, whatever the number of processes. Lock and writes share a session: when it dies, " +
-			"the lock is freed and the transaction rolled back together, so nobody writes under a lock that is lost",
-		BreaksWhen: "never (single server): lock and writes die together",
-		HowItBreaks: "In MySQL the names belong to the server, not to the database. A Galera node, or a proxy that spreads statements over connections, knows nothing of them. " +
-			"In PostgreSQL a lock of the session (pg_advisory_lock) goes astray behind a pooler in transaction mode; this one is of the transaction.",
-		Cost: "each waiting buyer keeps a connection of the pool; two round trips, one in PostgreSQL",
-		Source: `MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK; ` +
-			`PostgreSQL 15 manual, 13.3.5, "Advisory Locks", and 9.27.10, "Advisory Lock Functions"`,
-		Notes: "In PostgreSQL lock, read and writes are one transaction, at READ COMMITTED: each statement sees what was committed when it began. " +
-			"At REPEATABLE READ the statement that waits for the lock would already have taken the snapshot that the read then sees. " +
-			"The key is the first 64 bits of the SHA-256 of the product's name.",
-		Needs: []Need{NeedsNamedLocks},
-		New:   func(d Deps) purchase.Strategy { return NewNamedLock(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 7, RowSQL: 2, Keeps: sizing.All, TurnSQL: 6, TurnCommits: 1, Nodes: sizing.InSession},
-			WaitsFor: ALock,
-		},
-	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
-}
-
 // NamedLock holds a lock of the database server.
+//
+//   - Summary: a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the section on
+//     the lock's own connection
+//   - Guarantees: one buyer of a product at a time on one server, whatever the number of processes. Lock and
+//     writes share a session: when it dies, the lock is freed and the transaction rolled back together, so nobody
+//     writes under a lock that is lost
+//   - Breaks when: never (single server): lock and writes die together
+//   - How it breaks: In MySQL the names belong to the server, not to the database. A Galera node, or a proxy that
+//     spreads statements over connections, knows nothing of them. In PostgreSQL a lock of the session
+//     (pg_advisory_lock) goes astray behind a pooler in transaction mode; this one is of the transaction.
+//   - Cost: each waiting buyer keeps a connection of the pool; two round trips, one in PostgreSQL
+//   - Source: MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK; PostgreSQL
+//     15 manual, 13.3.5, "Advisory Locks", and 9.27.10, "Advisory Lock Functions"
+//   - Notes: In PostgreSQL lock, read and writes are one transaction, at READ COMMITTED: each statement sees what
+//     was committed when it began. At REPEATABLE READ the statement that waits for the lock would already have
+//     taken the snapshot that the read then sees. The key is the first 64 bits of the SHA-256 of the product's
+//     name.
 type NamedLock struct {
 	deps    Deps
 	section purchase.Section
@@ -150,4 +143,16 @@ func (s *NamedLock) release(ctx context.Context, conn *sql.Conn, product string)
 	if err != nil || freed.Int64 != 1 {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it
 	}
+}
+
+func namedLockEntry() Entry {
+	return Entry{
+		Name: "named-lock", Family: sqlOnly,
+		Needs: []Need{NeedsNamedLocks},
+		New:   func(d Deps) purchase.Strategy { return NewNamedLock(d) },
+		Traits: Traits{
+			Uncounted: sizing.Path{TurnSQL: 6},
+			WaitsFor:  ALock,
+		},
+	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }

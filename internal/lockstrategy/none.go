@@ -4,29 +4,19 @@ import (
 	"context"
 
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func noneEntry() Entry {
-	return Entry{
-		Name: "none", Family: noControl,
-		Summary:     "read, compute, write",
-		Guarantees:  "nothing",
-		BreaksWhen:  "two buyers at once",
-		HowItBreaks: "Two buyers are between the read and the write at once: both read the same stock, and both write it minus one.",
-		Cost:        "a read and a transaction of two writes; no waiting",
-		Source:      `the lost update: P4 in Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.1`,
-		New:         func(d Deps) purchase.Strategy { return NewNone(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 5, RowSQL: 2},
-			Aliases:  []string{"N", ""},
-			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
-		},
-	}.holdsBut(promise.BreaksFrom(promise.Rush))
-}
-
 // None runs the naive section bare.
+//
+//   - Summary: read, compute, write
+//   - Guarantees: nothing
+//   - Breaks when: two buyers at once
+//   - How it breaks: Two buyers are between the read and the write at once: both read the same stock, and both
+//     write it minus one.
+//   - Cost: a read and a transaction of two writes; no waiting
+//   - Source: the lost update: P4 in Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995,
+//     section 4.1
 type None struct {
 	deps    Deps
 	section purchase.Section
@@ -42,4 +32,15 @@ func (s *None) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, err
 	ctx, _, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	return s.section.Sell(ctx, o, 0)
+}
+
+func noneEntry() Entry {
+	return Entry{
+		Name: "none", Family: noControl,
+		New: func(d Deps) purchase.Strategy { return NewNone(d) },
+		Traits: Traits{
+			Aliases:  []string{"N", ""},
+			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
+		},
+	}.holdsBut(promise.BreaksFrom(promise.Rush))
 }

@@ -15,25 +15,19 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func optimisticEntry() Entry {
-	return Entry{
-		Name: "optimistic", Family: sqlOnly,
-		Summary:     "UPDATE ... WHERE version = ?, bounded retry with jitter",
-		Guarantees:  "no write rests on a stock that somebody has changed since",
-		BreaksWhen:  "never; busy under contention",
-		HowItBreaks: "Code that ignores the number of rows written guarantees nothing of this.",
-		Cost:        "a lost round for each write that came first: about n rounds for the last of n buyers at once, so a process lets only a few in at a time",
-		Source: `Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; ` +
-			`the pause between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")`,
-		New:    func(d Deps) purchase.Strategy { return NewOptimistic(d) },
-		Traits: Traits{Path: sizing.Path{SQL: 5, RowSQL: 2, TurnSQL: 4, Rounds: waiting.FewRounds}},
-	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
-}
-
 // errStale: another buyer wrote first.
 var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBusy)
 
 // Optimistic retries until Settings.Wait is over.
+//
+//   - Summary: UPDATE ... WHERE version = ?, bounded retry with jitter
+//   - Guarantees: no write rests on a stock that somebody has changed since
+//   - Breaks when: never; busy under contention
+//   - How it breaks: Code that ignores the number of rows written guarantees nothing of this.
+//   - Cost: a lost round for each write that came first: about n rounds for the last of n buyers at once, so a
+//     process lets only a few in at a time
+//   - Source: Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; the pause
+//     between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")
 type Optimistic struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -80,4 +74,12 @@ func (s *Optimistic) round(ctx context.Context, o purchase.Order, waited time.Du
 		return purchase.Receipt{}, err
 	}
 	return receipt, nil
+}
+
+func optimisticEntry() Entry {
+	return Entry{
+		Name: "optimistic", Family: sqlOnly,
+		New:    func(d Deps) purchase.Strategy { return NewOptimistic(d) },
+		Traits: Traits{Uncounted: sizing.Path{TurnSQL: 4, Rounds: waiting.FewRounds}},
+	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)
 }

@@ -156,7 +156,7 @@ func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 	case e.Promised(c, database) != "":
 		return ""
 	case dialect.Kind(database) == dialect.Galera && e.NoPromise[c] == "":
-		return e.whyNotOnGalera(c, database)
+		return whyNotOnGalera(e, c, database)
 	case e.NoPromise[c] != "" || !dialect.LevelNamed(database).RefusesStale:
 		return e.NoPromise[c]
 	case slices.Contains(promise.Crowds(), c):

@@ -8,30 +8,20 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func queueEntry() Entry {
-	return Entry{
-		Name: "queue", Family: inProcess,
-		Summary:    "one goroutine a product sells in turn (conditional update)",
-		Guarantees: "the statement keeps the stock right, whatever the number of processes; the queue only spares the database the contention",
-		BreaksWhen: "never; a crash loses only unacknowledged buyers",
-		Cost:       "one sale at a time a product and process: no faster than one round trip after the other",
-		Source:     `the single writer: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011; the statement is that of conditional`,
-		New:        func(d Deps) purchase.Strategy { return NewQueue(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 5, RowSQL: 3, Keeps: sizing.Process, TurnSQL: 5, TurnCommits: 1},
-			WaitsFor: AWorker, InMemory: true,
-		},
-		// Two processes are two writers, and PostgreSQL refuses the second of two that meet.
-	}.holds().aboveReadCommitted([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
-}
-
 // Queue sells one product one buyer at a time.
+//
+//   - Summary: one goroutine a product sells in turn (conditional update)
+//   - Guarantees: the statement keeps the stock right, whatever the number of processes; the queue only spares the
+//     database the contention
+//   - Breaks when: never; a crash loses only unacknowledged buyers
+//   - Cost: one sale at a time a product and process: no faster than one round trip after the other
+//   - Source: the single writer: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011; the statement is
+//     that of conditional
 type Queue struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -130,4 +120,15 @@ func (s *Queue) next(name string) *queued {
 	}
 	s.byProduct[name] = line[1:]
 	return line[0]
+}
+
+func queueEntry() Entry {
+	return Entry{
+		Name: "queue", Family: inProcess,
+		New: func(d Deps) purchase.Strategy { return NewQueue(d) },
+		Traits: Traits{
+			WaitsFor: AWorker, InMemory: true,
+		},
+		// Two processes are two writers, and PostgreSQL refuses the second of two that meet.
+	}.holds().aboveReadCommitted([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
 }

@@ -11,55 +11,34 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func redisDecrEntry() Entry {
-	return Entry{
-		Name: "redis-decr", Family: redisStock,
-		Summary:    "DECR admits, then insert + unconditional update; INCR on refusal",
-		Guarantees: "no more buyers are admitted than the counter had units, while Redis remembers and nobody else sells",
-		BreaksWhen: "crash after DECR leaks, and so does a COMMIT cut off; Redis forgets: oversold",
-		HowItBreaks: "A buyer crashes after its DECRBY: step 1, A takes the last unit from the counter; step 2, A dies; the unit is in the database and nobody can buy it (leaked). " +
-			"The database dies under A's COMMIT: nobody can say what became of it, and the unit is not put back (leaked). " +
-			"Redis forgets: step 1, A is admitted; step 2, the counter is gone; step 3, B copies the stock from the database, where A has not written yet, and is admitted too (oversold). " +
-			"Or the counter goes between SETNX and DECRBY, which then makes one below zero: sold out for ever (leaked; docs/witnesses/redis-decr-forget.md). " +
-			"A buyer of many takes the last few units from the counter, which makes it negative, and puts them back; a buyer of few who comes meanwhile is told sold out, though the next one can buy them. " +
-			"A repeated Idempotency-Key whose first request is under way in another process may be answered sold out.",
-		Cost:   "one round trip to Redis for a buyer who comes too late; an admitted one locks the row from its update to the commit",
-		Source: `Redis documentation, INCR, "Pattern: Counter", turned round; as a stock it is in any number of flash sale tutorials`,
-		Needs:  []Need{NeedsRedis},
-		NoPromise: map[promise.Condition]string{
-			promise.DBFailover: byChance, promise.PoolerRestart: byChance,
-		},
-		New: func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
-		Traits: Traits{
-			Path:        sizing.Path{SQL: 4, Lock: 2, RowSQL: 1, Nodes: sizing.ByKey},
-			Witnesses:   []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
-			AdmitsFirst: true,
-			// An explored loss of the counter may come between the first two commands: it
-			// refuses everybody then.
-			ExploredAs: promise.Promise{promise.ExploreForget: verdict.Leaked},
-			CaughtBy:   map[string]string{"StockCrash": "1 left that nobody can buy", "StockForgotten": "sold twice"},
-		},
-	}.holdsBut(promise.Promise{
-		promise.Crash:         verdict.Leaked,
-		promise.RedisRestart:  verdict.Oversold,
-		promise.RedisFailover: verdict.Oversold,
-		promise.DBKill:        verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
-		promise.DBFailover:    "",
-		promise.PoolerRestart: "",
-	}).aboveReadCommitted(promise.Crowds(), "") // units of the refused are put back after others were told that there are none
-}
-
 // byChance is why nothing is promised where no buyer is held in its COMMIT.
 const byChance = "a unit whose COMMIT has an unknown fate is not put back, and whether one was under way is chance"
 
 // RedisDecr keeps a copy of the stock in Redis.
+//
+//   - Summary: DECR admits, then insert + unconditional update; INCR on refusal
+//   - Guarantees: no more buyers are admitted than the counter had units, while Redis remembers and nobody else
+//     sells
+//   - Breaks when: crash after DECR leaks, and so does a COMMIT cut off; Redis forgets: oversold
+//   - How it breaks: A buyer crashes after its DECRBY: step 1, A takes the last unit from the counter; step 2, A
+//     dies; the unit is in the database and nobody can buy it (leaked). The database dies under A's COMMIT: nobody
+//     can say what became of it, and the unit is not put back (leaked). Redis forgets: step 1, A is admitted; step
+//     2, the counter is gone; step 3, B copies the stock from the database, where A has not written yet, and is
+//     admitted too (oversold). Or the counter goes between SETNX and DECRBY, which then makes one below zero: sold
+//     out for ever (leaked; docs/witnesses/redis-decr-forget.md). A buyer of many takes the last few units from
+//     the counter, which makes it negative, and puts them back; a buyer of few who comes meanwhile is told sold
+//     out, though the next one can buy them. A repeated Idempotency-Key whose first request is under way in
+//     another process may be answered sold out.
+//   - Cost: one round trip to Redis for a buyer who comes too late; an admitted one locks the row from its update
+//     to the commit
+//   - Source: Redis documentation, INCR, "Pattern: Counter", turned round; as a stock it is in any number of flash
+//     sale tutorials
 type RedisDecr struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -138,3 +117,29 @@ func (s *RedisDecr) Reset(ctx context.Context, product string) error {
 
 // KeepsStock is purchase.StockKeeper.KeepsStock.
 func (s *RedisDecr) KeepsStock() {}
+
+func redisDecrEntry() Entry {
+	return Entry{
+		Name: "redis-decr", Family: redisStock,
+		Needs: []Need{NeedsRedis},
+		NoPromise: map[promise.Condition]string{
+			promise.DBFailover: byChance, promise.PoolerRestart: byChance,
+		},
+		New: func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
+		Traits: Traits{
+			Witnesses:   []Witness{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
+			AdmitsFirst: true,
+			// An explored loss of the counter may come between the first two commands: it
+			// refuses everybody then.
+			ExploredAs: promise.Promise{promise.ExploreForget: verdict.Leaked},
+			CaughtBy:   map[string]string{"StockCrash": "1 left that nobody can buy", "StockForgotten": "sold twice"},
+		},
+	}.holdsBut(promise.Promise{
+		promise.Crash:         verdict.Leaked,
+		promise.RedisRestart:  verdict.Oversold,
+		promise.RedisFailover: verdict.Oversold,
+		promise.DBKill:        verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
+		promise.DBFailover:    "",
+		promise.PoolerRestart: "",
+	}).aboveReadCommitted(promise.Crowds(), "") // units of the refused are put back after others were told that there are none
+}

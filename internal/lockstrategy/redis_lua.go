@@ -21,33 +21,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func redisLuaEntry() Entry {
-	return Entry{
-		Name: redisLua, Family: redisStock,
-		Summary: "Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches, idempotent by entry id, the database has the last word",
-		Guarantees: "the database has the last word: it sells under the row's lock and only what it has. Each order is written once, by the entry that the product's row has seen last and by its key. " +
-			"Sold is answered when the record is durable. Orders in the stream outlive a restart of the shop and of the database, and of Redis with its append-only file",
-		BreaksWhen: "never; Redis forgets: unknown",
-		HowItBreaks: "Redis forgets: the buyers under way are answered unknown, and the next one loads the stock anew. Redis remembers wrongly, after a failover for instance: " +
-			"too much ends with the first order that the database refuses; too little means that buyers are answered sold out, for a second at most.",
-		Cost: "two round trips to Redis and six statements a batch; a buyer who comes too late costs one round trip, and once a second a read of the database. " +
-			"A buyer whose order is admitted cannot take it back: it is answered unknown, and the order may be sold later",
-		Source: `Alibaba Cloud, Tair documentation, "Build a business system that can handle flash sales" (script, queue, asynchronous write); ` +
-			`the exactly-once part is a position kept with the data, as in Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11, "Fault tolerance"; the batch is group commit`,
-		Needs: []Need{NeedsRedis},
-		Scripts: []redisscript.Description{
-			{SHA: redisscript.SHA(admitLua), Name: "Admits one order: takes its units from the stock and appends it to the stream", Role: redisscript.Change},
-			{SHA: redisscript.SHA(loadLua), Name: "Loads the stock from what the database says", Role: redisscript.Change},
-			{SHA: redisscript.SHA(orderstream.Settle), Name: "Removes entries that the database has decided on", Role: redisscript.Change},
-		},
-		New: func(d Deps) purchase.Strategy { return NewRedisLua(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 6, Lock: 3, RowSQL: 4, Keeps: sizing.Process, TurnSQL: 6, TurnLock: 2, TurnCommits: 1, Batch: orderstream.BatchSize, Nodes: sizing.ByKey},
-			WaitsFor: AWorker, WritesLater: true, InMemory: true,
-		},
-	}.holds()
-}
-
 var (
 	//go:embed lua/admit.lua
 	admitLua string
@@ -59,6 +32,23 @@ var (
 const redisLua = "redis-lua"
 
 // RedisLua admits in Redis; its Mover writes to the database.
+//
+//   - Summary: Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches, idempotent
+//     by entry id, the database has the last word
+//   - Guarantees: the database has the last word: it sells under the row's lock and only what it has. Each order
+//     is written once, by the entry that the product's row has seen last and by its key. Sold is answered when the
+//     record is durable. Orders in the stream outlive a restart of the shop and of the database, and of Redis with
+//     its append-only file
+//   - Breaks when: never; Redis forgets: unknown
+//   - How it breaks: Redis forgets: the buyers under way are answered unknown, and the next one loads the stock
+//     anew. Redis remembers wrongly, after a failover for instance: too much ends with the first order that the
+//     database refuses; too little means that buyers are answered sold out, for a second at most.
+//   - Cost: two round trips to Redis and six statements a batch; a buyer who comes too late costs one round trip,
+//     and once a second a read of the database. A buyer whose order is admitted cannot take it back: it is
+//     answered unknown, and the order may be sold later
+//   - Source: Alibaba Cloud, Tair documentation, "Build a business system that can handle flash sales" (script,
+//     queue, asynchronous write); the exactly-once part is a position kept with the data, as in Kleppmann,
+//     Designing Data-Intensive Applications, 2017, chapter 11, "Fault tolerance"; the batch is group commit
 type RedisLua struct {
 	*orderstream.Mover
 	deps        Deps
@@ -179,3 +169,16 @@ func (s *RedisLua) Reset(ctx context.Context, product string) error { return s.F
 
 // KeepsStock is purchase.StockKeeper.KeepsStock.
 func (s *RedisLua) KeepsStock() {}
+
+func redisLuaEntry() Entry {
+	return Entry{
+		Name: redisLua, Family: redisStock,
+		Needs:   []Need{NeedsRedis},
+		Scripts: []redisscript.Description{redisscript.Parse(admitLua), redisscript.Parse(loadLua), redisscript.Parse(orderstream.Settle)},
+		New:     func(d Deps) purchase.Strategy { return NewRedisLua(d) },
+		Traits: Traits{
+			Uncounted: sizing.Path{Lock: 3, TurnLock: 2, Batch: orderstream.BatchSize},
+			WaitsFor:  AWorker, WritesLater: true, InMemory: true,
+		},
+	}.holds()
+}

@@ -10,34 +10,27 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func transactionEntry() Entry {
-	return Entry{
-		Name: "transaction", Family: noControl,
-		Summary:    "the same inside one default-isolation transaction",
-		Guarantees: "all or nothing; not that nobody else reads the same stock",
-		BreaksWhen: "two buyers at once (MySQL repeatable read, Postgres read committed)",
-		HowItBreaks: "Both buyers read the same stock. The second UPDATE waits for the first COMMIT and then writes the number that was computed before: " +
-			"at MySQL's REPEATABLE READ beside its snapshot, at PostgreSQL's READ COMMITTED as the row then is.",
-		Cost:   "as none",
-		Source: `Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.2 (snapshots alone do not forbid P4); MySQL 8.0 Reference Manual, 17.7.2.3, "Consistent Nonlocking Reads"; PostgreSQL 15 manual, 13.2.1 and 13.2.2`,
-		Notes: "SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT) and the buyer starts again, so the strategy holds there. MariaDB does the same under innodb_snapshot_isolation " +
-			"(error 1020), the default since 11.6.2. The shop's sessions switch that off, to behave as MySQL does. " +
-			"PostgreSQL at REPEATABLE READ refuses the second writer, too (40001, first updater wins).",
-		New: func(d Deps) purchase.Strategy { return NewTransaction(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 5, RowSQL: 2},
-			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
-		},
-	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, promise.Played(), verdict.Holds).aboveReadCommitted(promise.Played(), verdict.Holds)
-}
-
 // Transaction reads and writes in one transaction, and locks nothing.
+//
+//   - Summary: the same inside one default-isolation transaction
+//   - Guarantees: all or nothing; not that nobody else reads the same stock
+//   - Breaks when: two buyers at once (MySQL repeatable read, Postgres read committed)
+//   - How it breaks: Both buyers read the same stock. The second UPDATE waits for the first COMMIT and then writes
+//     the number that was computed before: at MySQL's REPEATABLE READ beside its snapshot, at PostgreSQL's READ
+//     COMMITTED as the row then is.
+//   - Cost: as none
+//   - Source: Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.2 (snapshots
+//     alone do not forbid P4); MySQL 8.0 Reference Manual, 17.7.2.3, "Consistent Nonlocking Reads"; PostgreSQL 15
+//     manual, 13.2.1 and 13.2.2
+//   - Notes: SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT) and the buyer starts again, so the strategy
+//     holds there. MariaDB does the same under innodb_snapshot_isolation (error 1020), the default since 11.6.2.
+//     The shop's sessions switch that off, to behave as MySQL does. PostgreSQL at REPEATABLE READ refuses the
+//     second writer, too (40001, first updater wins).
 type Transaction struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -76,4 +69,14 @@ func readAndWrite(
 		return purchase.Receipt{}, err
 	}
 	return receipt, nil
+}
+
+func transactionEntry() Entry {
+	return Entry{
+		Name: "transaction", Family: noControl,
+		New: func(d Deps) purchase.Strategy { return NewTransaction(d) },
+		Traits: Traits{
+			CaughtBy: map[string]string{"Rush": soldTwice, "TwoProcesses": soldTwice},
+		},
+	}.holdsBut(promise.BreaksFrom(promise.Rush)).on(dialect.SQLite, promise.Played(), verdict.Holds).aboveReadCommitted(promise.Played(), verdict.Holds)
 }

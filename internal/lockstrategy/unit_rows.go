@@ -15,27 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-func unitRowsEntry() Entry {
-	return Entry{
-		Name: "unit-rows", Family: throughput,
-		Summary: "one row a unit, FOR UPDATE SKIP LOCKED LIMIT n, from a pool of at most 1,000 rows that is refilled",
-		Guarantees: "a buyer locks rows that nobody has locked, and deletes them: each row is one unit and is sold once. Where too few are unlocked, it says sold out only if the stock, read in one statement, is too little; " +
-			"else it locks the product's row, takes from there and refills the pool, or waits for the other buyers' rows. Each sale is one transaction with its record",
-		BreaksWhen: "never (single primary)",
-		HowItBreaks: "Where sessions begin at READ UNCOMMITTED the stock may be one that is rolled back, and sold out may be answered too early. " +
-			"After a failover to a replica that lacks the last commits, nothing that SQL does helps.",
-		Cost: "seven round trips (six on PostgreSQL), and no buyer waits for another while the pool lasts. A unit is a row to insert, lock and delete, and a further round trip for each after the first; the deleted ones slow down the search until they are purged. " +
-			"What a buyer is told is left may leave out sales that are under way",
-		Source: `MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads", SKIP LOCKED; PostgreSQL 15 manual, SELECT, "The Locking Clause"; ` +
-			`Shopify Engineering, on inventory reservations with SKIP LOCKED (a pool of at most 1,000 rows a product)`,
-		Notes: "Its transactions run at READ COMMITTED, whatever the sessions' default: with InnoDB's gap locks buyers and refills wait for each other in a circle. " +
-			"Other strategies do not find the units of the pool: a product is for one strategy at a time." + certified,
-		Needs:  []Need{NeedsSkipLocked},
-		New:    func(d Deps) purchase.Strategy { return NewUnitRows(d) },
-		Traits: Traits{Path: sizing.Path{SQL: 7, RowSQL: 4, Rows: maxUnitRows}, LeftLags: true, Left: product.Left},
-	}.holds()
-}
-
 // maxUnitRows bounds the pool of a product, and so what a search passes and a refill
 // inserts, however large the stock is.
 const maxUnitRows = 1000
@@ -45,6 +24,26 @@ const maxUnitRows = 1000
 var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // UnitRows sells rows of one unit each.
+//
+//   - Summary: one row a unit, FOR UPDATE SKIP LOCKED LIMIT n, from a pool of at most 1,000 rows that is refilled
+//   - Guarantees: a buyer locks rows that nobody has locked, and deletes them: each row is one unit and is sold
+//     once. Where too few are unlocked, it says sold out only if the stock, read in one statement, is too little;
+//     else it locks the product's row, takes from there and refills the pool, or waits for the other buyers' rows.
+//     Each sale is one transaction with its record
+//   - Breaks when: never (single primary)
+//   - How it breaks: Where sessions begin at READ UNCOMMITTED the stock may be one that is rolled back, and sold
+//     out may be answered too early. After a failover to a replica that lacks the last commits, nothing that SQL
+//     does helps.
+//   - Cost: seven round trips (six on PostgreSQL), and no buyer waits for another while the pool lasts. A unit is
+//     a row to insert, lock and delete, and a further round trip for each after the first; the deleted ones slow
+//     down the search until they are purged. What a buyer is told is left may leave out sales that are under way
+//   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads", SKIP LOCKED; PostgreSQL 15 manual, SELECT,
+//     "The Locking Clause"; Shopify Engineering, on inventory reservations with SKIP LOCKED (a pool of at most
+//     1,000 rows a product)
+//   - Notes: Its transactions run at READ COMMITTED, whatever the sessions' default: with InnoDB's gap locks
+//     buyers and refills wait for each other in a circle. Other strategies do not find the units of the pool: a
+//     product is for one strategy at a time. A Galera cluster refuses a COMMIT that rests on a row which another
+//     node has written since (1213); there this code starts again.
 type UnitRows struct {
 	deps    Deps
 	retrier waiting.Retrier
@@ -149,4 +148,13 @@ func (s *UnitRows) record(ctx context.Context, tx *gorm.DB, o purchase.Order, si
 	}
 	receipt.Left = p.Amount
 	return receipt, purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
+}
+
+func unitRowsEntry() Entry {
+	return Entry{
+		Name: "unit-rows", Family: throughput,
+		Needs:  []Need{NeedsSkipLocked},
+		New:    func(d Deps) purchase.Strategy { return NewUnitRows(d) },
+		Traits: Traits{Uncounted: sizing.Path{Rows: maxUnitRows}, LeftLags: true, Left: product.Left},
+	}.holds()
 }

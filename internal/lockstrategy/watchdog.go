@@ -7,71 +7,60 @@ import (
 
 	"github.com/bsm/redislock"
 
-	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/lockstrategy/rediskey"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/rlock"
 )
 
-func watchdogEntry() Entry {
-	return Entry{
-		Name: "watchdog", Family: redisHistory,
-		Summary: "redis renewed every TTL/3",
-		Guarantees: "one buyer of a product at a time, however long the section, while its holder can renew. When a renewal finds the lease gone, " +
-			"or cannot be made before it must have run out, the section's context ends and its transaction is rolled back",
-		BreaksWhen:  "pause longer than the TTL; Redis forgets",
-		HowItBreaks: "The holder is paused for longer than the TTL, watchdog and all, and goes on with its commit. Or Redis forgets.",
-		Cost:        "as redis, and a goroutine a holder",
-		Source:      `Redisson documentation, "Lock", lockWatchdogTimeout; the lock is github.com/bsm/redislock and its Refresh`,
-		Needs:       []Need{NeedsRedis},
-		Scripts:     redisEntry().Scripts,
-		New:         func(d Deps) purchase.Strategy { return NewWatchdog(d) },
-		Traits: Traits{
-			Path:     sizing.Path{SQL: 5, Lock: 2, RowSQL: 2, Keeps: sizing.All, TurnSQL: 5, TurnLock: 2, TurnCommits: 1, Nodes: sizing.ByKey},
-			InMemory: true,
-			Confirms: true,
-			Leased:   true,
-			WaitsFor: ALock,
-			Lock:     LockPromise{Renewed: true},
-			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
-		},
-	}.holdsBut(renewedLeaseBreaks())
+// watchdog renews the lock of redis while its holder runs.
+//
+//   - Summary: redis renewed every TTL/3
+//   - Guarantees: one buyer of a product at a time, however long the section, while its holder can renew. When a
+//     renewal finds the lease gone, or cannot be made before it must have run out, the section's context ends and
+//     its transaction is rolled back
+//   - Breaks when: pause longer than the TTL; Redis forgets
+//   - How it breaks: The holder is paused for longer than the TTL, watchdog and all, and goes on with its commit.
+//     Or Redis forgets.
+//   - Cost: as redis, and a goroutine a holder
+//   - Source: Redisson documentation, "Lock", lockWatchdogTimeout; the lock is github.com/bsm/redislock and its
+//     Refresh
+type watchdog struct {
+	rediskey.Lock
+	deps Deps
 }
 
 // NewWatchdog needs the database and one Redis.
 func NewWatchdog(d Deps) *Locked {
-	return lease.NewLocked(d, "watchdog", &watchdogLocker{newRedisLocker(d, "watchdog"), d})
+	return rediskey.NewLocked(d, "watchdog", watchdog{newRedisLock(d), d})
 }
 
-type watchdogLocker struct {
-	*redisLocker
-	deps Deps
-}
-
-func (w *watchdogLocker) Lock(ctx context.Context, product string) (lease.Lease, error) {
-	lease, err := w.redisLocker.Lock(ctx, product)
-	if err != nil {
+// Take is rediskey.Lock.Take.
+func (w watchdog) Take(ctx context.Context, key, token string) (lease.Lease, error) {
+	asked := time.Now()
+	held, err := w.Lock.Take(ctx, key, token)
+	if err != nil || held == nil {
 		return nil, err
 	}
-	l := &watchdogLease{redisLease: lease.(*redisLease), ttl: w.ttl, stop: make(chan struct{}), stopped: make(chan struct{}), lost: make(chan struct{})}
+	ttl := w.deps.Settings.LeaseTTL
+	l := &watchdogLease{redisLease: held.(redisLease), ttl: ttl, stop: make(chan struct{}), stopped: make(chan struct{}), lost: make(chan struct{})}
 	due := make(chan context.Context, 1)
-	timer := w.deps.RenewAfter(ctx, w.ttl/3, func(ctx context.Context) { due <- ctx })
-	go l.renew(l.asked, due, timer)
+	timer := w.deps.RenewAfter(ctx, ttl/3, func(ctx context.Context) { due <- ctx })
+	go l.renew(asked, due, timer)
 	return l, nil
 }
 
 type watchdogLease struct {
-	*redisLease
+	redisLease
 	ttl     time.Duration
 	stop    chan struct{} // closed by Release
 	stopped chan struct{} // closed when no renewal can follow
 	lost    chan struct{} // closed when the lease is known to be lost
 }
 
-// renew asks for another TTL every third of it. held is when the last grant was
-// asked for: the lease ends no earlier than one TTL from then. It is given up a
-// tenth before that, by this process's own timer, whether the renewal under way
-// comes back or not: a Redis that hangs must not keep the section going.
+// renew asks for another TTL every third of it. held is when the last grant was asked for: the
+// lease ends no earlier than one TTL from then. The holder gives the lease up a tenth before
+// that, by its own timer, so that a Redis that hangs does not keep the section going.
 func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer rlock.Timer) {
 	defer close(l.stopped)
 	defer timer.Stop()
@@ -94,14 +83,14 @@ func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer 
 			case a.err == nil:
 				end.Reset(time.Until(a.asked.Add(l.ttl * 9 / 10)))
 			case errors.Is(a.err, redislock.ErrNotObtained):
-				close(l.lost) // gone
+				close(l.lost) // another holder has the key, or none
 				return
 			} // else Redis did not answer: the next try, or the timer
 		}
 	}
 }
 
-// refreshed is how a renewal ended that was asked for at that time.
+// refreshed is the answer to a renewal, and when that was sent.
 type refreshed struct {
 	asked time.Time
 	err   error
@@ -111,11 +100,28 @@ func (l *watchdogLease) Context(ctx context.Context) (context.Context, context.C
 	return lease.UntilLost(ctx, l.lost)
 }
 
-// Release ends the renewal before it frees the key: a watchdog that outlives its
-// lock keeps out everybody. A renewal that is under way may come after the
-// release; its script compares the token first, and finds the key gone.
+// Release ends the renewal before it frees the key: a watchdog that outlived its lock would
+// keep out all other buyers. A renewal under way may arrive after the release; its script
+// compares the token first, and finds the key gone.
 func (l *watchdogLease) Release(ctx context.Context) error {
 	close(l.stop)
 	<-l.stopped
 	return l.redisLease.Release(ctx)
+}
+
+func watchdogEntry() Entry {
+	return Entry{
+		Name: "watchdog", Family: redisHistory,
+		Needs:   []Need{NeedsRedis},
+		Scripts: redisEntry().Scripts,
+		New:     func(d Deps) purchase.Strategy { return NewWatchdog(d) },
+		Traits: Traits{
+			InMemory: true,
+			Confirms: true,
+			Leased:   true,
+			WaitsFor: ALock,
+			Lock:     LockPromise{Renewed: true},
+			CaughtBy: map[string]string{"ExpiredLease": twoHolders},
+		},
+	}.holdsBut(renewedLeaseBreaks())
 }

@@ -16,11 +16,12 @@ const (
 	Etcd      = "etcd"
 )
 
-// Failed says which server did not do what a strategy asked of it: a
-// *purchase.Unavailable, or nil when err is nil.
+// Failed says which server did not do what a strategy asked of it: a *purchase.Unavailable, or
+// nil when err is nil. An error that says so already stays as it is.
 func Failed(server string, err error) error {
-	if err == nil {
-		return nil
+	var down *purchase.Unavailable
+	if err == nil || errors.As(err, &down) {
+		return err
 	}
 	return &purchase.Unavailable{Server: server, Err: err}
 }

@@ -1,5 +1,7 @@
--- Admits one order: takes its units from the stock and appends it to the stream,
--- both or neither.
+-- Admits one order: takes its units from the stock and appends it to the stream
+-- Role: change
+--
+-- It does both or neither.
 --
 -- KEYS[1]  stock, units as a number
 -- KEYS[2]  stream of the orders that are not in the database yet

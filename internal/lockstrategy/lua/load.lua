@@ -1,6 +1,7 @@
--- Loads the stock from what the database says, less the orders that are on
--- their way to it.
+-- Loads the stock from what the database says
+-- Role: change
 --
+-- The orders that are on their way to the database are subtracted.
 -- The database may have moved on since it was read. What is loaded then is too
 -- high, never too low: an order that was sold meanwhile is in the stream, and
 -- subtracted, or has left it. Too high ends with the first order that the

@@ -2,41 +2,78 @@ package rediskey
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// Confirming is a client whose scripts, under a context of Asking, wait until so many
-// replicas have what they wrote (Redis documentation, WAIT). It is safe for concurrent use.
-type Confirming struct {
+// Confirmed gives back a grant that too few replicas have. The buyer may try again, unless
+// Redis has failed. Its lock must send its scripts through Client.
+type Confirmed struct{ Lock }
+
+// Take is Lock.Take.
+func (c Confirmed) Take(ctx context.Context, key, token string) (lease.Lease, error) {
+	asking, confirmed := asking(ctx)
+	held, err := c.Lock.Take(asking, key, token)
+	if held == nil || confirmed() {
+		return held, err
+	}
+	err = held.Release(context.WithoutCancel(ctx))
+	if errors.Is(err, lease.ErrNotHeld) { // it has run out, or went with its server
+		err = nil
+	}
+	return nil, err
+}
+
+// Confirm wraps a lock in Confirmed if Settings.Replicas asks for replicas.
+func Confirm(d deps.Deps, l Lock) Lock {
+	if d.Settings.Replicas > 0 {
+		return Confirmed{l}
+	}
+	return l
+}
+
+// Client is the Redis of a lock that is wrapped by Confirm.
+func Client(d deps.Deps) redis.UniversalClient {
+	if d.Settings.Replicas > 0 {
+		return confirming{d.Redis, d.Settings.Replicas, d.Settings.ReplicateWithin()}
+	}
+	return d.Redis
+}
+
+// confirming is a client whose scripts, under a context of asking, wait until replicas have
+// what they wrote (Redis documentation, WAIT). It is safe for concurrent use.
+type confirming struct {
 	redis.UniversalClient
-	Replicas int
-	Within   time.Duration
+	replicas int
+	within   time.Duration
 }
 
 type askingKey struct{}
 
-// Asking returns a context for one call that asks for a lock. confirmed reports after the
+// asking returns a context for one call that asks for a lock. confirmed reports after the
 // call whether the replicas had it in time.
-func Asking(ctx context.Context) (_ context.Context, confirmed func() bool) {
+func asking(ctx context.Context) (_ context.Context, confirmed func() bool) {
 	var yes bool
 	return context.WithValue(ctx, askingKey{}, &yes), func() bool { return yes }
 }
 
 // EvalSha is redis.Scripter.EvalSha.
-func (c Confirming) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+func (c confirming) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	return c.run(ctx, keys, func(s redis.Scripter) *redis.Cmd { return s.EvalSha(ctx, sha, keys, args...) })
 }
 
 // Eval is redis.Scripter.Eval.
-func (c Confirming) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+func (c confirming) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
 	return c.run(ctx, keys, func(s redis.Scripter) *redis.Cmd { return s.Eval(ctx, script, keys, args...) })
 }
 
-func (c Confirming) run(ctx context.Context, keys []string, send func(redis.Scripter) *redis.Cmd) (cmd *redis.Cmd) {
+func (c confirming) run(ctx context.Context, keys []string, send func(redis.Scripter) *redis.Cmd) (cmd *redis.Cmd) {
 	confirmed, asking := ctx.Value(askingKey{}).(*bool)
 	if !asking {
 		return send(c.UniversalClient)
@@ -45,8 +82,8 @@ func (c Confirming) run(ctx context.Context, keys []string, send func(redis.Scri
 		if cmd = send(conn); cmd.Err() != nil {
 			return cmd.Err()
 		}
-		n, err := topology.Wait(ctx, conn, c.Replicas, c.Within)
-		*confirmed = err == nil && n >= int64(c.Replicas)
+		n, err := topology.Wait(ctx, conn, c.replicas, c.within)
+		*confirmed = err == nil && n >= int64(c.replicas)
 		return nil // the grant stands, confirmed or not
 	})
 	if cmd == nil { // no connection

@@ -1,9 +1,14 @@
-// Package rediskey is a lock that is one key of one Redis, polled. Locks of this kind
-// differ only in the commands that take and free the key; those are the strategy's.
+// Package rediskey makes a lock from one key of one Redis, which waiters poll.
+//
+// A strategy says in a Lock by which commands its key is taken and freed. The rest is a
+// wrapper: Undoing takes back a try whose answer was lost, Confirmed gives back a grant that
+// too few replicas have, and NewLocked polls the key and sells under it.
 package rediskey
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,72 +17,65 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 )
 
-// Of is the key of a strategy's lock on a product.
-func Of(strategy, product string) string { return "shop:lock:" + strategy + ":{" + product + "}" }
-
-// Commands take and free a key.
-type Commands struct {
-	// Take tries once. The token is handed to Free.
-	Take func(ctx context.Context, key string) (token string, taken bool, err error)
-	// Free gives the key back. lease.ErrNotHeld when it sees that another holder, or
-	// none, has it. nil deletes the key of any holder.
-	Free func(ctx context.Context, key, token string) error
+// A Lock says by which commands a key is taken and freed.
+type Lock interface {
+	// Take tries once to take the key. token is new for each try, for a lock that stores one.
+	// Take returns nil without an error if another holder has the key.
+	Take(ctx context.Context, key, token string) (lease.Lease, error)
 }
 
-// A Locker is a lease.Locker. Its leases do not notice that they are lost: their
-// contexts end with the buyer's. It is safe for concurrent use.
-type Locker struct {
+// NewLocked sells under the key of the named strategy.
+func NewLocked(d deps.Deps, strategy string, l Lock) *lease.Locked {
+	return lease.NewLocked(d, strategy, NewLocker(d, strategy, l))
+}
+
+// NewLocker makes the lock of the named strategy by itself, without a section.
+func NewLocker(d deps.Deps, strategy string, l Lock) lease.Locker {
+	return waiting.NewPolling(d, key{strategy, d.Redis, l})
+}
+
+// key is a waiting.Trier.
+type key struct {
 	strategy string
 	redis    redis.UniversalClient
-	poller   waiting.Poller
-	commands Commands
+	lock     Lock
 }
 
-// NewLocker makes the lock of the named strategy from its commands.
-func NewLocker(d deps.Deps, strategy string, c Commands) *Locker {
-	l := &Locker{strategy: strategy, redis: d.Redis, poller: waiting.NewPoller(d), commands: c}
-	if c.Free == nil {
-		l.commands.Free = func(ctx context.Context, key, _ string) error { return l.delete(ctx, key) }
+func (k key) of(product string) string { return "shop:lock:" + k.strategy + ":{" + product + "}" }
+
+// Try is waiting.Trier.Try.
+func (k key) Try(ctx context.Context, product string) (lease.Lease, error) {
+	held, err := k.lock.Take(ctx, k.of(product), rand.Text())
+	return held, deps.FailedFor(ctx, deps.Redis, err)
+}
+
+// Reset deletes the key, whoever holds it.
+func (k key) Reset(ctx context.Context, product string) error {
+	return deps.Failed(deps.Redis, k.redis.Del(ctx, k.of(product)).Err())
+}
+
+// Held is the lease of a key that does not notice when it is lost: its context ends with the
+// buyer's.
+type Held struct {
+	Holder string // the value by which the key knows its holder; "" if it has none
+	// Free gives the key back. It returns lease.ErrNotHeld if it sees that another holder
+	// has the key, or none.
+	Free func(ctx context.Context) error
+}
+
+// Token is lease.Lease.Token.
+func (h Held) Token() string { return h.Holder }
+
+// Context is lease.Lease.Context.
+func (h Held) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+// Release is lease.Lease.Release.
+func (h Held) Release(ctx context.Context) error {
+	err := h.Free(ctx)
+	if errors.Is(err, lease.ErrNotHeld) {
+		return lease.ErrNotHeld
 	}
-	return l
-}
-
-// Lock is lease.Locker.Lock.
-func (l *Locker) Lock(ctx context.Context, product string) (lease.Lease, error) {
-	held := &held{locker: l, product: product}
-	err := l.poller.Obtain(ctx, product, func() (taken bool, err error) {
-		held.token, taken, err = l.commands.Take(ctx, Of(l.strategy, product))
-		return taken, deps.FailedFor(ctx, deps.Redis, err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return held, nil
-}
-
-// Reset deletes the key, of any holder.
-func (l *Locker) Reset(ctx context.Context, product string) error {
-	return l.delete(ctx, Of(l.strategy, product))
-}
-
-func (l *Locker) delete(ctx context.Context, key string) error {
-	return deps.Failed(deps.Redis, l.redis.Del(ctx, key).Err())
-}
-
-// held is a lease.Lease.
-type held struct {
-	locker  *Locker
-	product string
-	token   string
-}
-
-func (h *held) Token() string { return h.token }
-
-func (h *held) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithCancel(ctx) // none of these watches its lease
-}
-
-func (h *held) Release(ctx context.Context) error {
-	defer h.locker.poller.Released(h.product)
-	return h.locker.commands.Free(ctx, Of(h.locker.strategy, h.product), h.token)
+	return deps.Failed(deps.Redis, err)
 }

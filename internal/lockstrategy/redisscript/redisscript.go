@@ -9,7 +9,9 @@ package redisscript
 import (
 	"crypto/sha1" // #nosec G505 -- the name that Redis gives a script, not a secret
 	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Role is what a script is for.
@@ -42,6 +44,30 @@ type Description struct {
 	Listeners int
 	// Channel is where waiters for a lock listen; nil: nobody does.
 	Channel func(lock string) string
+}
+
+// Parse describes a script by its header:
+//
+//	-- delete if mine        the Name
+//	-- Role: release
+//	-- Lock: KEYS[1]         left out if the script has no lock
+//	-- Refused: 0            left out if the answer does not tell
+func Parse(source string) Description {
+	d := Description{SHA: SHA(source)}
+	for line := range strings.Lines(source) {
+		text, header := strings.CutPrefix(line, "-- ")
+		switch text = strings.TrimSpace(text); {
+		case d.Name == "":
+			d.Name = text
+		case header && strings.HasPrefix(text, "Role: "):
+			d.Role = Role(strings.TrimPrefix(text, "Role: "))
+		case header && strings.HasPrefix(text, "Lock: "):
+			_, _ = fmt.Sscanf(text, "Lock: KEYS[%d]", &d.Lock)
+		case header && strings.HasPrefix(text, "Refused: "):
+			d.Refused = strings.Fields(strings.TrimPrefix(text, "Refused: "))
+		}
+	}
+	return d
 }
 
 // SHA is the name that Redis gives a script.

@@ -1,7 +1,7 @@
 // Package waiting is how the buyers of one process wait for their turn at a product:
 // in a line of their own, so that a lock's server sees a few of them and not a crowd.
 //
-//	Poller    the lock's server says nothing: the front of the line polls
+//	Polling   the lock's server says nothing: the front of the line polls
 //	Notified  the server says when the lock is free: the front stands in its line
 //	Retrier   there is no lock: rounds that lose start again, a few at a time
 //	Groups    there is no turn: who waits is served with the others who do

@@ -11,7 +11,7 @@ import (
 // Notified obtains a lock whose server notifies the next in line when it is free:
 // ZooKeeper and etcd, each by a watch. It is safe for concurrent use.
 //
-// As under a Poller, of all the buyers that wait in one process only those at
+// As under Polling, of all the buyers that wait in one process only those at
 // the front, at most width of them, stand in the server's line. A thousand
 // buyers would be a thousand nodes or leases there, each made and deleted on
 // the server's disk, most of them for buyers that find the stock sold out.

@@ -15,13 +15,13 @@ import (
 // only the one at the front asks.
 func TestPollerOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPoller(deps.Deps{Settings: deps.Settings{Poll: 2 * time.Millisecond}})
+		p := newPoller(deps.Deps{Settings: deps.Settings{Poll: 2 * time.Millisecond}})
 		free := false
 		asking := -1
 		var order []int
 		for i := range 3 {
 			go func() {
-				err := p.Obtain(t.Context(), "apple", func() (bool, error) {
+				err := p.obtain(t.Context(), "apple", func() (bool, error) {
 					if !free {
 						if asking >= 0 && asking != i {
 							t.Errorf("%d asks while %d is at the front", i, asking)
@@ -41,7 +41,7 @@ func TestPollerOrder(t *testing.T) {
 		}
 		for range 3 {
 			free = true
-			p.Released("apple")
+			p.released("apple")
 			synctest.Wait()
 		}
 		if len(order) != 3 || order[0] != 0 || order[1] != 1 || order[2] != 2 {
@@ -59,11 +59,11 @@ func TestPollerHandsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const poll = 2 * time.Millisecond
 		for _, here := range []bool{true, false} {
-			p := NewPoller(deps.Deps{Settings: deps.Settings{Poll: poll}})
+			p := newPoller(deps.Deps{Settings: deps.Settings{Poll: poll}})
 			var free atomic.Bool
 			got := make(chan time.Time, 1)
 			go func() {
-				_ = p.Obtain(t.Context(), "apple", func() (bool, error) { return free.Load(), nil })
+				_ = p.obtain(t.Context(), "apple", func() (bool, error) { return free.Load(), nil })
 				got <- time.Now()
 			}()
 			time.Sleep(10 * poll) // of the bubble's clock
@@ -71,7 +71,7 @@ func TestPollerHandsOn(t *testing.T) {
 			freed := time.Now()
 			limit := poll * 3 / 2
 			if here {
-				p.Released("apple")
+				p.released("apple")
 				limit = 0
 			}
 			if took := (<-got).Sub(freed); took > limit {
@@ -85,12 +85,12 @@ func TestPollerHandsOn(t *testing.T) {
 // behind; and one that fails leaves the line to the next.
 func TestPollerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPoller(deps.Deps{Settings: deps.Settings{Poll: 2 * time.Millisecond}})
+		p := newPoller(deps.Deps{Settings: deps.Settings{Poll: 2 * time.Millisecond}})
 		reason := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := make(chan error, 2)
 		for range 2 {
-			go func() { ended <- p.Obtain(ctx, "apple", func() (bool, error) { return false, nil }) }()
+			go func() { ended <- p.obtain(ctx, "apple", func() (bool, error) { return false, nil }) }()
 		}
 		synctest.Wait()
 		cancel(reason)
@@ -100,10 +100,10 @@ func TestPollerGivesUp(t *testing.T) {
 			}
 		}
 		down := errors.New("down")
-		if err := p.Obtain(t.Context(), "apple", func() (bool, error) { return false, down }); !errors.Is(err, down) {
+		if err := p.obtain(t.Context(), "apple", func() (bool, error) { return false, down }); !errors.Is(err, down) {
 			t.Errorf("%v, want the error of the try", err)
 		}
-		if err := p.Obtain(t.Context(), "apple", func() (bool, error) { return true, nil }); err != nil {
+		if err := p.obtain(t.Context(), "apple", func() (bool, error) { return true, nil }); err != nil {
 			t.Errorf("after all of them: %v", err)
 		}
 	})

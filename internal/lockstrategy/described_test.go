@@ -1,0 +1,96 @@
+package lockstrategy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+//go:generate go test -run "TestSQLSent|TestPostgresSent" -update .
+//go:generate go test -run TestDescribed -update .
+
+// TestDescribed compares catalogue.json with the comments of the strategies and with what their
+// sales send. With -update it writes the file.
+func TestDescribed(t *testing.T) {
+	e := enginetest.Embedded(t)
+	all := map[string]map[string]any{}
+	for _, entry := range lockstrategy.All() {
+		about := textsOf(t, entry.Name)
+		about["path"] = notZero(pathOf(t, e, entry))
+		all[entry.Name] = about
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "\t")
+	if err := encoder.Encode(all); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "catalogue.json", text.String())
+}
+
+// notZero are the fields of a struct that are not zero, by name.
+func notZero(structure any) map[string]any {
+	fields, value := map[string]any{}, reflect.ValueOf(structure)
+	for i := range value.NumField() {
+		if !value.Field(i).IsZero() {
+			fields[value.Type().Field(i).Name] = value.Field(i).Interface()
+		}
+	}
+	return fields
+}
+
+// keys are those of the texts, by the words in a comment.
+var keys = map[string]string{
+	"Summary": "summary", "Guarantees": "guarantees", "Breaks when": "breaks_when", "How it breaks": "how_it_breaks",
+	"Cost": "cost", "Source": "source", "Notes": "notes",
+}
+
+// textsOf reads the list in the comment of a strategy's type.
+func textsOf(t *testing.T, name string) map[string]any {
+	t.Helper()
+	path := strings.ReplaceAll(name, "-", "_") + ".go"
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]any{}
+	for _, d := range file.Decls {
+		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.TYPE {
+			readList(t, path, d.Doc.Text(), texts)
+		}
+	}
+	for _, label := range []string{"Summary", "Guarantees", "Breaks when", "Cost", "Source"} {
+		if texts[keys[label]] == nil {
+			t.Errorf("%s: no type has a comment with %q in its list", path, "- "+label+":")
+		}
+	}
+	return texts
+}
+
+func readList(t *testing.T, path, comment string, texts map[string]any) {
+	t.Helper()
+	_, list, _ := strings.Cut("\n"+comment, "\n  - ")
+	if list == "" {
+		return
+	}
+	for _, item := range strings.Split(list, "\n  - ") {
+		label, text, _ := strings.Cut(strings.Join(strings.Fields(item), " "), ": ")
+		if keys[label] == "" || texts[keys[label]] != nil {
+			t.Errorf("%s: %q is no text of a strategy, or there twice", path, label)
+		}
+		texts[keys[label]] = text
+	}
+}

@@ -1,0 +1,53 @@
+package rediskey
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+)
+
+// DeleteIfMine is the script by which Undoing deletes a key.
+//
+//go:embed delete_if_mine.lua
+var DeleteIfMine string
+
+// Undoing takes back each try of a lock that failed. A Redis that hung may still execute the
+// try, and would then grant the lock to a buyer that has gone. The key's value must be the token.
+type Undoing struct {
+	Lock
+	Redis  redis.UniversalClient
+	TTL    time.Duration
+	script *redis.Script
+}
+
+// NewUndoing wraps a lock whose keys live for Settings.LeaseTTL.
+func NewUndoing(d deps.Deps, l Lock) Undoing {
+	return Undoing{l, d.Redis, d.Settings.LeaseTTL, redis.NewScript(DeleteIfMine)}
+}
+
+// Take is Lock.Take.
+func (u Undoing) Take(ctx context.Context, key, token string) (lease.Lease, error) {
+	asked := time.Now()
+	held, err := u.Lock.Take(ctx, key, token)
+	if err != nil {
+		go u.undo(asked, key, token)
+	}
+	return held, err
+}
+
+// undo gives up when the lease would have run out by itself, or the shop has closed its client.
+func (u Undoing) undo(asked time.Time, key, token string) {
+	for time.Since(asked) < u.TTL {
+		err := u.script.Run(context.Background(), u.Redis, []string{key}, token).Err()
+		if err == nil || errors.Is(err, redis.ErrClosed) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

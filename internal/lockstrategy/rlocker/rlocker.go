@@ -1,0 +1,126 @@
+// Package rlocker makes a lease.Locker from a lock of rlock, which waits, renews and hands over
+// by itself.
+package rlocker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/lockstrategy/deps"
+	"github.com/oversell/oversell/internal/lockstrategy/lease"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/rlock"
+)
+
+// A Locker is a lock of rlock on one Redis. Close it when it is not needed any more: it listens.
+type Locker struct {
+	strategy string
+	client   *rlock.Client
+	kind     func(c *rlock.Client, name string) *rlock.Lock
+}
+
+// New makes the locks of the named strategy, by the method of rlock.Client that makes one.
+func New(d deps.Deps, strategy string, kind func(*rlock.Client, string) *rlock.Lock) *Locker {
+	return &Locker{strategy, NewClient(d, d.Redis), kind}
+}
+
+// NewClient is the client of rlock for one server.
+func NewClient(d deps.Deps, server redis.UniversalClient) *rlock.Client {
+	options := []rlock.ClientOption{rlock.WatchdogTimeout(d.Settings.LeaseTTL), rlock.RenewalTimer(d.RenewAfter)}
+	if n := d.Settings.Replicas; n > 0 && server == d.Redis {
+		options = append(options, rlock.Replicas(n, d.Settings.ReplicateWithin()))
+	}
+	if d.Clock != nil {
+		options = append(options, rlock.Timekeeper(d.Clock))
+	}
+	return rlock.New(server, options...)
+}
+
+// Name is the lock's key, of at most the 512 bytes that rlock takes. A product whose name has a
+// brace would decide on the slots of a Redis Cluster where its lock's keys are, and on each
+// another (see rlock, "Redis Cluster").
+func Name(strategy, product string) string {
+	if len(product) > 400 || strings.ContainsAny(product, "{}") {
+		sum := sha256.Sum256([]byte(product))
+		product = hex.EncodeToString(sum[:])
+	}
+	return "shop:lock:" + strategy + ":" + product
+}
+
+func (l *Locker) of(product string) *rlock.Lock { return l.kind(l.client, Name(l.strategy, product)) }
+
+// Lock is lease.Locker.Lock.
+func (l *Locker) Lock(ctx context.Context, product string) (lease.Lease, error) {
+	held, err := l.of(product).Lock(ctx)
+	if err != nil {
+		return nil, Failed(ctx, deps.Redis, err)
+	}
+	return single{held}, nil
+}
+
+// RaiseToken raises the fencing tokens of a product, for a Redis that has forgotten them.
+func (l *Locker) RaiseToken(ctx context.Context, product string, atLeast int64) error {
+	return l.of(product).RaiseToken(ctx, atLeast)
+}
+
+// Reset frees the product's lock, whoever holds it.
+func (l *Locker) Reset(ctx context.Context, product string) error {
+	_, err := l.of(product).ForceUnlock(ctx)
+	return deps.Failed(deps.Redis, err)
+}
+
+// Close ends the subscription.
+func (l *Locker) Close() error { return l.client.Close() }
+
+// Failed is the cause of ctx when the wait is over, and else says which server is down.
+func Failed(ctx context.Context, server string, err error) error {
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		return cause
+	}
+	return deps.Failed(server, err)
+}
+
+type single struct{ lease *rlock.Lease }
+
+// Token is the fencing token if the lock is fenced, and else the holder's field.
+func (s single) Token() string {
+	if token := s.lease.Token(); token != 0 {
+		return strconv.FormatInt(token, 10)
+	}
+	return s.lease.Holder()
+}
+
+// Fence is lease.Fencer.Fence; 0 unless the lock is fenced.
+func (s single) Fence() int64 { return s.lease.Token() }
+
+func (s single) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return Within(ctx, s.lease.Context())
+}
+
+func (s single) Release(ctx context.Context) error { return Released(deps.Redis, s.lease.Unlock(ctx)) }
+
+// Within returns a child of ctx that ends with cause ErrLockLost when rlock ends the lease's
+// context because the lock is lost.
+func Within(ctx, held context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(held, func() {
+		if errors.Is(context.Cause(held), rlock.ErrLost) {
+			cancel(purchase.ErrLockLost)
+		}
+	})
+	return ctx, func() { stop(); cancel(context.Canceled) }
+}
+
+// Released turns the error of an unlock into that of lease.Lease.Release.
+func Released(server string, err error) error {
+	if errors.Is(err, rlock.ErrNotHeld) {
+		return lease.ErrNotHeld
+	}
+	return deps.Failed(server, err)
+}

@@ -1,0 +1,174 @@
+// Package zkline is a line of ephemeral sequential nodes in ZooKeeper, one line for each product.
+//
+// It hides what the recipe for a lock does not mention: nodes above the line that are missing,
+// and calls whose answer was lost.
+package zkline
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/lockstrategy/waiting"
+)
+
+// A Line has a node for each buyer of a product that stands in it.
+type Line struct {
+	Dir     string // has the nodes
+	session *zookeeper.Session
+}
+
+// Of is the line of a product. The nodes above it are container nodes, which the server removes
+// when they have been empty for a while: made-up product names leave nothing behind.
+func Of(session *zookeeper.Session, product string) Line {
+	return Line{session.Root + "/shop-lock/p-" + url.PathEscape(product), session} // "p-": a node cannot be called ".."
+}
+
+// Clear deletes every node of the line, of any buyer.
+func (l Line) Clear() error {
+	nodes, _, err := l.session.Conn.Children(l.Dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	for _, node := range nodes {
+		if err := l.session.Conn.Delete(l.Dir+"/"+node, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	return err
+}
+
+// A Place is a buyer's node in a line.
+type Place struct {
+	Line
+	Token string // begins the node's name
+	node  string // TOKEN-NUMBER; "" while the answer to its creation is not there
+}
+
+// Join makes a node at the end of the line. Leave must follow, also after an error.
+func (l Line) Join() (*Place, error) {
+	p := &Place{Line: l, Token: rand.Text()}
+	acl := zk.WorldACL(zk.PermAll)
+	for {
+		path, err := l.session.Conn.Create(l.Dir+"/"+p.Token+"-", nil, zk.FlagEphemeralSequential, acl)
+		if err == nil {
+			p.node = strings.TrimPrefix(path, l.Dir+"/")
+		}
+		if !errors.Is(err, zk.ErrNoNode) {
+			return p, err
+		}
+		if err := l.makeParents(acl); err != nil {
+			return p, err
+		}
+	}
+}
+
+func (l Line) makeParents(acl []zk.ACL) error {
+	for i, c := range l.Dir + "/" {
+		if c != '/' || i == 0 {
+			continue
+		}
+		_, err := l.session.Conn.CreateContainer(l.Dir[:i], nil, zk.FlagContainer, acl)
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ahead returns the node just before this one, or "" if this one is the first. It returns
+// waiting.ErrNotInLine if this one is gone.
+func (p *Place) Ahead() (string, error) {
+	nodes, _, err := p.session.Conn.Children(p.Dir)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return "", err
+	}
+	if !slices.Contains(nodes, p.node) {
+		return "", waiting.ErrNotInLine
+	}
+	ahead := ""
+	for _, node := range nodes {
+		if number(node) < number(p.node) && (ahead == "" || number(node) > number(ahead)) {
+			ahead = node
+		}
+	}
+	return ahead, nil
+}
+
+// number is the end of a node's name: ten digits, so they compare as text.
+func number(node string) string { return node[strings.LastIndexByte(node, '-')+1:] }
+
+// Gone returns a channel that is ready when a node of the line is deleted, or the session has
+// expired.
+func (p *Place) Gone(node string) (<-chan zk.Event, error) {
+	// Get and not Exists: for a node that has gone meanwhile, Exists would leave a watch
+	// behind that nothing ever fires.
+	_, _, gone, err := p.session.Conn.GetW(p.Dir + "/" + node)
+	if errors.Is(err, zk.ErrNoNode) {
+		already := make(chan zk.Event)
+		close(already)
+		return already, nil
+	}
+	return gone, err
+}
+
+// Leave deletes the node, and goes on by itself until ZooKeeper has answered or the session is
+// closed: a node that is forgotten in line stops all buyers behind it. The answer is
+// zk.ErrNoNode if the node was gone already.
+func (p *Place) Leave() <-chan error {
+	left := make(chan error, 1)
+	go func() {
+		for {
+			err := p.remove()
+			if !zookeeper.ConnectionLost(err) {
+				left <- err
+				return
+			}
+			select {
+			case <-p.session.Closed():
+				left <- err
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return left
+}
+
+// remove deletes the node. If the answer to its creation was lost, the token shows whether it
+// was made.
+func (p *Place) remove() error {
+	if p.node != "" {
+		return p.session.Conn.Delete(p.Dir+"/"+p.node, -1)
+	}
+	// Another server than the one that was asked to make it may lag behind.
+	if _, err := p.session.Conn.Sync(p.Dir); err != nil {
+		return err
+	}
+	nodes, _, err := p.session.Conn.Children(p.Dir)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(nodes, func(node string) bool { return strings.HasPrefix(node, p.Token+"-") })
+	if i < 0 {
+		return zk.ErrNoNode
+	}
+	return p.session.Conn.Delete(p.Dir+"/"+nodes[i], -1)
+}
+
+// Await returns the error that arrives, or the cause of ctx if that ends first.
+func Await(ctx context.Context, done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -38,11 +38,12 @@ var allowed = map[string][]string{
 	"internal/judge/verdict":      {},
 	"internal/load/quantile":      {},
 	"internal/lockstrategy/keyed": {},
-	"internal/web":                {},
+	"internal/web/page":           {},
+	"internal/web/problem":        {},
 
 	// The shop: the domain, its strategies, and the servers that it connects to.
-	"internal/product":                       {"internal/engine/sqlerror", "internal/web"},
-	"internal/purchase":                      {"internal/product", "internal/engine/dialect", "internal/engine/sqlerror", "internal/lockstrategy/keyed", "internal/web"},
+	"internal/product":                       {"internal/engine/sqlerror", "internal/web/problem"},
+	"internal/purchase":                      {"internal/product", "internal/engine/dialect", "internal/engine/sqlerror", "internal/lockstrategy/keyed", "internal/web/problem"},
 	"internal/judge/promise":                 {"internal/judge/verdict"},
 	"internal/load/sizing":                   {"internal/load/quantile"},
 	"internal/lockstrategy":                  {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine/dialect", "internal/engine/topology", "internal/engine/zookeeper", "internal/judge/promise", "internal/judge/verdict", "internal/load/sizing.", "rlock"},
@@ -53,7 +54,7 @@ var allowed = map[string][]string{
 	"internal/engine":                        {"internal/engine", "internal/testbed/localserver", "migrations"},
 
 	// The instruments: what judges, generates load, injects faults, and explores.
-	"internal/judge/audit":         {"internal/product", "internal/purchase", "internal/judge", "internal/load/quantile", "internal/web"},
+	"internal/judge/audit":         {"internal/product", "internal/purchase", "internal/judge", "internal/load/quantile", "internal/web/problem"},
 	"internal/load/sizing/measure": {"internal/load", "internal/purchase"},
 	"internal/load":                {"internal/purchase", "internal/load", "internal/judge/audit", "internal/judge/chart", "internal/judge/report", "internal/judge/verdict", "internal/engine/sqlerror"},
 	"internal/fault/failpoint":     {"internal/purchase", "internal/engine/sqlconn", "internal/judge/history"},
@@ -70,9 +71,11 @@ var allowed = map[string][]string{
 	"internal/explore/target":      {"internal/engine/dialect", "internal/explore/app", "internal/explore/process", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict"},
 	"internal/judge/verify":        {"internal/fault", "internal/explore.", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed"},
 
+	"internal/web": {"internal/web/problem", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history", "internal/judge/promise", "internal/teach", "internal/testbed/localserver"},
+
 	// The classroom.
-	"internal/teach":           {"internal/teach", "internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge", "internal/load/quantile", "internal/web"},
-	"internal/teach/live/runs": {"internal/teach/live", "internal/product", "internal/load/rush", "internal/judge", "internal/web"},
+	"internal/teach":           {"internal/teach", "internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge", "internal/load/quantile", "internal/web/page", "internal/web/problem"},
+	"internal/teach/live/runs": {"internal/teach/live", "internal/product", "internal/load/rush", "internal/judge", "internal/web/problem"},
 	"internal/teach/exercise":  {"exercises", "internal/engine", "internal/fault", "internal/testbed", "internal/lockstrategy", "internal/judge", "internal/load/rush"},
 	"exercises":                {"exercises/kata"},
 	"exercises/kata":           {"internal/product", "internal/purchase", "internal/lockstrategy/deps", "internal/lockstrategy/redisscript"},

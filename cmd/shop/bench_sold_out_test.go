@@ -61,7 +61,7 @@ func BenchmarkIdle(b *testing.B) {
 	defer stop()
 	request := []byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	before := memory(b, pid, "VmRSS")
-	for range defaultConnections - 1 {
+	for range 10_000 - 1 {
 		c := mustDial(b, addr)
 		defer c.conn.Close()
 		if status, err := c.roundTrip(request); status != 200 || err != nil {

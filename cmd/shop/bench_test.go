@@ -30,6 +30,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/web"
 )
 
 const (
@@ -123,7 +124,7 @@ func benchServe(b *testing.B, e *engine.Engine) string {
 		b.Fatal(err)
 	}
 	flags := shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2000}
-	server := newShop(e, flags, slog.New(slog.DiscardHandler)).server(l.Addr(), "")
+	server := web.New(e, flags.config(), slog.New(slog.DiscardHandler)).Server(l.Addr(), "")
 	go func() { _ = server.Serve(l) }()
 	b.Cleanup(func() { _ = server.Close() })
 	return "http://" + l.Addr().String()

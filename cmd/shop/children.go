@@ -7,6 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // serveChildren starts n `shop serve` of this very binary on the engine's servers, each with a
@@ -41,7 +42,7 @@ func (s *storefront) serveChildren(ctx context.Context, e *engine.Engine, f shop
 			return err
 		}
 		shop.Links = links
-		s.closers = append(s.closers, func() error { return shop.Stop(shutdownTimeout + time.Second) })
+		s.closers = append(s.closers, func() error { return shop.Stop(web.ShutdownTimeout + time.Second) })
 		s.children = append(s.children, shop)
 		s.at(shop.URL(), "")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/teach/live/runs"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // restsOnLease is a strategy of Redis that a pause breaks, and nothing else does.
@@ -110,10 +111,10 @@ func TestStruckByHand(t *testing.T) {
 // sendAndStrike sends a crowd, and has a fault strike it by hand.
 func sendAndStrike(t *testing.T, base, strategy string, f promise.Condition) runs.Run {
 	t.Helper()
-	r := call(t, http.MethodPost, base+"/live/runs", fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":400,"buyers":800}`, strategy), asJSON)
-	id := decode[runs.Summary](t, r).ID
-	if r := call(t, http.MethodPost, base+"/live/strikes", fmt.Sprintf(`{"fault":%q}`, f), asJSON); r.status != http.StatusAccepted {
-		t.Fatalf("%d %s", r.status, r.body)
+	r := webtest.Call(t, http.MethodPost, base+"/live/runs", fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":400,"buyers":800}`, strategy), asJSON)
+	id := webtest.Decode[runs.Summary](t, r).ID
+	if r := webtest.Call(t, http.MethodPost, base+"/live/strikes", fmt.Sprintf(`{"fault":%q}`, f), asJSON); r.Status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	return ended(t, base, id)
 }

@@ -14,10 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // engineFlags are the same on every command that opens servers.
@@ -168,11 +170,21 @@ type shopFlags struct {
 	admission   string         // --admission, of shops that serve: adaptive or off; "" is off
 	hosts       []string       // --allowed-host, of serve
 	failpoints  *failpoint.Set // nil unless the shop is the child of a shop verify
-	gather      int            // see gathering; 0: nobody waits for others
+	gather      int            // --gather, of the child of a shop verify --race
 }
 
-// admission is a flag, and what it may be.
+// config is what the shop itself has of the flags.
+func (f shopFlags) config() web.Config {
+	return web.Config{
+		Settings: f.settings, MaxInflight: f.maxInflight, SoldOutCheck: f.check, Admission: f.admission == adaptive,
+		Hosts: f.hosts, Failpoints: f.failpoints, Gather: f.gather,
+	}
+}
+
+// Flags of a shop, and what --admission may be.
 const (
+	soldOutCheck = "sold-out-check"
+
 	admission   = "admission"
 	adaptive    = "adaptive"
 	noAdmission = "off"
@@ -283,4 +295,15 @@ func splitList(s string) []string {
 		return nil
 	}
 	return strings.Split(s, ",")
+}
+
+// unchecked says why there is no sold-out check on this engine though the flags ask for
+// it; "" where there is one, or none is wanted. It takes the flag back.
+func (f *shopFlags) unchecked(e *engine.Engine) string {
+	why := e.Lacks[dialect.CurrentReads]
+	if !f.check || why == "" {
+		return ""
+	}
+	f.check = false
+	return "--" + soldOutCheck + ": this database cannot tell what is left without a lock: " + why
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // plantedShop makes this test program a shop with the planted strategies.
@@ -255,9 +256,9 @@ func servePlanted() int {
 		return 1
 	}
 	defer e.Close()
-	s := newShop(e, flags, slog.New(slog.DiscardHandler))
+	s := web.New(e, flags.config(), slog.New(slog.DiscardHandler))
 	deps := onengine.Deps(e)
-	deps.Settings, deps.Observe = flags.settings, s.watch.lockEvent
+	deps.Settings, deps.Observe = flags.settings, s.Observe
 	unstopped := deps
 	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{
@@ -297,9 +298,9 @@ func servePlanted() int {
 		"map-without-lock":   &mapped{lockstrategy.NewNone(deps), nil, true, map[string]*sync.Mutex{}},
 		"check-then-create":  &mapped{lockstrategy.NewNone(deps), new(sync.RWMutex), false, map[string]*sync.Mutex{}},
 	} {
-		s.add(name, strategy)
+		s.Add(name, strategy)
 	}
-	if err := serve(ctx, s, "127.0.0.1:0", "", os.Stdout); err != nil {
+	if err := s.Serve(ctx, "127.0.0.1:0", "", os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

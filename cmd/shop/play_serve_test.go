@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // TestServedGame: the program that is served plays in a child of its own, what is played is run
@@ -18,15 +19,15 @@ import (
 func TestServedGame(t *testing.T) {
 	serve := shopCommand(t, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
 	base := served(t, serve)
-	if r := call(t, http.MethodGet, base+"/play", "", nil); r.status != http.StatusOK || !bytes.Contains(r.body, []byte("/play/app.js")) {
-		t.Errorf("the page: %d %.200s", r.status, r.body)
+	if r := webtest.Call(t, http.MethodGet, base+"/play", "", nil); r.Status != http.StatusOK || !bytes.Contains(r.Body, []byte("/play/app.js")) {
+		t.Errorf("the page: %d %.200s", r.Status, r.Body)
 	}
 	type game struct {
 		ID       string        `json:"id"`
 		Position play.Position `json:"position"`
 		Won      *struct{}     `json:"won"`
 	}
-	g := decode[game](t, call(t, http.MethodPost, base+"/play/games", `{"level":"sell-twice"}`, asJSON))
+	g := webtest.Decode[game](t, webtest.Call(t, http.MethodPost, base+"/play/games", `{"level":"sell-twice"}`, asJSON))
 	if g.ID == "" {
 		t.Fatal("no game")
 	}
@@ -35,7 +36,7 @@ func TestServedGame(t *testing.T) {
 		t.Error("the game is no process of its own")
 	}
 	for _, token := range strings.Fields("1 1 2 2 2 2 2 1 1 1") {
-		g = decode[game](t, call(t, http.MethodPost, base+"/play/games/"+g.ID+"/moves", fmt.Sprintf(`{"token":%q}`, token), asJSON))
+		g = webtest.Decode[game](t, webtest.Call(t, http.MethodPost, base+"/play/games/"+g.ID+"/moves", fmt.Sprintf(`{"token":%q}`, token), asJSON))
 	}
 	if g.Won == nil || g.Position.End == nil {
 		t.Fatalf("the level is not won: %+v", g)
@@ -55,7 +56,7 @@ func TestServedGame(t *testing.T) {
 		t.Errorf("the shop ended with %v", err)
 	}
 	for _, child := range children {
-		eventually(t, fmt.Sprintf("process %d ends", child), func() bool {
+		webtest.Eventually(t, fmt.Sprintf("process %d ends", child), func() bool {
 			p, err := os.FindProcess(child)
 			return err != nil || p.Signal(syscall.Signal(0)) != nil
 		})

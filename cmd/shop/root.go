@@ -11,6 +11,8 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+
+	"github.com/oversell/oversell/internal/web"
 )
 
 // Exit codes of every command.
@@ -81,7 +83,7 @@ strategies hold: a crowd, every order of two buyers' commands, and real faults.
 			fmt.Fprintln(stderr, "shop: "+exit.text)
 		}
 		return exit.code
-	case ctx.Err() != nil && !errors.Is(err, errUnfinished):
+	case ctx.Err() != nil && !errors.Is(err, web.ErrUnfinished):
 		fmt.Fprintln(stderr, "shop: interrupted")
 		return exitInterrupted
 	}

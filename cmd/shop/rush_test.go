@@ -23,6 +23,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // exitCode runs the built program and returns what it printed.
@@ -480,7 +481,7 @@ func TestNothingLeftBehind(t *testing.T) {
 			if got := rush.ProcessState.ExitCode(); got != c.code {
 				t.Errorf("exit %d, want %d", got, c.code)
 			}
-			eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
+			webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
 			// The janitors are among those, so that nobody is left to remove anything.
 			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v", left, err)

@@ -2,31 +2,20 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
+	"net/netip"
 	"os"
-	"strconv"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/teach/room"
-	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/web"
 )
-
-// shutdownTimeout is how long running buys may take to finish.
-const shutdownTimeout = 10 * time.Second
-
-// errUnfinished: the shop has cut off buyers, which is no clean end.
-var errUnfinished = errors.New("some buys did not finish")
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
@@ -82,7 +71,7 @@ migrations put 100 apples on sale.`,
 	preset := cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080")
 	flags.StringVar(&o.addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
 	flags.StringArrayVar(&o.shops.hosts, "allowed-host", nil, "a further name that requests may be for (Host), may be repeated; on a loopback address all but its own names are refused, elsewhere only where this is given")
-	flags.IntVar(&o.conns, "max-conns", defaultConnections, "connections at once, where the machine has the files; one more ends the one that has waited longest for a request, or for a refusal that is held up")
+	flags.IntVar(&o.conns, "max-conns", 10_000, "connections at once, where the machine has the files; one more ends the one that has waited longest for a request, or for a refusal that is held up")
 	flags.BoolVar(&o.failpoints, "failpoints", false, "obey hold and go on stdin, write the history to stdout: for shop verify")
 	_ = flags.MarkHidden("failpoints") // it is there
 	flags.IntVar(&o.shops.gather, "gather", 0, "let so many first buyers of a product in at the same moment: for shop verify --race")
@@ -127,95 +116,34 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 		}
 		log.Warn(why)
 	}
-	s := newShop(e, o.shops, log)
-	s.connections = newConnections(affordable(o.conns))
-	s.games = newGames()
-	defer s.games.Close()
-	return serve(c.Context(), s, o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
+	shop := o.shops.config()
+	shop.MaxConnections, shop.Sender, shop.Games = web.Affordable(o.conns), stage{e, o.shops}, newGames()
+	defer shop.Games.Close()
+	return web.New(e, shop, log).Serve(c.Context(), o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 }
 
-// serve runs the shop until ctx ends, and then lets running buys finish.
-func serve(ctx context.Context, s *shop, addr, token string, stdout io.Writer) error {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return fmt.Errorf("listen: %w; --addr gives another address, such as 127.0.0.1:0", err)
-	}
-	if token == "" && !isLoopback(l.Addr()) {
-		s.log.Warn("SHOP_ADMIN_TOKEN is not set, and this address is not loopback: the leader's controls are off, and nobody can restock, put on sale or send a crowd; start it as SHOP_ADMIN_TOKEN=... shop serve --addr " + addr)
-	}
-	if name, _, err := net.SplitHostPort(addr); err == nil && (isLoopback(l.Addr()) || len(s.flags.hosts) > 0) {
-		s.flags.hosts = append(s.flags.hosts, name) // a name of this machine
-	}
-	server := s.server(l.Addr(), token)
-	defer s.work(context.WithoutCancel(ctx))() // until the last buy has ended
-	defer s.runs.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	announce(stdout, l.Addr(), token)
-	if s.flags.failpoints != nil {
-		go s.flags.failpoints.Obey(os.Stdin)
-	}
-	s.log.Info("serving", "addr", l.Addr().String(), "engine", s.engine.Name, "database", s.engine.Server)
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	s.log.Info("stopping: letting running buys finish", "patience", shutdownTimeout)
-	go s.runs.Close() // a rush of the page's ends meanwhile
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	_ = l.Close()
-	<-ended // before Shutdown, which would close the listener again and report that as its error
-	s.connections.finish()
-	if err := server.Shutdown(ending); err != nil {
-		return fmt.Errorf("%w within %s: %w", errUnfinished, shutdownTimeout, errors.Join(err, server.Close()))
+// checkHosts checks what --allowed-host was given.
+func checkHosts(names []string) error {
+	for _, name := range names {
+		if _, err := netip.ParseAddr(name); err == nil {
+			continue
+		}
+		if name == "" || len(name) > 253 || strings.ContainsAny(name, "/:*[]@ \t\r\n,?#") {
+			return fmt.Errorf("--allowed-host is %q; give a name such as shop.example, without scheme, port and wildcard", name)
+		}
 	}
 	return nil
 }
 
-// announce says where the shop is: in the first line an address that this machine can open, and
-// where others can reach it, what they open.
-func announce(out io.Writer, addr net.Addr, token string) {
-	here := addr.String()
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() { // which no browser opens
-		here = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+// checkConnections checks --max-conns.
+func checkConnections(most int, given bool) error {
+	if most < 1 || most > 1_000_000 {
+		return fmt.Errorf("--max-conns is %d; 1 to 1000000 are allowed", most)
 	}
-	fmt.Fprintf(out, "%shttp://%s\n", localserver.Listening, here)
-	if isLoopback(addr) {
-		return
+	if can := web.Affordable(most); given && can < most {
+		return fmt.Errorf("--max-conns is %d, and this process may open %d files: %d are allowed; ulimit -n raises it", most, web.OpenFiles(), can)
 	}
-	pages, err := room.Pages(addr)
-	if err != nil || len(pages) == 0 {
-		fmt.Fprintln(out, "phones: this machine has no address that they could open")
-	}
-	for i, page := range pages {
-		fmt.Fprintf(out, "%s %s\n", []string{"phones open", "or, if that does not load,"}[min(i, 1)], page)
-	}
-	if token != "" {
-		fmt.Fprintf(out, "the leader opens http://%s/room/screen, and types the token there once\n", here)
-	}
-}
-
-// server has the time-outs that a public port needs. The live page's streams
-// lift the write time-out for themselves and end with the shutdown.
-func (s *shop) server(addr net.Addr, token string) *http.Server {
-	server := &http.Server{
-		Handler:           s.handler(addr, token),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      s.flags.settings.Wait + 20*time.Second, // and a COMMIT that hangs
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ConnState:         s.connections.changed,
-		ConnContext:       purchase.RememberReturns(s.connections.spare),
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-	server.RegisterOnShutdown(s.watch.hub.Close)
-	if s.games != nil {
-		server.RegisterOnShutdown(s.games.Close) // with them their pages' streams end
-	}
-	return server
+	return nil
 }
 
 func newLogger(w io.Writer, level string) (*slog.Logger, error) {

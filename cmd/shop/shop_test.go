@@ -4,25 +4,25 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/process"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// patience bounds every step of a test that must come soon.
-const patience = 90 * time.Second
+// What tests here and those of internal/web ask a shop with.
+type response = webtest.Response
+
+const patience = webtest.Patience
 
 // serveArgs make a shop stand on the engine's servers.
 func serveArgs(e *engine.Engine) []string {
@@ -141,54 +141,6 @@ func commandOf(t testing.TB, binary func() (string, error), args ...string) *exe
 		t.Fatal(err)
 	}
 	return exec.CommandContext(t.Context(), path, args...)
-}
-
-// response is what a test looks at of an answer.
-type response struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-// call sends one request.
-func call(t *testing.T, method, url, body string, header http.Header) response {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response{answer.StatusCode, answer.Header, text}
-}
-
-// decode reads the body's JSON.
-func decode[T any](t *testing.T, r response) (v T) {
-	t.Helper()
-	if err := json.Unmarshal(r.body, &v); err != nil {
-		t.Fatalf("%v in %.300s", err, r.body)
-	}
-	return v
-}
-
-// eventually polls until done, with a deadline.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
-	}
 }
 
 // wantOneLine: with each of these flags the command says what is wrong in one line, with

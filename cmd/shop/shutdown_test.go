@@ -17,6 +17,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/web/problem"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // fates are what buyers heard, by Idempotency-Key.
@@ -103,7 +104,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 	serve.Stderr = &log
 	base := served(t, serve)
 	for _, strategy := range strategies {
-		restock(t, base, "stop-"+strategy, 1_000_000)
+		webtest.Restock(t, base, "stop-"+strategy, 1_000_000)
 	}
 	http.DefaultClient.CloseIdleConnections()
 
@@ -117,7 +118,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 			f.buyUntilRefused(t, strings.TrimPrefix(base, "http://"), path, fmt.Sprintf("stop-%d", i), &sold)
 		})
 	}
-	eventually(t, "all are served", func() bool { return sold.Load() > 3*clients })
+	webtest.Eventually(t, "all are served", func() bool { return sold.Load() > 3*clients })
 	before := sold.Load()
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -17,63 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
-
-// TestSoldOutAhead: who comes too late is told so although somebody holds the lock that
-// the strategy would wait for, and is counted as any other refusal. Without the check it
-// waits.
-func TestSoldOutAhead(t *testing.T) {
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
-		e := open(t)
-		if e.Name == engine.Embedded {
-			t.Skip("nobody but the shop holds a lock there")
-		}
-		for _, checked := range []bool{true, false} {
-			t.Run(fmt.Sprintf("check=%v", checked), func(t *testing.T) {
-				base := startServe(t, append(serveArgs(e), "--wait", "1s", fmt.Sprintf("--%s=%v", soldOutCheck, checked))...)
-				restock(t, base, "apple", 1)
-				buy := func(query string, header http.Header) response {
-					return call(t, http.MethodPost, base+"/product/buy?lock=for-update&purchaser=ann"+query, "", header)
-				}
-				key := http.Header{"Idempotency-Key": {"a-key"}}
-				sold := buy("", key)
-				if sold.status != http.StatusOK {
-					t.Fatalf("%d %s", sold.status, sold.body)
-				}
-				wantProblem(t, buy("", nil), http.StatusConflict, "sold_out")
-				hold := e.DB.Begin()
-				if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
-					t.Fatal(err)
-				}
-				late := buy("", nil)
-				another := buy("", http.Header{"Idempotency-Key": {"another"}})
-				if again := buy("", key); again.status != http.StatusOK || string(again.body) != string(sold.body) {
-					t.Errorf("the retry: %d %s, want %s", again.status, again.body, sold.body)
-				}
-				if err := hold.Rollback().Error; err != nil {
-					t.Fatal(err)
-				}
-				if !checked {
-					wantProblem(t, late, http.StatusServiceUnavailable, "busy")
-					return
-				}
-				if p := wantProblem(t, late, http.StatusConflict, "sold_out"); p.Detail != "sold out: 0 left" || late.header.Get("Shop-Buy-Span") == "" {
-					t.Errorf("%+v, %v", p, late.header)
-				}
-				wantProblem(t, another, http.StatusConflict, "sold_out")
-				metrics := string(call(t, http.MethodGet, base+"/metrics", "", nil).body)
-				if want := `shop_buys_total{outcome="sold_out",strategy="for-update"} 3`; !strings.Contains(metrics, want) {
-					t.Errorf("/metrics lacks %s", want)
-				}
-				restock(t, base, "apple", 5)
-				wantProblem(t, buy("&amount=6", nil), http.StatusConflict, "sold_out")
-				if r := buy("&amount=5", nil); r.status != http.StatusOK {
-					t.Errorf("after a restock: %d %s", r.status, r.body)
-				}
-			})
-		}
-	})
-}
 
 // TestSoldOutRestocks: each strategy keeps its promise behind the check, whose crowds it
 // meets in use: sold out, restocked, and sold out again at each of two processes.
@@ -130,54 +73,6 @@ func TestSoldOutUnderFaults(t *testing.T) {
 	}
 }
 
-// TestRestockedUnderCheck: buyers come without end while a product is sold out and
-// restocked: nobody who came after a restock was answered is refused while there are
-// units, and every unit is sold.
-func TestRestockedUnderCheck(t *testing.T) {
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
-		e := open(t)
-		first, second := startServe(t, serveArgs(e)...), startServe(t, serveArgs(e)...) // two processes' worth of memory
-		for _, strategy := range []string{"conditional", "redis-decr", "redis-lua"} {
-			testRestockedUnderCheck(t, first, second, strategy)
-		}
-	})
-}
-
-func testRestockedUnderCheck(t *testing.T, base, other, strategy string) {
-	product := "checked-" + strategy
-	url := "/product/buy?product=" + product + "&lock=" + strategy
-	restock(t, base, product, 1)
-	stop := make(chan struct{})
-	var crowd sync.WaitGroup
-	for range 8 { // they keep a read under way all the time
-		crowd.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					call(t, http.MethodGet, other+url+"&amount=1000", "", nil)
-				}
-			}
-		})
-	}
-	for range 20 {
-		restock(t, base, product, 3)
-		for range 3 {
-			r := call(t, http.MethodGet, other+url, "", nil)
-			if r.status != http.StatusOK {
-				t.Errorf("%s: %d %s after a restock, want a sale", strategy, r.status, r.body)
-			}
-		}
-		wantProblem(t, call(t, http.MethodGet, other+url, "", nil), http.StatusConflict, "sold_out")
-	}
-	close(stop)
-	crowd.Wait()
-	if got := books(t, base, product); got.Leftover != 0 || got.Drift != 0 || got.Records != 3 {
-		t.Errorf("%s: books %+v", strategy, got)
-	}
-}
-
 // TestUncheckable: on a database that cannot read so there is no check; who asks for it
 // is told why in one line.
 func TestUncheckable(t *testing.T) {
@@ -198,7 +93,7 @@ func TestUncheckable(t *testing.T) {
 		}
 	}
 	base := startServe(t, args...) // by itself it is off
-	if r := call(t, http.MethodGet, base+"/product/buy", "", nil); r.status != http.StatusOK {
-		t.Errorf("%d %s", r.status, r.body)
+	if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
+		t.Errorf("%d %s", r.Status, r.Body)
 	}
 }

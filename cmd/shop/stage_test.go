@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/teach/live"
 	"github.com/oversell/oversell/internal/teach/live/runs"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // asJSON is what the leader's routes ask for.
@@ -31,17 +32,17 @@ func serveStage(t *testing.T, args ...string) (base string) {
 // sendCrowd starts a run of the page's and returns it when it has ended.
 func sendCrowd(t *testing.T, base, request string) runs.Run {
 	t.Helper()
-	r := call(t, http.MethodPost, base+"/live/runs", request, asJSON)
-	if r.status != http.StatusAccepted {
-		t.Fatalf("%d %s", r.status, r.body)
+	r := webtest.Call(t, http.MethodPost, base+"/live/runs", request, asJSON)
+	if r.Status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
-	return ended(t, base, decode[runs.Summary](t, r).ID)
+	return ended(t, base, webtest.Decode[runs.Summary](t, r).ID)
 }
 
 func ended(t *testing.T, base, id string) (run runs.Run) {
 	t.Helper()
-	eventually(t, "the run ends", func() bool {
-		run = decode[runs.Run](t, call(t, http.MethodGet, base+"/live/runs/"+id, "", nil))
+	webtest.Eventually(t, "the run ends", func() bool {
+		run = webtest.Decode[runs.Run](t, webtest.Call(t, http.MethodGet, base+"/live/runs/"+id, "", nil))
 		return run.State != runs.Running
 	})
 	return run
@@ -85,9 +86,9 @@ func TestStage(t *testing.T) {
 	if !opened.Whole || len(opened.Lanes) != len(names) {
 		t.Errorf("a page that is opened afterwards has %d lanes", len(opened.Lanes))
 	}
-	page := call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil)
-	if page.status != http.StatusOK || strings.Count(string(page.body), "<svg") != len(names) {
-		t.Errorf("%d, %d pictures", page.status, strings.Count(string(page.body), "<svg"))
+	page := webtest.Call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil)
+	if page.Status != http.StatusOK || strings.Count(string(page.Body), "<svg") != len(names) {
+		t.Errorf("%d, %d pictures", page.Status, strings.Count(string(page.Body), "<svg"))
 	}
 }
 
@@ -110,10 +111,10 @@ func firstState(t *testing.T, base string) (s struct {
 			t.Fatal(err)
 		}
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
-			return decode[struct {
+			return webtest.Decode[struct {
 				Whole bool        `json:"whole"`
 				Lanes []live.Lane `json:"lanes"`
-			}](t, response{body: []byte(data)})
+			}](t, response{Body: []byte(data)})
 		}
 	}
 }
@@ -140,9 +141,9 @@ func TestStageShelves(t *testing.T) {
 // breaks, if it breaks one, is seen to break.
 func TestStageFaults(t *testing.T) {
 	base := serveStage(t)
-	faults := decode[struct {
+	faults := webtest.Decode[struct {
 		Faults []runs.Fault `json:"faults"`
-	}](t, call(t, http.MethodGet, base+"/live/runs", "", nil)).Faults
+	}](t, webtest.Call(t, http.MethodGet, base+"/live/runs", "", nil)).Faults
 	if len(faults) < 8 {
 		t.Fatalf("%d faults on the embedded engine: %v", len(faults), faults)
 	}
@@ -198,7 +199,7 @@ func TestStageSpared(t *testing.T) {
 	if why := spared + ": latency strikes only what uses redis or "; len(run.Spared) != 1 || !strings.HasPrefix(run.Spared[0], why) || !slices.Equal(run.Spared, run.Report.LeftOut) {
 		t.Errorf("left out: %q, and of the report %q", run.Spared, run.Report.LeftOut)
 	}
-	if page := call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil); !strings.Contains(string(page.body), "Left out: "+spared) {
+	if page := webtest.Call(t, http.MethodGet, base+"/live/runs/"+run.ID+".html", "", nil); !strings.Contains(string(page.Body), "Left out: "+spared) {
 		t.Error("the page does not say what was left out")
 	}
 	run = sendAndStrike(t, base, spared, promise.Latency)
@@ -236,14 +237,14 @@ func TestStageBadInput(t *testing.T) {
 		`{"strategies":["all"],"stock":"many"}`:               "the body is not the JSON that this route takes",
 		`{"strategies":["all","all"],"processes":1}`:          "give a,b,... or all",
 	} {
-		r := call(t, http.MethodPost, base+"/live/runs", request, asJSON)
-		if r.status != http.StatusBadRequest || !strings.Contains(string(r.body), want) {
-			t.Errorf("%s: %d %s; want 400 and %q", request, r.status, r.body, want)
+		r := webtest.Call(t, http.MethodPost, base+"/live/runs", request, asJSON)
+		if r.Status != http.StatusBadRequest || !strings.Contains(string(r.Body), want) {
+			t.Errorf("%s: %d %s; want 400 and %q", request, r.Status, r.Body, want)
 		}
 	}
-	if list := decode[struct {
+	if list := webtest.Decode[struct {
 		Runs []runs.Summary `json:"runs"`
-	}](t, call(t, http.MethodGet, base+"/live/runs", "", nil)).Runs; len(list) != 0 {
+	}](t, webtest.Call(t, http.MethodGet, base+"/live/runs", "", nil)).Runs; len(list) != 0 {
 		t.Errorf("%d runs began", len(list))
 	}
 }
@@ -259,23 +260,23 @@ func TestStageToken(t *testing.T) {
 		for _, sent := range []string{"", "Bearer wrong"} {
 			header := asJSON.Clone()
 			header.Set("Authorization", sent)
-			if r := call(t, http.MethodPost, base+path, body, header); r.status != http.StatusUnauthorized {
-				t.Errorf("%s with %q: %d %s", path, sent, r.status, r.body)
+			if r := webtest.Call(t, http.MethodPost, base+path, body, header); r.Status != http.StatusUnauthorized {
+				t.Errorf("%s with %q: %d %s", path, sent, r.Status, r.Body)
 			}
 		}
 	}
 	for _, path := range []string{"/", "/live/runs"} {
-		if r := call(t, http.MethodGet, base+path, "", nil); r.status != http.StatusOK {
-			t.Errorf("%s: %d", path, r.status)
+		if r := webtest.Call(t, http.MethodGet, base+path, "", nil); r.Status != http.StatusOK {
+			t.Errorf("%s: %d", path, r.Status)
 		}
 	}
 	header := asJSON.Clone()
 	header.Set("Authorization", "Bearer secret")
-	r := call(t, http.MethodPost, base+"/live/runs", one, header)
-	if r.status != http.StatusAccepted {
-		t.Fatalf("%d %s", r.status, r.body)
+	r := webtest.Call(t, http.MethodPost, base+"/live/runs", one, header)
+	if r.Status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
-	if run := ended(t, base, decode[runs.Summary](t, r).ID); run.State != runs.Done {
+	if run := ended(t, base, webtest.Decode[runs.Summary](t, r).ID); run.State != runs.Done {
 		t.Errorf("%s %s", run.State, run.Error)
 	}
 }
@@ -284,13 +285,13 @@ func TestStageToken(t *testing.T) {
 // nothing behind; startServe checks that.
 func TestStageEnds(t *testing.T) {
 	base := serveStage(t)
-	r := call(t, http.MethodPost, base+"/live/runs", `{"strategies":["all"],"processes":2}`, asJSON)
-	if r.status != http.StatusAccepted {
-		t.Fatalf("%d %s", r.status, r.body)
+	r := webtest.Call(t, http.MethodPost, base+"/live/runs", `{"strategies":["all"],"processes":2}`, asJSON)
+	if r.Status != http.StatusAccepted {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
-	id := decode[runs.Summary](t, r).ID
-	eventually(t, "a crowd buys", func() bool {
-		run := decode[runs.Run](t, call(t, http.MethodGet, base+"/live/runs/"+id, "", nil))
+	id := webtest.Decode[runs.Summary](t, r).ID
+	webtest.Eventually(t, "a crowd buys", func() bool {
+		run := webtest.Decode[runs.Run](t, webtest.Call(t, http.MethodGet, base+"/live/runs/"+id, "", nil))
 		return len(run.Report.Results) > 0
 	})
 }
@@ -299,8 +300,8 @@ func TestStageEnds(t *testing.T) {
 func TestStageBooks(t *testing.T) {
 	base := serveStage(t)
 	sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"stock":5,"buyers":20,"product":"pear"}`, withPromise(promise.Rush, verdict.Holds)[0]))
-	if r := call(t, http.MethodGet, base+"/product/buy?product="+purchase.DefaultProduct, "", nil); r.status != http.StatusOK {
-		t.Errorf("%d %s", r.status, r.body)
+	if r := webtest.Call(t, http.MethodGet, base+"/product/buy?product="+purchase.DefaultProduct, "", nil); r.Status != http.StatusOK {
+		t.Errorf("%d %s", r.Status, r.Body)
 	}
 	audited, err := rush.Target{BaseURL: base, Client: http.DefaultClient}.Audit(t.Context(), "pear")
 	if err != nil || audited.Oversold != 0 || audited.Drift != 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/testbed"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // A storefront is where a crowd buys: the shop's processes, or a target.
@@ -136,14 +137,14 @@ func (s *storefront) serveHere(e *engine.Engine, flags shopFlags) error {
 	if err != nil {
 		return err
 	}
-	shop := newShop(e, flags, slog.New(slog.DiscardHandler))
-	server := shop.server(l.Addr(), "")
-	stop := shop.work(context.Background())
+	shop := web.New(e, flags.config(), slog.New(slog.DiscardHandler))
+	server := shop.Server(l.Addr(), "")
+	stop := shop.Work(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	s.closers = append(s.closers, func() error {
 		defer stop()
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), web.ShutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			return errors.Join(err, server.Close())

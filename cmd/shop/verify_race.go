@@ -28,6 +28,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // raceWait is a buyer's wait, and the life of a lease, in a shop that the race detector
@@ -158,7 +159,7 @@ func (r *raceRun) shop(play func(url string) error) (report string, err error) {
 	}
 	shop, err := testbed.StartShop(r.ctx, group, r.engine.URLs, command, nil)
 	if err == nil {
-		err = errors.Join(play(shop.URL()), shop.Stop(shutdownTimeout+time.Second))
+		err = errors.Join(play(shop.URL()), shop.Stop(web.ShutdownTimeout+time.Second))
 	}
 	files, _ := filepath.Glob(log + "*") // the detector adds its process id
 	for _, file := range files {

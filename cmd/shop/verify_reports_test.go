@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // TestReportSurvives: a run that has no cell to show, whatever the reason, leaves
@@ -196,7 +197,7 @@ func TestReportOfAKilledRun(t *testing.T) {
 			if err := shop.Start(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "every report is there", func() bool {
+			webtest.Eventually(t, "every report is there", func() bool {
 				return !slices.ContainsFunc(report.Formats(), func(f report.Format) bool { return len(read(f.Ending)) == 0 })
 			})
 			if err := shop.Process.Signal(c.signal); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // TestVerifyQuick: what every push runs, as a CI job does: built without the race
@@ -133,7 +134,7 @@ func TestVerifyMissingServer(t *testing.T) {
 	} else if code != exitHarness {
 		t.Skipf("exit %d: the servers are in folders that are searched beside PATH: %s", code, said)
 	}
-	eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
+	webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
 }
 
 // TestVerifyInterrupted: Ctrl-C ends the explorer too, whose engine leaves nothing
@@ -176,7 +177,7 @@ func TestVerifyInterrupted(t *testing.T) {
 			if err := verify.Start(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it has begun", func() bool { return c.ready(tmp) })
+			webtest.Eventually(t, "it has begun", func() bool { return c.ready(tmp) })
 			if err := verify.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +281,7 @@ func TestVerifyNothingLeftBehind(t *testing.T) {
 			if got := verify.ProcessState.ExitCode(); got != c.code {
 				t.Errorf("exit %d, want %d", got, c.code)
 			}
-			eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
+			webtest.Eventually(t, "no process is left", func() bool { return len(commandsIn(t, tmp)) == 0 })
 			if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v %v", left, err)
 			}

@@ -201,7 +201,7 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"MariaDB 10.11, 2 shop processes", "seed 42", "\n 55s ", "  75 ",
+		"MariaDB 10.11, 2 shop processes", "seed 42", "\n 55s ", "  75\n",
 		"violated in wave 2 (kill, b): drift +1 <b>", "void: wave 3 (idle, c): nothing was sold",
 		"3 waves, 4,500 sales, 1,500 refusals, 1 kill; drift in 1; void: 1; violated: 1; goroutines of process 0: grows\n",
 	} {

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // TestDiskFull: a database whose disk is full is named as what is wrong, nothing is sold
@@ -38,16 +39,16 @@ func TestDiskFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			base := startServe(t, "--db", url, "--wait", "30s")
-			restock(t, base, "apple", 1_000)
+			base := startServe(t, engine.Config{DB: url}, waitFor(30*time.Second))
+			webtest.Restock(t, base, "apple", 1_000)
 			buy := func(strategy string) response {
-				return call(t, http.MethodPost, base+"/product/buy?lock="+strategy, "", nil)
+				return webtest.Call(t, http.MethodPost, base+"/product/buy?lock="+strategy, "", nil)
 			}
 			fill(t, e.DB, disk)
 			for _, strategy := range writers() {
 				// What the last page still has room for is sold.
-				eventually(t, strategy+" is refused", func() bool { return buy(strategy).status != http.StatusOK })
-				p := wantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
+				webtest.Eventually(t, strategy+" is refused", func() bool { return buy(strategy).Status != http.StatusOK })
+				p := webtest.WantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
 				if !strings.Contains(p.Detail, "the database is down") || !strings.Contains(p.Detail, d.says) {
 					t.Errorf("%s: %q does not say what is wrong", strategy, p.Detail)
 				}
@@ -56,9 +57,9 @@ func TestDiskFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, strategy := range writers() {
-				eventually(t, strategy+" sells again", func() bool { return buy(strategy).status == http.StatusOK })
+				webtest.Eventually(t, strategy+" sells again", func() bool { return buy(strategy).Status == http.StatusOK })
 			}
-			if got := books(t, base, "apple"); got.Drift != 0 {
+			if got := webtest.Audit(t, base, "apple"); got.Drift != 0 {
 				t.Errorf("books %+v", got)
 			}
 		})

@@ -1,28 +1,30 @@
-package main
+package web
 
 import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // TestAdmission: while a crowd waits for a row that somebody keeps, newcomers hear at once
 // that it is busy, and when to come back. Nothing is recorded for who was refused.
 func TestAdmission(t *testing.T) {
+	t.Parallel()
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		if e.Name == engine.Embedded {
 			t.Skip("nobody but the shop holds a lock there")
 		}
-		base := startServe(t, append(serveArgs(e), "--wait", "1m", "--"+admission, adaptive)...)
-		restock(t, base, "apple", 10_000)
+		base := startServe(t, e.URLs, waitFor(time.Minute))
+		webtest.Restock(t, base, "apple", 10_000)
 		hold := e.DB.Begin()
 		if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
 			t.Fatal(err)
@@ -30,34 +32,34 @@ func TestAdmission(t *testing.T) {
 		var came atomic.Int64
 		buy := func() response {
 			// Each is another one: who asks again too early would hear so later.
-			return call(t, http.MethodPost, fmt.Sprintf("%s/product/buy?lock=for-update&purchaser=ann-%d", base, came.Add(1)), "", nil)
+			return webtest.Call(t, http.MethodPost, fmt.Sprintf("%s/product/buy?lock=for-update&purchaser=ann-%d", base, came.Add(1)), "", nil)
 		}
 		var all sync.WaitGroup
 		var sold, refused atomic.Int64
 		come := func() {
 			all.Go(func() {
-				switch r := buy(); r.status {
+				switch r := buy(); r.Status {
 				case http.StatusOK:
 					sold.Add(1)
 				case http.StatusServiceUnavailable:
 					refused.Add(1)
 				default:
-					t.Errorf("%d %s", r.status, r.body)
+					t.Errorf("%d %s", r.Status, r.Body)
 				}
 			})
 		}
 		for range 256 {
 			come()
 		}
-		eventually(t, "the crowd stays, and the next one is refused", func() bool {
+		webtest.Eventually(t, "the crowd stays, and the next one is refused", func() bool {
 			come()
 			return refused.Load() > 0
 		})
 		for range 20 {
 			r := buy()
-			wantProblem(t, r, http.StatusServiceUnavailable, "busy")
-			if seconds, err := strconv.Atoi(r.header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 30 {
-				t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
+			webtest.WantProblem(t, r, http.StatusServiceUnavailable, "busy")
+			if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 30 {
+				t.Errorf("Retry-After %q", r.Header.Get("Retry-After"))
 			}
 			refused.Add(1)
 		}
@@ -68,18 +70,8 @@ func TestAdmission(t *testing.T) {
 		if sold.Load() < 256 {
 			t.Errorf("%d were sold to, want each who was let in", sold.Load())
 		}
-		if got := books(t, base, "apple"); int64(got.Records) != sold.Load() || got.Drift != 0 {
+		if got := webtest.Audit(t, base, "apple"); int64(got.Records) != sold.Load() || got.Drift != 0 {
 			t.Errorf("%d records, drift %d; want %d, and none for the %d who were refused", got.Records, got.Drift, sold.Load(), refused.Load())
 		}
 	})
-}
-
-// TestBadAdmission: one line, exit 2.
-func TestBadAdmission(t *testing.T) {
-	for _, command := range []string{"serve", "rush"} {
-		code, _, stderr := exitCode(t, command, "--"+admission, "some")
-		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `--admission is "some"; give adaptive or off`) {
-			t.Errorf("%s: exit %d, %q", command, code, stderr)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"bufio"
@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // full has no place for anybody.
@@ -44,7 +45,7 @@ func (c *refusedClient) order(t *testing.T) {
 // wantBusy reads an answer: the shop is busy. last: it is the last one over this connection.
 func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 	t.Helper()
-	_ = c.conn.SetReadDeadline(time.Now().Add(patience))
+	_ = c.conn.SetReadDeadline(time.Now().Add(webtest.Patience))
 	answer, err := http.ReadResponse(c.answers, nil)
 	if err != nil {
 		t.Fatalf("%s: %v, want an answer", c.name, err)
@@ -60,11 +61,11 @@ func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 // they have all connections: who has waited longest is answered, and its connection ends. Nor
 // does a stop wait for them.
 func TestHeldUpGiveWay(t *testing.T) {
+	t.Parallel()
 	const most = 10
 	settings := lockstrategy.DefaultSettings()
 	settings.Wait = time.Hour
-	shop := newShop(enginetest.Embedded(t), shopFlags{settings: settings, maxInflight: 100}, slog.New(slog.DiscardHandler))
-	shop.connections = newConnections(most)
+	shop := New(enginetest.Embedded(t), Config{Settings: settings, MaxInflight: 100, MaxConnections: most}, slog.New(slog.DiscardHandler))
 	var till full
 	shop.counter.Strategies["full"] = &till
 
@@ -73,7 +74,7 @@ func TestHeldUpGiveWay(t *testing.T) {
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, shop, "127.0.0.1:0", "", in)
+		ended <- shop.Serve(ctx, "127.0.0.1:0", "", in)
 		_ = in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -95,7 +96,7 @@ func TestHeldUpGiveWay(t *testing.T) {
 	}
 	for i, c := range early { // one after the other: so they wait in this order
 		c.order(t)
-		eventually(t, "it is there", func() bool { return till.came.Load() == int64(most+i+1) })
+		webtest.Eventually(t, "it is there", func() bool { return till.came.Load() == int64(most+i+1) })
 	}
 	for i := range most {
 		newcomers = append(newcomers, come(fmt.Sprintf("newcomer-%d", i)))
@@ -105,7 +106,7 @@ func TestHeldUpGiveWay(t *testing.T) {
 	}
 	for i, c := range newcomers {
 		c.order(t)
-		eventually(t, "it is there", func() bool { return till.came.Load() == int64(3*most+i+1) })
+		webtest.Eventually(t, "it is there", func() bool { return till.came.Load() == int64(3*most+i+1) })
 	}
 	stop()
 	for _, c := range newcomers {

@@ -1,19 +1,14 @@
-package main
+package web
 
 import (
 	linked "container/list"
-	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/gin-gonic/gin"
 )
-
-// defaultConnections is the preset of --max-conns.
-const defaultConnections = 10_000
 
 // connections bounds those of a server: each is an open file, and a shop without files
 // reaches no database. One more than allowed ends the one that has waited longest, for a
@@ -35,6 +30,9 @@ type waiting struct {
 }
 
 func newConnections(most int) *connections {
+	if most == 0 {
+		most = math.MaxInt
+	}
 	return &connections{most: most, open: map[net.Conn]*linked.Element{}}
 }
 
@@ -106,13 +104,6 @@ func (c *connections) spare(conn net.Conn) (wanted <-chan struct{}, done func())
 	}
 }
 
-// lastAnswer tells the client, once finish was called.
-func (c *connections) lastAnswer(g *gin.Context) {
-	if c.finishing.Load() {
-		g.Header("Connection", "close")
-	}
-}
-
 func (c *connections) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,22 +141,11 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 	return surplus
 }
 
-// affordable is how many connections of most this process has files for: a quarter is
-// kept for servers and logs.
-func affordable(most int) int {
-	if files := openFiles(); files > 0 {
+// Affordable returns how many of most connections this process has files for: a quarter
+// of its files is kept for servers and logs.
+func Affordable(most int) int {
+	if files := OpenFiles(); files > 0 {
 		return min(most, files/4*3)
 	}
 	return most
-}
-
-// checkConnections checks --max-conns.
-func checkConnections(most int, given bool) error {
-	if most < 1 || most > 1_000_000 {
-		return fmt.Errorf("--max-conns is %d; 1 to 1000000 are allowed", most)
-	}
-	if can := affordable(most); given && can < most {
-		return fmt.Errorf("--max-conns is %d, and this process may open %d files: %d are allowed; ulimit -n raises it", most, openFiles(), can)
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"encoding/json"
@@ -9,10 +9,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 type roomSale struct {
@@ -42,33 +44,34 @@ type roomPanel struct {
 func roomRush(t *testing.T, base, strategy string, phones int) roomPanel {
 	t.Helper()
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":%d}`, strategy, phones/2)
-	if r := call(t, http.MethodPut, base+"/room/sale", sale, asJSON); r.status != http.StatusOK {
-		t.Fatalf("put on sale: %d %s", r.status, r.body)
+	if r := webtest.Call(t, http.MethodPut, base+"/room/sale", sale, asJSON); r.Status != http.StatusOK {
+		t.Fatalf("put on sale: %d %s", r.Status, r.Body)
 	}
-	if r := call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, asJSON); r.status != http.StatusOK {
-		t.Fatalf("open: %d %s", r.status, r.body)
+	if r := webtest.Call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, asJSON); r.Status != http.StatusOK {
+		t.Fatalf("open: %d %s", r.Status, r.Body)
 	}
 	var pressed sync.WaitGroup
 	for n := range phones {
 		pressed.Go(func() {
 			body := fmt.Sprintf(`{"phone":"%016x","name":"Ann %d"}`, n, n)
-			r := call(t, http.MethodPost, base+"/room/buy", body, http.Header{"Idempotency-Key": {fmt.Sprintf("%s-%d", strategy, n)}, "Content-Type": {"application/json"}})
+			r := webtest.Call(t, http.MethodPost, base+"/room/buy", body, http.Header{"Idempotency-Key": {fmt.Sprintf("%s-%d", strategy, n)}, "Content-Type": {"application/json"}})
 			var answer struct{ Outcome, Says, Detail string }
-			if err := json.Unmarshal(r.body, &answer); err != nil || answer.Says+answer.Detail == "" || answer.Outcome == "failed" {
-				t.Errorf("%s: phone %d: %d %s", strategy, n, r.status, r.body)
+			if err := json.Unmarshal(r.Body, &answer); err != nil || answer.Says+answer.Detail == "" || answer.Outcome == "failed" {
+				t.Errorf("%s: phone %d: %d %s", strategy, n, r.Status, r.Body)
 			}
 		})
 	}
 	pressed.Wait()
-	return decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
+	return webtest.Decode[roomPanel](t, webtest.Call(t, http.MethodGet, base+"/room/buyers", "", nil))
 }
 
 // TestRoom: a hundred phones press at once. Under a strategy that promises to hold in a
 // rush, the panel, the phones and the books agree; under one that promises to be oversold
 // it is, and the panel shows it.
 func TestRoom(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Embedded(t)
-	base := startServe(t, serveArgs(e)...)
+	base := startServe(t, e.URLs)
 	const phones = 100
 	seen := map[verdict.Verdict]bool{}
 	for _, entry := range lockstrategy.All() {
@@ -78,7 +81,7 @@ func TestRoom(t *testing.T) {
 		}
 		seen[promised] = true
 		for crowd := 1; ; crowd++ {
-			panel, books := roomRush(t, base, entry.Name, phones), books(t, base, "apple")
+			panel, books := roomRush(t, base, entry.Name, phones), webtest.Audit(t, base, "apple")
 			twice := slices.ContainsFunc(panel.Buyers, func(b roomBuyer) bool { return b.Times > 1 || b.Beyond })
 			if len(panel.Buyers) != phones || panel.Sale.Sold != books.UnitsSold || panel.Outcomes["sold"] != books.Records {
 				t.Errorf("%s: %d buyers, %+v %v; the books say %+v", entry.Name, len(panel.Buyers), panel.Sale, panel.Outcomes, books)
@@ -107,8 +110,9 @@ func TestRoom(t *testing.T) {
 
 // TestRoomUnits: no strategy that holds has a phone told that somebody else was sold its unit.
 func TestRoomUnits(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Embedded(t)
-	base := startServe(t, serveArgs(e)...)
+	base := startServe(t, e.URLs)
 	for _, entry := range lockstrategy.All() {
 		if entry.Promised(promise.Rush, e.Database) != verdict.Holds || !onEmbedded(entry.Name) {
 			continue
@@ -131,15 +135,16 @@ func TestRoomUnits(t *testing.T) {
 // TestRoomRestock: whoever restocks the product of the sale clears what the room was sold;
 // another product does not concern it.
 func TestRoomRestock(t *testing.T) {
-	base := startServe(t)
+	t.Parallel()
+	base := startServe(t, engine.Config{})
 	before := roomRush(t, base, lockstrategy.Names()[0], 4)
-	restock(t, base, "pear", 3)
-	after := decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
+	webtest.Restock(t, base, "pear", 3)
+	after := webtest.Decode[roomPanel](t, webtest.Call(t, http.MethodGet, base+"/room/buyers", "", nil))
 	if after.Sale.Sold != before.Sale.Sold || before.Sale.Sold == 0 {
 		t.Errorf("%+v and %+v: a pear is no apple", before.Sale, after.Sale)
 	}
-	restock(t, base, "apple", 3)
-	after = decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
+	webtest.Restock(t, base, "apple", 3)
+	after = webtest.Decode[roomPanel](t, webtest.Call(t, http.MethodGet, base+"/room/buyers", "", nil))
 	if after.Sale.Sold != 0 || after.Sale.Stock != 3 || len(after.Buyers) != 4 || after.Buyers[0].Outcome != "" {
 		t.Errorf("%+v, %+v; want a sale of 3 and nobody served", after.Sale, after.Buyers)
 	}
@@ -147,31 +152,32 @@ func TestRoomRestock(t *testing.T) {
 
 // TestRoomAdmin: off loopback the leader needs the token, and the buyers do not.
 func TestRoomAdmin(t *testing.T) {
-	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
-	base := startServe(t, "--addr", "0.0.0.0:0")
+	t.Parallel()
+	base := startServe(t, engine.Config{}, elsewhere("s3cret"))
 	base = "http://127.0.0.1" + base[strings.LastIndex(base, ":"):]
 	token := http.Header{"Authorization": {"Bearer s3cret"}, "Content-Type": {"application/json"}}
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":1}`, lockstrategy.Names()[0])
 	for _, route := range []struct{ path, body string }{{"/room/sale", sale}, {"/room/door", `{"open":true}`}} {
-		wantProblem(t, call(t, http.MethodPut, base+route.path, route.body, nil), http.StatusUnauthorized, "failed")
-		if r := call(t, http.MethodPut, base+route.path, route.body, token); r.status != http.StatusOK {
-			t.Errorf("%s with the token: %d %s", route.path, r.status, r.body)
+		webtest.WantProblem(t, webtest.Call(t, http.MethodPut, base+route.path, route.body, nil), http.StatusUnauthorized, "failed")
+		if r := webtest.Call(t, http.MethodPut, base+route.path, route.body, token); r.Status != http.StatusOK {
+			t.Errorf("%s with the token: %d %s", route.path, r.Status, r.Body)
 		}
 	}
 	buyer := `{"phone":"0123456789abcdef","name":"Ann"}`
-	if r := call(t, http.MethodPost, base+"/room/buy", buyer, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}}); r.status != http.StatusOK {
-		t.Errorf("a buyer needs no token: %d %s", r.status, r.body)
+	if r := webtest.Call(t, http.MethodPost, base+"/room/buy", buyer, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}}); r.Status != http.StatusOK {
+		t.Errorf("a buyer needs no token: %d %s", r.Status, r.Body)
 	}
-	panel := decode[roomPanel](t, call(t, http.MethodGet, base+"/room/buyers", "", nil))
-	code := call(t, http.MethodGet, base+"/room/qr.svg", "", nil)
-	if !panel.NeedsToken || len(panel.Pages) > 0 && code.status != http.StatusOK || len(panel.Pages) == 0 && code.status != http.StatusNotFound {
-		t.Errorf("%+v, and the code is %d", panel, code.status)
+	panel := webtest.Decode[roomPanel](t, webtest.Call(t, http.MethodGet, base+"/room/buyers", "", nil))
+	code := webtest.Call(t, http.MethodGet, base+"/room/qr.svg", "", nil)
+	if !panel.NeedsToken || len(panel.Pages) > 0 && code.Status != http.StatusOK || len(panel.Pages) == 0 && code.Status != http.StatusNotFound {
+		t.Errorf("%+v, and the code is %d", panel, code.Status)
 	}
 }
 
 // TestRoomBadInput: one line, with what to do.
 func TestRoomBadInput(t *testing.T) {
-	base := startServe(t)
+	t.Parallel()
+	base := startServe(t, engine.Config{})
 	const ann = `{"phone":"0123456789abcdef","name":"Ann"}`
 	for _, c := range []struct {
 		method, path, body, says string
@@ -192,21 +198,21 @@ func TestRoomBadInput(t *testing.T) {
 		{http.MethodPut, "/room/door", `{"open":true}`, "nothing is on sale", 409},
 		{http.MethodGet, "/room/qr.svg", "", "--addr 0.0.0.0", 404},
 	} {
-		r := call(t, c.method, base+c.path, c.body, asJSON)
-		if p := wantProblem(t, r, c.status, "failed"); !strings.Contains(p.Detail, c.says) {
+		r := webtest.Call(t, c.method, base+c.path, c.body, asJSON)
+		if p := webtest.WantProblem(t, r, c.status, "failed"); !strings.Contains(p.Detail, c.says) {
 			t.Errorf("%s %s %s: %q, want %q", c.method, c.path, c.body, p.Detail, c.says)
 		}
 	}
 	for _, path := range []string{"/room/buyers", "/room/buy"} { // of a form on a page of another site
 		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded"} {
-			r := call(t, http.MethodPost, base+path, ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {kind}})
-			if p := wantProblem(t, r, http.StatusUnsupportedMediaType, "failed"); !strings.Contains(p.Detail, "application/json") {
+			r := webtest.Call(t, http.MethodPost, base+path, ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {kind}})
+			if p := webtest.WantProblem(t, r, http.StatusUnsupportedMediaType, "failed"); !strings.Contains(p.Detail, "application/json") {
 				t.Errorf("%s as %s: %q", path, kind, p.Detail)
 			}
 		}
 	}
-	r := call(t, http.MethodPost, base+"/room/buy", ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}})
-	if p := wantProblem(t, r, http.StatusConflict, "failed"); !strings.Contains(p.Detail, "nothing on sale") {
+	r := webtest.Call(t, http.MethodPost, base+"/room/buy", ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}})
+	if p := webtest.WantProblem(t, r, http.StatusConflict, "failed"); !strings.Contains(p.Detail, "nothing on sale") {
 		t.Errorf("a press before there is a sale: %q", p.Detail)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"net/http"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // refusing is a database of the test's own, and how it is brought to refuse an ordinary user.
@@ -58,6 +59,7 @@ func refusingDatabases() map[string]func(t *testing.T) refusing {
 // TestDatabaseRefuses: a database that takes no writes, or no connections more, is named as what
 // is wrong, nothing is sold meanwhile, and the shop sells again by itself when that is over.
 func TestDatabaseRefuses(t *testing.T) {
+	t.Parallel()
 	localservertest.SkipShort(t)
 	for name, start := range refusingDatabases() {
 		t.Run(name, func(t *testing.T) {
@@ -80,11 +82,11 @@ func TestDatabaseRefuses(t *testing.T) {
 			if name == "postgres" { // the tables are made by their owner
 				execute([]string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public AUTHORIZATION till"})
 			}
-			base := startServe(t, "--db", d.till, "--wait", "30s")
-			restock(t, base, "apple", 1_000)
+			base := startServe(t, engine.Config{DB: d.till}, waitFor(30*time.Second))
+			webtest.Restock(t, base, "apple", 1_000)
 			t.Run("read-only", func(t *testing.T) { d.whileReadOnly(t, execute, base) })
 			t.Run("connections", func(t *testing.T) { d.whileFull(t, execute, e.DB, base) })
-			if got := books(t, base, "apple"); got.Drift != 0 {
+			if got := webtest.Audit(t, base, "apple"); got.Drift != 0 {
 				t.Errorf("books %+v", got)
 			}
 		})
@@ -96,25 +98,25 @@ func writers() []string { return []string{"none", "for-update", "conditional", "
 
 func (d refusing) whileReadOnly(t *testing.T, execute func([]string), base string) {
 	buy := func(strategy string) response {
-		return call(t, http.MethodPost, base+"/product/buy?lock="+strategy, "", nil)
+		return webtest.Call(t, http.MethodPost, base+"/product/buy?lock="+strategy, "", nil)
 	}
-	before := books(t, base, "apple")
+	before := webtest.Audit(t, base, "apple")
 	execute(d.readOnly)
 	for _, strategy := range writers() {
-		eventually(t, strategy+" is refused", func() bool { return buy(strategy).status != http.StatusOK }) // a server reads its settings when it has time
-		p := wantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
+		webtest.Eventually(t, strategy+" is refused", func() bool { return buy(strategy).Status != http.StatusOK }) // a server reads its settings when it has time
+		p := webtest.WantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
 		if !strings.Contains(p.Detail, "the database is down") || !strings.Contains(p.Detail, d.saysRead) {
 			t.Errorf("%s: %q does not say what is wrong", strategy, p.Detail)
 		}
 	}
-	restocked := call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil)
-	wantProblem(t, restocked, http.StatusServiceUnavailable, "failed")
-	if got := books(t, base, "apple"); got.Stocked != before.Stocked || got.Drift != 0 {
+	restocked := webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil)
+	webtest.WantProblem(t, restocked, http.StatusServiceUnavailable, "failed")
+	if got := webtest.Audit(t, base, "apple"); got.Stocked != before.Stocked || got.Drift != 0 {
 		t.Errorf("books %+v, before %+v", got, before)
 	}
 	execute(d.write)
 	for _, strategy := range writers() {
-		eventually(t, strategy+" sells again", func() bool { return buy(strategy).status == http.StatusOK })
+		webtest.Eventually(t, strategy+" sells again", func() bool { return buy(strategy).Status == http.StatusOK })
 	}
 }
 
@@ -138,8 +140,8 @@ func (d refusing) whileFull(t *testing.T, execute func([]string), db *gorm.DB, b
 	var all sync.WaitGroup
 	answers := make(chan response, 1_000)
 	var refused *response
-	eventually(t, "a buyer finds no connection", func() bool {
-		all.Go(func() { answers <- call(t, http.MethodPost, base+"/product/buy?lock=for-update", "", nil) })
+	webtest.Eventually(t, "a buyer finds no connection", func() bool {
+		all.Go(func() { answers <- webtest.Call(t, http.MethodPost, base+"/product/buy?lock=for-update", "", nil) })
 		select {
 		case r := <-answers:
 			refused = &r
@@ -147,7 +149,7 @@ func (d refusing) whileFull(t *testing.T, execute func([]string), db *gorm.DB, b
 		}
 		return refused != nil
 	})
-	p := wantProblem(t, *refused, http.StatusServiceUnavailable, "failed")
+	p := webtest.WantProblem(t, *refused, http.StatusServiceUnavailable, "failed")
 	if !strings.Contains(p.Detail, "the database is down") || !strings.Contains(p.Detail, d.saysFew) {
 		t.Errorf("%q does not say what is wrong", p.Detail)
 	}
@@ -157,8 +159,8 @@ func (d refusing) whileFull(t *testing.T, execute func([]string), db *gorm.DB, b
 	}
 	all.Wait()
 	for _, strategy := range writers() {
-		eventually(t, strategy+" sells again", func() bool {
-			return call(t, http.MethodPost, base+"/product/buy?lock="+strategy, "", nil).status == http.StatusOK
+		webtest.Eventually(t, strategy+" sells again", func() bool {
+			return webtest.Call(t, http.MethodPost, base+"/product/buy?lock="+strategy, "", nil).Status == http.StatusOK
 		})
 	}
 }

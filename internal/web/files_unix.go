@@ -1,15 +1,15 @@
 //go:build unix
 
-package main
+package web
 
 import (
 	"math"
 	"syscall"
 )
 
-// openFiles is how many files this process may have open; 0 when that is not known. Go
+// OpenFiles is how many files this process may have open; 0 when that is not known. Go
 // raises the soft limit to the hard one when it starts.
-func openFiles() int {
+func OpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0

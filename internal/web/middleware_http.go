@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"context"
@@ -138,4 +138,11 @@ func adminOnly(addr net.Addr, token string) gin.HandlerFunc {
 func isLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
+}
+
+// lastAnswer tells the client, once finish was called.
+func (c *connections) lastAnswer(g *gin.Context) {
+	if c.finishing.Load() {
+		g.Header("Connection", "close")
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"bufio"
@@ -14,13 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // TestHosts: on a loopback address a request for a name that is not the shop's gets
 // nowhere, whatever the route: a page of somebody else's has that name.
 func TestHosts(t *testing.T) {
-	base := startServe(t, "--allowed-host", "Shop.example", "--allowed-host", "192.0.2.7")
+	t.Parallel()
+	base := startServe(t, engine.Config{}, named("Shop.example", "192.0.2.7"))
 	addr := strings.TrimPrefix(base, "http://")
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -68,7 +71,7 @@ func TestHosts(t *testing.T) {
 				t.Errorf("%s to %s: %s %.200s, %v", route, c.host, answer.Status, body, err)
 			}
 			if !c.ok {
-				p := wantProblem(t, response{answer.StatusCode, answer.Header, body}, http.StatusMisdirectedRequest, "failed")
+				p := webtest.WantProblem(t, response{Status: answer.StatusCode, Header: answer.Header, Body: body}, http.StatusMisdirectedRequest, "failed")
 				if !strings.Contains(p.Detail, "--allowed-host") {
 					t.Errorf("%q does not say what to do", p.Detail)
 				}
@@ -85,12 +88,13 @@ func TestHosts(t *testing.T) {
 // TestHostsElsewhere: on an address that is not loopback a restock takes the token, and
 // any name will do, unless some are given.
 func TestHostsElsewhere(t *testing.T) {
+	t.Parallel()
 	for given, want := range map[string]int{"": 200, "shop.example": 421} {
-		args := []string{"--addr", "0.0.0.0:0"}
+		var names []string
 		if given != "" {
-			args = append(args, "--allowed-host", given)
+			names = []string{given}
 		}
-		base := startServe(t, args...)
+		base := startServe(t, engine.Config{}, elsewhere(""), named(names...))
 		addr := "127.0.0.1" + base[strings.LastIndex(base, ":"):]
 		for host, status := range map[string]int{"any.example": want, "127.0.0.1": 200} {
 			conn := dialed(t, addr)
@@ -102,26 +106,10 @@ func TestHostsElsewhere(t *testing.T) {
 	}
 }
 
-// TestBadLimits: one line, exit 2.
-func TestBadLimits(t *testing.T) {
-	for _, args := range [][]string{
-		{"--allowed-host", "shop.example:80"},
-		{"--allowed-host", "http://shop.example"},
-		{"--allowed-host", "*.example"},
-		{"--allowed-host", ""},
-		{"--max-conns", "0"},
-		{"--max-conns", "1000000"}, // more than there are files
-	} {
-		code, _, stderr := exitCode(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
-		if code != exitHarness || !strings.Contains(stderr, args[0]) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%v: exit %d, %q; want %d and one line", args, code, stderr, exitHarness)
-		}
-	}
-}
-
 // TestContentType: a restock is JSON, or says nothing of what it is.
 func TestContentType(t *testing.T) {
-	base := startServe(t)
+	t.Parallel()
+	base := startServe(t, engine.Config{})
 	for said, status := range map[string]int{
 		"":                                  200,
 		"application/json":                  200,
@@ -136,14 +124,14 @@ func TestContentType(t *testing.T) {
 		if said == "" {
 			header = nil
 		}
-		r := call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, header)
-		if r.status != status {
-			t.Errorf("%q: %d %s, want %d", said, r.status, r.body, status)
+		r := webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, header)
+		if r.Status != status {
+			t.Errorf("%q: %d %s, want %d", said, r.Status, r.Body, status)
 		}
 		if status == http.StatusUnsupportedMediaType {
-			wantProblem(t, r, status, "failed")
-			if r.header.Get("Accept") != "application/json" {
-				t.Errorf("%q: Accept is %q", said, r.header.Get("Accept"))
+			webtest.WantProblem(t, r, status, "failed")
+			if r.Header.Get("Accept") != "application/json" {
+				t.Errorf("%q: Accept is %q", said, r.Header.Get("Accept"))
 			}
 		}
 	}
@@ -153,7 +141,7 @@ func TestContentType(t *testing.T) {
 // something to answer, and in any case cut off in time.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	addr := strings.TrimPrefix(startServe(t), "http://")
+	addr := strings.TrimPrefix(startServe(t, engine.Config{}), "http://")
 	const head = "POST /product/buy HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct {
@@ -193,7 +181,7 @@ func TestSlowClients(t *testing.T) {
 				}
 			})
 			start := time.Now()
-			_ = conn.SetReadDeadline(start.Add(patience))
+			_ = conn.SetReadDeadline(start.Add(webtest.Patience))
 			answer := bufio.NewReader(conn)
 			_, _ = answer.Peek(1)
 			took := time.Since(start)
@@ -201,7 +189,7 @@ func TestSlowClients(t *testing.T) {
 			close(ended)
 			sending.Wait()
 			if errors.Is(err, os.ErrDeadlineExceeded) { // a reset is an end, too
-				t.Fatalf("it is not cut off in %s; it was told %.200s", patience, said)
+				t.Fatalf("it is not cut off in %s; it was told %.200s", webtest.Patience, said)
 			}
 			t.Logf("%s, %s: %.100q", took.Round(time.Millisecond), time.Since(start).Round(time.Millisecond), said)
 			if c.status == http.StatusRequestEntityTooLarge && took > 9*time.Second {
@@ -217,8 +205,9 @@ func TestSlowClients(t *testing.T) {
 
 // TestMaxConns: of those who only hold a connection no more than allowed do, and whoever has something to ask is served.
 func TestMaxConns(t *testing.T) {
+	t.Parallel()
 	const most, held = 20, 60
-	addr := strings.TrimPrefix(startServe(t, "--max-conns", fmt.Sprint(most)), "http://")
+	addr := strings.TrimPrefix(startServe(t, engine.Config{}, connected(most)), "http://")
 	var holders []net.Conn
 	for i := range held {
 		conn := dialed(t, addr)
@@ -246,7 +235,7 @@ func TestMaxConns(t *testing.T) {
 			}()
 		}
 	}
-	eventually(t, "the surplus is cut off", func() bool { return ended.Load() >= held-most })
+	webtest.Eventually(t, "the surplus is cut off", func() bool { return ended.Load() >= held-most })
 	fmt.Fprint(last, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if status := statusOf(t, last); status != http.StatusOK {
 		t.Errorf("a late holder asks: %d", status)
@@ -255,21 +244,22 @@ func TestMaxConns(t *testing.T) {
 
 // TestMaxConnsBusy: who has a request under way is not cut off for who comes later.
 func TestMaxConnsBusy(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Local(t)
-	base := startServe(t, append(serveArgs(e), "--wait", "1m", "--max-conns", "2")...)
-	bought, letGo := heldUpBuy(t, e, base) // one with its request, and one that asks for metrics
-	for range 5 {                          // the one before counts until the shop has noticed its end
-		eventually(t, "somebody is answered beside it", func() bool {
+	base := startServe(t, e.URLs, waitFor(time.Minute), connected(2))
+	bought, letGo := webtest.HeldUpBuy(t, e.DB, base) // one with its request, and one that asks for metrics
+	for range 5 {                                     // the one before counts until the shop has noticed its end
+		webtest.Eventually(t, "somebody is answered beside it", func() bool {
 			conn := dialed(t, strings.TrimPrefix(base, "http://"))
 			fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			_ = conn.SetReadDeadline(time.Now().Add(webtest.Patience))
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 		})
 	}
 	letGo()
-	if r := <-bought; r.status != http.StatusOK {
-		t.Errorf("the buy in flight: %d %s", r.status, r.body)
+	if r := <-bought; r.Status != http.StatusOK {
+		t.Errorf("the buy in flight: %d %s", r.Status, r.Body)
 	}
 }
 
@@ -286,7 +276,7 @@ func dialed(t *testing.T, addr string) net.Conn {
 // statusOf reads one answer.
 func statusOf(t *testing.T, conn net.Conn) int {
 	t.Helper()
-	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	_ = conn.SetReadDeadline(time.Now().Add(webtest.Patience))
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Error(err)
@@ -296,3 +286,6 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	_ = answer.Body.Close()
 	return answer.StatusCode
 }
+
+// connected sets the most connections.
+func connected(most int) func(*setup) { return func(s *setup) { s.MaxConnections = most } }

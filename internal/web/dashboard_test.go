@@ -1,7 +1,9 @@
-package main
+package web
 
 import (
 	"encoding/json"
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/web/webtest"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,9 +22,9 @@ var (
 // labels that it is selected and summed by.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	base := startServe(t)
-	call(t, http.MethodGet, base+"/product/buy?lock=mutex", "", nil)
-	metrics := call(t, http.MethodGet, base+"/metrics", "", nil)
+	base := startServe(t, engine.Config{})
+	webtest.Call(t, http.MethodGet, base+"/product/buy?lock=mutex", "", nil)
+	metrics := webtest.Call(t, http.MethodGet, base+"/metrics", "", nil)
 	boards, err := filepath.Glob("../../deploy/scale/grafana/dashboards/*.json")
 	if err != nil || len(boards) == 0 {
 		t.Fatal(boards, err)
@@ -34,7 +36,7 @@ func TestDashboard(t *testing.T) {
 				t.Errorf("%s asks for no metric: %s", filepath.Base(file), expr)
 			}
 			for _, name := range asked {
-				sample := regexp.MustCompile(`(?m)^` + name + `(\{[^}]*\})? `).FindString(string(metrics.body))
+				sample := regexp.MustCompile(`(?m)^` + name + `(\{[^}]*\})? `).FindString(string(metrics.Body))
 				if sample == "" {
 					t.Errorf("%s: the shop has no %s", filepath.Base(file), name)
 				}

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"cmp"
@@ -47,8 +47,8 @@ func newFuzzedShop(tb testing.TB) *fuzzedShop {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	shop := newShop(e, shopFlags{settings: settings, maxInflight: 10, check: true, admission: adaptive}, slog.New(slog.DiscardHandler))
-	stop := shop.work(context.Background())
+	shop := New(e, Config{Settings: settings, MaxInflight: 10, SoldOutCheck: true, Admission: true, Sender: idle{}}, slog.New(slog.DiscardHandler))
+	stop := shop.Work(context.Background())
 	tb.Cleanup(func() {
 		stop()
 		if err := e.Close(); err != nil {
@@ -317,6 +317,7 @@ func FuzzRoutes(f *testing.F) {
 // TestFuzzReachesRoutes: each route of the shop is asked by FuzzRoutes in such a way that it
 // answers with 200, or as notOK says, and each strategy sells.
 func TestFuzzReachesRoutes(t *testing.T) {
+	t.Parallel()
 	shop := newFuzzedShop(t)
 	for i, route := range shop.routes {
 		want := cmp.Or(notOK[route.Method+" "+route.Path], http.StatusOK)

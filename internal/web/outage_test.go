@@ -1,13 +1,18 @@
-package main
+package web
 
 import (
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // TestOutage: a server that is killed is named in a 503, readiness says so,
@@ -26,18 +31,19 @@ func TestOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := startServe(t, "--db", db.URL(), "--redis", urls[0], "--redlock", strings.Join(urls[1:], ","),
-		"--zookeeper", keeper.Addr, "--etcd", etcd.Addr)
-	restock(t, base, "apple", 1000)
+	base := startServe(t, engine.Config{
+		DB: db.URL(), Redis: urls[0], Redlock: urls[1:], Zookeeper: []string{keeper.Addr}, Etcd: []string{etcd.Addr},
+	})
+	webtest.Restock(t, base, "apple", 1000)
 
-	status := func(path string) int { return call(t, http.MethodGet, base+path, "", nil).status }
+	status := func(path string) int { return webtest.Call(t, http.MethodGet, base+path, "", nil).Status }
 	buy := func(strategy string) response {
-		return call(t, http.MethodGet, base+"/product/buy?lock="+strategy, "", nil)
+		return webtest.Call(t, http.MethodGet, base+"/product/buy?lock="+strategy, "", nil)
 	}
 	works := func(strategy string) {
 		t.Helper()
-		if r := buy(strategy); r.status != http.StatusOK {
-			t.Errorf("%s: %d %s, want a sale", strategy, r.status, r.body)
+		if r := buy(strategy); r.Status != http.StatusOK {
+			t.Errorf("%s: %d %s, want a sale", strategy, r.Status, r.Body)
 		}
 	}
 	// down kills the server, checks who is hurt, and brings it back.
@@ -47,7 +53,7 @@ func TestOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, strategy := range hurt {
-			p := wantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
+			p := webtest.WantProblem(t, buy(strategy), http.StatusServiceUnavailable, "failed")
 			if !strings.Contains(p.Detail, "the "+name+" is down") {
 				t.Errorf("%s without %s: %q does not say what is down", strategy, name, p.Detail)
 			}
@@ -55,7 +61,7 @@ func TestOutage(t *testing.T) {
 		for _, strategy := range fine {
 			works(strategy)
 		}
-		p := wantProblem(t, call(t, http.MethodGet, base+"/readyz", "", nil), http.StatusServiceUnavailable, "failed")
+		p := webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/readyz", "", nil), http.StatusServiceUnavailable, "failed")
 		if !strings.Contains(p.Detail, name) {
 			t.Errorf("readiness %q does not name %s", p.Detail, name)
 		}
@@ -65,7 +71,7 @@ func TestOutage(t *testing.T) {
 		if err := start(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "ready again", func() bool { return status("/readyz") == http.StatusOK })
+		webtest.Eventually(t, "ready again", func() bool { return status("/readyz") == http.StatusOK })
 		for _, strategy := range append(hurt, fine...) {
 			works(strategy)
 		}
@@ -93,7 +99,7 @@ func TestOutage(t *testing.T) {
 	if got := status("/readyz"); got != http.StatusOK {
 		t.Errorf("readyz %d with two of three Redlock nodes", got)
 	}
-	if got := books(t, base, "apple"); got.Drift != 0 {
+	if got := webtest.Audit(t, base, "apple"); got.Drift != 0 {
 		t.Errorf("books %+v, want no drift", got)
 	}
 }
@@ -102,17 +108,17 @@ func TestOutage(t *testing.T) {
 // stock nor records, and says which server is down. Of the Redlock nodes a
 // majority is enough.
 func TestRestockWithoutRedis(t *testing.T) {
+	t.Parallel()
 	nodes := startNodes(t, 4)
-	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redis", nodes[0].URL(),
-		"--redlock", strings.Join(urls(nodes[1:]), ","))
+	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redis: nodes[0].URL(), Redlock: urls(nodes[1:])})
 	refused := func(server string) {
 		t.Helper()
-		before := books(t, base, "apple")
-		p := wantProblem(t, call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil), http.StatusServiceUnavailable, "failed")
+		before := webtest.Audit(t, base, "apple")
+		p := webtest.WantProblem(t, webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil), http.StatusServiceUnavailable, "failed")
 		if !strings.Contains(p.Detail, "nothing was restocked: the "+server+" is down") {
 			t.Errorf("%q does not say that the %s is down", p.Detail, server)
 		}
-		if after := books(t, base, "apple"); after != before {
+		if after := webtest.Audit(t, base, "apple"); after != before {
 			t.Errorf("books %+v, before %+v", after, before)
 		}
 	}
@@ -123,7 +129,7 @@ func TestRestockWithoutRedis(t *testing.T) {
 		}
 	}
 	kill(nodes[3])
-	restock(t, base, "apple", 50)
+	webtest.Restock(t, base, "apple", 50)
 	kill(nodes[2])
 	refused("redlock")
 	if err := nodes[2].Start(); err != nil {
@@ -137,28 +143,28 @@ func TestRestockWithoutRedis(t *testing.T) {
 func TestHungRedis(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 1)
-	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redis", nodes[0].URL(), "--lease", "1h")
+	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redis: nodes[0].URL()}, func(s *setup) { s.Settings.LeaseTTL = time.Hour })
 	for range 3 { // connections are open: what is sent to a Redis that hangs waits there for it
-		if r := call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil); r.status != http.StatusOK {
-			t.Fatalf("%d %s", r.status, r.body)
+		if r := webtest.Call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil); r.Status != http.StatusOK {
+			t.Fatalf("%d %s", r.Status, r.Body)
 		}
 	}
 	if err := nodes[0].Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	p := wantProblem(t, call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil), http.StatusServiceUnavailable, "failed")
+	p := webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil), http.StatusServiceUnavailable, "failed")
 	if !strings.Contains(p.Detail, "the redis is down") {
 		t.Errorf("%q does not say what is down", p.Detail)
 	}
-	p = wantProblem(t, call(t, http.MethodGet, base+"/readyz", "", nil), http.StatusServiceUnavailable, "failed")
+	p = webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/readyz", "", nil), http.StatusServiceUnavailable, "failed")
 	if !strings.Contains(p.Detail, "redis") || strings.Contains(p.Detail, "database") {
 		t.Errorf("readiness %q, want redis alone", p.Detail)
 	}
 	if err := nodes[0].Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "sells again", func() bool {
-		return call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil).status == http.StatusOK
+	webtest.Eventually(t, "sells again", func() bool {
+		return webtest.Call(t, http.MethodGet, base+"/product/buy?lock=redis", "", nil).Status == http.StatusOK
 	})
 }
 
@@ -167,16 +173,16 @@ func TestHungRedis(t *testing.T) {
 func TestHungDatabase(t *testing.T) {
 	t.Parallel()
 	db := localservertest.MySQL(t)
-	base := startServe(t, "--db", db.URL(), "--wait", "1s")
+	base := startServe(t, engine.Config{DB: db.URL()}, waitFor(time.Second))
 	if err := db.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []response{
-		call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil),
-		call(t, http.MethodPost, base+"/product/buy", "", http.Header{"Idempotency-Key": {"k"}}),
-		call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil),
+		webtest.Call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil),
+		webtest.Call(t, http.MethodPost, base+"/product/buy", "", http.Header{"Idempotency-Key": {"k"}}),
+		webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil),
 	} {
-		p := wantProblem(t, r, http.StatusServiceUnavailable, "failed")
+		p := webtest.WantProblem(t, r, http.StatusServiceUnavailable, "failed")
 		if !strings.Contains(p.Detail, "the database is down") {
 			t.Errorf("%q does not say what is down", p.Detail)
 		}
@@ -184,8 +190,8 @@ func TestHungDatabase(t *testing.T) {
 	if err := db.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "sells again", func() bool {
-		return call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil).status == http.StatusOK
+	webtest.Eventually(t, "sells again", func() bool {
+		return webtest.Call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil).Status == http.StatusOK
 	})
 }
 
@@ -194,14 +200,18 @@ func TestHungDatabase(t *testing.T) {
 func TestSilentNode(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 5)
-	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", "--redlock", strings.Join(urls(nodes), ","),
-		"--wait", "30s") // 60 sales of half a second and more would not fit
+	wait := 30 * time.Second // 60 sales of half a second and more would not fit
+	base := startServe(t, engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db", Redlock: urls(nodes)}, waitFor(wait))
 	if err := nodes[4].Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := exitCode(t, "rush", "--target", base, "--strategy", "redlock", "--stock", "60", "--buyers", "90", "--expect")
-	if code != 0 {
-		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	target := rush.Target{BaseURL: base, Client: http.DefaultClient}
+	result, err := rush.Run(t.Context(), rush.Config{
+		BaseURLs: []string{base}, Shelf: target, Auditor: target, Strategy: "redlock", Product: "apple", Stock: 60, Buyers: 90,
+		Timeout: wait + 30*time.Second, Progress: func(int) {},
+	})
+	if err != nil || result.Verdict != verdict.Holds || result.Sold != 60 {
+		t.Errorf("%+v, %v; want 60 sales", result, err)
 	}
 }
 
@@ -226,41 +236,50 @@ func TestRestockWithoutLocks(t *testing.T) {
 	t.Parallel()
 	type server interface{ Kill() error }
 	for _, c := range []struct {
-		flag  string
+		name  string
 		start func(g *localserver.Group) (server, string, error)
 	}{
-		{"--redis", func(g *localserver.Group) (server, string, error) {
+		{"redis", func(g *localserver.Group) (server, string, error) {
 			s, err := localserver.StartRedis(g)
 			return s, s.URL(), err
 		}},
-		{"--zookeeper", func(g *localserver.Group) (server, string, error) {
+		{"zookeeper", func(g *localserver.Group) (server, string, error) {
 			s, err := localserver.StartZookeeper(g)
 			return s, s.Addr, err
 		}},
-		{"--etcd", func(g *localserver.Group) (server, string, error) {
+		{"etcd", func(g *localserver.Group) (server, string, error) {
 			s, err := localserver.StartEtcd(g)
 			return s, s.Addr, err
 		}},
 	} {
-		t.Run(c.flag, func(t *testing.T) { restockWithout(t, c.flag, c.start) })
+		t.Run(c.name, func(t *testing.T) { restockWithout(t, c.name, c.start) })
 	}
 }
 
-func restockWithout[Server interface{ Kill() error }](t *testing.T, flag string, start func(g *localserver.Group) (Server, string, error)) {
+func restockWithout[Server interface{ Kill() error }](t *testing.T, server string, start func(g *localserver.Group) (Server, string, error)) {
 	node, address, err := start(localservertest.Group(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := startServe(t, "--db", "sqlite://"+t.TempDir()+"/shop.db", flag, address)
-	before := books(t, base, "apple")
+	on := engine.Config{DB: "sqlite://" + t.TempDir() + "/shop.db"}
+	switch server {
+	case "redis":
+		on.Redis = address
+	case "etcd":
+		on.Etcd = []string{address}
+	case "zookeeper":
+		on.Zookeeper = []string{address}
+	}
+	base := startServe(t, on)
+	before := webtest.Audit(t, base, "apple")
 	if err := node.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	p := wantProblem(t, call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil), http.StatusServiceUnavailable, "failed")
-	if want := "the " + strings.TrimPrefix(flag, "--") + " is down"; !strings.Contains(p.Detail, want) {
+	p := webtest.WantProblem(t, webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil), http.StatusServiceUnavailable, "failed")
+	if want := "the " + server + " is down"; !strings.Contains(p.Detail, want) {
 		t.Errorf("%q, want %q", p.Detail, want)
 	}
-	if after := books(t, base, "apple"); after != before {
+	if after := webtest.Audit(t, base, "apple"); after != before {
 		t.Errorf("books %+v, before %+v", after, before)
 	}
 }

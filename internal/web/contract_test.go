@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"bytes"
@@ -16,12 +16,14 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/web/problem"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
-		base := startServe(t, serveArgs(e)...)
+		base := startServe(t, e.URLs)
 		for _, strategy := range available(t, base, e) {
 			t.Run("sells/"+strategy, func(t *testing.T) { testSells(t, base, strategy) })
 			t.Run("restock under load/"+strategy, func(t *testing.T) { testRestockUnderLoad(t, base, strategy) })
@@ -39,7 +41,7 @@ func TestContract(t *testing.T) {
 // servers; those that need other ones than Redis are not on the embedded engine.
 func available(t *testing.T, base string, e *engine.Engine) (names []string) {
 	t.Helper()
-	list := decode[[]availableStrategy](t, call(t, http.MethodGet, base+"/strategies", "", nil))
+	list := webtest.Decode[[]availableStrategy](t, webtest.Call(t, http.MethodGet, base+"/strategies", "", nil))
 	for _, s := range list {
 		if s.Available {
 			names = append(names, s.Name)
@@ -64,50 +66,21 @@ type receipt struct {
 	WaitedMS  *int64 `json:"waited_ms"`
 }
 
-func restock(t *testing.T, base, product string, units int) {
-	t.Helper()
-	r := call(t, http.MethodPut, base+"/product/"+url.PathEscape(product), fmt.Sprintf(`{"amount":%d}`, units), nil)
-	if r.status != http.StatusOK {
-		t.Fatalf("restock: %d %s", r.status, r.body)
-	}
-}
-
-func books(t *testing.T, base, product string) audit.Report {
-	t.Helper()
-	return decode[audit.Report](t, call(t, http.MethodGet, base+"/audit?product="+url.QueryEscape(product), "", nil))
-}
-
-// wantProblem checks status, outcome and form of an error.
-func wantProblem(t *testing.T, r response, status int, outcome string) problem.Details {
-	t.Helper()
-	p := decode[problem.Details](t, r)
-	if r.status != status || p.Status != status || p.Outcome != outcome {
-		t.Errorf("%d %s, want %d with outcome %s", r.status, r.body, status, outcome)
-	}
-	if got := r.header.Get("Content-Type"); got != problem.ContentType {
-		t.Errorf("content type %q, want %q", got, problem.ContentType)
-	}
-	if p.Detail == "" || p.Title != http.StatusText(status) || p.RequestID == "" || strings.Contains(p.Detail, "\n") {
-		t.Errorf("not a clear problem: %s", r.body)
-	}
-	return p
-}
-
 func testSells(t *testing.T, base, strategy string) {
-	restock(t, base, "pear", 3)
+	webtest.Restock(t, base, "pear", 3)
 	query := "?product=pear&amount=2&purchaser=ann&lock=" + strategy
-	r := call(t, http.MethodGet, base+"/product/buy"+query, "", nil)
-	got := decode[receipt](t, r)
-	if r.status != http.StatusOK || got.ID == 0 || got.WaitedMS == nil {
-		t.Fatalf("%d %s", r.status, r.body)
+	r := webtest.Call(t, http.MethodGet, base+"/product/buy"+query, "", nil)
+	got := webtest.Decode[receipt](t, r)
+	if r.Status != http.StatusOK || got.ID == 0 || got.WaitedMS == nil {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	got.ID, got.WaitedMS = 0, nil
 	if want := (receipt{Product: "pear", Purchaser: "ann", Amount: 2, Left: 1, Strategy: strategy}); got != want {
 		t.Errorf("receipt %+v, want %+v", got, want)
 	}
-	wantProblem(t, call(t, http.MethodPost, base+"/product/buy"+query, "", nil), http.StatusConflict, "sold_out")
-	wantProblem(t, call(t, http.MethodGet, base+"/product/buy?product=kiwi&lock="+strategy, "", nil), http.StatusNotFound, "failed")
-	if got, want := books(t, base, "pear"), (audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}); got != want {
+	webtest.WantProblem(t, webtest.Call(t, http.MethodPost, base+"/product/buy"+query, "", nil), http.StatusConflict, "sold_out")
+	webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/product/buy?product=kiwi&lock="+strategy, "", nil), http.StatusNotFound, "failed")
+	if got, want := webtest.Audit(t, base, "pear"), (audit.Report{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}); got != want {
 		t.Errorf("books %+v, want %+v", got, want)
 	}
 }
@@ -118,7 +91,7 @@ func testSells(t *testing.T, base, strategy string) {
 func testRestockUnderLoad(t *testing.T, base, strategy string) {
 	const buyers, restocks = 4, 4
 	name := "restocked-" + strategy
-	restock(t, base, name, 20)
+	webtest.Restock(t, base, name, 20)
 	done := make(chan struct{})
 	var all sync.WaitGroup
 	for range buyers {
@@ -129,29 +102,29 @@ func testRestockUnderLoad(t *testing.T, base, strategy string) {
 					return
 				default:
 				}
-				r := call(t, http.MethodGet, base+"/product/buy?product="+name+"&lock="+strategy, "", nil)
-				if r.status != http.StatusOK && r.status != http.StatusConflict && r.status != http.StatusServiceUnavailable {
-					t.Errorf("%d %s", r.status, r.body)
+				r := webtest.Call(t, http.MethodGet, base+"/product/buy?product="+name+"&lock="+strategy, "", nil)
+				if r.Status != http.StatusOK && r.Status != http.StatusConflict && r.Status != http.StatusServiceUnavailable {
+					t.Errorf("%d %s", r.Status, r.Body)
 				}
 			}
 		})
 	}
 	for i := range restocks {
-		eventually(t, "somebody buys between two restocks", func() bool { return books(t, base, name).Records > 0 })
-		restock(t, base, name, 20+i)
+		webtest.Eventually(t, "somebody buys between two restocks", func() bool { return webtest.Audit(t, base, name).Records > 0 })
+		webtest.Restock(t, base, name, 20+i)
 	}
 	close(done)
 	all.Wait()
 	entry, _ := lockstrategy.ByName(strategy)
-	if got := books(t, base, name); entry.Promise[promise.Rush] == verdict.Holds && (got.Drift != 0 || got.Oversold != 0) {
+	if got := webtest.Audit(t, base, name); entry.Promise[promise.Rush] == verdict.Holds && (got.Drift != 0 || got.Oversold != 0) {
 		t.Errorf("books %+v, want no drift", got)
 	}
 }
 
 func testAliases(t *testing.T, base string) {
-	restock(t, base, "apple", 5)
+	webtest.Restock(t, base, "apple", 5)
 	for lock, want := range map[string]string{"": "none", "?lock=N": "none", "?lock=Y": "redis"} {
-		got := decode[receipt](t, call(t, http.MethodGet, base+"/product/buy"+lock, "", nil))
+		got := webtest.Decode[receipt](t, webtest.Call(t, http.MethodGet, base+"/product/buy"+lock, "", nil))
 		if got.Strategy != want || got.Product != "apple" || got.Amount != 1 || got.Purchaser == "" {
 			t.Errorf("lock %q: %+v, want one apple by %s", lock, got, want)
 		}
@@ -160,13 +133,13 @@ func testAliases(t *testing.T, base string) {
 
 func testRestock(t *testing.T, base string) {
 	name := "a/b ü"
-	restock(t, base, name, 2)
-	r := call(t, http.MethodGet, base+"/product/buy?lock=conditional&product="+url.QueryEscape(name), "", nil)
-	if r.status != http.StatusOK {
-		t.Fatalf("%d %s", r.status, r.body)
+	webtest.Restock(t, base, name, 2)
+	r := webtest.Call(t, http.MethodGet, base+"/product/buy?lock=conditional&product="+url.QueryEscape(name), "", nil)
+	if r.Status != http.StatusOK {
+		t.Fatalf("%d %s", r.Status, r.Body)
 	}
-	restock(t, base, name, 7)
-	if got, want := books(t, base, name), (audit.Report{Stocked: 7, Leftover: 7}); got != want {
+	webtest.Restock(t, base, name, 7)
+	if got, want := webtest.Audit(t, base, name), (audit.Report{Stocked: 7, Leftover: 7}); got != want {
 		t.Errorf("books after a restock %+v, want %+v", got, want)
 	}
 	type stock struct {
@@ -175,10 +148,10 @@ func testRestock(t *testing.T, base string) {
 		Stocked int64  `json:"stocked"`
 	}
 	want := stock{name, 7, 7}
-	if got := decode[stock](t, call(t, http.MethodGet, base+"/product/"+url.PathEscape(name), "", nil)); got != want {
+	if got := webtest.Decode[stock](t, webtest.Call(t, http.MethodGet, base+"/product/"+url.PathEscape(name), "", nil)); got != want {
 		t.Errorf("product %+v, want %+v", got, want)
 	}
-	list := decode[struct{ Products []stock }](t, call(t, http.MethodGet, base+"/product", "", nil))
+	list := webtest.Decode[struct{ Products []stock }](t, webtest.Call(t, http.MethodGet, base+"/product", "", nil))
 	found := false
 	for _, p := range list.Products {
 		found = found || p == want
@@ -189,34 +162,34 @@ func testRestock(t *testing.T, base string) {
 }
 
 func testIdempotency(t *testing.T, base string) {
-	restock(t, base, "apple", 5)
+	webtest.Restock(t, base, "apple", 5)
 	key := http.Header{"Idempotency-Key": {"order-1"}, "Content-Type": {"application/json"}}
 	body := `{"product":"apple","purchaser":"ann","amount":2,"lock":"for-update"}`
-	first := call(t, http.MethodPost, base+"/product/buy", body, key)
-	if first.status != http.StatusOK {
-		t.Fatalf("%d %s", first.status, first.body)
+	first := webtest.Call(t, http.MethodPost, base+"/product/buy", body, key)
+	if first.Status != http.StatusOK {
+		t.Fatalf("%d %s", first.Status, first.Body)
 	}
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			again := call(t, http.MethodPost, base+"/product/buy", body, key)
-			if again.status != http.StatusOK || !bytes.Equal(again.body, first.body) {
-				t.Errorf("again: %d %s, want %s", again.status, again.body, first.body)
+			again := webtest.Call(t, http.MethodPost, base+"/product/buy", body, key)
+			if again.Status != http.StatusOK || !bytes.Equal(again.Body, first.Body) {
+				t.Errorf("again: %d %s, want %s", again.Status, again.Body, first.Body)
 			}
 		})
 	}
 	all.Wait()
 	other := strings.Replace(body, `"amount":2`, `"amount":1`, 1)
-	wantProblem(t, call(t, http.MethodPost, base+"/product/buy", other, key), http.StatusUnprocessableEntity, "failed")
-	if got := books(t, base, "apple"); got.Records != 1 || got.UnitsSold != 2 || got.Drift != 0 {
+	webtest.WantProblem(t, webtest.Call(t, http.MethodPost, base+"/product/buy", other, key), http.StatusUnprocessableEntity, "failed")
+	if got := webtest.Audit(t, base, "apple"); got.Records != 1 || got.UnitsSold != 2 || got.Drift != 0 {
 		t.Errorf("books %+v, want one record", got)
 	}
 	// Without a purchaser the key names it, so the repeated request is the same order.
 	anonymous := http.Header{"Idempotency-Key": {"order-2"}}
-	a := call(t, http.MethodPost, base+"/product/buy?lock=redis", "", anonymous)
-	b := call(t, http.MethodPost, base+"/product/buy?lock=redis", "", anonymous)
-	if a.status != http.StatusOK || !bytes.Equal(a.body, b.body) {
-		t.Errorf("anonymous: %s and %s", a.body, b.body)
+	a := webtest.Call(t, http.MethodPost, base+"/product/buy?lock=redis", "", anonymous)
+	b := webtest.Call(t, http.MethodPost, base+"/product/buy?lock=redis", "", anonymous)
+	if a.Status != http.StatusOK || !bytes.Equal(a.Body, b.Body) {
+		t.Errorf("anonymous: %s and %s", a.Body, b.Body)
 	}
 }
 
@@ -225,14 +198,14 @@ func testHistory(t *testing.T, base string) {
 		Records []map[string]any `json:"records"`
 		Next    *int64           `json:"next"`
 	}
-	restock(t, base, "plum", 5)
+	webtest.Restock(t, base, "plum", 5)
 	for i := range 5 {
-		call(t, http.MethodGet, fmt.Sprintf("%s/product/buy?lock=conditional&product=plum&purchaser=p%d", base, i), "", nil)
+		webtest.Call(t, http.MethodGet, fmt.Sprintf("%s/product/buy?lock=conditional&product=plum&purchaser=p%d", base, i), "", nil)
 	}
 	var seen []string
 	after := int64(0)
 	for pages := 0; ; pages++ {
-		p := decode[page](t, call(t, http.MethodGet, fmt.Sprintf("%s/purchase_history?product=plum&limit=2&after=%d", base, after), "", nil))
+		p := webtest.Decode[page](t, webtest.Call(t, http.MethodGet, fmt.Sprintf("%s/purchase_history?product=plum&limit=2&after=%d", base, after), "", nil))
 		for _, r := range p.Records {
 			seen = append(seen, r["purchaser"].(string))
 			for _, member := range []string{"id", "product_name", "purchaser", "purchase_time", "amount", "strategy"} {
@@ -249,19 +222,19 @@ func testHistory(t *testing.T, base string) {
 	if got, want := strings.Join(seen, " "), "p0 p1 p2 p3 p4"; got != want {
 		t.Errorf("pages show %s, want %s", got, want)
 	}
-	empty := call(t, http.MethodGet, base+"/purchase_history?product=nobody", "", nil)
-	if got := string(empty.body); got != `{"next":null,"records":[]}` {
+	empty := webtest.Call(t, http.MethodGet, base+"/purchase_history?product=nobody", "", nil)
+	if got := string(empty.Body); got != `{"next":null,"records":[]}` {
 		t.Errorf("no records: %s", got)
 	}
 }
 
 func testBadInput(t *testing.T, base string) {
-	restock(t, base, "apple", 5)
-	before := books(t, base, "apple")
+	webtest.Restock(t, base, "apple", 5)
+	before := webtest.Audit(t, base, "apple")
 	long := strings.Repeat("x", 256)
 	longest := strings.Repeat("ü", 255) // characters, not bytes
-	if r := call(t, http.MethodPut, base+"/product/"+url.PathEscape(longest), `{"amount":5}`, nil); r.status != http.StatusOK {
-		t.Errorf("a name of 255 characters: %d %s", r.status, r.body)
+	if r := webtest.Call(t, http.MethodPut, base+"/product/"+url.PathEscape(longest), `{"amount":5}`, nil); r.Status != http.StatusOK {
+		t.Errorf("a name of 255 characters: %d %s", r.Status, r.Body)
 	}
 	asJSON := http.Header{"Content-Type": {"application/json"}}
 	for _, c := range []struct {
@@ -328,21 +301,21 @@ func testBadInput(t *testing.T, base string) {
 		{"no such method", "DELETE", "/product/apple", "", nil, 405},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wantProblem(t, call(t, c.method, base+c.path, c.body, c.header), c.status, "failed")
+			webtest.WantProblem(t, webtest.Call(t, c.method, base+c.path, c.body, c.header), c.status, "failed")
 		})
 	}
-	if after := books(t, base, "apple"); after != before {
+	if after := webtest.Audit(t, base, "apple"); after != before {
 		t.Errorf("books %+v, before %+v: bad input has changed something", after, before)
 	}
 }
 
 func testOperation(t *testing.T, base string) {
 	for _, path := range []string{"/healthz", "/readyz", "/strategies", "/openapi.yaml", "/"} {
-		if r := call(t, http.MethodGet, base+path, "", nil); r.status != http.StatusOK {
-			t.Errorf("%s: %d %.200s", path, r.status, r.body)
+		if r := webtest.Call(t, http.MethodGet, base+path, "", nil); r.Status != http.StatusOK {
+			t.Errorf("%s: %d %.200s", path, r.Status, r.Body)
 		}
 	}
-	metrics := string(call(t, http.MethodGet, base+"/metrics", "", nil).body)
+	metrics := string(webtest.Call(t, http.MethodGet, base+"/metrics", "", nil).Body)
 	for _, want := range []string{
 		`shop_buys_total{outcome="sold",strategy="redlock"}`, `shop_buys_total{outcome="sold_out",strategy="none"}`,
 		`shop_buys_total{outcome="replayed",strategy="redis"} 1`,
@@ -352,7 +325,7 @@ func testOperation(t *testing.T, base string) {
 			t.Errorf("/metrics lacks %s", want)
 		}
 	}
-	id := call(t, http.MethodGet, base+"/healthz", "", http.Header{problem.RequestIDHeader: {"my-id.1"}}).header
+	id := webtest.Call(t, http.MethodGet, base+"/healthz", "", http.Header{problem.RequestIDHeader: {"my-id.1"}}).Header
 	if got := id.Get(problem.RequestIDHeader); got != "my-id.1" {
 		t.Errorf("request id %q, want the caller's", got)
 	}
@@ -360,8 +333,9 @@ func testOperation(t *testing.T, base string) {
 
 // TestNotConfigured: a known strategy without its server is 501, and says what to set.
 func TestNotConfigured(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Embedded(t)
-	base := startServe(t, "--db", e.URLs.DB)
+	base := startServe(t, engine.Config{DB: e.URLs.DB})
 	says := map[lockstrategy.Need]string{
 		lockstrategy.NeedsRedis: "--redis", lockstrategy.NeedsRedlock: "--redlock", lockstrategy.NeedsNamedLocks: "--engine local", lockstrategy.NeedsSkipLocked: "--engine local",
 		lockstrategy.NeedsZookeeper: "--zookeeper", lockstrategy.NeedsEtcd: "--etcd",
@@ -373,12 +347,12 @@ func TestNotConfigured(t *testing.T) {
 		}
 	}
 	for strategy, flag := range lacking {
-		p := wantProblem(t, call(t, http.MethodGet, base+"/product/buy?lock="+strategy, "", nil), http.StatusNotImplemented, "failed")
+		p := webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/product/buy?lock="+strategy, "", nil), http.StatusNotImplemented, "failed")
 		if flag == "" || !strings.Contains(p.Detail, flag) {
 			t.Errorf("%s: %q does not name %s", strategy, p.Detail, flag)
 		}
 	}
-	for _, s := range decode[[]availableStrategy](t, call(t, http.MethodGet, base+"/strategies", "", nil)) {
+	for _, s := range webtest.Decode[[]availableStrategy](t, webtest.Call(t, http.MethodGet, base+"/strategies", "", nil)) {
 		if _, lacks := lacking[s.Name]; s.Available == lacks || (s.Reason != "") != lacks {
 			t.Errorf("%+v", s)
 		}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"context"
+	_ "embed"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/web/problem"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// handler has every route of the shop. addr is where it listens, token what
+// admin routes ask for elsewhere than on loopback.
+func (s *Shop) handler(addr net.Addr, token string) *gin.Engine {
+	r := gin.New()
+	r.RedirectTrailingSlash = false // a redirect would be no problem+json
+	r.UseRawPath = true             // a product may be called "a/b", sent as a%2Fb
+	r.HandleMethodNotAllowed = true
+	r.Use(s.connections.lastAnswer, identify, logRequests(s.log), recoverPanics(s.log), onlyKnownHosts(addr, s.config.Hosts), limitBody, problem.CheckQuery)
+	r.NoRoute(func(c *gin.Context) {
+		problem.Write(c, http.StatusNotFound, "failed", "no such route; GET /openapi.yaml lists them")
+	})
+	r.NoMethod(func(c *gin.Context) {
+		problem.Write(c, http.StatusMethodNotAllowed, "failed", "this route takes "+c.Writer.Header().Get("Allow"))
+	})
+	s.counter.Routes(r)
+	product.Shelf{
+		DB: s.engine.DB, Restock: s.restock,
+		WriteError: func(c *gin.Context, err error) {
+			purchase.WriteError(c, purchase.DatabaseError(c.Request.Context(), "product", err))
+		},
+	}.Routes(r, adminOnly(addr, token))
+	audit.Routes(r, s.engine.DB)
+	s.room.Routes(r, adminOnly(addr, token), addr)
+	r.GET("/strategies", s.strategies)
+	r.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
+	r.GET("/readyz", s.ready)
+	r.GET("/metrics", gin.WrapH(s.watch.metrics.handler()))
+	r.GET("/openapi.yaml", func(c *gin.Context) { c.Data(http.StatusOK, "application/yaml", openAPI) })
+	s.watch.hub.Routes(r)
+	if games := s.config.Games; games != nil {
+		games.Public = !isLoopback(addr)
+		games.Routes(r)
+	}
+	if s.runs != nil {
+		s.runs.Routes(r, adminOnly(addr, token))
+	}
+	return r
+}
+
+// availableStrategy is an entry of the catalogue, and whether it can run here.
+type availableStrategy struct {
+	lockstrategy.Entry
+	Available bool   `json:"available"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// strategies lists the catalogue.
+func (s *Shop) strategies(c *gin.Context) {
+	var list []availableStrategy
+	for _, e := range lockstrategy.All() {
+		why := s.counter.Missing[e.Name]
+		promised := promise.Promise{}
+		for fault := range e.Promise {
+			if v := e.Promised(fault, s.engine.Database); v != "" {
+				promised[fault] = v
+			}
+		}
+		e.Promise, e.PromiseOn = promised, nil // what holds here
+		list = append(list, availableStrategy{e, why == "", why})
+	}
+	c.JSON(http.StatusOK, list)
+}
+
+// ready answers whether every server that is configured answers.
+func (s *Shop) ready(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), s.deadline)
+	defer cancel()
+	down := s.engine.Check(ctx)
+	if len(down) == 0 {
+		c.JSON(http.StatusOK, gin.H{"status": "ready"})
+		return
+	}
+	var what []string
+	for _, server := range slices.Sorted(maps.Keys(down)) {
+		what = append(what, "the "+server+" is down: "+down[server].Error())
+	}
+	c.Header("Retry-After", "1")
+	problem.Write(c, http.StatusServiceUnavailable, "failed", strings.Join(what, "; "))
+}

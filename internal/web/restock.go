@@ -1,0 +1,85 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/teach/room"
+)
+
+// restock resets a product with its records and its locks, while no buy of
+// this process is in flight. The locks go first: when their server is down,
+// stock and records are as they were.
+func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
+	if err := s.databaseDown(ctx); err != nil { // before the buyers are held back
+		return fmt.Errorf("nothing was restocked: %w", err)
+	}
+	return s.counter.Closed(ctx, name, func() error {
+		for _, lock := range s.locks {
+			if err := lock.Reset(ctx, name); err != nil {
+				return fmt.Errorf("nothing was restocked: %w", err)
+			}
+		}
+		err := purchase.InLockingTx(ctx, s.engine.Admin, func(tx *gorm.DB) error {
+			if err := product.Put(tx, name, amount); err != nil {
+				return purchase.DatabaseError(ctx, "restock", err)
+			}
+			return purchase.DatabaseError(ctx, "clear the records", purchase.Clear(tx, name))
+		})
+		for _, lock := range s.locks {
+			if keeper, ok := lock.(purchase.StockKeeper); ok && err == nil {
+				err = keeper.Reset(ctx, name)
+			}
+		}
+		if err == nil {
+			err = purchase.DatabaseError(ctx, "restock", s.engine.Settle(ctx))
+		}
+		if err == nil {
+			s.watch.publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})
+			s.room.Restocked(name, amount)
+		}
+		return err
+	})
+}
+
+// databaseDown asks the database for a sign of life, once for all callers at
+// the same time.
+func (s *Shop) databaseDown(ctx context.Context) error {
+	_, err, _ := s.asking.Do("database", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.deadline)
+		defer cancel()
+		return nil, s.engine.Admin.WithContext(ctx).Exec("SELECT 1").Error
+	})
+	if err != nil {
+		return &purchase.Unavailable{Server: "database", Err: err}
+	}
+	return nil
+}
+
+// newRoom is a room that buys at this shop's counter, under each strategy that it can run.
+func (s *Shop) newRoom() *room.Room {
+	config := room.Config{Sell: s.counter.Sell, Known: s.isProduct, Restock: s.restock}
+	for _, e := range lockstrategy.All() {
+		if _, here := s.counter.Strategies[e.Name]; here {
+			config.Strategies = append(config.Strategies, room.Strategy{Name: e.Name, Tells: soldTells(e.Name)})
+		}
+	}
+	return room.New(config)
+}
+
+// isProduct says why there is no such product, or nil.
+func (s *Shop) isProduct(ctx context.Context, name string) error {
+	_, err := product.ByName(s.engine.DB.WithContext(ctx), name)
+	if errors.Is(err, product.ErrNotFound) {
+		return fmt.Errorf("%w as %q; GET /product lists them, and PUT /product/NAME creates one", product.ErrNotFound, name)
+	}
+	return purchase.DatabaseError(ctx, "put on sale", err)
+}

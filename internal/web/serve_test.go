@@ -1,0 +1,172 @@
+package web
+
+import (
+	"bufio"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/goccy/go-yaml"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/teach/live/runs"
+	"github.com/oversell/oversell/internal/teach/play/host"
+	"github.com/oversell/oversell/internal/web/webtest"
+)
+
+// idle is a sender that sends nothing.
+type idle struct{ runs.Sender }
+
+func (idle) Faults() []runs.Fault { return nil }
+
+// TestMaxInflight: one buy too many is told busy at once, and when to come back.
+func TestMaxInflight(t *testing.T) {
+	t.Parallel()
+	e := enginetest.Local(t)
+	base := startServe(t, e.URLs, waitFor(time.Minute), func(s *setup) { s.MaxInflight = 1 })
+	bought, letGo := webtest.HeldUpBuy(t, e.DB, base)
+	r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil)
+	webtest.WantProblem(t, r, http.StatusServiceUnavailable, "busy")
+	if r.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	letGo()
+	if r := <-bought; r.Status != http.StatusOK {
+		t.Errorf("the buy in flight: %d %s", r.Status, r.Body)
+	}
+}
+
+// TestAdmin: off loopback a restock needs the token; without one set, nobody can.
+func TestAdmin(t *testing.T) {
+	t.Parallel()
+	const token = "s3cret"
+	for _, c := range []struct {
+		name, set, sent string
+		status          int
+		says            string
+	}{
+		{"right token", token, "Bearer " + token, 200, ""},
+		{"wrong token", token, "Bearer other", 401, "that is not the shop's SHOP_ADMIN_TOKEN"},
+		{"no token sent", token, "", 401, "needs Authorization: Bearer"},
+		{"no scheme", token, token, 401, "needs Authorization: Bearer"},
+		{"none set", "", "Bearer ", 401, "started without SHOP_ADMIN_TOKEN"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base := startServe(t, engine.Config{}, elsewhere(c.set))
+			base = "http://127.0.0.1" + base[strings.LastIndex(base, ":"):]
+			r := webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, http.Header{"Authorization": {c.sent}})
+			if r.Status != c.status {
+				t.Errorf("%d %s, want %d", r.Status, r.Body, c.status)
+			}
+			if r.Status == http.StatusUnauthorized {
+				if p := webtest.WantProblem(t, r, http.StatusUnauthorized, "failed"); !strings.Contains(p.Detail, c.says) {
+					t.Errorf("%q, want %q", p.Detail, c.says)
+				}
+			}
+			if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
+				t.Errorf("a buy needs no token: %d %s", r.Status, r.Body)
+			}
+		})
+	}
+}
+
+// TestAnnounce: the first line is an address that this machine can open, and those after it are
+// for the others.
+func TestAnnounce(t *testing.T) {
+	t.Parallel()
+	const leader = "the leader opens http://127.0.0.1:8080/room/screen"
+	for _, c := range []struct {
+		addr, token, first string
+		want, never        []string
+	}{
+		{"127.0.0.1:8080", "s3cret", "listening on http://127.0.0.1:8080", nil, []string{"phone", "leader"}},
+		{"0.0.0.0:8080", "s3cret", "listening on http://127.0.0.1:8080", []string{"phone", leader}, []string{"0.0.0.0", "[::]", "127.0.0.1:8080/room\n"}},
+		{"[::]:8080", "", "listening on http://127.0.0.1:8080", []string{"phone"}, []string{"leader", "[::]"}},
+		{"192.0.2.7:8080", "", "listening on http://192.0.2.7:8080", []string{"phones open http://192.0.2.7:8080/room\n"}, []string{"leader"}},
+	} {
+		addr, err := net.ResolveTCPAddr("tcp", c.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		announce(&out, addr, c.token)
+		if first, _, _ := strings.Cut(out.String(), "\n"); first != c.first {
+			t.Errorf("%s: %q", c.addr, first)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s lacks %q: %s", c.addr, want, &out)
+			}
+		}
+		for _, never := range c.never {
+			if strings.Contains(out.String(), never) {
+				t.Errorf("%s has %q: %s", c.addr, never, &out)
+			}
+		}
+	}
+}
+
+// TestOpenAPI: the document has the routes that exist, and no others.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		OpenAPI string                    `yaml:"openapi"`
+		Paths   map[string]map[string]any `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal(openAPI, &document); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(document.OpenAPI, "3.1.") {
+		t.Errorf("version %q, want 3.1", document.OpenAPI)
+	}
+	written := map[string]bool{}
+	for path, methods := range document.Paths {
+		for method := range methods {
+			if method != "parameters" {
+				written[strings.ToUpper(method)+" "+path] = true
+			}
+		}
+	}
+	c := Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 1, Games: &host.Host{}, Sender: idle{}}
+	shop := New(enginetest.Embedded(t), c, slog.New(slog.DiscardHandler))
+	var routes gin.RoutesInfo = shop.handler(&net.TCPAddr{}, "").Routes()
+	for _, r := range routes {
+		route := r.Method + " " + strings.NewReplacer(":name", "{name}", ":id", "{id}").Replace(r.Path)
+		if !written[route] {
+			t.Errorf("%s is served and not in openapi.yaml", route)
+		}
+		delete(written, route)
+	}
+	for route := range written {
+		t.Errorf("%s is in openapi.yaml and not served", route)
+	}
+}
+
+// TestSlowBody: a request whose body dawdles has no seat yet.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	base := startServe(t, engine.Config{}, func(s *setup) { s.MaxInflight = 1 })
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	head := "POST /product/buy HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+	if _, err := conn.Write([]byte(head)); err != nil {
+		t.Fatal(err)
+	}
+	// The server asks for the body when the handler reads it: the buy has begun.
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
+		t.Errorf("a buy beside it: %d %s", r.Status, r.Body)
+	}
+}

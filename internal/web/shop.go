@@ -1,0 +1,144 @@
+// Package web is the shop as a service over HTTP: it puts the strategies on the counter,
+// serves the routes, and ends without cutting off a buyer.
+//
+//	engine -> New -> Shop -> Serve
+//
+// It is the one place that knows every part of a shop that serves. http.go has the routes,
+// middleware_http.go what applies to each request, connections.go which connections stay open.
+package web
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/teach/live"
+	"github.com/oversell/oversell/internal/teach/live/runs"
+	"github.com/oversell/oversell/internal/teach/play/host"
+	"github.com/oversell/oversell/internal/teach/room"
+)
+
+// Config says how a shop serves.
+type Config struct {
+	Settings       lockstrategy.Settings
+	MaxInflight    int            // buys at once; further ones are answered busy
+	MaxConnections int            // connections at once; 0: unlimited
+	SoldOutCheck   bool           // answer buyers of a sold-out product before a strategy takes a lock
+	Admission      bool           // answer busy at once if a buyer could not be served in time
+	Hosts          []string       // names, besides its own, that requests may be for
+	Failpoints     *failpoint.Set // nil unless shop verify has started the shop
+	Gather         int            // see gathering; 0: no buyer waits for another
+	Sender         runs.Sender    // sends the live page's rushes; nil: the page sends none
+	Games          *host.Host     // nil: the shop has no games
+}
+
+// A Shop serves on one engine.
+type Shop struct {
+	config      Config
+	engine      *engine.Engine
+	log         *slog.Logger
+	watch       *watcher
+	runs        *runs.Keeper // nil: there is no Sender
+	counter     *purchase.Counter
+	room        *room.Room
+	locks       []purchase.Resetter
+	workers     []purchase.Worker
+	closers     []io.Closer
+	deadline    time.Duration // of a server that is asked whether it is there
+	asking      singleflight.Group
+	connections *connections
+	soldOut     *purchase.SoldOutCheck // of the strategies that sell from product.amount
+	admission   *purchase.Admission    // of all strategies
+}
+
+// New puts every strategy that the engine can run on the counter.
+func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
+	s := &Shop{
+		config: c, engine: e, log: log, connections: newConnections(c.MaxConnections), deadline: 2 * time.Second,
+		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(soldTells), failpoints: c.Failpoints},
+	}
+	if c.Sender != nil {
+		s.runs = runs.NewKeeper(s.watch.hub, c.Sender)
+	}
+	s.soldOut = s.newCheck(func(db *gorm.DB, name string) (int64, error) {
+		p, err := product.ByName(db, name)
+		return p.Amount, err
+	})
+	s.admission = purchase.NewAdmission(c.Settings.Wait)
+	deps := onengine.Deps(e)
+	deps.Settings, deps.Observe = c.Settings, s.watch.lockEvent
+	built, missing := lockstrategy.Build(deps)
+	s.counter = &purchase.Counter{
+		Strategies: map[string]purchase.Strategy{}, Missing: missing, Resolve: lockstrategy.Resolver(),
+		History: func(ctx context.Context, name string, after int64, limit int) ([]purchase.Record, error) {
+			records, err := purchase.Page(e.DB.WithContext(ctx), name, after, limit)
+			return records, purchase.DatabaseError(ctx, "read the history", err)
+		},
+		Wait: c.Settings.Wait, Down: s.databaseDown, Seats: make(chan struct{}, c.MaxInflight), Watch: s.watch,
+	}
+	for name, strategy := range built {
+		s.Add(name, strategy)
+	}
+	s.room = s.newRoom()
+	return s
+}
+
+// Add puts a strategy on the counter, with its lock, its worker and what it has to close.
+func (s *Shop) Add(name string, strategy purchase.Strategy) {
+	if lock, ok := strategy.(purchase.Resetter); ok {
+		s.locks = append(s.locks, lock)
+	}
+	if closer, ok := strategy.(io.Closer); ok {
+		s.closers = append(s.closers, closer)
+	}
+	if worker, ok := strategy.(purchase.Worker); ok {
+		s.workers = append(s.workers, worker)
+	}
+	if s.config.Gather > 0 {
+		strategy = &gathering{Strategy: strategy, buyers: s.config.Gather, byProduct: map[string]*gathered{}}
+	}
+	if s.config.Failpoints != nil {
+		strategy = s.config.Failpoints.Named(strategy)
+	}
+	if s.config.SoldOutCheck {
+		strategy = s.checkFor(name).Before(strategy)
+	}
+	strategy = purchase.NewIdempotent(strategy, s.engine.Causal)
+	if s.config.Admission {
+		strategy = s.admission.Before(name, strategy)
+	}
+	s.counter.Strategies[name] = strategy
+}
+
+// Observe takes what a strategy reports of its lock.
+func (s *Shop) Observe(ctx context.Context, e lockstrategy.Event) { s.watch.lockEvent(ctx, e) }
+
+// Work starts what the strategies do besides the buys; stop ends it, waits,
+// and closes the strategies.
+func (s *Shop) Work(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for _, worker := range s.workers {
+		all.Go(func() { worker.Work(ctx) })
+	}
+	return func() {
+		cancel()
+		all.Wait()
+		for _, closer := range s.closers {
+			if err := closer.Close(); err != nil {
+				s.log.Warn("close a strategy", "error", err)
+			}
+		}
+	}
+}

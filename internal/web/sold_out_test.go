@@ -1,0 +1,120 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/web/webtest"
+)
+
+// TestSoldOutAhead: who comes too late is told so although somebody holds the lock that
+// the strategy would wait for, and is counted as any other refusal. Without the check it
+// waits.
+func TestSoldOutAhead(t *testing.T) {
+	t.Parallel()
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		if e.Name == engine.Embedded {
+			t.Skip("nobody but the shop holds a lock there")
+		}
+		for _, checked := range []bool{true, false} {
+			t.Run(fmt.Sprintf("check=%v", checked), func(t *testing.T) {
+				base := startServe(t, e.URLs, waitFor(time.Second), func(s *setup) { s.SoldOutCheck = checked })
+				webtest.Restock(t, base, "apple", 1)
+				buy := func(query string, header http.Header) response {
+					return webtest.Call(t, http.MethodPost, base+"/product/buy?lock=for-update&purchaser=ann"+query, "", header)
+				}
+				key := http.Header{"Idempotency-Key": {"a-key"}}
+				sold := buy("", key)
+				if sold.Status != http.StatusOK {
+					t.Fatalf("%d %s", sold.Status, sold.Body)
+				}
+				webtest.WantProblem(t, buy("", nil), http.StatusConflict, "sold_out")
+				hold := e.DB.Begin()
+				if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
+					t.Fatal(err)
+				}
+				late := buy("", nil)
+				another := buy("", http.Header{"Idempotency-Key": {"another"}})
+				if again := buy("", key); again.Status != http.StatusOK || string(again.Body) != string(sold.Body) {
+					t.Errorf("the retry: %d %s, want %s", again.Status, again.Body, sold.Body)
+				}
+				if err := hold.Rollback().Error; err != nil {
+					t.Fatal(err)
+				}
+				if !checked {
+					webtest.WantProblem(t, late, http.StatusServiceUnavailable, "busy")
+					return
+				}
+				if p := webtest.WantProblem(t, late, http.StatusConflict, "sold_out"); p.Detail != "sold out: 0 left" || late.Header.Get("Shop-Buy-Span") == "" {
+					t.Errorf("%+v, %v", p, late.Header)
+				}
+				webtest.WantProblem(t, another, http.StatusConflict, "sold_out")
+				metrics := string(webtest.Call(t, http.MethodGet, base+"/metrics", "", nil).Body)
+				if want := `shop_buys_total{outcome="sold_out",strategy="for-update"} 3`; !strings.Contains(metrics, want) {
+					t.Errorf("/metrics lacks %s", want)
+				}
+				webtest.Restock(t, base, "apple", 5)
+				webtest.WantProblem(t, buy("&amount=6", nil), http.StatusConflict, "sold_out")
+				if r := buy("&amount=5", nil); r.Status != http.StatusOK {
+					t.Errorf("after a restock: %d %s", r.Status, r.Body)
+				}
+			})
+		}
+	})
+}
+
+// TestRestockedUnderCheck: buyers come without end while a product is sold out and
+// restocked: nobody who came after a restock was answered is refused while there are
+// units, and every unit is sold.
+func TestRestockedUnderCheck(t *testing.T) {
+	t.Parallel()
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		first, second := startServe(t, e.URLs), startServe(t, e.URLs) // two processes' worth of memory
+		for _, strategy := range []string{"conditional", "redis-decr", "redis-lua"} {
+			testRestockedUnderCheck(t, first, second, strategy)
+		}
+	})
+}
+
+func testRestockedUnderCheck(t *testing.T, base, other, strategy string) {
+	product := "checked-" + strategy
+	url := "/product/buy?product=" + product + "&lock=" + strategy
+	webtest.Restock(t, base, product, 1)
+	stop := make(chan struct{})
+	var crowd sync.WaitGroup
+	for range 8 { // they keep a read under way all the time
+		crowd.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					webtest.Call(t, http.MethodGet, other+url+"&amount=1000", "", nil)
+				}
+			}
+		})
+	}
+	for range 20 {
+		webtest.Restock(t, base, product, 3)
+		for range 3 {
+			r := webtest.Call(t, http.MethodGet, other+url, "", nil)
+			if r.Status != http.StatusOK {
+				t.Errorf("%s: %d %s after a restock, want a sale", strategy, r.Status, r.Body)
+			}
+		}
+		webtest.WantProblem(t, webtest.Call(t, http.MethodGet, other+url, "", nil), http.StatusConflict, "sold_out")
+	}
+	close(stop)
+	crowd.Wait()
+	if got := webtest.Audit(t, base, product); got.Leftover != 0 || got.Drift != 0 || got.Records != 3 {
+		t.Errorf("%s: books %+v", strategy, got)
+	}
+}

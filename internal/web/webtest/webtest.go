@@ -1,0 +1,120 @@
+// Package webtest asks a shop that serves, for the tests of whatever starts one.
+package webtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/web/problem"
+)
+
+// Patience bounds every step of a test that must come soon.
+const Patience = 90 * time.Second
+
+// A Response is what a test looks at of an answer.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Call sends one request.
+func Call(t testing.TB, method, url, body string, header http.Header) Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Response{answer.StatusCode, answer.Header, text}
+}
+
+// Decode reads the JSON of a body.
+func Decode[T any](t testing.TB, r Response) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(r.Body, &v); err != nil {
+		t.Fatalf("%v in %.300s", err, r.Body)
+	}
+	return v
+}
+
+// Restock puts units on sale.
+func Restock(t testing.TB, base, product string, units int) {
+	t.Helper()
+	r := Call(t, http.MethodPut, base+"/product/"+url.PathEscape(product), fmt.Sprintf(`{"amount":%d}`, units), nil)
+	if r.Status != http.StatusOK {
+		t.Fatalf("restock: %d %s", r.Status, r.Body)
+	}
+}
+
+// Audit returns stock and records of a product.
+func Audit(t testing.TB, base, product string) audit.Report {
+	t.Helper()
+	return Decode[audit.Report](t, Call(t, http.MethodGet, base+"/audit?product="+url.QueryEscape(product), "", nil))
+}
+
+// WantProblem checks status, outcome and form of an error.
+func WantProblem(t testing.TB, r Response, status int, outcome string) problem.Details {
+	t.Helper()
+	p := Decode[problem.Details](t, r)
+	if r.Status != status || p.Status != status || p.Outcome != outcome {
+		t.Errorf("%d %s, want %d with outcome %s", r.Status, r.Body, status, outcome)
+	}
+	if got := r.Header.Get("Content-Type"); got != problem.ContentType {
+		t.Errorf("content type %q, want %q", got, problem.ContentType)
+	}
+	if p.Detail == "" || p.Title != http.StatusText(status) || p.RequestID == "" || strings.Contains(p.Detail, "\n") {
+		t.Errorf("not a clear problem: %s", r.Body)
+	}
+	return p
+}
+
+// Eventually polls until done, with a deadline.
+func Eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", Patience, what)
+		}
+	}
+}
+
+// HeldUpBuy starts a buy that waits for a row which this test holds, and
+// returns once it is in flight.
+func HeldUpBuy(t testing.TB, db *gorm.DB, base string) (bought <-chan Response, letGo func()) {
+	t.Helper()
+	hold := db.Begin()
+	if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan Response, 1)
+	go func() { answer <- Call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil) }()
+	Eventually(t, "the buy is in flight", func() bool {
+		return strings.Contains(string(Call(t, http.MethodGet, base+"/metrics", "", nil).Body), "shop_buys_in_flight 1")
+	})
+	return answer, func() {
+		if err := hold.Rollback().Error; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -121,7 +121,7 @@ func TestLacked(t *testing.T) {
 
 func startNode(t *testing.T, g *localserver.Group, shim string) *redisNode {
 	t.Helper()
-	node, err := (&Servers{group: g}).startRedis(shim, t.TempDir()+"/offset")
+	node, err := (&Servers{group: g, shim: shim, clockDir: t.TempDir()}).startRedis("offset")
 	if err != nil {
 		t.Fatal(err)
 	}

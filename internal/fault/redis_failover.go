@@ -67,6 +67,12 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 // replicate makes the replica follow the primary through a link, and waits until
 // it has caught up.
 func (s *Servers) replicate(ctx context.Context) (*testbed.Link, error) {
+	if s.replica == nil {
+		var err error
+		if s.replica, err = s.startRedis("replica"); err != nil {
+			return nil, err
+		}
+	}
 	cord, err := testbed.NewLink(s.redis.Addr)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func startGroup(t *testing.T, kind string) *Servers {
 		t.Fatal(err)
 	}
 	s := &Servers{group: localservertest.Group(t)}
-	if err := s.startLockServer(server, "", t.TempDir()); err != nil {
+	if err := s.startLockServer(server); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -31,15 +31,17 @@ type Servers struct {
 	front     string        // what a link of each shop leads to instead of db, host:port; see Testbed.behind
 	wait      time.Duration // of this process's own buyers
 	redis     *redisNode    // these two where Redis is one server
-	replica   *redisNode
-	redises   *redisGroup // and this where it is several
-	asked     bool        // a fault had it fail over, see Undisturbed
-	replaced  *redisNode  // the primary that a fault took away, and
-	elected   *redisNode  // the replica that was elected for it; nil where any may be
+	replica   *redisNode    // nil before the first failover
+	redises   *redisGroup   // and this where it is several
+	asked     bool          // a fault had it fail over, see Undisturbed
+	replaced  *redisNode    // the primary that a fault took away, and
+	elected   *redisNode    // the replica that was elected for it; nil where any may be
 	nodes     []*redisNode
 	zookeeper *localserver.Zookeeper
 	etcd      *localserver.Etcd
 	noShim    string // why clocks cannot be moved, "" when they can
+	shim      string // by which they are moved, see clock
+	clockDir  string // with the shim, and the offset of each clock
 }
 
 // redisNode is a Redis with a clock that can be moved; nil where it cannot.
@@ -48,9 +50,9 @@ type redisNode struct {
 	clock *clock
 }
 
-// StartServers starts the database server that localDB names, Redis as localRedis names it,
-// five Redlock nodes and, where
-// needed and installed, ZooKeeper and etcd. Close must follow, also after an error.
+// StartServers starts the database server that localDB names and the lock servers that needs
+// names, with Redis as localRedis names it. ZooKeeper and etcd may be absent. Close must follow,
+// also after an error.
 func StartServers(ctx context.Context, localDB, localRedis string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{Absent: map[string]string{}, wait: wait}
 	database, err := localserver.DatabaseNamed(localDB)
@@ -64,44 +66,51 @@ func StartServers(ctx context.Context, localDB, localRedis string, wait time.Dur
 	if s.group, err = localserver.NewGroup(); err != nil {
 		return s, err
 	}
-	dir, err := s.group.Dir("clock")
-	if err != nil {
-		return s, err
-	}
-	shim, err := buildShim(dir)
-	if err != nil {
-		s.noShim = err.Error()
-	}
-	nodes := make([]*redisNode, engine.RedlockNodes)
-	absent := make([]error, 2)
 	var starts errgroup.Group
 	starts.Go(func() (err error) { s.db, err = database.Start(s.group); return err })
-	starts.Go(func() error { return s.startLockServer(redis, shim, dir) })
-	for i := range nodes {
-		starts.Go(func() (err error) {
-			nodes[i], err = s.startRedis(shim, filepath.Join(dir, fmt.Sprintf("offset-%d", i)))
-			return err
-		})
+	if slices.Contains(needs, lockstrategy.NeedsRedis) || slices.Contains(needs, lockstrategy.NeedsRedlock) {
+		if err := s.prepareClocks(); err != nil {
+			return s, errors.Join(err, starts.Wait())
+		}
 	}
-	if slices.Contains(needs, lockstrategy.NeedsZookeeper) {
-		starts.Go(func() (err error) {
+	var zookeeper, etcd error
+	for _, server := range []struct {
+		need  lockstrategy.Need
+		start func() error
+	}{
+		{lockstrategy.NeedsRedis, func() error { return s.startLockServer(redis) }},
+		{lockstrategy.NeedsRedlock, s.startNodes},
+		{lockstrategy.NeedsZookeeper, func() (err error) {
 			s.zookeeper, err = localserver.StartZookeeper(s.group)
-			return orAbsent(&absent[0], err)
-		})
-	}
-	if slices.Contains(needs, lockstrategy.NeedsEtcd) {
-		starts.Go(func() (err error) { s.etcd, err = localserver.StartEtcd(s.group); return orAbsent(&absent[1], err) })
+			return orAbsent(&zookeeper, err)
+		}},
+		{lockstrategy.NeedsEtcd, func() (err error) { s.etcd, err = localserver.StartEtcd(s.group); return orAbsent(&etcd, err) }},
+	} {
+		if slices.Contains(needs, server.need) {
+			starts.Go(server.start)
+		}
 	}
 	if err := starts.Wait(); err != nil {
 		return s, err
 	}
-	for i, server := range []string{"zookeeper", "etcd"} {
-		if absent[i] != nil {
-			s.Absent[server] = absent[i].Error()
+	for server, absent := range map[string]error{"zookeeper": zookeeper, "etcd": etcd} {
+		if absent != nil {
+			s.Absent[server] = absent.Error()
 		}
 	}
-	s.nodes = nodes
 	return s, s.reopen(ctx)
+}
+
+// prepareClocks builds the shim by which the clock of each Redis can be moved, where this machine
+// has a C compiler.
+func (s *Servers) prepareClocks() (err error) {
+	if s.clockDir, err = s.group.Dir("clock"); err != nil {
+		return err
+	}
+	if s.shim, err = buildShim(s.clockDir); err != nil {
+		s.noShim = err.Error()
+	}
+	return nil
 }
 
 // reopen opens this process's own connections to the database, which may be another one
@@ -118,24 +127,18 @@ func (s *Servers) reopen(ctx context.Context) error {
 	return err
 }
 
-// startLockServer starts the Redis of the shops: one, with another for a failover by hand, or
-// several that fail over by themselves.
-func (s *Servers) startLockServer(server localserver.RedisServer, shim, dir string) (err error) {
+// startLockServer starts the Redis of the shops: one, or several that fail over by themselves.
+func (s *Servers) startLockServer(server localserver.RedisServer) (err error) {
 	if server.Name == topology.Single {
-		if s.redis, err = s.startRedis(shim, filepath.Join(dir, "redis-primary")); err == nil {
-			s.replica, err = s.startRedis(shim, filepath.Join(dir, "replica"))
-		}
+		s.redis, err = s.startRedis("redis-primary")
 		return err
 	}
 	clocks, env := make([]*clock, server.Nodes()), make([][]string, server.Nodes())
 	for i := range clocks {
-		if shim == "" {
-			break
-		}
-		if clocks[i], err = newClock(shim, filepath.Join(dir, fmt.Sprintf("node-%d", i))); err != nil {
+		if clocks[i], err = s.newClock(fmt.Sprintf("node-%d", i)); err != nil {
 			return err
 		}
-		env[i] = clocks[i].env
+		env[i] = clocks[i].environ()
 	}
 	service, err := server.Start(s.group, env)
 	if err != nil {
@@ -148,17 +151,35 @@ func (s *Servers) startLockServer(server localserver.RedisServer, shim, dir stri
 	return nil
 }
 
-func (s *Servers) startRedis(shim, offsets string) (*redisNode, error) {
-	if shim == "" {
-		r, err := localserver.StartRedis(s.group)
-		return &redisNode{r, nil}, err
+// startNodes starts the Redlock nodes.
+func (s *Servers) startNodes() error {
+	s.nodes = make([]*redisNode, engine.RedlockNodes)
+	var starts errgroup.Group
+	for i := range s.nodes {
+		starts.Go(func() (err error) {
+			s.nodes[i], err = s.startRedis(fmt.Sprintf("offset-%d", i))
+			return err
+		})
 	}
-	c, err := newClock(shim, offsets)
+	return starts.Wait()
+}
+
+// startRedis starts a Redis. Its clock is moved by a file of that name.
+func (s *Servers) startRedis(clockFile string) (*redisNode, error) {
+	c, err := s.newClock(clockFile)
 	if err != nil {
 		return nil, err
 	}
-	r, err := localserver.StartRedisWith(s.group, c.env)
+	r, err := localserver.StartRedisWith(s.group, c.environ())
 	return &redisNode{r, c}, err
+}
+
+// newClock returns the clock of a server that is about to start; nil where clocks cannot be moved.
+func (s *Servers) newClock(file string) (*clock, error) {
+	if s.shim == "" {
+		return nil, nil
+	}
+	return newClock(s.shim, filepath.Join(s.clockDir, file))
 }
 
 // Database is the product and the version of the database.

@@ -55,34 +55,36 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 	return shop, nil
 }
 
-// config returns the servers of a shop, and those of them that are lock servers. Only strategies
-// that need ZooKeeper and etcd get them: when the disk stalls that these sync to, other
-// strategies must not stall with it.
+// config returns the servers of a shop, and those of them that are lock servers. A shop has only
+// those that its strategy needs: when a disk stalls that the others sync to, it must not stall
+// with them.
 func (s *Servers) config(needs []lockstrategy.Need) (c engine.Config, servers []engine.LockServer) {
-	add := func(need lockstrategy.Need, server engine.Restartable) {
-		servers = append(servers, engine.LockServer{Need: string(need), Restartable: server})
+	for _, need := range needs {
+		add := func(server engine.Restartable) {
+			servers = append(servers, engine.LockServer{Need: string(need), Restartable: server})
+		}
+		switch {
+		case need == lockstrategy.NeedsRedlock:
+			for _, node := range s.nodes {
+				add(node)
+				c.Redlock = append(c.Redlock, node.URL())
+			}
+		case need == lockstrategy.NeedsZookeeper && s.zookeeper != nil:
+			add(s.zookeeper)
+			c.Zookeeper = []string{s.zookeeper.Addr}
+		case need == lockstrategy.NeedsEtcd && s.etcd != nil:
+			add(s.etcd)
+			c.Etcd = []string{s.etcd.Addr}
+		case need == lockstrategy.NeedsRedis && s.redises != nil:
+			for _, server := range slices.Concat(s.redises.service.Nodes(), s.redises.service.Watchers()) {
+				add(server)
+			}
+			c.Redis = s.redises.service.URL()
+		case need == lockstrategy.NeedsRedis:
+			add(s.redis)
+			c.Redis = s.redis.URL()
+		}
 	}
-	for _, node := range s.nodes {
-		add(lockstrategy.NeedsRedlock, node)
-		c.Redlock = append(c.Redlock, node.URL())
-	}
-	if s.zookeeper != nil && slices.Contains(needs, lockstrategy.NeedsZookeeper) {
-		add(lockstrategy.NeedsZookeeper, s.zookeeper)
-		c.Zookeeper = []string{s.zookeeper.Addr}
-	}
-	if s.etcd != nil && slices.Contains(needs, lockstrategy.NeedsEtcd) {
-		add(lockstrategy.NeedsEtcd, s.etcd)
-		c.Etcd = []string{s.etcd.Addr}
-	}
-	if s.redises == nil {
-		add(lockstrategy.NeedsRedis, s.redis)
-		c.Redis = s.redis.URL()
-		return c, servers
-	}
-	for _, server := range slices.Concat(s.redises.service.Nodes(), s.redises.service.Watchers()) {
-		add(lockstrategy.NeedsRedis, server)
-	}
-	c.Redis = s.redises.service.URL()
 	return c, servers
 }
 

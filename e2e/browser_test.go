@@ -53,8 +53,8 @@ func TestMain(m *testing.M) {
 	closeBrowser()
 	closeAll()
 	_ = os.RemoveAll(profile)
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if built != "" {
+		_ = os.RemoveAll(built)
 	}
 	os.Exit(code)
 }

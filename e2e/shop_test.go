@@ -20,14 +20,22 @@ import (
 // patience bounds every step that must come soon.
 const patience = 2 * time.Minute
 
-// binary is the shop of this tree, built once.
+// built is the folder of the shop that these tests have built themselves, "" if they have not.
+var built string
+
+// binary returns the shop of this tree: the one that OVERSELL_SHOP_BIN names, or one that is
+// built once.
 var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("OVERSELL_SHOP_BIN"); path != "" {
+		return path, nil
+	}
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("oversell-e2e-%d", os.Getpid()), "shop")
 	build := exec.Command("go", "build", "-o", path, "./cmd/shop")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the shop: %w: %s", err, out)
 	}
+	built = filepath.Dir(path)
 	return path, nil
 })
 

@@ -46,11 +46,21 @@ in_dir() { (cd "$1" && shift && "$@"); }
 #
 # Three packages at a time, and four tests of each that allow it: they wait for a third of
 # their time, for servers and for leases, and fewer leave the cores idle then.
+race=(-race
+	'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0'
+	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
+
 tests() {
-	report go-test-race go test -race \
-		'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0' \
-		'-gcflags=modernc.org/libc=-race=false -d=checkptr=0' \
+	report go-test-race go test "${race[@]}" \
 		-vet=off -p 3 -parallel 4 -timeout 60m ./... # lint runs all of go vet
+}
+
+# Each test binary that runs the shop uses these two builds of it: as it is released, and
+# with the race detector.
+export OVERSELL_SHOP_BIN=$logs/shop OVERSELL_SHOP_RACE_BIN=$logs/shop-race
+build() {
+	go build -o "$OVERSELL_SHOP_BIN" ./cmd/shop &&
+		go build "${race[@]}" -o "$OVERSELL_SHOP_RACE_BIN" ./cmd/shop
 }
 
 others() {
@@ -86,6 +96,10 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+build || { # go build has said why
+	echo "make test: FAILED: build"
+	exit 1
+}
 set -m # a process group for each
 others </dev/null &
 lanes+=($!)

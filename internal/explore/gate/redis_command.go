@@ -1,13 +1,14 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
@@ -80,31 +81,47 @@ func (c command) role() redisscript.Role {
 	return redisscript.Acquire
 }
 
-func (c command) effect() schedule.Effect {
-	switch c.name {
-	case "GET", "PTTL", "TTL", "EXISTS", "HGET", "HGETALL", "HEXISTS", "SMEMBERS", "XRANGE", "PING", "LINDEX", "LRANGE", "LLEN", "LPOS", "ZRANK", "ZRANGE", "ZSCORE", "ZCARD":
-		return schedule.Reads
+// does is what the command does to its server.
+func (c command) does() effect.Redis {
+	var words [][]byte
+	for _, word := range c.words(0) {
+		words = append(words, []byte(word))
 	}
-	return schedule.Writes
+	return effect.RedisCommand(words)
 }
 
 // changed reports whether a command that may write did, where its answer
 // says so. In doubt it did: that only makes a waiter ask once more.
 func (c command) changed(cmd redis.Cmder, err error) bool {
-	if b, ok := cmd.(*redis.BoolCmd); ok {
-		return b.Val()
+	if c.isScript() {
+		// More time for a lease is nothing that a waiter for the lock could ask about.
+		return err != redis.Nil && c.script.Role != redisscript.Renew && c.script.Role != redisscript.Inspect && !c.script.Refuses(values(cmd))
 	}
-	if err == redis.Nil {
-		return false
+	changed, _ := c.does().Outcome(c.tells(cmd, err))
+	return changed
+}
+
+// tells is what an answer says. The driver's false is nil of SET NX, and 0 of other commands.
+func (c command) tells(cmd redis.Cmder, err error) effect.RedisAnswer {
+	var refused redis.Error
+	var value any
+	switch cmd := cmd.(type) {
+	case *redis.BoolCmd:
+		value = cmd.Val()
+	case *redis.IntCmd:
+		value = cmd.Val()
+	case *redis.Cmd:
+		value = cmd.Val()
 	}
 	switch {
-	case c.name == "DEL":
-		return reply(cmd, err) != "0"
-	case c.isScript():
-		// More time for a lease is nothing that a waiter for the lock could ask about.
-		return c.script.Role != redisscript.Renew && c.script.Role != redisscript.Inspect && !c.script.Refuses(values(cmd))
+	case err == redis.Nil, value == false && c.name == "SET":
+		return effect.Nil
+	case errors.As(err, &refused):
+		return effect.Refused
+	case err == nil && (value == false || value == int64(0)):
+		return effect.Zero
 	}
-	return true
+	return effect.Value
 }
 
 // listeners is how many the command has notified: PUBLISH says so, and so do

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
@@ -182,14 +183,13 @@ func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *
 			c.buyer = id
 		}
 	}
+	known := effect.SQL(query, c.from.database.Dialect)
 	query = strings.Join(strings.Fields(quotes.Replace(query)), " ")
 	o := &Op{Buyer: c.buyer, Server: SQL, Name: query, Text: withValues(query, slices.Clone(args)), ctx: ctx, conn: c}
 	o.Controls = query == "BEGIN IMMEDIATE" || query == "COMMIT" || query == "ROLLBACK"
 	o.Asks, o.Gives = strings.Contains(query, "GET_LOCK("), strings.Contains(query, "RELEASE_LOCK(")
-	upper := strings.ToUpper(query)
-	takes := strings.Contains(upper, " FOR ") || strings.Contains(upper, "_LOCK(") // GET_LOCK(...), pg_advisory_xact_lock(...)
-	if strings.HasPrefix(upper, "SELECT") && !c.serializable && !takes {
-		o.Effect = schedule.Reads
+	if o.Effect = known.Effect; o.Effect == schedule.Reads && c.serializable {
+		o.Effect = schedule.Writes // a SELECT locks what it reads, or counts on it
 	}
 	return o
 }

@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
 // A Database is one database as the explorer sees it.
 type Database struct {
+	Dialect effect.Dialect // in which its statements are read
 	Connections
 	Records
 }
@@ -117,9 +119,9 @@ func (e WouldBlock) Unwrap() error { return e.error }
 // buyers.
 func For(name string, admin *sql.DB) Database {
 	return map[string]Database{
-		dialect.MySQL:    {&mysqlConnections{admin: admin}, &mysqlRecords{admin: admin}},
-		dialect.Postgres: {newPostgresConnections(admin), postgresRecords{admin}},
-		dialect.SQLite:   {sqliteConnections{}, sqliteRecords{}},
+		dialect.MySQL:    {effect.MySQL, &mysqlConnections{admin: admin}, &mysqlRecords{admin: admin}},
+		dialect.Postgres: {effect.Postgres, newPostgresConnections(admin), postgresRecords{admin}},
+		dialect.SQLite:   {effect.MySQL, sqliteConnections{}, sqliteRecords{}},
 	}[name]
 }
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
-	"github.com/oversell/oversell/internal/explore/wire/statement"
 )
 
 // Commands (MySQL Source Code Documentation, "Command Phase"; MariaDB's bulk execution).
@@ -53,40 +53,30 @@ var passing = map[byte]struct {
 
 // said is what is known of a statement from its text.
 type said struct {
-	effect      schedule.Effect
-	gated       bool
-	named, ends bool
-	compound    bool
-	holds       bool // it may leave locks that no transaction's end gives back
-	setsWait    bool
-	serializes  bool
-	verb        string
-	line        string
+	effect.Statement
+	holds      bool // it may leave locks that no transaction's end gives back
+	setsWait   bool
+	serializes bool
 }
 
+// gated reports whether the statement waits at the gate, in a transaction or not.
+func (s said) gated() bool { return s.Waits(false, false) }
+
 func says(sql string) said {
-	s := said{
-		effect:   statement.Effect(sql, statement.MySQL),
-		gated:    !statement.Passes(sql, statement.MySQL),
-		named:    statement.NamedLock(sql, statement.MySQL),
-		ends:     statement.Ends(sql, statement.MySQL),
-		compound: statement.Compound(sql, statement.MySQL),
-		verb:     statement.Verb(sql, statement.MySQL),
-		line:     statement.Line(sql, statement.MySQL),
-	}
-	if s.effect == schedule.Writes || !s.gated {
+	s := said{Statement: effect.SQL(sql, effect.MySQL)}
+	if s.Effect == schedule.Writes || !s.gated() {
 		lower := strings.ToLower(sql)
-		s.setsWait = strings.Contains(lower, "lock_wait_timeout") && s.verb != "SELECT" && s.verb != "SHOW"
+		s.setsWait = strings.Contains(lower, "lock_wait_timeout") && s.Verb != "SELECT" && s.Verb != "SHOW"
 		s.serializes = strings.Contains(lower, "serializable")
-	} else if s.effect == schedule.Local {
+	} else if s.Effect == schedule.Local {
 		s.serializes = strings.Contains(strings.ToLower(sql), "serializable") // SET SESSION TRANSACTION
 	}
 	// What a procedure or a text in another does cannot be seen.
-	switch s.verb {
+	switch s.Verb {
 	case "CALL", "EXECUTE", "LOCK", "FLUSH", "BACKUP", "":
 		s.holds = true
 	}
-	s.holds = s.holds || s.named
+	s.holds = s.holds || s.NamedLock
 	return s
 }
 
@@ -123,9 +113,9 @@ func (s *session) command(raw, payload []byte) (*wire.Command, *request, error) 
 	case comPrepare:
 		one := &prepared{sql: string(payload[1:])}
 		one.said = says(one.sql)
-		one.params = statement.Placeholders(one.sql, statement.MySQL)
+		one.params = effect.Placeholders(one.sql, effect.MySQL)
 		s.last = one
-		c.Text, c.Effect = "PREPARE "+one.said.line, schedule.Local
+		c.Text, c.Effect = "PREPARE "+one.said.Line, schedule.Local
 		q.answer.kind, q.prepares = preparation, one
 	case comExecute:
 		s.execute(c, q, payload)
@@ -153,22 +143,22 @@ func (s *session) command(raw, payload []byte) (*wire.Command, *request, error) 
 // query is a statement sent as text, with mu held.
 func (s *session) query(c *wire.Command, q *request, sql string) {
 	what := says(sql)
-	c.Text = what.line
+	c.Text = what.Line
 	q.answer.kind = results
 	s.means(c, q, what)
 }
 
 // means puts what a statement does together with what the connection is in.
 func (s *session) means(c *wire.Command, q *request, what said) {
-	c.Effect, c.Gated, c.Named = what.effect, what.gated, what.named
-	if what.named {
+	c.Effect, c.Gated, c.Named = what.Effect, what.gated(), what.NamedLock
+	if what.NamedLock {
 		c.Limit = lockLimit(c.Text)
 	}
-	c.Ends, c.Compound = what.ends, what.compound
-	q.verb, q.setsWait = what.verb, what.setsWait
+	c.Ends, c.Compound = what.Ends, what.Compound
+	q.verb, q.setsWait = what.Verb, what.setsWait
 	s.serializable = s.serializable || what.serializes
 	s.holds = s.holds || what.holds
-	if what.effect == schedule.Local && (what.verb == "BEGIN" || what.verb == "START") || what.verb == "START" && what.effect == schedule.Reads {
+	if what.Effect == schedule.Local && (what.Verb == "BEGIN" || what.Verb == "START") || what.Verb == "START" && what.Effect == schedule.Reads {
 		if s.mayBeOpen() { // which it commits
 			c.Effect, c.Ends = schedule.Writes, s.open
 		}

@@ -3,9 +3,9 @@ package mysql
 import (
 	"fmt"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
-	"github.com/oversell/oversell/internal/explore/wire/statement"
 )
 
 // lastPrepared is MariaDB's number of the statement that was prepared last, whatever its own
@@ -39,10 +39,10 @@ func (s *session) execute(c *wire.Command, q *request, payload []byte) {
 	values, err := one.values(r.b, s.long[id])
 	delete(s.long, id) // the server forgets them, too
 	if err != nil {
-		c.Text = one.said.line + " (values that cannot be read)"
+		c.Text = one.said.Line + " (values that cannot be read)"
 		return
 	}
-	c.Text = statement.Line(one.sql, statement.MySQL, values...)
+	c.Text = effect.Line(one.sql, effect.MySQL, values...)
 }
 
 // fetch is STMT_FETCH: more rows of a cursor.
@@ -53,9 +53,9 @@ func (s *session) fetch(c *wire.Command, q *request, payload []byte) {
 	c.Gated = true
 	c.Text = fmt.Sprintf("FETCH %d rows", rows)
 	if one := s.statement(id); one != nil {
-		c.Text += " of " + one.said.line
+		c.Text += " of " + one.said.Line
 		q.fetches = one
-		if one.said.effect == schedule.Reads && !s.serializable {
+		if one.said.Effect == schedule.Reads && !s.serializable {
 			c.Effect = schedule.Reads
 		}
 	}
@@ -97,7 +97,7 @@ func (p *prepared) values(b []byte, long map[int][]byte) ([]string, error) {
 			continue
 		}
 		if sent, ok := long[i]; ok {
-			all = append(all, statement.Quote(sent))
+			all = append(all, effect.Quote(sent))
 			continue
 		}
 		value, isText := r.value(p.types[2*i], p.types[2*i+1]&0x80 != 0, 0)
@@ -109,7 +109,7 @@ func (p *prepared) values(b []byte, long map[int][]byte) ([]string, error) {
 			value = "'" + value + "'"
 		}
 		if isText {
-			value = statement.Quote([]byte(value))
+			value = effect.Quote([]byte(value))
 		}
 		all = append(all, value)
 	}

@@ -3,8 +3,8 @@ package mysql
 import (
 	"strings"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/wire"
-	"github.com/oversell/oversell/internal/explore/wire/statement"
 )
 
 // TimedOut is wire.Session's. A statement that was interrupted (KILL QUERY: error 1317) is
@@ -74,7 +74,7 @@ func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, bina
 		}
 	}
 	last := packets[len(packets)-1]
-	asked := statement.Verb(current.Text, statement.MySQL) == "SELECT"
+	asked := effect.SQL(current.Text, effect.MySQL).Verb == "SELECT"
 	status := []byte{0xfe, 0, 0, byte(a.status), byte(a.status >> 8)}
 	var out []byte
 	name := "GET_LOCK"

@@ -95,7 +95,7 @@ func (c *call) says() said {
 	if e := c.head(); e.statement != nil {
 		return e.statement.says
 	} else if e.kind == 'E' {
-		return said{effect: schedule.Writes}
+		return said{}
 	}
 	return c.result.says
 }
@@ -122,7 +122,7 @@ func (c *call) row(f frame) {
 	const mostIDs = 1000
 	c.result.rows++
 	shown := c.answer.width <= longestAnswer
-	verb := c.says().verb
+	verb := c.says().Verb
 	ids := (verb == "INSERT" || verb == "WITH") && len(c.result.ids) < mostIDs
 	if !shown && !ids {
 		return
@@ -181,9 +181,9 @@ func plain(shown string, _ bool) string {
 func (c *call) complete(f frame) {
 	a, says := &c.answer, c.says()
 	if c.head().kind == 'c' {
-		says = said{effect: schedule.Writes}
+		says = said{}
 	}
-	writes := says.effect == schedule.Writes
+	writes := says.Effect == schedule.Writes
 	if f.kind() != 'C' {
 		a.changed = a.changed || writes && f.kind() == 's'
 		return

@@ -10,9 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
-	"github.com/oversell/oversell/internal/explore/wire/statement"
 )
 
 // longestText is what people are shown of a command of several statements, in bytes.
@@ -88,13 +88,13 @@ func (s *Session) take(b *batch, f frame) (ends bool) {
 		if len(f.body()) >= 4 {
 			name = fmt.Sprintf("FUNCTION CALL %d", binary.BigEndian.Uint32(f.body()))
 		}
-		b.executed(said{effect: schedule.Writes}, name)
+		b.executed(said{}, name)
 	case 'X':
 		b.command.Silent = true
 		b.others = append(b.others, "TERMINATE")
 	default:
 		b.synced = true
-		b.executed(said{effect: schedule.Writes}, fmt.Sprintf("message %q", f.kind()))
+		b.executed(said{}, fmt.Sprintf("message %q", f.kind()))
 	}
 	return true
 }
@@ -157,7 +157,7 @@ func (s *Session) takeQuery(b *batch, f frame) {
 	b.synced = true
 	sql, _, _ := text(f.body())
 	what := says(sql)
-	b.executed(what, what.line)
+	b.executed(what, what.Line)
 	b.result.says = what
 }
 
@@ -175,7 +175,7 @@ func (s *Session) takeExtended(b *batch, f frame) {
 		e.statement = &prepared{sql: m.Query, says: says(m.Query), types: m.ParameterOIDs}
 		s.statements[m.Name] = e.statement
 		b.parses = append(b.parses, e.statement.says)
-		b.others = append(b.others, "PREPARE "+e.statement.says.line)
+		b.others = append(b.others, "PREPARE "+e.statement.says.Line)
 	case 'B':
 		var m pgproto3.Bind
 		if m.Decode(f.body()) != nil {
@@ -184,9 +184,9 @@ func (s *Session) takeExtended(b *batch, f frame) {
 		p := &portal{statement: s.statements[m.PreparedStatement], formats: m.ResultFormatCodes}
 		if p.statement == nil { // prepared in SQL
 			p.line = "EXECUTE " + m.PreparedStatement
-			p.statement = &prepared{says: said{effect: schedule.Writes}}
+			p.statement = &prepared{says: said{}}
 		} else {
-			p.line = statement.Line(p.statement.sql, statement.Postgres, inlined(&m, p.statement.types)...)
+			p.line = effect.Line(p.statement.sql, effect.Postgres, inlined(&m, p.statement.types)...)
 		}
 		s.portals[m.DestinationPortal] = p
 		b.parses = append(b.parses, p.statement.says)
@@ -206,7 +206,7 @@ func (s *Session) takeExtended(b *batch, f frame) {
 		}
 	case 'E':
 		var m pgproto3.Execute
-		what, line := said{effect: schedule.Writes}, "EXECUTE"
+		what, line := said{}, "EXECUTE"
 		if m.Decode(f.body()) == nil {
 			if e.portal = s.portals[m.Portal]; e.portal != nil {
 				e.statement = e.portal.statement

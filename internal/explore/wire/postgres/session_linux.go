@@ -121,14 +121,14 @@ func (s *Session) gate(c *wire.Command, all []said) {
 	has := map[schedule.Effect]bool{}
 	steps := 0
 	for _, one := range all {
-		if one.effect != schedule.Local {
+		if one.Effect != schedule.Local {
 			steps++
 		}
-		c.Compound = c.Compound || one.compound || steps > 1
-		has[one.effect] = true
-		c.Named = c.Named || one.named
-		c.Ends = c.Ends || one.ends
-		c.Gated = c.Gated || one.waits(s.inTransaction(), s.snapshots || one.isolates)
+		c.Compound = c.Compound || one.Compound || steps > 1
+		has[one.Effect] = true
+		c.Named = c.Named || one.NamedLock
+		c.Ends = c.Ends || one.Ends
+		c.Gated = c.Gated || one.Waits(s.inTransaction(), s.snapshots || one.isolates)
 		s.snapshots = s.snapshots || one.isolates
 		s.isolated = s.isolated || one.isolates && one.lasting
 	}

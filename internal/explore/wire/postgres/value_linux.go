@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/oversell/oversell/internal/explore/wire/statement"
+	"github.com/oversell/oversell/internal/explore/effect"
 )
 
 // longestValue is how many bytes of a value are looked at.
@@ -54,9 +54,9 @@ func literal(v []byte, oid uint32, format int16) string {
 		return shown
 	}
 	if format == pgproto3.TextFormat || characters[oid] {
-		return statement.Quote(v)
+		return effect.Quote(v)
 	}
-	return statement.Quote([]byte(shown))
+	return effect.Quote([]byte(shown))
 }
 
 var number = regexp.MustCompile(`^-?[0-9]{1,18}(\.[0-9]{1,18})?$`)

@@ -5,18 +5,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
 // An asked is a command that has no whole answer yet, as far as its answer needs it.
 type asked struct {
-	name   string
+	effect.Redis
 	text   string
 	gated  bool
 	effect schedule.Effect
 	hello  int          // the protocol that it asks for; 0: none
 	db     int          // that it selects; -1: none
-	old    bool         // SET with GET: it answers with the old value
 	begins *transaction // of MULTI
 	runs   *transaction // of EXEC
 	before int          // the database before it
@@ -31,60 +31,50 @@ type asked struct {
 type transaction struct{ queue []*asked }
 
 func newAsked(args [][]byte) *asked {
-	a := &asked{name: argument(args, 0), text: commandText(args), db: -1}
-	a.gated, a.effect = effect(a.name, argument(args, 1))
-	switch a.name {
-	case "XREAD":
-		if _, _, blocks := timeout(args); blocks {
-			a.effect = schedule.Writes
-		}
+	c := effect.RedisCommand(args)
+	a := &asked{Redis: c, text: commandText(args), gated: !c.Passes(), effect: c.Effect(), db: -1}
+	switch a.Name {
 	case "SELECT":
-		if n, err := strconv.Atoi(argument(args, 1)); err == nil {
+		if n, err := strconv.Atoi(a.Sub); err == nil {
 			a.db = max(-1, n)
 		}
 	case "HELLO":
-		a.hello, _ = strconv.Atoi(argument(args, 1))
-	case "SET":
-		for _, option := range args[min(3, len(args)):] {
-			a.old = a.old || bytes.EqualFold(option, []byte("GET"))
-		}
+		a.hello, _ = strconv.Atoi(a.Sub)
 	case "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE":
-		a.listens, a.left = strings.ToLower(a.name), len(args)-1
+		a.listens, a.left = strings.ToLower(a.Name), len(args)-1
 	}
 	return a
-}
-
-// argument is one in capitals, "" where there is none. Longer ones than any word of Redis'
-// are cut.
-func argument(args [][]byte, i int) string {
-	if i >= len(args) {
-		return ""
-	}
-	return strings.ToUpper(string(args[i][:min(len(args[i]), maxWord)]))
 }
 
 // judge says what an answer tells of what the command has done. In doubt it has changed
 // something: that only makes others ask once more.
 func (a *asked) judge(v *value) (changed, failed bool) {
-	refused := v.isError()
 	switch {
 	case a.runs != nil && v.kind == '*' && !v.null:
 		return a.runs.judge(v)
+	case a.runs != nil:
+		return false, v.isError() || v.null
 	case !a.gated:
-		return false, refused
-	case isScript(a.name):
-		unknown := strings.HasPrefix(a.name, "EVALSHA") && bytes.HasPrefix(v.text, []byte("NOSCRIPT "))
-		return a.effect != schedule.Reads && !(refused && unknown), refused || v.null || v.isZero()
-	case a.effect == schedule.Reads, changesNothing(a.name), refused, a.runs != nil:
-		return false, refused || v.null || v.kind == '#' && v.isZero()
-	case v.null && (a.name == "GETSET" || a.old):
-		return true, false // there was none before
-	case v.null:
-		return !nilMeansNothing(a.name) && a.name != "SET", true
-	case v.isZero() && zeroMeansNothing(a.name):
-		return false, true
+		return false, v.isError()
 	}
-	return true, v.kind == '#' && v.isZero()
+	return a.Outcome(v.tells())
+}
+
+// tells is what the value says as an answer.
+func (v *value) tells() effect.RedisAnswer {
+	switch {
+	case v.isError() && bytes.HasPrefix(v.text, []byte("NOSCRIPT ")):
+		return effect.NoScript
+	case v.isError():
+		return effect.Refused
+	case v.null:
+		return effect.Nil
+	case v.isZero() && v.kind == '#':
+		return effect.False
+	case v.isZero():
+		return effect.Zero
+	}
+	return effect.Value
 }
 
 // judge: EXEC has changed what one of the commands has, and it has failed where one of them

@@ -3,9 +3,9 @@ package redis
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -13,7 +13,7 @@ import (
 // with a timeout that no clock reaches. One that cannot wait, or that Redis will refuse, has
 // neither.
 func limit(q *request) (limit time.Duration, unlimited []byte) {
-	i, seconds, blocks := timeout(q.args)
+	i, seconds, blocks := effect.RedisTimeout(q.args)
 	if !blocks || i >= len(q.args) {
 		return 0, nil
 	}
@@ -33,33 +33,4 @@ func limit(q *request) (limit time.Duration, unlimited []byte) {
 		return math.MaxInt64, q.with(i, "0")
 	}
 	return max(1, time.Duration(t*float64(unit))), q.with(i, "0")
-}
-
-// timeout finds the argument that says how long a command may wait, in seconds or in
-// milliseconds.
-func timeout(args [][]byte) (i int, seconds, blocks bool) {
-	switch strings.ToUpper(string(args[0])) {
-	case "BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX", "BRPOPLPUSH", "BLMOVE":
-		return max(1, len(args)-1), true, true
-	case "BLMPOP", "BZMPOP":
-		return 1, true, true
-	case "WAIT":
-		return 2, false, true
-	case "WAITAOF":
-		return 3, false, true
-	case "XREAD", "XREADGROUP":
-		for i := 1; i < len(args); i++ {
-			switch strings.ToUpper(string(args[i])) {
-			case "BLOCK":
-				return i + 1, false, true
-			case "COUNT":
-				i++
-			case "GROUP":
-				i += 2
-			case "STREAMS":
-				return 0, false, false
-			}
-		}
-	}
-	return 0, false, false
 }

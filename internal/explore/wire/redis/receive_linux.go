@@ -77,7 +77,7 @@ func (s *session) settle(a *asked, v *value) {
 	case refused:
 	case a.hello != 0:
 		s.resp3 = a.hello == 3
-	case a.name == "RESET":
+	case a.Name == "RESET":
 		s.resp3, s.heard = false, newChannels()
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
@@ -96,7 +98,7 @@ func (s *session) authenticate() error {
 			return err
 		}
 		s.mu.Lock()
-		name := s.asked[o].name
+		name := s.asked[o].Name
 		s.mu.Unlock()
 		if _, err := s.server.Write(o.Raw); err != nil {
 			return err
@@ -154,11 +156,11 @@ func (s *session) refuse(why string) error {
 // command decides what becomes of a request.
 func (s *session) command(q *request) (*wire.Command, error) {
 	a := newAsked(q.args)
-	sub := argument(q.args, 1)
-	if why := unframed(a.name, sub, argument(q.args, 2)); why != "" {
+	sub := a.Sub
+	if why := unframed(a.Name, sub, effect.RedisWord(q.args, 2)); why != "" {
 		return nil, s.refuse(why)
 	}
-	replies := a.name == "CLIENT" && sub == "REPLY"
+	replies := a.Name == "CLIENT" && sub == "REPLY"
 	if s.open != nil && (a.listens != "" || replies) {
 		return nil, s.refuse("the program sends " + a.text + " within MULTI, where its answers cannot be told apart: send it before")
 	}
@@ -169,9 +171,9 @@ func (s *session) command(q *request) (*wire.Command, error) {
 	}
 	switch {
 	case replies && len(q.args) == 3:
-		o.Raw = s.reply(a, q, argument(q.args, 2))
+		o.Raw = s.reply(a, q, effect.RedisWord(q.args, 2))
 	default:
-		if a.name == "RESET" {
+		if a.Name == "RESET" {
 			s.off = false
 		}
 		// Redis confirms subscriptions nevertheless (CLIENT_PUSHING).
@@ -185,6 +187,19 @@ func (s *session) command(q *request) (*wire.Command, error) {
 	o.Text, o.Gated, o.Effect = o.Text+a.text, a.gated, a.effect
 	s.asked[o] = a
 	return o, nil
+}
+
+// unframed says why a command is refused; "": it is not.
+func unframed(name, sub, word string) string {
+	switch name {
+	case "MONITOR", "SYNC", "PSYNC":
+		return "the program sends " + name + " to redis, after which answers cannot be told apart: leave it out for the test"
+	case "SCRIPT":
+		if sub == "DEBUG" && !strings.EqualFold(word, "NO") {
+			return "the program debugs a script in redis (SCRIPT DEBUG): leave it out for the test"
+		}
+	}
+	return ""
 }
 
 // reply has CLIENT REPLY answered in any case.
@@ -208,26 +223,26 @@ func (s *session) reply(a *asked, q *request, mode string) []byte {
 // transact sees to MULTI and what ends it. It returns what is to be expected instead of a.
 func (s *session) transact(a *asked) *asked {
 	switch {
-	case a.name == "RESET":
+	case a.Name == "RESET":
 		s.open, s.database = nil, 0
-	case s.open == nil && a.name == "MULTI":
+	case s.open == nil && a.Name == "MULTI":
 		s.open = &transaction{}
 		a.begins = s.open
-	case s.open == nil && a.name == "EXEC":
+	case s.open == nil && a.Name == "EXEC":
 		a.effect = schedule.Reads // Redis refuses it
 	case s.open == nil:
 		s.use(a)
-	case a.name == "EXEC":
+	case a.Name == "EXEC":
 		a.runs, a.effect, a.text = s.open, s.open.effect(), s.open.text()
 		for _, b := range s.open.queue {
 			s.use(b)
 		}
 		s.open = nil
-	case a.name == "DISCARD":
+	case a.Name == "DISCARD":
 		s.open = nil
-	case a.name == "WATCH", a.name == "MULTI":
+	case a.Name == "WATCH", a.Name == "MULTI":
 		a.gated, a.effect = false, schedule.Local // Redis refuses it
-	case a.name == "QUIT":
+	case a.Name == "QUIT":
 	default:
 		s.open.queue = append(s.open.queue, a)
 		return &asked{text: a.text, effect: schedule.Local, mute: a.mute, db: -1}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/oversell/oversell/internal/explore/effect"
 )
 
 // What people read is cut.
@@ -23,7 +25,7 @@ func commandText(args [][]byte) string {
 	words := []string{strings.ToUpper(word(args[0]))}
 	rest := args[1:]
 	switch {
-	case len(rest) > 0 && (strings.HasPrefix(name, "EVAL") || strings.HasPrefix(name, "FCALL")) && isScript(name):
+	case len(rest) > 0 && effect.Redis{Name: name}.IsScript():
 		words[0] = strings.Replace(name, "EVALSHA", "EVAL", 1)
 		words = append(words, script(name, rest[0]))
 		if rest = rest[1:]; len(rest) > 0 {

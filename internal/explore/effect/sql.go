@@ -1,13 +1,15 @@
-// Package statement says what an SQL statement does to its server, from its text alone:
-// whether it can wait at the gate's side of the schedule, commute with another, or pass.
+// Package effect says what a command does to its server, from its text alone: whether it
+// reads, writes or locks, whether it can wait at the gate, commute with another, or pass.
+// sql.go answers for the statements of databases, redis.go for the commands of Redis. The
+// gates in our own process and the gates on the network both ask here.
 //
 // It does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a
-// string is none, and knows what cannot be a read. What it does not understand Writes and
-// is gated: that costs schedules, never a verdict.
+// string does not count, and knows what cannot be a read. What it does not understand
+// Writes and is gated: that costs schedules, never a verdict.
 //
-// What a text does not show it cannot know: a view whose columns call a function that
+// It cannot know what a text does not show: a view whose columns call a function that
 // writes reads like a table here.
-package statement
+package effect
 
 import (
 	"slices"
@@ -16,10 +18,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Dialect is how a server reads the text.
+// A Dialect is how a server reads the text of a statement. It knows the statements that
+// change nothing for other connections.
 type Dialect int
 
-// The dialects. MySQL is MariaDB's, too.
+// The dialects. MySQL is MariaDB's, too, and SQLite's: its functions that MySQL also has
+// are without effect, and any other Writes.
 const (
 	MySQL Dialect = iota
 	Postgres
@@ -28,71 +32,96 @@ const (
 // longest is what is looked at, in bytes. A longer statement is a bulk of data, and Writes.
 const longest = 1 << 20
 
-// Effect is what the statement can do to the server.
+// A Statement is what is known of a text of SQL, which may hold several statements.
+type Statement struct {
+	// Effect is what it can do to the server.
+	//
+	//	SELECT, SHOW, DESCRIBE, EXPLAIN             Reads
+	//	START TRANSACTION WITH CONSISTENT SNAPSHOT  Reads (MySQL)
+	//	BEGIN, START TRANSACTION                    Local: an open transaction is not known here, which MySQL would commit
+	//	SET of a connection's settings              Local
+	//	all else                                    Writes
+	//
+	// A SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), goes INTO something, or
+	// calls a function that is not known to be without effect, Writes. So do several
+	// statements in one text, executed comments (/*! */), EXPLAIN ANALYZE, and a WITH that has
+	// an INSERT, UPDATE or DELETE.
+	Effect schedule.Effect
+
+	// Ends: it ends the open transaction: COMMIT, ROLLBACK, and what commits implicitly in
+	// MySQL (MySQL 8.0 Reference Manual, 15.3.3), SET autocommit among it. ROLLBACK TO ends
+	// none. Of several statements one is enough.
+	Ends bool
+
+	// NamedLock: it asks for a lock by its name and waits for it: GET_LOCK, or
+	// pg_advisory_lock and its kin.
+	NamedLock bool
+
+	// Compound: it is more than one statement of which each can meet another connection's:
+	// several of them, CALL, or a block (DO of PostgreSQL, BEGIN NOT ATOMIC of MariaDB). Local
+	// ones beside a single other do not count. A user's own function in a SELECT cannot be told
+	// from the server's.
+	Compound bool
+
+	Verb string // the first word in capitals, such as SELECT; "" where there is none
+	Line string // the statement for people, see Line
+
+	passing passing
+}
+
+// A passing says when a statement need not wait at the gate.
+type passing byte
+
+const (
+	gated   passing = iota
+	always          // it concerns the connection alone: SET, SHOW, SELECT @@version
+	looking         // of PostgreSQL: a SELECT that finds the same at any time, unless it fixes what its transaction sees
+	outside         // of PostgreSQL: not within a transaction, since LISTEN takes effect when that commits
+)
+
+// Waits reports whether the statement waits at the gate. snapshots: the transaction may be
+// above READ COMMITTED in PostgreSQL, where its first statement fixes what it sees.
 //
-//	SELECT, SHOW, DESCRIBE, EXPLAIN     Reads
-//	START TRANSACTION WITH CONSISTENT SNAPSHOT  Reads (MySQL)
-//	BEGIN, START TRANSACTION            Local: an open transaction is not known here, which MySQL would commit
-//	what Passes, SET TRANSACTION        Local
-//	all else                            Writes
-//
-// A SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), goes INTO something, or
-// calls a function that is not known to be without effect, Writes, and so do several
-// statements in one text, executed comments (/*! */), EXPLAIN ANALYZE, and a WITH that has
-// an INSERT, UPDATE or DELETE.
-func Effect(sql string, d Dialect) schedule.Effect {
-	all := readings(sql, d)
-	if len(all) == 0 {
-		return schedule.Writes
+// A statement that does not wait sets the connection up (SET NAMES, SET sql_mode, USE) or
+// looks at the server itself (SELECT @@version, SHOW VARIABLES). No other connection can
+// tell whether it was sent. SET autocommit always waits, alone or behind other assignments:
+// it can commit.
+func (s Statement) Waits(inTransaction, snapshots bool) bool {
+	switch s.passing {
+	case always:
+		return false
+	case looking:
+		return inTransaction && snapshots
+	case outside:
+		return inTransaction
 	}
-	first := all[0].effect()
-	for _, r := range all[1:] {
-		if r.effect() != first {
-			return schedule.Writes
+	return true
+}
+
+// SQL looks at a text.
+func SQL(text string, d Dialect) Statement {
+	s := Statement{Effect: schedule.Writes, Verb: verb(text, d), Line: Line(text, d)}
+	if len(text) > longest {
+		s.NamedLock = true // it is not looked at
+		return s
+	}
+	for i, r := range readings(text, d) {
+		effect, passes := r.effect()
+		switch {
+		case i == 0:
+			s.Effect, s.passing = effect, passes
+		case effect != s.Effect || passes != s.passing:
+			s.Effect, s.passing = schedule.Writes, gated
 		}
+		s.Ends = s.Ends || r.ends()
+		s.NamedLock = s.NamedLock || r.namedLock()
+		s.Compound = s.Compound || r.compound()
 	}
-	return first
+	return s
 }
 
-// Passes reports whether the statement need not wait at the gate: it sets the connection
-// up (SET NAMES, SET sql_mode, USE), or looks at the server itself (SELECT @@version,
-// SHOW VARIABLES). No other connection can tell whether it was sent.
-//
-// SET autocommit never passes, alone or behind other assignments: it can commit.
-func Passes(sql string, d Dialect) bool {
-	all := readings(sql, d)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(r reading) bool { return !r.passes() })
-}
-
-// Ends reports whether the statement ends the open transaction: COMMIT, ROLLBACK, and what
-// commits implicitly in MySQL (MySQL 8.0 Reference Manual, 15.3.3), SET autocommit among
-// it. ROLLBACK TO ends none. Of several statements one is enough.
-func Ends(sql string, d Dialect) bool {
-	if len(sql) > longest {
-		return false // data
-	}
-	return slices.ContainsFunc(readings(sql, d), reading.ends)
-}
-
-// NamedLock reports whether the statement asks for a lock by its name and waits for it:
-// GET_LOCK, or pg_advisory_lock and its kin.
-func NamedLock(sql string, d Dialect) bool {
-	if len(sql) > longest {
-		return true // it is not looked at
-	}
-	return slices.ContainsFunc(readings(sql, d), reading.namedLock)
-}
-
-// Compound reports whether the text is more than one statement of which each can meet another
-// connection's: several of them, CALL, or a block (DO of PostgreSQL, BEGIN NOT ATOMIC of
-// MariaDB). Local ones beside a single other are none. A function of the user's own in a SELECT
-// cannot be told from the server's.
-func Compound(sql string, d Dialect) bool {
-	return slices.ContainsFunc(readings(sql, d), reading.compound)
-}
-
-// Verb is the first word of the statement in capitals, such as SELECT; "" where there is none.
-func Verb(sql string, d Dialect) string {
+// verb is the first word of a statement in capitals.
+func verb(sql string, d Dialect) string {
 	t, _ := tokens(sql[:min(len(sql), longestLine)], d, d == MySQL)
 	for _, one := range t {
 		if one.kind == word {
@@ -116,9 +145,6 @@ type reading struct {
 // depends on the connection (NO_BACKSLASH_ESCAPES and ANSI_QUOTES of MySQL's sql_mode,
 // standard_conforming_strings of PostgreSQL). None: it is not understood.
 func readings(sql string, d Dialect) (all []reading) {
-	if len(sql) > longest {
-		return nil
-	}
 	escapes := []bool{d == MySQL}
 	if strings.Contains(sql, `\`) {
 		escapes = []bool{true, false}
@@ -133,38 +159,55 @@ func readings(sql string, d Dialect) (all []reading) {
 	return all
 }
 
-func (r reading) effect() schedule.Effect {
+// effect is what the text does, and when it passes.
+func (r reading) effect() (schedule.Effect, passing) {
 	t, one := r.single()
 	if !one {
-		return schedule.Writes
+		return schedule.Writes, gated
 	}
-	if r.passes() {
-		return schedule.Local
+	d := r.dialect
+	if d == Postgres {
+		if effect, passes, known := postgresAlone(t); known {
+			return effect, passes
+		}
 	}
 	switch first(t) {
+	case "USE":
+		if d == MySQL && len(t) == 2 {
+			return schedule.Local, always
+		}
+	case "SET":
+		switch {
+		case d == MySQL && d.setsUp(t[1:]):
+			return schedule.Local, always
+		case d == MySQL && setsTransaction(t[1:]):
+			return schedule.Local, gated
+		}
 	case "BEGIN":
 		// MariaDB's BEGIN NOT ATOMIC is a block of statements.
-		if r.dialect == Postgres || len(t) == 1 || len(t) == 2 && t[1].is("WORK") {
-			return schedule.Local
+		if d == Postgres || len(t) == 1 || len(t) == 2 && t[1].is("WORK") {
+			return schedule.Local, gated
 		}
 	case "START":
-		return r.start(t)
-	case "SET":
-		if r.setsTransaction(t) {
-			return schedule.Local
-		}
+		return starts(t), gated
 	case "SELECT", "WITH", "(":
-		if r.reads(t) {
-			return schedule.Reads
+		switch {
+		case d == MySQL && first(t) == "SELECT" && d.looks(t[1:]):
+			return schedule.Local, always
+		case d.reads(t):
+			return schedule.Reads, gated
 		}
 	case "SHOW", "DESC", "DESCRIBE", "EXPLAIN":
-		return r.explains(t)
+		if d == MySQL && first(t) == "SHOW" && d.showsServer(t[1:]) {
+			return schedule.Local, always
+		}
+		return d.explains(t), gated
 	}
-	return schedule.Writes
+	return schedule.Writes, gated
 }
 
-// start is START TRANSACTION and its options.
-func (r reading) start(t []token) schedule.Effect {
+// starts is START TRANSACTION and its options.
+func starts(t []token) schedule.Effect {
 	if len(t) < 2 || !t[1].is("TRANSACTION") {
 		return schedule.Writes
 	}
@@ -176,9 +219,9 @@ func (r reading) start(t []token) schedule.Effect {
 
 // explains is SHOW, DESCRIBE and EXPLAIN. Even without ANALYZE a plan may compute what is
 // constant, so what is explained must be a read.
-func (r reading) explains(t []token) schedule.Effect {
+func (d Dialect) explains(t []token) schedule.Effect {
 	inner := slices.IndexFunc(t, func(one token) bool { return one.is("SELECT") || one.is("WITH") })
-	if slices.ContainsFunc(t, func(one token) bool { return one.is("ANALYZE") || one.is("ANALYSE") }) || !r.reads(t) {
+	if slices.ContainsFunc(t, func(one token) bool { return one.is("ANALYZE") || one.is("ANALYSE") }) || !d.reads(t) {
 		return schedule.Writes
 	}
 	if inner < 0 && first(t) == "EXPLAIN" && (len(t) != 2 && (len(t) != 4 || t[2].text != ".")) {
@@ -189,7 +232,7 @@ func (r reading) explains(t []token) schedule.Effect {
 
 // reads reports whether nothing in a statement that begins like a read locks, writes, or
 // calls what may.
-func (r reading) reads(t []token) bool {
+func (d Dialect) reads(t []token) bool {
 	for i, one := range t {
 		if one.kind != word {
 			continue
@@ -219,11 +262,11 @@ func (r reading) reads(t []token) bool {
 			}
 		}
 	}
-	return r.callsArePure(t)
+	return d.callsArePure(t)
 }
 
 // callsArePure reports whether every function that is called is known.
-func (r reading) callsArePure(t []token) bool {
+func (d Dialect) callsArePure(t []token) bool {
 	for i := 1; i < len(t); i++ {
 		if t[i].text != "(" || t[i].kind != other {
 			continue
@@ -233,18 +276,18 @@ func (r reading) callsArePure(t []token) bool {
 		case name.kind == identifier:
 			return false
 		case name.kind != word || beforeParenthesis[strings.ToLower(name.text)],
-			r.dialect == MySQL && beforeParenthesisMySQL[strings.ToLower(name.text)]:
+			d == MySQL && beforeParenthesisMySQL[strings.ToLower(name.text)]:
 		case i > 1 && t[i-2].text == ".":
-			if r.dialect != Postgres || i < 3 || !t[i-3].is("pg_catalog") || !pure(name.text, r.dialect) {
+			if d != Postgres || i < 3 || !t[i-3].is("pg_catalog") || !pure(name.text, d) {
 				return false // of a schema
 			}
-		case r.dialect == MySQL && t[i].spaced && !types[strings.ToLower(name.text)]:
+		case d == MySQL && t[i].spaced && !types[strings.ToLower(name.text)]:
 			return false // MySQL 8.0 Reference Manual, 11.2.5: with a space it may be a stored function
 		case strings.EqualFold(name.text, "last_insert_id"):
 			if i+1 >= len(t) || t[i+1].text != ")" {
 				return false // it sets it
 			}
-		case !pure(name.text, r.dialect):
+		case !pure(name.text, d):
 			return false
 		}
 	}
@@ -315,7 +358,7 @@ func (r reading) namedLock() bool {
 func (r reading) compound() bool {
 	steps := 0
 	for _, t := range r.statements() {
-		one := reading{tokens: t, dialect: r.dialect}
+		effect, passes := reading{tokens: t, dialect: r.dialect}.effect()
 		switch first(t) {
 		case "CALL":
 			return true
@@ -324,11 +367,11 @@ func (r reading) compound() bool {
 				return true
 			}
 		case "BEGIN":
-			if one.effect() != schedule.Local {
+			if effect != schedule.Local {
 				return true
 			}
 		}
-		if one.effect() != schedule.Local {
+		if effect != schedule.Local && passes != looking {
 			steps++
 		}
 	}

@@ -1,14 +1,15 @@
-package postgres
+package effect_test
 
 import (
 	"testing"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// TestSays: what waits at the gate outside of a transaction (a), within one (b), and within
+// TestPostgres: what waits at the gate outside of a transaction (a), within one (b), and within
 // one above READ COMMITTED (c).
-func TestSays(t *testing.T) {
+func TestPostgres(t *testing.T) {
 	for _, c := range []struct {
 		sql    string
 		effect schedule.Effect
@@ -38,6 +39,7 @@ func TestSays(t *testing.T) {
 		{"SET ROLE a", schedule.Local, ""},
 		{"SET LOCAL lock_timeout = '1s'", schedule.Local, ""},
 		{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", schedule.Local, ""},
+		{"SET TRANSACTION SNAPSHOT '00000003-1'", schedule.Writes, "abc"},
 		{"SET CONSTRAINTS ALL IMMEDIATE", schedule.Writes, "abc"},
 		{"SET a = 1; COMMIT", schedule.Writes, "abc"},
 		{"RESET ALL", schedule.Local, ""},
@@ -64,18 +66,18 @@ func TestSays(t *testing.T) {
 		{"SELECT f(oid) FROM pg_class", schedule.Writes, "abc"},
 		{"", schedule.Writes, "abc"},
 	} {
-		s := says(c.sql)
+		s := effect.SQL(c.sql, postgres)
 		got := ""
 		for _, in := range []struct {
 			name                     string
 			inTransaction, snapshots bool
 		}{{"a", false, false}, {"b", true, false}, {"c", true, true}} {
-			if s.waits(in.inTransaction, in.snapshots) {
+			if s.Waits(in.inTransaction, in.snapshots) {
 				got += in.name
 			}
 		}
-		if s.effect != c.effect || got != c.waits {
-			t.Errorf("%q: %d %q, want %d %q", c.sql, s.effect, got, c.effect, c.waits)
+		if s.Effect != c.effect || got != c.waits {
+			t.Errorf("%q: %d %q, want %d %q", c.sql, s.Effect, got, c.effect, c.waits)
 		}
 	}
 }

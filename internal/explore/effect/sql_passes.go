@@ -1,51 +1,26 @@
-package statement
+package effect
 
 import (
 	"slices"
 	"strings"
 )
 
-func (r reading) passes() bool {
-	t, one := r.single()
-	if !one {
-		return false
-	}
-	switch first(t) {
-	case "USE":
-		return r.dialect == MySQL && len(t) == 2
-	case "SET":
-		return r.setsUp(t[1:])
-	case "SHOW":
-		return r.showsServer(t[1:])
-	case "SELECT":
-		return r.looks(t[1:])
-	}
-	return false
-}
-
 // setsTransaction: SET TRANSACTION and SET SESSION TRANSACTION change the connection alone.
-func (r reading) setsTransaction(t []token) bool {
-	t = t[1:]
+func setsTransaction(t []token) bool {
 	if len(t) > 0 && (t[0].is("SESSION") || t[0].is("LOCAL")) {
 		t = t[1:]
-	}
-	if r.dialect == Postgres && len(t) > 1 && t[0].is("CHARACTERISTICS") && t[1].is("AS") {
-		t = t[2:]
 	}
 	if len(t) == 0 || !t[0].is("TRANSACTION") {
 		return false
 	}
-	return !slices.ContainsFunc(t, func(one token) bool { return one.kind != word && one.text != "," || one.is("SNAPSHOT") })
+	return !slices.ContainsFunc(t, func(one token) bool { return one.kind != word && one.text != "," })
 }
 
-// setsUp reports whether each assignment of a SET is one of those that pass.
-func (r reading) setsUp(t []token) bool {
-	if r.dialect == Postgres {
-		return setsUpPostgres(t)
-	}
+// setsUp reports whether each assignment of MySQL's SET is one of those that pass.
+func (d Dialect) setsUp(t []token) bool {
 	for {
 		one, rest, more := cut(t)
-		if !r.assigns(one) {
+		if !d.assigns(one) {
 			return false
 		}
 		if !more {
@@ -73,7 +48,7 @@ func cut(t []token) (before, after []token, found bool) {
 }
 
 // assigns is one assignment of MySQL's SET (MySQL 8.0 Reference Manual, 15.7.6).
-func (r reading) assigns(t []token) bool {
+func (d Dialect) assigns(t []token) bool {
 	switch {
 	case len(t) < 2:
 		return false
@@ -101,12 +76,12 @@ func (r reading) assigns(t []token) bool {
 	if value[0].text == ":" {
 		value = value[1:]
 	}
-	return len(value) > 1 && value[0].text == "=" && r.plain(value[1:])
+	return len(value) > 1 && value[0].text == "=" && d.plain(value[1:])
 }
 
 // plain is an expression without a query in it.
-func (r reading) plain(t []token) bool {
-	return !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("VALUES") }) && r.reads(t)
+func (d Dialect) plain(t []token) bool {
+	return !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("VALUES") }) && d.reads(t)
 }
 
 // settings of a connection that change what nobody else sees, nor when its transaction ends.
@@ -116,30 +91,8 @@ var settings = set(`sql_mode time_zone sql_auto_is_null sql_safe_updates sql_sel
 	lock_wait_timeout optimizer_switch information_schema_stats_expiry div_precision_increment profiling
 	default_storage_engine storage_engine query_cache_type max_sort_length cte_max_recursion_depth`)
 
-// setsUpPostgres is one assignment: PostgreSQL's SET has no more (PostgreSQL 15, SET).
-func setsUpPostgres(t []token) bool {
-	if len(t) > 0 && (t[0].is("SESSION") || t[0].is("LOCAL")) {
-		t = t[1:]
-	}
-	if len(t) < 2 || slices.ContainsFunc(t, func(one token) bool { return one.text == "(" }) {
-		return false
-	}
-	if t[0].is("TIME") && t[1].is("ZONE") || t[0].is("NAMES") {
-		return true
-	}
-	return t[0].kind == word && settingsPostgres[strings.ToLower(t[0].text)] && (t[1].is("TO") || t[1].text == "=")
-}
-
-var settingsPostgres = set(`client_encoding datestyle intervalstyle timezone application_name extra_float_digits
-	search_path client_min_messages standard_conforming_strings bytea_output statement_timeout
-	idle_in_transaction_session_timeout idle_session_timeout lock_timeout escape_string_warning jit
-	plan_cache_mode backslash_quote xmloption row_security tcp_keepalives_idle lc_messages lc_time`)
-
-// showsServer is a SHOW that looks at no table.
-func (r reading) showsServer(t []token) bool {
-	if r.dialect == Postgres {
-		return len(t) > 0 && len(t) < 4
-	}
+// showsServer reports whether a SHOW of MySQL looks at no table.
+func (d Dialect) showsServer(t []token) bool {
 	for len(t) > 0 && (t[0].is("SESSION") || t[0].is("GLOBAL") || t[0].is("LOCAL") || t[0].is("FULL")) {
 		t = t[1:]
 	}
@@ -149,16 +102,16 @@ func (r reading) showsServer(t []token) bool {
 	if len(t) == 0 || t[0].kind != word || !shows[strings.ToLower(t[0].text)] {
 		return false
 	}
-	return r.plain(t)
+	return d.plain(t)
 }
 
 var shows = set("variables status warnings errors collation character charset engines plugins processlist")
 
 // looks is what stands behind SELECT: variables of the server, constants, and functions
 // that look at the connection.
-func (r reading) looks(t []token) bool {
+func (d Dialect) looks(t []token) bool {
 	for {
-		n := r.item(t)
+		n := d.item(t)
 		if n == 0 {
 			return false
 		}
@@ -186,7 +139,7 @@ func (r reading) looks(t []token) bool {
 var clauses = set("where group having order into for lock union except intersect procedure window from limit fetch offset")
 
 // item is how many tokens the first thing that is looked at has; 0: it is another.
-func (r reading) item(t []token) int {
+func (d Dialect) item(t []token) int {
 	if len(t) == 0 {
 		return 0
 	}
@@ -204,17 +157,17 @@ func (r reading) item(t []token) int {
 		}
 		return 0
 	}
-	if r.dialect == Postgres && t[0].is("pg_catalog") && len(t) > 2 && t[1].text == "." {
-		if n := r.item(t[2:]); n > 0 {
+	if d == Postgres && t[0].is("pg_catalog") && len(t) > 2 && t[1].text == "." {
+		if n := d.item(t[2:]); n > 0 {
 			return n + 2
 		}
 		return 0
 	}
-	if t[0].kind != word || !lookers(r.dialect)[strings.ToLower(t[0].text)] {
+	if t[0].kind != word || !lookers(d)[strings.ToLower(t[0].text)] {
 		return 0
 	}
 	switch {
-	case len(t) > 2 && t[1].text == "(" && t[2].text == ")" && (r.dialect == Postgres || !t[1].spaced):
+	case len(t) > 2 && t[1].text == "(" && t[2].text == ")" && (d == Postgres || !t[1].spaced):
 		return 3
 	case len(t) > 3 && t[0].is("current_setting") && t[1].text == "(" && t[2].kind == text && t[3].text == ")":
 		return 4

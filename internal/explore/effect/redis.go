@@ -1,0 +1,205 @@
+package effect
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// A Redis is a command of Redis: what it does follows from its words, and whether it has
+// done it from its answer.
+type Redis struct {
+	Name, Sub string // its name and its first argument, in capitals
+
+	old    bool // SET with GET: it answers with the old value
+	blocks bool // it may wait for another client
+}
+
+// RedisCommand looks at a command's words, of which the first is its name.
+func RedisCommand(args [][]byte) Redis {
+	c := Redis{Name: RedisWord(args, 0), Sub: RedisWord(args, 1)}
+	if c.Name == "SET" {
+		c.old = slices.ContainsFunc(args[min(3, len(args)):], func(option []byte) bool { return bytes.EqualFold(option, []byte("GET")) })
+	}
+	_, _, c.blocks = RedisTimeout(args)
+	return c
+}
+
+// longestWord is longer than any word of Redis's own, in bytes.
+const longestWord = 60
+
+// RedisWord returns an argument in capitals, "" where there is none. A long one is cut.
+func RedisWord(args [][]byte, i int) string {
+	if i >= len(args) {
+		return ""
+	}
+	return strings.ToUpper(string(args[i][:min(len(args[i]), longestWord)]))
+}
+
+// Effect is what the command can do to the server. An unknown command Writes.
+func (c Redis) Effect() schedule.Effect {
+	switch {
+	case c.Passes():
+		return schedule.Local
+	case c.reads() && !c.blocks:
+		return schedule.Reads
+	}
+	return schedule.Writes
+}
+
+// Passes reports whether the command need not wait at the gate: it belongs to the connection
+// alone, or asks what is the same in all schedules.
+func (c Redis) Passes() bool {
+	switch c.Name {
+	case "HELLO", "AUTH", "RESET", "QUIT", "PING", "ECHO", "SELECT", "INFO", "COMMAND", "TIME",
+		"READONLY", "READWRITE", "ASKING", "LOLWUT", "ROLE", "LASTSAVE",
+		"MULTI", "DISCARD", "UNWATCH",
+		"SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE":
+		return true
+	case "MEMORY":
+		return c.Sub != "USAGE" // of a key
+	case "CLIENT": // these are felt by other clients
+		return c.Sub != "KILL" && c.Sub != "UNBLOCK" && c.Sub != "PAUSE" && c.Sub != "UNPAUSE"
+	case "CONFIG":
+		return c.Sub == "GET" || c.Sub == "HELP"
+	case "SCRIPT": // a script that is there before EVALSHA asks for it changes what a loser does, but no data
+		return c.Sub == "LOAD" || c.Sub == "EXISTS" || c.Sub == "HELP"
+	case "CLUSTER":
+		switch c.Sub {
+		case "SLOTS", "SHARDS", "NODES", "INFO", "MYID", "KEYSLOT", "LINKS", "REPLICAS", "HELP":
+			return true
+		}
+	case "ACL":
+		return c.Sub == "WHOAMI" || c.Sub == "CAT" || c.Sub == "HELP"
+	case "MODULE", "LATENCY", "SLOWLOG":
+		return c.Sub == "LIST" || c.Sub == "GET" || c.Sub == "LEN" || c.Sub == "LATEST" || c.Sub == "HELP"
+	}
+	return false
+}
+
+// reads reports whether the command changes nothing, and waits for no other client. Those that
+// answer by chance (RANDOMKEY, SRANDMEMBER) are not among them: two of them would change
+// places, and no run could be repeated. Neither is PFCOUNT, which writes what it has counted.
+func (c Redis) reads() bool {
+	switch c.Name {
+	case "GET", "MGET", "GETRANGE", "SUBSTR", "STRLEN", "LCS", "GETBIT", "BITCOUNT", "BITPOS", "BITFIELD_RO",
+		"EXISTS", "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME", "TYPE", "DUMP", "KEYS", "SCAN", "DBSIZE", "SORT_RO",
+		"HGET", "HGETALL", "HMGET", "HEXISTS", "HLEN", "HKEYS", "HVALS", "HSTRLEN", "HSCAN", "HTTL", "HPTTL",
+		"LLEN", "LRANGE", "LINDEX", "LPOS",
+		"SCARD", "SISMEMBER", "SMISMEMBER", "SMEMBERS", "SSCAN", "SINTER", "SINTERCARD", "SUNION", "SDIFF",
+		"ZRANGE", "ZRANGEBYSCORE", "ZRANGEBYLEX", "ZREVRANGE", "ZREVRANGEBYSCORE", "ZREVRANGEBYLEX",
+		"ZCARD", "ZCOUNT", "ZLEXCOUNT", "ZSCORE", "ZMSCORE", "ZRANK", "ZREVRANK", "ZSCAN",
+		"ZINTER", "ZINTERCARD", "ZUNION", "ZDIFF",
+		"GEODIST", "GEOHASH", "GEOPOS", "GEOSEARCH", "GEORADIUS_RO", "GEORADIUSBYMEMBER_RO",
+		"XLEN", "XRANGE", "XREVRANGE", "XREAD", "XINFO", "XPENDING",
+		"EVAL_RO", "EVALSHA_RO", "FCALL_RO",
+		"OBJECT", "PUBSUB", "WATCH", "MEMORY":
+		return true
+	case "FUNCTION":
+		return c.Sub == "LIST" || c.Sub == "DUMP" || c.Sub == "STATS" || c.Sub == "HELP"
+	}
+	return false
+}
+
+// IsScript reports whether the command runs code, which may have written whatever it answers.
+func (c Redis) IsScript() bool {
+	switch c.Name {
+	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
+		return true
+	}
+	return false
+}
+
+// A RedisAnswer is what an answer tells of the doing of its command.
+type RedisAnswer int
+
+// The answers.
+const (
+	Value    RedisAnswer = iota
+	Nil                  // of any kind
+	Zero                 // the number 0
+	False                // of RESP3
+	Refused              // an error
+	NoScript             // an error: the server does not know the script
+)
+
+// Outcome reports whether the command has changed what others can see or wait for, or may
+// have, and whether it has failed: it was refused, or has found nothing.
+func (c Redis) Outcome(a RedisAnswer) (changed, failed bool) {
+	nothing := a == Nil || a == False || a == Refused || a == NoScript
+	switch {
+	case c.Passes():
+		return false, a == Refused || a == NoScript
+	case c.IsScript():
+		return c.Effect() != schedule.Reads && a != NoScript, nothing || a == Zero
+	case c.reads(), c.changesNothing(), a == Refused, a == NoScript:
+		return false, nothing
+	case a == Nil && (c.Name == "GETSET" || c.old):
+		return true, false // there was no old value
+	case a == Nil:
+		return !c.nilMeansNothing() && c.Name != "SET", true
+	case (a == Zero || a == False) && c.zeroMeansNothing():
+		return false, true
+	}
+	return true, a == False
+}
+
+// zeroMeansNothing reports whether the answer 0 proves that the command has changed nothing.
+func (c Redis) zeroMeansNothing() bool {
+	switch c.Name {
+	case "SETNX", "MSETNX", "HSETNX", "DEL", "UNLINK", "COPY", "MOVE", "RENAMENX",
+		"EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST",
+		"SADD", "SREM", "SMOVE", "HDEL", "ZREM", "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE", "ZREMRANGEBYLEX",
+		"LREM", "LINSERT", "LPUSHX", "RPUSHX", "XDEL", "XACK", "XTRIM":
+		return true
+	}
+	return false
+}
+
+// nilMeansNothing reports whether the answer nil proves that the command has changed nothing.
+// For SET, see Outcome.
+func (c Redis) nilMeansNothing() bool {
+	switch c.Name {
+	case "GETDEL", "GETEX", "LPOP", "RPOP", "LMPOP", "LMOVE", "RPOPLPUSH", "SPOP", "ZMPOP",
+		"BLPOP", "BRPOP", "BLMPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
+		return true
+	}
+	return false
+}
+
+// changesNothing reports whether the command is gated as one that writes because it waits for
+// others.
+func (c Redis) changesNothing() bool {
+	return c.Name == "XREAD" || c.Name == "WAIT" || c.Name == "WAITAOF"
+}
+
+// RedisTimeout finds the argument that says how long a command may wait, in seconds or in
+// milliseconds.
+func RedisTimeout(args [][]byte) (i int, seconds, blocks bool) {
+	switch strings.ToUpper(string(args[0])) {
+	case "BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX", "BRPOPLPUSH", "BLMOVE":
+		return max(1, len(args)-1), true, true
+	case "BLMPOP", "BZMPOP":
+		return 1, true, true
+	case "WAIT":
+		return 2, false, true
+	case "WAITAOF":
+		return 3, false, true
+	case "XREAD", "XREADGROUP":
+		for i := 1; i < len(args); i++ {
+			switch strings.ToUpper(string(args[i])) {
+			case "BLOCK":
+				return i + 1, false, true
+			case "COUNT":
+				i++
+			case "GROUP":
+				i += 2
+			case "STREAMS":
+				return 0, false, false
+			}
+		}
+	}
+	return 0, false, false
+}

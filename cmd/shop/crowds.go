@@ -17,7 +17,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/fault/strike"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -36,10 +35,10 @@ type crowds struct {
 
 	leavers  rush.Leavers
 	mu       sync.Mutex
-	strategy string        // whose crowd is under way; "" when it has been judged
-	last     string        // whose crowd was sent last
-	field    *strike.Field // of the crowd; nil: none
-	asked    []string      // faults that are to strike the next one, by hand
+	strategy string             // whose crowd is under way; "" when it has been judged
+	last     string             // whose crowd was sent last
+	field    *fault.RunningRush // of the crowd; nil: none
+	asked    []string           // faults that are to strike the next one, by hand
 	striking sync.WaitGroup
 	missed   string // why the rush's fault did not strike the last crowd; "" when it did
 	byHand   bool   // another fault has struck this strategy
@@ -72,7 +71,7 @@ func (c *crowds) send(ctx context.Context, name string, watch watching) (rush.Re
 }
 
 // strikes are the names of faults.
-func strikes(list []strike.Fault) (names []string) {
+func strikes(list []fault.Fault) (names []string) {
 	for _, f := range list {
 		names = append(names, string(f.Name))
 	}
@@ -84,10 +83,10 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 	if !c.Flags().Changed("strike") {
 		return nil
 	}
-	switch names := strikes(strike.All()); {
+	switch names := strikes(fault.OfRush()); {
 	case slices.Contains(names, string(o.fault)):
 	case slices.Contains(promise.Faults(), o.fault):
-		return fmt.Errorf("--strike %s is of shop verify --fault alone, which has servers for it; a crowd can be struck with %s", o.fault, strings.Join(names, ", "))
+		return fmt.Errorf("--strike %s is of shop verify --fault alone: %s; a crowd can be struck with %s", o.fault, cellOnly(o.fault), strings.Join(names, ", "))
 	default:
 		return fmt.Errorf("--strike %q is not known; there are %s", o.fault, strings.Join(names, ", "))
 	}
@@ -104,14 +103,20 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 	return nil
 }
 
+// cellOnly says why no running rush has the fault of that name.
+func cellOnly(name promise.Condition) string {
+	i := slices.IndexFunc(fault.All(), func(f fault.Fault) bool { return f.Name == name })
+	return fault.All()[i].CellOnly
+}
+
 // struckBy is the fault of that name.
-func struckBy(name promise.Condition) (strike.Fault, bool) {
-	for _, f := range strike.All() {
+func struckBy(name promise.Condition) (fault.Fault, bool) {
+	for _, f := range fault.OfRush() {
 		if f.Name == name {
 			return f, true
 		}
 	}
-	return strike.Fault{}, false
+	return fault.Fault{}, false
 }
 
 // canStrike: the engine has what the rush's fault breaks, and the rush whom it would let in.
@@ -121,7 +126,7 @@ func (o *rushOptions) canStrike(e *engine.Engine) error {
 		return nil
 	}
 	if why := f.WhyNot(e); why != "" {
-		return fmt.Errorf("%s cannot be struck on this engine: %s; there are %s", f.Name, why, strings.Join(strikes(strike.On(e)), ", "))
+		return fmt.Errorf("%s cannot be struck on this engine: %s; there are %s", f.Name, why, strings.Join(strikes(fault.OnEngine(e)), ", "))
 	}
 	if why := tooFew(f, o.processes); why != "" {
 		return errors.New(why)
@@ -130,8 +135,8 @@ func (o *rushOptions) canStrike(e *engine.Engine) error {
 }
 
 // tooFew says why the fault needs more processes; "" where there are enough.
-func tooFew(f strike.Fault, processes int) string {
-	if f.Several && processes < 2 {
+func tooFew(f fault.Fault, processes int) string {
+	if f.TwoProcesses && processes < 2 {
 		return fmt.Sprintf("%s strikes one process while another goes on: it takes 2 processes or more", f.Name)
 	}
 	return ""
@@ -267,8 +272,9 @@ func (c *crowds) newField() {
 		at = failpoint.Read
 	}
 	settings := c.rush.shops.settings
-	c.field = strike.NewField(c.engine, c.bed.children, c.rush.product, at, settings.Wait, settings.LeaseTTL)
-	c.field.HangUp, c.field.Needs = c.leavers.HangUp, needsOf(c.strategy)
+	times := fault.Times{Wait: settings.Wait, Lease: settings.LeaseTTL}
+	c.field = fault.NewRunningRush(c.engine, c.bed.children[0], c.rush.product, at, times, needsOf(c.strategy))
+	c.field.HangUp, c.field.Links = c.leavers.HangUp, c.bed.children.Links()
 	if c.rush.fault != "" {
 		c.start(string(c.rush.fault), false)
 	}
@@ -281,7 +287,7 @@ func (c *crowds) newField() {
 // start has a fault strike the crowd of the field, under the mutex.
 func (c *crowds) start(name string, byHand bool) {
 	field, strategy := c.field, c.strategy
-	for _, f := range strike.On(c.engine) {
+	for _, f := range fault.OnEngine(c.engine) {
 		if string(f.Name) == name {
 			c.striking.Go(func() { c.strike(f, field, strategy, byHand) })
 		}
@@ -289,11 +295,11 @@ func (c *crowds) start(name string, byHand bool) {
 }
 
 // strike strikes, and notes what came of it.
-func (c *crowds) strike(f strike.Fault, field *strike.Field, strategy string, byHand bool) {
+func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string, byHand bool) {
 	note := runs.Strike{Fault: string(f.Name), Strategy: strategy, At: time.Now(), ByHand: byHand}
 	proof, err := "", c.inVain(f, strategy)
 	if err == nil {
-		proof, err = field.Strike(c.ctx, f)
+		proof, err = field.Inject(c.ctx, f)
 	}
 	note.Proof = proof
 	if err != nil {
@@ -317,7 +323,7 @@ func (c *crowds) strike(f strike.Fault, field *strike.Field, strategy string, by
 }
 
 // inVain is fault.ErrMissed where there is nothing to strike.
-func (c *crowds) inVain(f strike.Fault, strategy string) error {
+func (c *crowds) inVain(f fault.Fault, strategy string) error {
 	if why := cmp.Or(f.Unused(needsOf(strategy)), tooFew(f, c.rush.processes)); why != "" {
 		return fmt.Errorf("%w: %s", fault.ErrMissed, why)
 	}

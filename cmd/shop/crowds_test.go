@@ -13,8 +13,8 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/fault/strike"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -50,9 +50,9 @@ func TestUnproven(t *testing.T) {
 	}
 	c.unproven()
 	see("a strike that never began", verdict.Inconclusive)
-	field := strike.NewField(nil, nil, "apple", failpoint.Commit, time.Second, time.Second)
+	field := fault.NewRunningRush(nil, nil, "apple", failpoint.Commit, fault.Times{Wait: time.Second, Lease: time.Second}, nil)
 	strikes := func(name promise.Condition) {
-		c.strike(strike.Fault{Name: name, Strike: func(context.Context, *strike.Field) (string, error) { return "it did", nil }}, field, "any", true)
+		c.strike(fault.Fault{Name: name, Inject: func(context.Context, fault.Field) (string, error) { return "it did", nil }}, field, "any", true)
 	}
 	strikes(promise.Crash)
 	see("another fault", verdict.Inconclusive)
@@ -137,7 +137,7 @@ func TestRushStrike(t *testing.T) {
 func TestRushStrikes(t *testing.T) {
 	localservertest.SkipShort(t)
 	embedded := enginetest.Embedded(t)
-	for _, f := range strike.All() {
+	for _, f := range fault.OfRush() {
 		var names []string
 		for _, v := range []verdict.Verdict{verdict.Oversold, verdict.Holds} {
 			if name := leasedUnder(f.Name, dialect.MySQL, v); name != "" {

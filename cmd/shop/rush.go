@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/oversell/oversell/internal/fault/strike"
+	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -85,7 +85,7 @@ something is missing or down; 3 when a result is inconclusive.`,
 	flags.Int64SliceVar(&o.units, "units", []int64{1}, "units that the buyers ask for, in turn: 1,2,3; none above the stock of a product")
 	flags.StringVar(&o.second, "second-product", "", "sold in the same crowd: the buyers ask for the two in turn, and each has half of --stock")
 	flags.IntVar(&o.restocks, "restocks", 1, "after a rush that holds, restock and send a small crowd to the same processes, so often")
-	flags.StringVar((*string)(&o.fault), "strike", "", "break this in the middle of each crowd: "+strings.Join(strikes(strike.All()), ", ")+", as far as the engine has it")
+	flags.StringVar((*string)(&o.fault), "strike", "", "break this in the middle of each crowd: "+strings.Join(strikes(fault.OfRush()), ", ")+", as far as the engine has it")
 	flags.BoolVar(&o.expect, "expect", false, "exit 1 when a verdict is not the one promised; of a target's own strategy: that it holds")
 	o.output.register(c)
 	o.engines.register(c)

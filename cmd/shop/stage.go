@@ -11,7 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
-	"github.com/oversell/oversell/internal/fault/strike"
+	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -112,8 +112,8 @@ func shellWord(word string) string {
 
 // Faults is runs.Sender.Faults.
 func (s stage) Faults() (list []runs.Fault) {
-	for _, f := range strike.On(s.engine) {
-		list = append(list, runs.Fault{Name: string(f.Name), About: f.About})
+	for _, f := range fault.OnEngine(s.engine) {
+		list = append(list, runs.Fault{Name: string(f.Name), About: f.AboutRush})
 	}
 	return list
 }

@@ -25,16 +25,14 @@ func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err err
 	others := newBuyers(t)
 	others.product = other
 	defer others.client.CloseIdleConnections()
-	if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
-		t.undo = nil
+	if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 		facts.Missed = err.Error()
-		err = t.release()
+		err = t.repair(ctx)
 		t.buyers.wait()
 		return facts, err
 	}
-	t.undo = nil
-	meanwhile := t.oneEach(ctx, others, "meanwhile")
-	if err := t.release(); err != nil {
+	meanwhile := oneEach(ctx, t, others, "meanwhile")
+	if err := t.repair(ctx); err != nil { // the holder goes on
 		return facts, err
 	}
 	t.buyers.wait()
@@ -46,16 +44,16 @@ func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err err
 		facts.Proof = "while a buyer stood inside its COMMIT, one of another product was sold a unit at each process"
 		return facts, nil
 	}
-	facts.Stalled, facts.Missed = heldUp(meanwhile, t.oneEach(ctx, others, "afterwards"), t.Times)
+	facts.Stalled, facts.Missed = heldUp(meanwhile, oneEach(ctx, t, others, "afterwards"), t.Times)
 	facts.Answers = others.answers()
 	return facts, ctx.Err()
 }
 
 // oneEach sends one buyer to each shop at the same time and waits for their answers.
-func (t *Testbed) oneEach(ctx context.Context, b *buyers, name string) []rush.Answer {
+func oneEach(ctx context.Context, t *Testbed, b *buyers, name string) []rush.Answer {
 	answers := make(chan rush.Answer, len(t.shops()))
 	for i, shop := range t.shops() {
-		go func() { answers <- t.patient(ctx, b, shop, fmt.Sprintf("%s-%d", name, i)) }()
+		go func() { answers <- patient(ctx, t, b, shop, fmt.Sprintf("%s-%d", name, i)) }()
 	}
 	var all []rush.Answer
 	for range t.shops() {
@@ -64,9 +62,9 @@ func (t *Testbed) oneEach(ctx context.Context, b *buyers, name string) []rush.An
 	return all
 }
 
-// patient is buy, and once more for who was refused at once: two nodes of a cluster sell one
+// patient is buy, and buys again when the buyer is refused at once: two nodes of a cluster sell one
 // product at the same time, and one of them is refused (1213).
-func (t *Testbed) patient(ctx context.Context, b *buyers, shop *Shop, name string) rush.Answer {
+func patient(ctx context.Context, t *Testbed, b *buyers, shop *Shop, name string) rush.Answer {
 	start := time.Now()
 	a := b.buy(ctx, shop, name)
 	for n := 1; a.Outcome == purchase.Busy && time.Since(start) < t.Times.within()/2 && n < 10; n++ {

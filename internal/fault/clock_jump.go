@@ -18,7 +18,8 @@ func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "a lock server's clock",
 		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock, Lease: longLease,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it needs servers with a clock that can be moved, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			if t.Servers.noShim != "" {
 				return "", missed("%s", t.Servers.noShim)
 			}
@@ -30,24 +31,24 @@ func clockJump() Fault {
 			if err := node.clock.set(time.Hour); err != nil {
 				return "", err
 			}
-			t.struck("the lock server's clock jumps an hour ahead")
+			t.injected("the lock server's clock jumps an hour ahead")
 			t.afterwards(func(context.Context) error { // what was written meanwhile would live for an hour
-				return errors.Join(node.clock.set(0), node.forget())
+				return errors.Join(node.clock.set(0), restart(node))
 			})
 			ahead, err := node.ahead(ctx)
 			if err != nil {
 				return "", err
 			}
-			if err := t.servedAgain(ctx, held); err != nil {
+			if err := servedAgain(ctx, t, held); err != nil {
 				return "", err
 			}
-			sendNext(ctx, t, t.Times.within())
+			t.others(ctx, 0, t.Times.within())
 			if err := t.release(); err != nil {
 				return "", err
 			}
 			proof, err := jumped(ahead)
 			return how + "; " + proof, err
-		},
+		}),
 	}
 }
 
@@ -57,7 +58,7 @@ func holdOn(ctx context.Context, t *Testbed) (node *redisNode, how string, err e
 		how, err = holdBarely(ctx, t)
 		return t.Servers.nodes[0], how, err
 	}
-	if err = t.hold(ctx, failpoint.Commit, t.Times.Wait); err == nil {
+	if err = holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err == nil {
 		node, _, err = t.Servers.keeper(ctx, t.Product)
 	}
 	return node, "the lock is on its Redis", err

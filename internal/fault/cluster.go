@@ -95,7 +95,7 @@ func insideCommit(ctx context.Context, t *Testbed, strike func() error) error {
 		return err
 	}
 	warm(ctx, t)
-	if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+	if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 		return err
 	}
 	if err := strike(); err != nil {

@@ -21,10 +21,11 @@ func clusterDown() Fault {
 	return Fault{
 		Name: "cluster-down", About: "a majority of the primaries is gone: CLUSTERDOWN", OnRedis: topology.Cluster,
 		Needs: redisAlone(), Stock: stock,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it kills nodes of a Redis cluster, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			g := t.Servers.redises
 			t.afterwards(g.mend)
-			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+			if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err
 			}
 			keeper, _, err := g.keeper(ctx, t.Product)
@@ -34,17 +35,17 @@ func clusterDown() Fault {
 			if err := t.Servers.killOthers(ctx, keeper); err != nil {
 				return "", err
 			}
-			t.struck("SIGKILL of a majority of the primaries")
+			t.injected("SIGKILL of a majority of the primaries")
 			if err := keeper.refusing(ctx, t.Times.Wait); err != nil {
 				return "", err
 			}
-			refused := t.oneEach(ctx, t.buyers, "next-refused")
+			refused := oneEach(ctx, t, t.buyers, "next-refused")
 			if err := t.release(); err != nil {
 				return "", err
 			}
-			t.seen(ctx, t.Times.Wait, holder, history.Return)
+			seen(ctx, t, t.Times.Wait, holder, history.Return)
 			return bounded(refused, t.Times.Wait)
-		},
+		}),
 	}
 }
 

@@ -2,32 +2,45 @@ package fault
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
-
-	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/judge/history"
 )
 
 // crash kills the holder's process with SIGKILL when its COMMIT is due: its lock is
-// taken and its transaction open. A lock without a TTL stays taken for ever.
+// taken and its transaction open. A lock without a TTL stays taken for ever. In a running
+// rush another process takes its place at once, as a supervisor would have it.
 func crash() Fault {
 	return Fault{
 		Name: "crash", About: "SIGKILL of the holder between acquire and write", Stock: stock,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+		AboutRush: "SIGKILL of a shop process while one of its buyers is about to write", TwoProcesses: true,
+		Inject: func(ctx context.Context, f Field) (string, error) {
+			s := f.setting()
+			inside, err := f.hold(ctx, s.Write)
+			if err != nil {
 				return "", err
 			}
-			// Nothing is committed: an answer that comes now is an acknowledgement too soon.
-			t.seen(ctx, 100*time.Millisecond, holder, history.Answered)
-			if err := t.A.Kill(); err != nil {
+			process := f.process()
+			if err := process.Kill(); err != nil {
 				return "", err
 			}
-			t.struck("SIGKILL of the holder's process")
-			if t.A.Answers(ctx, 100*time.Millisecond) {
+			f.injected("SIGKILL of the holder's process")
+			answers := process.Answers(ctx, 100*time.Millisecond) || !process.Ended()
+			f.others(ctx, 0, s.Down)
+			if err := process.StartAgain(ctx); err != nil {
+				return "", fmt.Errorf("another process in the place of the one that was killed: %w", err)
+			}
+			switch {
+			case ctx.Err() != nil:
+				return "", ctx.Err()
+			case inside == 0:
+				return "", errors.New("a buyer was stopped in a process that has none")
+			case answers:
 				return "", missed("the holder's process answers after its SIGKILL")
+			case s.InRush:
+				return fmt.Sprintf("process 1 was killed with %d buyers inside, one of them stopped before its write; it ended and answered no more, and another was started", inside), nil
 			}
-			sendNext(ctx, t, t.Times.Reach())
-			return "the holder reported that it holds; its process was killed and answers no more", t.restart(ctx, &t.A)
+			return "the holder reported that it holds; its process was killed and answers no more", nil
 		},
 	}
 }

@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
@@ -15,38 +14,35 @@ import (
 func dbClusterRestart() Fault {
 	return Fault{
 		Name: "db-cluster-restart", About: "SIGKILL of all nodes of the cluster under load, then bootstrapped from the one that has seen most", On: dialect.Galera, Stock: 160,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it needs the nodes of a Galera cluster, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			c, ok := t.Servers.clustered()
 			if !ok {
 				return "", errNoCluster
 			}
-			l := startLoad(ctx, t)
-			defer l.stop()
-			l.awaitSold(ctx, enough)
-			before, killed := l.sold.Load(), time.Now()
-			l.refused.Store(0)
-			gone := true
-			for _, n := range c.Nodes() {
-				if err := n.Kill(); err != nil {
-					return "", err
-				}
+			kill := outage{
+				server: "cluster", lost: "SIGKILL of all nodes", restore: c.Bootstrap, restored: "the cluster is bootstrapped anew",
+				lose: func() error {
+					for _, n := range c.Nodes() {
+						if err := n.Kill(); err != nil {
+							return err
+						}
+					}
+					return nil
+				},
+				meanwhile: func(l *load) { l.awaitRefused(ctx); l.cancel() },
 			}
-			t.struck("SIGKILL of all nodes")
-			l.awaitRefused(ctx)
 			for _, n := range c.Nodes() {
-				gone = gone && nobodyAt(n.Address())
+				kill.addresses = append(kill.addresses, n.Address())
 			}
-			l.cancel()
-			if err := c.Bootstrap(); err != nil {
+			proof, err := kill.underLoad(ctx, t)
+			if err != nil {
 				return "", err
 			}
-			t.struck("the cluster is bootstrapped anew")
-			l.stop()
 			if err := awaitWhole(ctx, c); err != nil {
 				return "", err
 			}
-			proof, err := underLoad("cluster", before, gone, underWay(t.buyers.answers(), killed), l.refused.Load())
-			return proof + fmt.Sprintf("; bootstrapped, all nodes are synced at %v", seqnos(ctx, c)), err
-		},
+			return proof + fmt.Sprintf("; bootstrapped, all nodes are synced at %v", seqnos(ctx, c)), nil
+		}),
 	}
 }

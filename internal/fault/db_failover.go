@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/testbed"
@@ -16,7 +15,8 @@ import (
 func dbFailover() Fault {
 	return Fault{
 		Name: "db-failover", About: "SIGKILL of the database under load; its synchronous replica is promoted", On: dialect.Postgres, Stock: 160,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, true) },
+		CellOnly: "it needs a replica of the database, which a cell starts",
+		Inject:   inCell(func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, true) }),
 	}
 }
 
@@ -25,7 +25,8 @@ func dbFailover() Fault {
 func dbFailoverAsync() Fault {
 	return Fault{
 		Name: "db-failover-async", About: "the same, and the replica lacks the last commits", On: dialect.Postgres, Stock: 160,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, false) },
+		CellOnly: "it needs a replica of the database, which a cell starts",
+		Inject:   inCell(func(ctx context.Context, t *Testbed) (string, error) { return failOver(ctx, t, false) }),
 	}
 }
 
@@ -35,37 +36,35 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 		return "", err
 	}
 	t.afterwards(f.end)
-	if err := t.behind(ctx, t.Servers.db.Address()); err != nil {
+	if err := behind(ctx, t, t.Servers.db.Address()); err != nil {
 		return "", err
 	}
-	l := startLoad(ctx, t)
-	defer l.stop()
-	l.awaitSold(ctx, enough)
 	after := int64(0) // sales since the replica was cut off
+	kill := outage{
+		server: "database", addresses: []string{t.Servers.db.Address()},
+		lose: t.Servers.db.Kill, lost: "SIGKILL of the primary", restored: "its replica is promoted",
+		restore: func() error {
+			if err := f.promote(ctx); err != nil {
+				return err
+			}
+			for _, shop := range t.shops() {
+				if err := shop.database.Redirect(t.Servers.db.Address()); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		meanwhile: func(*load) {}, // the replica is promoted at once
+	}
 	if !synchronous {
-		f.cord.Cut()
-		cut := l.sold.Load()
-		l.awaitSold(ctx, cut+enough/2)
-		after = l.sold.Load() - cut
-	}
-	before, killed := l.sold.Load(), time.Now()
-	l.refused.Store(0)
-	if err := t.Servers.db.Kill(); err != nil {
-		return "", err
-	}
-	t.struck("SIGKILL of the primary")
-	gone := nobodyAt(t.Servers.db.Address())
-	if err := f.promote(ctx); err != nil {
-		return "", err
-	}
-	t.struck("its replica is promoted")
-	for _, shop := range t.shops() {
-		if err := shop.database.Redirect(t.Servers.db.Address()); err != nil {
-			return "", err
+		kill.before = func(l *load) {
+			f.cord.Cut()
+			cut := l.sold.Load()
+			l.awaitSold(ctx, cut+enough/2)
+			after = l.sold.Load() - cut
 		}
 	}
-	l.stop()
-	if proof, err = underLoad("database", before, gone, underWay(t.buyers.answers(), killed), l.refused.Load()); err != nil {
+	if proof, err = kill.underLoad(ctx, t); err != nil {
 		return "", err
 	}
 	if !synchronous && after <= loaders {
@@ -124,7 +123,7 @@ func (f *following) end(context.Context) error {
 }
 
 // behind starts both shops anew, each behind a link of its own to the database.
-func (t *Testbed) behind(ctx context.Context, address string) error {
+func behind(ctx context.Context, t *Testbed, address string) error {
 	t.Servers.front = address
 	t.afterwards(func(context.Context) error { t.Servers.front = ""; return nil })
 	return t.anew(ctx)

@@ -14,7 +14,8 @@ import (
 func dbNodeCut() Fault {
 	return Fault{
 		Name: "db-node-cut", About: "a node of the cluster is cut off from the others: a minority, which sells nothing", On: dialect.Galera, Stock: 160,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			proof, err := nodeLoss{
 				lose:      func(ctx context.Context, n *localserver.GaleraNode) error { return n.Isolate(ctx, true) },
 				mend:      func(ctx context.Context, n *localserver.GaleraNode) error { return n.Isolate(ctx, false) },
@@ -22,9 +23,9 @@ func dbNodeCut() Fault {
 				mended:    "the node is let in again",
 				unaided:   true,
 				meanwhile: refusesAlone,
-			}.strike(ctx, t)
+			}.inject(ctx, t)
 			return proof + "; the node itself was no part of a majority and refused a write (error 1047)", err
-		},
+		}),
 	}
 }
 

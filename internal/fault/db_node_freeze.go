@@ -12,12 +12,13 @@ import (
 func dbNodeFreeze() Fault {
 	return Fault{
 		Name: "db-node-freeze", About: "SIGSTOP of a node of the cluster until the others go on without it, then SIGCONT", On: dialect.Galera, Stock: 160,
-		Strike: nodeLoss{
+		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
+		Inject: inCell(nodeLoss{
 			lose:    func(_ context.Context, n *localserver.GaleraNode) error { return n.Freeze() },
 			mend:    func(_ context.Context, n *localserver.GaleraNode) error { return n.Thaw() },
 			lost:    "SIGSTOP of a node",
 			mended:  "SIGCONT of the node",
 			unaided: true,
-		}.strike,
+		}.inject),
 	}
 }

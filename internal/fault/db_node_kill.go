@@ -13,13 +13,14 @@ import (
 func dbNodeKill() Fault {
 	return Fault{
 		Name: "db-node-kill", About: "SIGKILL of a node of the cluster under load; the others go on, and it comes back", On: dialect.Galera, Stock: 160,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			proof, err := nodeLoss{
 				lose:   func(_ context.Context, n *localserver.GaleraNode) error { return n.Kill() },
 				mend:   func(_ context.Context, n *localserver.GaleraNode) error { return n.Start() },
 				lost:   "SIGKILL of a node",
 				mended: "the node is back",
-			}.strike(ctx, t)
+			}.inject(ctx, t)
 			if err != nil {
 				return "", err
 			}
@@ -28,11 +29,11 @@ func dbNodeKill() Fault {
 			if err := insideCommit(ctx, t, node.Kill); err != nil {
 				return "", err
 			}
-			t.struck("SIGKILL of the node inside a COMMIT")
+			t.injected("SIGKILL of the node inside a COMMIT")
 			if err := awaitWithout(ctx, c, node); err != nil {
 				return "", err
 			}
 			return proof + "; it was killed again while the holder was inside its COMMIT", node.Start()
-		},
+		}),
 	}
 }

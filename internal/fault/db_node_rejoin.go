@@ -16,7 +16,8 @@ import (
 func dbNodeRejoin() Fault {
 	return Fault{
 		Name: "db-node-rejoin", About: "a node of the cluster that has lost its files comes back by state transfer while buyers go on", On: dialect.Galera, Stock: 100,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			c, ok := t.Servers.clustered()
 			if !ok {
 				return "", errNoCluster
@@ -26,7 +27,7 @@ func dbNodeRejoin() Fault {
 			if err := node.Kill(); err != nil {
 				return "", err
 			}
-			t.struck("SIGKILL of a node")
+			t.injected("SIGKILL of a node")
 			if err := awaitWithout(ctx, c, node); err != nil {
 				return "", err
 			}
@@ -39,7 +40,7 @@ func dbNodeRejoin() Fault {
 			if err != nil {
 				return "", err
 			}
-			t.struck("the node is back with all that there is")
+			t.injected("the node is back with all that there is")
 			if sold == 0 {
 				return "", missed("nobody was sold a unit while the node was sent the database")
 			}
@@ -47,7 +48,7 @@ func dbNodeRejoin() Fault {
 				return "", err
 			}
 			return fmt.Sprintf("the node's files were removed; %d units were sold from its start until it was synced, at %v", sold, seqnos(ctx, c)), nil
-		},
+		}),
 	}
 }
 

@@ -10,15 +10,19 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// holder is the buyer that a fault strikes. It buys at A.
+// holder is the buyer of a cell that a fault holds. It buys at A.
 const holder = "holder"
 
 var errNoHolder = errors.New("the holder did not get as far as its write")
 
-// hold sends the holder to A and waits until it is stopped at the point, for that
-// long. The error, if any, says that it was not: there is nothing to strike.
-func (t *Testbed) hold(ctx context.Context, at failpoint.Point, timeout time.Duration) error {
-	if err := t.arm(ctx, at); err != nil {
+func (t *Testbed) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
+	return 1, holdFor(ctx, t, at, t.Times.Wait)
+}
+
+// holdFor sends the holder to A and waits until it is stopped at the point, for that
+// long. The error, if any, says that it was not: the fault has nothing to take effect on.
+func holdFor(ctx context.Context, t *Testbed, at failpoint.Point, timeout time.Duration) error {
+	if err := arm(ctx, t, at); err != nil {
 		return err
 	}
 	t.buyers.send(ctx, t.A, holder)
@@ -29,9 +33,9 @@ func (t *Testbed) hold(ctx context.Context, at failpoint.Point, timeout time.Dur
 // hardly be stopped any more; but an answer may come too soon, before the COMMIT,
 // so it is waited for one lease longer.
 func holding(ctx context.Context, t *Testbed, timeout time.Duration) error {
-	e, _ := t.seen(ctx, timeout, holder, history.Holding, history.Answered)
+	e, _ := seen(ctx, t, timeout, holder, history.Holding, history.Answered)
 	if e.Kind == history.Answered {
-		e, _ = t.seen(ctx, min(timeout, t.Times.Lease), holder, history.Holding)
+		e, _ = seen(ctx, t, min(timeout, t.Times.Lease), holder, history.Holding)
 	}
 	if e.Kind != history.Holding {
 		return errNoHolder
@@ -41,22 +45,29 @@ func holding(ctx context.Context, t *Testbed, timeout time.Duration) error {
 
 // arm makes the holder stop once it gets to the point. It goes on when the fault
 // is over, whatever came of it.
-func (t *Testbed) arm(ctx context.Context, at failpoint.Point) error {
+func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 	t.afterwards(func(context.Context) error { return t.release() })
 	if err := t.A.arm(holder, at); err != nil {
 		return err
 	}
-	if _, ok := t.seen(ctx, t.Times.Wait, holder, history.Armed); !ok {
+	if _, ok := seen(ctx, t, t.Times.Wait, holder, history.Armed); !ok {
 		return errNoHolder
 	}
 	return nil
 }
 
-// release lets the holder go on.
 func (t *Testbed) release() error { return t.A.release(holder) }
 
+func (t *Testbed) staysHeld(ctx context.Context, until time.Time) bool {
+	seen(ctx, t, time.Until(until), holder, history.Answered, history.Resumed)
+	_, ended := seen(ctx, t, time.Millisecond, holder, history.Resumed)
+	return !ended
+}
+
+func (t *Testbed) awaitAnswer(context.Context) { t.buyers.wait() }
+
 // seen waits for an event of a buyer, for that long.
-func (t *Testbed) seen(ctx context.Context, timeout time.Duration, purchaser string, kinds ...history.Kind) (history.Event, bool) {
+func seen(ctx context.Context, t *Testbed, timeout time.Duration, purchaser string, kinds ...history.Kind) (history.Event, bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return t.Log.Wait(ctx, func(e history.Event) bool { return e.Purchaser == purchaser && slices.Contains(kinds, e.Kind) })

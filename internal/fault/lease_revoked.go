@@ -3,11 +3,12 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -19,74 +20,65 @@ func leaseRevoked() Fault {
 	return Fault{
 		Name: "lease-revoked", About: "the coordinator takes the lease away from a process that runs on",
 		Needs: []lockstrategy.Need{lockstrategy.NeedsZookeeper, lockstrategy.NeedsEtcd}, Stock: stock,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			if err := t.hold(ctx, failpoint.Read, t.Times.Wait); err != nil {
+		AboutRush: "ZooKeeper or etcd takes the lease away from a buyer that holds, whose process runs on", Lacks: lacksCoordinators,
+		Inject: func(ctx context.Context, f Field) (string, error) {
+			s := f.setting()
+			if _, err := f.hold(ctx, failpoint.Read); err != nil {
 				return "", err
 			}
-			lock, err := t.Servers.coordinator(t.Subject.Needs)
+			lock, err := coordinatorOf(s.Needs, s.Coordinators)
 			if err != nil {
 				return "", err
 			}
 			defer lock.close()
-			var revoked time.Time
-			before, gone, err := revoke(ctx, lock, t.Product, func(p place) {
-				t.struck("%s was revoked", p.lease())
-				revoked = time.Now()
-			})
+			lease, gone, err := revoke(ctx, lock, f)
 			if err != nil {
 				return "", err
 			}
-			sendNext(ctx, t, t.Times.Reach())
-			t.seen(ctx, time.Until(revoked.Add(t.Times.Reach())), holder, history.Answered, history.Resumed)
-			alive := t.A.Answers(ctx, t.Times.Wait)
-			_, ended := t.seen(ctx, time.Millisecond, holder, history.Resumed)
-			if err := t.release(); err != nil {
+			revoked := time.Now()
+			sold := f.others(ctx, s.outlast(), s.Reach())
+			open := f.staysHeld(ctx, revoked.Add(s.Reach()))
+			alive := f.process().Answers(ctx, s.Wait)
+			if err := f.release(); err != nil {
 				return "", err
 			}
-			return revokedFrom(before, gone, alive, !ended)
+			proof, err := revokedFrom(lease, gone, alive, open)
+			if err == nil && s.InRush {
+				proof = fmt.Sprintf("a buyer of process 1 was stopped before its write; its %s was revoked, and the server knows neither it nor its place in line any more; "+
+					"its process answered, and %d units were sold before it went on", lease.lease(), sold)
+			}
+			return proof, err
 		},
 	}
 }
 
-// Revoke takes the lease away from the first in the product's line, at whichever of the servers
-// is needed, and proves it.
-func Revoke(ctx context.Context, servers []engine.LockServer, needs []lockstrategy.Need, product string) (proof string, _ error) {
-	there := map[lockstrategy.Need]string{}
-	for _, s := range servers {
-		there[lockstrategy.Need(s.Need)] = s.Address()
+// lacksCoordinators is Fault.Lacks.
+func lacksCoordinators(e *engine.Engine) string {
+	if !slices.ContainsFunc(e.LockServers, func(s engine.LockServer) bool {
+		return slices.Contains(promise.Struck(promise.LeaseRevoked), s.Need)
+	}) {
+		return "the engine has started neither ZooKeeper nor etcd"
 	}
-	lock, err := coordinatorOf(needs, there)
-	if err != nil {
-		return "", err
-	}
-	defer lock.close()
-	before, gone, err := revoke(ctx, lock, product, func(place) {})
-	switch {
-	case err != nil:
-		return "", err
-	case !gone:
-		return "", missed("the %s was there after it was revoked", before.lease())
-	}
-	return fmt.Sprintf("its %s was revoked, and the server knows neither it nor its place in line any more", before.lease()), nil
+	return ""
 }
 
-// revoke takes the lease away from the first in the product's line, and calls struck. gone
-// reports whether the server has forgotten it.
-func revoke(ctx context.Context, lock coordinator, product string, struck func(place)) (before place, gone bool, err error) {
-	if before, err = lock.holder(ctx, product); err != nil {
-		return before, false, err
+// revoke takes the lease away from the first in the product's line. gone reports whether the
+// server has forgotten it.
+func revoke(ctx context.Context, lock coordinator, f Field) (first place, gone bool, err error) {
+	if first, err = lock.holder(ctx, f.setting().Product); err != nil {
+		return first, false, err
 	}
-	if err = lock.revoke(ctx, before); err != nil {
-		return before, false, err
+	if err = lock.revoke(ctx, first); err != nil {
+		return first, false, err
 	}
-	struck(before)
-	gone, err = lock.gone(ctx, before)
-	return before, gone, err
+	f.injected("%s was revoked", first.lease())
+	gone, err = lock.gone(ctx, first)
+	return first, gone, err
 }
 
 // A coordinator is a server that knows whose lease a lock is.
 type coordinator interface {
-	// holder finds the first in the product's line; ErrMissed when nobody is.
+	// holder finds the first in the product's line; ErrMissed when the line is empty.
 	holder(ctx context.Context, product string) (place, error)
 	// revoke ends the lease of a place, as an operator would.
 	revoke(ctx context.Context, p place) error
@@ -102,18 +94,6 @@ type place struct {
 }
 
 func (p place) lease() string { return fmt.Sprintf("lease %x", uint64(p.owner)) }
-
-// coordinator connects to the one that the strategy needs.
-func (s *Servers) coordinator(needs []lockstrategy.Need) (coordinator, error) {
-	there := map[lockstrategy.Need]string{}
-	if s.etcd != nil {
-		there[lockstrategy.NeedsEtcd] = s.etcd.Addr
-	}
-	if s.zookeeper != nil {
-		there[lockstrategy.NeedsZookeeper] = s.zookeeper.Addr
-	}
-	return coordinatorOf(needs, there)
-}
 
 // coordinatorOf connects to the one that is needed, of those that are there by address.
 func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string) (coordinator, error) {

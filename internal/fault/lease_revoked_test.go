@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -21,31 +22,24 @@ import (
 // product's is not, and one that is still there is no strike.
 func TestRevoked(t *testing.T) {
 	g := localservertest.Group(t)
-	var (
-		s    Servers
-		errs [2]error
-	)
-	s.etcd, errs[0] = localserver.StartEtcd(g)
-	s.zookeeper, errs[1] = localserver.StartZookeeper(g)
-	if err := errors.Join(errs[:]...); err != nil {
+	etcd, err1 := localserver.StartEtcd(g)
+	zookeeper, err2 := localserver.StartZookeeper(g)
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
+	there := map[lockstrategy.Need]string{lockstrategy.NeedsEtcd: etcd.Addr, lockstrategy.NeedsZookeeper: zookeeper.Addr}
 	for need, line := range map[lockstrategy.Need]func(*testing.T, string, ...string){
 		lockstrategy.NeedsEtcd: etcdLine, lockstrategy.NeedsZookeeper: zookeeperLine,
 	} {
 		t.Run(string(need), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			lock, err := s.coordinator([]lockstrategy.Need{lockstrategy.NeedsNamedLocks, need})
+			lock, err := coordinatorOf([]lockstrategy.Need{lockstrategy.NeedsNamedLocks, need}, there)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer lock.close()
-			addr := s.etcd.Addr
-			if need == lockstrategy.NeedsZookeeper {
-				addr = s.zookeeper.Addr
-			}
-			line(t, addr, "pear", "apple", "apple")
+			line(t, there[need], "pear", "apple", "apple")
 			if _, err := lock.holder(ctx, "plum"); !errors.Is(err, ErrMissed) {
 				t.Errorf("nobody holds it: %v", err)
 			}
@@ -71,6 +65,13 @@ func TestRevoked(t *testing.T) {
 				t.Fatalf("the second in line: %v, %v", second, err)
 			}
 			gone("the second's", second, false)
+			r := NewRunningRush(&engine.Engine{}, nil, "pear", failpoint.Read, Times{}, nil)
+			if third, gone, err := revoke(ctx, lock, r); err != nil || !gone || third.node == "" {
+				t.Errorf("another product's: %v, gone %t, %v", third, gone, err)
+			}
+			if _, _, err := revoke(ctx, lock, r); !errors.Is(err, ErrMissed) {
+				t.Errorf("it is held no more: %v", err)
+			}
 		})
 	}
 }
@@ -126,32 +127,8 @@ func TestRevokedFrom(t *testing.T) {
 		proof, err := revokedFrom(place{"/apple/1", 7}, c.gone, c.alive, c.open)
 		proven(t, c.name, proof, err, c.struck)
 	}
-	if _, err := (&Servers{}).coordinator([]lockstrategy.Need{lockstrategy.NeedsRedis}); !errors.Is(err, ErrMissed) {
-		t.Errorf("no coordinator: %v", err)
-	}
-}
-
-// TestRevoke: the first in the product's line loses its lease, at the server that is needed.
-func TestRevoke(t *testing.T) {
-	etcd, err := localserver.StartEtcd(localservertest.Group(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	servers := []engine.LockServer{{Need: string(lockstrategy.NeedsEtcd), Restartable: etcd}}
-	etcdLine(t, etcd.Addr, "pear", "apple")
-	revoke := func(product string, need lockstrategy.Need) (string, error) {
-		return Revoke(ctx, servers, []lockstrategy.Need{need}, product)
-	}
-	proof, err := revoke("apple", lockstrategy.NeedsEtcd)
-	proven(t, "the holder's", proof, err, true)
-	if _, err = revoke("apple", lockstrategy.NeedsEtcd); !errors.Is(err, ErrMissed) {
-		t.Errorf("nobody holds it any more: %v", err)
-	}
-	if _, err = revoke("pear", lockstrategy.NeedsZookeeper); !errors.Is(err, ErrMissed) {
+	there := map[lockstrategy.Need]string{lockstrategy.NeedsEtcd: "127.0.0.1:1"}
+	if _, err := coordinatorOf([]lockstrategy.Need{lockstrategy.NeedsZookeeper}, there); !errors.Is(err, ErrMissed) {
 		t.Errorf("there is no ZooKeeper: %v", err)
 	}
-	proof, err = revoke("pear", lockstrategy.NeedsEtcd)
-	proven(t, "another product's", proof, err, true)
 }

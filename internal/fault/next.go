@@ -12,29 +12,30 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// sendNext sends buyers to B while the holder is stopped, and waits until one of them
+// others sends buyers to B while the holder is stopped, and waits until one of them
 // is in: it has sold, or it waits for the row that the holder has locked. It waits
-// no longer than timeout: under a lock that holds, nobody gets in.
-func sendNext(ctx context.Context, t *Testbed, timeout time.Duration) {
+// no longer than longest: under a lock that holds, no buyer gets in.
+func (t *Testbed) others(ctx context.Context, _, longest time.Duration) (sold int) {
 	for i := range 3 {
 		t.buyers.send(ctx, t.B, fmt.Sprintf("next-%d", i))
 	}
 	if !locks(t.Log) {
-		timeout = min(timeout, time.Second) // no lease expires there that could let somebody in later
+		longest = min(longest, time.Second) // no lease expires there that could let a buyer in later
 	}
-	waiting, cancel := context.WithTimeout(ctx, timeout)
+	waiting, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	_, in := t.Log.Wait(waiting, func(e history.Event) bool {
 		return isNext(e) && (e.Kind == history.Acquired || e.Outcome == string(purchase.Sold))
 	})
 	if !in {
-		return
+		return 0
 	}
 	settled, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	for settled.Err() == nil && !nextSold(t.Log) && !t.Servers.rowIsAwaited(settled) {
+	for settled.Err() == nil && nextSold(t.Log) == 0 && !t.Servers.rowIsAwaited(settled) {
 		time.Sleep(5 * time.Millisecond)
 	}
+	return nextSold(t.Log)
 }
 
 func isNext(e history.Event) bool { return strings.HasPrefix(e.Purchaser, "next-") }
@@ -44,9 +45,15 @@ func locks(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return e.Kind == history.Acquired })
 }
 
-// nextSold reports whether one of the next buyers was sold a unit.
-func nextSold(log *history.Log) bool {
-	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return isNext(e) && e.Outcome == string(purchase.Sold) })
+// nextSold counts the next buyers that were sold a unit.
+func nextSold(log *history.Log) int {
+	sold := map[string]bool{}
+	for _, e := range log.Events() {
+		if isNext(e) && e.Outcome == string(purchase.Sold) {
+			sold[e.Purchaser] = true
+		}
+	}
+	return len(sold)
 }
 
 // rowIsAwaited reports whether a statement waits for a row of the database.

@@ -21,9 +21,9 @@ type nodeLoss struct {
 	meanwhile func(ctx context.Context, n *localserver.GaleraNode) error
 }
 
-// strike loses the node until the others have gone on without it, and has it back. Somebody
+// inject loses the node until the others have gone on without it, and has it back. Somebody
 // must be sold a unit before and meanwhile, and be under way when it goes.
-func (w nodeLoss) strike(ctx context.Context, t *Testbed) (proof string, err error) {
+func (w nodeLoss) inject(ctx context.Context, t *Testbed) (proof string, err error) {
 	c, ok := t.Servers.clustered()
 	if !ok {
 		return "", errNoCluster
@@ -40,7 +40,7 @@ func (w nodeLoss) strike(ctx context.Context, t *Testbed) (proof string, err err
 	if err := w.lose(ctx, node); err != nil {
 		return "", err
 	}
-	t.struck("%s", w.lost)
+	t.injected("%s", w.lost)
 	if err := awaitWithout(ctx, c, node); err != nil {
 		return "", err
 	}
@@ -53,7 +53,7 @@ func (w nodeLoss) strike(ctx context.Context, t *Testbed) (proof string, err err
 	if err := w.mend(ctx, node); err != nil {
 		return "", err
 	}
-	t.struck("%s", w.mended)
+	t.injected("%s", w.mended)
 	l.stop()
 	if err := awaitWhole(ctx, c); err != nil {
 		return "", err

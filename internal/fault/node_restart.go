@@ -2,6 +2,9 @@ package fault
 
 import (
 	"context"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // nodeRestart kills one node of the holder's bare majority, which comes back empty.
@@ -10,30 +13,51 @@ func nodeRestart() Fault {
 	return Fault{
 		Name: "node-restart", About: "one Redlock node of a bare majority comes back empty",
 		Needs: redlockNodes(), Stock: stock,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			how, err := holdBarely(ctx, t)
-			if err != nil {
-				return "", err
+		AboutRush: "one Redlock node that has the lock, of a bare majority where that will do, comes back empty while a buyer is about to write", TwoProcesses: true,
+		Lacks: func(e *engine.Engine) string {
+			if len(startedServers(e, lockstrategy.NeedsRedlock)) == 0 {
+				return "the Redlock nodes are not the engine's own"
 			}
-			node := t.Servers.nodes[0]
-			before, err := node.keysOf(ctx, t.Product)
-			if err != nil {
-				return "", err
-			}
-			if err := node.forget(); err != nil {
-				return "", err
-			}
-			t.struck("SIGKILL of one node, and back empty")
-			after, err := node.keysOf(ctx, t.Product)
-			if err != nil {
-				return "", err
-			}
-			sendNext(ctx, t, t.Times.within())
-			if err := t.release(); err != nil {
-				return "", err
-			}
-			proof, err := forgot("one of its nodes", before, after)
-			return how + "; " + proof, err
+			return ""
 		},
+		Inject: either(nodeRestartInCell, nodeRestartInRush),
 	}
+}
+
+func nodeRestartInCell(ctx context.Context, t *Testbed) (string, error) {
+	how, err := holdBarely(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	node := t.Servers.nodes[0]
+	before, err := node.keysOf(ctx, t.Product)
+	if err != nil {
+		return "", err
+	}
+	if err := restart(node); err != nil {
+		return "", err
+	}
+	t.injected("SIGKILL of one node, and back empty")
+	after, err := node.keysOf(ctx, t.Product)
+	if err != nil {
+		return "", err
+	}
+	t.others(ctx, 0, t.Times.within())
+	if err := t.release(); err != nil {
+		return "", err
+	}
+	proof, err := forgot("one of its nodes", before, after)
+	return how + "; " + proof, err
+}
+
+func nodeRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
+	on, err := holdBarelyInRush(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if _, err := forget(ctx, on.nodes[0], r.product); err != nil {
+		return "", err
+	}
+	r.others(ctx, 0, r.times.within()) // others may wait for the buyer's row
+	return "a buyer of process 1 was stopped before its write; " + on.String() + "; one of them was killed and came back without it", nil
 }

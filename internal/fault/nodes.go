@@ -1,16 +1,67 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// minority is how many of the nodes may fail.
-func minority(nodes []*redisNode) int { return (len(nodes) - 1) / 2 }
+// minority is how many of so many nodes may fail.
+func minority(all int) int { return (all - 1) / 2 }
+
+// A grant is a lock on several nodes.
+type grant struct {
+	nodes []engine.Restartable // that have it
+	all   int
+}
+
+// String says how many nodes have the lock.
+func (on grant) String() string {
+	if len(on.nodes) == on.all {
+		return fmt.Sprintf("the lock was on all %d nodes", on.all)
+	}
+	return fmt.Sprintf("the lock was on %d of %d nodes", len(on.nodes), on.all)
+}
+
+// isBare: one node fewer would be no majority.
+func (on grant) isBare() bool { return len(on.nodes) == on.all-minority(on.all) }
+
+// isWhole: all nodes have it.
+func (on grant) isWhole() bool { return len(on.nodes) == on.all }
+
+// grantOn finds the nodes that have the lock of the held buyer: a majority that has the same
+// keys, or all nodes, where each may have keys of its own. ErrMissed where there is none.
+func grantOn[Node engine.Restartable](ctx context.Context, nodes []Node, product string) (on grant, _ error) {
+	on.all = len(nodes)
+	texts, same := make([]string, len(nodes)), map[string]int{}
+	for i, node := range nodes {
+		keys, err := keysOf(ctx, node.Address(), product)
+		if err != nil {
+			return on, err
+		}
+		if len(keys) > 0 {
+			texts[i] = fmt.Sprint(keys) // sorted
+			same[texts[i]]++
+		}
+	}
+	for i, node := range nodes {
+		if len(same) == len(nodes) || 2*same[texts[i]] > len(nodes) {
+			on.nodes = append(on.nodes, node)
+		}
+	}
+	if len(on.nodes) == 0 {
+		return on, missed("the lock was on no majority of the %d nodes", len(nodes))
+	}
+	return on, nil
+}
 
 // holdBarely is Testbed.hold for a lock on several nodes. While the holder acquires
 // the lock, a minority of the nodes is cut off from its shop, so that it gets a bare
@@ -18,11 +69,11 @@ func minority(nodes []*redisNode) int { return (len(nodes) - 1) / 2 }
 // all of them, and how says so.
 func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	nodes := t.A.nodes()
-	spare := nodes[len(nodes)-minority(t.Servers.nodes):]
+	spare := nodes[len(nodes)-minority(len(nodes)):]
 	spare.Cut()
-	err = t.hold(ctx, failpoint.Commit, t.Times.Wait/4)
-	if err := spare.Mend(); err != nil {
-		return "", err
+	err = holdFor(ctx, t, failpoint.Commit, t.Times.Wait/4)
+	if broken := spare.Mend(); broken != nil {
+		return "", broken
 	}
 	if errors.Is(err, errNoHolder) {
 		// It is still trying, and can get all of them now.
@@ -34,33 +85,98 @@ func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	return heldOn(ctx, t.Servers.nodes, t.Product)
 }
 
-// heldOn counts the nodes that have the holder's lock. Neither of the two locks that
+// heldOn says on how many nodes the holder's lock is. Neither of the two locks that
 // these faults are for has more than a bare majority and fewer than all.
 func heldOn(ctx context.Context, nodes []*redisNode, product string) (how string, _ error) {
-	var n int
-	for _, node := range nodes {
-		keys, err := node.keysOf(ctx, product)
-		if err != nil {
-			return "", err
-		}
-		if len(keys) > 0 {
-			n++
-		}
+	on, err := grantOn(ctx, nodes, product)
+	switch {
+	case err != nil:
+		return "", err
+	case on.isBare():
+		return fmt.Sprintf("the lock is on %d of %d nodes, a bare majority", len(on.nodes), on.all), nil
+	case on.isWhole():
+		return fmt.Sprintf("the lock is on all %d nodes, as it needs them", on.all), nil
 	}
-	switch all := len(nodes); n {
-	case all - minority(nodes):
-		return fmt.Sprintf("the lock is on %d of %d nodes, a bare majority", n, all), nil
-	case all:
-		return fmt.Sprintf("the lock is on all %d nodes, as it needs them", n), nil
-	default:
-		return "", missed("the lock is on %d of %d nodes", n, all)
-	}
+	return "", missed("%s", on)
 }
 
-// settle waits until a client that had left silent nodes out asks them again.
-func settle(ctx context.Context, lease time.Duration) {
-	select {
-	case <-time.After(lease):
-	case <-ctx.Done():
+// enoughWithout is how many units others may be sold until a buyer of the first process has a
+// bare majority. The two processes take turns, so it comes long before, if it can.
+const enoughWithout = 20
+
+// holdBarelyInRush is holdBarely in a running rush, whose other buyers write to the nodes
+// meanwhile.
+func holdBarelyInRush(ctx context.Context, r *RunningRush) (on grant, err error) {
+	nodes, links := startedServers(r.Engine, lockstrategy.NeedsRedlock), r.Links[firstProcess]
+	for _, n := range nodes[len(nodes)-minority(len(nodes)):] {
+		links.To(n.Address()).Cut()
 	}
+	var needsAll bool
+	for range 3 { // a try that was under way may have got more
+		if needsAll, err = holdSoon(ctx, r); err != nil {
+			break
+		}
+		if on, err = grantOn(ctx, nodes, r.product); err == nil && on.isBare() {
+			break
+		}
+		_ = r.release()
+		err = cmp.Or(err, missed("the lock was on more nodes than a bare majority"))
+	}
+	if broken := links.Mend(); broken != nil {
+		return on, fmt.Errorf("let the process reach its nodes again: %w", broken)
+	}
+	if needsAll {
+		if _, err := r.hold(ctx, r.write); err != nil {
+			return on, err
+		}
+		on, err = grantOn(ctx, nodes, r.product)
+	}
+	switch {
+	case err != nil:
+		return on, err
+	case on.isBare(): // also a lock that needs all, where a slow machine has left nodes out
+		return on, on.dropOthers(ctx, nodes, r.product)
+	case !on.isWhole():
+		return on, missed("%s, which is neither a bare majority nor all", on)
+	}
+	return on, nil
+}
+
+// holdSoon is hold, and gives up when others were sold so many units without it that the lock
+// must need the nodes that are cut off.
+func holdSoon(ctx context.Context, r *RunningRush) (needsAll bool, err error) {
+	waiting, enough := context.WithCancel(ctx)
+	patience, sold := make(chan time.Time), 0
+	go func() {
+		defer close(patience)
+		sold = r.tally.await(waiting, enoughWithout, r.times.Lease)
+	}()
+	_, err = r.holdUntil(ctx, r.write, patience)
+	enough()
+	<-patience // only hold waits for sales now
+	return errors.Is(err, ErrMissed) && sold >= enoughWithout, err
+}
+
+// dropOthers drops what else is on the other nodes. It is no lock, since the held buyer has a
+// majority: a try that fails, or what was given back while the node was cut off. It would be
+// dropped within a lease.
+func (on grant) dropOthers(ctx context.Context, nodes []engine.LockServer, product string) error {
+	for _, node := range nodes {
+		if slices.Contains(on.nodes, engine.Restartable(node)) {
+			continue
+		}
+		keys, err := keysOf(ctx, node.Address(), product)
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			continue
+		}
+		c := clientOf(node.Address())
+		err = errors.Join(c.Del(ctx, slices.Collect(maps.Keys(keys))...).Err(), c.Close())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

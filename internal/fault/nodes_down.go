@@ -18,19 +18,20 @@ func nodesDown() Fault {
 	return Fault{
 		Name: "nodes-down", About: "a minority of the Redlock nodes, then a majority",
 		Needs: redlockNodes(), Stock: 2 * stock,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it has three phases, each with buyers of its own",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			all := len(t.Servers.nodes)
-			few, most := t.Servers.nodes[:minority(t.Servers.nodes)], t.Servers.nodes[:minority(t.Servers.nodes)+1]
+			few, most := t.Servers.nodes[:minority(len(t.Servers.nodes))], t.Servers.nodes[:minority(len(t.Servers.nodes))+1]
 			t.afterwards(func(context.Context) error { return startAgain(most) })
 			if err := kill(few); err != nil {
 				return "", err
 			}
-			t.struck("SIGKILL of %d of %d nodes", len(few), all)
+			t.injected("SIGKILL of %d of %d nodes", len(few), all)
 			under := count(t.buyers.crowd(ctx, "minority", 8, t.A, t.B), purchase.Sold)
 			if err := kill(most); err != nil {
 				return "", err
 			}
-			t.struck("SIGKILL of %d of %d nodes", len(most), all)
+			t.injected("SIGKILL of %d of %d nodes", len(most), all)
 			granted, err := withoutMajority(ctx, t, most)
 			if err != nil {
 				return "", err
@@ -40,7 +41,7 @@ func nodesDown() Fault {
 				return proof, &stalledError{fmt.Sprintf("nobody could buy while %d of %d nodes were down", len(few), all)}
 			}
 			return proof, nil
-		},
+		}),
 	}
 }
 
@@ -53,7 +54,7 @@ func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (grante
 			return "", missed("a node runs after its SIGKILL")
 		}
 	}
-	if err := t.arm(ctx, failpoint.Commit); err != nil {
+	if err := arm(ctx, t, failpoint.Commit); err != nil {
 		return "", err
 	}
 	t.buyers.send(ctx, t.A, holder)
@@ -61,7 +62,7 @@ func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (grante
 		t.buyers.send(ctx, t.shops()[i%2], fmt.Sprintf("majority-%d", i))
 	}
 	// Refused at once or when its wait is over, or granted what is no majority.
-	e, _ := t.seen(ctx, t.Times.Wait+answerMargin, holder, history.Holding, history.Answered)
+	e, _ := seen(ctx, t, t.Times.Wait+answerMargin, holder, history.Holding, history.Answered)
 	if e.Kind != history.Holding {
 		t.buyers.wait()
 		sold := count(t.buyers.answers(), purchase.Sold, "majority-0", "majority-1", "majority-2")
@@ -70,8 +71,8 @@ func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (grante
 	if err := startAgain(most); err != nil {
 		return "", err
 	}
-	t.struck("%d nodes are back, empty, while somebody holds the others", len(most))
-	sendNext(ctx, t, t.Times.within())
+	t.injected("%d nodes are back, empty, while somebody holds the others", len(most))
+	t.others(ctx, 0, t.Times.within())
 	return "somebody was granted the lock", t.release()
 }
 

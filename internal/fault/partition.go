@@ -15,36 +15,42 @@ import (
 func partition() Fault {
 	return Fault{
 		Name: "partition", About: "between the holder's shop and its lock servers", Needs: lockServers(), Stock: stock,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			if err := t.hold(ctx, failpoint.Read, t.Times.Wait); err != nil {
+		AboutRush: "nothing passes between a shop process and its lock servers while a buyer holds in it", Lacks: lacksLockServers, TwoProcesses: true,
+		Inject: func(ctx context.Context, f Field) (string, error) {
+			s := f.setting()
+			if _, err := f.hold(ctx, failpoint.Read); err != nil {
 				return "", err
 			}
-			parted := t.A.Links
-			t.afterwards(func(ctx context.Context) error {
-				parted.Heal(ctx)
-				settle(ctx, t.Times.Lease)
-				return nil
-			})
-			proof, err := Part(parted, t.Times.Lease/4, func() { t.struck("nothing passes between the holder's shop and its lock servers") })
+			f.afterwards(func(ctx context.Context) error { pauseFor(ctx, s.Avoided); return nil })
+			links := f.lockLinks()
+			proof, err := part(f, links, s.Lease/4)
 			if err != nil {
 				return "", err
 			}
-			sendNext(ctx, t, t.Times.Reach())
-			err = t.release()
-			t.buyers.wait() // the holder's own release has failed, too
-			return "the holder reported that it has read; " + proof, err
+			parted := time.Now()
+			sold := f.others(ctx, s.outlast(), s.Reach())
+			lasted := time.Since(parted).Round(time.Millisecond)
+			if err := f.release(); err != nil {
+				return "", err
+			}
+			f.awaitAnswer(ctx) // the holder's own release has failed, too
+			if s.InRush {
+				return fmt.Sprintf("a buyer of process 1 was stopped before its write; %s; %d units were sold in the %s before it went on, and its lease is %s", proof, sold, lasted, s.Lease), nil
+			}
+			return "the holder reported that it has read; " + proof, nil
 		},
 	}
 }
 
-// Part lets nothing through the links until they are healed, calls struck, and proves it: no
-// server answers within the timeout, and all did before.
-func Part(links testbed.Links, timeout time.Duration, struck func()) (proof string, _ error) {
+// part lets nothing through the links, and proves it: no server answers within the timeout,
+// and all did before.
+func part(f Field, links testbed.Links, timeout time.Duration) (proof string, _ error) {
 	before := links.Answering(5 * time.Second)
+	heal(f, links)
 	if err := links.Silence(); err != nil {
 		return "", err
 	}
-	struck()
+	f.injected("nothing passes between the holder's shop and its lock servers")
 	if after := links.Answering(timeout); before < len(links) || after > 0 {
 		return "", missed("%d of %d lock servers answered before the partition and %d through it", before, len(links), after)
 	}

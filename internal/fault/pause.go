@@ -3,9 +3,8 @@ package fault
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
-
-	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
 // pause stops the holder's whole process, its watchdog included, for longer than
@@ -15,40 +14,50 @@ import (
 func pause() Fault {
 	return Fault{
 		Name: "pause", About: "SIGSTOP of the holder for longer than its lease, then SIGCONT", Stock: stock,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+		AboutRush: "SIGSTOP of a shop process for longer than the lease of a buyer that holds in it, then SIGCONT", TwoProcesses: true,
+		Inject: func(ctx context.Context, f Field) (string, error) {
+			s := f.setting()
+			if _, err := f.hold(ctx, s.Write); err != nil {
 				return "", err
 			}
-			if err := t.A.Freeze(); err != nil {
+			process := f.process()
+			f.afterwards(func(context.Context) error { return process.Thaw() })
+			if err := process.Freeze(); err != nil {
 				return "", err
 			}
-			t.struck("SIGSTOP of the holder's process")
-			answer, silent := unanswered(ctx, t.A, t.Times)
-			sendNext(ctx, t, t.Times.Reach())
+			f.injected("SIGSTOP of the holder's process")
+			frozen := time.Now()
+			answer, silent := unanswered(ctx, process, s.Times)
+			f.others(ctx, s.outlast()-time.Since(frozen), s.Reach())
 			silent = silent && len(answer) == 0
-			if err := errors.Join(t.release(), t.A.Thaw()); err != nil {
+			took := time.Since(frozen)
+			if err := errors.Join(f.release(), process.Thaw()); err != nil {
 				return "", err
 			}
 			answered := <-answer
 			switch {
+			case ctx.Err() != nil:
+				return "", ctx.Err()
 			case !silent:
 				return "", missed("the holder's process answered between its SIGSTOP and its SIGCONT")
 			case !answered:
 				return "", missed("the holder's process did not answer after its SIGCONT")
+			case s.InRush:
+				return fmt.Sprintf("process 1 was stopped for %s while one of its buyers was stopped before its write, and answered nothing meanwhile; a lease is %s", took.Round(10*time.Millisecond), s.Lease), nil
 			}
 			return "the holder reported that it holds; its process answered a question that was asked while it was stopped only when it ran on", nil
 		},
 	}
 }
 
-// unanswered asks the shop's process a question. A stopped process answers it when
+// unanswered asks the process a question. A stopped process answers it when
 // it runs on, and not before. A signal takes a moment to arrive, so a question that
 // is answered is followed by another, for two seconds.
-func unanswered(ctx context.Context, shop *Shop, times Times) (answer <-chan bool, silent bool) {
+func unanswered(ctx context.Context, process Process, times Times) (answer <-chan bool, silent bool) {
 	timeout := 2*times.Reach() + times.Wait
 	for deadline := time.Now().Add(2 * time.Second); !silent && time.Now().Before(deadline); {
 		question := make(chan bool, 1)
-		go func() { question <- shop.Answers(ctx, timeout) }()
+		go func() { question <- process.Answers(ctx, timeout) }()
 		for asked := time.Now(); len(question) == 0 && !silent; time.Sleep(time.Millisecond) {
 			silent = time.Since(asked) > times.Lease/8
 		}

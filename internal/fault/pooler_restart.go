@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/testbed/localserver"
@@ -14,7 +13,8 @@ import (
 func poolerRestart() Fault {
 	return Fault{
 		Name: "pooler-restart", About: "SIGKILL of the connection pooler under load, then back", On: dialect.Postgres, Stock: 160,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it needs a pooler in front of the database, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			pooler, err := t.Servers.pooler()
 			if errors.Is(err, localserver.ErrMissing) {
 				return "", missed("%v", err)
@@ -22,27 +22,14 @@ func poolerRestart() Fault {
 			if err != nil {
 				return "", err
 			}
-			if err := t.behind(ctx, pooler.Address()); err != nil {
+			if err := behind(ctx, t, pooler.Address()); err != nil {
 				return "", err
 			}
-			l := startLoad(ctx, t)
-			defer l.stop()
-			l.awaitSold(ctx, enough)
-			before, killed := l.sold.Load(), time.Now()
-			l.refused.Store(0)
-			if err := pooler.Kill(); err != nil {
-				return "", err
-			}
-			t.struck("SIGKILL of the pooler")
-			l.awaitRefused(ctx)
-			gone := nobodyAt(pooler.Address())
-			if err := pooler.Start(); err != nil {
-				return "", err
-			}
-			t.struck("the pooler is back")
-			l.stop()
-			return underLoad("pooler", before, gone, underWay(t.buyers.answers(), killed), l.refused.Load())
-		},
+			return outage{
+				server: "pooler", addresses: []string{pooler.Address()},
+				lose: pooler.Kill, lost: "SIGKILL of the pooler", restore: pooler.Start, restored: "the pooler is back",
+			}.underLoad(ctx, t)
+		}),
 	}
 }
 

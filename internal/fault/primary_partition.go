@@ -21,14 +21,15 @@ func primaryPartition() Fault {
 	return Fault{
 		Name: "primary-partition", About: "the primary and the holder's shop are cut off together; a replica that has the lock is elected",
 		OnRedis: topology.Sentinel, Needs: redisAlone(), Stock: stock, Lease: 5 * time.Second,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it needs sentinels and a link of each shop to each Redis, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			g := t.Servers.redises
 			t.afterwards(g.mend)
 			t.afterwards(func(ctx context.Context) error {
 				t.A.redis().Heal(ctx)
 				return nil
 			})
-			if err := t.hold(ctx, failpoint.Read, t.Times.Wait/4); err != nil {
+			if err := holdFor(ctx, t, failpoint.Read, t.Times.Wait/4); err != nil {
 				return "", err
 			}
 			old, written, err := g.keeper(ctx, t.Product)
@@ -49,14 +50,14 @@ func primaryPartition() Fault {
 			if !t.B.Ready(ctx, t.Times.Lease) {
 				return "", missed("Redis did not serve again within %s", t.Times.Lease)
 			}
-			sendNext(ctx, t, t.Times.Lease+3*time.Second)
+			t.others(ctx, 0, t.Times.Lease+3*time.Second)
 			if err := t.release(); err != nil {
 				return "", err
 			}
 			t.buyers.wait()
 			return fmt.Sprintf("the holder reported that it has read; every replica had the product's %d keys; then the primary reached only the holder's shop, and the sentinels elected a replica, which had %d keys when it was",
 				len(written), len(copied)), nil
-		},
+		}),
 	}
 }
 
@@ -125,12 +126,12 @@ func (g *redisGroup) isolate(ctx context.Context, t *Testbed, primary *redisNode
 	if err := primary.deaf(ctx, t); err != nil {
 		return nil, err
 	}
-	t.struck("the primary and the holder's shop reach each other, and nobody else")
+	t.injected("the primary and the holder's shop reach each other, and nobody else")
 	elected, err := g.elected(ctx, before, time.Now().Add(t.Times.Wait/2))
 	if err != nil {
 		return nil, err
 	}
 	t.Servers.asked, t.Servers.replaced, t.Servers.elected = true, primary, elected
-	t.struck("a replica was elected")
+	t.injected("a replica was elected")
 	return elected, nil
 }

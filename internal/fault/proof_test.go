@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -74,7 +75,7 @@ func TestForgot(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, err1 := node.keysOf(ctx, "apple")
-		err2 := node.forget()
+		err2 := restart(node)
 		after, err3 := node.keysOf(ctx, "apple")
 		if err := errors.Join(err1, err2, err3, client.Close()); err != nil {
 			t.Fatal(err)
@@ -177,7 +178,7 @@ func TestJumped(t *testing.T) {
 		proof, err := jumped(ahead)
 		proven(t, c.name, proof, err, c.struck)
 	}
-	if _, err := clockJump().Strike(t.Context(), &Testbed{Servers: &Servers{noShim: "no compiler"}}); !errors.Is(err, ErrMissed) {
+	if _, err := clockJump().Inject(t.Context(), &Testbed{Servers: &Servers{noShim: "no compiler"}}); !errors.Is(err, ErrMissed) {
 		t.Errorf("no shim: %v, want that it missed", err)
 	}
 	t.Setenv("PATH", "")
@@ -277,14 +278,25 @@ func TestPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer links.Cut()
-	proof, err := Part(links, 300*time.Millisecond, func() {})
+	r, _ := newTestRush()
+	proof, err := part(r, links, 300*time.Millisecond)
 	proven(t, "parted", proof, err, true)
-	links.Heal(t.Context())
-	proof, err = Part(links, 10*time.Second, func() { links.Heal(t.Context()) })
+	if err := r.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proof, err = part(healedTooSoon{r, links}, links, 10*time.Second)
 	proven(t, "healed too soon", proof, err, false)
 	if err := redis.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	proof, err = Part(links, 300*time.Millisecond, func() {})
+	proof, err = part(r, links, 300*time.Millisecond)
 	proven(t, "nobody is there", proof, err, false)
 }
+
+// healedTooSoon is a field whose links are healed as soon as the fault is injected.
+type healedTooSoon struct {
+	*RunningRush
+	links testbed.Links
+}
+
+func (h healedTooSoon) injected(string, ...any) { h.links.Heal(context.Background()) }

@@ -37,11 +37,11 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 	if err != nil {
 		return "", err
 	}
-	if err := t.servedAgain(ctx, held); err != nil {
+	if err := servedAgain(ctx, t, held); err != nil {
 		return "", err
 	}
 	by := fmt.Sprintf("; it was elected by the %s itself, %.1f s after the holder held", g.kind, time.Since(held).Seconds())
-	sendNext(ctx, t, t.Times.within())
+	t.others(ctx, 0, t.Times.within())
 	if err := t.release(); err != nil {
 		return "", err
 	}
@@ -57,13 +57,13 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 // replicas have it, it is not granted then; they may follow again, and waited is true.
 func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited bool, _ error) {
 	if !t.Confirmed {
-		return false, t.hold(ctx, failpoint.Commit, t.Times.Wait)
+		return false, holdFor(ctx, t, failpoint.Commit, t.Times.Wait)
 	}
 	before, err := g.keysOf(ctx, t.Product)
 	if err != nil {
 		return false, err
 	}
-	if err := t.hold(ctx, failpoint.Commit, t.Times.Wait/6); !errors.Is(err, errNoHolder) {
+	if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait/6); !errors.Is(err, errNoHolder) {
 		return false, err
 	}
 	if err := g.tried(ctx, t.Product, before, t.Times.Wait/12); err != nil {
@@ -118,13 +118,13 @@ func (g *redisGroup) killAndElect(ctx context.Context, t *Testbed, primary *redi
 	if err := primary.Kill(); err != nil {
 		return nil, err
 	}
-	t.struck("SIGKILL of the primary")
+	t.injected("SIGKILL of the primary")
 	elected, err := g.elected(ctx, before, until)
 	if err != nil {
 		return nil, err
 	}
 	t.Servers.asked, t.Servers.replaced, t.Servers.elected = true, primary, elected
-	t.struck("a replica was elected")
+	t.injected("a replica was elected")
 	return elected, nil
 }
 

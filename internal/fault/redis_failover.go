@@ -21,7 +21,8 @@ func redisFailover() Fault {
 	return Fault{
 		Name: "redis-failover", About: "to a replica that lacks what was written last",
 		Needs: redisAlone(), Stock: stock, Lease: longLease,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
+		CellOnly: "it needs a replica of Redis, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
 			if t.Servers.redises != nil {
 				return failOverByItself(ctx, t, t.Servers.redises)
 			}
@@ -31,7 +32,7 @@ func redisFailover() Fault {
 			}
 			t.afterwards(t.Servers.failBack)
 			cord.Cut()
-			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+			if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err
 			}
 			written, err := t.Servers.redis.keysOf(ctx, t.Product)
@@ -41,17 +42,17 @@ func redisFailover() Fault {
 			if err := t.Servers.promote(ctx, t.A, t.B); err != nil {
 				return "", err
 			}
-			t.struck("SIGKILL of the primary; its replica promoted")
+			t.injected("SIGKILL of the primary; its replica promoted")
 			copied, err := t.Servers.replica.keysOf(ctx, t.Product)
 			if err != nil {
 				return "", err
 			}
-			sendNext(ctx, t, t.Times.within())
+			t.others(ctx, 0, t.Times.within())
 			if err := t.release(); err != nil {
 				return "", err
 			}
 			return lacked(written, copied)
-		},
+		}),
 	}
 }
 
@@ -145,5 +146,5 @@ func (s *Servers) failBack(context.Context) error {
 		s.redis, s.replica = s.replica, s.redis
 	default: // nobody held, and the fault did not strike
 	}
-	return s.replica.forget()
+	return restart(s.replica)
 }

@@ -51,7 +51,7 @@ func (g *redisGroup) primaries(ctx context.Context) ([]*redisNode, error) {
 // ask takes the first answer.
 func (g *redisGroup) ask(ctx context.Context, servers []*localserver.Redis, question func(context.Context, *redis.Client) ([]string, error)) (answer []string, err error) {
 	for _, server := range servers {
-		c := ClientOf(server.Addr)
+		c := clientOf(server.Addr)
 		answer, err = question(ctx, c)
 		_ = c.Close()
 		if err == nil {
@@ -248,7 +248,7 @@ func (g *redisGroup) watched(ctx context.Context) error {
 		}
 	}
 	for _, watcher := range g.service.Watchers() {
-		c := ClientOf(watcher.Addr)
+		c := clientOf(watcher.Addr)
 		info, err := c.Info(ctx, "sentinel").Result()
 		_ = c.Close()
 		if err != nil || !strings.Contains(info, "status=ok,address="+primary[0].Addr) {
@@ -256,9 +256,4 @@ func (g *redisGroup) watched(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// ClientOf asks a Redis once, without a password. Close it.
-func ClientOf(address string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
 }

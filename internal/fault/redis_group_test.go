@@ -327,10 +327,8 @@ func TestDeaf(t *testing.T) {
 	if err := late.Ping(t.Context()).Err(); err == nil {
 		t.Error("who came later is served")
 	}
-	for _, undo := range bed.undo {
-		if err := undo(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+	if err := bed.repair(context.Background()); err != nil {
+		t.Fatal(err)
 	}
 	if err := late.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("when all was undone: %v", err)

@@ -2,14 +2,12 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // redisRestart kills Redis and starts it again without its data, while the
@@ -17,33 +15,55 @@ import (
 func redisRestart() Fault {
 	return Fault{
 		Name: "redis-restart", About: "killed, and back empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
-				return "", err
+		AboutRush: "Redis comes back empty while a buyer is about to write",
+		Lacks: func(e *engine.Engine) string {
+			if len(startedServers(e, lockstrategy.NeedsRedis)) != 1 {
+				return "Redis is not the engine's own, or several servers"
 			}
-			held := time.Now()
-			keeper, before, err := t.Servers.keeper(ctx, t.Product)
-			if err != nil {
-				return "", err
-			}
-			if err := keeper.forget(); err != nil {
-				return "", err
-			}
-			t.struck("SIGKILL of Redis, and back empty")
-			after, err := keeper.keysOf(ctx, t.Product)
-			if err != nil {
-				return "", err
-			}
-			if err := t.servedAgain(ctx, held); err != nil {
-				return "", err
-			}
-			sendNext(ctx, t, t.Times.within())
-			if err := t.release(); err != nil {
-				return "", err
-			}
-			return forgot("Redis", before, after)
+			return ""
 		},
+		Inject: either(redisRestartInCell, redisRestartInRush),
 	}
+}
+
+func redisRestartInCell(ctx context.Context, t *Testbed) (string, error) {
+	if _, err := t.hold(ctx, failpoint.Commit); err != nil {
+		return "", err
+	}
+	held := time.Now()
+	keeper, before, err := t.Servers.keeper(ctx, t.Product)
+	if err != nil {
+		return "", err
+	}
+	if err := restart(keeper); err != nil {
+		return "", err
+	}
+	t.injected("SIGKILL of Redis, and back empty")
+	after, err := keeper.keysOf(ctx, t.Product)
+	if err != nil {
+		return "", err
+	}
+	if err := servedAgain(ctx, t, held); err != nil {
+		return "", err
+	}
+	t.others(ctx, 0, t.Times.within())
+	if err := t.release(); err != nil {
+		return "", err
+	}
+	return forgot("Redis", before, after)
+}
+
+func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
+	if _, err := r.hold(ctx, r.write); err != nil {
+		return "", err
+	}
+	sold := r.tally.sold()
+	keys, err := forget(ctx, startedServers(r.Engine, lockstrategy.NeedsRedis)[0], r.product)
+	if err != nil {
+		return "", err
+	}
+	pauseFor(ctx, min(r.times.within(), time.Second))
+	return fmt.Sprintf("Redis had %d keys of the product and came back without them; %d units were sold beside the buyer that was stopped before its write", keys, r.tally.sold()-sold), nil
 }
 
 // keeper is the server that has the product's keys, and the keys.
@@ -58,7 +78,7 @@ func (s *Servers) keeper(ctx context.Context, product string) (*redisNode, map[s
 // servedAgain waits until the next buyers' shop finds Redis ready, where that is several
 // servers. held is when the holder held: what is shown must be over while its lease
 // certainly lives, or the fault has missed.
-func (t *Testbed) servedAgain(ctx context.Context, held time.Time) error {
+func servedAgain(ctx context.Context, t *Testbed, held time.Time) error {
 	if t.Servers.redises == nil {
 		return nil
 	}
@@ -68,7 +88,7 @@ func (t *Testbed) servedAgain(ctx context.Context, held time.Time) error {
 	return nil
 }
 
-// forgot is the proof that a server has forgotten the keys of the product. All that
+// forgot is the proof that a server of a cell has forgotten the keys of the product. All that
 // were there before must be gone: a server that came back with its file, or one on
 // which the holder had no keys, proves nothing.
 func forgot(server string, before, after map[string]string) (proof string, _ error) {
@@ -78,60 +98,36 @@ func forgot(server string, before, after map[string]string) (proof string, _ err
 	return fmt.Sprintf("the holder reported that it holds; %s was killed and came back without the product's %d keys", server, len(before)), nil
 }
 
-// lacking counts the keys that other lacks or has with another value.
-func lacking(keys, other map[string]string) (n int) {
-	for key, value := range keys {
-		if there, ok := other[key]; !ok || there != value {
-			n++
-		}
+// mark is a key that a server has when it is killed, and must not have when it is back.
+const mark = "oversell:struck"
+
+// forget restarts a server in a running rush and returns how many keys of the product it had.
+// ErrMissed where there were none, or it came back with what it had. The rush's buyers write the
+// same keys again at once, so the proof is a key that they do not write.
+func forget(ctx context.Context, server engine.Restartable, product string) (keys int, err error) {
+	had, err := keysOf(ctx, server.Address(), product)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(had) == 0:
+		return 0, missed("the server had no keys of the product to be forgotten")
 	}
-	return n
-}
-
-// forget kills the server and starts it again, empty.
-func (r *redisNode) forget() error { return errors.Join(r.Kill(), r.Start()) }
-
-func (r *redisNode) client() *redis.Client {
-	return ClientOf(r.Addr)
-}
-
-// keysOf returns the server's keys of a product: every strategy puts the product's
-// name into its keys. The values are as DUMP gives them.
-//
-// A sentinel closes all connections of a replica that it promotes, so a question that
-// was cut off is asked again.
-func (r *redisNode) keysOf(ctx context.Context, product string) (keys map[string]string, err error) {
-	for range 3 {
-		if keys, err = r.readKeys(ctx, product); !errors.Is(err, io.EOF) {
-			break
-		}
+	before := clientOf(server.Address())
+	defer before.Close()
+	if err := before.Set(ctx, mark, "", 0).Err(); err != nil {
+		return 0, err
 	}
-	return keys, err
-}
-
-func (r *redisNode) readKeys(ctx context.Context, product string) (map[string]string, error) {
-	client := r.client()
-	defer client.Close()
-	c := client.Conn()
-	defer c.Close()
-	_ = c.ReadOnly(ctx) // a replica of a cluster answers then, too; elsewhere it is refused
-	return Keys(ctx, c, product, func(key string) (string, error) { return c.Dump(ctx, key).Result() })
-}
-
-// Keys are a server's keys of a product, each with its value as read has it.
-func Keys(ctx context.Context, c redis.Cmdable, product string, read func(key string) (string, error)) (map[string]string, error) {
-	keys := map[string]string{}
-	for all := c.Scan(ctx, 0, "*"+product+"*", 1000).Iterator(); ; {
-		if !all.Next(ctx) {
-			return keys, all.Err()
-		}
-		value, err := read(all.Val())
-		if errors.Is(err, redis.Nil) { // it has just expired
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		keys[all.Val()] = value
+	if err := restart(server); err != nil {
+		return 0, err
 	}
+	after := clientOf(server.Address()) // the other one's connection is gone
+	defer after.Close()
+	marked, err := after.Exists(ctx, mark).Result()
+	switch {
+	case err != nil:
+		return 0, err
+	case marked > 0:
+		return 0, missed("the server came back with what it had")
+	}
+	return len(had), nil
 }

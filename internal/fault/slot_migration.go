@@ -21,8 +21,9 @@ func slotMigration() Fault {
 	return Fault{
 		Name: "slot-migration", About: "the slot of a held lock moves to another node", OnRedis: topology.Cluster,
 		Needs: redisAlone(), Stock: stock, HolderLives: true,
-		Strike: func(ctx context.Context, t *Testbed) (string, error) {
-			if err := t.hold(ctx, failpoint.Commit, t.Times.Wait); err != nil {
+		CellOnly: "it moves slots of a Redis cluster, which a cell starts",
+		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
+			if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 				return "", err
 			}
 			g := t.Servers.redises
@@ -38,24 +39,24 @@ func slotMigration() Fault {
 			if err := m.keys(ctx); err != nil {
 				return "", err
 			}
-			t.struck("the keys have moved, the slot has not")
+			t.injected("the keys have moved, the slot has not")
 			t.buyers.send(ctx, t.B, "next-asked")
-			t.seen(ctx, t.Times.Lease/8, "next-asked") // it waits for the lock, and is asked to look elsewhere
+			seen(ctx, t, t.Times.Lease/8, "next-asked") // it waits for the lock, and is asked to look elsewhere
 			if err := m.slots(ctx, g); err != nil {
 				return "", err
 			}
-			t.struck("the slot has moved")
+			t.injected("the slot has moved")
 			left, err1 := m.from.keysOf(ctx, t.Product)
 			there, err2 := m.to.keysOf(ctx, t.Product)
 			if err := errors.Join(err1, err2); err != nil {
 				return "", err
 			}
-			sendNext(ctx, t, t.Times.within())
+			t.others(ctx, 0, t.Times.within())
 			if err := t.release(); err != nil {
 				return "", err
 			}
 			return movedTo(before, left, there)
-		},
+		}),
 	}
 }
 

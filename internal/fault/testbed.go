@@ -8,11 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // A Subject is a strategy under test.
@@ -21,8 +23,12 @@ type Subject struct {
 	Needs []lockstrategy.Need
 }
 
-// A Testbed is one strategy, one product and two shops on the same servers. The
-// holder is at A, the next buyers come to B. It serves one Play.
+// A Testbed is a cell of verify: one strategy, one product and two shops on the same servers.
+// The holder is at A, the next buyers come to B. It serves one Play.
+//
+//	open: restock, a buyer at each shop
+//	inject: a holder at A is stopped where it holds; the fault; next buyers at B; the holder goes on
+//	finish: what was broken is repaired, and a crowd buys what is left
 type Testbed struct {
 	Subject Subject
 	Product string
@@ -38,12 +44,12 @@ type Testbed struct {
 	Confirmed bool
 
 	buyers *buyers
-	undo   []func(ctx context.Context) error // what the end of the play puts right
+	repairs
 }
 
 // Facts are what is known of a play when it is over.
 type Facts struct {
-	Proof   string        // that the fault struck
+	Proof   string        // that the fault took effect
 	Missed  string        // why it did not, "" when it did
 	Answers []rush.Answer // of all buyers
 	Last    []rush.Answer // of the crowd that came when everything was mended
@@ -54,19 +60,16 @@ type Facts struct {
 	Kept time.Duration
 }
 
-// Play opens the testbed, strikes and finishes. An error is one of the harness.
+// Play opens the testbed, injects the fault and finishes. An error is one of the harness.
 func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	t.buyers = newBuyers(t)
 	defer t.buyers.client.CloseIdleConnections()
-	if err := t.open(ctx); err != nil {
+	if err := open(ctx, t); err != nil {
 		return Facts{}, err
 	}
 	facts.Times, facts.Kept = t.Times, t.Times.kept(f)
-	facts.Proof, err = f.Strike(ctx, t)
-	for _, undo := range slices.Backward(t.undo) {
-		err = errors.Join(err, undo(ctx))
-	}
-	t.undo = nil
+	facts.Proof, err = f.Inject(ctx, t)
+	err = errors.Join(err, t.repair(ctx))
 	var stalled *stalledError
 	switch {
 	case errors.As(err, &stalled):
@@ -76,7 +79,7 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	case err != nil:
 		return Facts{}, err
 	}
-	if facts.Last, err = t.finish(ctx); err != nil {
+	if facts.Last, err = finish(ctx, t); err != nil {
 		return Facts{}, err
 	}
 	facts.Answers = t.buyers.answers()
@@ -85,13 +88,13 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 
 // open restocks the product and lets a buyer of each shop buy one unit, so that
 // caches are filled and counters copied before anything is stopped.
-func (t *Testbed) open(ctx context.Context) error {
+func open(ctx context.Context, t *Testbed) error {
 	shelf := rush.Target{BaseURL: t.A.URL(), Client: &http.Client{}}
 	if err := shelf.Restock(ctx, t.Product, t.Stock); err != nil {
 		return fmt.Errorf("restock: %w", err)
 	}
 	for i, shop := range t.shops() {
-		if a := t.patient(ctx, t.buyers, shop, fmt.Sprintf("first-%d", i)); a.Outcome != purchase.Sold {
+		if a := patient(ctx, t, t.buyers, shop, fmt.Sprintf("first-%d", i)); a.Outcome != purchase.Sold {
 			return fmt.Errorf("before the fault a buyer was answered %s: %s", a.Outcome, a.Detail)
 		}
 	}
@@ -101,7 +104,7 @@ func (t *Testbed) open(ctx context.Context) error {
 // finish waits until both shops are ready and lets a crowd buy what is left. A
 // connection that broke under the fault may cost a buyer of the first crowd an
 // error, so a crowd with errors is followed by another, twice at most.
-func (t *Testbed) finish(ctx context.Context) (last []rush.Answer, err error) {
+func finish(ctx context.Context, t *Testbed) (last []rush.Answer, err error) {
 	t.buyers.wait()
 	for _, shop := range t.shops() {
 		if !shop.Ready(ctx, time.Minute) {
@@ -132,31 +135,55 @@ func (t *Testbed) Audit(ctx context.Context) (audit.Report, error) {
 	return t.Servers.Auditor.Audit(ctx, t.Product)
 }
 
-// struck notes in the history what the fault did.
-func (t *Testbed) struck(what string, args ...any) {
+func (t *Testbed) injected(what string, args ...any) {
 	t.Log.Add(history.Event{
 		Kind: history.Struck, At: time.Now(), Strategy: t.Subject.Name, Product: t.Product, Outcome: fmt.Sprintf(what, args...),
 	})
 }
 
-// afterwards runs fn at the end of the play, the last one first.
-func (t *Testbed) afterwards(fn func(ctx context.Context) error) { t.undo = append(t.undo, fn) }
+func (t *Testbed) setting() Setting {
+	s := Setting{
+		Times: t.Times, Product: t.Product, Needs: t.Subject.Needs,
+		Write: failpoint.Commit, Down: t.Times.Reach(), Avoided: t.Times.Lease, Coordinators: map[lockstrategy.Need]string{},
+	}
+	if t.Servers.etcd != nil {
+		s.Coordinators[lockstrategy.NeedsEtcd] = t.Servers.etcd.Addr
+	}
+	if t.Servers.zookeeper != nil {
+		s.Coordinators[lockstrategy.NeedsZookeeper] = t.Servers.zookeeper.Addr
+	}
+	return s
+}
 
-// shops are both, for what strikes or serves each of them.
+func (t *Testbed) lockLinks() testbed.Links { return t.A.Links }
+
+func (t *Testbed) process() Process { return cellProcess{t.A, t} }
+
+// A cellProcess is that of shop A.
+type cellProcess struct {
+	*Shop
+	t *Testbed
+}
+
+// Kill waits for an answer first: nothing is committed, so one that comes now is an
+// acknowledgement too soon.
+func (p cellProcess) Kill() error {
+	seen(context.Background(), p.t, 100*time.Millisecond, holder, history.Answered)
+	return p.Shop.Kill()
+}
+
+func (p cellProcess) StartAgain(ctx context.Context) error { return p.t.startAgain(ctx, &p.t.A) }
+
+// shops are both, for what affects or serves each of them.
 func (t *Testbed) shops() []*Shop { return []*Shop{t.A, t.B} }
 
 // anew starts both shops again: each at its own node, behind its own links.
 func (t *Testbed) anew(ctx context.Context) error {
-	for _, shop := range []**Shop{&t.A, &t.B} {
-		if err := t.restart(ctx, shop); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(t.startAgain(ctx, &t.A), t.startAgain(ctx, &t.B))
 }
 
-// restart kills a shop and starts another in its place, with the same history.
-func (t *Testbed) restart(ctx context.Context, shop **Shop) error {
+// startAgain ends a shop and starts another in its place.
+func (t *Testbed) startAgain(ctx context.Context, shop **Shop) error {
 	next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
 	if err != nil {
 		return err
@@ -166,7 +193,7 @@ func (t *Testbed) restart(ctx context.Context, shop **Shop) error {
 	return nil
 }
 
-// stalledError says what nobody could do under the fault.
+// stalledError says what no buyer could do under the fault.
 type stalledError struct{ what string }
 
 func (e *stalledError) Error() string { return e.what }

@@ -42,6 +42,9 @@ func RushTimes() Times {
 // has expired.
 func (t Times) Reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
 
+// outlast is longer than a lease that is not renewed.
+func (t Times) outlast() time.Duration { return t.Lease + t.Lease/4 + 200*time.Millisecond }
+
 // within is a time for which the holder's lease certainly lives: a buyer that gets
 // in during it was let in by the fault, and not by the clock.
 func (t Times) within() time.Duration { return t.Lease / 2 }

@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"context"
-	"time"
 )
 
 // Shops are the processes of one shop, by number from 0.
@@ -30,13 +29,4 @@ func (all Shops) Links() []Links {
 
 func (all Shops) Kill(process int) error                       { return all[process].Kill() }
 func (all Shops) Start(ctx context.Context, process int) error { return all[process].Start(ctx) }
-func (all Shops) StartAgain(ctx context.Context, process int) error {
-	return all[process].StartAgain(ctx)
-}
-func (all Shops) Freeze(process int) error               { return all[process].Freeze() }
-func (all Shops) Thaw(process int) error                 { return all[process].Thaw() }
-func (all Shops) Ended(process int) bool                 { return all[process].Ended() }
-func (all Shops) Tell(process int, command string) error { return all[process].Tell(command) }
-func (all Shops) Answers(ctx context.Context, process int, within time.Duration) bool {
-	return all[process].Answers(ctx, within)
-}
+func (all Shops) Ended(process int) bool                       { return all[process].Ended() }

@@ -62,10 +62,10 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		cell.Replay += fmt.Sprintf(" --repeat %d", j.plays)
 	}
 	times := fault.RushTimes()
-	if j.fault.Strike != nil {
+	if j.fault.Inject != nil {
 		times = l.Times.TimesOf(j.fault, l.LocalRedis)
 	}
-	if l.times != times || l.subject != j.strategy.Name || j.fault.Strike != nil {
+	if l.times != times || l.subject != j.strategy.Name || j.fault.Inject != nil {
 		if err := l.restart(ctx, j.strategy.Subject, times); err != nil {
 			return cell, err
 		}
@@ -148,7 +148,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if j.name != promise.Duplicates { // one purchaser buys at two processes at once there, which no history can tell apart
 		l.pair.RecordTo(log)
 	}
-	if j.fault.Strike == nil {
+	if j.fault.Inject == nil {
 		err = l.rush(ctx, j, cell)
 	} else {
 		err = l.strike(ctx, j, log, cell)
@@ -169,7 +169,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err := errors.Join(l.restock(ctx, j, cell), l.apart(ctx, j, cell)); err != nil {
 		return err
 	}
-	if j.fault.Strike != nil {
+	if j.fault.Inject != nil {
 		cell.bound(events, l.times.Allowed(j.fault, j.strategy.Needs))
 	}
 	if j.strategy.Lock != nil {

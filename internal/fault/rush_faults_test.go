@@ -1,4 +1,4 @@
-package strike
+package fault
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/promise"
@@ -36,9 +35,9 @@ func (m *memory) Kill() error {
 
 func (m *memory) Start() error { return m.StartAddr(m.addr) }
 
-// newStruck is a crowd, of whose first process a buyer is stopped as soon as one is asked
+// newHeld is a crowd, of whose first process a buyer is stopped as soon as one is asked
 // for, and so many servers with lines before them.
-func newStruck(t *testing.T, need lockstrategy.Need, n int) (*Field, *shops, []*memory) {
+func newHeld(t *testing.T, need lockstrategy.Need, n int) (*RunningRush, *fakeProcess, []*memory) {
 	t.Helper()
 	var servers []*memory
 	e := &engine.Engine{}
@@ -52,14 +51,14 @@ func newStruck(t *testing.T, need lockstrategy.Need, n int) (*Field, *shops, []*
 		t.Fatal(err)
 	}
 	t.Cleanup(links.Cut)
-	s := &shops{links: []testbed.Links{links}, answers: true}
-	f := NewField(e, s, "apple", failpoint.Commit, 5*time.Second, 400*time.Millisecond)
-	s.holding = f
+	s := &fakeProcess{answers: true}
+	f := NewRunningRush(e, s, "apple", failpoint.Commit, Times{Wait: 5 * time.Second, Lease: 400 * time.Millisecond}, []lockstrategy.Need{lockstrategy.NeedsEtcd})
+	f.Links, s.holding = []testbed.Links{links}, f
 	return f, s, servers
 }
 
 // selling has others sold a unit each millisecond.
-func selling(t *testing.T, f *Field) (stop func()) {
+func selling(t *testing.T, f *RunningRush) (stop func()) {
 	t.Helper()
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -69,50 +68,50 @@ func selling(t *testing.T, f *Field) (stop func()) {
 			case <-done:
 				return
 			case <-time.After(time.Millisecond):
-				f.Note(struck+1, history.Event{Kind: history.Return, Purchaser: "bob", Amount: 1})
+				f.Note(firstProcess+1, history.Event{Kind: history.Return, Purchaser: "bob", Amount: 1})
 			}
 		}
 	}()
 	return func() { close(done); <-stopped }
 }
 
-// proven fails the test unless err says that the fault missed exactly when it did.
-func proven(t *testing.T, name, proof string, err error, want string) {
+// provenIn fails the test unless the fault took effect, or missed for the reason that want names.
+func provenIn(t *testing.T, name, proof string, err error, want string) {
 	t.Helper()
 	switch {
 	case want == "" && (err != nil || proof == ""):
 		t.Errorf("%s: %q, %v; want a proof", name, proof, err)
-	case want != "" && (!errors.Is(err, fault.ErrMissed) || !strings.Contains(err.Error(), want)):
+	case want != "" && (!errors.Is(err, ErrMissed) || !strings.Contains(err.Error(), want)):
 		t.Errorf("%s: %q, %v; want that it missed: %s", name, proof, err, want)
 	}
 }
 
 // TestSlowSection: the buyer goes on, and a process that is gone is no slow section.
 func TestSlowSection(t *testing.T) {
-	f, s, _ := newStruck(t, lockstrategy.NeedsRedis, 0)
+	f, s, _ := newHeld(t, lockstrategy.NeedsRedis, 0)
 	start := time.Now()
-	proof, err := f.Strike(t.Context(), slowSection())
-	proven(t, "it answers", proof, err, "")
-	if took := time.Since(start); took < f.Lease || !s.wentOn() || s.told[0] != "hold * read" {
+	proof, err := f.Inject(t.Context(), slowSection())
+	provenIn(t, "it answers", proof, err, "")
+	if took := time.Since(start); took < f.times.Lease || !s.wentOn() || s.told[0] != "hold * read" {
 		t.Errorf("after %s, told %q", took, s.told)
 	}
 	s.answers = false
-	proof, err = f.Strike(t.Context(), slowSection())
-	proven(t, "it does not answer", proof, err, "did not answer")
+	proof, err = f.Inject(t.Context(), slowSection())
+	provenIn(t, "it does not answer", proof, err, "did not answer")
 }
 
 // TestLatency: what nobody was sold under was not felt, and afterwards the way is as it was.
 func TestLatency(t *testing.T) {
-	f, _, servers := newStruck(t, lockstrategy.NeedsRedis, 1)
+	f, _, servers := newHeld(t, lockstrategy.NeedsRedis, 1)
 	stop := selling(t, f)
-	proof, err := f.Strike(t.Context(), latency())
+	proof, err := f.Inject(t.Context(), latency())
 	stop()
-	proven(t, "they buy", proof, err, "")
-	f.Wait = 300 * time.Millisecond
-	proof, err = f.Strike(t.Context(), latency()) // there have been sales, and there are none now
-	proven(t, "nobody buys", proof, err, "0 units were sold")
+	provenIn(t, "they buy", proof, err, "")
+	f.times.Wait = 300 * time.Millisecond
+	proof, err = f.Inject(t.Context(), latency()) // there have been sales, and there are none now
+	provenIn(t, "nobody buys", proof, err, "0 units were sold")
 	servers[0].Close()
-	if proof, err = f.Strike(t.Context(), latency()); err == nil {
+	if proof, err = f.Inject(t.Context(), latency()); err == nil {
 		t.Errorf("no server is there: %q", proof)
 	}
 }
@@ -120,19 +119,19 @@ func TestLatency(t *testing.T) {
 // TestPartition: nothing passes, and afterwards all does; where nobody answered before there is
 // nothing to separate.
 func TestPartition(t *testing.T) {
-	f, s, servers := newStruck(t, lockstrategy.NeedsRedis, 1)
+	f, s, servers := newHeld(t, lockstrategy.NeedsRedis, 1)
 	stop := selling(t, f)
 	defer stop()
 	for _, when := range []string{"once", "and again, since it was mended"} {
-		proof, err := f.Strike(t.Context(), partition())
-		proven(t, when, proof, err, "")
+		proof, err := f.Inject(t.Context(), partition())
+		provenIn(t, when, proof, err, "")
 		if !s.wentOn() {
 			t.Errorf("%s: told %q", when, s.told)
 		}
 	}
 	servers[0].Close()
-	proof, err := f.Strike(t.Context(), partition())
-	proven(t, "nobody is there", proof, err, "0 of 1 lock servers answered before")
+	proof, err := f.Inject(t.Context(), partition())
+	provenIn(t, "nobody is there", proof, err, "0 of 1 lock servers answered before")
 }
 
 // TestNodeRestart: the lock must have been on a bare majority, or on all nodes, and be gone from
@@ -155,7 +154,7 @@ func TestNodeRestart(t *testing.T) {
 		{"it comes back with its file", "aaa--", true, "came back with what it had"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f, s, nodes := newStruck(t, lockstrategy.NeedsRedlock, 5)
+			f, s, nodes := newHeld(t, lockstrategy.NeedsRedlock, 5)
 			for i, node := range nodes {
 				node.keeps = c.keeps
 				if value := c.has[i : i+1]; value != "-" {
@@ -164,8 +163,8 @@ func TestNodeRestart(t *testing.T) {
 			}
 			stop := selling(t, f)
 			defer stop()
-			proof, err := f.Strike(t.Context(), nodeRestart())
-			proven(t, c.name, proof, err, c.want)
+			proof, err := f.Inject(t.Context(), nodeRestart())
+			provenIn(t, c.name, proof, err, c.want)
 			if !s.wentOn() {
 				t.Errorf("told %q", s.told)
 			}
@@ -192,31 +191,30 @@ func TestNodeRestart(t *testing.T) {
 func TestNodeRestartOfAll(t *testing.T) {
 	const key = "lock:{apple}"
 	for has, want := range map[string]string{"aaaaa": "", "abcde": "", "aaaab": "on 4 of 5 nodes, which is neither"} {
-		f, s, nodes := newStruck(t, lockstrategy.NeedsRedlock, 5)
+		f, s, nodes := newHeld(t, lockstrategy.NeedsRedlock, 5)
 		s.notBefore = 2
 		for i, node := range nodes {
 			node.HSet(key, has[i:i+1], "1")
 		}
 		stop := selling(t, f)
-		proof, err := f.Strike(t.Context(), nodeRestart())
+		proof, err := f.Inject(t.Context(), nodeRestart())
 		stop()
-		proven(t, has, proof, err, want)
+		provenIn(t, has, proof, err, want)
 		if nodes[0].Exists(key) != (want != "") || !nodes[4].Exists(key) {
 			t.Errorf("%s: the nodes have %v and %v", has, nodes[0].Keys(), nodes[4].Keys())
 		}
 	}
-	f, s, _ := newStruck(t, lockstrategy.NeedsRedlock, 5)
+	f, s, _ := newHeld(t, lockstrategy.NeedsRedlock, 5)
 	s.notBefore = 2
-	proof, err := f.Strike(t.Context(), nodeRestart())
-	proven(t, "nobody is sold a unit", proof, err, "in time")
+	proof, err := f.Inject(t.Context(), nodeRestart())
+	provenIn(t, "nobody is sold a unit", proof, err, "in time")
 }
 
 // TestLeaseRevoked: without a coordinator there is no lease.
 func TestLeaseRevoked(t *testing.T) {
-	f, s, _ := newStruck(t, lockstrategy.NeedsRedis, 1)
-	f.Needs = []lockstrategy.Need{lockstrategy.NeedsEtcd}
-	proof, err := f.Strike(t.Context(), leaseRevoked())
-	proven(t, "no etcd", proof, err, "no coordinator was there")
+	f, s, _ := newHeld(t, lockstrategy.NeedsRedis, 1)
+	proof, err := f.Inject(t.Context(), leaseRevoked())
+	provenIn(t, "no etcd", proof, err, "no coordinator was there")
 	if !s.wentOn() {
 		t.Errorf("told %q", s.told)
 	}
@@ -226,7 +224,7 @@ func TestLeaseRevoked(t *testing.T) {
 // rest what it lacks.
 func TestWhyNot(t *testing.T) {
 	e := &engine.Engine{}
-	for _, f := range All() {
+	for _, f := range OfRush() {
 		struck, why := promise.Struck(f.Name), f.WhyNot(e)
 		if ofServer := struck != nil || f.Name == promise.DBKill; ofServer != (why != "") {
 			t.Errorf("%s: %q", f.Name, why)
@@ -235,7 +233,7 @@ func TestWhyNot(t *testing.T) {
 			t.Errorf("%s strikes %v, and of a strategy without needs: %q", f.Name, struck, f.Unused(nil))
 		}
 	}
-	for _, f := range On(e) {
+	for _, f := range OnEngine(e) {
 		if f.WhyNot(e) != "" {
 			t.Errorf("%s is offered", f.Name)
 		}

@@ -1,0 +1,171 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+const (
+	// enough sales must have been acknowledged before an outage, so that a lost one
+	// can be found.
+	enough = 20
+	// loaders are buyers that ask again and again, so that some are under way when the outage
+	// begins.
+	loaders = 8
+)
+
+// An outage takes a server away and brings it back.
+type outage struct {
+	server         string   // its name in the proof
+	addresses      []string // where it listens
+	lose, restore  func() error
+	lost, restored string        // in the history
+	before         func(l *load) // under load, before the outage; nil: nothing
+	meanwhile      func(l *load) // under load, during the outage; nil: buyers are refused
+}
+
+// inject takes the server away, calls meanwhile, and brings the server back. gone reports
+// whether it had really gone.
+func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
+	if err := o.lose(); err != nil {
+		return false, err
+	}
+	f.injected("%s", o.lost)
+	if err := meanwhile(); err != nil {
+		return false, err
+	}
+	gone = true
+	for _, address := range o.addresses {
+		gone = gone && nobodyAt(address)
+	}
+	if err := o.restore(); err != nil {
+		return false, fmt.Errorf("start the %s again: %w", o.server, err)
+	}
+	f.injected("%s", o.restored)
+	return gone, nil
+}
+
+// underLoad is inject while buyers of both shops buy. It proves that they had bought before,
+// and were under way when the server was gone.
+func (o outage) underLoad(ctx context.Context, t *Testbed) (proof string, err error) {
+	l := startLoad(ctx, t)
+	defer l.stop()
+	l.awaitSold(ctx, enough)
+	if o.before != nil {
+		o.before(l)
+	}
+	sold, lost := l.sold.Load(), time.Now()
+	l.refused.Store(0)
+	gone, err := o.inject(t, func() error {
+		if o.meanwhile == nil {
+			l.awaitRefused(ctx)
+		} else {
+			o.meanwhile(l)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	l.stop()
+	return underLoad(o.server, sold, gone, underWay(t.buyers.answers(), lost), l.refused.Load())
+}
+
+// underLoad is the proof that a server was killed while the shops sold.
+func underLoad(server string, before int64, gone bool, cut int, refused int64) (proof string, _ error) {
+	if before < enough || !gone || cut == 0 {
+		return "", missed("%d sales were acknowledged before the kill, the %s was gone: %t, and %d buyers were under way", before, server, gone, cut)
+	}
+	return fmt.Sprintf("%d sales were acknowledged before the kill and %d buyers under way; nobody listened on the %s's port then, and %d were refused",
+		before, cut, server, refused), nil
+}
+
+// underWay counts the buyers that had asked at the moment and had no answer.
+func underWay(answers []rush.Answer, at time.Time) (n int) {
+	for _, a := range answers {
+		if a.Start.Before(at) && a.End.After(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// nobodyAt reports whether no server listens at an address.
+func nobodyAt(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return true
+	}
+	_ = conn.Close()
+	return false
+}
+
+// warm sends buyers to A until one is sold a unit: a connection that broke may
+// cost the first of them an error.
+func warm(ctx context.Context, t *Testbed) {
+	for i := range 10 {
+		if t.buyers.buy(ctx, t.A, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
+			return
+		}
+	}
+}
+
+// load is a number of buyers at both shops, each of which asks again once it has its
+// answer.
+type load struct {
+	sold, refused atomic.Int64
+	inside        atomic.Int64 // buyers that have asked and have no answer
+	cancel        func()       // no new ones come
+	stop          func()       // cancel, and wait
+}
+
+func startLoad(ctx context.Context, t *Testbed) *load {
+	goOn, cancel := context.WithCancel(ctx)
+	l := &load{cancel: cancel}
+	var buyers sync.WaitGroup
+	for i := range loaders {
+		buyers.Go(func() {
+			for n := 0; goOn.Err() == nil; n++ {
+				l.inside.Add(1)
+				answer := t.buyers.buy(ctx, t.shops()[i%2], fmt.Sprintf("load%d-%04d", i, n))
+				l.inside.Add(-1)
+				switch answer.Outcome {
+				case purchase.Sold:
+					l.sold.Add(1)
+					time.Sleep(time.Millisecond) // a load, and no race to the last unit
+				case purchase.Failed, purchase.Unknown, purchase.Busy:
+					l.refused.Add(1)
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+		})
+	}
+	l.stop = func() { cancel(); buyers.Wait() }
+	return l
+}
+
+// awaitSold returns when so many are sold, and half of the buyers have asked again: those
+// that are answered together ask together, and a kill in between would strike nobody.
+func (l *load) awaitSold(ctx context.Context, n int64) {
+	await := func(patience time.Duration, there func() bool) {
+		for deadline := time.Now().Add(patience); !there() && time.Now().Before(deadline) && ctx.Err() == nil; {
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+	await(10*time.Second, func() bool { return l.sold.Load() >= n })
+	await(time.Second, func() bool { return l.inside.Load() >= loaders/2 })
+}
+
+// awaitRefused lets buyers meet a server that is gone; a strategy may let them wait for it.
+func (l *load) awaitRefused(ctx context.Context) {
+	for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline) && ctx.Err() == nil; {
+		time.Sleep(time.Millisecond)
+	}
+}

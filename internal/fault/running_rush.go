@@ -1,0 +1,282 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed"
+)
+
+// firstProcess is the one whose buyer is held.
+const firstProcess = 0
+
+// few sales beside the held buyer are enough to be seen: what it writes then is old.
+const few = 3
+
+// A ToldProcess takes the commands of package failpoint.
+type ToldProcess interface {
+	Process
+	Tell(command string) error
+}
+
+// A RunningRush is one burst of a rush's buyers, from its restock on, as faults see it. It
+// knows which buyer is held and what the others were sold. Its methods may be called by
+// several goroutines.
+type RunningRush struct {
+	Engine *engine.Engine
+	First  ToldProcess
+	Links  []testbed.Links // of each process to the engine's lock servers, the first process's first
+	HangUp func(nth int) (left int)
+
+	product string
+	write   failpoint.Point // see Setting
+	times   Times
+	needs   []lockstrategy.Need // of the strategy
+
+	injecting sync.Mutex // one fault at a time: what another breaks would be this one's proof
+	repairs
+	held string // the buyer that was held last
+
+	tally *tally
+	stops chan string // the buyer that stopped
+
+	mu      sync.Mutex
+	waiting bool // for a buyer to stop
+}
+
+// NewRunningRush returns the field of a rush that is about to begin, with the times of its shops.
+func NewRunningRush(e *engine.Engine, first ToldProcess, product string, write failpoint.Point, times Times, needs []lockstrategy.Need) *RunningRush {
+	return &RunningRush{
+		Engine: e, First: first, product: product, write: write, times: times, needs: needs,
+		stops: make(chan string, 1), tally: newTally(),
+	}
+}
+
+// Inject injects a fault when those before it have repaired what they broke.
+func (r *RunningRush) Inject(ctx context.Context, f Fault) (proof string, err error) {
+	r.injecting.Lock()
+	defer r.injecting.Unlock()
+	proof, err = f.Inject(ctx, r)
+	if broken := r.repair(context.WithoutCancel(ctx)); broken != nil {
+		return "", fmt.Errorf("the repair after %s: %w", f.Name, broken)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return "", err
+	}
+	return proof, nil
+}
+
+// Note takes an event of a process. It never waits.
+func (r *RunningRush) Note(process int, e history.Event) {
+	switch {
+	case e.Kind == history.Return && e.Amount > 0:
+		r.tally.sale()
+	case e.Kind == history.Holding && process == firstProcess:
+		r.stopped(e.Purchaser)
+	}
+	if process == firstProcess {
+		r.tally.note(e)
+	}
+}
+
+// stopped hands a buyer that has stopped to hold, or lets it go on.
+func (r *RunningRush) stopped(purchaser string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting { // else it came too late
+		r.waiting = false
+		select {
+		case r.stops <- purchaser:
+			return
+		default: // one is held already
+		}
+	}
+	r.goOn(purchaser)
+}
+
+func (r *RunningRush) goOn(purchaser string) {
+	_ = r.First.Tell("go " + purchaser) // a process that has ended holds no buyer
+}
+
+// Over says that all buyers have their answers. It is called once.
+func (r *RunningRush) Over() { close(r.tally.over) }
+
+func (r *RunningRush) setting() Setting {
+	coordinators := map[lockstrategy.Need]string{}
+	for _, need := range []lockstrategy.Need{lockstrategy.NeedsZookeeper, lockstrategy.NeedsEtcd} {
+		for _, s := range startedServers(r.Engine, need) {
+			coordinators[need] = s.Address()
+		}
+	}
+	return Setting{Times: r.times, Product: r.product, Needs: r.needs, Write: r.write, Coordinators: coordinators, InRush: true}
+}
+
+// hold stops the first buyer of the first process that gets to the point. It stops none when
+// none gets there while a buyer waits.
+func (r *RunningRush) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
+	return r.holdUntil(ctx, at, time.After(r.times.Wait))
+}
+
+// holdUntil is hold with other patience.
+func (r *RunningRush) holdUntil(ctx context.Context, at failpoint.Point, patience <-chan time.Time) (inside int, err error) {
+	r.mu.Lock()
+	r.waiting = true
+	err = r.First.Tell("hold " + failpoint.Anybody + " " + string(at))
+	r.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case r.held = <-r.stops:
+		r.afterwards(func(context.Context) error { return r.release() })
+		return r.tally.inside(), nil
+	case <-r.tally.over:
+		err = missed("the crowd was gone before one of its buyers was stopped; a larger one stays longer")
+	case <-patience:
+		err = missed("no buyer came to where it writes in time")
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = false
+	r.goOn(failpoint.Anybody)
+	select {
+	case purchaser := <-r.stops: // in between
+		r.goOn(purchaser)
+	default:
+	}
+	return 0, err
+}
+
+func (r *RunningRush) release() error {
+	r.goOn(r.held)
+	return nil
+}
+
+// staysHeld does not wait: others has waited until the buyer's lease had ended, and only release
+// lets the buyer go on.
+func (r *RunningRush) staysHeld(context.Context, time.Time) bool { return true }
+
+// awaitAnswer waits no longer than a buyer waits.
+func (r *RunningRush) awaitAnswer(ctx context.Context) {
+	for deadline := time.Now().Add(r.times.Wait); r.tally.isInside(r.held) && time.Now().Before(deadline) && ctx.Err() == nil; {
+		pauseFor(ctx, 10*time.Millisecond)
+	}
+}
+
+func (r *RunningRush) others(ctx context.Context, shortest, longest time.Duration) (sold int) {
+	before := r.tally.sold()
+	pauseFor(ctx, shortest)
+	if sold = r.tally.sold() - before; sold < few {
+		sold += r.tally.await(ctx, few-sold, longest-shortest)
+	}
+	return sold
+}
+
+func (r *RunningRush) process() Process { return rushProcess{r.First, r.tally} }
+
+// A rushProcess is the first process. The tally forgets its buyers when another takes its place.
+type rushProcess struct {
+	ToldProcess
+	tally *tally
+}
+
+func (p rushProcess) StartAgain(ctx context.Context) error {
+	p.tally.forget()
+	return p.ToldProcess.StartAgain(ctx)
+}
+
+func (r *RunningRush) lockLinks() testbed.Links { return r.Links[firstProcess] }
+
+// injected notes nothing: the rush's history is that of its processes, and its report has the
+// proof.
+func (r *RunningRush) injected(string, ...any) {}
+
+// A tally counts the buyers inside the first process and the sales of all processes.
+type tally struct {
+	over  chan struct{} // closed when no buyer will come any more
+	sales chan struct{} // holds one after a sale
+
+	mu      sync.Mutex
+	pending map[string]bool // buyers of the first process that have no answer
+	n       int             // sales
+}
+
+func newTally() *tally {
+	return &tally{over: make(chan struct{}), sales: make(chan struct{}, 1), pending: map[string]bool{}}
+}
+
+func (t *tally) sale() {
+	t.mu.Lock()
+	t.n++
+	t.mu.Unlock()
+	select {
+	case t.sales <- struct{}{}:
+	default:
+	}
+}
+
+func (t *tally) note(e history.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch e.Kind {
+	case history.Call:
+		t.pending[e.Purchaser] = true
+	case history.Return:
+		delete(t.pending, e.Purchaser)
+	}
+}
+
+// forget drops the buyers of the first process, which was killed.
+func (t *tally) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.pending)
+}
+
+func (t *tally) inside() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.pending)
+}
+
+func (t *tally) isInside(purchaser string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pending[purchaser]
+}
+
+func (t *tally) sold() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n
+}
+
+// await waits until so many more units are sold, or the buyers are gone, within that time. It
+// returns how many were sold.
+func (t *tally) await(ctx context.Context, n int, within time.Duration) (sold int) {
+	before, patience := t.sold(), time.After(within)
+	for {
+		if sold = t.sold() - before; sold >= n {
+			return sold
+		}
+		select {
+		case <-t.sales:
+			continue
+		case <-t.over:
+		case <-patience:
+		case <-ctx.Done():
+		}
+		return t.sold() - before
+	}
+}

@@ -15,7 +15,6 @@
 package room
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,27 +26,16 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Bounds of what a room keeps.
-const (
-	MaxBuyers    = 300 // phones, each with one press under way; one more takes the place of another, see oldest
-	MaxFrom      = 150 // phones of one remote address: a school's network may have one for all of a class
-	MaxCountdown = 5   // seconds until the door opens
+// MaxCountdown is the longest countdown of the door, in seconds.
+const MaxCountdown = 5
+
+// What a room refuses. Nothing was tried then.
+var (
+	errShut     = errors.New("the sale is not open")
+	errPressing = errors.New("your last press is still under way; wait for its answer") // a phone has one at a time
+	errFull     = errors.New("as many press now as the room holds; press again in a moment")
+	errBad      = errors.New("bad request")
 )
-
-// gone is how long a phone may be silent before a restock forgets it. It asks every second.
-const gone = 15 * time.Second
-
-// errShut: there is nothing to buy now. Nothing was tried.
-var errShut = errors.New("the sale is not open")
-
-// errPressing: a phone has one press under way at a time. Of the other nothing was tried.
-var errPressing = errors.New("your last press is still under way; wait for its answer")
-
-// errFull: each phone that the room holds has a press under way.
-var errFull = errors.New("as many press now as the room holds; press again in a moment")
-
-// errBad: the request asks for something impossible.
-var errBad = errors.New("bad request")
 
 // A Strategy is one that the leader may choose.
 type Strategy struct {
@@ -64,33 +52,21 @@ type Config struct {
 	Strategies []Strategy                                                       // those that the shop can run
 }
 
-// A Room is one sale and those who came for it. Its methods may be called by any number of
-// goroutines.
+// A Room brings the leader, the door and the buyers of one sale together: it alone knows which
+// press is under way. Its methods may be called by any number of goroutines.
 type Room struct {
 	config  Config
 	leading sync.Mutex // one leader's change at a time; a restock may take long
 
 	mu     sync.Mutex
-	sale   *sale             // nil until the leader has chosen one
-	door   *door             // nil while it is shut
-	buyers map[string]*buyer // by phone
-	joined int
-}
-
-// A sale lasts from one restock to the next.
-type sale struct {
-	product  string
-	strategy Strategy
-	stock    int64
-	sold     int64          // units, to phones
-	times    map[int64]int  // how often a unit was sold, by its number
-	beyond   map[int64]bool // by the record's id, of those in sold: the same press may be answered twice
-	outcomes map[purchase.Outcome]int
+	sale   *sale // nil until the leader has chosen one
+	door   *door // nil while it is shut
+	phones phones
 }
 
 // New returns a room without a sale.
 func New(c Config) *Room {
-	return &Room{config: c, buyers: map[string]*buyer{}}
+	return &Room{config: c, phones: phones{byID: map[string]*buyer{}}}
 }
 
 // Put restocks a product that there is, and has the room buy it under a strategy. The door is
@@ -130,19 +106,10 @@ func (r *Room) Restocked(productName string, units int64) {
 	}
 }
 
-// begin clears what the phones got, and forgets those that are gone.
+// begin starts a sale, and clears what the phones got in the one before.
 func (r *Room) begin(productName string, s Strategy, units int64) {
-	r.sale = &sale{
-		product: productName, strategy: s, stock: units,
-		times: map[int64]int{}, beyond: map[int64]bool{}, outcomes: map[purchase.Outcome]int{},
-	}
-	for phone, b := range r.buyers {
-		if time.Since(b.heard) > gone && b.press == nil {
-			delete(r.buyers, phone)
-			continue
-		}
-		b.result = result{}
-	}
+	r.sale = newSale(productName, s, units)
+	r.phones.begin()
 }
 
 // Open lets buyers in after a countdown, at once where it is 0. A door that is open, or
@@ -179,72 +146,8 @@ func (r *Room) Join(p Phone) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, err := r.join(p)
+	_, err := r.phones.join(p)
 	return err
-}
-
-func (r *Room) join(p Phone) (*buyer, error) {
-	b := r.buyers[p.ID]
-	if b == nil {
-		if err := r.makeRoom(p.From); err != nil {
-			return nil, err
-		}
-		r.joined++
-		b = &buyer{number: r.joined, from: p.From}
-		r.buyers[p.ID] = b
-	}
-	if b.name != p.Name {
-		b.name, b.shown = p.Name, r.apart(p.Name)
-	}
-	b.heard = time.Now()
-	return b, nil
-}
-
-// apart is a name by which the room can tell its bearer from everybody who came before:
-// "Ann (2)". The records have what was typed.
-func (r *Room) apart(name string) string {
-	taken := map[string]bool{}
-	for _, b := range r.buyers {
-		taken[b.shown] = true
-	}
-	shown := name
-	for n := 2; taken[shown]; n++ {
-		shown = fmt.Sprintf("%s (%d)", name, n)
-	}
-	return shown
-}
-
-// makeRoom forgets a phone where there are as many as there may be: one of the same address,
-// where that has too many itself, so that it pushes out nobody else's.
-func (r *Room) makeRoom(from string) error {
-	same := 0
-	for _, b := range r.buyers {
-		if b.from == from {
-			same++
-		}
-	}
-	full := from != "" && same >= MaxFrom
-	if !full && len(r.buyers) < MaxBuyers {
-		return nil
-	}
-	id, found := r.oldest(func(b *buyer) bool { return b.press == nil && (!full || b.from == from) })
-	if !found {
-		return errFull
-	}
-	delete(r.buyers, id)
-	return nil
-}
-
-// oldest is the phone not heard of for longest, of those that never pressed if there are any:
-// ids are soon invented, and who presses is somebody.
-func (r *Room) oldest(among func(b *buyer) bool) (id string, found bool) {
-	var oldest *buyer
-	for phone, b := range r.buyers {
-		if among(b) && (oldest == nil || b.pressed == oldest.pressed && b.heard.Before(oldest.heard) || !b.pressed && oldest.pressed) {
-			id, oldest = phone, b
-		}
-	}
-	return id, oldest != nil
 }
 
 // Press buys one unit for whoever holds the phone. The key is that of this press: the same
@@ -300,7 +203,7 @@ func (r *Room) buy(ctx context.Context, b *buyer, d *door, order purchase.Order)
 func (r *Room) enter(p Phone, o *purchase.Order) (b *buyer, d *door, first *press, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if b, err = r.join(p); err != nil {
+	if b, err = r.phones.join(p); err != nil {
 		return nil, nil, nil, err
 	}
 	switch {
@@ -335,30 +238,11 @@ func (r *Room) goIn(o purchase.Order) (*sale, error) {
 func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Receipt, err error) (says string, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(err, purchase.ErrKeyReused) { // of another order: nothing was tried
+	if errors.Is(err, purchase.ErrKeyReused) { // by another order: nothing was tried
 		return "", err
 	}
-	now := result{outcome: purchase.OutcomeOf(err), units: b.units, presses: b.presses, hungUp: err != nil && ctx.Err() != nil}
-	beyond, again := s.beyond[receipt.ID]
-	again = again && err == nil
-	if !again {
-		now.presses++
-		s.outcomes[now.outcome]++
-	}
-	if err == nil {
-		now.unit = s.stock - receipt.Left
-		if !s.strategy.Tells {
-			now.unit = 0
-		}
-		if !again {
-			now.units++
-			s.sold++
-			s.times[now.unit]++
-			beyond = s.sold > s.stock // at that moment: later presses change nothing of it
-			s.beyond[receipt.ID] = beyond
-		}
-		now.beyond = beyond
-	}
+	now := s.count(b.result, receipt, err)
+	now.hungUp = err != nil && ctx.Err() != nil
 	says = s.words(now)
 	if s == r.sale {
 		b.result = now
@@ -369,12 +253,35 @@ func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Rec
 	return says, nil
 }
 
-// listed are the buyers in the order in which they came.
-func (r *Room) listed() []*buyer {
-	all := make([]*buyer, 0, len(r.buyers))
-	for _, b := range r.buyers {
-		all = append(all, b)
+// seenBy is what a phone sees.
+func (r *Room) seenBy(phone string) phoneAnswer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answer := phoneAnswer{Sale: r.sale.view(r.door)}
+	if b := r.phones.byID[phone]; b != nil {
+		b.heard = time.Now()
+		you := r.sale.viewOf(b)
+		answer.You = &you
+		if r.sale != nil {
+			answer.Says = r.sale.words(b.result)
+		}
 	}
-	slices.SortFunc(all, func(a, b *buyer) int { return cmp.Compare(a.number, b.number) })
-	return all
+	return answer
+}
+
+// everybody is what the panel sees.
+func (r *Room) everybody() panelAnswer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answer := panelAnswer{Sale: r.sale.view(r.door), Buyers: []buyerJSON{}, Outcomes: map[purchase.Outcome]int{}}
+	for _, b := range r.phones.listed() {
+		answer.Buyers = append(answer.Buyers, r.sale.viewOf(b))
+	}
+	for _, o := range purchase.Outcomes() {
+		answer.Outcomes[o] = 0
+		if r.sale != nil {
+			answer.Outcomes[o] = r.sale.outcomes[o]
+		}
+	}
+	return answer
 }

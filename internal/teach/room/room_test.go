@@ -204,7 +204,7 @@ func TestBounds(t *testing.T) {
 		if err := r.Join(Phone{phone(0), "another name", ""}); err != nil || len(r.everybody().Buyers) != MaxBuyers || r.everybody().Buyers[0].Name != "another name" {
 			t.Errorf("a phone has one name: %v, %+v", err, r.everybody().Buyers[0])
 		}
-		time.Sleep(gone + time.Second)
+		time.Sleep(maxSilence + time.Second)
 		r.seenBy(phone(0))
 		if err := r.Put(t.Context(), "apple", "holds", 3); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,103 @@
+package room
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Bounds of the phones that a room remembers.
+const (
+	MaxBuyers = 300 // each with one press under way; one more takes the place of another, see oldest
+	MaxFrom   = 150 // of one remote address: a school's network may have one for all of a class
+)
+
+// maxSilence is how long a phone may be silent before a restock forgets it. It asks every second.
+const maxSilence = 15 * time.Second
+
+// phones are the buyers that a room remembers. It alone knows which of them to forget. The room's
+// mutex guards it.
+type phones struct {
+	byID   map[string]*buyer
+	joined int
+}
+
+// join notes a phone and the name of its holder. errFull if it can forget no other one.
+func (p *phones) join(who Phone) (*buyer, error) {
+	b := p.byID[who.ID]
+	if b == nil {
+		if err := p.makePlace(who.From); err != nil {
+			return nil, err
+		}
+		p.joined++
+		b = &buyer{number: p.joined, from: who.From}
+		p.byID[who.ID] = b
+	}
+	if b.name != who.Name {
+		b.name, b.shown = who.Name, p.uniqueName(who.Name)
+	}
+	b.heard = time.Now()
+	return b, nil
+}
+
+// uniqueName distinguishes buyers who typed the same name: "Ann (2)". The records have the name
+// that was typed.
+func (p *phones) uniqueName(name string) string {
+	taken := map[string]bool{}
+	for _, b := range p.byID {
+		taken[b.shown] = true
+	}
+	shown := name
+	for n := 2; taken[shown]; n++ {
+		shown = fmt.Sprintf("%s (%d)", name, n)
+	}
+	return shown
+}
+
+// makePlace forgets a phone if there are too many: one of the same address if that has too many
+// itself, so that an address cannot push out the phones of another.
+func (p *phones) makePlace(from string) error {
+	same := 0
+	for _, b := range p.byID {
+		if b.from == from {
+			same++
+		}
+	}
+	full := from != "" && same >= MaxFrom
+	if !full && len(p.byID) < MaxBuyers {
+		return nil
+	}
+	id, found := p.oldest(func(b *buyer) bool { return b.press == nil && (!full || b.from == from) })
+	if !found {
+		return errFull
+	}
+	delete(p.byID, id)
+	return nil
+}
+
+// oldest finds the phone that has been silent for longest. A phone that never pressed comes
+// first: a script can invent any number of ids, and a press comes from a person.
+func (p *phones) oldest(among func(b *buyer) bool) (id string, found bool) {
+	var oldest *buyer
+	for phone, b := range p.byID {
+		if among(b) && (oldest == nil || b.pressed == oldest.pressed && b.heard.Before(oldest.heard) || !b.pressed && oldest.pressed) {
+			id, oldest = phone, b
+		}
+	}
+	return id, oldest != nil
+}
+
+// begin clears the results for a new sale, and forgets the phones that are gone.
+func (p *phones) begin() {
+	maps.DeleteFunc(p.byID, func(_ string, b *buyer) bool { return time.Since(b.heard) > maxSilence && b.press == nil })
+	for _, b := range p.byID {
+		b.result = result{}
+	}
+}
+
+// listed returns the buyers in the order in which they came.
+func (p *phones) listed() []*buyer {
+	return slices.SortedFunc(maps.Values(p.byID), func(a, b *buyer) int { return cmp.Compare(a.number, b.number) })
+}

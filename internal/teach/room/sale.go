@@ -1,0 +1,148 @@
+package room
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A sale lasts from one restock to the next. It alone knows how often each unit was sold, and how
+// that is told. Its views of nil are those of a room without a sale. The room's mutex guards it.
+type sale struct {
+	product  string
+	strategy Strategy
+	stock    int64
+	sold     int64          // units, to phones
+	times    map[int64]int  // how often a unit was sold, by its number
+	beyond   map[int64]bool // by record id: sold beyond the stock; the same press may be answered twice
+	outcomes map[purchase.Outcome]int
+}
+
+func newSale(productName string, s Strategy, units int64) *sale {
+	return &sale{
+		product: productName, strategy: s, stock: units,
+		times: map[int64]int{}, beyond: map[int64]bool{}, outcomes: map[purchase.Outcome]int{},
+	}
+}
+
+// count counts an answer, and returns the buyer's new result.
+func (s *sale) count(before result, receipt purchase.Receipt, err error) result {
+	now := result{outcome: purchase.OutcomeOf(err), units: before.units, presses: before.presses}
+	beyond, again := s.beyond[receipt.ID]
+	again = again && err == nil
+	if !again {
+		now.presses++
+		s.outcomes[now.outcome]++
+	}
+	if err != nil {
+		return now
+	}
+	if s.strategy.Tells {
+		now.unit = s.stock - receipt.Left
+	}
+	if !again {
+		now.units++
+		s.sold++
+		s.times[now.unit]++
+		beyond = s.sold > s.stock // at this moment: later presses do not change it
+		s.beyond[receipt.ID] = beyond
+	}
+	now.beyond = beyond
+	return now
+}
+
+type saleJSON struct {
+	State     string `json:"state"` // none, shut, opening, open
+	OpensInMS int64  `json:"opens_in_ms"`
+	Product   string `json:"product"`
+	Strategy  string `json:"strategy"`
+	Stock     int64  `json:"stock"`
+	Sold      int64  `json:"sold"` // units, to phones
+}
+
+type buyerJSON struct {
+	Number  int              `json:"number"`
+	Name    string           `json:"name"`    // as the room knows it: "Ann (2)" where another Ann was first
+	Waiting bool             `json:"waiting"` // a press is under way
+	Outcome purchase.Outcome `json:"outcome"` // of the last press; "" before the first
+	Unit    int64            `json:"unit"`    // 0 where there is none
+	Beyond  bool             `json:"beyond"`  // sold when all there was had been sold
+	Times   int              `json:"times"`   // how often the unit was sold; 0 where it has no number
+	Units   int              `json:"units"`
+	Presses int              `json:"presses"`
+}
+
+func (s *sale) view(d *door) saleJSON {
+	if s == nil {
+		return saleJSON{State: "empty"}
+	}
+	v := saleJSON{State: "shut", Product: s.product, Strategy: s.strategy.Name, Stock: s.stock, Sold: s.sold}
+	switch {
+	case d == nil:
+	case d.isOpen():
+		v.State = "open"
+	default:
+		v.State, v.OpensInMS = "opening", max(0, time.Until(d.opens).Milliseconds())
+	}
+	return v
+}
+
+func (s *sale) viewOf(b *buyer) buyerJSON {
+	v := buyerJSON{
+		Number: b.number, Name: b.shown, Waiting: b.press != nil, Outcome: b.outcome, Unit: b.unit,
+		Beyond: b.beyond, Units: b.units, Presses: b.presses,
+	}
+	if s != nil && b.outcome == purchase.Sold && b.unit != 0 {
+		v.Times = s.times[b.unit]
+	}
+	return v
+}
+
+// words says to a person what became of a press.
+func (s *sale) words(r result) string {
+	switch {
+	case r.outcome == "":
+		return ""
+	case r.outcome == purchase.Sold && r.units > 1:
+		return fmt.Sprintf("%s You have %d now.", s.soldWords(r), r.units)
+	case r.outcome == purchase.Sold:
+		return s.soldWords(r)
+	case r.units > 0:
+		return fmt.Sprintf("%s You have %d from before.", refusalWords(r), r.units)
+	}
+	return refusalWords(r)
+}
+
+func refusalWords(r result) string {
+	switch r.outcome {
+	case purchase.SoldOut:
+		return "Sold out. Others were faster; nothing is left."
+	case purchase.Busy:
+		return "Busy. Too many came at once and you gave up waiting: press again."
+	case purchase.LockLost:
+		return "Your lock ran out before the write, so nothing was sold to you: press again."
+	case purchase.Unknown:
+		return "Nobody knows whether you bought it. Press again: it is the same order, so you cannot buy twice."
+	}
+	if r.hungUp {
+		return "Your phone left before the answer, and nothing was sold to you: press again."
+	}
+	return "That went wrong inside the shop, and nothing was sold to you. Its log says more."
+}
+
+func (s *sale) soldWords(r result) string {
+	words := "You got one."
+	if r.unit > 0 {
+		words = fmt.Sprintf("You got unit %d of %d.", r.unit, s.stock)
+		if others := s.times[r.unit] - 1; others == 1 {
+			words += " So did somebody else."
+		} else if others > 1 {
+			words += fmt.Sprintf(" So did %d others.", others)
+		}
+	}
+	if s.sold > s.stock {
+		words += fmt.Sprintf(" The shop sold more than it had: %d of %d.", s.sold, s.stock)
+	}
+	return words
+}

@@ -74,8 +74,7 @@ func TestEnds(t *testing.T) {
 	})
 	t.Run("not begun", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "pid")
-		t.Setenv(pidFile, file)
-		h := &Host{Command: as("silent")}
+		h := &Host{Command: as("silent", pidFile+"="+file)}
 		base := serve(t, h)
 		answered := make(chan int, 1)
 		go func() {

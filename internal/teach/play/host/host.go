@@ -4,7 +4,6 @@ package host
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -25,7 +24,8 @@ const (
 	Each  = 4                // games of one remote address at once
 )
 
-// A Host has the games. Its methods may be called by several goroutines.
+// A Host has the games. It alone knows how many there may be, and ends them all. Its methods may
+// be called by several goroutines.
 type Host struct {
 	// Command is that of one child: this program, with the arguments that have it call
 	// child.Serve.
@@ -75,33 +75,6 @@ type errAnswer struct{ child.Answer }
 
 func (e errAnswer) Error() string { return e.Answer.Error }
 
-// A game is one child.
-type game struct {
-	id      string
-	from    string       // the remote address; "": this machine
-	level   *level.Level // nil: none
-	process *process
-
-	asking sync.Mutex // one request at a time
-
-	mu       sync.Mutex
-	at       play.Position
-	pages    map[chan<- event]bool // open streams
-	pending  int                   // requests that have no answer yet
-	idle     func()                // stops the timer
-	leaving  func()                // stops the timer
-	finished bool
-
-	over chan struct{} // closed when the game has ended; why says how
-	why  string
-}
-
-// An event is for the page of a game.
-type event struct {
-	name string
-	data any
-}
-
 func (h *Host) after(d time.Duration, f func()) (stop func()) {
 	if h.After != nil {
 		return h.After(d, f)
@@ -128,8 +101,11 @@ func (h *Host) create(from string, c play.Config, level *level.Level) (*game, er
 		h.release(from)
 		return nil, errClosed
 	}
-	h.rest(g)
-	go h.watch(g)
+	g.rest()
+	go func() { // its child may end by itself
+		<-g.process.gone
+		g.end(g.process.ended().Error())
+	}()
 	return g, nil
 }
 
@@ -175,6 +151,18 @@ func (h *Host) register(g *game) bool {
 	return !h.closed
 }
 
+// forget has a game be found no more; false when it was not found already. ending.Done must
+// follow, unless it was not.
+func (h *Host) forget(g *game) (known bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known = h.games[g.id] == g; known {
+		delete(h.games, g.id)
+		h.ending.Add(1)
+	}
+	return known
+}
+
 // open starts the child.
 func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) (*game, error) {
 	cmd, err := h.Command()
@@ -207,15 +195,9 @@ func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) 
 		return nil, errors.New("the game did not begin: its process has no position")
 	}
 	return &game{
-		id: rand.Text(), level: level, process: p, pages: map[chan<- event]bool{},
+		host: h, id: rand.Text(), level: level, process: p, pages: map[chan<- event]bool{},
 		idle: func() {}, leaving: func() {}, at: *a.Position, over: make(chan struct{}),
 	}, nil
-}
-
-// watch ends a game whose child has ended by itself.
-func (h *Host) watch(g *game) {
-	<-g.process.gone
-	h.end(g, g.process.ended().Error())
 }
 
 // find is the game with this id.
@@ -226,77 +208,6 @@ func (h *Host) find(id string) (*game, error) {
 		return g, nil
 	}
 	return nil, errNoGame
-}
-
-// waiting is the event of who waits in line: 1 is the next one.
-type waiting struct {
-	Place int `json:"place"`
-}
-
-// search is ask of what may take long, when it is the game's turn.
-func (h *Host) search(ctx context.Context, l *line, g *game, r child.Request) (child.Answer, error) {
-	g.busy()
-	defer h.rested(g)
-	leave, err := l.enter(ctx, func(place int) { g.tell(event{"progress", waiting{place}}) })
-	if err != nil {
-		return child.Answer{}, err
-	}
-	defer leave()
-	return h.ask(ctx, g, r)
-}
-
-// ask has a game's child do something. When ctx ends so does the search that it makes.
-func (h *Host) ask(ctx context.Context, g *game, r child.Request) (child.Answer, error) {
-	g.busy()
-	defer h.rested(g)
-	g.asking.Lock()
-	defer g.asking.Unlock()
-	a, err := g.process.ask(r, func(p child.Progress) { g.tell(event{"progress", p}) }, ctx.Done())
-	switch {
-	case err != nil:
-		h.end(g, err.Error())
-		return a, err
-	case a.Position != nil:
-		g.mu.Lock()
-		g.at = *a.Position
-		g.mu.Unlock()
-	}
-	if a.Error != "" {
-		return a, errAnswer{a}
-	}
-	return a, nil
-}
-
-// position is where the game stands, as its child said last.
-func (g *game) position() play.Position {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.at
-}
-
-// end ends a game, and tells its pages why.
-func (h *Host) end(g *game, why string) {
-	h.mu.Lock()
-	known := h.games[g.id] == g
-	delete(h.games, g.id)
-	if known {
-		h.ending.Add(1)
-	}
-	h.mu.Unlock()
-	if !known {
-		return
-	}
-	g.mu.Lock()
-	g.finished, g.why = true, why
-	g.idle()
-	g.leaving()
-	g.mu.Unlock()
-	close(g.over)
-	h.release(g.from)
-	go func() {
-		defer h.ending.Done()
-		g.process.end()
-	}()
 }
 
 // Close ends all games, and returns when their processes have ended, those that are about to
@@ -313,46 +224,7 @@ func (h *Host) Close() {
 	}
 	h.mu.Unlock()
 	for _, g := range all {
-		h.end(g, errClosed.Error())
+		g.end(errClosed.Error())
 	}
 	h.ending.Wait()
-}
-
-// mostPages is how many streams of one game are served.
-const mostPages = 8
-
-// buffered events wait for a slow page; what comes beyond is lost to it.
-const buffered = 16
-
-// join is a page that shows the game; false when there are too many.
-func (h *Host) join(g *game) (events chan event, leave func(), joined bool) {
-	events = make(chan event, buffered)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.pages) >= mostPages {
-		return nil, nil, false
-	}
-	g.pages[events] = true
-	g.leaving()
-	return events, func() { h.leave(g, events) }, true
-}
-
-// leave: a page has gone. When it was the last one the game has not long to live.
-func (h *Host) leave(g *game, events chan event) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.pages, events)
-	h.alone(g)
-}
-
-// tell tells the pages something.
-func (g *game) tell(e event) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for page := range g.pages {
-		select {
-		case page <- e:
-		default:
-		}
-	}
 }

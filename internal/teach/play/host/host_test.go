@@ -104,11 +104,11 @@ func answer(how func(child.Request) child.Answer) {
 	}
 }
 
-// as is Host.Command of this test binary in a role.
-func as(what string) func() (*exec.Cmd, error) {
+// as is Host.Command of this test binary in a role, with more of an environment.
+func as(what string, env ...string) func() (*exec.Cmd, error) {
 	return func() (*exec.Cmd, error) {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), role+"="+what)
+		cmd.Env = append(append(os.Environ(), role+"="+what), env...)
 		return cmd, nil
 	}
 }

@@ -47,15 +47,15 @@ func (h *Host) Routes(r gin.IRouter) {
 	r.POST("/play/games", h.postGame)
 	r.GET("/play/games/:id", h.with(func(c *gin.Context, g *game) { c.JSON(http.StatusOK, g.view()) }))
 	r.DELETE("/play/games/:id", h.with(func(c *gin.Context, g *game) {
-		h.end(g, "the player has ended the game")
+		g.end("the player has ended the game")
 		c.Status(http.StatusNoContent)
 	}))
-	r.POST("/play/games/:id/moves", h.with(h.move))
-	r.POST("/play/games/:id/undo", h.with(func(c *gin.Context, g *game) { h.step(c, g, child.Request{Op: child.Undo}) }))
-	r.POST("/play/games/:id/restart", h.with(func(c *gin.Context, g *game) { h.step(c, g, child.Request{Op: child.Restart}) }))
-	r.POST("/play/games/:id/hint", h.with(h.hint))
-	r.POST("/play/games/:id/prove", h.with(h.prove))
-	r.GET("/play/games/:id/events", h.with(h.events))
+	r.POST("/play/games/:id/moves", h.with(move))
+	r.POST("/play/games/:id/undo", h.with(func(c *gin.Context, g *game) { step(c, g, child.Request{Op: child.Undo}) }))
+	r.POST("/play/games/:id/restart", h.with(func(c *gin.Context, g *game) { step(c, g, child.Request{Op: child.Restart}) }))
+	r.POST("/play/games/:id/hint", h.with(hint))
+	r.POST("/play/games/:id/prove", h.with(prove))
+	r.GET("/play/games/:id/events", h.with(events))
 }
 
 // with finds the game of a route.
@@ -168,19 +168,19 @@ func (h *Host) postGame(c *gin.Context) {
 }
 
 // move is POST /play/games/:id/moves.
-func (h *Host) move(c *gin.Context, g *game) {
+func move(c *gin.Context, g *game) {
 	var body struct {
 		Token string `json:"token"`
 	}
 	if product.ReadBody(c, `{"token": "1"}`, &body) {
-		h.step(c, g, child.Request{Op: child.Move, Token: body.Token})
+		step(c, g, child.Request{Op: child.Move, Token: body.Token})
 	}
 }
 
 // step asks for something that is quick, and answers with where the game stands.
-func (h *Host) step(c *gin.Context, g *game, r child.Request) {
+func step(c *gin.Context, g *game, r child.Request) {
 	lift(c)
-	if _, err := h.ask(c.Request.Context(), g, r); err != nil {
+	if _, err := g.ask(c.Request.Context(), r); err != nil {
 		fail(c, err)
 		return
 	}
@@ -195,7 +195,7 @@ type advice struct {
 }
 
 // hint is POST /play/games/:id/hint.
-func (h *Host) hint(c *gin.Context, g *game) {
+func hint(c *gin.Context, g *game) {
 	var body struct {
 		N int `json:"n"`
 	}
@@ -215,7 +215,7 @@ func (h *Host) hint(c *gin.Context, g *game) {
 		}
 	}
 	lift(c)
-	a, err := l.Next(c.Request.Context(), player{h, g})
+	a, err := l.Next(c.Request.Context(), player{g})
 	if err != nil {
 		fail(c, err)
 		return
@@ -224,15 +224,12 @@ func (h *Host) hint(c *gin.Context, g *game) {
 }
 
 // A player is level.Player.
-type player struct {
-	host *Host
-	game *game
-}
+type player struct{ *game }
 
-func (p player) Position() play.Position { return p.game.position() }
+func (p player) Position() play.Position { return p.position() }
 
 func (p player) Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (play.Way, error) {
-	a, err := p.host.search(ctx, &p.host.hints, p.game, child.Request{Op: child.Hint, Goal: goal, Effort: e})
+	a, err := p.search(ctx, &p.host.hints, child.Request{Op: child.Hint, Goal: goal, Effort: e})
 	if err != nil || a.Way == nil {
 		return play.Way{}, err
 	}
@@ -240,16 +237,16 @@ func (p player) Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (
 }
 
 // prove is POST /play/games/:id/prove. It ends when the page hangs up.
-func (h *Host) prove(c *gin.Context, g *game) {
+func prove(c *gin.Context, g *game) {
 	budget := proveBudget
 	if g.level != nil {
 		budget = level.ProveBudget
 	}
-	if h.Public {
+	if g.host.Public {
 		budget = min(budget, publicBudget)
 	}
 	lift(c)
-	a, err := h.search(c.Request.Context(), &h.proofs, g, child.Request{Op: child.Prove, Effort: play.Effort{Budget: budget, Bound: -1}})
+	a, err := g.search(c.Request.Context(), &g.host.proofs, child.Request{Op: child.Prove, Effort: play.Effort{Budget: budget, Bound: -1}})
 	if err != nil {
 		fail(c, err)
 		return
@@ -272,8 +269,8 @@ func lift(c *gin.Context) {
 
 // events is GET /play/games/:id/events: server-sent events named "progress" and, as the last
 // one, "ended". As long as a page reads it the game lives.
-func (h *Host) events(c *gin.Context, g *game) {
-	events, leave, joined := h.join(g)
+func events(c *gin.Context, g *game) {
+	events, leave, joined := g.join()
 	if !joined {
 		c.Header("Retry-After", retryAfter)
 		problem.Write(c, http.StatusServiceUnavailable, "failed", fmt.Sprintf("%d pages show this game, as many as there may be", mostPages))

@@ -47,7 +47,7 @@ func TestEach(t *testing.T) {
 	}
 	for _, g := range h.games {
 		if g.from == "10.0.0.1" {
-			h.end(g, "ended")
+			g.end("ended")
 			break
 		}
 	}

@@ -1,0 +1,201 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/child"
+	"github.com/oversell/oversell/internal/teach/play/level"
+)
+
+// A game is one child and the pages that show it. It alone knows when it is at rest, and ends
+// itself when it has rested for too long.
+type game struct {
+	host    *Host
+	id      string
+	from    string       // the remote address; "": this machine
+	level   *level.Level // nil: none
+	process *process
+
+	asking sync.Mutex // one request at a time
+
+	mu       sync.Mutex
+	at       play.Position
+	pages    map[chan<- event]bool // open streams
+	pending  int                   // requests that have no answer yet
+	idle     func()                // stops the timer
+	leaving  func()                // stops the timer
+	finished bool
+
+	over chan struct{} // closed when the game has ended; why says how
+	why  string
+}
+
+// An event is for the page of a game.
+type event struct {
+	name string
+	data any
+}
+
+// waiting is the event of who waits in line: 1 is the next one.
+type waiting struct {
+	Place int `json:"place"`
+}
+
+// search is ask of what may take long, when it is the game's turn.
+func (g *game) search(ctx context.Context, l *line, r child.Request) (child.Answer, error) {
+	g.busy()
+	defer g.rested()
+	leave, err := l.enter(ctx, func(place int) { g.tell(event{"progress", waiting{place}}) })
+	if err != nil {
+		return child.Answer{}, err
+	}
+	defer leave()
+	return g.ask(ctx, r)
+}
+
+// ask has a game's child do something. When ctx ends so does the search that it makes.
+func (g *game) ask(ctx context.Context, r child.Request) (child.Answer, error) {
+	g.busy()
+	defer g.rested()
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	a, err := g.process.ask(r, func(p child.Progress) { g.tell(event{"progress", p}) }, ctx.Done())
+	switch {
+	case err != nil:
+		g.end(err.Error())
+		return a, err
+	case a.Position != nil:
+		g.mu.Lock()
+		g.at = *a.Position
+		g.mu.Unlock()
+	}
+	if a.Error != "" {
+		return a, errAnswer{a}
+	}
+	return a, nil
+}
+
+// position is where the game stands, as its child said last.
+func (g *game) position() play.Position {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.at
+}
+
+// end ends a game, and tells its pages why.
+func (g *game) end(why string) {
+	if !g.host.forget(g) {
+		return
+	}
+	g.mu.Lock()
+	g.finished, g.why = true, why
+	g.idle()
+	g.leaving()
+	g.mu.Unlock()
+	close(g.over)
+	g.host.release(g.from)
+	go func() {
+		defer g.host.ending.Done()
+		g.process.end()
+	}()
+}
+
+// mostPages is how many streams of one game are served.
+const mostPages = 8
+
+// buffered events wait for a slow page; what comes beyond is lost to it.
+const buffered = 16
+
+// join is a page that shows the game; false when there are too many.
+func (g *game) join() (events chan event, leave func(), joined bool) {
+	events = make(chan event, buffered)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.pages) >= mostPages {
+		return nil, nil, false
+	}
+	g.pages[events] = true
+	g.leaving()
+	return events, func() { g.leave(events) }, true
+}
+
+// leave: a page has gone. When it was the last one the game has not long to live.
+func (g *game) leave(events chan event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.pages, events)
+	g.alone()
+}
+
+// tell tells the pages something.
+func (g *game) tell(e event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for page := range g.pages {
+		select {
+		case page <- e:
+		default:
+		}
+	}
+}
+
+// busy notes that a request has come: while it has no answer, however long that takes, no
+// timer runs. rested must follow.
+func (g *game) busy() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pending++
+	g.idle()
+	g.leaving()
+}
+
+// rested notes that a request has its answer.
+func (g *game) rested() {
+	g.mu.Lock()
+	g.pending--
+	g.mu.Unlock()
+	g.rest()
+}
+
+// rest starts the timers of a game that is asked for nothing now.
+func (g *game) rest() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.finished || g.pending > 0 {
+		return
+	}
+	idle := cmp.Or(g.host.Idle, Idle)
+	g.idle()
+	g.idle = g.host.after(idle, func() {
+		if g.rests(false) {
+			g.end(fmt.Sprintf("nobody has moved for %.0f minutes: the game has ended; begin another one", idle.Minutes()))
+		}
+	})
+	g.alone()
+}
+
+// alone starts the timer of a game that no page shows: one that was closed, or never opened.
+// g.mu is held.
+func (g *game) alone() {
+	g.leaving()
+	if g.finished || g.pending > 0 || len(g.pages) > 0 {
+		return
+	}
+	g.leaving = g.host.after(cmp.Or(g.host.Grace, Grace), func() {
+		if g.rests(true) {
+			g.end("no page shows it any more: the game has ended")
+		}
+	})
+}
+
+// rests reports whether a game is still asked for nothing when a timer of its is over, and,
+// where that is wanted, shown by no page.
+func (g *game) rests(alone bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.pending == 0 && !(alone && len(g.pages) > 0)
+}

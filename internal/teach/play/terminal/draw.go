@@ -7,6 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/oversell/oversell/internal/teach/play"
+	"github.com/oversell/oversell/internal/teach/play/level"
 )
 
 // What is drawn is marked by words and signs, too: colour alone says nothing.
@@ -18,60 +19,71 @@ const (
 	plainly = "\x1b[m"
 )
 
+// A frame is what the screen shows. It alone knows how that is drawn, and where the cursor is.
+type frame struct {
+	level         *level.Level // nil: a game without a goal
+	at            play.Position
+	cursor        int // among the choices
+	scroll        int // steps of the history below the screen
+	width, height int
+	message       string
+	busy          string // what is under way; "": nothing is
+}
+
 // lines are the screen: its head, the buyers or the end, the history in the room that is left,
 // what there is to say, and the keys.
-func (m *screen) lines() []string {
-	head, middle, foot := m.head(), m.buyers(), m.foot()
-	if m.at.End != nil {
-		middle = m.end()
+func (f *frame) lines() []string {
+	head, middle, foot := f.head(), f.buyers(), f.foot()
+	if f.at.End != nil {
+		middle = f.end()
 	}
-	room := m.height - len(head) - len(middle) - len(foot)
+	room := f.height - len(head) - len(middle) - len(foot)
 	if room < 0 { // the task is the first thing that one knows
 		head = head[:1]
-		room = m.height - len(head) - len(middle) - len(foot)
+		room = f.height - len(head) - len(middle) - len(foot)
 	}
 	all := append(head, middle...)
-	all = append(all, m.history(max(room, 0))...)
-	all = append(all[:min(len(all), max(0, m.height-len(foot)))], foot...)
+	all = append(all, f.history(max(room, 0))...)
+	all = append(all[:min(len(all), max(0, f.height-len(foot)))], foot...)
 	for i, line := range all {
-		all[i] = ansi.Truncate(line, m.width, "…")
+		all[i] = ansi.Truncate(line, f.width, "…")
 	}
-	return all[max(0, len(all)-m.height):]
+	return all[max(0, len(all)-f.height):]
 }
 
 // wrap breaks a text into lines.
-func (m *screen) wrap(text string) []string {
-	return strings.Split(ansi.Wrap(text, max(m.width, 20), ""), "\n")
+func (f *frame) wrap(text string) []string {
+	return strings.Split(ansi.Wrap(text, max(f.width, 20), ""), "\n")
 }
 
-func (m *screen) head() []string {
-	c := crowd(m.at.Config)
-	if m.s.Level == nil {
-		return append([]string{bold + "You are the scheduler" + plainly}, m.wrap(c)...)
+func (f *frame) head() []string {
+	c := crowd(f.at.Config)
+	if f.level == nil {
+		return append([]string{bold + "You are the scheduler" + plainly}, f.wrap(c)...)
 	}
-	l := m.s.Level
-	all := append([]string{bold + l.Title + plainly}, m.wrap(l.Task)...)
-	return append(append(all, m.wrap("Goal: "+l.Wanted()+". Par: "+l.Shown()+".")...), m.wrap(c)...)
+	l := f.level
+	all := append([]string{bold + l.Title + plainly}, f.wrap(l.Task)...)
+	return append(append(all, f.wrap("Goal: "+l.Wanted()+". Par: "+l.Shown()+".")...), f.wrap(c)...)
 }
 
 // buyers are the numbers, what Redis has, the buyers side by side, and the events.
-func (m *screen) buyers() []string {
-	all := append(m.numbers(), "")
+func (f *frame) buyers() []string {
+	all := append(f.numbers(), "")
 	var columns [][]string
-	width := m.column()
-	for _, b := range m.at.Buyers {
-		columns = append(columns, m.buyer(b, width))
+	width := f.column()
+	for _, b := range f.at.Buyers {
+		columns = append(columns, f.buyer(b, width))
 	}
 	all = append(all, beside(columns, width)...)
 	var events []string
-	for i, c := range m.at.Choices {
+	for i, c := range f.at.Choices {
 		if c.Event != "" {
-			events = append(events, m.mark(i, c.Token))
+			events = append(events, f.mark(i, c.Token))
 		}
 	}
 	if events != nil {
 		all = append(all, "events  "+strings.Join(events, "  "))
-		if c := m.chosen(); c.Event != "" {
+		if c := f.chosen(); c.Event != "" {
 			all = append(all, "        "+c.Token+": "+c.Text)
 		}
 	}
@@ -79,9 +91,9 @@ func (m *screen) buyers() []string {
 }
 
 // numbers are those of the shop, and what Redis has.
-func (m *screen) numbers() []string {
-	all := []string{fmt.Sprintf("%sstock %d   records %d%s   step %d   switches %d", bold, m.at.Stock, m.at.Records, plainly, len(m.at.Tokens), m.at.Switches)}
-	for _, k := range m.at.Keys {
+func (f *frame) numbers() []string {
+	all := []string{fmt.Sprintf("%sstock %d   records %d%s   step %d   switches %d", bold, f.at.Stock, f.at.Records, plainly, len(f.at.Tokens), f.at.Switches)}
+	for _, k := range f.at.Keys {
 		lease := ""
 		if k.Left > 0 {
 			full := int(k.Left*10 + 0.5)
@@ -97,22 +109,45 @@ func (m *screen) numbers() []string {
 }
 
 // column is how wide a buyer's is.
-func (m *screen) column() int {
-	n := max(len(m.at.Buyers), 1)
-	return max((m.width-2*(n-1))/n, 12)
+func (f *frame) column() int {
+	n := max(len(f.at.Buyers), 1)
+	return max((f.width-2*(n-1))/n, 12)
 }
 
 // chosen is where the cursor is.
-func (m *screen) chosen() play.Choice {
-	if m.cursor < len(m.at.Choices) {
-		return m.at.Choices[m.cursor]
+func (f *frame) chosen() play.Choice {
+	if f.cursor < len(f.at.Choices) {
+		return f.at.Choices[f.cursor]
 	}
 	return play.Choice{}
 }
 
+// move moves the cursor, and at the end the history.
+func (f *frame) move(by int) {
+	if f.at.End != nil {
+		f.scroll = min(max(f.scroll-by, 0), max(0, len(f.at.Steps)-1))
+		return
+	}
+	if n := len(f.at.Choices); n > 0 {
+		f.cursor = (f.cursor + by + n) % n
+	}
+}
+
+// next moves the cursor on to the next choice that is so.
+func (f *frame) next(is func(play.Choice) bool) bool {
+	for i := range f.at.Choices {
+		at := (f.cursor + 1 + i) % len(f.at.Choices)
+		if is(f.at.Choices[at]) {
+			f.cursor = at
+			return true
+		}
+	}
+	return false
+}
+
 // mark shows a choice, and whether the cursor is on it.
-func (m *screen) mark(i int, text string) string {
-	if i == m.cursor {
+func (f *frame) mark(i int, text string) string {
+	if i == f.cursor {
 		return inverse + "> " + text + plainly
 	}
 	return "  " + text
@@ -122,13 +157,13 @@ func (m *screen) mark(i int, text string) string {
 const tallest = 3
 
 // buyer is one column.
-func (m *screen) buyer(b play.Buyer, width int) []string {
+func (f *frame) buyer(b play.Buyer, width int) []string {
 	parts := standing(b)
 	column := []string{bold + parts[0] + plainly}
 	for _, p := range parts[1:] {
 		column = append(column, strings.Split(ansi.Wrap(p, width, ""), "\n")...)
 	}
-	for i, c := range m.at.Choices {
+	for i, c := range f.at.Choices {
 		if c.Event != "" || c.Buyer != b.Buyer {
 			continue
 		}
@@ -138,7 +173,7 @@ func (m *screen) buyer(b play.Buyer, width int) []string {
 		}
 		for n, line := range lines {
 			switch {
-			case i != m.cursor:
+			case i != f.cursor:
 				column = append(column, "  "+line)
 			case n == 0:
 				column = append(column, inverse+"> "+line+plainly)
@@ -172,8 +207,8 @@ func beside(columns [][]string, width int) (rows []string) {
 }
 
 // end is what the schedule has come to.
-func (m *screen) end() []string {
-	e := m.at.End
+func (f *frame) end() []string {
+	e := f.at.End
 	colour := green
 	if e.Broken {
 		colour = red
@@ -182,8 +217,8 @@ func (m *screen) end() []string {
 	for _, o := range e.Outcomes {
 		told = append(told, fmt.Sprintf("buyer %d: %s", o.Buyer, o.Answer))
 	}
-	all := append(append(m.numbers(), ""), m.wrap(bold+colour+string(e.Verdict)+plainly+": "+e.Why)...)
-	return append(append(all, strings.Join(told, ", ")), m.wrap("again: "+e.Replay)...)
+	all := append(append(f.numbers(), ""), f.wrap(bold+colour+string(e.Verdict)+plainly+": "+e.Why)...)
+	return append(append(all, strings.Join(told, ", ")), f.wrap("again: "+e.Replay)...)
 }
 
 // counted are the numbers after each step of the history.
@@ -199,25 +234,25 @@ func short(line string, width int) string {
 
 // history is the sequence diagram: a step a row, a buyer a column, the last ones above the
 // bottom.
-func (m *screen) history(room int) (rows []string) {
-	if room < 2 || len(m.at.Steps) == 0 {
+func (f *frame) history(room int) (rows []string) {
+	if room < 2 || len(f.at.Steps) == 0 {
 		return make([]string, room)
 	}
-	width := max((m.width-4-len(counted))/max(len(m.at.Buyers), 1)-2, 8)
+	width := max((f.width-4-len(counted))/max(len(f.at.Buyers), 1)-2, 8)
 	title := "    "
-	for _, b := range m.at.Buyers {
+	for _, b := range f.at.Buyers {
 		title += pad(fmt.Sprintf("buyer %d", b.Buyer), width) + "  "
 	}
 	rows = append(rows, bold+title+counted+plainly)
-	last := len(m.at.Steps) - m.scroll
-	last = max(last, min(room-1, len(m.at.Steps)))
+	last := len(f.at.Steps) - f.scroll
+	last = max(last, min(room-1, len(f.at.Steps)))
 	for i := max(0, last-room+1); i < last; i++ {
-		step := m.at.Steps[i]
+		step := f.at.Steps[i]
 		row := fmt.Sprintf("%3d ", i+1)
 		if step.Buyer == 0 {
-			row += pad(step.Line(), (width+2)*len(m.at.Buyers)) // nobody's doing
+			row += pad(step.Line(), (width+2)*len(f.at.Buyers)) // nobody's doing
 		} else {
-			for _, b := range m.at.Buyers {
+			for _, b := range f.at.Buyers {
 				cell := ""
 				if b.Buyer == step.Buyer {
 					cell = short(step.Line(), width)
@@ -240,17 +275,17 @@ func pad(text string, width int) string {
 }
 
 // foot is what there is to say, and the keys.
-func (m *screen) foot() []string {
+func (f *frame) foot() []string {
 	var all []string
 	switch {
-	case m.busy != "":
-		all = m.wrap(m.busy)
-	case m.message != "":
-		all = m.wrap(m.message)
+	case f.busy != "":
+		all = f.wrap(f.busy)
+	case f.message != "":
+		all = f.wrap(f.message)
 	}
 	keys := "1-9 go  arrows+Enter  e event  u undo  r again  h hint  p prove  ? keys  q quit"
-	if m.at.End != nil {
+	if f.at.End != nil {
 		keys = "arrows scroll  u undo  r again  h hint  p prove  ? keys  q quit"
 	}
-	return append(all, m.wrap(keys)...)
+	return append(all, f.wrap(keys)...)
 }

@@ -17,7 +17,7 @@ import (
 // Screen plays by keys. When it is over the end stands below what was on the terminal before.
 func (s *Session) Screen(ctx context.Context, in io.Reader, out io.Writer, options ...tea.ProgramOption) error {
 	s.Begin()
-	m := &screen{s: s, ctx: ctx, at: s.Game.Position(), width: 80, height: 24}
+	m := newScreen(ctx, s)
 	options = append([]tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(),
 	}, options...)
@@ -36,19 +36,18 @@ func (s *Session) Screen(ctx context.Context, in io.Reader, out io.Writer, optio
 	return err
 }
 
-// A screen is tea.Model.
+// A screen is tea.Model. It alone knows what each key does, and which word is under way.
 type screen struct {
-	s             *Session
-	ctx           context.Context
-	at            play.Position
-	cursor        int // among the choices
-	scroll        int // steps of the history that lie below the screen
-	width, height int
-	message       string
-	busy          string // what is under way; "": nothing is
-	stop          context.CancelFunc
-	typed         []string // keys that came meanwhile
-	err           error    // of the game itself
+	frame
+	s     *Session
+	ctx   context.Context
+	stop  context.CancelFunc
+	typed []string // keys that came meanwhile
+	err   error    // of the game itself
+}
+
+func newScreen(ctx context.Context, s *Session) *screen {
+	return &screen{s: s, ctx: ctx, frame: frame{level: s.Level, at: s.Game.Position(), width: 80, height: 24}}
 }
 
 // done is the message that a word was done.
@@ -94,8 +93,8 @@ func (m *screen) press(key string) tea.Cmd {
 	case "right", "down", "tab":
 		m.move(1)
 	case "enter", "space":
-		if m.at.End == nil && m.cursor < len(m.at.Choices) {
-			return m.do(m.at.Choices[m.cursor].Token)
+		if c := m.chosen(); m.at.End == nil && c.Token != "" {
+			return m.do(c.Token)
 		}
 	case "e":
 		m.nextEvent()
@@ -106,17 +105,6 @@ func (m *screen) press(key string) tea.Cmd {
 		m.message = "There is no key " + key + "; ? lists the keys."
 	}
 	return nil
-}
-
-// move moves the cursor, and at the end the history.
-func (m *screen) move(by int) {
-	if m.at.End != nil {
-		m.scroll = min(max(m.scroll-by, 0), max(0, len(m.at.Steps)-1))
-		return
-	}
-	if n := len(m.at.Choices); n > 0 {
-		m.cursor = (m.cursor + by + n) % n
-	}
 }
 
 // letGo lets a buyer's command go; of several, the key chooses one and Enter lets it go.
@@ -141,18 +129,6 @@ func (m *screen) nextEvent() {
 	} else {
 		m.message = "There is no event that could happen now."
 	}
-}
-
-// next moves the cursor on to the next choice that is so.
-func (m *screen) next(is func(play.Choice) bool) bool {
-	for i := range m.at.Choices {
-		at := (m.cursor + 1 + i) % len(m.at.Choices)
-		if is(m.at.Choices[at]) {
-			m.cursor = at
-			return true
-		}
-	}
-	return false
 }
 
 // do does a word beside the screen, which goes on drawing.
@@ -180,10 +156,7 @@ func (m *screen) done(d done) tea.Cmd {
 	if d.Quit {
 		return tea.Quit
 	}
-	var before play.Choice
-	if m.cursor < len(m.at.Choices) {
-		before = m.at.Choices[m.cursor]
-	}
+	before := m.chosen()
 	m.at, m.scroll = m.s.Game.Position(), 0
 	same := func(c play.Choice) bool { return c.Token == before.Token }
 	beside := func(c play.Choice) bool { return c.Buyer == before.Buyer && c.Event == "" }

@@ -174,7 +174,7 @@ func TestKeepFails(t *testing.T) {
 func keyed(t *testing.T, s *Session, width, height int) (m *screen, press func(keys ...string)) {
 	t.Helper()
 	s.Begin()
-	m = &screen{s: s, ctx: t.Context(), at: s.Game.Position()}
+	m = newScreen(t.Context(), s)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	return m, func(keys ...string) {
 		for _, key := range keys {

@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"internal/load/sizing/measure": {"internal/load", "internal/purchase"},
 	"internal/load":                {"internal/purchase", "internal/load", "internal/judge/audit", "internal/judge/chart", "internal/judge/report", "internal/judge/verdict", "internal/engine/sqlerror"},
 	"internal/fault/failpoint":     {"internal/purchase", "internal/engine/sqlconn", "internal/judge/history"},
-	"internal/fault":               {"internal/fault", "internal/purchase", "internal/lockstrategy.", "internal/engine", "internal/testbed", "internal/load/rush", "internal/judge/audit", "internal/judge/history", "internal/judge/promise"},
+	"internal/fault":               {"internal/fault", "internal/purchase", "internal/lockstrategy.", "internal/engine", "internal/testbed", "internal/load/buyers", "internal/load/rush", "internal/judge/audit", "internal/judge/history", "internal/judge/promise"},
 	"internal/explore":             {"internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/report", "internal/judge/verdict", "rlock"},
 	"internal/explore/app":         {"internal/explore/serverstate", "internal/testbed/localserver"},
 	"internal/explore/conduct":     {"internal/explore/schedule", "internal/explore/witness"},

@@ -20,6 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/teach/live/runs"
@@ -33,7 +34,7 @@ type crowds struct {
 	to     onlooker
 	ctx    context.Context // of the rush
 
-	leavers  rush.Leavers
+	leavers  buyers.Leavers
 	mu       sync.Mutex
 	strategy string             // whose crowd is under way; "" when it has been judged
 	last     string             // whose crowd was sent last

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
@@ -156,7 +157,7 @@ type watching struct {
 	judged   func(rush.Result) // the crowd's own result, before the restocks that may follow
 
 	mended  func(context.Context) error // see rush.Config
-	leavers *rush.Leavers               // see rush.Config
+	leavers *buyers.Leavers             // see rush.Config
 	byHand  func() bool                 // somebody has struck this strategy's crowds by hand
 }
 

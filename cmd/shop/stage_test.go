@@ -303,7 +303,7 @@ func TestStageBooks(t *testing.T) {
 	if r := webtest.Call(t, http.MethodGet, base+"/product/buy?product="+purchase.DefaultProduct, "", nil); r.Status != http.StatusOK {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
-	audited, err := rush.Target{BaseURL: base, Client: http.DefaultClient}.Audit(t.Context(), "pear")
+	audited, err := rush.Target{BaseURL: base}.Audit(t.Context(), "pear")
 	if err != nil || audited.Oversold != 0 || audited.Drift != 0 {
 		t.Errorf("%+v, %v", audited, err)
 	}

@@ -128,7 +128,7 @@ func (o *rushOptions) on(s *storefront, e *engine.Engine) (shopFlags, error) {
 // at adds one process's address.
 func (s *storefront) at(base, token string) {
 	s.urls = append(s.urls, base)
-	s.target = rush.Target{BaseURL: s.urls[0], Token: token, Client: &http.Client{}}
+	s.target = rush.Target{BaseURL: s.urls[0], Token: token}
 }
 
 // serveHere serves in this process, on a real listener.

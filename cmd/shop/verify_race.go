@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,7 +101,7 @@ func (r *raceRun) cell(strategy string, f promise.Condition, promised verdict.Ve
 		report, err = r.firstUse(strategy, auditor, &cell)
 	} else {
 		report, err = r.shop(func(url string) error {
-			shelf := rush.Target{BaseURL: url, Client: &http.Client{}}
+			shelf := rush.Target{BaseURL: url}
 			result, err := rush.Run(r.ctx, verify.RushConfig([]string{url}, shelf, auditor, strategy, fault.Times{Wait: raceWait, Lease: raceWait}))
 			cell = verify.RushCell(strategy, f, promised, engine.Embedded, result, 1)
 			return err

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -77,7 +76,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 		return report, err
 	}
 	target := &verify.Target{
-		Target:  rush.Target{BaseURL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Client: &http.Client{}},
+		Target:  rush.Target{BaseURL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN")},
 		Product: o.product, Timeout: targetTimeout,
 	}
 	if err := target.Check(c.Context()); err != nil {

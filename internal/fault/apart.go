@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -20,11 +20,11 @@ import (
 // was over, is compared with one that comes when the holder has gone on. It was Stalled
 // if that one is served in a quarter of its time, and else the fault has Missed.
 func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err error) {
-	t.buyers = newBuyers(t)
-	defer t.buyers.client.CloseIdleConnections()
-	others := newBuyers(t)
-	others.product = other
-	defer others.client.CloseIdleConnections()
+	t.buyers = newClients(t)
+	defer t.buyers.close()
+	others := newClients(t)
+	others.sender.Product = other
+	defer others.close()
 	if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 		facts.Missed = err.Error()
 		err = t.repair(ctx)
@@ -50,12 +50,12 @@ func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err err
 }
 
 // oneEach sends one buyer to each shop at the same time and waits for their answers.
-func oneEach(ctx context.Context, t *Testbed, b *buyers, name string) []rush.Answer {
-	answers := make(chan rush.Answer, len(t.shops()))
+func oneEach(ctx context.Context, t *Testbed, b *clients, name string) []buyers.Answer {
+	answers := make(chan buyers.Answer, len(t.shops()))
 	for i, shop := range t.shops() {
 		go func() { answers <- patient(ctx, t, b, shop, fmt.Sprintf("%s-%d", name, i)) }()
 	}
-	var all []rush.Answer
+	var all []buyers.Answer
 	for range t.shops() {
 		all = append(all, <-answers)
 	}
@@ -64,7 +64,7 @@ func oneEach(ctx context.Context, t *Testbed, b *buyers, name string) []rush.Ans
 
 // patient is buy, and buys again when the buyer is refused at once: two nodes of a cluster sell one
 // product at the same time, and one of them is refused (1213).
-func patient(ctx context.Context, t *Testbed, b *buyers, shop *Shop, name string) rush.Answer {
+func patient(ctx context.Context, t *Testbed, b *clients, shop *Shop, name string) buyers.Answer {
 	start := time.Now()
 	a := b.buy(ctx, shop, name)
 	for n := 1; a.Outcome == purchase.Busy && time.Since(start) < t.Times.within()/2 && n < 10; n++ {
@@ -76,13 +76,13 @@ func patient(ctx context.Context, t *Testbed, b *buyers, shop *Shop, name string
 
 // unserved reports whether the buyer got nothing, or not as long as the holder's lease
 // certainly lived.
-func (t Times) unserved(a rush.Answer) bool {
+func (t Times) unserved(a buyers.Answer) bool {
 	return a.Outcome != purchase.Sold || a.End.Sub(a.Start) > t.within()
 }
 
 // heldUp says why buyers of another product were not served: the holder was in their
 // way (stalled), or that cannot be told from a slow machine or an error (missed).
-func heldUp(meanwhile, afterwards []rush.Answer, times Times) (stalled, missed string) {
+func heldUp(meanwhile, afterwards []buyers.Answer, times Times) (stalled, missed string) {
 	first := meanwhile[slices.IndexFunc(meanwhile, times.unserved)]
 	slowest := time.Duration(0)
 	for _, a := range afterwards {

@@ -6,32 +6,32 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/audit"
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
 // TestHeldUp: a buyer of another product was in nobody's way only if it would have been
 // served in a small part of the time; a machine that is slow proves nothing.
 func TestHeldUp(t *testing.T) {
-	took := func(outcome purchase.Outcome, d time.Duration) rush.Answer {
+	took := func(outcome purchase.Outcome, d time.Duration) buyers.Answer {
 		at := time.Unix(0, 0)
-		return rush.Answer{Answer: audit.Answer{Outcome: outcome, Start: at, End: at.Add(d)}}
+		return buyers.Answer{Answer: audit.Answer{Outcome: outcome, Start: at, End: at.Add(d)}}
 	}
 	times := RushTimes()
 	wait, lease := times.Wait, times.Lease
 	const sold, busy = purchase.Sold, purchase.Busy
 	for _, c := range []struct {
 		name                  string
-		meanwhile, afterwards []rush.Answer
+		meanwhile, afterwards []buyers.Answer
 		stalled               bool
 		missed                string
 	}{
-		{"it waited", []rush.Answer{took(busy, wait)}, []rush.Answer{took(sold, wait/100)}, true, ""},
-		{"one of two did", []rush.Answer{took(sold, wait/100), took(busy, wait)}, []rush.Answer{took(sold, wait/100)}, true, ""},
-		{"it waited until the lease had run out", []rush.Answer{took(sold, lease)}, []rush.Answer{took(sold, wait/100)}, true, ""},
-		{"everybody is slow", []rush.Answer{took(busy, wait)}, []rush.Answer{took(sold, wait/100), took(sold, wait/2)}, false, "too slow"},
-		{"nobody is served", []rush.Answer{took(busy, wait)}, []rush.Answer{took(busy, wait)}, false, "also when nobody"},
-		{"an error at once", []rush.Answer{took(purchase.Failed, wait/1000)}, []rush.Answer{took(sold, wait/100)}, false, "too slow"},
+		{"it waited", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(sold, wait/100)}, true, ""},
+		{"one of two did", []buyers.Answer{took(sold, wait/100), took(busy, wait)}, []buyers.Answer{took(sold, wait/100)}, true, ""},
+		{"it waited until the lease had run out", []buyers.Answer{took(sold, lease)}, []buyers.Answer{took(sold, wait/100)}, true, ""},
+		{"everybody is slow", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(sold, wait/100), took(sold, wait/2)}, false, "too slow"},
+		{"nobody is served", []buyers.Answer{took(busy, wait)}, []buyers.Answer{took(busy, wait)}, false, "also when nobody"},
+		{"an error at once", []buyers.Answer{took(purchase.Failed, wait/1000)}, []buyers.Answer{took(sold, wait/100)}, false, "too slow"},
 	} {
 		stalled, missed := heldUp(c.meanwhile, c.afterwards, times)
 		if (stalled != "") != c.stalled || (missed != "") == c.stalled || !strings.Contains(missed, c.missed) {

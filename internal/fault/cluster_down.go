@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/history"
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -82,7 +82,7 @@ func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
 
 // bounded is the proof that buyers were told that Redis is down, and when: none was sold
 // to, and none waited longer than a buyer waits.
-func bounded(refused []rush.Answer, wait time.Duration) (proof string, _ error) {
+func bounded(refused []buyers.Answer, wait time.Duration) (proof string, _ error) {
 	slowest := time.Duration(0)
 	for _, a := range refused {
 		if a.Outcome == purchase.Sold || a.Outcome == purchase.SoldOut {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -88,7 +88,7 @@ func underLoad(server string, before int64, gone bool, cut int, refused int64) (
 }
 
 // underWay counts the buyers that had asked at the moment and had no answer.
-func underWay(answers []rush.Answer, at time.Time) (n int) {
+func underWay(answers []buyers.Answer, at time.Time) (n int) {
 	for _, a := range answers {
 		if a.Start.Before(at) && a.End.After(at) {
 			n++

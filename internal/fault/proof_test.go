@@ -14,7 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/audit"
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
@@ -243,10 +243,10 @@ func TestUnderLoad(t *testing.T) {
 		proven(t, c.name, proof, err, c.struck)
 	}
 	at := time.Now()
-	answer := func(start, end time.Duration) rush.Answer {
-		return rush.Answer{Answer: audit.Answer{Start: at.Add(start), End: at.Add(end)}}
+	answer := func(start, end time.Duration) buyers.Answer {
+		return buyers.Answer{Answer: audit.Answer{Start: at.Add(start), End: at.Add(end)}}
 	}
-	if n := underWay([]rush.Answer{answer(-2, -1), answer(-1, 1), answer(1, 2)}, at); n != 1 {
+	if n := underWay([]buyers.Answer{answer(-2, -1), answer(-1, 1), answer(1, 2)}, at); n != 1 {
 		t.Errorf("%d under way, want the one who had asked and had no answer", n)
 	}
 	db := localservertest.MySQL(t)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/audit"
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -293,9 +293,9 @@ func TestKillOthers(t *testing.T) {
 
 // TestBounded: a buyer who was sold to, or who waited for ever, was not told in bounded time.
 func TestBounded(t *testing.T) {
-	answer := func(outcome purchase.Outcome, took time.Duration) []rush.Answer {
+	answer := func(outcome purchase.Outcome, took time.Duration) []buyers.Answer {
 		start := time.Now()
-		return []rush.Answer{{Answer: audit.Answer{Outcome: outcome, Start: start, End: start.Add(took)}}}
+		return []buyers.Answer{{Answer: audit.Answer{Outcome: outcome, Start: start, End: start.Add(took)}}}
 	}
 	proof, err := bounded(answer(purchase.Failed, time.Second), 5*time.Second)
 	proven(t, "refused", proof, err, true)

@@ -135,11 +135,6 @@ func (h *Shop) arm(purchaser string, at failpoint.Point) error {
 // release lets the buyer go on.
 func (h *Shop) release(purchaser string) error { return h.Tell("go " + purchaser) }
 
-// buyURL is the request that buys one unit.
-func buyURL(shop *Shop, strategy, product, purchaser string) string {
-	return shop.URL() + "/product/buy?" + url.Values{"lock": {strategy}, "product": {product}, "purchaser": {purchaser}}.Encode()
-}
-
 // stop kills the process and cuts its links.
 func (h *Shop) stop() {
 	h.recordTo(nil)

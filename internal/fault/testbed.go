@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
@@ -43,27 +43,27 @@ type Testbed struct {
 	// strategies that can wait for that.
 	Confirmed bool
 
-	buyers *buyers
+	buyers *clients
 	repairs
 }
 
 // Facts are what is known of a play when it is over.
 type Facts struct {
-	Proof   string        // that the fault took effect
-	Missed  string        // why it did not, "" when it did
-	Answers []rush.Answer // of all buyers
-	Last    []rush.Answer // of the crowd that came when everything was mended
-	Visits  []rush.Answer // where buyers asked more than once, all that they were answered; else nil
-	Stalled string        // what the fault made impossible although it was promised, or ""
-	Times   Times         // of the shops
+	Proof   string          // that the fault took effect
+	Missed  string          // why it did not, "" when it did
+	Answers []buyers.Answer // of all buyers
+	Last    []buyers.Answer // of the crowd that came when everything was mended
+	Visits  []buyers.Answer // where buyers asked more than once, all that they were answered; else nil
+	Stalled string          // what the fault made impossible although it was promised, or ""
+	Times   Times           // of the shops
 	// Kept is how long a lock may be kept in Last, though nothing is wrong with it any more.
 	Kept time.Duration
 }
 
 // Play opens the testbed, injects the fault and finishes. An error is one of the harness.
 func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
-	t.buyers = newBuyers(t)
-	defer t.buyers.client.CloseIdleConnections()
+	t.buyers = newClients(t)
+	defer t.buyers.close()
 	if err := open(ctx, t); err != nil {
 		return Facts{}, err
 	}
@@ -89,7 +89,7 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 // open restocks the product and lets a buyer of each shop buy one unit, so that
 // caches are filled and counters copied before anything is stopped.
 func open(ctx context.Context, t *Testbed) error {
-	shelf := rush.Target{BaseURL: t.A.URL(), Client: &http.Client{}}
+	shelf := rush.Target{BaseURL: t.A.URL()}
 	if err := shelf.Restock(ctx, t.Product, t.Stock); err != nil {
 		return fmt.Errorf("restock: %w", err)
 	}
@@ -104,7 +104,7 @@ func open(ctx context.Context, t *Testbed) error {
 // finish waits until both shops are ready and lets a crowd buy what is left. A
 // connection that broke under the fault may cost a buyer of the first crowd an
 // error, so a crowd with errors is followed by another, twice at most.
-func finish(ctx context.Context, t *Testbed) (last []rush.Answer, err error) {
+func finish(ctx context.Context, t *Testbed) (last []buyers.Answer, err error) {
 	t.buyers.wait()
 	for _, shop := range t.shops() {
 		if !shop.Ready(ctx, time.Minute) {
@@ -123,7 +123,7 @@ func finish(ctx context.Context, t *Testbed) (last []rush.Answer, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(last, func(a rush.Answer) bool { return a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed }) {
+		if !slices.ContainsFunc(last, func(a buyers.Answer) bool { return a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed }) {
 			break
 		}
 	}

@@ -205,7 +205,7 @@ func TestSilentNode(t *testing.T) {
 	if err := nodes[4].Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	target := rush.Target{BaseURL: base, Client: http.DefaultClient}
+	target := rush.Target{BaseURL: base}
 	result, err := rush.Run(t.Context(), rush.Config{
 		BaseURLs: []string{base}, Shelf: target, Auditor: target, Strategy: "redlock", Product: "apple", Stock: 60, Buyers: 90,
 		Timeout: wait + 30*time.Second, Progress: func(int) {},

@@ -9,6 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
@@ -106,10 +107,10 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 		all, last = f.Visits, f.Visits
 	}
 	e := audit.Evidence{
-		Report: c.Audited, Demand: audit.Demand(rush.Answers(f.Answers)), MaxOverlap: rush.Overlap(all), Lost: lost, Untold: untold,
-		Progress: rush.ProgressOf(last, f.Last, audit.Usual(rush.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
+		Report: c.Audited, Demand: audit.Demand(buyers.Answers(f.Answers)), MaxOverlap: rush.Overlap(all), Lost: lost, Untold: untold,
+		Progress: rush.ProgressOf(last, f.Last, audit.Usual(buyers.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
 	}
-	e.Count(rush.Answers(f.Last))
+	e.Count(buyers.Answers(f.Last))
 	c.Verdict, c.Reason = audit.Judge(e)
 	c.Lost = e.Lost
 	switch {

@@ -18,25 +18,25 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
 // TestJudge shows each way in which a cell is no proof, and the nearest that is.
 func TestJudge(t *testing.T) {
 	now := time.Now()
-	told := func(who string, outcome purchase.Outcome, id int64) rush.Answer {
-		return rush.Answer{Answer: audit.Answer{Purchaser: who, Outcome: outcome, ID: id, Start: now, End: now.Add(time.Millisecond)}}
+	told := func(who string, outcome purchase.Outcome, id int64) buyers.Answer {
+		return buyers.Answer{Answer: audit.Answer{Purchaser: who, Outcome: outcome, ID: id, Start: now, End: now.Add(time.Millisecond)}}
 	}
 	sold, refused := told("a", purchase.Sold, 1), told("b", purchase.SoldOut, 0)
-	crowd := []rush.Answer{sold, refused}
-	inside := func(a rush.Answer, from, to time.Duration) rush.Answer {
+	crowd := []buyers.Answer{sold, refused}
+	inside := func(a buyers.Answer, from, to time.Duration) buyers.Answer {
 		a.Inside = [2]time.Time{now.Add(from), now.Add(to)}
 		return a
 	}
-	inTurn := []rush.Answer{inside(sold, 0, 1), inside(refused, 2, 3)}
-	two := func(a rush.Answer) rush.Answer { a.Units = 2; return a }
-	ofTwo := []rush.Answer{two(sold), two(refused)}
+	inTurn := []buyers.Answer{inside(sold, 0, 1), inside(refused, 2, 3)}
+	two := func(a buyers.Answer) buyers.Answer { a.Units = 2; return a }
+	ofTwo := []buyers.Answer{two(sold), two(refused)}
 	sales := map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}}
 	books := audit.Report{Stocked: 1, Records: 1, UnitsSold: 1}
 	for _, c := range []struct {
@@ -54,13 +54,13 @@ func TestJudge(t *testing.T) {
 		{"the fault did not strike", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, books, sales, verdict.Inconclusive},
 		{"it did not strike, and a sale is lost", fault.Facts{Answers: crowd, Last: crowd, Missed: "nobody held"}, audit.Report{Stocked: 1, Leftover: 1}, nil, verdict.Lost},
 		{"nobody got on", fault.Facts{Answers: crowd, Last: crowd, Stalled: "nobody could buy"}, books, sales, verdict.Stalled},
-		{"killed, and its record is there", fault.Facts{Answers: []rush.Answer{told("a", purchase.Unknown, 0), refused, refused}, Last: []rush.Answer{refused, refused}}, books, sales, verdict.Holds},
-		{"killed, and two records are there", fault.Facts{Answers: []rush.Answer{told("a", purchase.Unknown, 0), refused}, Last: []rush.Answer{refused, refused}}, audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "a", Amount: 1}}, verdict.Leaked},
-		{"one record for two receipts", fault.Facts{Answers: []rush.Answer{sold, sold}, Last: crowd}, books, sales, verdict.Lost},
+		{"killed, and its record is there", fault.Facts{Answers: []buyers.Answer{told("a", purchase.Unknown, 0), refused, refused}, Last: []buyers.Answer{refused, refused}}, books, sales, verdict.Holds},
+		{"killed, and two records are there", fault.Facts{Answers: []buyers.Answer{told("a", purchase.Unknown, 0), refused}, Last: []buyers.Answer{refused, refused}}, audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "a", Amount: 1}}, verdict.Leaked},
+		{"one record for two receipts", fault.Facts{Answers: []buyers.Answer{sold, sold}, Last: crowd}, books, sales, verdict.Lost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cell := Cell{Audited: c.books.Sums()}
-			lost, untold := audit.Compare(rush.Answers(c.facts.Answers), c.sales)
+			lost, untold := audit.Compare(buyers.Answers(c.facts.Answers), c.sales)
 			cell.judge(c.facts, lost, untold)
 			if cell.Verdict != c.want || cell.Reason == "" {
 				t.Errorf("%s (%s), want %s", cell.Verdict, cell.Reason, c.want)

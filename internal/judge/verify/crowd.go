@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/history"
@@ -92,7 +91,7 @@ func (l *lane) apart(ctx context.Context, j job, cell *Cell) (err error) {
 }
 
 func (l *lane) heldApart(ctx context.Context, bed *fault.Testbed) (_ fault.Facts, err error) {
-	shelf := rush.Target{BaseURL: l.pair.A.URL(), Client: &http.Client{}}
+	shelf := rush.Target{BaseURL: l.pair.A.URL()}
 	for _, name := range []string{bed.Product, otherOf(bed.Product)} {
 		if err := shelf.Restock(ctx, name, firstStock); err != nil {
 			return fault.Facts{}, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
@@ -43,7 +44,7 @@ func (f *FirstUse) Play(ctx context.Context, round int, c *Cell) error {
 			return fmt.Errorf("put a new product on sale: %w", err)
 		}
 	}
-	answers := make([][]rush.Answer, len(names))
+	answers := make([][]buyers.Answer, len(names))
 	var crowds sync.WaitGroup
 	for i, name := range names {
 		crowds.Go(func() { answers[i] = f.crowd(ctx, name) })
@@ -64,30 +65,30 @@ func (f *FirstUse) Play(ctx context.Context, round int, c *Cell) error {
 }
 
 // crowd is all buyers of one product.
-func (f *FirstUse) crowd(ctx context.Context, name string) []rush.Answer {
-	buyers := make([]rush.Buyer, FirstUseBuyers)
-	for i := range buyers {
-		buyers[i].Name = fmt.Sprintf("%s-%d", name, i)
+func (f *FirstUse) crowd(ctx context.Context, name string) []buyers.Answer {
+	all := make([]buyers.Buyer, FirstUseBuyers)
+	for i := range all {
+		all[i].Name = fmt.Sprintf("%s-%d", name, i)
 	}
-	crowd := rush.Crowd{BaseURLs: []string{f.URL}, Strategy: f.Strategy, Product: name, Timeout: f.Timeout}
-	return crowd.Send(ctx, buyers)
+	sender := buyers.Sender{URLs: []string{f.URL}, Strategy: f.Strategy, Product: name, Timeout: f.Timeout}
+	return sender.AtOnce(ctx, all)
 }
 
 // judge judges one product. The cell keeps the first break; it holds when no product
 // breaks and one has shown that it holds.
-func (f *FirstUse) judge(ctx context.Context, name string, answers []rush.Answer, c *Cell) error {
+func (f *FirstUse) judge(ctx context.Context, name string, answers []buyers.Answer, c *Cell) error {
 	audited, err := f.Auditor.Audit(ctx, name)
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", name, err)
 	}
-	lost, untold, err := rush.Compare(ctx, f.Auditor, name, rush.Answers(answers), audited)
+	lost, untold, err := rush.Compare(ctx, f.Auditor, name, buyers.Answers(answers), audited)
 	if err != nil {
 		return fmt.Errorf("read the records of %s: %w", name, err)
 	}
 	e := audit.Evidence{
-		Report: audited, Demand: audit.Demand(rush.Answers(answers)), MaxOverlap: rush.Overlap(answers), Lost: lost, Untold: untold,
+		Report: audited, Demand: audit.Demand(buyers.Answers(answers)), MaxOverlap: rush.Overlap(answers), Lost: lost, Untold: untold,
 	}
-	e.Count(rush.Answers(answers))
+	e.Count(buyers.Answers(answers))
 	v, why := audit.Judge(e)
 	f.overlap = max(f.overlap, e.MaxOverlap)
 	c.Lost += lost

@@ -7,7 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -26,8 +26,8 @@ func (oneSale) Sales(context.Context, string) (map[int64]audit.Sale, error) {
 // nothing, and buyers who were inside at once have.
 func TestFirstUse(t *testing.T) {
 	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
-	buy := func(who string, outcome purchase.Outcome, id, from, to int64) rush.Answer {
-		return rush.Answer{
+	buy := func(who string, outcome purchase.Outcome, id, from, to int64) buyers.Answer {
+		return buyers.Answer{
 			Answer: audit.Answer{Purchaser: who, Outcome: outcome, ID: id, Start: at(0), End: at(100)},
 			Inside: [2]time.Time{at(from), at(to)},
 		}
@@ -35,7 +35,7 @@ func TestFirstUse(t *testing.T) {
 	sold := buy("a", purchase.Sold, 1, 10, 20)
 	for _, c := range []struct {
 		name    string
-		refused rush.Answer
+		refused buyers.Answer
 		want    verdict.Verdict
 		overlap int
 	}{
@@ -43,7 +43,7 @@ func TestFirstUse(t *testing.T) {
 		{"at once", buy("b", purchase.SoldOut, 0, 15, 40), verdict.Holds, 2},
 	} {
 		f, cell := FirstUse{Auditor: oneSale{}}, Cell{}
-		err := f.judge(t.Context(), "new", []rush.Answer{sold, c.refused}, &cell)
+		err := f.judge(t.Context(), "new", []buyers.Answer{sold, c.refused}, &cell)
 		if err != nil || cell.Verdict != c.want || f.overlap != c.overlap {
 			t.Errorf("%s: %s (%s), overlap %d, %v; want %s, overlap %d", c.name, cell.Verdict, cell.Reason, f.overlap, err, c.want, c.overlap)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -203,7 +203,7 @@ func (l *lane) missing(s Strategy) string {
 // rush sends the crowd of a condition, to one process or to two.
 func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	urls := []string{l.pair.A.URL(), l.pair.B.URL()}[:Processes(j.name)]
-	shelf := rush.Target{BaseURL: urls[0], Client: &http.Client{}}
+	shelf := rush.Target{BaseURL: urls[0]}
 	config := RushConfig(urls, shelf, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
 	result, err := RunCrowd(ctx, j.name, config, l.crash)
@@ -230,7 +230,7 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 	if err != nil {
 		return err
 	}
-	lost, untold, err := rush.Compare(ctx, l.servers.Auditor, bed.Product, rush.Answers(facts.Answers), audited)
+	lost, untold, err := rush.Compare(ctx, l.servers.Auditor, bed.Product, buyers.Answers(facts.Answers), audited)
 	if err != nil {
 		return err
 	}

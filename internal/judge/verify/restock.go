@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -16,7 +15,7 @@ func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 		return nil
 	}
 	urls := []string{l.pair.A.URL(), l.pair.B.URL()}
-	config := RushConfig(urls, rush.Target{BaseURL: urls[0], Client: &http.Client{}}, l.servers.Auditor, j.strategy.Name, l.times)
+	config := RushConfig(urls, rush.Target{BaseURL: urls[0]}, l.servers.Auditor, j.strategy.Name, l.times)
 	config.Product = productOf(j)
 	r, err := rush.Restocks(ctx, config, rush.Result{Verdict: verdict.Holds}, 1)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -125,13 +126,13 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	if c.Audited.Stocked != stock {
 		return fmt.Errorf("%d units were put on sale, and the audit says %d: somebody else has restocked, or the service does not do what PUT asks", stock, c.Audited.Stocked)
 	}
-	lost, untold, err := rush.Compare(ctx, t.Target, t.Product, rush.Answers(facts.Answers), c.Audited)
+	lost, untold, err := rush.Compare(ctx, t.Target, t.Product, buyers.Answers(facts.Answers), c.Audited)
 	if err != nil {
 		return fmt.Errorf("read the records: %w", err)
 	}
 	c.judge(facts, lost, untold)
 	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // why, in the service's own words
-		i := slices.IndexFunc(facts.Answers, func(a rush.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
+		i := slices.IndexFunc(facts.Answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
 		if i >= 0 {
 			c.Reason += "; first error: " + facts.Answers[i].Detail
 		}
@@ -139,21 +140,21 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	return nil
 }
 
-// crowd is buyers at the target.
-func (t *Target) crowd(strategy string) rush.Crowd {
-	return rush.Crowd{BaseURLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout}
+// crowd sends buyers to the target.
+func (t *Target) crowd(strategy string) buyers.Sender {
+	return buyers.Sender{URLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout}
 }
 
 // send returns ctx's error when ctx ends before every buyer is answered: what
 // such a crowd got shows nothing.
-func send(ctx context.Context, crowd rush.Crowd, buyers []rush.Buyer) ([]rush.Answer, error) {
-	answers := crowd.Send(ctx, buyers)
+func send(ctx context.Context, sender buyers.Sender, all []buyers.Buyer) ([]buyers.Answer, error) {
+	answers := sender.AtOnce(ctx, all)
 	return answers, ctx.Err()
 }
 
 // buyers are n who stay.
-func (t *Target) buyers(name string, n int) []rush.Buyer {
-	all := make([]rush.Buyer, n)
+func (t *Target) buyers(name string, n int) []buyers.Buyer {
+	all := make([]buyers.Buyer, n)
 	for i := range all {
 		all[i].Name = fmt.Sprintf("%s-%s-%03d", t.run, name, i)
 	}

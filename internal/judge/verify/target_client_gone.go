@@ -9,8 +9,8 @@ import (
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/quantile"
-	"github.com/oversell/oversell/internal/load/rush"
 )
 
 // clientGone lets a third of a crowd hang up, each at a moment of its own within
@@ -71,7 +71,7 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 
 // usualTime is the median time of an answer, at least 1 ns. A buyer that was
 // never sent has no times and does not count.
-func usualTime(answers []rush.Answer) time.Duration {
+func usualTime(answers []buyers.Answer) time.Duration {
 	var took []time.Duration
 	for _, a := range answers {
 		if !a.Start.IsZero() {

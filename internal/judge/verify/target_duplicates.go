@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
@@ -21,7 +22,7 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	for i := range orders {
 		orders[i].Key = orders[i].Name
 	}
-	var requests []rush.Buyer
+	var requests []buyers.Buyer
 	for _, o := range orders {
 		requests = append(requests, o, o)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/load/buyers"
 )
 
 // latency is a crowd behind a connection that holds back requests and answers.
@@ -19,7 +20,8 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 		return err
 	}
 	crowd := t.crowd(c.Strategy)
-	crowd.Dial = slow.Dial
+	crowd.Client = buyers.NewClient(slow.Dial)
+	defer crowd.Client.Close()
 	came, err := send(ctx, crowd, t.buyers("late", targetBuyers))
 	if err != nil {
 		return err

@@ -3,12 +3,14 @@ package rush
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -23,8 +25,8 @@ func (b books) Audit(context.Context, string) (audit.Report, error) { return b.r
 func (b books) Sales(context.Context, string) (map[int64]audit.Sale, error) { return b.sales, nil }
 
 // buy is an answer to one unit, in milliseconds since the start of the crowd.
-func buy(purchaser string, outcome purchase.Outcome, id, from, to int64) Answer {
-	return Answer{Answer: audit.Answer{
+func buy(purchaser string, outcome purchase.Outcome, id, from, to int64) buyers.Answer {
+	return buyers.Answer{Answer: audit.Answer{
 		Purchaser: purchaser, Units: 1, Outcome: outcome, ID: id, Start: time.UnixMilli(from), End: time.UnixMilli(to),
 	}}
 }
@@ -32,20 +34,20 @@ func buy(purchaser string, outcome purchase.Outcome, id, from, to int64) Answer 
 // TestJudgedVisits: who waited in vain and was served when it asked again has waited for
 // a lock that was kept, and what a purchase takes is not what a receipt takes.
 func TestJudgedVisits(t *testing.T) {
-	answers := []Answer{
+	answers := []buyers.Answer{
 		buy("a", purchase.Sold, 1, 0, 4), buy("b", purchase.Sold, 2, 0, 8), buy("c", purchase.SoldOut, 0, 5100, 5101),
 	}
 	c := Config{
 		Stock: 2, Lease: 2 * time.Second, Wait: 5 * time.Second,
 		Auditor: books{audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
 	}
-	waited := append([]Answer{buy("c", purchase.Busy, 0, 0, 5000)}, answers...)
+	waited := append([]buyers.Answer{buy("c", purchase.Busy, 0, 0, 5000)}, answers...)
 	for _, again := range []int64{5100, 5100, 5100} {
 		waited = append(waited, buy("a", purchase.Sold, 1, again, again))
 	}
 	for _, x := range []struct {
 		name   string
-		visits []Answer
+		visits []buyers.Answer
 		want   verdict.Verdict
 	}{
 		{"only what counts in the end", answers, verdict.Holds},
@@ -64,13 +66,14 @@ func TestJudgedVisits(t *testing.T) {
 // TestJudgedLate: a buyer who comes after the crowd is counted, since stock and records
 // are; but no figure of the crowd is its: not the demand, and not the times.
 func TestJudgedLate(t *testing.T) {
-	late := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) }
+	late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) }))
+	defer late.Close()
 	c := Config{
-		BaseURLs: []string{service(t, late)}, Timeout: crowdAt().Timeout,
+		BaseURLs: []string{late.URL}, Timeout: 20 * time.Second,
 		Stock: 2, Lease: 2 * time.Second, Wait: 5 * time.Second,
 		Auditor: books{audit.Report{Stocked: 2, Records: 2, UnitsSold: 2}, map[int64]audit.Sale{1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}}},
 	}
-	crowd := []Answer{buy("a", purchase.Sold, 1, 0, 4), buy("b", purchase.Sold, 2, 0, 8), buy("c", purchase.Busy, 0, 0, 8)}
+	crowd := []buyers.Answer{buy("a", purchase.Sold, 1, 0, 4), buy("b", purchase.Sold, 2, 0, 8), buy("c", purchase.Busy, 0, 0, 8)}
 	r, err := c.judged(t.Context(), crowd, crowd, time.Millisecond, 2)
 	if err != nil || r.Crowd != 3 || r.SoldOut != 1 || r.DurationMS != 8 || r.P99MS != 8 || r.PerSecond != 250 {
 		t.Errorf("%+v, %v; want a crowd of 3 in 8 ms, one more told sold out, 250 sales a second", r, err)

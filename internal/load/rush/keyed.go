@@ -3,6 +3,8 @@ package rush
 import (
 	"context"
 	"fmt"
+
+	"github.com/oversell/oversell/internal/load/buyers"
 )
 
 // RunKeyed sends each order under an Idempotency-Key: to every process at once, to
@@ -22,10 +24,10 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 		return Result{}, err
 	}
 	run := crowdName()
-	orders := make([]Buyer, c.Buyers)
+	orders := make([]buyers.Buyer, c.Buyers)
 	for i := range orders {
 		name := fmt.Sprintf("%s-%05d", run, i)
-		orders[i] = Buyer{Name: name, Key: name}
+		orders[i] = buyers.Buyer{Name: name, Key: name}
 	}
 	rounds, err := c.rounds(ctx, orders, restart)
 	if err != nil {
@@ -33,7 +35,7 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	}
 	var came Orders
 	for i := range orders {
-		var of [][]Answer
+		var of [][]buyers.Answer
 		for _, round := range rounds {
 			of = append(of, round[i])
 		}
@@ -48,36 +50,36 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 }
 
 // rounds sends the orders, and returns the answers of each round by order.
-func (c *Config) rounds(ctx context.Context, orders []Buyer, restart func(context.Context) (string, error)) ([][][]Answer, error) {
+func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func(context.Context) (string, error)) ([][][]buyers.Answer, error) {
 	// The first of them while there are units for two of each: one that is sold again must
 	// not be refused for want of units.
 	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
 	first := append(c.visit(ctx, orders[:few], c.BaseURLs), c.visit(ctx, orders[few:], c.BaseURLs)...)
 	again := c.visit(ctx, orders, c.BaseURLs)
 	if restart == nil || ctx.Err() != nil {
-		return [][][]Answer{first, again}, nil
+		return [][][]buyers.Answer{first, again}, nil
 	}
 	url, err := restart(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("restart a process: %w", err)
 	}
 	c.BaseURLs = append([]string{url}, c.BaseURLs[1:]...)
-	return [][][]Answer{first, again, c.visit(ctx, orders, c.BaseURLs[:1])}, nil
+	return [][][]buyers.Answer{first, again, c.visit(ctx, orders, c.BaseURLs[:1])}, nil
 }
 
 // visit sends each order to each of the processes at once, and returns its answers.
-func (c Config) visit(ctx context.Context, orders []Buyer, urls []string) [][]Answer {
+func (c Config) visit(ctx context.Context, orders []buyers.Buyer, urls []string) [][]buyers.Answer {
 	if len(orders) == 0 {
 		return nil
 	}
-	var all []Buyer
+	var all []buyers.Buyer
 	for _, o := range orders {
 		for range urls {
 			all = append(all, o)
 		}
 	}
-	answers := c.at(urls).Send(ctx, all)
-	byOrder := make([][]Answer, len(orders))
+	answers := c.at(urls).AtOnce(ctx, all)
+	byOrder := make([][]buyers.Answer, len(orders))
 	for i := range orders {
 		byOrder[i] = answers[i*len(urls) : (i+1)*len(urls) : (i+1)*len(urls)]
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -16,18 +17,18 @@ type Orders struct {
 	// when it answered. The id of the sale must be the same in any case.
 	ByID bool
 
-	Visits   []Answer // all answers
-	Known    []Answer // those that count for each buyer in the end; see known
-	Both     int      // orders whose requests were under way at once when it was sold
-	Repeated int      // orders with more than one sale
-	Denied   int      // orders whose sale a later answer denied
-	Altered  int      // orders whose receipts are not the same
-	Unclear  int      // orders whose sale a later answer neither showed nor denied
+	Visits   []buyers.Answer // all answers
+	Known    []buyers.Answer // those that count for each buyer in the end; see known
+	Both     int             // orders whose requests were under way at once when it was sold
+	Repeated int             // orders with more than one sale
+	Denied   int             // orders whose sale a later answer denied
+	Altered  int             // orders whose receipts are not the same
+	Unclear  int             // orders whose sale a later answer neither showed nor denied
 }
 
 // Add adds an order. The requests of a round were sent at once, when those of the round
 // before had been answered.
-func (o *Orders) Add(rounds ...[]Answer) {
+func (o *Orders) Add(rounds ...[]buyers.Answer) {
 	var bought, both, denied, unclear bool
 	receipts := map[string]bool{}
 	for _, round := range rounds {
@@ -66,10 +67,10 @@ func (o *Orders) Add(rounds ...[]Answer) {
 // known is what the buyer of an order knows after all answers: its sales, each by the
 // answer that told it first; without a sale the answer that leaves open whether there is
 // one; without that the last.
-func known(visits []Answer) []Answer {
-	var sales []Answer
+func known(visits []buyers.Answer) []buyers.Answer {
+	var sales []buyers.Answer
 	for _, v := range visits {
-		same := func(sale Answer) bool { return sale.ID == v.ID }
+		same := func(sale buyers.Answer) bool { return sale.ID == v.ID }
 		if v.Outcome == purchase.Sold && !slices.ContainsFunc(sales, same) {
 			sales = append(sales, v)
 		}
@@ -77,14 +78,14 @@ func known(visits []Answer) []Answer {
 	if len(sales) > 0 {
 		return sales
 	}
-	if i := slices.IndexFunc(visits, func(v Answer) bool { return v.Outcome == purchase.Unknown }); i >= 0 {
+	if i := slices.IndexFunc(visits, func(v buyers.Answer) bool { return v.Outcome == purchase.Unknown }); i >= 0 {
 		return visits[i : i+1]
 	}
 	return visits[len(visits)-1:]
 }
 
 // atOnce: there are two requests or more, and all were out before one was answered.
-func atOnce(round []Answer) bool {
+func atOnce(round []buyers.Answer) bool {
 	for _, a := range round {
 		for _, b := range round {
 			if a.Sent.IsZero() || b.Begun.IsZero() || !a.Sent.Before(b.Begun) {

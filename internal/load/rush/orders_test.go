@@ -9,39 +9,40 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
 // TestOrders: an order is one sale with one receipt, whenever it was asked for.
 func TestOrders(t *testing.T) {
 	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
-	is := func(outcome purchase.Outcome, id int64, receipt string, sent, begun int64) Answer {
-		return Answer{Answer: audit.Answer{Outcome: outcome, ID: id}, Receipt: receipt, Sent: at(sent), Begun: at(begun)}
+	is := func(outcome purchase.Outcome, id int64, receipt string, sent, begun int64) buyers.Answer {
+		return buyers.Answer{Answer: audit.Answer{Outcome: outcome, ID: id}, Receipt: receipt, Sent: at(sent), Begun: at(begun)}
 	}
-	sold := func(id int64, receipt string) Answer { return is(purchase.Sold, id, receipt, 1, 9) }
-	told := func(outcome purchase.Outcome) Answer { return is(outcome, 0, "", 1, 9) }
-	round := func(answers ...Answer) []Answer { return answers }
+	sold := func(id int64, receipt string) buyers.Answer { return is(purchase.Sold, id, receipt, 1, 9) }
+	told := func(outcome purchase.Outcome) buyers.Answer { return is(outcome, 0, "", 1, 9) }
+	round := func(answers ...buyers.Answer) []buyers.Answer { return answers }
 	one, no := sold(1, "a"), told(purchase.SoldOut)
 	for _, c := range []struct {
 		name   string
-		rounds [][]Answer
+		rounds [][]buyers.Answer
 		want   Orders // of which ByID is given
 	}{
-		{"one sale", [][]Answer{round(one, one), round(one, one)}, Orders{Both: 1}},
-		{"one after the other", [][]Answer{round(is(purchase.Sold, 1, "a", 1, 2), is(purchase.Sold, 1, "a", 3, 4)), round(one)}, Orders{}},
-		{"two sales", [][]Answer{round(one, sold(2, "b")), round(one)}, Orders{Both: 1, Repeated: 1}},
-		{"sold again after a restart", [][]Answer{round(one, one), round(one), round(sold(3, "c"))}, Orders{Both: 1, Repeated: 1}},
-		{"denied", [][]Answer{round(one, one), round(no)}, Orders{Both: 1, Denied: 1}},
-		{"refused once, while the other was under way", [][]Answer{round(one, no), round(one)}, Orders{Both: 1}},
-		{"bought later", [][]Answer{round(no, no), round(one, no), round(one)}, Orders{Both: 1}},
-		{"bought later, alone", [][]Answer{round(no, no), round(one)}, Orders{}},
-		{"bought later, and denied", [][]Answer{round(no, no), round(one, one), round(no)}, Orders{Both: 1, Denied: 1}},
-		{"bought later, and no answer", [][]Answer{round(no, no), round(one, one), round(told(purchase.Unknown))}, Orders{Both: 1, Unclear: 1}},
-		{"never bought", [][]Answer{round(no, no), round(no)}, Orders{}},
-		{"another receipt", [][]Answer{round(one, one), round(sold(1, "b"))}, Orders{Both: 1, Altered: 1}},
-		{"another receipt, where the id counts", [][]Answer{round(one, one), round(sold(1, "b"))}, Orders{ByID: true, Both: 1}},
-		{"another id, where the id counts", [][]Answer{round(one, one), round(sold(2, "b"))}, Orders{ByID: true, Both: 1, Repeated: 1}},
-		{"no answer", [][]Answer{round(one, one), round(told(purchase.Busy))}, Orders{Both: 1, Unclear: 1}},
+		{"one sale", [][]buyers.Answer{round(one, one), round(one, one)}, Orders{Both: 1}},
+		{"one after the other", [][]buyers.Answer{round(is(purchase.Sold, 1, "a", 1, 2), is(purchase.Sold, 1, "a", 3, 4)), round(one)}, Orders{}},
+		{"two sales", [][]buyers.Answer{round(one, sold(2, "b")), round(one)}, Orders{Both: 1, Repeated: 1}},
+		{"sold again after a restart", [][]buyers.Answer{round(one, one), round(one), round(sold(3, "c"))}, Orders{Both: 1, Repeated: 1}},
+		{"denied", [][]buyers.Answer{round(one, one), round(no)}, Orders{Both: 1, Denied: 1}},
+		{"refused once, while the other was under way", [][]buyers.Answer{round(one, no), round(one)}, Orders{Both: 1}},
+		{"bought later", [][]buyers.Answer{round(no, no), round(one, no), round(one)}, Orders{Both: 1}},
+		{"bought later, alone", [][]buyers.Answer{round(no, no), round(one)}, Orders{}},
+		{"bought later, and denied", [][]buyers.Answer{round(no, no), round(one, one), round(no)}, Orders{Both: 1, Denied: 1}},
+		{"bought later, and no answer", [][]buyers.Answer{round(no, no), round(one, one), round(told(purchase.Unknown))}, Orders{Both: 1, Unclear: 1}},
+		{"never bought", [][]buyers.Answer{round(no, no), round(no)}, Orders{}},
+		{"another receipt", [][]buyers.Answer{round(one, one), round(sold(1, "b"))}, Orders{Both: 1, Altered: 1}},
+		{"another receipt, where the id counts", [][]buyers.Answer{round(one, one), round(sold(1, "b"))}, Orders{ByID: true, Both: 1}},
+		{"another id, where the id counts", [][]buyers.Answer{round(one, one), round(sold(2, "b"))}, Orders{ByID: true, Both: 1, Repeated: 1}},
+		{"no answer", [][]buyers.Answer{round(one, one), round(told(purchase.Busy))}, Orders{Both: 1, Unclear: 1}},
 	} {
 		got := Orders{ByID: c.want.ByID}
 		got.Add(c.rounds...)
@@ -57,19 +58,19 @@ func TestOrders(t *testing.T) {
 
 // TestKnown: an answer that counts has its own times, and not those of another visit.
 func TestKnown(t *testing.T) {
-	visit := func(outcome purchase.Outcome, id, start int64) Answer {
-		return Answer{Answer: audit.Answer{Outcome: outcome, ID: id, Start: time.UnixMilli(start), End: time.UnixMilli(start + 1)}}
+	visit := func(outcome purchase.Outcome, id, start int64) buyers.Answer {
+		return buyers.Answer{Answer: audit.Answer{Outcome: outcome, ID: id, Start: time.UnixMilli(start), End: time.UnixMilli(start + 1)}}
 	}
 	sold, again, twice := visit(purchase.Sold, 1, 20), visit(purchase.Sold, 1, 30), visit(purchase.Sold, 2, 40)
 	no, busy, unknown := visit(purchase.SoldOut, 0, 10), visit(purchase.Busy, 0, 50), visit(purchase.Unknown, 0, 60)
 	for _, c := range []struct {
 		name         string
-		visits, want []Answer
+		visits, want []buyers.Answer
 	}{
-		{"the first that tells of the sale", []Answer{no, sold, again, unknown}, []Answer{sold}},
-		{"a second sale needs a record, too", []Answer{sold, twice, again}, []Answer{sold, twice}},
-		{"it may have been sold", []Answer{no, unknown, busy}, []Answer{unknown}},
-		{"refused in the end", []Answer{busy, no}, []Answer{no}},
+		{"the first that tells of the sale", []buyers.Answer{no, sold, again, unknown}, []buyers.Answer{sold}},
+		{"a second sale needs a record, too", []buyers.Answer{sold, twice, again}, []buyers.Answer{sold, twice}},
+		{"it may have been sold", []buyers.Answer{no, unknown, busy}, []buyers.Answer{unknown}},
+		{"refused in the end", []buyers.Answer{busy, no}, []buyers.Answer{no}},
 	} {
 		if got := known(c.visits); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 )
 
 // RunProducts is Run with one crowd for several products: the buyers ask for them in
@@ -37,7 +38,7 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 	overlap := Overlap(answers)
 	var all []Result
 	for i := range each {
-		var of []Answer
+		var of []buyers.Answer
 		for n := i; n < len(answers); n += len(each) {
 			of = append(of, answers[n])
 		}
@@ -51,7 +52,7 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 }
 
 // together is the row of a crowd for several products, with each of which it was judged.
-func together(c Config, answers []Answer, each []Result) Result {
+func together(c Config, answers []buyers.Answer, each []Result) Result {
 	var sum audit.Report
 	for _, r := range each {
 		sum = sum.Plus(r.Audited)

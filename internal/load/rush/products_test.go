@@ -96,10 +96,10 @@ func rushAt(t *testing.T, shop http.Handler) Config {
 	t.Helper()
 	server := httptest.NewServer(shop)
 	t.Cleanup(server.Close)
-	target := Target{BaseURL: server.URL, Client: server.Client()}
+	target := Target{BaseURL: server.URL}
 	return Config{
 		BaseURLs: []string{server.URL}, Shelf: target, Auditor: target, Strategy: "mine", Product: "apple",
-		Stock: 100, Buyers: 200, Timeout: crowdAt().Timeout, Progress: func(int) {},
+		Stock: 100, Buyers: 200, Timeout: 20 * time.Second, Progress: func(int) {},
 	}
 }
 

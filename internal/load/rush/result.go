@@ -8,6 +8,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -63,7 +64,7 @@ func (o *Outcomes) add(other Outcomes) {
 }
 
 // result is the row of a crowd, without a verdict.
-func result(strategy string, crowd []Answer, audited audit.Report) Result {
+func result(strategy string, crowd []buyers.Answer, audited audit.Report) Result {
 	r := Result{
 		Strategy: strategy, Audited: audited, Crowd: len(crowd),
 		Leftover: audited.Leftover, Records: audited.Records, UnitsSold: audited.UnitsSold,
@@ -75,7 +76,7 @@ func result(strategy string, crowd []Answer, audited audit.Report) Result {
 }
 
 // count adds answers to the counts.
-func (r *Result) count(answers []Answer) {
+func (r *Result) count(answers []buyers.Answer) {
 	for _, a := range answers {
 		switch a.Outcome {
 		case purchase.Sold:
@@ -98,7 +99,7 @@ func (r *Result) count(answers []Answer) {
 }
 
 // time reads the times of the crowd, which is counted already.
-func (r *Result) time(crowd []Answer) {
+func (r *Result) time(crowd []buyers.Answer) {
 	latencies := make([]time.Duration, 0, len(crowd))
 	var start, end, lastSale time.Time
 	for _, a := range crowd {
@@ -125,11 +126,11 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // judge gives the row its verdict. demand is the crowd's, in units: who came after it
 // makes no crowd larger. answers are of both. struck: a fault has taken some of them.
-func (r *Result) judge(demand int64, answers []Answer, p audit.Progress, struck bool) {
+func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress, struck bool) {
 	e := audit.Evidence{
 		Report: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
 	}
-	e.Count(Answers(answers))
+	e.Count(buyers.Answers(answers))
 	taken := e.Unanswered
 	if struck {
 		e.Unanswered = 0

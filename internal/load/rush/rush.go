@@ -3,7 +3,7 @@
 //
 //	restock -> crowd -> every answer is in -> audit -> verdict
 //
-// The crowd is sent by vegeta. The package starts no servers and knows no
+// Package buyers sends the crowd. This package starts no servers and knows no
 // strategy by name: its caller says where the shop is. loadtest/ has the same
 // rush as a k6 script, targets for the vegeta program, and the routes that a
 // service must have.
@@ -20,6 +20,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 )
 
 // Config is one rush.
@@ -44,7 +45,7 @@ type Config struct {
 	// waiting until a lease has ended. Nil: none has.
 	Struck func() bool
 	// Leavers are told of the buyers, who may be had to hang up by them; nil: nobody is.
-	Leavers *Leavers
+	Leavers *buyers.Leavers
 	// Unique tells, after a crowd, whether another would not go through the same, and is not to
 	// be sent in its place. Nil: it would.
 	Unique func() bool
@@ -120,7 +121,7 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 // judged audits the product and compares it with the answers of those who asked for it.
 // visits are the same, and the other answers to those who asked more than once: all of
 // them show how the crowd got on. overlap is the most buys inside at once.
-func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked time.Duration, overlap int) (Result, error) {
+func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, restocked time.Duration, overlap int) (Result, error) {
 	if c.Mended != nil {
 		if err := c.Mended(ctx); err != nil {
 			return Result{}, fmt.Errorf("after the rush: %w", err)
@@ -138,7 +139,7 @@ func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked 
 	if audited.Stocked != c.Stock {
 		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, audited.Stocked)
 	}
-	lost, untold, err := Compare(ctx, c.Auditor, c.Product, Answers(all), audited)
+	lost, untold, err := Compare(ctx, c.Auditor, c.Product, buyers.Answers(all), audited)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
@@ -149,36 +150,40 @@ func (c Config) judged(ctx context.Context, answers, visits []Answer, restocked 
 	if struck {
 		lease = max(c.Lease, c.Wait)
 	}
-	r.judge(audit.Demand(Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
+	r.judge(audit.Demand(buyers.Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
 	return r, nil
 }
 
 // crowd sends the buyers and returns their answers.
-func (c Config) crowd(ctx context.Context) []Answer {
+func (c Config) crowd(ctx context.Context) (answers []buyers.Answer) {
 	answered := 0
-	crowd := c.at(c.BaseURLs)
-	crowd.Answered = func(Answer) { answered++; c.Progress(answered) }
+	sender := c.at(c.BaseURLs)
+	sender.Answered = func(buyers.Answer) { answered++; c.Progress(answered) }
 	run := crowdName()
-	name := func(n int) string { return fmt.Sprintf("%s-%05d", run, n) }
 	if c.Duration > 0 {
-		return crowd.Keep(ctx, c.Buyers, c.Duration, func(n int) Buyer { return Buyer{Name: name(n)} })
+		sender.Answered = func(a buyers.Answer) { answers = append(answers, a); c.Progress(len(answers)) }
+		sender.Keep(ctx, buyers.Loop{
+			Duration: c.Duration, Askers: buyers.Constant(c.Buyers),
+			Buyer: func(_ int, n int64) buyers.Buyer { return buyers.Buyer{Name: fmt.Sprintf("%s-%05d", run, n)} },
+		})
+		return answers
 	}
-	buyers := make([]Buyer, c.Buyers)
-	for n := range buyers {
-		buyers[n].Name = name(n)
+	all := make([]buyers.Buyer, c.Buyers)
+	for n := range all {
+		all[n].Name = fmt.Sprintf("%s-%05d", run, n)
 		if len(c.Products) > 0 {
-			buyers[n].Product = c.Products[n%len(c.Products)]
+			all[n].Product = c.Products[n%len(c.Products)]
 		}
 		if len(c.Sizes) > 0 {
-			buyers[n].Units = c.Sizes[n%len(c.Sizes)]
+			all[n].Units = c.Sizes[n%len(c.Sizes)]
 		}
 	}
-	return crowd.Send(ctx, buyers)
+	return sender.AtOnce(ctx, all)
 }
 
-// at is a crowd of this rush at some of its processes.
-func (c Config) at(urls []string) Crowd {
-	return Crowd{BaseURLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Leavers: c.Leavers}
+// at sends buyers of this rush to some of its processes.
+func (c Config) at(urls []string) buyers.Sender {
+	return buyers.Sender{URLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Leavers: c.Leavers}
 }
 
 // crowdName makes the purchasers of a crowd its own.

@@ -19,8 +19,7 @@ import (
 // in whatever language. It is an Auditor, too.
 type Target struct {
 	BaseURL string
-	Token   string       // for the admin route; "" for none
-	Client  *http.Client // without a time limit: a restock may take long
+	Token   string // for the admin route; "" for none
 }
 
 // reachTimeout is how long a target may take to answer at all.
@@ -145,7 +144,7 @@ func (t Target) do(ctx context.Context, method, path string, body io.Reader, v a
 	if t.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+t.Token)
 	}
-	response, err := t.Client.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err
 	}

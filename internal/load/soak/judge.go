@@ -18,6 +18,7 @@ type Answers struct {
 	LockLost  int64  `json:"lock_lost"`
 	Failed    int64  `json:"failed"`
 	Unknown   int64  `json:"unknown"`            // the sale may have been made: 504, or a connection that broke
+	Sent      int64  `json:"-"`                  // of Unknown: the request was out, so the buyer may have been inside
 	Unreached int64  `json:"unreached"`          // no connection: nothing was asked
 	FirstNo   string `json:"first_no,omitempty"` // the first answer that is neither sold nor sold out
 }
@@ -74,7 +75,7 @@ func voidOf(w Wave, a Answers, r audit.Report) string {
 		why = "nothing was sold after the restock"
 	case w.kind.Short && a.SoldOut == 0:
 		why = "nobody was told that it is sold out"
-	case w.kind.Kill && a.Unknown == 0:
+	case w.kind.Kill && a.Sent == 0:
 		why = "no buyer was inside the process that was killed"
 	}
 	if why != "" && a.FirstNo != "" {

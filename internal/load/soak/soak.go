@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -107,7 +106,7 @@ func (r *run) seconds(at time.Time) float64 { return at.Sub(r.result.Started).Se
 
 // shelf is where restocks go.
 func (r *run) shelf(process int) rush.Target {
-	return rush.Target{BaseURL: r.Shops.URLs()[process], Client: &http.Client{}}
+	return rush.Target{BaseURL: r.Shops.URLs()[process]}
 }
 
 // wave plays one. A product is for one strategy, and is restocked for each wave: a shop that
@@ -118,7 +117,7 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 	if err := r.shelf(0).Restock(ctx, product, w.Stock); err != nil {
 		return waved, fmt.Errorf("restock before wave %d: %w", w.Number, err)
 	}
-	c := newCrowd(w, product, r.Shops, r.Patience, r.meter)
+	c := &crowd{wave: w, shops: r.Shops, meter: r.meter}
 	var meanwhile errgroup.Group
 	meanwhile.Go(func() error {
 		select {
@@ -128,15 +127,13 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 		}
 		switch {
 		case w.kind.Restock:
-			c.phase.Store(beside)
-			defer c.phase.Store(after)
-			return r.shelf(w.Process).Restock(ctx, product, w.Stock)
+			return c.restock(func() error { return r.shelf(w.Process).Restock(ctx, product, w.Stock) })
 		case w.kind.Kill:
 			return r.kill(ctx, w.Process)
 		}
 		return nil
 	})
-	c.keep(ctx, r.Length)
+	c.keep(ctx, product, r.Length, r.Patience)
 	if err := meanwhile.Wait(); err != nil {
 		return waved, fmt.Errorf("%s in wave %d: %w", w.Kind, w.Number, err)
 	}

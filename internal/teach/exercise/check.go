@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"strings"
 	"sync"
@@ -201,7 +200,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 		}
 		config.BaseURLs = append(config.BaseURLs, shop.URL())
 	}
-	config.Shelf = rush.Target{BaseURL: config.BaseURLs[0], Client: &http.Client{}}
+	config.Shelf = rush.Target{BaseURL: config.BaseURLs[0]}
 	if j.exercise.Keyed {
 		r, err = rush.RunKeyed(ctx, config, nil)
 	} else {

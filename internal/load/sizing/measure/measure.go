@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/quantile"
-	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -49,7 +49,6 @@ type Round struct {
 
 // Run sends the buyers. An error where processor time is asked for and cannot be read, or ctx ended.
 func (l Load) Run(ctx context.Context) (Round, error) {
-	crowd := rush.Crowd{BaseURLs: l.URLs, Strategy: l.Strategy, Timeout: time.Minute}
 	begin := time.Now().Add(l.WarmUp)
 	end := begin.Add(l.Duration)
 	var (
@@ -70,8 +69,13 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 		}
 		return err
 	})
-	answers := crowd.Keep(ctx, l.Buyers, l.WarmUp+l.Duration, func(n int) rush.Buyer {
-		return rush.Buyer{Name: fmt.Sprint("buyer-", n), Product: l.Products[rand.IntN(len(l.Products))]}
+	var answers []buyers.Answer
+	sender := buyers.Sender{URLs: l.URLs, Strategy: l.Strategy, Timeout: time.Minute, Answered: func(a buyers.Answer) { answers = append(answers, a) }}
+	sender.Keep(ctx, buyers.Loop{
+		Duration: l.WarmUp + l.Duration, Askers: buyers.Constant(l.Buyers),
+		Buyer: func(_ int, n int64) buyers.Buyer {
+			return buyers.Buyer{Name: fmt.Sprint("buyer-", n), Product: l.Products[rand.IntN(len(l.Products))]}
+		},
 	})
 	if err := beside.Wait(); err != nil {
 		return Round{}, err

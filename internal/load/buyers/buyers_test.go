@@ -1,4 +1,4 @@
-package rush
+package buyers
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,11 +27,11 @@ func service(t *testing.T, buy func(w http.ResponseWriter, r *http.Request)) str
 	return server.URL
 }
 
-func crowdAt(urls ...string) Crowd {
-	return Crowd{BaseURLs: urls, Strategy: "any", Product: "apple", Timeout: 20 * time.Second}
+func senderTo(urls ...string) Sender {
+	return Sender{URLs: urls, Strategy: "any", Product: "apple", Timeout: 20 * time.Second}
 }
 
-func buyers(n int) []Buyer {
+func named(n int) []Buyer {
 	all := make([]Buyer, n)
 	for i := range all {
 		all[i].Name = fmt.Sprintf("b%d", i)
@@ -38,9 +39,9 @@ func buyers(n int) []Buyer {
 	return all
 }
 
-// TestSend: all buyers are inside at once, spread over the processes, and each
+// TestAtOnce: all buyers are inside at once, spread over the processes, and each
 // answer stands in its buyer's place.
-func TestSend(t *testing.T) {
+func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 8
 	var inside sync.WaitGroup
@@ -61,10 +62,10 @@ func TestSend(t *testing.T) {
 			fmt.Fprintf(w, `{"id": 1%s}`, r.URL.Query().Get("purchaser")[1:])
 		}
 	}
-	c := crowdAt(service(t, sell(0)), service(t, sell(1)))
+	c := senderTo(service(t, sell(0)), service(t, sell(1)))
 	answered := 0
 	c.Answered = func(Answer) { answered++ }
-	answers := c.Send(t.Context(), buyers(n))
+	answers := c.AtOnce(t.Context(), named(n))
 	for i, a := range answers {
 		want, id := purchase.Sold, int64(10+i)
 		if i == 3 {
@@ -82,9 +83,9 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestSendKeyed: a request with a key is a POST with the order in both places.
+// TestKeyed: a request with a key is a POST with the order in both places.
 // Two of one name and key are two answers.
-func TestSendKeyed(t *testing.T) {
+func TestKeyed(t *testing.T) {
 	t.Parallel()
 	var sold atomic.Int64
 	url := service(t, func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +102,7 @@ func TestSendKeyed(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"id": %d}`, sold.Add(1))
 	})
-	twice := crowdAt(url).Send(t.Context(), []Buyer{
+	twice := senderTo(url).AtOnce(t.Context(), []Buyer{
 		{Name: "b", Key: "k", Units: 2, Product: "pear"}, {Name: "b", Key: "k", Units: 2, Product: "pear"},
 	})
 	if twice[0].ID+twice[1].ID != 3 {
@@ -120,7 +121,7 @@ func TestHangUp(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"id": 1}`)
 	})
-	answers := crowdAt(url).Send(t.Context(), []Buyer{{Name: "gone", HangUp: time.Millisecond}, {Name: "answered", HangUp: time.Minute}})
+	answers := senderTo(url).AtOnce(t.Context(), []Buyer{{Name: "gone", HangUp: time.Millisecond}, {Name: "answered", HangUp: time.Minute}})
 	if a := answers[0]; a.Outcome != purchase.Unknown || !a.HungUp || a.Sent.IsZero() || !a.Begun.IsZero() {
 		t.Errorf("who hung up: %+v", a)
 	}
@@ -143,9 +144,9 @@ func TestRedirect(t *testing.T) {
 		}
 		<-r.Context().Done()
 	})
-	c := crowdAt(url)
+	c := senderTo(url)
 	c.Timeout = 500 * time.Millisecond
-	for i, a := range c.Send(t.Context(), buyers(2)) {
+	for i, a := range c.AtOnce(t.Context(), named(2)) {
 		if a.Outcome == purchase.Sold || a.Detail == "" {
 			t.Errorf("buyer %d: %+v; want it timed out", i, a)
 		}
@@ -153,28 +154,28 @@ func TestRedirect(t *testing.T) {
 	c.Timeout = time.Hour
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	for i, a := range c.Send(ctx, buyers(2)) {
+	for i, a := range c.AtOnce(ctx, named(2)) {
 		if a.Outcome == purchase.Sold {
 			t.Errorf("buyer %d: %+v; want it interrupted", i, a)
 		}
 	}
 }
 
-// TestSendEnds: when the context ends, buyers under way hang up, and those who
+// TestAtOnceEnds: when the context ends, buyers under way hang up, and those who
 // were not sent are Unknown.
-func TestSendEnds(t *testing.T) {
+func TestAtOnceEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	url := service(t, func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	})
-	for i, a := range crowdAt(url).Send(ctx, buyers(4)) {
+	for i, a := range senderTo(url).AtOnce(ctx, named(4)) {
 		if a.Outcome != purchase.Unknown || a.Purchaser != fmt.Sprintf("b%d", i) {
 			t.Errorf("buyer %d: %+v", i, a)
 		}
 	}
-	for _, a := range crowdAt(url).Send(ctx, buyers(4)) { // it has ended
+	for _, a := range senderTo(url).AtOnce(ctx, named(4)) { // it has ended
 		if a.Outcome != purchase.Unknown || !a.Sent.IsZero() {
 			t.Errorf("sent after the end: %+v", a)
 		}
@@ -192,18 +193,51 @@ func TestKeep(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"id": %d}`, all.Add(1))
 	})
-	answers := crowdAt(url).Keep(t.Context(), 3, 100*time.Millisecond, func(n int) Buyer { return Buyer{Name: fmt.Sprint("again-", n)} })
+	var answers []Answer
+	sender := senderTo(url)
+	sender.Answered = func(a Answer) { answers = append(answers, a) }
+	sender.Keep(t.Context(), Loop{
+		Duration: 100 * time.Millisecond, Askers: Constant(3), Buyer: func(_ int, n int64) Buyer { return Buyer{Name: fmt.Sprint("again-", n)} },
+	})
 	if most.Load() > 3 || len(answers) < 4 || int64(len(answers)) != all.Load() {
 		t.Errorf("%d answers to %d requests, at most %d at once; want more answers than buyers, 3 at once", len(answers), all.Load(), most.Load())
 	}
+	names := map[string]bool{}
 	for n, a := range answers {
-		if a.Outcome != purchase.Sold || a.Purchaser != fmt.Sprint("again-", n) {
+		if a.Outcome != purchase.Sold || names[a.Purchaser] {
 			t.Errorf("answer %d: %+v", n, a)
 		}
+		names[a.Purchaser] = true
 	}
 }
 
-// TestDial: the crowd's connections are opened by the caller's way.
+// TestKeepChanges: the number of askers follows the loop, an asker asks at its own process,
+// and pauses after a refusal.
+func TestKeepChanges(t *testing.T) {
+	t.Parallel()
+	var asked [2]atomic.Int64 // by asker
+	url := service(t, func(w http.ResponseWriter, r *http.Request) {
+		asked[r.URL.Query().Get("purchaser")[0]-'0'].Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	alone := int64(0) // requests of asker 0 when the other one came
+	senderTo("http://127.0.0.1:1").Keep(t.Context(), Loop{
+		Duration: 300 * time.Millisecond, Pause: 20 * time.Millisecond,
+		Askers: func(share float64) int {
+			if share < 0.5 {
+				alone = asked[0].Load()
+				return 1
+			}
+			return 2
+		},
+		Buyer: func(asker int, _ int64) Buyer { return Buyer{Name: strconv.Itoa(asker), URL: url} },
+	})
+	if n := asked[0].Load(); alone == 0 || asked[1].Load() == 0 || n < asked[1].Load() || n > 15 {
+		t.Errorf("asker 0 sent %d requests, %d of them alone, and asker 1 %d; want at most 15 in 300 ms with pauses of 20 ms", n, alone, asked[1].Load())
+	}
+}
+
+// TestDial: the caller may open the connections.
 func TestDial(t *testing.T) {
 	t.Parallel()
 	var both sync.WaitGroup // a buyer alone leaves its connection to the next
@@ -213,23 +247,23 @@ func TestDial(t *testing.T) {
 		both.Wait()
 		fmt.Fprint(w, `{"id": 1}`)
 	})
-	c := crowdAt(url)
+	c := senderTo(url)
 	var dialed atomic.Int64
-	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+	c.Client = NewClient(func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialed.Add(1)
-		var d net.Dialer
-		return d.DialContext(ctx, network, address)
-	}
-	if a := c.Send(t.Context(), buyers(2)); a[1].Outcome != purchase.Sold || dialed.Load() < 2 {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	})
+	defer c.Client.Close()
+	if a := c.AtOnce(t.Context(), named(2)); a[1].Outcome != purchase.Sold || dialed.Load() < 2 {
 		t.Errorf("%+v over %d connections, want 2", a[1], dialed.Load())
 	}
 }
 
-// TestNobodyThere: without a service every buyer is Unknown.
+// TestNobodyThere: without a service every buyer is Unknown, and unreached.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
-	for _, a := range crowdAt("http://127.0.0.1:1").Send(t.Context(), buyers(2)) {
-		if a.Outcome != purchase.Unknown || a.Detail == "" || a.Status != 0 {
+	for _, a := range senderTo("http://127.0.0.1:1").AtOnce(t.Context(), named(2)) {
+		if a.Outcome != purchase.Unknown || a.Detail == "" || a.Status != 0 || !a.Unreached {
 			t.Errorf("%+v", a)
 		}
 	}

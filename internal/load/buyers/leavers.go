@@ -1,4 +1,4 @@
-package rush
+package buyers
 
 import "sync"
 

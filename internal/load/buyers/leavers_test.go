@@ -1,4 +1,4 @@
-package rush_test
+package buyers_test
 
 import (
 	"net/http"
@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
 // TestLeavers: each third of those who wait hangs up, the service sees it, and who has an
 // answer is not counted.
 func TestLeavers(t *testing.T) {
-	const buyers = 9
-	asked, gone, goOn := make(chan struct{}, buyers), make(chan struct{}, buyers), make(chan struct{})
+	const size = 9
+	asked, gone, goOn := make(chan struct{}, size), make(chan struct{}, size), make(chan struct{})
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("purchaser") == "" { // the gate opens its connections
 			return
@@ -28,16 +28,16 @@ func TestLeavers(t *testing.T) {
 		}
 	}))
 	defer service.Close()
-	var leavers rush.Leavers
-	all := make([]rush.Buyer, buyers)
+	var leavers buyers.Leavers
+	all := make([]buyers.Buyer, size)
 	for i := range all {
 		all[i].Name = string(rune('a' + i))
 	}
-	answers := make(chan []rush.Answer, 1)
+	answers := make(chan []buyers.Answer, 1)
 	go func() {
-		answers <- rush.Crowd{BaseURLs: []string{service.URL}, Strategy: "any", Product: "apple", Timeout: time.Minute, Leavers: &leavers}.Send(t.Context(), all)
+		answers <- buyers.Sender{URLs: []string{service.URL}, Strategy: "any", Product: "apple", Timeout: time.Minute, Leavers: &leavers}.AtOnce(t.Context(), all)
 	}()
-	for range buyers {
+	for range size {
 		<-asked
 	}
 	if left := leavers.HangUp(3); left != 3 {

@@ -1,0 +1,111 @@
+package buyers
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// An Answer is what one buyer got. Its times are the buyer's: from leaving the
+// gate to the last byte.
+type Answer struct {
+	audit.Answer
+	Receipt     string       // of a sale, as it came
+	Detail      string       // of anything that is no sale
+	Status      int          // of the response; 0 when there was none
+	Inside      [2]time.Time // when the buy was inside the shop, where the shop says so; else zero
+	Sent, Begun time.Time    // when the request was out and when its answer began; zero when that was never seen
+	Unreached   bool         // there was no connection: the shop read nothing of the request
+	HungUp      bool         // the buyer closed the connection when its request was out and not answered
+}
+
+// SaysWhen reports whether the shop said when the buy was inside it.
+func (a Answer) SaysWhen() bool { return !a.Inside[0].IsZero() }
+
+// Answers are the answers as the audit takes them.
+func Answers(all []Answer) []audit.Answer {
+	audited := make([]audit.Answer, len(all))
+	for i, a := range all {
+		audited[i] = a.Answer
+	}
+	return audited
+}
+
+// answerOf reads the answer to a buyer. Without a whole response it is Unknown: the sale may
+// have been made. The buyer names itself, whatever the receipt says.
+func answerOf(x Exchange, b Buyer) Answer {
+	a := Answer{
+		Status: x.Status, Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, Begun: x.Begun,
+		Unreached: x.Err != nil && !x.Connected, HungUp: x.HungUp,
+	}
+	a.Purchaser, a.Units, a.Start, a.End = b.Name, max(b.Units, 1), x.Start, x.End
+	if x.Err != nil {
+		a.Outcome, a.Detail = purchase.Unknown, x.Err.Error()
+		return a
+	}
+	a.Outcome, a.ID, a.Detail = ReadAnswer(x.Status, x.Body, a.Units)
+	if a.Outcome == purchase.Sold {
+		a.Receipt = string(x.Body)
+	}
+	return a
+}
+
+// ReadAnswer reads the answer to a buy of so many units: by the problem's own word, or by
+// the status where the service has none, or says sold without a receipt. id is that of a
+// sale's record, detail says what is not a sale.
+func ReadAnswer(status int, body []byte, units int64) (outcome purchase.Outcome, id int64, detail string) {
+	if status == http.StatusOK {
+		var receipt struct {
+			ID     int64 `json:"id"`
+			Amount int64 `json:"amount"`
+		}
+		switch err := json.Unmarshal(body, &receipt); {
+		case err != nil:
+			return purchase.Failed, 0, "200 with a body that is no receipt: " + err.Error()
+		case receipt.ID <= 0:
+			return purchase.Failed, 0, "200 with a receipt that has no id"
+		case receipt.Amount > 0 && receipt.Amount != units:
+			return purchase.Failed, 0, fmt.Sprintf("200 with a receipt for %d units, and %d asked for", receipt.Amount, units)
+		}
+		return purchase.Sold, receipt.ID, ""
+	}
+	var problem struct {
+		Outcome purchase.Outcome `json:"outcome"`
+		Detail  string           `json:"detail"`
+	}
+	if json.Unmarshal(body, &problem) != nil || problem.Outcome == purchase.Sold || !slices.Contains(purchase.Outcomes(), problem.Outcome) {
+		problem.Outcome = outcomeOfStatus(status)
+	}
+	return problem.Outcome, 0, fmt.Sprintf("%d %s", status, cmp.Or(problem.Detail, http.StatusText(status)))
+}
+
+func outcomeOfStatus(code int) purchase.Outcome {
+	switch code {
+	case http.StatusConflict:
+		return purchase.SoldOut
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return purchase.Busy
+	case http.StatusGatewayTimeout:
+		return purchase.Unknown
+	}
+	return purchase.Failed
+}
+
+// readSpan reads a purchase.SpanHeader; zero when there is none that makes sense.
+func readSpan(header string) (span [2]time.Time) {
+	from, to, found := strings.Cut(header, "-")
+	called, err1 := strconv.ParseInt(from, 10, 64)
+	returned, err2 := strconv.ParseInt(to, 10, 64)
+	if !found || err1 != nil || err2 != nil || called > returned {
+		return span
+	}
+	return [2]time.Time{time.UnixMicro(called), time.UnixMicro(returned)}
+}

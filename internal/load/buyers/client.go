@@ -1,0 +1,131 @@
+package buyers
+
+import (
+	"context"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Client sends requests over connections that it keeps open, each request at most once. It
+// follows redirects. Several goroutines may use it.
+//
+// net/http sends a GET, or a request with an Idempotency-Key, a second time by itself when a
+// reused connection breaks before the answer begins. A shop that sold to the first request
+// would then sell twice to one buyer, and the verdict would blame the shop.
+type Client struct{ http http.Client }
+
+// NewClient returns a client whose connections dial opens. nil opens them directly.
+func NewClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Client {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true) // over HTTP/2 all buyers would share one connection
+	return &Client{http.Client{Transport: once{&http.Transport{
+		DialContext: dial, Protocols: &protocols, DisableCompression: true, MaxIdleConnsPerHost: math.MaxInt,
+	}}}}
+}
+
+// Close closes the connections that are idle.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// once keeps net/http from sending a request twice.
+type once struct{ *http.Transport }
+
+// RoundTrip sends a request whose body cannot be read again: net/http does not repeat it
+// (Request.isReplayable). A GET gets an empty body for that, which does not change what is
+// sent: the transport reads it first, finds nothing, and writes a GET without a body.
+func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.WithContext(request.Context()) // a copy
+	request.GetBody = nil
+	if isEmpty := request.Body == nil || request.Body == http.NoBody; isEmpty && request.Method == http.MethodGet {
+		request.Body = io.NopCloser(strings.NewReader(""))
+	}
+	return o.Transport.RoundTrip(request)
+}
+
+// An Exchange is one request and its answer.
+type Exchange struct {
+	Status      int // 0 when no whole answer came; Err says why
+	Header      http.Header
+	Body        []byte
+	Err         error
+	Start, End  time.Time
+	Sent, Begun time.Time // when the request was out and when its answer began; zero when that was never seen
+	Connected   bool      // a connection was open: the service may have read some of the request
+	HungUp      bool      // the buyer closed the connection when its request was out and not answered
+}
+
+// bodySize is the most of an answer that is read, in bytes.
+const bodySize = 1 << 20
+
+// Send sends a request and reads the answer. When ctx ends first, it closes the connection.
+func (c *Client) Send(ctx context.Context, request *http.Request) Exchange {
+	return c.send(ctx, request, func(func() bool) {})
+}
+
+// send calls out when the request is out. hangUp closes the connection, and reports whether
+// it did so before the answer began.
+func (c *Client) send(ctx context.Context, request *http.Request, out func(hangUp func() bool)) Exchange {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		mu     sync.Mutex // the trace is called by the connection's goroutines
+		x      Exchange
+		isOver bool
+	)
+	hangUp := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if isOver || x.HungUp || !x.Begun.IsZero() {
+			return false
+		}
+		x.HungUp = true
+		cancel()
+		return true
+	}
+	trace := &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			x.Connected = true
+		},
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			mu.Lock()
+			isFirst := info.Err == nil && x.Sent.IsZero() && !isOver // and not a redirected one
+			if isFirst {
+				x.Sent = time.Now()
+			}
+			mu.Unlock()
+			if isFirst {
+				out(hangUp)
+			}
+		},
+		GotFirstResponseByte: func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if x.Begun.IsZero() {
+				x.Begun = time.Now()
+			}
+		},
+	}
+	start := time.Now()
+	response, err := c.http.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	var body []byte
+	if err == nil {
+		body, err = io.ReadAll(io.LimitReader(response.Body, bodySize))
+		_ = response.Body.Close()
+	}
+	end := time.Now()
+	mu.Lock()
+	defer mu.Unlock()
+	isOver = true
+	x.Start, x.End, x.Err = start, end, err
+	if err == nil {
+		x.Status, x.Header, x.Body, x.HungUp = response.StatusCode, response.Header, body, false
+	}
+	return x
+}

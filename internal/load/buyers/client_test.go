@@ -1,0 +1,137 @@
+package buyers
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// breaking answers the first request of each connection, and closes the connection when it
+// has read a second one. It counts what it has read by purchaser.
+type breaking struct {
+	mu   sync.Mutex
+	read map[string]int
+}
+
+func (b *breaking) serve(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			for r, n := bufio.NewReader(c), 0; ; n++ {
+				request, err := http.ReadRequest(r)
+				if err != nil {
+					return
+				}
+				b.mu.Lock()
+				b.read[request.URL.Query().Get("purchaser")]++
+				b.mu.Unlock()
+				if n > 0 {
+					return
+				}
+				fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{\"id\":1}")
+			}
+		}()
+	}
+}
+
+// TestNoResend: net/http sends a request again when a reused connection breaks before the
+// answer, and this package does not, with a key or without. The buyer is Unknown then.
+func TestNoResend(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	shop := breaking{read: map[string]int{}}
+	go shop.serve(l)
+	url := "http://" + l.Addr().String()
+
+	plain := &http.Client{Transport: &http.Transport{}}
+	defer plain.CloseIdleConnections()
+	for _, name := range []string{"warm", "plain"} {
+		response, err := plain.Get(url + "/product/buy?purchaser=" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body) // the connection can be used again
+		_ = response.Body.Close()
+	}
+	for _, key := range []string{"", "key"} {
+		s := senderTo(url)
+		s.Client = NewClient(nil)
+		defer s.Client.Close()
+		s.One(t.Context(), Buyer{Name: "first" + key})
+		a := s.One(t.Context(), Buyer{Name: "ours" + key, Key: key})
+		if a.Outcome != purchase.Unknown || a.Sent.IsZero() || a.Unreached || a.Status != 0 {
+			t.Errorf("key %q, the connection broke: %+v; want unknown, and sent", key, a)
+		}
+	}
+	shop.mu.Lock()
+	defer shop.mu.Unlock()
+	if shop.read["plain"] != 2 || shop.read["ours"] != 1 || shop.read["ourskey"] != 1 {
+		t.Errorf("the shop has read %v; want a plain request twice and each of ours once", shop.read)
+	}
+}
+
+// TestOnTheWire: what keeps net/http from a second request does not change the first.
+func TestOnTheWire(t *testing.T) {
+	t.Parallel()
+	var text atomic.Value
+	url := service(t, func(w http.ResponseWriter, r *http.Request) {
+		dump, _ := httputil.DumpRequest(r, true)
+		text.Store(string(dump))
+		w.WriteHeader(http.StatusConflict)
+	})
+	host := strings.TrimPrefix(url, "http://")
+	for key, want := range map[string]string{
+		"": "GET /product/buy?lock=any&product=apple&purchaser=b HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: Go-http-client/1.1\r\n\r\n",
+		"k": "POST /product/buy?lock=any&product=apple&purchaser=b HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 59\r\n" +
+			"Content-Type: application/json\r\nIdempotency-Key: k\r\nUser-Agent: Go-http-client/1.1\r\n\r\n" +
+			`{"amount":1,"lock":"any","product":"apple","purchaser":"b"}`,
+	} {
+		senderTo(url).One(t.Context(), Buyer{Name: "b", Key: key})
+		if got := text.Load(); got != want {
+			t.Errorf("key %q: sent %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestKeepsConnections: buyers of one client, one after the other, share a connection.
+func TestKeepsConnections(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id": 1}`) }))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	s := senderTo(server.URL)
+	s.Client = NewClient(nil)
+	defer s.Client.Close()
+	for range 3 {
+		if a := s.One(t.Context(), Buyer{Name: "b"}); a.Outcome != purchase.Sold || a.Unreached {
+			t.Errorf("%+v", a)
+		}
+	}
+	if opened.Load() != 1 {
+		t.Errorf("%d connections, want 1", opened.Load())
+	}
+}

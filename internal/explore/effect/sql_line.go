@@ -55,7 +55,7 @@ func Line(sql string, d Dialect, values ...string) string {
 }
 
 func cutLine(line string, size int) string {
-	line = printable(line)
+	line = OneLine(line)
 	if size > longestLine {
 		line += fmt.Sprintf("... (%d bytes)", size)
 	}
@@ -85,7 +85,7 @@ func Quote(value []byte) string {
 	}
 	var quoted string
 	if utf8.Valid(cut) && !strings.ContainsFunc(string(cut), func(r rune) bool { return r < ' ' && !unicode.IsSpace(r) }) {
-		quoted = "'" + strings.ReplaceAll(printable(string(cut)), "'", "''") + "'"
+		quoted = "'" + strings.ReplaceAll(OneLine(string(cut)), "'", "''") + "'"
 	} else {
 		quoted = fmt.Sprintf("x'%x'", value[:min(len(value), longestValue/2)])
 	}
@@ -95,8 +95,8 @@ func Quote(value []byte) string {
 	return quoted
 }
 
-// printable is one line of valid text.
-func printable(s string) string {
+// OneLine returns valid text without line breaks.
+func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
 			return ' '

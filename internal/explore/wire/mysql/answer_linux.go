@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
@@ -66,8 +65,7 @@ type answer struct {
 	oks      int
 	rows     int // of all results
 	found    int // of this one
-	shown    []string
-	width    int
+	shown    wire.Shown
 	affected uint64
 	made     []string
 	counted  []string // AUTO_INCREMENT columns of rows
@@ -100,7 +98,7 @@ func (a *answer) feed(payload []byte, size int) (ends bool, err error) {
 func (a *answer) begin(payload []byte, size int) (ends bool, err error) {
 	switch a.kind {
 	case message:
-		a.shown = append(a.shown, string(payload[:min(len(payload), longestText)]))
+		a.shown.Add(string(payload[:min(len(payload), wire.LongestText)]))
 		return true, nil
 	case definitions:
 		a.phase = inColumns
@@ -165,7 +163,7 @@ func (a *answer) column(payload []byte, size int) (ends bool, err error) {
 		return false, errors.New("the server's answer has not the columns that it announced")
 	}
 	if a.status&statusCursor != 0 {
-		a.show("cursor")
+		a.shown.Add("cursor")
 		a.found = 1 // it may have some
 		return true, nil
 	}
@@ -179,22 +177,22 @@ func (a *answer) row(payload []byte, size int) (ends bool, err error) {
 		a.state(payload)
 		a.phase = begins
 		if a.found == 0 {
-			a.show("no row")
+			a.shown.Add("no row")
 		}
 		return a.kind == fetched || !a.more(), nil
 	}
 	a.found++
 	a.rows++
-	if a.width > longestText && a.rows > 1 {
+	if a.shown.Full() && a.rows > 1 {
 		return false, nil
 	}
 	values := a.values(payload)
 	if a.rows == 1 {
 		a.firstRow = values
 	}
-	a.show(line(a.columns, values))
+	a.shown.Add(line(a.columns, values))
 	for i, c := range a.columns {
-		if c.counts && i < len(values) && len(a.counted) < longestText {
+		if c.counts && i < len(values) && len(a.counted) < wire.LongestText {
 			a.counted = append(a.counted, values[i])
 		}
 	}
@@ -265,20 +263,9 @@ func (a *answer) refusal() error {
 	return fmt.Errorf("the server does not let %s: %s", setWait, a.text(""))
 }
 
-// longestText is how many characters of an answer people are shown.
-const longestText = 80
-
-// show notes a row, or what stands for one.
-func (a *answer) show(row string) {
-	if a.width <= longestText {
-		a.shown = append(a.shown, row)
-		a.width += len(row) + 2
-	}
-}
-
 // text is the answer for people.
 func (a *answer) text(verb string) string {
-	parts := a.shown
+	var parts []string
 	if a.oks > 0 && (a.sets == 0 || a.affected > 0) {
 		if a.affected > 0 || counts[verb] {
 			parts = append(parts, fmt.Sprintf("%d changed", a.affected))
@@ -289,16 +276,7 @@ func (a *answer) text(verb string) string {
 	if a.failed() {
 		parts = append(parts, fmt.Sprintf("error %d: %s", a.code, a.words))
 	}
-	return cut(strings.Join(parts, "; "))
-}
-
-// cut makes a line of at most longestText characters.
-func cut(text string) string {
-	all := []rune(oneLine(text))
-	if len(all) > longestText {
-		return string(all[:longestText-3]) + "..."
-	}
-	return string(all)
+	return a.shown.Text(parts...)
 }
 
 // counts are the verbs whose OK says how many rows have changed.

@@ -80,16 +80,14 @@ func says(sql string) said {
 	return s
 }
 
-// command says what a packet of the program is.
-func (s *session) command(raw, payload []byte) (*wire.Command, *request, error) {
+// command says what a packet of the program is, with mu held.
+func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 	c := &wire.Command{Raw: raw}
 	q := &request{answer: answer{kind: single}}
 	if len(payload) == 0 {
 		c.Text, c.Gated = "an empty packet", true
 		return c, q, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if raw[3] != 0 && s.authenticating {
 		// The server has asked for more: another method, a password.
 		c.Text, c.Effect = "LOGIN", schedule.Local
@@ -99,7 +97,7 @@ func (s *session) command(raw, payload []byte) (*wire.Command, *request, error) 
 	if p, ok := passing[payload[0]]; ok {
 		c.Text, c.Effect, q.answer.kind = p.name, schedule.Local, p.kind
 		if payload[0] == comInitDB {
-			c.Text += " " + oneLine(string(payload[1:]))
+			c.Text += " " + effect.OneLine(string(payload[1:]))
 		}
 		return c, q, nil
 	}
@@ -141,7 +139,7 @@ func (s *session) command(raw, payload []byte) (*wire.Command, *request, error) 
 }
 
 // query is a statement sent as text, with mu held.
-func (s *session) query(c *wire.Command, q *request, sql string) {
+func (s *state) query(c *wire.Command, q *request, sql string) {
 	what := says(sql)
 	c.Text = what.Line
 	q.answer.kind = results
@@ -149,7 +147,7 @@ func (s *session) query(c *wire.Command, q *request, sql string) {
 }
 
 // means puts what a statement does together with what the connection is in.
-func (s *session) means(c *wire.Command, q *request, what said) {
+func (s *state) means(c *wire.Command, q *request, what said) {
 	c.Effect, c.Gated, c.Named = what.Effect, what.gated(), what.NamedLock
 	if what.NamedLock {
 		c.Limit = lockLimit(c.Text)
@@ -170,12 +168,12 @@ func (s *session) means(c *wire.Command, q *request, what said) {
 }
 
 // mayBeOpen reports whether a transaction may be open, with mu held.
-func (s *session) mayBeOpen() bool { return s.open || s.unsettled > 0 }
+func (s *state) mayBeOpen() bool { return s.open || s.unsettled > 0 }
 
 // reset is CHANGE_USER and RESET_CONNECTION: they roll the transaction back and give locks
 // back. The first may lead to a new conversation as at login; each packet that the program
 // sends in it comes as a command of its own, whose answer is the server's next packet.
-func (s *session) reset(c *wire.Command, q *request, payload []byte) {
+func (s *state) reset(c *wire.Command, q *request, payload []byte) {
 	q.resets = true
 	c.Effect, c.Gated, c.Ends = schedule.Local, s.mayBeOpen() || s.holds, s.open
 	if c.Gated {
@@ -184,7 +182,7 @@ func (s *session) reset(c *wire.Command, q *request, payload []byte) {
 	c.Text = "RESET CONNECTION"
 	if payload[0] == comChangeUser {
 		r := reader{b: payload[1:]}
-		c.Text = "CHANGE USER " + oneLine(string(r.terminated()))
+		c.Text = "CHANGE USER " + effect.OneLine(string(r.terminated()))
 		q.answer.kind = authenticates
 		s.authenticating = true
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	driver "github.com/go-sql-driver/mysql"
+
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/mysql"
@@ -190,7 +192,11 @@ func TestSwitchedLogin(t *testing.T) {
 	_, address, _ := proxy(t)
 	db := openAs(t, "edward:secret@tcp("+address+")/")
 	var who string
-	if err := db.QueryRow("SELECT current_user()").Scan(&who); err != nil || who != "edward@127.0.0.1" {
+	err := driver.ErrMalformPkt
+	for try := 0; errors.Is(err, driver.ErrMalformPkt) && try < 5; try++ { // the driver takes the last byte off one challenge in 256, which is 0
+		err = db.QueryRow("SELECT current_user()").Scan(&who)
+	}
+	if err != nil || who != "edward@127.0.0.1" {
 		t.Errorf("%q, %v", who, err)
 	}
 }

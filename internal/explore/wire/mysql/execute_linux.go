@@ -13,7 +13,7 @@ import (
 const lastPrepared = 1<<32 - 1
 
 // statement finds a prepared statement, with mu held; nil: there is none.
-func (s *session) statement(id uint32) *prepared {
+func (s *state) statement(id uint32) *prepared {
 	if one := s.prepared[id]; one != nil {
 		return one
 	}
@@ -24,7 +24,7 @@ func (s *session) statement(id uint32) *prepared {
 }
 
 // execute is STMT_EXECUTE, with mu held.
-func (s *session) execute(c *wire.Command, q *request, payload []byte) {
+func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 	q.answer.kind, q.answer.binary = results, true
 	r := reader{b: payload[1:]}
 	id := uint32(r.number(4))
@@ -46,7 +46,7 @@ func (s *session) execute(c *wire.Command, q *request, payload []byte) {
 }
 
 // fetch is STMT_FETCH: more rows of a cursor.
-func (s *session) fetch(c *wire.Command, q *request, payload []byte) {
+func (s *state) fetch(c *wire.Command, q *request, payload []byte) {
 	q.answer.kind, q.settles = fetched, true
 	r := reader{b: payload[1:]}
 	id, rows := uint32(r.number(4)), r.number(4)
@@ -62,7 +62,7 @@ func (s *session) fetch(c *wire.Command, q *request, payload []byte) {
 }
 
 // longData is STMT_SEND_LONG_DATA: a piece of a value, ahead of EXECUTE.
-func (s *session) longData(payload []byte) {
+func (s *state) longData(payload []byte) {
 	r := reader{b: payload[1:]}
 	id, place := uint32(r.number(4)), int(r.number(2))
 	if r.short || s.statement(id) == nil {

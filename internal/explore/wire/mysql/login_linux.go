@@ -43,48 +43,52 @@ func query(sql string) []byte {
 
 // Login is wire.Session's. The server's last OK is kept until the connection is set up.
 func (s *session) Login() (id int64, err error) {
-	raw, payload, err := readPacket(s.server.R)
+	l := login{s.program, s.server}
+	raw, payload, err := readPacket(l.server.R)
 	if err != nil {
 		return 0, fmt.Errorf("the MySQL server does not greet: %w", err)
 	}
 	if isError(payload) {
-		_, err := s.program.Write(raw)
+		_, err := l.program.Write(raw)
 		return 0, errors.Join(refused(payload), err)
 	}
 	greets, err := greeting(raw, payload)
 	if err != nil {
 		return 0, err
 	}
-	if _, err = s.program.Write(raw); err != nil {
+	if _, err = l.program.Write(raw); err != nil {
 		return 0, err
 	}
-	if raw, payload, err = s.fromProgram(); errors.Is(err, io.EOF) {
+	if raw, payload, err = l.fromProgram(); errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("the program hung up at the greeting of mysql; one that insists on TLS does, and must be told not to: %w", err)
 	} else if err != nil {
 		return 0, err
 	}
 	if err := reply(raw, payload); err != nil {
-		s.refuse(raw[3]+1, err)
+		l.refuse(raw[3]+1, err)
 		return 0, err
 	}
-	if _, err = s.server.Write(raw); err != nil {
+	if _, err = l.server.Write(raw); err != nil {
 		return 0, err
 	}
-	if raw, err = s.authenticate(); err != nil {
+	if raw, err = l.authenticate(); err != nil {
 		return 0, err
 	}
-	if err := s.setUp(greets.mariadb); err != nil {
+	if s.serializable, err = l.setUp(greets.mariadb); err != nil {
 		return 0, err
 	}
-	_, err = s.program.Write(raw)
+	_, err = l.program.Write(raw)
 	return greets.thread, err
 }
 
+// A login is what is said before the program's first command.
+type login struct{ program, server *wire.Socket }
+
 // fromProgram reads what the program sends next. It may take its time, which is its own.
-func (s *session) fromProgram() (raw, payload []byte, err error) {
-	s.server.Rest()
-	s.program.Rest()
-	raw, payload, err = readPacket(s.program.R)
+func (l login) fromProgram() (raw, payload []byte, err error) {
+	l.server.Rest()
+	l.program.Rest()
+	raw, payload, err = readPacket(l.program.R)
 	return raw, payload, hungUp(err)
 }
 
@@ -148,13 +152,13 @@ func reply(raw, payload []byte) error {
 
 // refuse tells the program, and waits until it has hung up: what it has sent and nobody has
 // read would make the kernel reset the connection, and the reason be lost.
-func (s *session) refuse(sequence byte, why error) {
-	if _, err := s.program.Write(appendError(nil, sequence, 1043, "08S01", why.Error())); err != nil {
+func (l login) refuse(sequence byte, why error) {
+	if _, err := l.program.Write(appendError(nil, sequence, 1043, "08S01", why.Error())); err != nil {
 		return
 	}
 	for range 64 {
-		s.program.Rest()
-		if _, err := s.program.R.Discard(max(1, s.program.R.Buffered())); err != nil {
+		l.program.Rest()
+		if _, err := l.program.R.Discard(max(1, l.program.R.Buffered())); err != nil {
 			return
 		}
 	}
@@ -164,16 +168,16 @@ func (s *session) refuse(sequence byte, why error) {
 // returned and not handed on. In every plugin that this was written for, each packet of the
 // server but one is answered by one of the program: caching_sha2_password says 1 3 (known
 // already) before OK.
-func (s *session) authenticate() (ok []byte, err error) {
+func (l login) authenticate() (ok []byte, err error) {
 	for {
-		raw, payload, err := readPacket(s.server.R)
+		raw, payload, err := readPacket(l.server.R)
 		if err != nil {
 			return nil, fmt.Errorf("the server hung up while the program logged in: %w", err)
 		}
 		if len(payload) > 0 && payload[0] == 0 {
 			return raw, nil
 		}
-		if _, err = s.program.Write(raw); err != nil {
+		if _, err = l.program.Write(raw); err != nil {
 			return nil, err
 		}
 		if isError(payload) {
@@ -182,10 +186,10 @@ func (s *session) authenticate() (ok []byte, err error) {
 		if fastAuthentication(payload) {
 			continue
 		}
-		if raw, _, err = s.fromProgram(); err != nil {
+		if raw, _, err = l.fromProgram(); err != nil {
 			return nil, err
 		}
-		if _, err = s.server.Write(raw); err != nil {
+		if _, err = l.server.Write(raw); err != nil {
 			return nil, err
 		}
 	}
@@ -204,36 +208,35 @@ func refused(payload []byte) error {
 }
 
 // setUp sets the lock wait, and asks whether reads take locks.
-func (s *session) setUp(mariadb bool) error {
-	if !s.program.Timed() {
-		set, err := s.ask(setWait)
+func (l login) setUp(mariadb bool) (serializable bool, err error) {
+	if !l.program.Timed() {
+		set, err := l.ask(setWait)
 		if err == nil {
 			err = set.refusal()
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
 	isolation := isolationMySQL
 	if mariadb {
 		isolation = isolationMariaDB
 	}
-	asked, err := s.ask(isolation)
+	asked, err := l.ask(isolation)
 	if err != nil {
-		return err
+		return false, err
 	}
-	s.serializable = asked.failed() || strings.Contains(asked.text(""), "SERIALIZABLE")
-	return nil
+	return asked.failed() || strings.Contains(asked.text(""), "SERIALIZABLE"), nil
 }
 
 // ask sends a query of the session's own before the program may send one.
-func (s *session) ask(sql string) (*answer, error) {
-	if _, err := s.server.Write(query(sql)); err != nil {
+func (l login) ask(sql string) (*answer, error) {
+	if _, err := l.server.Write(query(sql)); err != nil {
 		return nil, err
 	}
 	a := &answer{}
 	for {
-		_, payload, err := readPacket(s.server.R)
+		_, payload, err := readPacket(l.server.R)
 		if err != nil {
 			return nil, err
 		}

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // Types of columns and parameters (MySQL Source Code Documentation, "Column Types").
@@ -176,40 +176,23 @@ func fraction(micros uint64, decimals int) string {
 
 // plain is a value as text; what is no text is shown in hexadecimal digits.
 func plain(value []byte) string {
-	text := string(value[:min(len(value), 4*longestText)])
-	for n := 0; n < utf8.UTFMax && len(text) < len(value) && !utf8.ValidString(text); n++ {
-		text = text[:len(text)-1]
-	}
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
+	const most = 4 * wire.LongestText
+	text, readable := wire.Readable(string(value[:min(len(value), most)]), len(value) > most)
+	if !readable {
 		return fmt.Sprintf("0x%x", text)
 	}
 	return text
 }
 
-// line is a row: column=value, and quotes around what would not be seen or has spaces.
+// line is a row for people.
 func line(columns []column, values []string) string {
 	var all []string
-	for i, v := range values {
-		if v == "" || strings.ContainsAny(v, " ;\t\r\n") {
-			v = "'" + v + "'"
+	for i, v := range values[:min(len(values), wire.LongestText+1)] {
+		name := ""
+		if i < len(columns) {
+			name = columns[i].name
 		}
-		if i < len(columns) && columns[i].name != "" {
-			v = columns[i].name + "=" + v
-		}
-		all = append(all, v)
-		if len(all) > longestText {
-			break
-		}
+		all = append(all, wire.Cell(name, v))
 	}
 	return strings.Join(all, " ")
-}
-
-// oneLine is valid text without line breaks.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.IsSpace(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
 }

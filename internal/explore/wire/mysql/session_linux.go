@@ -37,8 +37,8 @@ import (
 func Protocol() wire.Protocol {
 	return wire.Protocol{Name: "mysql", Open: func(program, server *wire.Socket) wire.Session {
 		return &session{
-			program: program, server: server,
-			requests: map[*wire.Command]*request{}, prepared: map[uint32]*prepared{}, long: map[uint32]map[int][]byte{},
+			program: program, server: server, requests: map[*wire.Command]*request{},
+			state: state{prepared: map[uint32]*prepared{}, long: map[uint32]map[int][]byte{}},
 		}
 	}}
 }
@@ -47,16 +47,22 @@ func Protocol() wire.Protocol {
 type session struct {
 	program, server *wire.Socket
 
-	// Of the goroutine that calls Next.
-	long map[uint32]map[int][]byte // values that STMT_SEND_LONG_DATA has sent, by statement and place
-
 	// Of the goroutine that calls Receive.
 	from assembler
 	own  *answer // to a command of the session's own, which the program does not see
 	does *request
 
-	mu             sync.Mutex
-	requests       map[*wire.Command]*request // read, and not answered
+	mu         sync.Mutex                 // of all below
+	requests   map[*wire.Command]*request // read, and not answered
+	binaryLock bool                       // the last answer to a command for a lock by name had rows of a prepared statement
+	state
+}
+
+// A state is what a connection is in, as far as it is known. From it and from the text of a
+// command it says what the command does.
+type state struct {
+	long map[uint32]map[int][]byte // values that STMT_SEND_LONG_DATA has sent, by statement and place
+
 	prepared       map[uint32]*prepared
 	last           *prepared // of MariaDB: statement -1
 	open           bool      // a transaction is, as far as the server has said
@@ -64,7 +70,6 @@ type session struct {
 	unsettled      int       // commands without an answer that may open a transaction
 	serializable   bool      // a SELECT may take locks
 	authenticating bool      // by CHANGE_USER
-	binaryLock     bool      // the last answer to a command for a lock by name had rows of a prepared statement
 }
 
 // A prepared statement. What it says is set when it is read, its number and the rest
@@ -102,17 +107,17 @@ func (s *session) Next() (*wire.Command, error) {
 		_, _ = s.server.Write(raw) // it may have gone already
 		return nil, io.EOF
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	c, q, err := s.command(raw, payload)
 	if err != nil {
 		return nil, err
 	}
 	if !c.Silent {
-		s.mu.Lock()
 		s.requests[c] = q
 		if q.settles {
 			s.unsettled++
 		}
-		s.mu.Unlock()
 	}
 	return c, nil
 }

@@ -104,7 +104,7 @@ func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, bina
 		out = appendPacket(out, last.sequence+3, zeroRow(column{kind: typeLong}, binary))
 		out = appendPacket(out, last.sequence+4, status)
 	}
-	current.Answer = wire.Answer{Raw: out, Text: cut(name + "=0"), Failed: true}
+	current.Answer = wire.Answer{Raw: out, Text: wire.Shorten(name + "=0"), Failed: true}
 	return out
 }
 

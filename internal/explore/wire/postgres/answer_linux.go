@@ -5,17 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
-
-// longestAnswer is how many characters of an answer people are shown.
-const longestAnswer = 80
 
 // A field is a column of a result.
 type field struct {
@@ -35,34 +30,26 @@ type result struct {
 
 // An answer is what the statements of a command have come to.
 type answer struct {
-	shown           []string
-	width           int
+	shown           wire.Shown
 	changed, failed bool
 	made            []string
-}
-
-// show notes a row, or what stands for one.
-func (a *answer) show(line string) {
-	if a.width <= longestAnswer {
-		a.shown = append(a.shown, line)
-		a.width += len(line) + 2
-	}
 }
 
 // fails takes an ErrorResponse. Within a transaction it gives back what was locked
 // (xact.c, AbortTransaction).
 func (a *answer) fails(f frame, opened bool) {
-	if a.width <= longestAnswer {
-		a.shown = append(a.shown, errorText(f))
+	text := errorText(errorOf(f))
+	if a.shown.Full() {
+		a.shown.Only(text)
 	} else {
-		a.shown = []string{errorText(f)} // not cut off
+		a.shown.Add(text)
 	}
 	a.failed = true
 	a.changed = a.changed || opened
 }
 
 func (a *answer) fill(out *wire.Answer) {
-	out.Text = shorten(strings.Join(a.shown, "; "))
+	out.Text = a.shown.Text()
 	out.Changed, out.Failed, out.Made = a.changed, a.failed, a.made
 }
 
@@ -121,7 +108,7 @@ func (c *call) columns() []field {
 func (c *call) row(f frame) {
 	const mostIDs = 1000
 	c.result.rows++
-	shown := c.answer.width <= longestAnswer
+	shown := !c.answer.shown.Full()
 	verb := c.says().Verb
 	ids := (verb == "INSERT" || verb == "WITH") && len(c.result.ids) < mostIDs
 	if !shown && !ids {
@@ -133,7 +120,7 @@ func (c *call) row(f frame) {
 	}
 	fields := c.columns()
 	var cells []string
-	for i, v := range m.Values[:min(len(m.Values), longestAnswer)] {
+	for i, v := range m.Values[:min(len(m.Values), wire.LongestText)] {
 		one := field{}
 		if i < len(fields) {
 			one = fields[i]
@@ -146,34 +133,24 @@ func (c *call) row(f frame) {
 			c.result.ids = append(c.result.ids, id)
 		}
 	}
-	c.answer.show(strings.Join(cells, " "))
+	c.answer.shown.Add(strings.Join(cells, " "))
 }
 
-// cell is name=value, with quotes around what would not be seen or has spaces.
+// cell is a value with its column.
 func (f field) cell(v []byte) string {
-	shown := null
-	if v != nil {
-		shown = plain(show(v, f.oid, f.format))
-		if shown == "" || strings.ContainsAny(shown, " ;\t\r\n") {
-			shown = "'" + shown + "'"
-		}
+	name := f.name
+	if name == "?column?" {
+		name = ""
 	}
-	if f.name == "" || f.name == "?column?" {
-		return shown
+	if v == nil {
+		return wire.Cell(name, null)
 	}
-	return f.name + "=" + shown
-}
-
-// plain is text; what is none is shown by its size.
-func plain(shown string, _ bool) string {
-	cut := shown
-	for n := 0; n < utf8.UTFMax && len(cut) > 0 && !utf8.ValidString(cut); n++ {
-		cut = cut[:len(cut)-1]
+	shown, _ := show(v, f.oid, f.format)
+	text, readable := wire.Readable(shown, true)
+	if !readable {
+		text = fmt.Sprintf("<%d bytes>", len(shown))
 	}
-	if !utf8.ValidString(cut) || strings.ContainsFunc(cut, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
-		return fmt.Sprintf("<%d bytes>", len(shown))
-	}
-	return cut
+	return wire.Cell(name, text)
 }
 
 // complete takes the end of a statement: CommandComplete, EmptyQueryResponse or
@@ -195,37 +172,37 @@ func (c *call) complete(f frame) {
 		switch {
 		case c.result.rows > 0:
 		case n > 0: // CREATE TABLE AS
-			a.show(rowCount(n))
+			a.shown.Add(rowCount(n))
 		default:
-			a.show("no row")
+			a.shown.Add("no row")
 			a.failed = true
 		}
 	case "INSERT", "UPDATE", "DELETE", "MERGE":
 		a.changed = a.changed || n > 0 || strings.Contains(says.upper, "WITH")
 		a.failed = a.failed || n == 0
-		a.show(fmt.Sprintf("%d changed", n))
+		a.shown.Add(fmt.Sprintf("%d changed", n))
 		if tag == "INSERT" {
 			a.made = append(a.made, c.result.ids...)
 		}
 	case "COPY":
-		a.show(rowCount(n))
+		a.shown.Add(rowCount(n))
 		a.changed = a.changed || !c.result.out || strings.Contains(says.upper, "(")
 	case "ROLLBACK":
 		a.changed = true
 		if strings.Contains(says.upper, "ROLLBACK") || strings.Contains(says.upper, "ABORT") {
-			a.show("ok")
+			a.shown.Add("ok")
 		} else {
-			a.show("ROLLBACK")
+			a.shown.Add("ROLLBACK")
 			a.failed = true // a COMMIT of what had failed
 		}
 	case "BEGIN", "START TRANSACTION", "SET", "RESET", "LISTEN", "UNLISTEN", "SAVEPOINT", "RELEASE", "PREPARE", "DEALLOCATE", "DEALLOCATE ALL",
 		"DECLARE CURSOR", "CLOSE CURSOR", "CLOSE CURSOR ALL":
-		a.show("ok")
+		a.shown.Add("ok")
 	case "SHOW", "EXPLAIN":
 		a.changed = a.changed || writes
 	default:
 		a.changed = true
-		a.show("ok")
+		a.shown.Add("ok")
 	}
 }
 
@@ -250,18 +227,4 @@ func tagOf(f frame) (tag string, n int64) {
 		}
 	}
 	return strings.Join(words[:end], " "), n
-}
-
-// shorten makes a line of at most longestAnswer characters.
-func shorten(shown string) string {
-	all := []rune(strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(shown, "\uFFFD")))
-	if len(all) > longestAnswer {
-		return string(all[:longestAnswer-3]) + "..."
-	}
-	return string(all)
 }

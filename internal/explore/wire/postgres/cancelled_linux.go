@@ -1,7 +1,9 @@
 package postgres
 
 import (
-	"encoding/binary"
+	"cmp"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/oversell/oversell/internal/explore/wire"
 )
@@ -26,14 +28,20 @@ func (s *Session) Deadlocked(current *wire.Command, raw []byte) []byte {
 	return inPlace(current, raw, errDeadlockDetected, "deadlock detected")
 }
 
-// inPlace puts another error in the place of the one of pg_cancel_backend.
+// inPlace puts another error in the place of the one of pg_cancel_backend. The fields that say
+// where in the statement it waited, and for what, stay.
 func inPlace(current *wire.Command, raw []byte, code, message string) []byte {
 	var out []byte
 	found := false
 	for _, f := range frames(raw) {
-		if f.kind() == 'E' && errorOf(f).code == errQueryCanceled {
-			f, found = renamed(f, code, message), true
-			current.Answer.Text, current.Answer.Failed = shorten(errorText(f)), true
+		if e := errorOf(f); f.kind() == 'E' && e.Code == errQueryCanceled {
+			e.Code, e.Message = code, message
+			renamed, err := e.Encode(nil)
+			if err != nil {
+				return raw
+			}
+			f, found = renamed, true
+			current.Answer.Text, current.Answer.Failed = wire.Shorten(errorText(e)), true
 		}
 		out = append(out, f...)
 	}
@@ -44,64 +52,18 @@ func inPlace(current *wire.Command, raw []byte, code, message string) []byte {
 	return out
 }
 
-// renamed is an ErrorResponse with another code and message. Its other fields stay: where in
-// the statement it waited, and for what.
-func renamed(f frame, code, message string) frame {
-	out := frame{'E', 0, 0, 0, 0}
-	eachField(f, func(kind byte, value string) {
-		switch kind {
-		case 'C':
-			value = code
-		case 'M':
-			value = message
-		}
-		out = append(append(append(out, kind), value...), 0)
-	})
-	out = append(out, 0)
-	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-1))
-	return out
-}
-
-// eachField calls do with the fields of an ErrorResponse or a NoticeResponse, in order
-// (PostgreSQL 15 manual, 55.8).
-func eachField(f frame, do func(kind byte, value string)) {
-	for b := f.body(); len(b) > 0 && b[0] != 0; {
-		value, rest, ok := text(b[1:])
-		if !ok {
-			return
-		}
-		do(b[0], value)
-		b = rest
-	}
-}
-
-// errorOf is the code and the message of an ErrorResponse.
-func errorOf(f frame) (e pgError) {
-	eachField(f, func(kind byte, value string) {
-		switch kind {
-		case 'C':
-			e.code = value
-		case 'M':
-			e.message = value
-		}
-	})
+// errorOf reads an ErrorResponse or a NoticeResponse; what cannot be read is empty.
+func errorOf(f frame) (e pgproto3.ErrorResponse) {
+	_ = e.Decode(f.body())
 	return e
 }
 
 // errorText is an ErrorResponse for people.
-func errorText(f frame) string {
-	e := errorOf(f)
-	return "error " + e.code + ": " + e.message
-}
+func errorText(e pgproto3.ErrorResponse) string { return "error " + e.Code + ": " + e.Message }
 
-// fatal reports whether the server hangs up after the ErrorResponse. The field S is in the
-// server's language, V is not; it is there since version 9.6.
+// fatal reports whether the server hangs up after the ErrorResponse. Severity is in the
+// server's language, the other is not; it is there since version 9.6.
 func fatal(f frame) bool {
-	severity := ""
-	eachField(f, func(kind byte, value string) {
-		if kind == 'V' || kind == 'S' && severity == "" {
-			severity = value
-		}
-	})
+	severity := cmp.Or(errorOf(f).SeverityUnlocalized, errorOf(f).Severity)
 	return severity == "FATAL" || severity == "PANIC"
 }

@@ -34,5 +34,5 @@ func ReadStartup(b []byte) (raw []byte, replication bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return raw, replicates(raw[8:]), nil
+	return raw, replicates(raw), nil
 }

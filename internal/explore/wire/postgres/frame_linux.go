@@ -95,9 +95,3 @@ func frames(raw []byte) (all []frame) {
 	}
 	return all
 }
-
-// text cuts a string that ends with a zero off.
-func text(b []byte) (s string, rest []byte, ok bool) {
-	before, after, ok := bytes.Cut(b, []byte{0})
-	return string(before), after, ok
-}

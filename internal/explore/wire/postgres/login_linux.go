@@ -32,50 +32,63 @@ var errTLS = &wire.Refused{Why: "the program asks for TLS at postgres (sslmode=r
 // A CancelRequest is handed to the server at once, and Login fails with io.EOF when the
 // server has taken it.
 func (s *Session) Login() (id int64, err error) {
-	startup, err := s.startup()
+	l := login{s.program, s.server}
+	id, ready, err := l.relay()
 	if err != nil {
 		return 0, err
 	}
-	if _, err := s.server.Write(startup); err != nil {
+	if s.isolated, err = l.setUp(id); err != nil {
 		return 0, err
 	}
+	s.settle(ready)
+	_, err = s.program.Write(ready)
+	return id, err
+}
+
+// A login is what is said before the program's first command.
+type login struct{ program, server *wire.Socket }
+
+// relay hands the login on. It keeps the server's ReadyForQuery.
+func (l login) relay() (id int64, ready frame, err error) {
+	startup, err := l.startup()
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, err := l.server.Write(startup); err != nil {
+		return 0, nil, err
+	}
 	for {
-		f, err := readFrame(s.server.R)
+		f, err := readFrame(l.server.R)
 		if err != nil {
-			return 0, serverError(err)
+			return 0, nil, serverError(err)
 		}
 		switch f.kind() {
 		case 'E':
-			_, err := s.program.Write(f)
-			return 0, errors.Join(fmt.Errorf("postgres refuses the login: %s", errorText(f)), err)
+			_, err := l.program.Write(f)
+			return 0, nil, errors.Join(fmt.Errorf("postgres refuses the login: %s", errorText(errorOf(f))), err)
 		case 'K':
 			if len(f.body()) >= 4 {
 				id = int64(binary.BigEndian.Uint32(f.body()))
 			}
 		case 'Z':
-			if err := s.setUp(id); err != nil {
-				return 0, err
-			}
-			s.settle(f)
-			_, err := s.program.Write(f)
-			return id, err
+			return id, f, nil
 		}
-		if _, err := s.program.Write(f); err != nil {
-			return 0, err
+		if _, err := l.program.Write(f); err != nil {
+			return 0, nil, err
 		}
 		if f.kind() == 'R' {
-			if err := s.authenticate(f); err != nil {
-				return 0, err
+			if err := l.authenticate(f); err != nil {
+				return 0, nil, err
 			}
 		}
 	}
 }
 
 // startup reads what comes before the login, and the StartupMessage.
-func (s *Session) startup() ([]byte, error) {
+func (l login) startup() ([]byte, error) {
 	asked := false
 	for {
-		raw, code, err := readStartup(s.program.R)
+		raw, code, err := readStartup(l.program.R)
 		if asked && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 			return nil, errTLS
 		}
@@ -85,15 +98,15 @@ func (s *Session) startup() ([]byte, error) {
 		switch {
 		case code == codeTLS, code == codeGSS:
 			asked = asked || code == codeTLS
-			if _, err := s.program.Write([]byte{'N'}); err != nil {
+			if _, err := l.program.Write([]byte{'N'}); err != nil {
 				return nil, err
 			}
 		case code == codeCancel:
-			return nil, s.cancel(raw)
+			return nil, l.cancel(raw)
 		case code>>16 != 3:
-			return nil, s.refuse(fmt.Sprintf("the program speaks protocol %d.%d with postgres; only 3.0 can be explored", code>>16, code&0xffff))
-		case replicates(raw[8:]):
-			return nil, s.refuse("the program asks postgres for replication, which cannot be explored; leave it out of the test")
+			return nil, l.refuse(fmt.Sprintf("the program speaks protocol %d.%d with postgres; only 3.0 can be explored", code>>16, code&0xffff))
+		case replicates(raw):
+			return nil, l.refuse("the program asks postgres for replication, which cannot be explored; leave it out of the test")
 		default:
 			return raw, nil
 		}
@@ -102,48 +115,41 @@ func (s *Session) startup() ([]byte, error) {
 
 // cancel hands a CancelRequest on. The server hangs up when it has sent the signal, which
 // the program may wait for.
-func (s *Session) cancel(raw []byte) error {
-	if _, err := s.server.Write(raw); err != nil {
+func (l login) cancel(raw []byte) error {
+	if _, err := l.server.Write(raw); err != nil {
 		return err
 	}
-	_, _ = s.server.R.Discard(1)
+	_, _ = l.server.R.Discard(1)
 	return io.EOF
 }
 
 // refuse tells the program why, in the protocol's words.
-func (s *Session) refuse(why string) error {
+func (l login) refuse(why string) error {
 	raw, err := (&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "0A000", Message: why}).Encode(nil)
 	if err == nil {
-		_, err = s.program.Write(raw)
+		_, err = l.program.Write(raw)
 	}
 	return errors.Join(&wire.Refused{Why: why}, err)
 }
 
-// replicates reports whether the parameters of a StartupMessage ask for replication
-// (PostgreSQL 15 manual, 55.4).
-func replicates(parameters []byte) bool {
-	for {
-		name, rest, ok := text(parameters)
-		if !ok || name == "" {
-			return false
-		}
-		value, rest, ok := text(rest)
-		if !ok {
-			return false
-		}
-		if name == "replication" {
-			switch strings.ToLower(value) {
-			case "", "0", "f", "false", "n", "no", "off", "of":
-			default:
-				return true
-			}
-		}
-		parameters = rest
+// replicates reports whether a StartupMessage asks for replication (PostgreSQL 15 manual,
+// 55.4). The server itself refuses one that cannot be read.
+func replicates(raw []byte) bool {
+	var m pgproto3.StartupMessage
+	_ = m.Decode(append(binary.BigEndian.AppendUint32(nil, pgproto3.ProtocolVersion30), raw[8:]...))
+	value, asked := m.Parameters["replication"]
+	if !asked {
+		return false
 	}
+	switch strings.ToLower(value) {
+	case "", "0", "f", "false", "n", "no", "off", "of":
+		return false
+	}
+	return true
 }
 
 // authenticate relays what the program answers to a request, if it does.
-func (s *Session) authenticate(request frame) error {
+func (l login) authenticate(request frame) error {
 	if len(request.body()) < 4 {
 		return errFrame
 	}
@@ -151,13 +157,13 @@ func (s *Session) authenticate(request frame) error {
 	case pgproto3.AuthTypeOk, pgproto3.AuthTypeSASLFinal:
 		return nil
 	case pgproto3.AuthTypeGSS, pgproto3.AuthTypeGSSCont, pgproto3.AuthTypeSSPI:
-		return s.refuse("the server asks for Kerberos at postgres; use an account with a password for the test")
+		return l.refuse("the server asks for Kerberos at postgres; use an account with a password for the test")
 	}
-	f, err := readFrame(s.program.R)
+	f, err := readFrame(l.program.R)
 	if err != nil {
 		return err
 	}
-	_, err = s.server.Write(f)
+	_, err = l.server.Write(f)
 	return err
 }
 
@@ -178,56 +184,56 @@ const noDeadlocks = `SET deadlock_timeout = '1h'`
 const noGhosts = `SET client_connection_check_interval = '1s'`
 
 // setUp asks the server for the settings, and swallows the answers. A notice or a parameter
-// that comes in between is the program's.
-func (s *Session) setUp(id int64) error {
-	timed, question := s.program.Timed(), noTimeouts
+// that comes in between is the program's. isolated: each transaction may be above READ COMMITTED.
+func (l login) setUp(id int64) (isolated bool, err error) {
+	timed, question := l.program.Timed(), noTimeouts
 	if timed {
 		question = timeouts
 	}
-	row, err := s.ask(question)
-	var refused *pgError
+	row, err := l.ask(question)
+	var refused *refusal
 	if errors.As(err, &refused) {
-		return s.refuse("postgres does not let the test switch its time-outs off: " + refused.Error())
+		return false, l.refuse("postgres does not let the test switch its time-outs off: " + refused.Error())
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(row) != 3 {
-		return errFrame
+		return false, errFrame
 	}
 	if pid, err := strconv.ParseInt(string(row[0]), 10, 64); err != nil || pid != id {
-		return s.refuse("a pooler stands before postgres; give the test the server's own address")
+		return false, l.refuse("a pooler stands before postgres; give the test the server's own address")
 	}
-	s.isolated = string(row[1]) == "repeatable read" || string(row[1]) == "serializable"
+	isolated = string(row[1]) == "repeatable read" || string(row[1]) == "serializable"
 	if timed {
-		return nil
+		return isolated, nil
 	}
-	if _, err := s.ask(noDeadlocks); err != nil && (!errors.As(err, &refused) || refused.code != errInsufficientPrivilege) {
-		return err
+	if _, err := l.ask(noDeadlocks); err != nil && (!errors.As(err, &refused) || refused.Code != errInsufficientPrivilege) {
+		return false, err
 	}
-	if _, err := s.ask(noGhosts); err != nil && !errors.As(err, &refused) {
-		return err
+	if _, err := l.ask(noGhosts); err != nil && !errors.As(err, &refused) {
+		return false, err
 	}
-	return nil
+	return isolated, nil
 }
 
-// A pgError is what the server has refused the session itself.
-type pgError struct{ code, message string }
+// A refusal is what the server has refused the session itself.
+type refusal struct{ pgproto3.ErrorResponse }
 
-func (e *pgError) Error() string { return "error " + e.code + ": " + e.message }
+func (e *refusal) Error() string { return errorText(e.ErrorResponse) }
 
 // ask sends a statement of the session's own. It returns the last row.
-func (s *Session) ask(sql string) (row [][]byte, err error) {
+func (l login) ask(sql string) (row [][]byte, err error) {
 	raw, err := (&pgproto3.Query{String: sql}).Encode(nil)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.server.Write(raw); err != nil {
+	if _, err := l.server.Write(raw); err != nil {
 		return nil, err
 	}
 	var refused error
 	for {
-		f, err := readFrame(s.server.R)
+		f, err := readFrame(l.server.R)
 		if err != nil {
 			return nil, serverError(errors.Join(err, refused))
 		}
@@ -239,10 +245,9 @@ func (s *Session) ask(sql string) (row [][]byte, err error) {
 			}
 			row = d.Values
 		case 'E':
-			e := errorOf(f)
-			refused = &e
+			refused = &refusal{errorOf(f)}
 		case 'N', 'S', 'A':
-			if _, err := s.program.Write(f); err != nil {
+			if _, err := l.program.Write(f); err != nil {
 				return nil, err
 			}
 		case 'Z':

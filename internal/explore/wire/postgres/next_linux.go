@@ -58,7 +58,7 @@ func (s *Session) Next() (*wire.Command, error) {
 }
 
 // take adds a message to a batch. It reports whether the batch ends with it.
-func (s *Session) take(b *batch, f frame) (ends bool) {
+func (s *state) take(b *batch, f frame) (ends bool) {
 	data := f.kind() == 'd' || f.kind() == 'c' || f.kind() == 'f'
 	switch {
 	case b.ended:
@@ -102,7 +102,7 @@ func (s *Session) take(b *batch, f frame) (ends bool) {
 // takeCopy is take of the data of a COPY, while which the server passes over Sync and Flush
 // (PostgreSQL 15 manual, 55.2.6). Some programs (pgx) send it before they know whether the
 // server wants it.
-func (s *Session) takeCopy(b *batch, f frame) (ends bool) {
+func (s *state) takeCopy(b *batch, f frame) (ends bool) {
 	if !b.copied {
 		b.copied = true
 		b.extended = s.copying == extendedCopy || s.copying == noCopy && (b.extended || len(s.calls) > 0 && s.calls[len(s.calls)-1].extended)
@@ -134,7 +134,7 @@ func (s *Session) takeCopy(b *batch, f frame) (ends bool) {
 }
 
 // finishCopy settles for whom the data of a COPY is.
-func (s *Session) finishCopy(b *batch) {
+func (s *state) finishCopy(b *batch) {
 	switch {
 	case s.copying != noCopy:
 		s.copying = noCopy
@@ -153,17 +153,18 @@ func (c *call) orphaned() {
 	c.command.Silent = c.command.Silent || c.onlyData || c.extended && len(c.expects) == 0
 }
 
-func (s *Session) takeQuery(b *batch, f frame) {
+func (s *state) takeQuery(b *batch, f frame) {
 	b.synced = true
-	sql, _, _ := text(f.body())
-	what := says(sql)
+	var m pgproto3.Query
+	_ = m.Decode(f.body())
+	what := says(m.String)
 	b.executed(what, what.Line)
 	b.result.says = what
 }
 
 // takeExtended is take of a message of the extended protocol. What cannot be read the
 // server refuses.
-func (s *Session) takeExtended(b *batch, f frame) {
+func (s *state) takeExtended(b *batch, f frame) {
 	e := expected{kind: f.kind()}
 	switch f.kind() {
 	case 'P':
@@ -242,7 +243,7 @@ func (b *batch) executed(what said, line string) {
 }
 
 // finish makes a command of a batch.
-func (s *Session) finish(b *batch) {
+func (s *state) finish(b *batch) {
 	c := b.command
 	c.Raw = b.raw
 	c.Text = b.text()

@@ -36,7 +36,7 @@ func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 }
 
 // hasCopy: the data that was sent before the server asked for it has come to a COPY, or not.
-func (s *Session) hasCopy(wanted bool) {
+func (s *state) hasCopy(wanted bool) {
 	for len(s.calls) > 0 && s.calls[0].awaits {
 		next := s.calls[0]
 		if wanted {
@@ -56,22 +56,22 @@ func pushed(f frame) (push bool, shown string) {
 	case 'A':
 		var m pgproto3.NotificationResponse
 		_ = m.Decode(f.body())
-		return true, shorten("NOTIFY " + m.Channel + " " + m.Payload)
+		return true, wire.Shorten("NOTIFY " + m.Channel + " " + m.Payload)
 	case 'S':
-		name, rest, _ := text(f.body())
-		value, _, _ := text(rest)
-		return true, shorten(name + "=" + value)
+		var m pgproto3.ParameterStatus
+		_ = m.Decode(f.body())
+		return true, wire.Shorten(m.Name + "=" + m.Value)
 	case 'N':
-		return true, shorten("notice: " + errorOf(f).message)
+		return true, wire.Shorten("notice: " + errorOf(f).Message)
 	case 'E': // the last words of a server that hangs up
-		return true, shorten(errorText(f))
+		return true, wire.Shorten(errorText(errorOf(f)))
 	}
 	return false, ""
 }
 
 // skip: the server has answered with an error to what ended with a Flush, and goes on at the
 // next Sync (PostgreSQL 15 manual, 55.2.3).
-func (s *Session) skip() {
+func (s *state) skip() {
 	s.skips = true
 	s.implicit = false
 	s.calls = slices.DeleteFunc(s.calls, func(c *call) bool {
@@ -87,7 +87,7 @@ func (s *Session) skip() {
 
 // settle takes the status of a ReadyForQuery. What belongs to a transaction ends with it,
 // unless the program has already sent more.
-func (s *Session) settle(f frame) {
+func (s *state) settle(f frame) {
 	if len(f.body()) > 0 {
 		s.status = f.body()[0]
 	}
@@ -98,7 +98,7 @@ func (s *Session) settle(f frame) {
 }
 
 // feed takes a message of an answer. It reports whether the answer ends with it.
-func (s *Session) feed(c *call, f frame) (ends bool) {
+func (s *state) feed(c *call, f frame) (ends bool) {
 	if !c.begun {
 		c.begun = true
 		c.opened = c.opened || s.status == 'T'
@@ -121,7 +121,7 @@ func (s *Session) feed(c *call, f frame) (ends bool) {
 		if c.extended {
 			s.copying = extendedCopy
 		}
-		c.answer.show("ready for data")
+		c.answer.shown.Add("ready for data")
 		return true
 	case 't':
 		if p := c.head().statement; p != nil {
@@ -159,7 +159,7 @@ func (c *call) pop() {
 }
 
 // undo: what was not answered has not been prepared.
-func (s *Session) undo(c *call) {
+func (s *state) undo(c *call) {
 	for _, e := range c.expects {
 		if e.kind != 'P' || e.statement == nil || s.statements[e.name] != e.statement {
 			continue

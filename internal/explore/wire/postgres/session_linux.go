@@ -31,7 +31,7 @@ import (
 // Protocol is PostgreSQL's.
 func Protocol() wire.Protocol {
 	return wire.Protocol{Name: "postgres", Open: func(program, server *wire.Socket) wire.Session {
-		return &Session{program: program, server: server, statements: map[string]*prepared{}, portals: map[string]*portal{}}
+		return &Session{program: program, server: server, state: state{statements: map[string]*prepared{}, portals: map[string]*portal{}}}
 	}}
 }
 
@@ -39,7 +39,14 @@ func Protocol() wire.Protocol {
 type Session struct {
 	program, server *wire.Socket
 
-	mu         sync.Mutex           // of all below, which both directions know of
+	mu    sync.Mutex // of state
+	state            // which both directions know of
+}
+
+// A state is what a connection is in, as far as it follows from the messages of both sides:
+// which statements are prepared, which commands wait for an answer, whether a transaction is
+// open. It says what a command does, and where its answer ends.
+type state struct {
 	statements map[string]*prepared // by the names that the program gave them
 	portals    map[string]*portal
 	calls      []*call // sent by the program, and not answered
@@ -103,7 +110,7 @@ type expected struct {
 
 // inTransaction reports whether a transaction may be open once all that was sent is
 // answered. With mu held.
-func (s *Session) inTransaction() bool {
+func (s *state) inTransaction() bool {
 	if s.status != 'I' || s.implicit {
 		return true
 	}
@@ -116,7 +123,7 @@ func (s *Session) inTransaction() bool {
 }
 
 // gate says what a command does, from its statements in their order. With mu held.
-func (s *Session) gate(c *wire.Command, all []said) {
+func (s *state) gate(c *wire.Command, all []said) {
 	c.Effect = schedule.Local
 	has := map[schedule.Effect]bool{}
 	steps := 0

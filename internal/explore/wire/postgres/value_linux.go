@@ -3,7 +3,6 @@ package postgres
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -109,30 +108,31 @@ func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 	return fmt.Sprintf("<%d bytes>", len(v)), true
 }
 
-// fixed is a value whose type has a length (src/backend/utils/adt, the functions *send).
+// fixed is a value whose type has a length.
 func fixed(v []byte, oid uint32) (shown string, bare, ok bool) {
-	switch {
-	case oid == pgtype.BoolOID && len(v) == 1:
-		return strconv.FormatBool(v[0] != 0), true, true
-	case oid == pgtype.Int2OID && len(v) == 2:
-		return strconv.Itoa(int(int16(binary.BigEndian.Uint16(v)))), true, true
-	case oid == pgtype.Int4OID && len(v) == 4:
-		return strconv.Itoa(int(int32(binary.BigEndian.Uint32(v)))), true, true
-	case oid == pgtype.OIDOID && len(v) == 4:
-		return strconv.FormatUint(uint64(binary.BigEndian.Uint32(v)), 10), true, true
-	case oid == pgtype.Int8OID && len(v) == 8:
-		return strconv.FormatInt(int64(binary.BigEndian.Uint64(v)), 10), true, true
-	case oid == pgtype.Float4OID && len(v) == 4:
-		return strconv.FormatFloat(float64(math.Float32frombits(binary.BigEndian.Uint32(v))), 'g', -1, 32), true, true
-	case oid == pgtype.Float8OID && len(v) == 8:
-		return strconv.FormatFloat(math.Float64frombits(binary.BigEndian.Uint64(v)), 'g', -1, 64), true, true
-	case oid == pgtype.DateOID && len(v) == 4:
-		days := int(int32(binary.BigEndian.Uint32(v)))
-		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, days).Format(time.DateOnly), false, true
-	case oid == pgtype.UUIDOID && len(v) == 16:
-		return fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:]), false, true
+	m := pgtype.NewMap()
+	of, known := m.TypeForOID(oid)
+	if !known || !fixedTypes[oid] {
+		return "", false, false
 	}
-	return "", false, false
+	value, err := of.Codec.DecodeValue(m, oid, pgproto3.BinaryFormat, v)
+	if err != nil {
+		return "", false, false
+	}
+	switch value := value.(type) {
+	case time.Time:
+		return value.Format(time.DateOnly), false, true
+	case [16]byte:
+		return fmt.Sprintf("%x-%x-%x-%x-%x", value[:4], value[4:6], value[6:8], value[8:10], value[10:]), false, true
+	case pgtype.InfinityModifier:
+		return value.String(), false, true
+	}
+	return fmt.Sprint(value), true, true
+}
+
+var fixedTypes = map[uint32]bool{
+	pgtype.BoolOID: true, pgtype.Int2OID: true, pgtype.Int4OID: true, pgtype.OIDOID: true, pgtype.Int8OID: true,
+	pgtype.Float4OID: true, pgtype.Float8OID: true, pgtype.DateOID: true, pgtype.UUIDOID: true,
 }
 
 // numeric is the binary form of a number: how many digits to the base of 10,000, the weight

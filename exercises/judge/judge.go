@@ -72,11 +72,10 @@ type unsure struct{ text string }
 
 func (u *unsure) Error() string { return u.text }
 
-// A subject is the code under judgement.
+// A subject is the code under judgement and its exercise. It alone knows which checks that means.
 type subject struct {
+	code
 	exercise exercises.Exercise
-	new      New
-	pkg      string // that its functions are of, as stacks name it
 	settings times
 }
 
@@ -110,8 +109,7 @@ func run(args []string, sources map[string]New, out io.Writer) (int, error) {
 	}
 	boundMemory()
 	quiet()
-	s := &subject{exercise: e, new: build, settings: defaultTimes()}
-	s.pkg = packageOf(build)
+	s := &subject{code: newCode(build), exercise: e, settings: defaultTimes()}
 	ctx := context.Background()
 	if args[0] == "serve" {
 		return s.serve(ctx, args[3:], out)
@@ -145,7 +143,7 @@ func (s *subject) judge(ctx context.Context, reference New) (r Report) {
 	}
 	var err error
 	if r.Trips, err = s.trips(ctx); err == nil && reference != nil {
-		other := &subject{exercise: s.exercise, new: reference, settings: s.settings, pkg: packageOf(reference)}
+		other := &subject{code: newCode(reference), exercise: s.exercise, settings: s.settings}
 		r.Theirs, err = other.trips(ctx)
 	}
 	if err != nil {
@@ -155,43 +153,43 @@ func (s *subject) judge(ctx context.Context, reference New) (r Report) {
 }
 
 // verdict is what an error of a check says.
-func (s *subject) verdict(c Check, err error) Check {
+func (c code) verdict(done Check, err error) Check {
 	var wrong *wrong
 	var unsure *unsure
 	switch {
-	case err == nil && c.Verdict == "":
-		c.Verdict = Passed
+	case err == nil && done.Verdict == "":
+		done.Verdict = Passed
 	case err == nil:
 	case errors.As(err, &wrong):
-		c.Verdict, c.Why = Wrong, wrong.text
+		done.Verdict, done.Why = Wrong, wrong.text
 		if at := order(err); at != "" {
-			c.Why += "; in the order " + at
+			done.Why += "; in the order " + at
 		}
 	case errors.As(err, &unsure):
-		c.Verdict, c.Why = Unsure, unsure.text
+		done.Verdict, done.Why = Unsure, unsure.text
 	case strings.Contains(err.Error(), "did not run the same way again"):
-		c.Verdict, c.Why = Unsure, "the same order of commands did not run in the same way twice: the code decides by time or chance, or by memory that two processes would not share"
+		done.Verdict, done.Why = Unsure, "the same order of commands did not run in the same way twice: the code decides by time or chance, or by memory that two processes would not share"
 	case errors.Is(err, schedule.ErrHarness):
-		c.Verdict, c.Why = Wrong, s.lostControl(err)
+		done.Verdict, done.Why = Wrong, c.lostControl(err)
 	default:
-		c.Verdict, c.Why = Broken, oneLine(err.Error())
+		done.Verdict, done.Why = Broken, oneLine(err.Error())
 	}
-	return c
+	return done
 }
 
 // lostControl says what the learner's code does that nobody can schedule.
-func (s *subject) lostControl(err error) string {
+func (c code) lostControl(err error) string {
 	text := oneLine(err.Error())
 	switch {
 	case strings.Contains(text, "goroutine of the strategy does not end"):
-		return "a goroutine that Buy has begun does not end" + s.standing()
+		return "a goroutine that Buy has begun does not end" + c.standing()
 	case strings.Contains(text, "does not come back"), strings.Contains(text, "nobody knows what these do"):
 		who := "a buyer"
 		if _, after, found := strings.Cut(text, "nobody knows what these do: "); found {
 			who, _, _ = strings.Cut(after, ",")
 			who, _, _ = strings.Cut(who, ":")
 		}
-		return who + " does not come back" + s.standing()
+		return who + " does not come back" + c.standing()
 	case strings.Contains(text, "two commands to one server at once"):
 		return "two commands of one buyer are under way at once, from two goroutines; here a buyer sends one after the other"
 	case strings.Contains(text, "is not described"):

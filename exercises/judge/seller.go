@@ -93,24 +93,30 @@ func (s *seller) again(ctx context.Context, o kata.Order) (kata.Receipt, error) 
 
 // basket asks for the product together with another one, every other buyer in the other order.
 func (s *seller) basket(ctx context.Context, o kata.Order) (kata.Receipt, error) {
-	b, ok := s.inner.(kata.Basket)
-	if !ok {
-		return kata.Receipt{}, wrongf("what New returns has no method BuyAll(ctx, orders) ([]Receipt, error)")
-	}
 	other := o
 	other.Product, other.Amount = second, 1
 	orders, mine := []kata.Order{o, other}, 0
 	if n := len(o.Purchaser); n > 0 && (o.Purchaser[n-1]-'0')%2 == 0 {
 		orders, mine = []kata.Order{other, o}, 1
 	}
-	receipts, err := b.BuyAll(ctx, orders)
-	if err := s.meaning(ctx, err); err != nil {
+	receipts, err := s.buyAll(ctx, orders)
+	if err != nil {
 		return kata.Receipt{}, err
 	}
 	if len(receipts) != len(orders) {
 		return kata.Receipt{}, wrongf("BuyAll of %d orders returned %d receipts and no error", len(orders), len(receipts))
 	}
 	return receipts[mine], nil
+}
+
+// buyAll is kata.Basket.BuyAll.
+func (s *seller) buyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt, error) {
+	b, ok := s.inner.(kata.Basket)
+	if !ok {
+		return nil, wrongf("what New returns has no method BuyAll(ctx, orders) ([]Receipt, error)")
+	}
+	receipts, err := b.BuyAll(ctx, orders)
+	return receipts, s.meaning(ctx, err)
 }
 
 // meaning gives an error of the learner's the one of the outcomes that it is, as the database

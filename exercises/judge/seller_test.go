@@ -9,7 +9,7 @@ import (
 
 // TestNothingToSell: a New that returns nil is told so, and not where a panic was.
 func TestNothingToSell(t *testing.T) {
-	s := &seller{of: &subject{pkg: "learner.example/one"}}
+	s := &seller{of: &subject{code: code{pkg: "learner.example/one"}}}
 	if _, err := s.Buy(t.Context(), kata.Order{Purchaser: "buyer-1"}); err == nil || err.Error() != "New returns nil; it must return what sells" {
 		t.Errorf("%v", err)
 	}

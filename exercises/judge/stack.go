@@ -8,6 +8,15 @@ import (
 	"strings"
 )
 
+// code is what is judged, without its exercise. It alone knows where the goroutines of that code
+// are.
+type code struct {
+	new New
+	pkg string // the package of its functions, as stacks name it
+}
+
+func newCode(f New) code { return code{f, packageOf(f)} }
+
 // packageOf is the package of a function, as stacks have it.
 func packageOf(f any) string {
 	name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
@@ -31,19 +40,19 @@ func Place(stack, pkg string) string {
 }
 
 // panicked is where the learner's code was, for the end of a sentence; "" where it was elsewhere.
-func (s *subject) panicked(stack string) string {
-	if place := Place(stack, s.pkg); place != "" {
+func (c code) panicked(stack string) string {
+	if place := Place(stack, c.pkg); place != "" {
 		return ", at " + place
 	}
 	return ""
 }
 
 // standing is where a goroutine of the learner's is now, for the end of a sentence.
-func (s *subject) standing() string {
+func (c code) standing() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
 	for stack := range strings.SplitSeq(string(all), "\n\n") {
-		if place := Place(stack, s.pkg); place != "" {
+		if place := Place(stack, c.pkg); place != "" {
 			_, state, _ := strings.Cut(stack, "[")
 			state, _, _ = strings.Cut(state, "]")
 			state, _, _ = strings.Cut(state, ",")

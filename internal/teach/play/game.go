@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
 // wait is how long the database has a buyer wait; the explorer's own connections do not.
@@ -64,7 +65,7 @@ func Open(ctx context.Context, c Config) (_ *Game, err error) {
 // open opens the explorer and begins.
 func (g *Game) open(ctx context.Context) (err error) {
 	entry, _ := lockstrategy.ByName(g.config.Strategy)
-	if why := g.missing(entry); why != "" {
+	if why := entry.Missing(onengine.Deps(g.engine)); why != "" {
 		why, _, _ = strings.Cut(why, ";") // and not the flags by which the shop would have it
 		return fmt.Errorf("%w: games are played on SQLite and the Redis in this program, and %s needs more: %s", ErrMissing, entry.Name, why)
 	}
@@ -155,5 +156,5 @@ func (p Position) allows(token string) error {
 		}
 		all = append(all, c.Token)
 	}
-	return fmt.Errorf("%w: %.40q; there are %s", ErrBadMove, token, join(all))
+	return fmt.Errorf("%w: %.40q; there are %s", ErrBadMove, token, strings.Join(all, ", "))
 }

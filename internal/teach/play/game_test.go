@@ -197,7 +197,7 @@ func TestPlayed(t *testing.T) {
 	} {
 		t.Run(strings.Join([]string{c.Strategy, string(c.goal)}, "-"), func(t *testing.T) {
 			g := open(t, c.Config)
-			way, err := g.Par(t.Context(), c.goal, Effort{Bound: 1})
+			way, err := g.Hint(t.Context(), c.goal, Effort{Bound: 1})
 			if err != nil || way.Token == "" {
 				t.Fatalf("%+v, %v", way, err)
 			}
@@ -217,7 +217,7 @@ func TestPlayed(t *testing.T) {
 func TestHint(t *testing.T) {
 	g := open(t, Config{Strategy: "none"})
 	everything := Effort{Bound: -1}
-	par, err := g.Par(t.Context(), verdict.Oversold, everything)
+	par, err := g.Hint(t.Context(), verdict.Oversold, everything)
 	if err != nil || !par.Complete {
 		t.Fatalf("%+v, %v", par, err)
 	}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
 // A round is one run of the explorer, from its first command on. Undo, hints and proofs end it
@@ -126,10 +123,3 @@ func (r *round) choose(ctx context.Context, p *explore.Point) (token string, err
 	}
 	return "", nil
 }
-
-// missing is why the engine cannot have the strategy; "" where it can.
-func (g *Game) missing(entry lockstrategy.Entry) string {
-	return entry.Missing(onengine.Deps(g.engine))
-}
-
-func join(tokens []string) string { return strings.Join(tokens, ", ") }

@@ -26,8 +26,9 @@ type Way struct {
 	Complete bool     `json:"complete"` // nothing was left out: no other way is shorter, or none leads there
 }
 
-// Hint is the shortest way from here to the goal, see End.Reached. Where no way leads there the
-// player has to take steps back.
+// Hint is the shortest way from here to the goal, see End.Reached: of the ways with the fewest
+// steps one with the fewest switches between buyers. If no way leads there, the player has to take
+// steps back.
 func (g *Game) Hint(ctx context.Context, goal verdict.Verdict, e Effort) (Way, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +38,7 @@ func (g *Game) Hint(ctx context.Context, goal verdict.Verdict, e Effort) (Way, e
 	if g.at.End != nil {
 		return Way{Complete: true}, nil
 	}
-	w, err := g.shortest(ctx, g.tokens, goal, e)
+	w, err := g.shortest(ctx, goal, e)
 	for _, c := range g.at.Choices {
 		if c.Token == w.Token {
 			w.Text = c.Text
@@ -46,33 +47,11 @@ func (g *Game) Hint(ctx context.Context, goal verdict.Verdict, e Effort) (Way, e
 	return w, err
 }
 
-// Par is the shortest way from the first command to the goal, wherever the game stands: of the
-// ways with the fewest steps one with the fewest switches between buyers.
-func (g *Game) Par(ctx context.Context, goal verdict.Verdict, e Effort) (Way, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return Way{}, ErrClosed
-	}
-	return g.shortest(ctx, nil, goal, e)
-}
-
-// Par opens a game of c for Game.Par alone. Nothing else of the explorer may run in this
-// process meanwhile.
-func Par(ctx context.Context, c Config, goal verdict.Verdict, e Effort) (w Way, err error) {
-	g, err := Open(ctx, c)
-	if err != nil {
-		return w, err
-	}
-	defer func() { err = errors.Join(err, g.Close()) }()
-	return g.Par(ctx, goal, e)
-}
-
 // shortest searches, and then stands again where it stood.
-func (g *Game) shortest(ctx context.Context, after []string, goal verdict.Verdict, e Effort) (Way, error) {
+func (g *Game) shortest(ctx context.Context, goal verdict.Verdict, e Effort) (Way, error) {
 	var found explore.Way
 	err := g.aside(func() (err error) {
-		found, err = g.searching(e, nil).Shortest(ctx, after, func(e *explore.Ended) bool { return reached(goal, e.Verdict, e.Foreign) })
+		found, err = g.searching(e, nil).Shortest(ctx, g.tokens, func(e *explore.Ended) bool { return reached(goal, e.Verdict, e.Foreign) })
 		return err
 	})
 	w := Way{Tokens: append([]string{}, found.Tokens...), Switches: found.Switches, Events: found.Events, Complete: found.Complete}

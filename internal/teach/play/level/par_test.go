@@ -2,6 +2,7 @@ package level
 
 import (
 	"encoding/csv"
+	"errors"
 	"flag"
 	"os"
 	"strconv"
@@ -82,8 +83,9 @@ func computed(t *testing.T, l Level) Par {
 	defer func() { t.Logf("%s: %.1f s", l.Name, time.Since(begun).Seconds()) }()
 	effort := play.Effort{Budget: longest, Bound: -1}
 	if !l.Nobody {
-		w, err := play.Par(t.Context(), l.Config, l.Goal, effort)
-		if err != nil {
+		g := game(t, l)
+		w, err := g.Hint(t.Context(), l.Goal, effort)
+		if err = errors.Join(err, g.Close()); err != nil { // firstBreak must not meet its buyers
 			t.Fatal(err)
 		}
 		if len(w.Tokens) == 0 && w.Complete {

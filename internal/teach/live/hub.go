@@ -28,8 +28,8 @@ const (
 	heartbeat = 15 * time.Second      // a comment, so that proxies keep the stream open
 )
 
-// A Hub keeps the lanes and hands what changes to the pages. Its methods may be called by
-// any number of goroutines.
+// A Hub keeps the lanes and wakes the pages when they change. It alone knows which lanes there
+// are. Its methods may be called by any number of goroutines.
 type Hub struct {
 	exact func(strategy string) bool
 
@@ -50,8 +50,9 @@ type fact struct {
 	version uint64
 }
 
-// page is one stream.
+// page is one stream. It alone knows what it has sent.
 type page struct {
+	hub    *Hub
 	wake   chan struct{}      // holds one: there is something to send
 	events chan history.Event // nil: it does not ask for them
 
@@ -228,59 +229,11 @@ func (h *Hub) join(events bool) *page {
 	if len(h.pages) >= maxPages {
 		return nil
 	}
-	p := &page{wake: make(chan struct{}, 1)}
+	p := &page{hub: h, wake: make(chan struct{}, 1)}
 	if events {
 		p.events = make(chan history.Event, buffered)
 	}
 	p.wake <- struct{}{} // the state is the first message
 	h.pages[p] = struct{}{}
 	return p
-}
-
-func (h *Hub) leave(p *page) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.pages, p)
-}
-
-// A state is what is sent: all there is, or what has changed.
-type state struct {
-	Whole bool                       `json:"whole"` // forget what you knew
-	Lanes []json.RawMessage          `json:"lanes"`
-	Facts map[string]json.RawMessage `json:"facts"`
-}
-
-// since is what the page has not seen yet; false where that is nothing.
-func (h *Hub) since(p *page) (s state, some bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s = state{Whole: p.seen == 0, Lanes: []json.RawMessage{}, Facts: map[string]json.RawMessage{}}
-	for _, l := range slices.SortedFunc(maps.Values(h.lanes), func(a, b *lane) int { return cmp.Compare(a.version, b.version) }) {
-		if l.version <= p.seen {
-			continue
-		}
-		if l.drawn == nil {
-			drawn, err := json.Marshal(l.picture())
-			if err != nil {
-				panic("a lane cannot be written as JSON: " + err.Error()) // it has strings and numbers
-			}
-			l.drawn = drawn
-		}
-		s.Lanes = append(s.Lanes, l.drawn)
-	}
-	for name, f := range h.facts {
-		if f.version > p.seen {
-			s.Facts[name] = f.value
-		}
-	}
-	p.seen = max(h.version, 1)
-	return s, s.Whole || len(s.Lanes)+len(s.Facts) > 0
-}
-
-// missed is how many events the page has lost since the last question.
-func (h *Hub) missed(p *page) (dropped int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	dropped, p.dropped = p.dropped, 0
-	return dropped
 }

@@ -154,12 +154,12 @@ func TestSlowPage(t *testing.T) {
 		t.Errorf("%d events kept, want %d", got, buffered)
 	}
 	w := httptest.NewRecorder()
-	if err := h.send(w, p); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
+	if err := p.send(w); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
 		t.Errorf("%v, %.200q; want 7 dropped", err, w.Body)
 	}
 	h.Publish(history.Event{Kind: history.Call})
 	w = httptest.NewRecorder()
-	if err := h.send(w, p); err != nil || !strings.Contains(w.Body.String(), `"dropped":0`) {
+	if err := p.send(w); err != nil || !strings.Contains(w.Body.String(), `"dropped":0`) {
 		t.Errorf("%v, %q; want none since", err, w.Body)
 	}
 }
@@ -180,7 +180,7 @@ func TestTooManyPages(t *testing.T) {
 	if response.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("%s, want 503", response.Status)
 	}
-	h.leave(last)
+	last.leave()
 	stream(t, server)
 }
 
@@ -300,14 +300,14 @@ func TestMadeUp(t *testing.T) {
 	h := NewHub(exactly)
 	crowd(h, "apple", "any", 3, 2, 1)
 	p := h.join(false)
-	h.since(p)
+	p.unseen()
 	for i := range 2 * maxLanes {
 		ask := history.Event{Kind: history.Call, At: time.Now(), Strategy: "any", Product: fmt.Sprint("nothing-", i), Purchaser: "bob", Amount: 1}
 		h.Publish(ask)
 		ask.Kind, ask.Amount, ask.Outcome = history.Return, 0, "failed"
 		h.Publish(ask)
 	}
-	if s, some := h.since(p); some || len(h.lanes) != 1 {
+	if s, some := p.unseen(); some || len(h.lanes) != 1 {
 		t.Errorf("%d lanes, whole %v, sent %d", len(h.lanes), s.Whole, len(s.Lanes))
 	}
 	left := int64(4)

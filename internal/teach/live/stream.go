@@ -1,9 +1,12 @@
 package live
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/history"
@@ -26,7 +29,7 @@ func (h *Hub) Events() http.Handler {
 			problem.Reply(w, http.StatusServiceUnavailable, "failed", fmt.Sprintf("%d live pages are open, as many as the shop serves", maxPages))
 			return
 		}
-		defer h.leave(p)
+		defer p.leave()
 		stream := http.NewResponseController(w)
 		if err := stream.SetWriteDeadline(time.Time{}); err != nil { // the server's is for answers, not for streams
 			problem.Reply(w, http.StatusInternalServerError, "failed", "this server cannot stream")
@@ -37,12 +40,12 @@ func (h *Hub) Events() http.Handler {
 		if _, err := fmt.Fprint(w, "retry: 1000\n\n"); err != nil || stream.Flush() != nil {
 			return
 		}
-		h.stream(w, r, stream, p)
+		p.stream(w, r, stream)
 	})
 }
 
 // stream sends what is new until the page goes away or the hub is closed.
-func (h *Hub) stream(w http.ResponseWriter, r *http.Request, flusher *http.ResponseController, p *page) {
+func (p *page) stream(w http.ResponseWriter, r *http.Request, flusher *http.ResponseController) {
 	alive := time.NewTicker(heartbeat)
 	defer alive.Stop()
 	pause := time.NewTimer(0) // between two messages
@@ -55,16 +58,16 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, flusher *http.Respo
 			case <-pause.C:
 			case <-r.Context().Done():
 				return
-			case <-h.closed:
+			case <-p.hub.closed:
 				return
 			}
-			err = h.send(w, p)
+			err = p.send(w)
 			pause.Reset(batchTime)
 		case <-alive.C:
 			_, err = fmt.Fprint(w, ": alive\n\n")
 		case <-r.Context().Done():
 			return
-		case <-h.closed:
+		case <-p.hub.closed:
 			return
 		}
 		if err != nil || flusher.Flush() != nil {
@@ -74,8 +77,8 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, flusher *http.Respo
 }
 
 // send writes what the page has not seen.
-func (h *Hub) send(w http.ResponseWriter, p *page) error {
-	if s, some := h.since(p); some {
+func (p *page) send(w http.ResponseWriter) error {
+	if s, some := p.unseen(); some {
 		if err := write(w, "state", s); err != nil {
 			return err
 		}
@@ -84,13 +87,61 @@ func (h *Hub) send(w http.ResponseWriter, p *page) error {
 	for len(batch) < buffered && len(p.events) > 0 { // nobody else takes from it
 		batch = append(batch, <-p.events)
 	}
-	if dropped := h.missed(p); dropped > 0 || len(batch) > 0 {
+	if dropped := p.missed(); dropped > 0 || len(batch) > 0 {
 		return write(w, "batch", struct {
 			Events  []history.Event `json:"events"`
 			Dropped int64           `json:"dropped"`
 		}{batch, dropped})
 	}
 	return nil
+}
+
+func (p *page) leave() {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	delete(p.hub.pages, p)
+}
+
+// A state is what is sent: all there is, or what has changed.
+type state struct {
+	Whole bool                       `json:"whole"` // forget what you knew
+	Lanes []json.RawMessage          `json:"lanes"`
+	Facts map[string]json.RawMessage `json:"facts"`
+}
+
+// unseen is what the page has not seen yet; false if that is nothing.
+func (p *page) unseen() (s state, some bool) {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	s = state{Whole: p.seen == 0, Lanes: []json.RawMessage{}, Facts: map[string]json.RawMessage{}}
+	for _, l := range slices.SortedFunc(maps.Values(p.hub.lanes), func(a, b *lane) int { return cmp.Compare(a.version, b.version) }) {
+		if l.version <= p.seen {
+			continue
+		}
+		if l.drawn == nil {
+			drawn, err := json.Marshal(l.picture())
+			if err != nil {
+				panic("a lane cannot be written as JSON: " + err.Error()) // it has strings and numbers
+			}
+			l.drawn = drawn
+		}
+		s.Lanes = append(s.Lanes, l.drawn)
+	}
+	for name, f := range p.hub.facts {
+		if f.version > p.seen {
+			s.Facts[name] = f.value
+		}
+	}
+	p.seen = max(p.hub.version, 1)
+	return s, s.Whole || len(s.Lanes)+len(s.Facts) > 0
+}
+
+// missed counts the events that the page has lost since the last question.
+func (p *page) missed() (dropped int64) {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	dropped, p.dropped = p.dropped, 0
+	return dropped
 }
 
 func write(w http.ResponseWriter, name string, v any) error {

@@ -21,11 +21,15 @@ func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 	r.GET("/live/runs", func(c *gin.Context) {
 		c.JSON(http.StatusOK, gin.H{"runs": k.Summaries(), "faults": append([]Fault{}, k.sender.Faults()...)})
 	})
-	r.GET("/live/runs/:name", k.one)
-	r.POST("/live/runs", admin, onlyJSON, k.start)
-	r.POST("/live/strikes", admin, onlyJSON, k.strikeNow)
-	r.POST("/live/stop", admin, onlyJSON, k.stopNow)
+	h := handler{k}
+	r.GET("/live/runs/:name", h.one)
+	r.POST("/live/runs", admin, onlyJSON, h.start)
+	r.POST("/live/strikes", admin, onlyJSON, h.strike)
+	r.POST("/live/stop", admin, onlyJSON, h.stop)
 }
+
+// A handler answers the requests of the page.
+type handler struct{ keeper *Keeper }
 
 // onlyJSON keeps the pages of others out: a browser sends them no such request without
 // asking the shop first, which does not allow it.
@@ -37,20 +41,20 @@ func onlyJSON(c *gin.Context) {
 	}
 }
 
-func (k *Keeper) start(c *gin.Context) {
+func (h handler) start(c *gin.Context) {
 	r := Request{Product: "apple", Stock: 100, Buyers: 200, Processes: 1}
 	if !read(c, &r) {
 		return
 	}
-	err := k.sender.Check(&r)
+	err := h.keeper.sender.Check(&r)
 	if err == nil && r.Fault != "" {
-		err = k.CheckFault(r.Fault)
+		err = h.keeper.CheckFault(r.Fault)
 	}
 	if err != nil {
 		problem.Invalid(c, err.Error())
 		return
 	}
-	run, err := k.Start(r)
+	run, err := h.keeper.Start(r)
 	if err != nil {
 		refuse(c, err)
 		return
@@ -58,26 +62,26 @@ func (k *Keeper) start(c *gin.Context) {
 	c.JSON(http.StatusAccepted, run)
 }
 
-func (k *Keeper) strikeNow(c *gin.Context) {
+func (h handler) strike(c *gin.Context) {
 	var body struct {
 		Fault string `json:"fault"`
 	}
 	if !read(c, &body) {
 		return
 	}
-	if err := k.CheckFault(body.Fault); err != nil {
+	if err := h.keeper.CheckFault(body.Fault); err != nil {
 		problem.Invalid(c, err.Error())
 		return
 	}
-	if err := k.StrikeNow(body.Fault); err != nil {
+	if err := h.keeper.StrikeNow(body.Fault); err != nil {
 		refuse(c, err)
 		return
 	}
 	c.JSON(http.StatusAccepted, gin.H{"status": "it strikes as soon as a buyer holds"})
 }
 
-func (k *Keeper) stopNow(c *gin.Context) {
-	if err := k.Stop(); err != nil {
+func (h handler) stop(c *gin.Context) {
+	if err := h.keeper.Stop(); err != nil {
 		refuse(c, err)
 		return
 	}
@@ -107,9 +111,9 @@ func refuse(c *gin.Context, err error) {
 }
 
 // one answers with a run as JSON, or under its name with .html as a page.
-func (k *Keeper) one(c *gin.Context) {
+func (h handler) one(c *gin.Context) {
 	id, asPage := strings.CutSuffix(c.Param("name"), ".html")
-	run, ok := k.Run(id)
+	run, ok := h.keeper.Run(id)
 	if !ok {
 		problem.Write(c, http.StatusNotFound, "failed", "there is no such run; GET /live/runs lists the last ones, and they end with the shop")
 		return

@@ -131,7 +131,8 @@ var (
 	errEnds = errors.New("the shop is about to end")
 )
 
-// A Keeper starts runs and keeps them. Its methods may be called by several goroutines.
+// A Keeper starts runs and keeps them. It alone knows which run is under way. Its methods may be
+// called by several goroutines.
 type Keeper struct {
 	hub    *live.Hub
 	sender Sender

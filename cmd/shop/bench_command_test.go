@@ -12,6 +12,7 @@ import (
 
 // TestBench: each strategy has a point for each number of clients, and has sold.
 func TestBench(t *testing.T) {
+	t.Parallel()
 	page := filepath.Join(t.TempDir(), "bench.html")
 	code, stdout, stderr := exitCode(t, "bench", "--strategy", "mutex,conditional,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "300ms", "--json", "--report", page)
 	var r sweep.Result
@@ -33,6 +34,7 @@ func TestBench(t *testing.T) {
 
 // TestBenchBadInput: one line, and nothing is started.
 func TestBenchBadInput(t *testing.T) {
+	t.Parallel()
 	wantOneLine(t, "bench", map[string]string{
 		"--strategy nosuch":    `--strategy "nosuch" is not known`,
 		"--strategy=":          "--strategy is empty",

@@ -40,6 +40,7 @@ func restsOnLease(t *testing.T) string {
 // TestUnproven: a crowd that held shows nothing until the very fault that was asked for has
 // struck it.
 func TestUnproven(t *testing.T) {
+	t.Parallel()
 	c := &crowds{rush: &rushOptions{fault: promise.Pause}, to: &noted{}, ctx: t.Context()}
 	holds := rush.Result{Verdict: verdict.Holds}
 	see := func(when string, want verdict.Verdict) {
@@ -66,6 +67,7 @@ func TestUnproven(t *testing.T) {
 // TestTooLateForACrowd: what was asked for between two crowds, of which the second never
 // came, is noted.
 func TestTooLateForACrowd(t *testing.T) {
+	t.Parallel()
 	to := &noted{}
 	c := &crowds{to: to, ctx: t.Context(), last: "any"}
 	names := make(chan string)
@@ -84,6 +86,7 @@ func TestTooLateForACrowd(t *testing.T) {
 // TestStruckByHand: what the button strikes at a moment of somebody's choice is compared with
 // no promise, and voids nothing; the command beside it strikes as well.
 func TestStruckByHand(t *testing.T) {
+	t.Parallel()
 	// The dead holder's lease runs out well within this wait, however slow the machine is: else
 	// everybody may have given up after a few sales, and nobody could tell slow from stuck.
 	base, name := serveStage(t, "--wait", "30s"), restsOnLease(t)
@@ -121,6 +124,7 @@ func sendAndStrike(t *testing.T, base, strategy string, f promise.Condition) run
 
 // TestRushStrike: the command beside a struck run is one that does the same.
 func TestRushStrike(t *testing.T) {
+	t.Parallel()
 	name := restsOnLease(t)
 	code, stdout, stderr := exitOfCommand(t, plainCommand(t, "rush", "--strategy", name, "--stock", "400", "--buyers", "800", "--processes", "2", "--strike", "pause", "--expect", "--json"))
 	var report rush.Report
@@ -135,6 +139,7 @@ func TestRushStrike(t *testing.T) {
 // TestRushStrikes: on private servers each fault strikes, and each strategy of leases comes to
 // what is promised of it there. make soak has them all.
 func TestRushStrikes(t *testing.T) {
+	t.Parallel()
 	localservertest.SkipShort(t)
 	embedded := enginetest.Embedded(t)
 	for _, f := range fault.OfRush() {
@@ -168,6 +173,7 @@ func TestRushStrikes(t *testing.T) {
 
 // TestRushStrikeBadInput: what cannot be struck is refused in one line, with the reason.
 func TestRushStrikeBadInput(t *testing.T) {
+	t.Parallel()
 	spared := withPromise(promise.TwoProcesses, verdict.Holds)[0] // of SQL alone
 	for _, c := range []struct{ name, says string }{
 		{"nosuch", `--strike "nosuch" is not known; there are crash, `},
@@ -185,6 +191,7 @@ func TestRushStrikeBadInput(t *testing.T) {
 
 // TestStageCommand: flags of the shop that a crowd meets are in the command.
 func TestStageCommand(t *testing.T) {
+	t.Parallel()
 	base := serveStage(t, "--wait", "3s", "--poll", "5ms", "--db-conns", "7")
 	names := withPromise(promise.Rush, verdict.Holds)[:1]
 	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"stock":5,"buyers":20,"product":"a pear"}`, names[0]))

@@ -22,6 +22,7 @@ import (
 // TestScalePage: the tables of docs/scale.md are those of the catalogue, of the points in
 // internal/load/sizing/reference.json, and of the predictions.
 func TestScalePage(t *testing.T) {
+	t.Parallel()
 	const file = "../../docs/scale.md"
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -25,6 +25,7 @@ var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node
 // servers of its own a check takes 5 s more. 42 took 64 and 68 s of processor time in two runs, which
 // were 164 and 306 s beside other tests on two cores.
 func TestExercisePrograms(t *testing.T) {
+	t.Parallel()
 	localservertest.SkipShort(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("exploring a program needs Linux")

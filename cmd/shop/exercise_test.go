@@ -197,6 +197,7 @@ func TestExerciseBadInput(t *testing.T) {
 
 // TestExerciseFaults: under real faults on private servers, as shop verify strikes them.
 func TestExerciseFaults(t *testing.T) {
+	t.Parallel()
 	localservertest.SkipShort(t)
 	if os.Getenv("OVERSELL_SOAK") == "" {
 		t.Skip("make soak, or OVERSELL_SOAK=1, runs this; TestPlantedBugs has the same cells")

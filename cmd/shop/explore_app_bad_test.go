@@ -111,6 +111,7 @@ func (s ownServers) untouched(t *testing.T) {
 
 // TestAppOwnServers: with servers that were there before.
 func TestAppOwnServers(t *testing.T) {
+	t.Parallel()
 	appCases[0].need(t)
 	s := startOwnServers(t)
 	t.Run("bad input", func(t *testing.T) { badInput(t, s) })

@@ -88,8 +88,6 @@ func (c appCase) need(t testing.TB) string {
 		case "go":
 			err = goShop()
 		case "python3":
-			// Debian's python3 has Debian's modules; another one that comes before it may not.
-			t.Setenv("PATH", "/usr/bin:"+os.Getenv("PATH"))
 			lacksLibrary(t, "/usr/bin/python3", "-c", "import pymysql, redis, psycopg2")
 		case "php":
 			lacksLibrary(t, "php", "-r", "exit(extension_loaded('pdo_mysql') && extension_loaded('redis') ? 0 : 1);")
@@ -175,6 +173,7 @@ func (c appCase) found(t testing.TB, r explore.Report) {
 
 // TestApp: each example has as many orders as ever, and as many of them break.
 func TestApp(t *testing.T) {
+	t.Parallel()
 	for _, c := range appCases {
 		t.Run(c.name(), func(t *testing.T) {
 			if !c.quick && os.Getenv("OVERSELL_SOAK") == "" {
@@ -187,6 +186,7 @@ func TestApp(t *testing.T) {
 
 // TestAppKilled: when the explorer dies, nothing of it stays.
 func TestAppKilled(t *testing.T) {
+	t.Parallel()
 	c := appCases[0]
 	file := c.need(t)
 	mark := "OVERSELL_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-")

@@ -56,7 +56,7 @@ func startAttached(t *testing.T, mode string, pool int) *attached {
 	}
 	a := &attached{url: server.URL(), gate: unused(t)}
 	_, port, _ := strings.Cut(a.gate, ":")
-	a.program = exec.Command("python3", "testdata/shared/shop.py", mode, strconv.Itoa(pool), "0", port)
+	a.program = exec.Command("/usr/bin/python3", "testdata/shared/shop.py", mode, strconv.Itoa(pool), "0", port)
 	a.program.Env = append(os.Environ(), "MYSQL_USER="+config.User, "MYSQL_PASSWORD="+password)
 	out, err := a.program.StdoutPipe()
 	if err != nil {
@@ -117,6 +117,7 @@ func (a *attached) serves(t *testing.T) {
 // TestAttach: a program that runs already is checked and searched, again and again, and is
 // left running. Its pool has connections of the time before, which are broken.
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	for _, c := range []sharedCase{
 		{mode: "naive", pool: 2, orders: 96, violating: 60},
 		{mode: "guarded", pool: 2, orders: 18, quick: true},
@@ -144,6 +145,7 @@ func TestAttach(t *testing.T) {
 
 // TestAttachRefused: what cannot be is said in one line.
 func TestAttachRefused(t *testing.T) {
+	t.Parallel()
 	a := startAttached(t, "naive", 2)
 	pid := a.program.Process.Pid
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -193,6 +195,7 @@ func TestAttachRefused(t *testing.T) {
 
 // TestAttachForeignUser: another user's program may not be looked at, but by root.
 func TestAttachForeignUser(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root may look at every process")
 	}

@@ -134,6 +134,7 @@ func (c sharedCase) found(t *testing.T) explore.Report {
 
 // TestShared: a mutex in the process counts where all buyers share one instance.
 func TestShared(t *testing.T) {
+	t.Parallel()
 	for _, c := range sharedCases {
 		t.Run(c.name(), func(t *testing.T) {
 			if !c.quick {
@@ -169,6 +170,7 @@ func columnsOfEarly(t *testing.T, r explore.Report) {
 
 // TestSharedMutexIsNotTheServers: the program that is sound in one process is broken in two.
 func TestSharedMutexIsNotTheServers(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	for _, c := range []sharedCase{{mode: "guarded"}, {mode: "guarded", node: true, pool: 4}} {
 		t.Run(c.name(), func(t *testing.T) {
@@ -183,6 +185,7 @@ func TestSharedMutexIsNotTheServers(t *testing.T) {
 
 // TestSharedRepeats: the same again and again.
 func TestSharedRepeats(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	for _, c := range sharedCases {
 		t.Run(c.name(), func(t *testing.T) {
@@ -195,6 +198,7 @@ func TestSharedRepeats(t *testing.T) {
 
 // TestSharedNotKnown: who waits for the mutex would send what its holder sends next.
 func TestSharedNotKnown(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	code, r, stderr := searchFile(t, sharedCase{mode: "twice"}.file(t, "shared"))
 	const why = "whose command it is cannot be said"
@@ -209,6 +213,7 @@ func TestSharedNotKnown(t *testing.T) {
 
 // TestSharedOneAtATime: a program without concurrency shows nothing.
 func TestSharedOneAtATime(t *testing.T) {
+	t.Parallel()
 	code, _, stderr := searchFile(t, sharedCase{mode: "single"}.file(t, "shared"))
 	if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "takes one request at a time") {
 		t.Errorf("exit %d: %s", code, stderr)
@@ -217,6 +222,7 @@ func TestSharedOneAtATime(t *testing.T) {
 
 // TestSharedCrash: one of several buyers in a process cannot crash alone.
 func TestSharedCrash(t *testing.T) {
+	t.Parallel()
 	code, _, stderr := exploreApp(t, sharedCase{mode: "naive"}.file(t, "shared"), "--events", "all")
 	if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "cannot crash alone") {
 		t.Errorf("exit %d: %s", code, stderr)

@@ -14,6 +14,7 @@ import (
 // for tables-twice: a wait that was not seen, or was taken for one that never ends, would be a
 // false alarm, or void.
 func TestTraps(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		mode   string
 		args   []string
@@ -50,6 +51,7 @@ func TestTraps(t *testing.T) {
 // TestAppCompound: a sale within a stored procedure is one step, which hides its mistake. The
 // result says so, in each form.
 func TestAppCompound(t *testing.T) {
+	t.Parallel()
 	file := trap(t, "calls")
 	page := filepath.Join(t.TempDir(), "app.md")
 	code, stdout, stderr := exploreApp(t, file, "--report", page)
@@ -71,6 +73,7 @@ func TestAppCompound(t *testing.T) {
 // TestWaitRunsOut: where nobody else can move a limited wait runs out, and the witness says so;
 // one without a limit is stalled.
 func TestWaitRunsOut(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		mode, steps string
 		code        int
@@ -90,6 +93,7 @@ func TestWaitRunsOut(t *testing.T) {
 
 // TestWatchLocked: what the program has locked is shown as such, and keeps nobody from going on.
 func TestWatchLocked(t *testing.T) {
+	t.Parallel()
 	for mode, steps := range map[string]string{"table": "1*6.2*4", "tables": "1*5.2*3"} {
 		code, stdout, stderr := exploreApp(t, trap(t, mode), "--replay", "v1:"+mode+":b2:s1:"+steps)
 		if code != 0 || !strings.Contains(stdout, "│ locked │") {

@@ -17,6 +17,7 @@ import (
 // TestServedGame: the program that is served plays in a child of its own, what is played is run
 // again by shop explore, and no child is left when the shop has ended.
 func TestServedGame(t *testing.T) {
+	t.Parallel()
 	serve := shopCommand(t, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
 	base := served(t, serve)
 	if r := webtest.Call(t, http.MethodGet, base+"/play", "", nil); r.Status != http.StatusOK || !bytes.Contains(r.Body, []byte("/play/app.js")) {

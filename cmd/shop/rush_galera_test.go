@@ -47,6 +47,7 @@ func TestRushGaleraNamedLock(t *testing.T) {
 // TestVerifyGalera: every fault of a node strikes, and a lease that ends inside a COMMIT is
 // seen to sell twice where the database's own decision does not.
 func TestVerifyGalera(t *testing.T) {
+	t.Parallel()
 	localservertest.SkipShort(t)
 	if os.Getenv("OVERSELL_SOAK") == "" {
 		t.Skip("takes three minutes: run make soak")
@@ -72,6 +73,7 @@ func TestVerifyGalera(t *testing.T) {
 
 // TestExploreGalera: what cannot be explored is refused before a server is started.
 func TestExploreGalera(t *testing.T) {
+	t.Parallel()
 	code, _, stderr := exitCode(t, "explore", "transaction", "--engine", "local", "--local-db", dialect.Galera)
 	if code != exitHarness || !strings.Contains(stderr, "use --local-db mariadb") {
 		t.Errorf("exit %d, %s", code, stderr)

@@ -11,6 +11,7 @@ import (
 // TestRushPostgres: on a private PostgreSQL each strategy does what the catalogue promises
 // for its isolation level.
 func TestRushPostgres(t *testing.T) {
+	t.Parallel()
 	localservertest.SkipShort(t)
 	for _, c := range []struct {
 		database string

@@ -118,6 +118,7 @@ func checkResult(t *testing.T, r rush.Result) {
 // A busy machine may let the buyers of `none` come one after the other: it holds then,
 // and the table explains no break.
 func TestRushTable(t *testing.T) {
+	t.Parallel()
 	code, stdout, _ := exitCode(t, "rush", "--strategy", "none,conditional", "--stock", "20", "--buyers", "40")
 	if code != 0 {
 		t.Fatalf("exit %d", code)
@@ -142,6 +143,7 @@ func TestRushTable(t *testing.T) {
 // TestRushExits: each exit code is seen, and wrong flags are one line that
 // says what to do.
 func TestRushExits(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -213,6 +215,7 @@ func TestRushExits(t *testing.T) {
 // TestRushBrokenPromise: a shop that sells twice under the name of a strategy
 // that promises to hold turns --expect red; without --expect it only shows it.
 func TestRushBrokenPromise(t *testing.T) {
+	t.Parallel()
 	base := startServe(t)
 	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/product/buy" {
@@ -236,6 +239,7 @@ func TestRushBrokenPromise(t *testing.T) {
 // TestRushLost: an acknowledged sale without a record is seen, whether the
 // target shows its history or not.
 func TestRushLost(t *testing.T) {
+	t.Parallel()
 	for _, history := range []bool{true, false} {
 		base := startServe(t)
 		forger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -263,6 +267,7 @@ func TestRushLost(t *testing.T) {
 // TestRushForeign: a service in any language stands behind --target with three
 // routes; one that is sound is told from those that are not, whatever they say.
 func TestRushForeign(t *testing.T) {
+	t.Parallel()
 	const expect = "--expect"
 	for _, c := range []struct {
 		name string
@@ -364,6 +369,7 @@ func (f *notOurs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestRushOneAtATime: a shop that takes one buyer at a time has shown nothing
 // about its locks, though all buyers were sent at once.
 func TestRushOneAtATime(t *testing.T) {
+	t.Parallel()
 	base := startServe(t)
 	var door sync.Mutex
 	narrow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -382,6 +388,7 @@ func TestRushOneAtATime(t *testing.T) {
 
 // TestRushUntold: a record whose buyer was told "busy" is seen.
 func TestRushUntold(t *testing.T) {
+	t.Parallel()
 	base := startServe(t)
 	forgetful := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/product/buy" && strings.HasSuffix(r.URL.Query().Get("purchaser"), "7") {
@@ -400,6 +407,7 @@ func TestRushUntold(t *testing.T) {
 
 // TestRushTargetPromise: --expect takes a target at its own word.
 func TestRushTargetPromise(t *testing.T) {
+	t.Parallel()
 	base := startServe(t)
 	modest := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/strategies" {

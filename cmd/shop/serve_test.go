@@ -15,6 +15,7 @@ import (
 // TestGracefulShutdown: on SIGTERM the built program accepts nobody any more,
 // lets the buy in flight finish, and exits with 0.
 func TestGracefulShutdown(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Local(t)
 	serve := shopCommand(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--wait", "1m"}, serveArgs(e)...)...)
 	base := served(t, serve)
@@ -41,6 +42,7 @@ func TestGracefulShutdown(t *testing.T) {
 
 // TestPortTaken: one line, exit 2.
 func TestPortTaken(t *testing.T) {
+	t.Parallel()
 	base := startServe(t)
 	code, _, stderr := exitCode(t, "serve", "--addr", strings.TrimPrefix(base, "http://"))
 	if code != exitHarness || !strings.Contains(stderr, "--addr") || strings.Count(stderr, "\n") != 1 {
@@ -50,6 +52,7 @@ func TestPortTaken(t *testing.T) {
 
 // TestEvenNodes: an even number of Redlock nodes works, with a warning.
 func TestEvenNodes(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Embedded(t)
 	code, _, stderr := exitCode(t, "rush", "--strategy", "redlock", "--stock", "5", "--buyers", "10",
 		"--db", "sqlite://"+t.TempDir()+"/shop.db", "--redlock", strings.Join(e.URLs.Redlock[:4], ","))
@@ -60,6 +63,7 @@ func TestEvenNodes(t *testing.T) {
 
 // TestBadLimits: one line, exit 2.
 func TestBadLimits(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"--allowed-host", "shop.example:80"},
 		{"--allowed-host", "http://shop.example"},
@@ -77,6 +81,7 @@ func TestBadLimits(t *testing.T) {
 
 // TestBadAdmission: one line, exit 2.
 func TestBadAdmission(t *testing.T) {
+	t.Parallel()
 	for _, command := range []string{"serve", "rush"} {
 		code, _, stderr := exitCode(t, command, "--"+admission, "some")
 		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `--admission is "some"; give adaptive or off`) {

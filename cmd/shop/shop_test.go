@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -83,15 +84,20 @@ var binaryDir string
 // since it is the same code, linked already.
 const asShop = "SHOP_TEST_AS_SHOP"
 
-// raced and plain are the program that users run, each built once a test run: with
-// the race detector, and as it is released. Long searches and crowds that are
-// raced elsewhere take the plain one.
+// raced and plain are the program that users run: with the race detector, and as it is
+// released. Long searches and crowds that are raced elsewhere take the plain one. Each is
+// built once in a test binary, unless a variable names one that is built already.
 var (
-	raced = sync.OnceValues(func() (string, error) { return build("shop-raced", raceFlags()...) })
-	plain = sync.OnceValues(func() (string, error) { return build("shop-plain") })
+	raced = sync.OnceValues(func() (string, error) {
+		return build("OVERSELL_SHOP_RACE_BIN", "shop-raced", raceFlags()...)
+	})
+	plain = sync.OnceValues(func() (string, error) { return build("OVERSELL_SHOP_BIN", "shop-plain") })
 )
 
-func build(name string, flags ...string) (string, error) {
+func build(variable, name string, flags ...string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
+		return filepath.Abs(path)
+	}
 	path := filepath.Join(binaryDir, name)
 	args := append([]string{"build", "-o", path}, flags...)
 	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
@@ -102,12 +108,15 @@ func build(name string, flags ...string) (string, error) {
 
 func TestMain(m *testing.M) {
 	process.Keep()
-	if os.Getenv(asShop) != "" {
+	if os.Getenv(plantedShop) == "" && os.Getenv(asShop) != "" {
 		main()
 	}
 	silenceLibraries()
 	if os.Getenv(plantedShop) != "" {
 		os.Exit(servePlanted())
+	}
+	if err := os.Setenv(asShop, "1"); err != nil { // for the children of shops that tests serve
+		panic(err)
 	}
 	var err error
 	if binaryDir, err = os.MkdirTemp("", "shop-test-"); err != nil {
@@ -131,16 +140,18 @@ func plainCommand(t testing.TB, args ...string) *exec.Cmd {
 
 func commandOf(t testing.TB, binary func() (string, error), args ...string) *exec.Cmd {
 	t.Helper()
-	if testing.Short() {
-		c := exec.CommandContext(t.Context(), os.Args[0], args...)
-		c.Env = append(os.Environ(), asShop+"=1")
-		return c
+	path := os.Args[0]
+	if !testing.Short() {
+		var err error
+		if path, err = binary(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
+	c := exec.CommandContext(t.Context(), path, args...)
+	if slices.Contains(args, "--app") { // Debian's python3 has Debian's modules; another may not
+		c.Env = append(os.Environ(), "PATH=/usr/bin:"+os.Getenv("PATH"))
 	}
-	return exec.CommandContext(t.Context(), path, args...)
+	return c
 }
 
 // wantOneLine: with each of these flags the command says what is wrong in one line, with

@@ -96,6 +96,7 @@ func buyRaw(conn net.Conn, answers *bufio.Reader, path, key string) (status int,
 // accepted it; no server of HTTP/1.1 can prevent that (RFC 9112, section 9.5). The shop ends by
 // itself, with 0.
 func TestShutdownUnderLoad(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Local(t)
 	const clients = 200
 	strategies := []string{"for-update", "coalesced", "redis-lua"}

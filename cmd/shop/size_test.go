@@ -129,6 +129,7 @@ func TestSizeBadInput(t *testing.T) {
 
 // TestSizeCalibrate: what this machine's servers do is measured, and predicted from.
 func TestSizeCalibrate(t *testing.T) {
+	t.Parallel()
 	localservertest.SkipShort(t)
 	file := filepath.Join(t.TempDir(), "mine.json")
 	// The shops are children of a shop, so this test needs the program.

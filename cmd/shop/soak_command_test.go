@@ -14,6 +14,7 @@ import (
 // TestSoak: the waves of a seed hold under a kill, and the table, JSON and the page show it.
 // The processes live and die as they do for a user, so -short has no time for it.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it lasts ten seconds")
 	}
@@ -52,6 +53,7 @@ func TestSoak(t *testing.T) {
 
 // TestSoakSees: a strategy that oversells is seen, said at once, and exit 1.
 func TestSoakSees(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it lasts ten seconds")
 	}
@@ -69,6 +71,7 @@ func TestSoakSees(t *testing.T) {
 
 // TestSoakBadInput: one line, and nothing is started.
 func TestSoakBadInput(t *testing.T) {
+	t.Parallel()
 	wantOneLine(t, "soak", map[string]string{
 		"--strategy nosuch":         `--strategy "nosuch" is not known`,
 		"--strategy=":               "--strategy is empty",

@@ -76,6 +76,7 @@ func TestSoldOutUnderFaults(t *testing.T) {
 // TestUncheckable: on a database that cannot read so there is no check; who asks for it
 // is told why in one line.
 func TestUncheckable(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Local(t)
 	args := serveArgs(e)
 	variable := "transaction_isolation"

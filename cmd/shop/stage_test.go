@@ -25,7 +25,6 @@ var asJSON = http.Header{"Content-Type": {"application/json"}}
 // serveStage is `shop serve` whose children are this test program, as the shop.
 func serveStage(t *testing.T, args ...string) (base string) {
 	t.Helper()
-	t.Setenv(asShop, "1")
 	return startServe(t, args...)
 }
 
@@ -61,6 +60,7 @@ func withPromise(c promise.Condition, v verdict.Verdict) (names []string) {
 // TestStage: the page's crowd is the command's, with its verdicts, and what the page draws
 // agrees with them.
 func TestStage(t *testing.T) {
+	t.Parallel()
 	base := serveStage(t, "--wait", "45s") // the race detector makes buyers slow, and this is about verdicts
 	names := slices.Concat(withPromise(promise.TwoProcesses, verdict.Oversold)[:1], withPromise(promise.TwoProcesses, verdict.Holds)[:3])
 	run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":["%s"],"processes":2,"stock":40,"buyers":120}`, strings.Join(names, `","`)))
@@ -122,6 +122,7 @@ func firstState(t *testing.T, base string) (s struct {
 // TestStageShelves: no strategy that keeps buyers apart is drawn as if it had sold a unit
 // twice, whatever its receipts say is left.
 func TestStageShelves(t *testing.T) {
+	t.Parallel()
 	base := serveStage(t)
 	run := sendCrowd(t, base, `{"strategies":["all"],"stock":10,"buyers":30}`)
 	if run.State != runs.Done || len(run.Lanes) < 20 {
@@ -140,6 +141,7 @@ func TestStageShelves(t *testing.T) {
 // TestStageFaults: each fault of the engine strikes and proves it, and a strategy that it
 // breaks, if it breaks one, is seen to break.
 func TestStageFaults(t *testing.T) {
+	t.Parallel()
 	base := serveStage(t)
 	faults := webtest.Decode[struct {
 		Faults []runs.Fault `json:"faults"`
@@ -184,6 +186,7 @@ func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string
 // TestStageSpared: what uses nothing that a fault strikes is left out, with the reason, and is
 // not shown as if it had held.
 func TestStageSpared(t *testing.T) {
+	t.Parallel()
 	base := serveStage(t)
 	struck := leasedUnder(promise.Latency, "sqlite", verdict.Holds)
 	spared := ""
@@ -210,6 +213,7 @@ func TestStageSpared(t *testing.T) {
 
 // TestStageBadInput: said in one line, and nothing begins.
 func TestStageBadInput(t *testing.T) {
+	t.Parallel()
 	base := serveStage(t)
 	missing, spared := "", ""
 	for _, e := range lockstrategy.All() {
@@ -284,6 +288,7 @@ func TestStageToken(t *testing.T) {
 // TestStageEnds: a rush that is under way ends with the shop, which exits with 0 and leaves
 // nothing behind; startServe checks that.
 func TestStageEnds(t *testing.T) {
+	t.Parallel()
 	base := serveStage(t)
 	r := webtest.Call(t, http.MethodPost, base+"/live/runs", `{"strategies":["all"],"processes":2}`, asJSON)
 	if r.Status != http.StatusAccepted {
@@ -298,6 +303,7 @@ func TestStageEnds(t *testing.T) {
 
 // TestStageBooks: the shop itself serves on while the page's crowd buys.
 func TestStageBooks(t *testing.T) {
+	t.Parallel()
 	base := serveStage(t)
 	sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"stock":5,"buyers":20,"product":"pear"}`, withPromise(promise.Rush, verdict.Holds)[0]))
 	if r := webtest.Call(t, http.MethodGet, base+"/product/buy?product="+purchase.DefaultProduct, "", nil); r.Status != http.StatusOK {

@@ -50,6 +50,7 @@ func (r *appRush) rounds(t *testing.T, want int) []target.Crowd {
 
 // TestVerifyAppBreaks: the search shows it for sure; whether the rush does, too, is luck.
 func TestVerifyAppBreaks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	junit, page := filepath.Join(dir, "app.xml"), filepath.Join(dir, "app.md")
 	code, r, stderr := verifiedApp(t, "python/naive.yaml", "--report", junit, "--report", page)
@@ -85,6 +86,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 
 // TestVerifyAppRushBreaks: a shop that two buyers do not break, and a crowd does.
 func TestVerifyAppRushBreaks(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	code, r, stderr := verifiedApp(t, "tires.yaml", "--rush-buyers", "100", "--repeat", "1")
 	if code != exitBroken || r.Explore.Violations != 0 || !r.Explore.Complete || r.OK || stderr != "" {
@@ -107,6 +109,7 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 
 // TestVerifyAppHolds: a sound shop, of whose one unit fifty buyers want one, as people read it.
 func TestVerifyAppHolds(t *testing.T) {
+	t.Parallel()
 	file := appCase{file: "python/for-update.yaml", needs: []string{"python3"}}.need(t)
 	code, stdout, stderr := verifyAppOf(t, file, "--repeat", "2")
 	if code != 0 || stderr != "" || !strings.Contains(stdout, "explored 8 of 8 schedules") || !strings.Contains(stdout, "rush: python-for-update, 2 crowds of 50 buyers at once") ||
@@ -117,6 +120,7 @@ func TestVerifyAppHolds(t *testing.T) {
 
 // TestVerifyAppSerial: a crowd whose commands never met is no proof.
 func TestVerifyAppSerial(t *testing.T) {
+	t.Parallel()
 	code, r, stderr := verifiedApp(t, "serial.yaml", "--repeat", "1")
 	c := r.Rush.rounds(t, 1)[0]
 	if code != exitInconclusive || r.Rush.Verdict != verdict.Inconclusive || r.OK || c.AtOnce != 1 || c.Sold != 1 || c.Failed+c.Unanswered != 0 {
@@ -130,6 +134,7 @@ func TestVerifyAppSerial(t *testing.T) {
 // TestVerifyAppCut: the shop hangs up on buyers who may have bought for all that they know, so
 // orders that differ from those told of are no break.
 func TestVerifyAppCut(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	code, r, _ := verifiedApp(t, "cuts.yaml", "--rush-buyers", "100", "--repeat", "2")
 	if code != exitInconclusive || r.Explore.Violations != 0 || r.Rush.Verdict != verdict.Inconclusive {
@@ -147,6 +152,7 @@ func TestVerifyAppCut(t *testing.T) {
 
 // TestVerifyAppEnds: a shop that dies is no proof, and no round follows.
 func TestVerifyAppEnds(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	code, r, _ := verifiedApp(t, "ends.yaml", "--rush-buyers", "100")
 	c := r.Rush.rounds(t, 1)[0]
@@ -157,6 +163,7 @@ func TestVerifyAppEnds(t *testing.T) {
 
 // TestVerifyAppLate: the books are read when all is done, not when all are answered.
 func TestVerifyAppLate(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	_, r, _ := verifiedApp(t, "late.yaml", "--budget", "2s", "--repeat", "2")
 	for _, c := range r.Rush.rounds(t, 2) {
@@ -168,6 +175,7 @@ func TestVerifyAppLate(t *testing.T) {
 
 // TestVerifyAppDeadlock: in a rush nobody but the server ends one, after its own time.
 func TestVerifyAppDeadlock(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	_, r, _ := verifiedApp(t, "crosses.yaml", "--budget", "2s", "--rush-buyers", "4", "--repeat", "1")
 	if c := r.Rush.rounds(t, 1)[0]; c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed < 1 || c.Unanswered != 0 {
@@ -177,6 +185,7 @@ func TestVerifyAppDeadlock(t *testing.T) {
 
 // TestVerifyAppAttached: a program that runs already is not started anew, and runs on.
 func TestVerifyAppAttached(t *testing.T) {
+	t.Parallel()
 	soakOnly(t)
 	a := startAttached(t, "guarded", 2)
 	code, stdout, stderr := verifyAppOf(t, a.file(t, a.program.Process.Pid, a.mysql(), ""), "--repeat", "1")
@@ -225,6 +234,7 @@ func TestVerifyAppBadInput(t *testing.T) {
 
 // TestAppRushVerdict: one break is one, one void is no proof, and neither is a round that is missing.
 func TestAppRushVerdict(t *testing.T) {
+	t.Parallel()
 	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
 	for _, c := range []struct {
 		rounds []target.Crowd

@@ -19,6 +19,7 @@ import (
 // failover, a grant that replicas must have does not, and a fence holds. A primary that is
 // cut off with its holder breaks that lease, too.
 func TestVerifyRedis(t *testing.T) {
+	t.Parallel()
 	localservertest.SkipShort(t)
 	for _, c := range []struct {
 		name, flags string
@@ -86,6 +87,7 @@ func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Ver
 
 // TestRedisFlags: what cannot be meant is refused in one line before anything is started.
 func TestRedisFlags(t *testing.T) {
+	t.Parallel()
 	for args, says := range map[string]string{
 		"rush --local-redis cluster":                         "--local-redis is for --engine local",
 		"rush --engine local --local-redis ring":             `--local-redis "ring" is not known; there are ` + strings.Join(topology.All(), ", "),
@@ -117,6 +119,7 @@ func TestVerifyElsewhere(t *testing.T) {
 
 // TestWarnOfReplicas: who waits for more replicas than there are is told so.
 func TestWarnOfReplicas(t *testing.T) {
+	t.Parallel()
 	e := enginetest.Redis(t, topology.Sentinel) // a primary and two
 	for wait, want := range map[int]string{0: "", 2: "", 3: "a primary of Redis has 2 replicas now; until it has 3, buyers of redis, "} {
 		if got := warnOfReplicas(t.Context(), e, wait); got != want && (want == "" || !strings.Contains(got, want)) {

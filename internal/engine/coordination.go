@@ -2,23 +2,19 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/namespace"
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
 	"github.com/oversell/oversell/internal/engine/zookeeper"
-	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // defaultLease is the session time-out when Config.Lease is not set.
@@ -28,57 +24,9 @@ const defaultLease = 10 * time.Second
 // neither client gives up by itself on a port where something else listens.
 const checkTimeout = 5 * time.Second
 
-// startCoordination starts ZooKeeper and etcd beside the other servers. One
-// that is not installed is not missed until a strategy asks for it.
-func startCoordination(e *Engine, starts *errgroup.Group, g *localserver.Group) {
-	var (
-		absent [2]string // one a start: they run side by side
-		mu     sync.Mutex
-	)
-	started := func(need string, server Restartable) {
-		mu.Lock()
-		defer mu.Unlock()
-		e.LockServers = append(e.LockServers, LockServer{need, server})
-	}
-	starts.Go(func() error {
-		z, err := localserver.StartZookeeper(g)
-		if err != nil {
-			return orAbsent(&absent[0], err)
-		}
-		started("zookeeper", z)
-		e.URLs.Zookeeper = []string{z.Addr}
-		return nil
-	})
-	starts.Go(func() error {
-		s, err := localserver.StartEtcd(g)
-		if err != nil {
-			return orAbsent(&absent[1], err)
-		}
-		started("etcd", s)
-		e.URLs.Etcd = []string{s.Addr}
-		return nil
-	})
-	e.absent = func() map[string]string {
-		return map[string]string{"zookeeper": absent[0], "etcd": absent[1]}
-	}
-}
-
-func orAbsent(absent *string, err error) error {
-	if errors.Is(err, localserver.ErrMissing) {
-		*absent = err.Error()
-		return nil
-	}
-	return err
-}
-
 // Absent says why a server that this engine could have started was not, by
 // server; "" where that is not the reason.
-func (e *Engine) Absent(server string) string {
-	if e.absent == nil {
-		return ""
-	}
-	return e.absent()[server]
-}
+func (e *Engine) Absent(server string) string { return e.absent[server] }
 
 // connectCoordination opens the clients of e.URLs.
 func connectCoordination(e *Engine) error {

@@ -45,7 +45,8 @@ type Config struct {
 	Redis   string   // a URL, see redisKinds; "" for none
 	Redlock []string // redis://[:password@]host:port[/db], each once; empty for none
 
-	LocalRedis string // with Local: one of localserver.RedisServers; "" for a single one
+	LocalRedis string   // with Local: one of localserver.RedisServers; "" for a single one
+	Needs      []string // with Local: the lock servers to start, of LockServerNeeds; nil for all
 
 	Zookeeper []string      // host:port, of one ensemble; empty for none
 	Etcd      []string      // host:port or http(s)://host:port, of one cluster; empty for none
@@ -152,8 +153,8 @@ type Engine struct {
 	pingRedis func(context.Context) error // nil without Redis
 	cluster   *cluster                    // see Nodes; nil where there is one server
 
-	absent  func() map[string]string // see Absent
-	closers []func() error           // run last first
+	absent  map[string]string // see Absent
+	closers []func() error    // run last first
 }
 
 // Open opens the engine and brings its schema up to date. What it has opened

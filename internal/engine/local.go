@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -8,8 +9,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// startLocal starts the servers side by side: the database takes a second or
-// two to make its files.
+// LockServerNeeds are the needs of the catalogue that a lock server satisfies.
+func LockServerNeeds() []string { return []string{"redis", "redlock", "zookeeper", "etcd"} }
+
+// startLocal starts the servers side by side: the database takes a second or two to make its
+// files.
 func startLocal(e *Engine) error {
 	server, err := localserver.DatabaseNamed(e.URLs.LocalDB)
 	if err != nil {
@@ -19,48 +23,63 @@ func startLocal(e *Engine) error {
 	if err != nil {
 		return err
 	}
+	needs := e.URLs.Needs
+	if needs == nil {
+		needs = LockServerNeeds()
+	}
 	g, err := localserver.NewGroup()
 	if err != nil {
 		return err
 	}
 	e.onClose(g.Close)
 	var (
-		starts  errgroup.Group
-		db      localserver.Database
-		service localserver.RedisService
-		nodes   [RedlockNodes]*localserver.Redis
+		starts errgroup.Group
+		db     localserver.Database
+		locks  *localserver.LockServers
 	)
+	starts.Go(func() (err error) { db, err = server.Start(g); return err })
 	starts.Go(func() (err error) {
-		db, err = server.Start(g)
+		locks, err = localserver.StartLockServers(g, needs, redis, RedlockNodes, nil)
 		return err
 	})
-	starts.Go(func() (err error) {
-		service, err = redis.Start(g, nil)
-		return err
-	})
-	for i := range nodes {
-		starts.Go(func() (err error) {
-			nodes[i], err = localserver.StartRedis(g)
-			return err
-		})
-	}
-	startCoordination(e, &starts, g)
 	if err := starts.Wait(); err != nil {
 		return err
 	}
 	e.Disposable = true
-	e.URLs.DB = db.URL()
-	e.URLs.Redis = service.URL()
 	if _, several := db.(*localserver.Galera); !several {
 		e.Killable = db
 	}
-	for _, server := range slices.Concat(service.Nodes(), service.Watchers()) {
-		e.LockServers = append(e.LockServers, LockServer{"redis", server})
-	}
-	e.URLs.Redlock = nil
-	for _, node := range nodes {
-		e.URLs.Redlock = append(e.URLs.Redlock, node.URL())
-		e.LockServers = append(e.LockServers, LockServer{"redlock", node})
+	led, lockServers := At(locks)
+	e.URLs.DB, e.LockServers = db.URL(), lockServers
+	e.URLs.Redis, e.URLs.Redlock, e.URLs.Zookeeper, e.URLs.Etcd = led.Redis, led.Redlock, led.Zookeeper, led.Etcd
+	e.absent = locks.Absent
+	for _, need := range LockServerNeeds() {
+		if !slices.Contains(needs, need) {
+			e.absent[need] = fmt.Sprintf("this command has started no %s: it is not for the strategies that it was asked for", need)
+		}
 	}
 	return nil
+}
+
+// At returns the configuration by which a process opens running lock servers, and a list of them.
+func At(l *localserver.LockServers) (c Config, servers []LockServer) {
+	if l.Redis != nil {
+		c.Redis = l.Redis.URL()
+		for _, server := range slices.Concat(l.Redis.Nodes(), l.Redis.Watchers()) {
+			servers = append(servers, LockServer{"redis", server})
+		}
+	}
+	for _, node := range l.Redlock {
+		c.Redlock = append(c.Redlock, node.URL())
+		servers = append(servers, LockServer{"redlock", node})
+	}
+	if l.Zookeeper != nil {
+		c.Zookeeper = []string{l.Zookeeper.Addr}
+		servers = append(servers, LockServer{"zookeeper", l.Zookeeper})
+	}
+	if l.Etcd != nil {
+		c.Etcd = []string{l.Etcd.Addr}
+		servers = append(servers, LockServer{"etcd", l.Etcd})
+	}
+	return c, servers
 }

@@ -9,7 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 //go:embed shim/clock.c
@@ -40,17 +43,56 @@ func buildShim(dir string) (string, error) {
 	return shim, nil
 }
 
-func newClock(shim, file string) (*clock, error) {
-	c := &clock{file: file, env: []string{"LD_PRELOAD=" + shim, "CLOCK_OFFSET_FILE=" + file}}
-	return c, c.set(0)
+// clocks are those of all servers, by name. nil has none.
+type clocks struct {
+	dir, shim string
+	missing   string // why clocks cannot be moved; "" where they can
+
+	mu  sync.Mutex
+	all map[string]*clock
 }
 
-// environ is the environment of the server; none where its clock cannot be moved.
-func (c *clock) environ() []string {
+// newClocks builds the shim, where the machine has a C compiler.
+func newClocks(g *localserver.Group) (c *clocks, err error) {
+	c = &clocks{all: map[string]*clock{}}
+	if c.dir, err = g.Dir("clock"); err != nil {
+		return nil, err
+	}
+	if c.shim, err = buildShim(c.dir); err != nil {
+		c.missing = err.Error()
+	}
+	return c, nil
+}
+
+// of returns the clock of the server with that name; nil where clocks cannot be moved.
+func (c *clocks) of(name string) *clock {
 	if c == nil {
 		return nil
 	}
-	return c.env
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[name]
+}
+
+// environ makes the clock of the server with that name and returns its environment.
+func (c *clocks) environ(name string) ([]string, error) {
+	if c == nil || c.missing != "" {
+		return nil, nil
+	}
+	clock, err := newClock(c.shim, filepath.Join(c.dir, name))
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[name] = clock
+	return clock.env, nil
+}
+
+// newClock returns the clock of a server that is about to start, which maps its file.
+func newClock(shim, file string) (*clock, error) {
+	c := &clock{file: file, env: []string{"LD_PRELOAD=" + shim, "CLOCK_OFFSET_FILE=" + file}}
+	return c, c.set(0)
 }
 
 // set moves the clock to now plus offset, in whole seconds.

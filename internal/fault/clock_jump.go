@@ -20,8 +20,8 @@ func clockJump() Fault {
 		Needs: []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}, Stock: stock, Lease: longLease,
 		CellOnly: "it needs servers with a clock that can be moved, which a cell starts",
 		Inject: inCell(func(ctx context.Context, t *Testbed) (string, error) {
-			if t.Servers.noShim != "" {
-				return "", missed("%s", t.Servers.noShim)
+			if why := t.Servers.clocks.missing; why != "" {
+				return "", missed("%s", why)
 			}
 			node, how, err := holdOn(ctx, t)
 			if err != nil {

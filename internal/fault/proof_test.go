@@ -89,7 +89,7 @@ func TestForgot(t *testing.T) {
 func TestLacked(t *testing.T) {
 	ctx := t.Context()
 	g := localservertest.Group(t)
-	s := &Servers{redis: startNode(t, g, ""), replica: startNode(t, g, "")}
+	s := &Servers{redis: startNode(t, g), replica: startNode(t, g)}
 	cord, err := s.replicate(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -120,13 +120,13 @@ func TestLacked(t *testing.T) {
 	}
 }
 
-func startNode(t *testing.T, g *localserver.Group, shim string) *redisNode {
+func startNode(t *testing.T, g *localserver.Group) *redisNode {
 	t.Helper()
-	node, err := (&Servers{group: g, shim: shim, clockDir: t.TempDir()}).startRedis("offset")
+	r, err := localserver.StartRedis(g)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node
+	return &redisNode{r, nil}
 }
 
 // TestHeldOn: a bare majority, or all of them.
@@ -135,7 +135,7 @@ func TestHeldOn(t *testing.T) {
 	g := localservertest.Group(t)
 	bed := &Testbed{Servers: &Servers{}, Product: "apple"}
 	for range 5 {
-		bed.Servers.nodes = append(bed.Servers.nodes, startNode(t, g, ""))
+		bed.Servers.nodes = append(bed.Servers.nodes, startNode(t, g))
 	}
 	for held, struck := range []bool{0: false, 1: false, 2: false, 3: true, 4: false, 5: true} {
 		if held > 0 {
@@ -154,31 +154,34 @@ func TestHeldOn(t *testing.T) {
 
 // TestJumped: a clock that was not moved, or cannot be, has not jumped.
 func TestJumped(t *testing.T) {
-	shim, err := buildShim(t.TempDir())
-	if err != nil {
-		t.Fatal(err) // apt-get install gcc
-	}
 	g := localservertest.Group(t)
+	own, err := newClocks(g)
+	if err != nil || own.missing != "" {
+		t.Fatal(err, own.missing) // apt-get install gcc
+	}
 	for _, c := range []struct {
 		name   string
-		shim   string
+		clocks *clocks
 		offset time.Duration
 		struck bool
-	}{{"an hour", shim, time.Hour, true}, {"not at all", shim, 0, false}, {"no shim", "", time.Hour, false}} {
-		node := startNode(t, g, c.shim)
-		if node.clock != nil {
-			if err := node.clock.set(c.offset); err != nil {
+	}{{"an hour", own, time.Hour, true}, {"not at all", own, 0, false}, {"no clock", &clocks{missing: "no compiler"}, time.Hour, false}} {
+		s := &Servers{group: g, clocks: c.clocks}
+		if err := s.startReplica(); err != nil {
+			t.Fatal(err)
+		}
+		if s.replica.clock != nil {
+			if err := s.replica.clock.set(c.offset); err != nil {
 				t.Fatal(err)
 			}
 		}
-		ahead, err := node.ahead(t.Context())
+		ahead, err := s.replica.ahead(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		proof, err := jumped(ahead)
 		proven(t, c.name, proof, err, c.struck)
 	}
-	if _, err := clockJump().Inject(t.Context(), &Testbed{Servers: &Servers{noShim: "no compiler"}}); !errors.Is(err, ErrMissed) {
+	if _, err := clockJump().Inject(t.Context(), &Testbed{Servers: &Servers{clocks: &clocks{missing: "no compiler"}}}); !errors.Is(err, ErrMissed) {
 		t.Errorf("no shim: %v, want that it missed", err)
 	}
 	t.Setenv("PATH", "")

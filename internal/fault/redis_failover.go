@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/testbed"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // redisFailover kills the primary and promotes a replica. The replica's link was
@@ -68,11 +69,8 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 // replicate makes the replica follow the primary through a link, and waits until
 // it has caught up.
 func (s *Servers) replicate(ctx context.Context) (*testbed.Link, error) {
-	if s.replica == nil {
-		var err error
-		if s.replica, err = s.startRedis("replica"); err != nil {
-			return nil, err
-		}
+	if err := s.startReplica(); err != nil {
+		return nil, err
 	}
 	cord, err := testbed.NewLink(s.redis.Addr)
 	if err != nil {
@@ -144,6 +142,7 @@ func (s *Servers) failBack(context.Context) error {
 	select {
 	case <-s.redis.Done():
 		s.redis, s.replica = s.replica, s.redis
+		s.locks.Redis = localserver.SingleRedis{Redis: s.redis.Redis}
 	default: // nobody held, and the fault did not strike
 	}
 	return restart(s.replica)

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -24,7 +25,7 @@ func startGroup(t *testing.T, kind string) *Servers {
 		t.Fatal(err)
 	}
 	s := &Servers{group: localservertest.Group(t)}
-	if err := s.startLockServer(server); err != nil {
+	if err := s.startLockServers(server, lockstrategy.NeedsRedis); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,27 +20,23 @@ import (
 // Servers are real ones that the faults may kill, restart and mislead. Plays that
 // run side by side have servers of their own.
 type Servers struct {
-	Auditor rush.Database     // reads the stock and the records
-	Absent  map[string]string // by server that is not installed: how to get it
+	Auditor rush.Database // reads the stock and the records
 
-	group     *localserver.Group
-	engine    *engine.Engine // this process's own connections
-	db        localserver.Database
-	pooling   pooling
-	front     string        // what a link of each shop leads to instead of db, host:port; see Testbed.behind
-	wait      time.Duration // of this process's own buyers
-	redis     *redisNode    // these two where Redis is one server
-	replica   *redisNode    // nil before the first failover
-	redises   *redisGroup   // and this where it is several
-	asked     bool          // a fault had it fail over, see Undisturbed
-	replaced  *redisNode    // the primary that a fault took away, and
-	elected   *redisNode    // the replica that was elected for it; nil where any may be
-	nodes     []*redisNode
-	zookeeper *localserver.Zookeeper
-	etcd      *localserver.Etcd
-	noShim    string // why clocks cannot be moved, "" when they can
-	shim      string // by which they are moved, see clock
-	clockDir  string // with the shim, and the offset of each clock
+	group    *localserver.Group
+	engine   *engine.Engine // this process's own connections
+	db       localserver.Database
+	pooling  pooling
+	front    string        // what a link of each shop leads to instead of db, host:port; see Testbed.behind
+	wait     time.Duration // of this process's own buyers
+	locks    *localserver.LockServers
+	clocks   *clocks
+	redis    *redisNode   // of locks; these two where Redis is one server
+	replica  *redisNode   // nil before the first failover
+	redises  *redisGroup  // of locks, where Redis is several servers
+	asked    bool         // a fault had it fail over, see Undisturbed
+	replaced *redisNode   // the primary that a fault took away, and
+	elected  *redisNode   // the replica that was elected for it; nil where any may be
+	nodes    []*redisNode // of locks
 }
 
 // redisNode is a Redis with a clock that can be moved; nil where it cannot.
@@ -51,10 +46,9 @@ type redisNode struct {
 }
 
 // StartServers starts the database server that localDB names and the lock servers that needs
-// names, with Redis as localRedis names it. ZooKeeper and etcd may be absent. Close must follow,
-// also after an error.
+// names, with Redis as localRedis names it. Close must follow, also after an error.
 func StartServers(ctx context.Context, localDB, localRedis string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
-	s := &Servers{Absent: map[string]string{}, wait: wait}
+	s := &Servers{wait: wait}
 	database, err := localserver.DatabaseNamed(localDB)
 	if err != nil {
 		return s, err
@@ -68,49 +62,11 @@ func StartServers(ctx context.Context, localDB, localRedis string, wait time.Dur
 	}
 	var starts errgroup.Group
 	starts.Go(func() (err error) { s.db, err = database.Start(s.group); return err })
-	if slices.Contains(needs, lockstrategy.NeedsRedis) || slices.Contains(needs, lockstrategy.NeedsRedlock) {
-		if err := s.prepareClocks(); err != nil {
-			return s, errors.Join(err, starts.Wait())
-		}
-	}
-	var zookeeper, etcd error
-	for _, server := range []struct {
-		need  lockstrategy.Need
-		start func() error
-	}{
-		{lockstrategy.NeedsRedis, func() error { return s.startLockServer(redis) }},
-		{lockstrategy.NeedsRedlock, s.startNodes},
-		{lockstrategy.NeedsZookeeper, func() (err error) {
-			s.zookeeper, err = localserver.StartZookeeper(s.group)
-			return orAbsent(&zookeeper, err)
-		}},
-		{lockstrategy.NeedsEtcd, func() (err error) { s.etcd, err = localserver.StartEtcd(s.group); return orAbsent(&etcd, err) }},
-	} {
-		if slices.Contains(needs, server.need) {
-			starts.Go(server.start)
-		}
-	}
+	starts.Go(func() error { return s.startLockServers(redis, needs...) })
 	if err := starts.Wait(); err != nil {
 		return s, err
 	}
-	for server, absent := range map[string]error{"zookeeper": zookeeper, "etcd": etcd} {
-		if absent != nil {
-			s.Absent[server] = absent.Error()
-		}
-	}
 	return s, s.reopen(ctx)
-}
-
-// prepareClocks builds the shim by which the clock of each Redis can be moved, where this machine
-// has a C compiler.
-func (s *Servers) prepareClocks() (err error) {
-	if s.clockDir, err = s.group.Dir("clock"); err != nil {
-		return err
-	}
-	if s.shim, err = buildShim(s.clockDir); err != nil {
-		s.noShim = err.Error()
-	}
-	return nil
 }
 
 // reopen opens this process's own connections to the database, which may be another one
@@ -127,60 +83,55 @@ func (s *Servers) reopen(ctx context.Context) error {
 	return err
 }
 
-// startLockServer starts the Redis of the shops: one, or several that fail over by themselves.
-func (s *Servers) startLockServer(server localserver.RedisServer) (err error) {
-	if server.Name == topology.Single {
-		s.redis, err = s.startRedis("redis-primary")
-		return err
+// startLockServers starts the servers of the needs, each Redis with a clock that can be moved.
+func (s *Servers) startLockServers(redis localserver.RedisServer, needs ...lockstrategy.Need) (err error) {
+	var names []string
+	for _, need := range needs {
+		names = append(names, string(need))
 	}
-	clocks, env := make([]*clock, server.Nodes()), make([][]string, server.Nodes())
-	for i := range clocks {
-		if clocks[i], err = s.newClock(fmt.Sprintf("node-%d", i)); err != nil {
+	if slices.Contains(needs, lockstrategy.NeedsRedis) || slices.Contains(needs, lockstrategy.NeedsRedlock) {
+		if s.clocks, err = newClocks(s.group); err != nil {
 			return err
 		}
-		env[i] = clocks[i].environ()
 	}
-	service, err := server.Start(s.group, env)
-	if err != nil {
+	if s.locks, err = localserver.StartLockServers(s.group, names, redis, engine.RedlockNodes, s.clocks.environ); err != nil {
 		return err
 	}
-	s.redises = &redisGroup{kind: server.Name, service: service}
-	for i, node := range service.Nodes() {
-		s.redises.nodes = append(s.redises.nodes, &redisNode{node, clocks[i]})
+	for i, node := range s.locks.Redlock {
+		s.nodes = append(s.nodes, &redisNode{node, s.clocks.of(fmt.Sprintf("redlock-%d", i))})
+	}
+	if s.locks.Redis == nil {
+		return nil
+	}
+	var nodes []*redisNode
+	for i, node := range s.locks.Redis.Nodes() {
+		nodes = append(nodes, &redisNode{node, s.clocks.of(fmt.Sprintf("redis-%d", i))})
+	}
+	if s.redis = nodes[0]; redis.Name != topology.Single {
+		s.redis, s.redises = nil, &redisGroup{kind: redis.Name, service: s.locks.Redis, nodes: nodes}
 	}
 	return nil
 }
 
-// startNodes starts the Redlock nodes.
-func (s *Servers) startNodes() error {
-	s.nodes = make([]*redisNode, engine.RedlockNodes)
-	var starts errgroup.Group
-	for i := range s.nodes {
-		starts.Go(func() (err error) {
-			s.nodes[i], err = s.startRedis(fmt.Sprintf("offset-%d", i))
-			return err
-		})
+// startReplica starts the second Redis of a failover by hand, where there is none yet.
+func (s *Servers) startReplica() error {
+	if s.replica != nil {
+		return nil
 	}
-	return starts.Wait()
-}
-
-// startRedis starts a Redis. Its clock is moved by a file of that name.
-func (s *Servers) startRedis(clockFile string) (*redisNode, error) {
-	c, err := s.newClock(clockFile)
+	env, err := s.clocks.environ("replica")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r, err := localserver.StartRedisWith(s.group, c.environ())
-	return &redisNode{r, c}, err
+	r, err := localserver.StartRedisWith(s.group, env)
+	if err != nil {
+		return err
+	}
+	s.replica = &redisNode{r, s.clocks.of("replica")}
+	return nil
 }
 
-// newClock returns the clock of a server that is about to start; nil where clocks cannot be moved.
-func (s *Servers) newClock(file string) (*clock, error) {
-	if s.shim == "" {
-		return nil, nil
-	}
-	return newClock(s.shim, filepath.Join(s.clockDir, file))
-}
+// Absent says how to get a server that is needed and not installed; "" where it is.
+func (s *Servers) Absent(need lockstrategy.Need) string { return s.locks.Absent[string(need)] }
 
 // Database is the product and the version of the database.
 func (s *Servers) Database() string { return s.engine.Server }
@@ -195,15 +146,6 @@ func (s *Servers) Close() error {
 		errs = append(errs, s.group.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// orAbsent notes that a server is not installed, which concerns its strategies only.
-func orAbsent(absent *error, err error) error {
-	if errors.Is(err, localserver.ErrMissing) {
-		*absent = err
-		return nil
-	}
-	return err
 }
 
 // A Pair is two shops on the same servers, for one play after another.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"os/exec"
-	"slices"
 	"sync"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -32,7 +31,7 @@ type Shop struct {
 // startShop starts a shop on the servers and waits until it serves.
 func (s *Servers) startShop(ctx context.Context, number int, launch Launch, times Times, needs []lockstrategy.Need) (_ *Shop, err error) {
 	shop := &Shop{number: number}
-	config, servers := s.config(needs)
+	config, servers := s.lockServers(needs)
 	config.Process = number
 	links, err := testbed.NewLinks(servers)
 	if err != nil {
@@ -55,37 +54,14 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 	return shop, nil
 }
 
-// config returns the servers of a shop, and those of them that are lock servers. A shop has only
-// those that its strategy needs: when a disk stalls that the others sync to, it must not stall
-// with them.
-func (s *Servers) config(needs []lockstrategy.Need) (c engine.Config, servers []engine.LockServer) {
+// lockServers returns those of a shop. It has only what its strategy needs: when a disk stalls
+// that other servers sync to, it must not stall with them.
+func (s *Servers) lockServers(needs []lockstrategy.Need) (engine.Config, []engine.LockServer) {
+	var names []string
 	for _, need := range needs {
-		add := func(server engine.Restartable) {
-			servers = append(servers, engine.LockServer{Need: string(need), Restartable: server})
-		}
-		switch {
-		case need == lockstrategy.NeedsRedlock:
-			for _, node := range s.nodes {
-				add(node)
-				c.Redlock = append(c.Redlock, node.URL())
-			}
-		case need == lockstrategy.NeedsZookeeper && s.zookeeper != nil:
-			add(s.zookeeper)
-			c.Zookeeper = []string{s.zookeeper.Addr}
-		case need == lockstrategy.NeedsEtcd && s.etcd != nil:
-			add(s.etcd)
-			c.Etcd = []string{s.etcd.Addr}
-		case need == lockstrategy.NeedsRedis && s.redises != nil:
-			for _, server := range slices.Concat(s.redises.service.Nodes(), s.redises.service.Watchers()) {
-				add(server)
-			}
-			c.Redis = s.redises.service.URL()
-		case need == lockstrategy.NeedsRedis:
-			add(s.redis)
-			c.Redis = s.redis.URL()
-		}
+		names = append(names, string(need))
 	}
-	return c, servers
+	return engine.At(s.locks.Only(names...))
 }
 
 // databaseURL leads the shop to the database, by a link where there is one in front.

@@ -146,11 +146,9 @@ func (t *Testbed) setting() Setting {
 		Times: t.Times, Product: t.Product, Needs: t.Subject.Needs,
 		Write: failpoint.Commit, Down: t.Times.Reach(), Avoided: t.Times.Lease, Coordinators: map[lockstrategy.Need]string{},
 	}
-	if t.Servers.etcd != nil {
-		s.Coordinators[lockstrategy.NeedsEtcd] = t.Servers.etcd.Addr
-	}
-	if t.Servers.zookeeper != nil {
-		s.Coordinators[lockstrategy.NeedsZookeeper] = t.Servers.zookeeper.Addr
+	_, servers := t.Servers.lockServers(t.Subject.Needs)
+	for _, server := range servers {
+		s.Coordinators[lockstrategy.Need(server.Need)] = server.Address()
 	}
 	return s
 }

@@ -193,7 +193,7 @@ func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) 
 
 func (l *lane) missing(s Strategy) string {
 	for _, need := range s.Needs {
-		if why := l.servers.Absent[string(need)]; why != "" {
+		if why := l.servers.Absent(need); why != "" {
 			return why
 		}
 	}

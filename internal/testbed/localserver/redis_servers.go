@@ -66,18 +66,22 @@ func (r RedisServer) Start(g *Group, env [][]string) (RedisService, error) {
 	return r.start(g, env)
 }
 
-type singleRedis struct{ *Redis }
+// SingleRedis is one server.
+type SingleRedis struct{ *Redis }
 
 func startSingle(g *Group, env [][]string) (RedisService, error) {
 	r, err := StartRedisWith(g, env[0])
 	if err != nil {
 		return nil, err
 	}
-	return singleRedis{r}, nil
+	return SingleRedis{r}, nil
 }
 
-func (s singleRedis) Nodes() []*Redis  { return []*Redis{s.Redis} }
-func (singleRedis) Watchers() []*Redis { return nil }
+// Nodes is RedisService.Nodes.
+func (s SingleRedis) Nodes() []*Redis { return []*Redis{s.Redis} }
+
+// Watchers is RedisService.Watchers.
+func (SingleRedis) Watchers() []*Redis { return nil }
 
 // ReplicaUser is the user under which the replicas of a sentinel's group and of a cluster
 // follow. Who switches it off on a primary, and closes its connections, keeps the

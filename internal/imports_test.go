@@ -42,7 +42,8 @@ var allowed = map[string][]string{
 	"internal/web/problem":        {},
 
 	// The shop: the domain, its strategies, and the servers that it connects to.
-	"internal/product":                       {"internal/engine/sqlerror", "internal/web/problem"},
+	"internal/product":                       {"internal/product/stock", "internal/engine/sqlerror", "internal/web/problem"},
+	"internal/product/stock":                 {},
 	"internal/purchase":                      {"internal/product", "internal/engine/dialect", "internal/engine/sqlerror", "internal/lockstrategy/keyed", "internal/web/problem"},
 	"internal/judge/promise":                 {"internal/judge/verdict"},
 	"internal/load/sizing":                   {"internal/load/quantile"},
@@ -51,7 +52,7 @@ var allowed = map[string][]string{
 	"internal/lockstrategy/lockstrategytest": {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict"},
 	"internal/testbed":                       {"internal/testbed/localserver", "internal/engine."},
 	"internal/testbed/localserver":           {"internal/testbed", "internal/engine/dialect", "internal/engine/topology"},
-	"internal/engine":                        {"internal/engine", "internal/testbed/localserver", "migrations"},
+	"internal/engine":                        {"internal/engine", "internal/product/stock", "internal/testbed/localserver", "migrations"},
 
 	// The instruments: what judges, generates load, injects faults, and explores.
 	"internal/judge/audit":         {"internal/product", "internal/purchase", "internal/judge", "internal/load/quantile", "internal/web/problem"},
@@ -65,7 +66,7 @@ var allowed = map[string][]string{
 	"internal/explore/effect":      {"internal/explore/schedule"},
 	"internal/explore/gate":        {"internal/explore/effect", "internal/explore/schedule", "internal/explore/serverstate", "internal/lockstrategy/redisscript"},
 	"internal/explore/schedule":    {"internal/explore/witness", "internal/judge/verdict"},
-	"internal/explore/serverstate": {"internal/engine/dialect", "internal/explore/effect", "internal/explore/schedule", "internal/judge/audit", "internal/product"},
+	"internal/explore/serverstate": {"internal/engine/dialect", "internal/explore/effect", "internal/explore/schedule", "internal/judge/audit", "internal/product/stock"},
 	"internal/explore/standstill":  {"internal/explore/gate", "internal/lockstrategy", "rlock"},
 	"internal/explore/witness":     {"internal/judge/verdict"},
 	"internal/explore/target":      {"internal/engine/dialect", "internal/explore/app", "internal/explore/process", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict"},

@@ -28,6 +28,7 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/web"
@@ -52,7 +53,10 @@ func benchEngine(b *testing.B) *engine.Engine {
 
 func benchStock(b *testing.B, e *engine.Engine) {
 	b.Helper()
-	for _, statement := range []string{"TRUNCATE TABLE purchase_history", "DELETE FROM product_part", "UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0"} {
+	if err := stock.ClearAll(e.DB); err != nil {
+		b.Fatal(err)
+	}
+	for _, statement := range []string{"TRUNCATE TABLE purchase_history", "UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0"} {
 		if err := e.DB.Exec(statement).Error; err != nil {
 			b.Fatal(err)
 		}

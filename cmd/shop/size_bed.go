@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product/stock"
 )
 
 // maxProducts is how many products a bed puts on sale.
@@ -67,7 +68,7 @@ func (b *sizeBed) restock(ctx context.Context) error {
 		}
 	}
 	admin := b.engine.Admin.WithContext(ctx)
-	if err := admin.Exec("DELETE FROM product_part").Error; err != nil {
+	if err := stock.ClearAll(admin); err != nil {
 		return err
 	}
 	return admin.Exec("UPDATE product SET amount = 900000000, stocked = 900000000, fence = 0").Error

@@ -19,6 +19,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/product/stock"
 )
 
 func postgresDatabase() database {
@@ -220,7 +221,8 @@ func migrateHint(said *pgconn.PgError) string {
 	case said.Code != "42501": // insufficient_privilege
 		return ""
 	case strings.Contains(said.Message, "for table"): // it is migrated
-		return "; grant this user SELECT on goose_db_version, and SELECT, INSERT, UPDATE and DELETE on product, product_part and purchase_history, with USAGE on their sequences"
+		return "; grant this user SELECT on goose_db_version, and SELECT, INSERT, UPDATE and DELETE on product, " +
+			strings.Join(stock.Tables(), ", ") + " and purchase_history, with USAGE on their sequences"
 	}
 	return "; let the database's owner run shop migrate, or grant this user CREATE on the schema"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -53,7 +54,7 @@ func (s ownRow) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 	}
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		for _, row := range rows {
-			took, err := product.TakeFromPart(tx, o.Product, row, o.Amount)
+			took, err := stock.TakeFromPart(tx, o.Product, row, o.Amount)
 			switch {
 			case err != nil:
 				return purchase.DatabaseError(ctx, "take the units", err)

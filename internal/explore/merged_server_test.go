@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -238,7 +239,7 @@ func byEndedReader(ctx context.Context, s *planted, o purchase.Order) (purchase.
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		var parts int64
-		if err := tx.Model(&product.Part{}).Where("product_name = ?", o.Product).Count(&parts).Error; err != nil {
+		if err := tx.Model(&stock.Part{}).Where("product_name = ?", o.Product).Count(&parts).Error; err != nil {
 			return purchase.DatabaseError(ctx, "count", err)
 		}
 		if _, err := s.passed(ctx, o); err != nil {
@@ -260,7 +261,7 @@ func byFirstRead(ctx context.Context, s *planted, o purchase.Order) (receipt pur
 		return s.sell(ctx, o, true)
 	}
 	return receipt, purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
-		if _, err := product.PartsForUpdate(tx, o.Product); err != nil {
+		if _, err := stock.PartsForUpdate(tx, o.Product); err != nil {
 			return err
 		}
 		var id, amount int64

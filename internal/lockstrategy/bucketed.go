@@ -1,32 +1,21 @@
 package lockstrategy
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"math/bits"
-	"sync"
 	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
-	"github.com/oversell/oversell/internal/lockstrategy/keyed"
+	"github.com/oversell/oversell/internal/lockstrategy/spread"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
-)
-
-// Of how many rows a product's stock is divided into. Each row is one sale at a time, and
-// more of them than buyers at once serve nobody; a sweep locks and writes them all. 32 are
-// 6,400 sales a second where a COMMIT holds its row for 5 ms.
-const (
-	minBuckets = 2
-	maxBuckets = 32
 )
 
 // Bucketed sells a product from several rows.
@@ -57,18 +46,7 @@ type Bucketed struct {
 	deps     Deps
 	retrier  waiting.Retrier
 	sweepers *waiting.Lines
-
-	mu    sync.Mutex
-	inUse keyed.Map[string, *buckets] // by product
-}
-
-// buckets are what a process knows of a product's rows while it has buyers there.
-type buckets struct {
-	rows    int64             // among which it chooses
-	at      [maxBuckets]int64 // the buyers of this process that are at each row
-	buyers  int64             // of this process, now
-	growing bool              // one of them makes more rows
-	sweeps  int64             // that this process has made
+	crowds   spread.Crowds
 }
 
 // NewBucketed needs the database.
@@ -85,12 +63,12 @@ var (
 
 // Buy is purchase.Strategy.Buy.
 func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Receipt, _ error) {
-	b := s.enter(o.Product)
-	defer s.leave(o.Product)
+	crowd := s.crowds.Enter(o.Product)
+	defer s.crowds.Leave(o.Product)
 	s.deps.Report(ctx, deps.Event{Kind: deps.Waiting, Strategy: "bucketed", Product: o.Product, Purchaser: o.Purchaser})
 	err := s.retrier.Retry(ctx, o.Product, func(ctx context.Context, start time.Time) (err error) {
 		for err = errSwept; errors.Is(err, errSwept); {
-			receipt, err = s.round(ctx, b, o, start)
+			receipt, err = s.round(ctx, crowd, o, start)
 		}
 		return err
 	})
@@ -100,150 +78,53 @@ func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 	return receipt, nil
 }
 
-// round takes from one row, from another where that has too little, and sweeps where no row
-// has enough. Who finds a row empty that had enough when it looked was overtaken by a sale.
-func (s *Bucketed) round(ctx context.Context, b *buckets, o purchase.Order, start time.Time) (purchase.Receipt, error) {
-	c := s.choose(b, o)
-	if c.grow {
-		return s.sweepInTurn(ctx, b, c, o, start)
+// round takes from one row, from another one if that has too little, and sweeps if no row has
+// enough. A buyer that finds a row empty that had enough was overtaken by a sale.
+func (s *Bucketed) round(ctx context.Context, crowd *spread.Crowd, o purchase.Order, start time.Time) (purchase.Receipt, error) {
+	choice := crowd.Choose(o)
+	if choice.Grow {
+		return s.sweepInTurn(ctx, crowd, choice, o, start)
 	}
-	for row := c.row; ; {
+	for row := choice.Row; ; {
 		receipt, enough, err := s.take(ctx, o, row, start)
-		s.gone(b, row)
+		crowd.Gone(row)
 		switch {
 		case !errors.Is(err, errElsewhere):
 			return receipt, err
 		case len(enough) == 0:
-			return s.sweepInTurn(ctx, b, c, o, start)
+			return s.sweepInTurn(ctx, crowd, choice, o, start)
 		}
-		row = s.chooseAmong(b, o, enough)
+		row = crowd.ChooseAmong(o, enough)
 	}
 }
 
-func (s *Bucketed) enter(name string) *buckets {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.inUse.Use(name, func() *buckets { return &buckets{rows: minBuckets} })
-	b.buyers++
-	return b
-}
-
-func (s *Bucketed) leave(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, _ := s.inUse.Get(name)
-	b.buyers--
-	s.inUse.Release(name)
-}
-
-// A choice is what a buyer does about the rows.
-type choice struct {
-	row    int64 // to take from
-	grow   bool  // the buyer is the one who makes more, by a sweep
-	sweeps int64 // of this process that it knows of
-}
-
-// choose is the first choice of a buyer: a row, or to make more of them.
-func (s *Bucketed) choose(b *buckets, o purchase.Order) choice {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := choice{grow: b.wanted() > b.rows && !b.growing, sweeps: b.sweeps}
-	if c.grow {
-		b.growing = true
-		return c
-	}
-	c.row = b.emptier(twoOf(o, b.rows))
-	b.at[c.row]++
-	return c
-}
-
-// chooseAmong is its next choice, among the rows that had enough. That they are there is
-// news where another process has made them.
-func (s *Bucketed) chooseAmong(b *buckets, o purchase.Order, enough []int64) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b.rows = max(b.rows, enough[len(enough)-1]+1)
-	one, other := twoOf(o, int64(len(enough)))
-	row := b.emptier(enough[one], enough[other])
-	b.at[row]++
-	return row
-}
-
-// twoOf are the two of n that the order's key names.
-func twoOf(o purchase.Order, n int64) (one, other int64) {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(cmp.Or(o.IdempotencyKey, o.Purchaser)))
-	sum := hash.Sum64()
-	return int64(sum % uint64(n)), int64(sum >> 32 % uint64(n))
-}
-
-// emptier is the row of two at which fewer buyers of this process are (Mitzenmacher, "The
-// Power of Two Choices in Randomized Load Balancing", 2001): by the key alone some rows have
-// lines while others are free.
-func (b *buckets) emptier(one, other int64) int64 {
-	if b.at[other] < b.at[one] {
-		return other
-	}
-	return one
-}
-
-// gone is when a buyer has left its row.
-func (s *Bucketed) gone(b *buckets, row int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b.at[row]--
-}
-
-// sweepInTurn sweeps, one buyer of the process after the other. errSwept where one has
-// since this one chose: the rows are as full as they can be, and each of a crowd whose
-// product nobody has divided yet would lock them all in turn.
-func (s *Bucketed) sweepInTurn(ctx context.Context, b *buckets, c choice, o purchase.Order, start time.Time) (receipt purchase.Receipt, err error) {
+// sweepInTurn sweeps, one buyer of the process after the other. It returns errSwept if another
+// buyer has swept since this one chose: each of a crowd whose product is not divided yet would
+// lock all rows in turn.
+func (s *Bucketed) sweepInTurn(
+	ctx context.Context, crowd *spread.Crowd, choice spread.Choice, o purchase.Order, start time.Time,
+) (receipt purchase.Receipt, err error) {
 	var rows int64
-	defer func() { s.swept(b, c, rows, err) }()
+	defer func() { crowd.Swept(choice, rows, err) }()
 	place, err := s.sweepers.Front(ctx, o.Product)
 	if err != nil {
 		return receipt, fmt.Errorf("wait for a sweep: %w", err)
 	}
 	defer place.Leave()
 	var due bool
-	if rows, due = s.due(b, c); !due {
+	if rows, due = crowd.Due(choice); !due {
 		return receipt, errSwept
 	}
 	return s.sweep(ctx, o, rows, start)
 }
 
-// due reports whether a sweep is still to be made, and for how many rows.
-func (s *Bucketed) due(b *buckets, c choice) (rows int64, due bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rows = max(b.rows, b.wanted())
-	return rows, b.sweeps == c.sweeps || c.grow && rows > b.rows
-}
-
-// swept notes what has become of a sweep.
-func (s *Bucketed) swept(b *buckets, c choice, rows int64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b.growing = b.growing && !c.grow
-	if err == nil {
-		b.rows = rows
-		b.sweeps++
-	}
-}
-
-// wanted are the rows for so many buyers: a power of two, so that a growing crowd makes
-// few sweeps for them.
-func (b *buckets) wanted() int64 {
-	return min(max(minBuckets, int64(1)<<bits.Len64(uint64(max(b.buyers-1, 0)))), maxBuckets)
-}
-
-// take sells from one row. errElsewhere where that has too little and all together have
-// enough, with the rows that alone had enough; by then the transaction has ended, so that
-// nobody waits for one row with another one locked.
+// take sells from one row. It returns errElsewhere if that has too little and all together have
+// enough, with the rows that alone had enough. By then the transaction has ended, so that no buyer
+// waits for one row while it has another one locked.
 func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since time.Time) (receipt purchase.Receipt, enough []int64, _ error) {
-	receipt = bucketedReceipt(o)
+	receipt = purchase.NewReceipt(o, "bucketed", 0, 0)
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
-		took, err := product.TakeFromPart(tx, o.Product, row, o.Amount)
+		took, err := stock.TakeFromPart(tx, o.Product, row, o.Amount)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "take the units", err)
 		}
@@ -259,7 +140,7 @@ func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since 
 		if err := purchase.Check(p, o); err != nil {
 			return err
 		}
-		enough, err = product.PartsWith(tx, o.Product, o.Amount, maxBuckets)
+		enough, err = stock.PartsWith(tx, o.Product, o.Amount, spread.MaxRows)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "look for a row with enough", err)
 		}
@@ -268,32 +149,35 @@ func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since 
 	return receipt, enough, err
 }
 
-// sweep sells from all rows and divides what is left. Every sweep and every restock locks
-// the product's row first, then the others; who takes from one row waits for no other. So
-// none of them wait for each other in a circle.
-// It makes so many rows; more, where more are there: another process may need them.
+// sweep sells from all rows and divides what is left among as many rows; among more if more are
+// there, since another process may need them. Every sweep and every restock locks the product's
+// row first and then the others, and a buyer that takes from one row waits for no other. So none
+// of them wait for each other in a circle.
 func (s *Bucketed) sweep(ctx context.Context, o purchase.Order, rows int64, since time.Time) (purchase.Receipt, error) {
-	receipt := bucketedReceipt(o)
+	receipt := purchase.NewReceipt(o, "bucketed", 0, 0)
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, o.Product)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read the stock for update", err)
 		}
-		parts, err := product.PartsForUpdate(tx, o.Product)
+		parts, err := stock.PartsForUpdate(tx, o.Product)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "read the rows for update", err)
 		}
 		receipt.Waited = s.deps.Now().Sub(since)
 		all := p
-		for _, part := range parts {
-			all.Amount += part.Amount
-		}
+		all.Amount += stock.Sum(parts)
 		if err := purchase.Check(all, o); err != nil {
 			return err
 		}
 		receipt.Left = all.Amount - o.Amount
-		rows = min(max(rows, int64(len(parts))), maxBuckets)
-		if err := product.Divide(tx, p, parts, product.Evenly(receipt.Left, rows)); err != nil {
+		if p.Amount != 0 {
+			if err := product.SetAmount(tx, p.ID, 0); err != nil {
+				return purchase.DatabaseError(ctx, "divide the stock", err)
+			}
+		}
+		rows = min(max(rows, int64(len(parts))), spread.MaxRows)
+		if err := stock.WriteParts(tx, o.Product, parts, stock.Evenly(receipt.Left, rows)); err != nil {
 			return purchase.DatabaseError(ctx, "divide the stock", err)
 		}
 		return purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt)
@@ -301,16 +185,12 @@ func (s *Bucketed) sweep(ctx context.Context, o purchase.Order, rows int64, sinc
 	return receipt, err
 }
 
-func bucketedReceipt(o purchase.Order) purchase.Receipt {
-	return purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "bucketed"}
-}
-
 func bucketedEntry() Entry {
 	return Entry{
 		Name: "bucketed", Family: throughput,
 		New: func(d Deps) purchase.Strategy { return NewBucketed(d) },
 		Traits: Traits{
-			Uncounted: sizing.Path{Rows: maxBuckets},
+			Uncounted: sizing.Path{Rows: spread.MaxRows},
 			WaitsFor:  AWorker, // who sweeps; at a row it is the database that knows
 			InMemory:  true, LeftLags: true, KeyDecides: true, Left: product.Left,
 		},

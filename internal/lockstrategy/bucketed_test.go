@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -36,7 +37,7 @@ func mustRestock(t *testing.T, e *engine.Engine, name string, units int64) {
 // parts is how many rows of its own a product's stock has.
 func parts(t *testing.T, e *engine.Engine, name string) (n int64) {
 	t.Helper()
-	if err := e.DB.Model(&product.Part{}).Where("product_name = ?", name).Count(&n).Error; err != nil {
+	if err := e.DB.Model(&stock.Part{}).Where("product_name = ?", name).Count(&n).Error; err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -48,7 +48,7 @@ func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (receipt purchas
 
 // round decrements once. start is when the buyer began to wait.
 func (s *CheckAfter) round(ctx context.Context, o purchase.Order, start time.Time) (purchase.Receipt, error) {
-	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "check-after"}
+	receipt := purchase.NewReceipt(o, "check-after", 0, 0)
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		if err := product.Take(tx, o.Product, o.Amount); err != nil {
 			return purchase.DatabaseError(ctx, "take the units", err)

@@ -2,10 +2,8 @@ package lockstrategy
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -57,7 +55,7 @@ func (s *Coalesced) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 		return purchase.Receipt{}, err
 	}
 	if o.IdempotencyKey == "" && s.deps.Certifies { // see purchase.ReadIDs
-		o.IdempotencyKey = coalesced + "-" + strings.ToLower(rand.Text())
+		o.IdempotencyKey = deps.NewKey(coalesced)
 	}
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
@@ -135,7 +133,7 @@ func (s *Coalesced) sell(ctx context.Context, g *waiting.Group) (d division, _ e
 		if !took {
 			return fmt.Errorf("%d of %q were gone under the row's lock", p.Amount, g.Product)
 		}
-		if err := s.record(ctx, tx, d); err != nil {
+		if err := s.deps.InsertAll(ctx, tx, d.keys, d.receipts); err != nil {
 			return err
 		}
 		if !g.Bind() {
@@ -149,24 +147,11 @@ func (s *Coalesced) sell(ctx context.Context, g *waiting.Group) (d division, _ e
 	return d, err
 }
 
-func (s *Coalesced) record(ctx context.Context, tx *gorm.DB, d division) error {
-	keys := make([]string, len(d.buyers))
-	for i, m := range d.buyers {
-		keys[i] = m.Order.IdempotencyKey
-	}
-	if err := purchase.InsertAll(ctx, tx, keys, s.deps.Now(), d.receipts); err != nil {
-		return err
-	}
-	if s.deps.Certifies {
-		return purchase.ReadIDs(ctx, tx, keys, d.receipts)
-	}
-	return nil
-}
-
 // A division is who of a group is sold to.
 type division struct {
 	buyers   []*waiting.Member
 	receipts []*purchase.Receipt // of buyers
+	keys     []string            // of buyers
 	refused  []*waiting.Member
 	left     int64 // units
 }
@@ -182,9 +167,8 @@ func divide(stock int64, members []*waiting.Member, now time.Time) division {
 		}
 		d.left -= o.Amount
 		d.buyers = append(d.buyers, m)
-		d.receipts = append(d.receipts, &purchase.Receipt{
-			Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: d.left, Strategy: coalesced, Waited: now.Sub(m.Since),
-		})
+		receipt := purchase.NewReceipt(o, coalesced, d.left, now.Sub(m.Since))
+		d.receipts, d.keys = append(d.receipts, &receipt), append(d.keys, o.IdempotencyKey)
 	}
 	return d
 }

@@ -48,7 +48,7 @@ func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (receipt purcha
 
 // takeIfLeft takes the units and inserts the record, within ctx. since is when the buyer began to wait.
 func takeIfLeft(ctx context.Context, d Deps, o purchase.Order, strategy string, since time.Time) (purchase.Receipt, error) {
-	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: strategy}
+	receipt := purchase.NewReceipt(o, strategy, 0, 0)
 	err := purchase.InTx(ctx, d.DB, func(tx *gorm.DB) error {
 		took, err := product.TakeIfLeft(tx, o.Product, o.Amount)
 		if err != nil {

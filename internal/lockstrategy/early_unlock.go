@@ -64,10 +64,7 @@ func (s *EarlyUnlock) Buy(ctx context.Context, o purchase.Order) (receipt purcha
 	if err := purchase.Check(p, o); err != nil {
 		return purchase.Receipt{}, err
 	}
-	receipt = purchase.Receipt{
-		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,
-		Left: p.Amount - o.Amount, Strategy: "early-unlock", Waited: waited,
-	}
+	receipt = purchase.NewReceipt(o, "early-unlock", p.Amount-o.Amount, waited)
 	err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {
 			return purchase.DatabaseError(ctx, "write the stock", err)

@@ -56,10 +56,7 @@ func (s *Optimistic) round(ctx context.Context, o purchase.Order, waited time.Du
 	if err := purchase.Check(p, o); err != nil {
 		return purchase.Receipt{}, err
 	}
-	receipt := purchase.Receipt{
-		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,
-		Left: p.Amount - o.Amount, Strategy: "optimistic", Waited: waited,
-	}
+	receipt := purchase.NewReceipt(o, "optimistic", p.Amount-o.Amount, waited)
 	err = purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		wrote, err := product.SetAmountAt(tx, p.ID, receipt.Left, p.Version)
 		if err != nil {

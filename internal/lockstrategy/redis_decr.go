@@ -57,10 +57,7 @@ func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	if err != nil {
 		return purchase.Receipt{}, err
 	}
-	receipt := purchase.Receipt{
-		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: left,
-		Strategy: "redis-decr", Waited: s.deps.Now().Sub(start),
-	}
+	receipt := purchase.NewReceipt(o, "redis-decr", left, s.deps.Now().Sub(start))
 	err = s.retrier.RetryRefused(ctx, o.Product, func(ctx context.Context, _ time.Time) error {
 		return purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 			if err := purchase.Insert(ctx, tx, o.IdempotencyKey, s.deps.Now(), &receipt); err != nil {

@@ -2,12 +2,10 @@ package lockstrategy
 
 import (
 	"context"
-	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -73,7 +71,7 @@ func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt,
 	ctx, start, cancel := s.deps.WithWait(ctx)
 	defer cancel()
 	if o.IdempotencyKey == "" {
-		o.IdempotencyKey = redisLua + "-" + strings.ToLower(rand.Text())
+		o.IdempotencyKey = deps.NewKey(redisLua)
 	}
 	receipt, err := s.buy(ctx, o, start)
 	if errors.Is(err, purchase.ErrUnknownOutcome) {

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -59,10 +60,8 @@ func TestPostgresSent(t *testing.T) {
 		t.Run(entry.Name, func(t *testing.T) {
 			deps := onengine.Deps(logged)
 			deps.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC) }
-			for _, reset := range []string{"UPDATE product SET amount = 100, version = 7, fence = 0", "DELETE FROM product_part"} {
-				if err := e.DB.Exec(reset).Error; err != nil {
-					t.Fatal(err)
-				}
+			if err := errors.Join(e.DB.Exec("UPDATE product SET amount = 100, version = 7, fence = 0").Error, stock.ClearAll(e.DB)); err != nil {
+				t.Fatal(err)
 			}
 			before := postgresLog(t, e)
 			if err := buy(t, entry.New(deps), buysOf(entry)); err != nil {
@@ -158,7 +157,9 @@ func logBuys(t *testing.T, e *engine.Engine, shop purchase.Strategy, times int) 
 	}
 	exec("SET GLOBAL log_output = 'TABLE'")
 	exec("UPDATE product SET amount = 100, version = 7, fence = 0")
-	exec("DELETE FROM product_part")
+	if err := stock.ClearAll(e.DB); err != nil {
+		t.Fatal(err)
+	}
 	exec("TRUNCATE TABLE mysql.general_log")
 	exec("SET GLOBAL general_log = ON")
 	err := buy(t, shop, times)

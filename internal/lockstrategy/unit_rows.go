@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/lockstrategy/waiting"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -75,7 +76,7 @@ func (s *UnitRows) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 // take sells rows that nobody has locked. It waits for no row.
 func (s *UnitRows) take(ctx context.Context, o purchase.Order, since time.Time) (receipt purchase.Receipt, _ error) {
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
-		units, err := product.UnlockedUnits(tx, o.Product, o.Amount)
+		units, err := stock.UnlockedUnits(tx, o.Product, o.Amount)
 		if err != nil {
 			return purchase.DatabaseError(ctx, "lock rows that are unlocked", err)
 		}
@@ -86,7 +87,7 @@ func (s *UnitRows) take(ctx context.Context, o purchase.Order, since time.Time) 
 			}
 			return cmp.Or(purchase.Check(p, o), errFewUnlocked)
 		}
-		if err := product.RemoveParts(tx, o.Product, units); err != nil {
+		if err := stock.RemoveParts(tx, o.Product, units); err != nil {
 			return purchase.DatabaseError(ctx, "take the units", err)
 		}
 		receipt, err = s.record(ctx, tx, o, since)
@@ -106,8 +107,7 @@ func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time
 			return purchase.DatabaseError(ctx, "read the stock for update", err)
 		}
 		if p.Amount >= o.Amount {
-			p.Amount -= o.Amount
-			err = purchase.DatabaseError(ctx, "refill the pool", product.AddUnits(tx, p, maxUnitRows))
+			err = purchase.DatabaseError(ctx, "refill the pool", refillPool(tx, p, p.Amount-o.Amount))
 		} else {
 			err = s.collect(ctx, tx, p, o)
 		}
@@ -120,15 +120,29 @@ func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time
 	return receipt, err
 }
 
-// collect takes the units of an order from the pool, by the holder of the product's row.
-// Another one may have refilled the pool while this one waited for the row.
+// refillPool writes what is left of the stock of p, in the pool while that has room, and the rest in
+// the product's row.
+func refillPool(tx *gorm.DB, p product.Product, left int64) error {
+	units, err := stock.MoreUnits(tx, p.Name, left, maxUnitRows)
+	if err != nil {
+		return err
+	}
+	if err := product.SetAmount(tx, p.ID, left-int64(len(units))); err != nil {
+		return err
+	}
+	return stock.AddParts(tx, units)
+}
+
+// collect takes the units of an order from the pool, or moves all of it into the product's row and
+// takes them there. The caller holds that row. Another buyer may have refilled the pool while it
+// waited for the row.
 func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, o purchase.Order) error {
-	units, err := product.UnlockedUnits(tx, o.Product, o.Amount)
+	units, err := stock.UnlockedUnits(tx, o.Product, o.Amount)
 	if err == nil && int64(len(units)) == o.Amount {
-		return purchase.DatabaseError(ctx, "take the units", product.RemoveParts(tx, o.Product, units))
+		return purchase.DatabaseError(ctx, "take the units", stock.RemoveParts(tx, o.Product, units))
 	}
 	if err == nil {
-		p, err = product.Collect(tx, p)
+		p.Amount, err = drainPool(tx, p)
 	}
 	if err != nil {
 		return purchase.DatabaseError(ctx, "collect the units", err)
@@ -139,9 +153,27 @@ func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, 
 	return purchase.DatabaseError(ctx, "take the units", product.SetAmount(tx, p.ID, p.Amount-o.Amount))
 }
 
+// drainPool moves the pool into the row of p, and returns what the row has then. It waits for the
+// buyers that have locked units.
+func drainPool(tx *gorm.DB, p product.Product) (units int64, _ error) {
+	pool, err := stock.PartsForUpdate(tx, p.Name)
+	if err != nil || len(pool) == 0 {
+		return p.Amount, err
+	}
+	numbers := make([]int64, len(pool))
+	for i, part := range pool {
+		numbers[i] = part.Part
+	}
+	units = p.Amount + stock.Sum(pool)
+	if err := product.SetAmount(tx, p.ID, units); err != nil {
+		return units, err
+	}
+	return units, stock.RemoveParts(tx, p.Name, numbers)
+}
+
 // record records the sale whose units have been taken in tx.
 func (s *UnitRows) record(ctx context.Context, tx *gorm.DB, o purchase.Order, since time.Time) (purchase.Receipt, error) {
-	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Strategy: "unit-rows", Waited: s.deps.Now().Sub(since)}
+	receipt := purchase.NewReceipt(o, "unit-rows", 0, s.deps.Now().Sub(since))
 	p, err := product.WithParts(tx, o.Product)
 	if err != nil {
 		return receipt, purchase.DatabaseError(ctx, "read what is left", err)

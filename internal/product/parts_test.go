@@ -8,6 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/product/stock"
 )
 
 // divide divides the stock of pears.
@@ -18,11 +19,14 @@ func divide(t *testing.T, db *gorm.DB, amounts ...int64) {
 		if err != nil {
 			return err
 		}
-		before, err := product.PartsForUpdate(tx, "pear")
+		before, err := stock.PartsForUpdate(tx, "pear")
 		if err != nil {
 			return err
 		}
-		return product.Divide(tx, p, before, amounts)
+		if err := product.SetAmount(tx, p.ID, 0); err != nil {
+			return err
+		}
+		return stock.WriteParts(tx, "pear", before, amounts)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +56,7 @@ func TestParts(t *testing.T) {
 		}
 		take := func(part, units int64, want bool) {
 			t.Helper()
-			if took, err := product.TakeFromPart(db, "pear", part, units); took != want || err != nil {
+			if took, err := stock.TakeFromPart(db, "pear", part, units); took != want || err != nil {
 				t.Errorf("%d of part %d: %t, %v; want %t", units, part, took, err, want)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/oversell/oversell/internal/engine/sqlerror"
+	"github.com/oversell/oversell/internal/product/stock"
 )
 
 // Bounds of what may be stored.
@@ -67,8 +68,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// ByName reads one product's row, without any lock: what is in parts is not in its Amount,
-// see WithParts. ErrNotFound if there is none.
+// ByName reads one product's row, without any lock: units outside the row are not in its Amount,
+// see WithParts. It returns ErrNotFound if there is none.
 func ByName(db *gorm.DB, name string) (Product, error) {
 	return first(db, name)
 }
@@ -81,6 +82,21 @@ func ForUpdate(tx *gorm.DB, name string) (Product, error) {
 	return first(tx.Clauses(clause.Locking{Strength: "UPDATE"}), name)
 }
 
+// WithParts reads one product, without any lock: its Amount is the whole stock, with the units that
+// lie outside the product's row. It is not to be written back. It returns ErrNotFound if there is none.
+func WithParts(db *gorm.DB, name string) (Product, error) {
+	return first(db.Select(whole()), name)
+}
+
+// whole are the columns of a product with its whole stock.
+func whole() string { return "id, name, " + stock.Amount() + " AS amount, stocked" }
+
+// Left is the Amount of WithParts.
+func Left(db *gorm.DB, name string) (units int64, _ error) {
+	p, err := WithParts(db, name)
+	return p.Amount, err
+}
+
 func first(db *gorm.DB, name string) (Product, error) {
 	var p Product
 	err := db.Where("name = ?", name).Take(&p).Error
@@ -90,10 +106,10 @@ func first(db *gorm.DB, name string) (Product, error) {
 	return p, err
 }
 
-// List returns every product in the order of their names, with the units of its parts.
+// List returns every product in the order of their names, each with its whole stock.
 func List(db *gorm.DB) ([]Product, error) {
 	products := []Product{} // never null in JSON
-	err := db.Select(withParts).Order("name").Find(&products).Error
+	err := db.Select(whole()).Order("name").Find(&products).Error
 	return products, err
 }
 
@@ -159,7 +175,7 @@ func Take(tx *gorm.DB, name string, units int64) error {
 	return done.Error
 }
 
-// Put creates the product or resets it: stock = stocked = amount, and no parts. The version
+// Put creates the product or resets it: stock = stocked = amount, all of it in its row. The version
 // goes on counting, so that a writer from before the reset stays refused. The
 // fence begins at 0 again, so that tokens may come from another source; a
 // writer from before sealed the product under a token that is not there now.
@@ -171,8 +187,8 @@ func Put(tx *gorm.DB, name string, amount int64) error {
 	if reset.Error != nil {
 		return reset.Error
 	}
-	if reset.RowsAffected == 1 { // and the row is locked, so nobody adds parts
-		return tx.Exec("DELETE FROM product_part WHERE product_name = ?", name).Error
+	if reset.RowsAffected == 1 { // and the row is locked, so no buyer moves units out of it
+		return stock.Clear(tx, name)
 	}
 	err := tx.Exec("INSERT INTO product (name, amount, stocked) VALUES (?, ?, ?)", name, amount, amount).Error
 	if sqlerror.KindOf(err) == sqlerror.Duplicate {

@@ -66,6 +66,11 @@ type Receipt struct {
 	Replayed  bool          // the sale was made before, under the same Idempotency-Key
 }
 
+// NewReceipt returns the receipt of a sale to o that leaves left units. The record sets its ID.
+func NewReceipt(o Order, strategy string, left int64, waited time.Duration) Receipt {
+	return Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: left, Strategy: strategy, Waited: waited}
+}
+
 // A Strategy sells Order.Amount units of Order.Product to one buyer, or says why it
 // did not.
 //

@@ -70,7 +70,7 @@ func (s Section) SellFenced(ctx context.Context, o Order, token int64, waited ti
 		return Receipt{}, err
 	}
 	err = InTx(ctx, s.DB, func(tx *gorm.DB) error {
-		receipt = s.receipt(p, o, waited)
+		receipt = NewReceipt(o, s.Strategy, p.Amount-o.Amount, waited)
 		written, err := product.SetAmountFenced(tx, p.ID, receipt.Left, token)
 		if err != nil {
 			return DatabaseError(ctx, "write the stock", err)
@@ -97,16 +97,9 @@ func Check(p product.Product, o Order) error {
 // Write writes the stock computed from p, as it was read, and inserts the
 // record. Nothing guards it but what the caller has done.
 func (s Section) Write(ctx context.Context, tx *gorm.DB, p product.Product, o Order, waited time.Duration) (Receipt, error) {
-	receipt := s.receipt(p, o, waited)
+	receipt := NewReceipt(o, s.Strategy, p.Amount-o.Amount, waited)
 	if err := product.SetAmount(tx, p.ID, receipt.Left); err != nil {
 		return Receipt{}, DatabaseError(ctx, "write the stock", err)
 	}
 	return receipt, Insert(ctx, tx, o.IdempotencyKey, s.Now(), &receipt)
-}
-
-func (s Section) receipt(p product.Product, o Order, waited time.Duration) Receipt {
-	return Receipt{
-		Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount,
-		Left: p.Amount - o.Amount, Strategy: s.Strategy, Waited: waited,
-	}
 }

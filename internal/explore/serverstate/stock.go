@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/judge/audit"
-	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/product/stock"
 )
 
 // Stock is one product's stock and records in a database.
@@ -44,13 +44,8 @@ func (s Stock) Restore(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("restore the stock: %w", err)
 		}
-		if err := tx.Exec("DELETE FROM product_part WHERE product_name = ? AND part >= ?", s.Product, s.Parts).Error; err != nil {
+		if err := stock.Restore(tx, s.Product, s.Stock, s.Parts); err != nil {
 			return fmt.Errorf("restore the parts: %w", err)
-		}
-		if s.Parts > 0 { // no lock is needed: nobody else is there
-			if err := product.Divide(tx, product.Product{Name: s.Product}, nil, product.Evenly(s.Stock, s.Parts)); err != nil {
-				return fmt.Errorf("restore the parts: %w", err)
-			}
 		}
 		if s.Recount == "" {
 			return nil
@@ -67,11 +62,11 @@ func (s Stock) Restore(ctx context.Context) error {
 // by the clock that strategies are given. Nobody may move meanwhile.
 func (s Stock) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	var b strings.Builder
-	for _, query := range []string{
-		"SELECT 0, amount, stocked, version, fence, last_entry FROM product WHERE name = ?",
-		"SELECT -1 - part, amount FROM product_part WHERE product_name = ? ORDER BY 1 DESC",
-		"SELECT id, amount, left_after, strategy, purchaser, idempotency_key, " + s.Milliseconds + " FROM purchase_history WHERE product_name = ? ORDER BY 1",
-	} {
+	queries := []string{"SELECT 0, amount, stocked, version, fence, last_entry FROM product WHERE name = ?"}
+	queries = append(queries, stock.Rows()...)
+	queries = append(queries, "SELECT id, amount, left_after, strategy, purchaser, idempotency_key, "+s.Milliseconds+
+		" FROM purchase_history WHERE product_name = ? ORDER BY 1")
+	for _, query := range queries {
 		numbers, err := s.write(ctx, &b, query)
 		if err != nil {
 			return "", nil, fmt.Errorf("read stock and records: %w", err)
@@ -120,7 +115,7 @@ func (s Stock) write(ctx context.Context, b *strings.Builder, query string) (fir
 func (s Stock) Read(ctx context.Context) (State, error) {
 	state := State{Sales: map[int64]audit.Sale{}}
 	// It costs half of a join. The sales are the rows with a purchaser.
-	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT amount + COALESCE((SELECT SUM(amount) FROM product_part WHERE product_name = product.name), 0), stocked, NULL FROM product WHERE name = ?
+	rows, err := s.Admin.WithContext(ctx).Raw(`SELECT `+stock.Amount()+`, stocked, NULL FROM product WHERE name = ?
 		UNION ALL SELECT amount, id, purchaser FROM purchase_history WHERE product_name = ?`, s.Product, s.Product).Rows()
 	if err != nil {
 		return state, fmt.Errorf("read stock and records: %w", err)

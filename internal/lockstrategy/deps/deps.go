@@ -8,6 +8,8 @@ package deps
 
 import (
 	"context"
+	"crypto/rand"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -135,6 +137,19 @@ func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFun
 		cancel(context.Canceled)
 	}
 }
+
+// InsertAll records sales as purchase.InsertAll does, with their right ids also where the database
+// is a cluster.
+func (d Deps) InsertAll(ctx context.Context, tx *gorm.DB, keys []string, receipts []*purchase.Receipt) error {
+	err := purchase.InsertAll(ctx, tx, keys, d.Now(), receipts)
+	if err == nil && d.Certifies {
+		err = purchase.ReadIDs(ctx, tx, keys, receipts)
+	}
+	return err
+}
+
+// NewKey returns an Idempotency-Key for an order that came without one.
+func NewKey(strategy string) string { return strategy + "-" + strings.ToLower(rand.Text()) }
 
 // Section is the naive section, recorded under a strategy's name.
 func (d Deps) Section(strategy string) purchase.Section {

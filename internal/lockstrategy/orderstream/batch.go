@@ -122,13 +122,8 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 		}
 		sales, saleKeys := d.decide(orders, m.deps.Now())
 		p.LastEntry = d.entry
-		if err := purchase.InsertAll(ctx, tx, saleKeys, m.deps.Now(), sales); err != nil {
+		if err := m.deps.InsertAll(ctx, tx, saleKeys, sales); err != nil {
 			return err
-		}
-		if m.deps.Certifies {
-			if err := purchase.ReadIDs(ctx, tx, saleKeys, sales); err != nil {
-				return err
-			}
 		}
 		for i, key := range saleKeys {
 			d.sold[key] = *sales[i] // with its id now

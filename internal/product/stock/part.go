@@ -1,0 +1,126 @@
+package stock
+
+import (
+	"errors"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+var parts = Kind{Table: "product_part", Number: "part", divide: func(tx *gorm.DB, name string, units, rows int64) error {
+	return WriteParts(tx, name, nil, Evenly(units, rows))
+}}
+
+// A Part is a row with units of a product. A buyer who takes from it locks no other part, and not
+// the product's row. A transaction that moves units between parts, or between them and the
+// product's row, holds the product's row, see product.ForUpdate. One that only takes from a part
+// need not.
+type Part struct {
+	ProductName string
+	Part        int64 // its number, from 0
+	Amount      int64 // units that can still be sold
+}
+
+// TableName keeps the singular that the migrations use.
+func (Part) TableName() string { return parts.Table }
+
+// Sum returns the units of the parts.
+func Sum(parts []Part) (units int64) {
+	for _, part := range parts {
+		units += part.Amount
+	}
+	return units
+}
+
+// TakeFromPart takes units from one part in one statement, if it has that many. It reports
+// whether it did, and false if there is no such part.
+func TakeFromPart(tx *gorm.DB, name string, part, units int64) (bool, error) {
+	done := tx.Exec("UPDATE product_part SET amount = amount - ? WHERE product_name = ? AND part = ? AND amount >= ?", units, name, part, units)
+	return done.RowsAffected == 1, done.Error
+}
+
+// PartsWith reads the numbers, in order and below limit, of the parts that have at least that many
+// units, without any lock: another buyer may take the units before the caller does.
+func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
+	var numbers []int64
+	err := db.Model(&Part{}).Where("product_name = ? AND part < ? AND amount >= ?", name, limit, units).Order("part").Pluck("part", &numbers).Error
+	return numbers, err
+}
+
+// PartsForUpdate reads the parts of a product in the order of their numbers and keeps them locked
+// until the transaction of tx ends. The caller must hold the product's row, or two callers could
+// wait for each other.
+func PartsForUpdate(tx *gorm.DB, name string) ([]Part, error) {
+	var parts []Part
+	err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("product_name = ?", name).Order("part").Find(&parts).Error
+	return parts, err
+}
+
+// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. before is what
+// PartsForUpdate has read in this transaction; parts with higher numbers are removed.
+func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error {
+	parts := make([]Part, len(amounts))
+	for i, units := range amounts {
+		parts[i] = Part{name, int64(i), units}
+	}
+	if n := len(before); n > 0 && before[n-1].Part >= int64(len(parts)) {
+		if err := tx.Exec("DELETE FROM product_part WHERE product_name = ? AND part >= ?", name, len(parts)).Error; err != nil {
+			return err
+		}
+	}
+	// Not deleted and inserted: on PostgreSQL a buyer that waits for the row would find it gone.
+	return tx.Clauses(clause.OnConflict{
+		Columns: []clause.Column{{Name: "product_name"}, {Name: "part"}}, DoUpdates: clause.AssignmentColumns([]string{"amount"}),
+	}).Create(&parts).Error
+}
+
+// UnlockedUnits locks up to limit parts of one unit that no transaction has locked, until the
+// transaction of tx ends, and returns their numbers. It waits for no lock; the database must have
+// SKIP LOCKED.
+func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
+	var numbers []int64
+	err := tx.Model(&Part{}).Clauses(clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"}).
+		Where("product_name = ? AND amount = 1", name).Order("part").Limit(int(limit)).Pluck("part", &numbers).Error
+	return numbers, err
+}
+
+// errVanished is the error of a part that was locked and is not there at the write.
+var errVanished = errors.New("a part was gone at the write")
+
+// RemoveParts removes parts that the transaction of tx has locked, one by one: for a list of them
+// MariaDB may pass the whole table, and wait for the parts of other products.
+func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
+	for _, n := range numbers {
+		done := tx.Exec("DELETE FROM product_part WHERE product_name = ? AND part = ?", name, n)
+		if done.Error != nil {
+			return done.Error
+		}
+		if done.RowsAffected != 1 {
+			return errVanished
+		}
+	}
+	return nil
+}
+
+// MoreUnits returns up to units new parts of one unit, as many as there is room for until the
+// product has most parts. The caller must hold the product's row, and inserts them by AddParts.
+func MoreUnits(tx *gorm.DB, name string, units, most int64) ([]Part, error) {
+	var there struct{ Parts, Highest int64 }
+	err := tx.Model(&Part{}).Select("COUNT(*) AS parts, COALESCE(MAX(part), -1) AS highest").Where("product_name = ?", name).Scan(&there).Error
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]Part, min(units, max(0, most-there.Parts)))
+	for i := range parts {
+		parts[i] = Part{name, there.Highest + 1 + int64(i), 1}
+	}
+	return parts, nil
+}
+
+// AddParts inserts parts.
+func AddParts(tx *gorm.DB, parts []Part) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	return tx.Create(&parts).Error
+}

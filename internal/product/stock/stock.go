@@ -1,0 +1,105 @@
+// Package stock owns the tables in which units of a product lie outside the product's own row.
+//
+// The stock of a product is the amount of its row plus what these tables have. A kind of stock is
+// one file: its table, its operations, and its line in kinds. The rest of the project asks this
+// package for the sum, and for a restock.
+package stock
+
+import (
+	"fmt"
+
+	"gorm.io/gorm"
+)
+
+// A Kind is one table of units. It has a column product_name, and amount.
+type Kind struct {
+	Table string
+
+	// Number is the column that distinguishes the rows of one product, from 0.
+	Number string
+
+	// divide writes units as that many rows, in place of the rows that are there.
+	divide func(tx *gorm.DB, name string, units, rows int64) error
+}
+
+func kinds() []Kind { return []Kind{parts} }
+
+// Tables returns the names of the tables.
+func Tables() (names []string) {
+	for _, k := range kinds() {
+		names = append(names, k.Table)
+	}
+	return names
+}
+
+// Amount is the expression for all units of a row of the table product: in one statement, since
+// units move between the row and the other tables.
+func Amount() string {
+	sum := "amount"
+	for _, k := range kinds() {
+		sum += fmt.Sprintf(" + COALESCE((SELECT SUM(amount) FROM %s WHERE product_name = product.name), 0)", k.Table)
+	}
+	return sum
+}
+
+// Clear removes the units of a product from all tables.
+func Clear(tx *gorm.DB, name string) error {
+	for _, k := range kinds() {
+		if err := tx.Exec("DELETE FROM "+k.Table+" WHERE product_name = ?", name).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ClearAll removes the units of all products.
+func ClearAll(tx *gorm.DB) error {
+	for _, k := range kinds() {
+		if err := tx.Exec("DELETE FROM " + k.Table).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Restore puts units into that many rows of the first kind, and none into the others; with 0 rows
+// it puts none anywhere. The caller is the only one who writes to the product.
+func Restore(tx *gorm.DB, name string, units, rows int64) error {
+	for i, k := range kinds() {
+		there := rows
+		if i > 0 {
+			there = 0
+		}
+		if err := tx.Exec("DELETE FROM "+k.Table+" WHERE product_name = ? AND "+k.Number+" >= ?", name, there).Error; err != nil {
+			return err
+		}
+		if there > 0 {
+			if err := k.divide(tx, name, units, there); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Rows returns a query for each table: the rows of the product that is its only parameter, the
+// number of each negative and less than 0, and its amount.
+func Rows() (queries []string) {
+	for _, k := range kinds() {
+		queries = append(queries, "SELECT -1 - "+k.Number+", amount FROM "+k.Table+" WHERE product_name = ? ORDER BY 1 DESC")
+	}
+	return queries
+}
+
+// Evenly divides units among rows, 1 at least. The first rows have one more if the units do not
+// come out even.
+func Evenly(units, rows int64) []int64 {
+	amounts := make([]int64, rows)
+	for i := range amounts {
+		amounts[i] = units / rows
+		if int64(i) < units%rows {
+			amounts[i]++
+		}
+	}
+	return amounts
+}

@@ -334,9 +334,9 @@ func (r *run) answeredBy(b *buyer) bool {
 // whoWaits is "buyer 1 waits", "buyers 1, 2 and 3 wait".
 func whoWaits(ids []int) string {
 	if len(ids) == 1 {
-		return buyers(ids) + " waits"
+		return buyerNames(ids) + " waits"
 	}
-	return buyers(ids) + " wait"
+	return buyerNames(ids) + " wait"
 }
 
 // outcomes are what the buyers were told.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/load/buyers"
 )
 
 // Rush has a crowd of so many buyers come at once, rounds times, each after a reset, and asks
@@ -172,16 +174,14 @@ func (x *Runner) asking(ctx context.Context, id int) (func(context.Context) told
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) (b told) {
-		defer func() { b.late = b.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) }()
-		c, err := dial(ctx)
-		if err != nil {
-			return told{err: err}
+	return func(ctx context.Context) told {
+		client := buyers.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) })
+		defer client.Close()
+		answer := client.Send(ctx, req)
+		return told{
+			reply: reply{answer.Status, string(answer.Body)}, err: answer.Err, sent: answer.Connected,
+			late: answer.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded),
 		}
-		defer c.Close()
-		defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-		answer, err := exchange(c, c, req)
-		return told{reply: answer, err: err, sent: true}
 	}, nil
 }
 

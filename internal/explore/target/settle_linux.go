@@ -117,7 +117,7 @@ func (r *run) where() string {
 	if len(inside) == 0 {
 		return f.where()
 	}
-	return buyers(inside) + " inside the program, " + f.where()
+	return buyerNames(inside) + " inside the program, " + f.where()
 }
 
 // quiet: nothing is on its way to, in, or from the programs.

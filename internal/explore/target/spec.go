@@ -75,13 +75,13 @@ func (c Check) answers() string {
 		told[a.Answer] = append(told[a.Answer], a.Buyer)
 	}
 	for n, answer := range all {
-		all[n] = buyers(told[answer]) + ": " + answer
+		all[n] = buyerNames(told[answer]) + ": " + answer
 	}
 	return strings.Join(all, ", ")
 }
 
-// buyers is "buyer 1", "buyers 1, 2 and 3".
-func buyers(ids []int) string {
+// buyerNames is "buyer 1", "buyers 1, 2 and 3".
+func buyerNames(ids []int) string {
 	if len(ids) == 1 {
 		return "buyer " + list(ids, "and")
 	}

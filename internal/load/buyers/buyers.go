@@ -188,7 +188,7 @@ func (c *call) ask(ctx context.Context, base string, b Buyer) Answer {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	a := answerOf(c.Client.send(ctx, request, func(hangUp func() bool) {
+	a := answerOf(c.Client.follow(ctx, request, func(hangUp func() bool) {
 		if b.HangUp > 0 {
 			time.AfterFunc(b.HangUp, func() { hangUp() })
 		}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A Client sends requests over connections that it keeps open, each request at most once. It
-// follows redirects. Several goroutines may use it.
+// A Client sends requests over connections that it keeps open, each request at most once.
+// Several goroutines may use it.
 //
 // net/http sends a GET, or a request with an Idempotency-Key, a second time by itself when a
 // reused connection breaks before the answer begins. A shop that sold to the first request
@@ -62,14 +62,19 @@ type Exchange struct {
 // bodySize is the most of an answer that is read, in bytes.
 const bodySize = 1 << 20
 
-// Send sends a request and reads the answer. When ctx ends first, it closes the connection.
+// Send sends a request and reads the answer, which may be a redirect. When ctx ends first, it
+// closes the connection.
 func (c *Client) Send(ctx context.Context, request *http.Request) Exchange {
-	return c.send(ctx, request, func(func() bool) {})
+	return exchange(ctx, c.http.Transport.RoundTrip, request, func(func() bool) {})
 }
 
-// send calls out when the request is out. hangUp closes the connection, and reports whether
-// it did so before the answer began.
-func (c *Client) send(ctx context.Context, request *http.Request, out func(hangUp func() bool)) Exchange {
+// follow is Send, and follows redirects. It calls out when the request is out. hangUp closes
+// the connection, and reports whether it did so before the answer began.
+func (c *Client) follow(ctx context.Context, request *http.Request, out func(hangUp func() bool)) Exchange {
+	return exchange(ctx, c.http.Do, request, out)
+}
+
+func exchange(ctx context.Context, do func(*http.Request) (*http.Response, error), request *http.Request, out func(hangUp func() bool)) Exchange {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -113,7 +118,7 @@ func (c *Client) send(ctx context.Context, request *http.Request, out func(hangU
 		},
 	}
 	start := time.Now()
-	response, err := c.http.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	response, err := do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	var body []byte
 	if err == nil {
 		body, err = io.ReadAll(io.LimitReader(response.Body, bodySize))

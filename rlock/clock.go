@@ -44,16 +44,16 @@ func (systemClock) NewTimer(d time.Duration) (Timer, <-chan time.Time) {
 
 func (systemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// until is how long it is until t.
-func (c *Client) until(t time.Time) time.Duration { return t.Sub(c.clock.Now()) }
+// remaining returns the time until t.
+func remaining(c Clock, t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// withTimeout is context.WithTimeoutCause by the client's clock.
-func (c *Client) withTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
-	if _, system := c.clock.(systemClock); system {
+// withTimeout is context.WithTimeoutCause by a clock.
+func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	if _, system := c.(systemClock); system {
 		return context.WithTimeoutCause(ctx, d, cause)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := c.clock.AfterFunc(d, func() { cancel(cause) })
+	timer := c.AfterFunc(d, func() { cancel(cause) })
 	return ctx, func() {
 		timer.Stop()
 		cancel(context.Canceled)

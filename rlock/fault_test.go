@@ -123,7 +123,7 @@ func TestDenied(t *testing.T) {
 		t.Fatalf("got %v, %v; somebody else has it", lease, err)
 	}
 	resume := pause(t, server)
-	over, cancel := c.withTimeout(ctx, 20*time.Millisecond, errWaitOver)
+	over, cancel := withTimeout(ctx, c.clock, 20*time.Millisecond, errWaitOver)
 	defer cancel()
 	if _, _, err := second.try(over); !errors.Is(err, ErrNotObtained) {
 		t.Errorf("got %v, want ErrNotObtained", err)

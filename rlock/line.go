@@ -81,7 +81,7 @@ func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
 		var message <-chan struct{}
 		var turn <-chan time.Time
 		if front {
-			timer.Reset(client.until(nextPoll))
+			timer.Reset(remaining(client.clock, nextPoll))
 			message, turn = ln.topic.signal, due
 		}
 		select {

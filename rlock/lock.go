@@ -93,7 +93,7 @@ func (l *Lock) claim(ctx context.Context, r request) (*Lease, error) {
 	bounded := ctx
 	if r.bound > 0 {
 		var cancel context.CancelFunc
-		bounded, cancel = l.client.withTimeout(ctx, r.bound, errWaitOver)
+		bounded, cancel = withTimeout(ctx, l.client.clock, r.bound, errWaitOver)
 		defer cancel()
 	}
 	if l.kind == fair {

@@ -92,7 +92,7 @@ func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, o
 			if asked.wait != 0 {
 				r.wait = nodeTimeout
 				if !until.IsZero() {
-					r.wait = max(min(r.wait, lock.client.until(until)), time.Millisecond)
+					r.wait = max(min(r.wait, remaining(lock.client.clock, until)), time.Millisecond)
 				}
 				r.bound = r.wait
 			}
@@ -143,7 +143,7 @@ func giveBack(ctx context.Context, leases []*Lease) {
 	if len(leases) == 0 {
 		return
 	}
-	ctx, cancel := leases[0].lock.client.withTimeout(context.WithoutCancel(ctx), nodeTimeout, context.DeadlineExceeded)
+	ctx, cancel := withTimeout(context.WithoutCancel(ctx), leases[0].lock.client.clock, nodeTimeout, context.DeadlineExceeded)
 	defer cancel()
 	for i := len(leases) - 1; i >= 0; i-- {
 		_ = leases[i].Unlock(ctx)

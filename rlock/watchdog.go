@@ -82,9 +82,9 @@ func (h *hold) extend(sent time.Time, ttl time.Duration) {
 	}
 	h.until = until
 	if h.deadline == nil {
-		h.deadline = h.client.clock.AfterFunc(h.client.until(until), h.expire)
+		h.deadline = h.client.clock.AfterFunc(remaining(h.client.clock, until), h.expire)
 	} else {
-		h.deadline.Reset(h.client.until(until))
+		h.deadline.Reset(remaining(h.client.clock, until))
 	}
 }
 
@@ -95,7 +95,7 @@ func (h *hold) expire() {
 		h.mu.Unlock()
 		return
 	}
-	if left := h.client.until(h.until); left > 0 { // extended while it fired
+	if left := remaining(h.client.clock, h.until); left > 0 { // extended while it fired
 		h.deadline.Reset(left)
 		h.mu.Unlock()
 		return

@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	// The classroom.
 	"internal/teach":           {"internal/teach", "internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge", "internal/load/quantile", "internal/web/page", "internal/web/problem"},
 	"internal/teach/live/runs": {"internal/teach/live", "internal/product", "internal/load/rush", "internal/judge", "internal/web/problem"},
-	"internal/teach/exercise":  {"exercises", "internal/engine", "internal/fault", "internal/testbed", "internal/lockstrategy", "internal/judge", "internal/load/rush"},
+	"internal/teach/exercise":  {"exercises", "internal/teach/childlog", "internal/engine", "internal/fault", "internal/testbed", "internal/lockstrategy", "internal/judge", "internal/load/rush"},
 	"exercises":                {"exercises/kata"},
 	"exercises/kata":           {"internal/product", "internal/purchase", "internal/lockstrategy/deps", "internal/lockstrategy/redisscript"},
 	"exercises/judge":          {"exercises", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/explore", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history"},

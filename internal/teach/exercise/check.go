@@ -1,14 +1,12 @@
 package exercise
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/oversell/oversell/exercises"
@@ -17,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/teach/childlog"
 	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
@@ -57,7 +56,7 @@ func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
 	defer func() { err = errors.Join(err, group.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, judgeWithin)
 	defer cancel()
-	out, said := &bounded{}, &bounded{}
+	out, said := &childlog.Log{Most: mostSaid}, &childlog.Log{Most: mostSaid}
 	cmd := exec.Command(j.program, "judge", j.exercise.Folder, j.source)
 	cmd.Stdout, cmd.Stderr = out, said
 	child, err := group.Start(cmd)
@@ -73,10 +72,10 @@ func (j judged) orders(ctx context.Context) (r judge.Report, err error) {
 		}
 		return r, context.Cause(ctx)
 	}
-	if json.Unmarshal([]byte(out.said()), &r) == nil && len(r.Checks) > 0 {
+	if json.Unmarshal([]byte(out.String()), &r) == nil && len(r.Checks) > 0 {
 		return r, nil
 	}
-	return failed(ending(said.said(), j.pkg)), nil
+	return failed(ending(said.String(), j.pkg)), nil
 }
 
 // failed is a report of code that has ended its own process.
@@ -86,40 +85,18 @@ func failed(why string) judge.Report {
 
 // ending is why a process has ended by itself, in one line.
 func ending(said, pkg string) string {
-	for line := range strings.Lines(said) {
-		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "panic: ") && !strings.HasPrefix(line, "fatal error: ") {
-			continue
-		}
-		if place := judge.Place(said, pkg); place != "" {
-			return line + ", at " + place
-		}
-		return line
+	line := childlog.Fatal(said)
+	if line == "" {
+		return "the code ends the whole process, where Buy should return"
 	}
-	return "the code ends the whole process, where Buy should return"
-}
-
-// bounded keeps the first megabyte: code that prints without end must not fill memory.
-type bounded struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *bounded) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if room := 1<<20 - w.b.Len(); room > 0 {
-		w.b.Write(p[:min(room, len(p))])
+	if place := judge.Place(said, pkg); place != "" {
+		return line + ", at " + place
 	}
-	return len(p), nil
+	return line
 }
 
-// said is what was kept so far: its writer may still be at it.
-func (w *bounded) said() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.String()
-}
+// mostSaid bounds what is kept of a child's output.
+const mostSaid = 1 << 20
 
 // What a crowd is.
 const (
@@ -183,7 +160,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 		return r, "", err
 	}
 	defer func() { err = errors.Join(err, group.Close()) }()
-	log := &bounded{}
+	log := &childlog.Log{Most: mostSaid}
 	config := rush.Config{
 		Auditor: rush.Database{DB: e.Admin}, Strategy: kata.Name, Product: "apple", Stock: crowdStock, Buyers: crowdBuyers,
 		Timeout: wait + 30*time.Second, Wait: wait, Lease: lease, Progress: func(int) {},
@@ -196,7 +173,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 		}
 		shop, err := testbed.StartShop(ctx, group, e.URLs, command, nil)
 		if err != nil {
-			return r, log.said(), err
+			return r, log.String(), err
 		}
 		config.BaseURLs = append(config.BaseURLs, shop.URL())
 	}
@@ -209,7 +186,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 	if err != nil && ctx.Err() == nil { // a process that has ended answers nobody
 		r.Verdict, r.Reason, err = verdict.Broken, oneLine(err.Error()), nil
 	}
-	return r, log.said(), err
+	return r, log.String(), err
 }
 
 // check runs everything, up to the first check that does not pass.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"mime"
 	"net/http"
 	"strings"
@@ -23,16 +22,16 @@ func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 	})
 	h := handler{k}
 	r.GET("/live/runs/:name", h.one)
-	r.POST("/live/runs", admin, onlyJSON, h.start)
-	r.POST("/live/strikes", admin, onlyJSON, h.strike)
+	r.POST("/live/runs", admin, h.start)
+	r.POST("/live/strikes", admin, h.strike)
 	r.POST("/live/stop", admin, onlyJSON, h.stop)
 }
 
 // A handler answers the requests of the page.
 type handler struct{ keeper *Keeper }
 
-// onlyJSON keeps the pages of others out: a browser sends them no such request without
-// asking the shop first, which does not allow it.
+// onlyJSON keeps out the pages of other sites, for a request without a body: a browser asks the
+// shop first, which does not allow it.
 func onlyJSON(c *gin.Context) {
 	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
 	if err != nil || media != "application/json" {
@@ -43,7 +42,7 @@ func onlyJSON(c *gin.Context) {
 
 func (h handler) start(c *gin.Context) {
 	r := Request{Product: "apple", Stock: 100, Buyers: 200, Processes: 1}
-	if !read(c, &r) {
+	if !product.ReadBody(c, `{"strategies": ["redis"]}`, &r) {
 		return
 	}
 	err := h.keeper.sender.Check(&r)
@@ -66,7 +65,7 @@ func (h handler) strike(c *gin.Context) {
 	var body struct {
 		Fault string `json:"fault"`
 	}
-	if !read(c, &body) {
+	if !product.ReadBody(c, `{"fault": "crash"}`, &body) {
 		return
 	}
 	if err := h.keeper.CheckFault(body.Fault); err != nil {
@@ -86,19 +85,6 @@ func (h handler) stop(c *gin.Context) {
 		return
 	}
 	c.JSON(http.StatusAccepted, gin.H{"status": "stopping"})
-}
-
-// read decodes the body; false when it has answered already.
-func read(c *gin.Context, v any) bool {
-	err := product.ReadJSON(c.Request, v)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		problem.Write(c, http.StatusRequestEntityTooLarge, "failed", fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
-	case err != nil:
-		problem.Invalid(c, err.Error())
-	}
-	return err == nil
 }
 
 func refuse(c *gin.Context, err error) {

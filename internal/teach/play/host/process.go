@@ -1,7 +1,7 @@
 package host
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oversell/oversell/internal/teach/childlog"
 	"github.com/oversell/oversell/internal/teach/play/child"
 )
 
@@ -31,7 +32,7 @@ type process struct {
 // start starts a child.
 func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, answers: make(chan child.Answer), gone: make(chan struct{})}
-	errors := &head{}
+	errors := &childlog.Log{Most: mostSaid}
 	cmd.Stderr = errors
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -49,7 +50,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 
 // listen hands answers on until the child has ended. One that writes what is no answer, or
 // closes its output, is ended: who asks next would wait for ever.
-func (p *process) listen(out io.Reader, errors *head) {
+func (p *process) listen(out io.Reader, errors *childlog.Log) {
 	var wrong error
 	for answers := json.NewDecoder(out); ; {
 		var a child.Answer
@@ -61,7 +62,7 @@ func (p *process) listen(out io.Reader, errors *head) {
 	p.kill()
 	close(p.answers)
 	_ = p.cmd.Wait() // what it was is in errors
-	p.why = errors.said()
+	p.why = said(errors)
 	if p.why == "" && wrong != io.EOF {
 		p.why = "it wrote what is no answer"
 	}
@@ -144,31 +145,8 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() } // an error: it has ended
 // mostSaid is how much is kept of what a child writes on stderr.
 const mostSaid = 16 << 10
 
-// head keeps the beginning of what is written.
-type head struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write is io.Writer.
-func (h *head) Write(b []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.text.Write(b[:min(len(b), mostSaid-h.text.Len())])
-	return len(b), nil
-}
-
 // said is the line that says what was wrong: that of a panic, or else the first one.
-func (h *head) said() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(h.text.String()), "\n")
-	said := lines[0]
-	for _, line := range lines {
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			said = line
-			break
-		}
-	}
-	return fmt.Sprintf("%.200s", strings.TrimSpace(said))
+func said(l *childlog.Log) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(l.String()), "\n")
+	return fmt.Sprintf("%.200s", strings.TrimSpace(cmp.Or(childlog.Fatal(l.String()), first)))
 }

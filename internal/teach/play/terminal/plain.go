@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,12 +28,12 @@ func (s *Session) Plain(ctx context.Context, in io.Reader, out io.Writer, prompt
 			return ctx.Err()
 		case l, more := <-lines:
 			if !more || l.err != nil {
-				return firstOf(l.err, p.err)
+				return cmp.Or(l.err, p.err)
 			}
 			for _, said := range strings.Fields(l.text) {
 				quit, err := p.do(ctx, said)
 				if err != nil || quit || p.err != nil {
-					return firstOf(err, p.err)
+					return cmp.Or(err, p.err)
 				}
 			}
 		}
@@ -71,15 +72,6 @@ func readLines(ctx context.Context, in io.Reader) <-chan line {
 		}
 	}()
 	return lines
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // plain writes, and remembers the first error.
@@ -168,9 +160,10 @@ func board(at play.Position) string {
 			fmt.Fprintf(&b, "  %s: %s\n", c.Token, c.Text)
 		}
 	}
-	_, events := split(at.Choices)
-	for _, c := range events {
-		fmt.Fprintf(&b, "  %s: %s\n", c.Token, c.Text)
+	for _, c := range at.Choices {
+		if c.Event != "" {
+			fmt.Fprintf(&b, "  %s: %s\n", c.Token, c.Text)
+		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -207,18 +207,6 @@ func help() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// split are the commands and the events among the choices.
-func split(choices []play.Choice) (commands, events []play.Choice) {
-	for _, c := range choices {
-		if c.Event == "" {
-			commands = append(commands, c)
-		} else {
-			events = append(events, c)
-		}
-	}
-	return commands, events
-}
-
 // of are the choices of a buyer's commands.
 func of(choices []play.Choice, buyer int) []play.Choice {
 	return slices.DeleteFunc(slices.Clone(choices), func(c play.Choice) bool { return c.Event != "" || c.Buyer != buyer })

@@ -39,11 +39,7 @@ func clockJump() Fault {
 			if err != nil {
 				return "", err
 			}
-			if err := servedAgain(ctx, t, held); err != nil {
-				return "", err
-			}
-			t.others(ctx, 0, t.Times.within())
-			if err := t.release(); err != nil {
+			if err := passOn(ctx, t, held); err != nil {
 				return "", err
 			}
 			proof, err := jumped(ahead)
@@ -59,7 +55,7 @@ func holdOn(ctx context.Context, t *Testbed) (node *redisNode, how string, err e
 		return t.Servers.nodes[0], how, err
 	}
 	if err = holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err == nil {
-		node, _, err = t.Servers.keeper(ctx, t.Product)
+		node, _, err = keeperOf(ctx, t)
 	}
 	return node, "the lock is on its Redis", err
 }
@@ -70,12 +66,4 @@ func jumped(ahead time.Duration) (proof string, _ error) {
 		return "", missed("the server's clock is %s ahead, and should be an hour", ahead)
 	}
 	return fmt.Sprintf("the holder reported that it holds; the server's own TIME was %s ahead", ahead.Round(time.Second)), nil
-}
-
-// ahead is how far the server's clock is ahead of this process's.
-func (r *redisNode) ahead(ctx context.Context) (time.Duration, error) {
-	c := r.client()
-	defer c.Close()
-	now, err := c.Time(ctx).Result()
-	return time.Until(now), err
 }

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ func clusterDown() Fault {
 			if err != nil {
 				return "", err
 			}
-			if err := t.Servers.killOthers(ctx, keeper); err != nil {
+			if err := g.killOthers(ctx, keeper); err != nil {
 				return "", err
 			}
 			t.injected("SIGKILL of a majority of the primaries")
@@ -51,33 +52,27 @@ func clusterDown() Fault {
 
 // killOthers kills all primaries but one. When they are mended one by one, a replica of the
 // last may be elected.
-func (s *Servers) killOthers(ctx context.Context, survivor *redisNode) error {
-	all, err := s.redises.primaries(ctx)
-	if err != nil {
-		return err
-	}
-	s.asked = true
+func (g *redisGroup) killOthers(ctx context.Context, survivor *redisNode) error {
+	all, err := g.primaries(ctx)
+	g.asked = true
 	for _, node := range all {
-		if node == survivor {
-			continue
-		}
-		if err := node.Kill(); err != nil {
-			return err
+		if node != survivor {
+			err = errors.Join(err, node.Kill())
 		}
 	}
-	return nil
+	return err
 }
 
 // refusing waits until the node says that the cluster is down.
 func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
-	c := r.client()
-	defer c.Close()
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if info, err := c.ClusterInfo(ctx).Result(); err == nil && strings.Contains(info, "cluster_state:fail") {
-			return nil
-		}
+	down, _ := until(ctx, timeout, func() (bool, error) {
+		state, err := r.clusterInfo(ctx)
+		return err == nil && strings.Contains(state, "cluster_state:fail"), nil
+	})
+	if !down {
+		return missed("the node of the lock did not report within %s that the cluster is down", timeout)
 	}
-	return missed("the node of the lock did not report within %s that the cluster is down", timeout)
+	return nil
 }
 
 // bounded is the proof that buyers were told that Redis is down, and when: none was sold

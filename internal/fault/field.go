@@ -88,6 +88,16 @@ func heal(f Field, links testbed.Links) {
 	f.afterwards(func(ctx context.Context) error { links.Heal(ctx); return nil })
 }
 
+// until asks every few milliseconds whether it is so. It reports false after that time, and an
+// error ends it.
+func until(ctx context.Context, within time.Duration, is func() (bool, error)) (bool, error) {
+	for deadline := time.Now().Add(within); ; pauseFor(ctx, 5*time.Millisecond) {
+		if so, err := is(); so || err != nil || time.Now().After(deadline) || ctx.Err() != nil {
+			return so, err
+		}
+	}
+}
+
 func pauseFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

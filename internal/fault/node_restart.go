@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"time"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -29,24 +30,7 @@ func nodeRestartInCell(ctx context.Context, t *Testbed) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	node := t.Servers.nodes[0]
-	before, err := node.keysOf(ctx, t.Product)
-	if err != nil {
-		return "", err
-	}
-	if err := restart(node); err != nil {
-		return "", err
-	}
-	t.injected("SIGKILL of one node, and back empty")
-	after, err := node.keysOf(ctx, t.Product)
-	if err != nil {
-		return "", err
-	}
-	t.others(ctx, 0, t.Times.within())
-	if err := t.release(); err != nil {
-		return "", err
-	}
-	proof, err := forgot("one of its nodes", before, after)
+	proof, err := forgetInCell(ctx, t, t.Servers.nodes[0], "one of its nodes", time.Now())
 	return how + "; " + proof, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/history"
@@ -47,12 +48,8 @@ func nodesDown() Fault {
 
 // withoutMajority sends buyers while most nodes are down, and says what came of it.
 func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (granted string, _ error) {
-	for _, node := range most {
-		select {
-		case <-node.Done():
-		default:
-			return "", missed("a node runs after its SIGKILL")
-		}
+	if slices.ContainsFunc(most, func(n *redisNode) bool { return !n.ended() }) {
+		return "", missed("a node runs after its SIGKILL")
 	}
 	if err := arm(ctx, t, failpoint.Commit); err != nil {
 		return "", err
@@ -88,10 +85,8 @@ func kill(nodes []*redisNode) error {
 func startAgain(nodes []*redisNode) error {
 	var errs []error
 	for _, node := range nodes {
-		select {
-		case <-node.Done():
+		if node.ended() {
 			errs = append(errs, node.Start())
-		default:
 		}
 	}
 	return errors.Join(errs...)

@@ -36,10 +36,10 @@ func primaryPartition() Fault {
 			if err != nil {
 				return "", err
 			}
-			if err := g.replicated(ctx, t.Product, written); err != nil {
+			if err := g.awaitCopies(ctx, t.Product, written); err != nil {
 				return "", err
 			}
-			elected, err := g.isolate(ctx, t, old)
+			elected, err := isolate(ctx, t, old)
 			if err != nil {
 				return "", err
 			}
@@ -61,33 +61,26 @@ func primaryPartition() Fault {
 	}
 }
 
-// replicated waits until every node has the keys.
-func (g *redisGroup) replicated(ctx context.Context, product string, written map[string]string) error {
+// awaitCopies waits until every node has the keys, with whatever value.
+func (g *redisGroup) awaitCopies(ctx context.Context, product string, written map[string]string) error {
 	for _, node := range g.nodes {
-		for deadline := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+		copied, err := until(ctx, time.Second, func() (bool, error) {
 			there, err := node.keysOf(ctx, product)
-			if err != nil {
-				return err
+			for key := range written {
+				if _, ok := there[key]; !ok {
+					return false, err
+				}
 			}
-			if has(there, written) {
-				break
-			}
-			if time.Now().After(deadline) {
-				return missed("%s has not got the product's keys", node.Addr)
-			}
+			return err == nil, err
+		})
+		if err != nil {
+			return err
+		}
+		if !copied {
+			return missed("%s has not got the product's keys", node.Addr)
 		}
 	}
 	return nil
-}
-
-// has reports whether all keys are there, with whatever value.
-func has(there, keys map[string]string) bool {
-	for key := range keys {
-		if _, ok := there[key]; !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // deaf has the server refuse every new connection and close those of the sentinels. The
@@ -107,7 +100,7 @@ func (r *redisNode) deaf(ctx context.Context, t *Testbed) error {
 
 // isolate cuts the primary off from all but A's shop, and that from all but the primary, and
 // waits until another is elected.
-func (g *redisGroup) isolate(ctx context.Context, t *Testbed, primary *redisNode) (*redisNode, error) {
+func isolate(ctx context.Context, t *Testbed, primary *redisNode) (*redisNode, error) {
 	for _, l := range t.A.redis() {
 		if l.Server == primary.Addr {
 			continue
@@ -116,22 +109,10 @@ func (g *redisGroup) isolate(ctx context.Context, t *Testbed, primary *redisNode
 			return nil, err
 		}
 	}
-	before, err := g.primaries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := primary.part(ctx); err != nil {
-		return nil, err
-	}
-	if err := primary.deaf(ctx, t); err != nil {
-		return nil, err
-	}
-	t.injected("the primary and the holder's shop reach each other, and nobody else")
-	elected, err := g.elected(ctx, before, time.Now().Add(t.Times.Wait/2))
-	if err != nil {
-		return nil, err
-	}
-	t.Servers.asked, t.Servers.replaced, t.Servers.elected = true, primary, elected
-	t.injected("a replica was elected")
-	return elected, nil
+	return electionAfter(ctx, t, primary, "the primary and the holder's shop reach each other, and nobody else", time.Now().Add(t.Times.Wait/2), func() error {
+		if err := primary.part(ctx); err != nil {
+			return err
+		}
+		return primary.deaf(ctx, t)
+	})
 }

@@ -29,7 +29,7 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 	if err != nil {
 		return "", err
 	}
-	elected, err := g.killAndElect(ctx, t, keeper, held.Add(t.Times.within()))
+	elected, err := electionAfter(ctx, t, keeper, "SIGKILL of the primary", held.Add(t.Times.within()), keeper.Kill)
 	if err != nil {
 		return "", err
 	}
@@ -37,19 +37,15 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 	if err != nil {
 		return "", err
 	}
-	if err := servedAgain(ctx, t, held); err != nil {
-		return "", err
-	}
 	by := fmt.Sprintf("; it was elected by the %s itself, %.1f s after the holder held", g.kind, time.Since(held).Seconds())
-	t.others(ctx, 0, t.Times.within())
-	if err := t.release(); err != nil {
+	if err := passOn(ctx, t, held); err != nil {
 		return "", err
 	}
+	prove := lacked
 	if waited {
-		proof, err := hadAll(written, copied)
-		return proof + by, err
+		prove = hadAll
 	}
-	proof, err := lacked(written, copied)
+	proof, err := prove(written, copied)
 	return proof + by, err
 }
 
@@ -93,37 +89,34 @@ func (g *redisGroup) keysOf(ctx context.Context, product string) (map[string]str
 }
 
 // tried waits until some primary has a key of the product that was not there before, or was
-// another one: somebody is asking for the lock. A buyer that is not in may not have come.
+// another one: a buyer is asking for the lock. A buyer that is not in may not have come.
 func (g *redisGroup) tried(ctx context.Context, product string, before map[string]string, timeout time.Duration) error {
-	for deadline := time.Now().Add(timeout); ; time.Sleep(5 * time.Millisecond) {
+	asked, err := until(ctx, timeout, func() (bool, error) {
 		now, err := g.keysOf(ctx, product)
-		if err != nil {
-			return err
-		}
-		if lacking(now, before) > 0 {
-			return nil
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return missed("no primary had a key of the holder while no replica followed: it may not have asked for its lock")
-		}
+		return lacking(now, before) > 0, err
+	})
+	if err == nil && !asked {
+		return missed("no primary had a key of the holder while no replica followed: it may not have asked for its lock")
 	}
+	return err
 }
 
-// killAndElect kills the primary and waits for the one that is elected in its place.
-func (g *redisGroup) killAndElect(ctx context.Context, t *Testbed, primary *redisNode, until time.Time) (*redisNode, error) {
+// electionAfter takes a primary away and waits for the one that is elected in its place.
+func electionAfter(ctx context.Context, t *Testbed, primary *redisNode, what string, deadline time.Time, lose func() error) (*redisNode, error) {
+	g := t.Servers.redises
 	before, err := g.primaries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := primary.Kill(); err != nil {
+	if err := lose(); err != nil {
 		return nil, err
 	}
-	t.injected("SIGKILL of the primary")
-	elected, err := g.elected(ctx, before, until)
+	t.injected("%s", what)
+	elected, err := g.electedSince(ctx, before, deadline)
 	if err != nil {
 		return nil, err
 	}
-	t.Servers.asked, t.Servers.replaced, t.Servers.elected = true, primary, elected
+	g.asked, g.replaced, g.elected = true, primary, elected
 	t.injected("a replica was elected")
 	return elected, nil
 }
@@ -142,62 +135,48 @@ func hadAll(written, copied map[string]string) (proof string, _ error) {
 // that stands still for a second a primary counts as dead, and what follows proves nothing.
 // "": none was.
 func (s *Servers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
-	if s.redises == nil {
+	g := s.redises
+	if g == nil {
 		return func(context.Context) (string, error) { return "", nil }, nil
 	}
-	if err := s.redises.settle(ctx); err != nil {
+	if err := g.settle(ctx); err != nil {
 		return nil, err
 	}
-	s.asked, s.replaced, s.elected = false, nil, nil
-	before, err := s.redises.primaries(ctx)
+	g.asked, g.replaced, g.elected = false, nil, nil
+	before, err := g.primaries(ctx)
 	return func(ctx context.Context) (string, error) {
-		if err := s.redises.settle(ctx); err != nil {
+		if err := g.settle(ctx); err != nil {
 			return "", err
 		}
-		after, err := s.redises.primaries(ctx)
+		after, err := g.primaries(ctx)
+		want := slices.Clone(before)
+		if i := slices.Index(want, g.replaced); i >= 0 {
+			want[i] = g.elected
+		}
+		same := len(after) == len(want) && !slices.ContainsFunc(after, func(n *redisNode) bool { return !slices.Contains(want, n) })
 		switch {
-		case s.elected != nil && !slices.Equal(after, s.redises.inOrder(replace(before, s.replaced, s.elected))):
-			return "Redis failed over once more than it was struck: the machine stood still", err
-		case s.asked, slices.Equal(before, after):
+		case same, g.asked && g.elected == nil:
 			return "", err
+		case g.asked:
+			return "Redis failed over once more than it was struck: the machine stood still", err
 		}
 		return "Redis failed over though nothing had struck it: the machine stood still", err
 	}, err
 }
 
-// replace is the nodes with one in the place of another.
-func replace(nodes []*redisNode, old, by *redisNode) []*redisNode {
-	nodes = slices.Clone(nodes)
-	for i := range nodes {
-		if nodes[i] == old {
-			nodes[i] = by
-		}
-	}
-	return nodes
-}
-
-// inOrder is the nodes in the order of the group, as primaries has them.
-func (g *redisGroup) inOrder(nodes []*redisNode) (all []*redisNode) {
-	for _, node := range g.nodes {
-		if slices.Contains(nodes, node) {
-			all = append(all, node)
-		}
-	}
-	return all
-}
-
-// elected waits for a primary that was none before.
-func (g *redisGroup) elected(ctx context.Context, before []*redisNode, until time.Time) (*redisNode, error) {
-	for ; time.Now().Before(until) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
-		now, err := g.primaries(ctx)
-		if err != nil {
-			continue
-		}
+// electedSince waits for a primary that was none before.
+func (g *redisGroup) electedSince(ctx context.Context, before []*redisNode, deadline time.Time) (elected *redisNode, _ error) {
+	_, _ = until(ctx, time.Until(deadline), func() (bool, error) {
+		now, _ := g.primaries(ctx) // an error is one of a server that is gone
 		for _, node := range now {
 			if !slices.Contains(before, node) {
-				return node, nil
+				elected = node
 			}
 		}
+		return elected != nil, nil
+	})
+	if elected == nil {
+		return nil, missed("no replica was elected within half of the holder's lease")
 	}
-	return nil, missed("no replica was elected within half of the holder's lease")
+	return elected, nil
 }

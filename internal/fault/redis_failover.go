@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -76,49 +74,28 @@ func (s *Servers) replicate(ctx context.Context) (*testbed.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, port, err := net.SplitHostPort(cord.Addr)
-	if err != nil {
-		return nil, err
-	}
-	c := s.replica.client()
-	defer c.Close()
 	primary := s.redis.client()
 	defer primary.Close()
 	// It would wait 5 s for other replicas to come.
-	if err := errors.Join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), c.ReplicaOf(ctx, host, port).Err()); err != nil {
+	if err := errors.Join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), s.replica.replicaOf(ctx, cord.Addr)); err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		info, err := c.Info(ctx, "replication").Result()
-		if err != nil {
-			return nil, err
-		}
-		written, err := s.redis.offset(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if copied, err := s.replica.offset(ctx); err == nil && copied == written && strings.Contains(info, "master_link_status:up") {
-			return cord, nil
-		}
+	same, err := until(ctx, 10*time.Second, func() (bool, error) {
+		there, err1 := s.redis.replication(ctx)
+		here, err2 := s.replica.replication(ctx)
+		return strings.Contains(here, "master_link_status:up") && offset(here, "slave_repl_offset:") == offset(there, "master_repl_offset:"), errors.Join(err1, err2)
+	})
+	if err == nil && !same {
+		err = errors.New("the replica has not caught up within 10 s")
 	}
-	return nil, fmt.Errorf("the replica has not caught up within 10 s")
+	return cord, err
 }
 
-// offset is the server's position in the primary's stream of writes, in bytes.
-func (r *redisNode) offset(ctx context.Context) (int64, error) {
-	c := r.client()
-	defer c.Close()
-	info, err := c.Info(ctx, "replication").Result()
-	if err != nil {
-		return 0, err
-	}
-	name := "master_repl_offset:"
-	if strings.Contains(info, "role:slave") {
-		name = "slave_repl_offset:"
-	}
-	_, rest, _ := strings.Cut(info, name)
+// offset is the value of a field of INFO: the position in the primary's stream of writes.
+func offset(replication, field string) string {
+	_, rest, _ := strings.Cut(replication, field)
 	number, _, _ := strings.Cut(rest, "\r\n")
-	return strconv.ParseInt(number, 10, 64)
+	return number
 }
 
 // promote kills the primary and redirects the shops to the replica.
@@ -139,11 +116,9 @@ func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 // failBack swaps the two servers' roles for the plays to come, where the replica
 // was promoted: the shops of this play stay where they are until it ends.
 func (s *Servers) failBack(context.Context) error {
-	select {
-	case <-s.redis.Done():
+	if s.redis.ended() { // else the fault missed
 		s.redis, s.replica = s.replica, s.redis
 		s.locks.Redis = localserver.SingleRedis{Redis: s.redis.Redis}
-	default: // nobody held, and the fault did not strike
 	}
 	return restart(s.replica)
 }

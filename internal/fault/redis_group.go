@@ -21,6 +21,11 @@ type redisGroup struct {
 	kind    string // of package topology
 	service localserver.RedisService
 	nodes   []*redisNode // those that have keys
+
+	// What a fault has had the group do, see Servers.Undisturbed.
+	asked    bool       // to fail over
+	replaced *redisNode // the primary that the fault took away, and
+	elected  *redisNode // the replica that was elected for it; nil where any may be
 }
 
 // settleTimeout is how long a group may take to be whole again.
@@ -29,15 +34,22 @@ const settleTimeout = time.Minute
 // primaries are the nodes that take writes, in the order of nodes, as the sentinels or a
 // node of the cluster say.
 func (g *redisGroup) primaries(ctx context.Context) ([]*redisNode, error) {
+	servers, question := g.service.Nodes(), clusterPrimaries
+	if g.kind == topology.Sentinel {
+		servers, question = g.service.Watchers(), sentinelPrimary
+	}
 	var addresses []string
 	var err error
-	if g.kind == topology.Sentinel {
-		addresses, err = g.ask(ctx, g.service.Watchers(), sentinelPrimary)
-	} else {
-		addresses, err = g.ask(ctx, g.service.Nodes(), clusterPrimaries)
+	for _, server := range servers { // the first answer will do
+		c := clientOf(server.Addr)
+		addresses, err = question(ctx, c)
+		_ = c.Close()
+		if err == nil {
+			break
+		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("who is primary: %w", err)
 	}
 	var all []*redisNode
 	for _, node := range g.nodes {
@@ -46,19 +58,6 @@ func (g *redisGroup) primaries(ctx context.Context) ([]*redisNode, error) {
 		}
 	}
 	return all, nil
-}
-
-// ask takes the first answer.
-func (g *redisGroup) ask(ctx context.Context, servers []*localserver.Redis, question func(context.Context, *redis.Client) ([]string, error)) (answer []string, err error) {
-	for _, server := range servers {
-		c := clientOf(server.Addr)
-		answer, err = question(ctx, c)
-		_ = c.Close()
-		if err == nil {
-			return answer, nil
-		}
-	}
-	return nil, fmt.Errorf("who is primary: %w", err)
 }
 
 func sentinelPrimary(ctx context.Context, c *redis.Client) ([]string, error) {
@@ -106,37 +105,11 @@ func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisN
 	return keeper, keys, nil
 }
 
-// part keeps the replicas from what is written to their primaries from now on: the user
-// under which they follow is switched off, and their connections are closed. It proves
-// that nobody follows.
+// part keeps the replicas from what is written to their primaries from now on.
 func (g *redisGroup) part(ctx context.Context) error {
 	all, err := g.primaries(ctx)
-	if err != nil {
-		return err
-	}
 	for _, node := range all {
-		if err := node.part(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *redisNode) part(ctx context.Context) error {
-	c := r.client()
-	defer c.Close()
-	err := errors.Join(
-		c.ACLSetUser(ctx, localserver.ReplicaUser, "off").Err(), c.ClientKillByFilter(ctx, "TYPE", "replica").Err())
-	for deadline := time.Now().Add(10 * time.Second); err == nil; time.Sleep(10 * time.Millisecond) {
-		info, wrong := c.Info(ctx, "replication").Result()
-		switch {
-		case wrong != nil:
-			return wrong
-		case strings.Contains(info, "connected_slaves:0"):
-			return nil
-		case time.Now().After(deadline):
-			return fmt.Errorf("%s still has replicas", r.Addr)
-		}
+		err = errors.Join(err, node.part(ctx))
 	}
 	return err
 }
@@ -148,16 +121,10 @@ func (r *redisNode) part(ctx context.Context) error {
 // A sentinel closes all connections of a node that it has told to follow or to lead, so
 // whatever was cut off is done again.
 func (g *redisGroup) mend(ctx context.Context) error {
-	for _, node := range g.nodes {
-		select {
-		case <-node.Done():
-			if err := node.Start(); err != nil {
-				return err
-			}
-		default:
-		}
+	if err := startAgain(g.nodes); err != nil {
+		return err
 	}
-	return repeat(ctx, func(ctx context.Context) error {
+	return settled(ctx, func(ctx context.Context) error {
 		if err := g.follow(ctx); err != nil {
 			return err
 		}
@@ -179,23 +146,17 @@ func (g *redisGroup) follow(ctx context.Context) error {
 }
 
 // settle waits until every node follows or is followed, and all agree on who is who.
-func (g *redisGroup) settle(ctx context.Context) error { return repeat(ctx, g.whole) }
+func (g *redisGroup) settle(ctx context.Context) error { return settled(ctx, g.whole) }
 
-// repeat tries until it is so, for settleTimeout at most.
-func repeat(ctx context.Context, try func(context.Context) error) error {
+// settled tries until there is no error, for settleTimeout at most.
+func settled(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the Redis servers were not whole within %s: %w", settleTimeout, err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	var last error
+	if whole, _ := until(ctx, settleTimeout, func() (bool, error) { last = try(ctx); return last == nil, nil }); !whole {
+		return fmt.Errorf("the Redis servers were not whole within %s: %w", settleTimeout, last)
 	}
+	return nil
 }
 
 // whole says what is missing.
@@ -204,14 +165,12 @@ func (g *redisGroup) whole(ctx context.Context) error {
 		return g.watched(ctx)
 	}
 	for _, node := range g.nodes {
-		c := node.client()
-		info, err := c.ClusterInfo(ctx).Result()
-		replication, wrong := c.Info(ctx, "replication").Result()
-		_ = c.Close()
+		state, err1 := node.clusterInfo(ctx)
+		replication, err2 := node.replication(ctx)
 		switch {
-		case err != nil || wrong != nil:
-			return errors.Join(err, wrong)
-		case !strings.Contains(info, "cluster_state:ok"):
+		case err1 != nil || err2 != nil:
+			return errors.Join(err1, err2)
+		case !strings.Contains(state, "cluster_state:ok"):
 			return fmt.Errorf("%s: CLUSTERDOWN", node.Addr)
 		case !strings.Contains(replication, "master_link_status:up") && !strings.Contains(replication, "state=online"):
 			return fmt.Errorf("%s neither follows nor is followed", node.Addr)
@@ -222,37 +181,29 @@ func (g *redisGroup) whole(ctx context.Context) error {
 
 // watched is whole of a primary behind sentinels.
 func (g *redisGroup) watched(ctx context.Context) error {
-	primary, err := g.primaries(ctx)
+	primaries, err := g.primaries(ctx)
 	if err != nil {
 		return err
 	}
-	if len(primary) != 1 {
-		return errors.New("the sentinels name nobody")
+	if len(primaries) != 1 {
+		return errors.New("the sentinels name no primary")
 	}
-	host, port, err := net.SplitHostPort(primary[0].Addr)
-	if err != nil {
-		return err
-	}
+	primary := primaries[0]
 	for _, node := range g.nodes {
-		c := node.client()
-		info, err := c.Info(ctx, "replication").Result()
-		if err == nil && node != primary[0] && strings.Contains(info, "role:master") {
-			err = errors.Join(c.ReplicaOf(ctx, host, port).Err(), c.ConfigRewrite(ctx).Err(), fmt.Errorf("%s does not follow yet", node.Addr))
-		}
-		_ = c.Close()
+		replication, err := node.replication(ctx)
 		switch {
 		case err != nil:
 			return err
-		case node == primary[0] && strings.Count(info, "state=online") < len(g.nodes)-1:
+		case node != primary && strings.Contains(replication, "role:master"):
+			return errors.Join(node.replicaOf(ctx, primary.Addr), node.rewrite(ctx), fmt.Errorf("%s does not follow yet", node.Addr))
+		case node == primary && strings.Count(replication, "state=online") < len(g.nodes)-1:
 			return fmt.Errorf("not every replica follows %s", node.Addr)
 		}
 	}
 	for _, watcher := range g.service.Watchers() {
-		c := clientOf(watcher.Addr)
-		info, err := c.Info(ctx, "sentinel").Result()
-		_ = c.Close()
-		if err != nil || !strings.Contains(info, "status=ok,address="+primary[0].Addr) {
-			return fmt.Errorf("the sentinel at %s does not watch %s: %w", watcher.Addr, primary[0].Addr, err)
+		status, err := info(ctx, watcher.Addr, "sentinel")
+		if err != nil || !strings.Contains(status, "status=ok,address="+primary.Addr) {
+			return fmt.Errorf("the sentinel at %s does not watch %s: %w", watcher.Addr, primary.Addr, err)
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func TestFailover(t *testing.T) {
 				if err := primary.Kill(); err != nil {
 					t.Fatal(err)
 				}
-				elected, err := g.elected(t.Context(), before, time.Now().Add(time.Minute))
+				elected, err := g.electedSince(t.Context(), before, time.Now().Add(time.Minute))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -87,11 +87,11 @@ func TestFailover(t *testing.T) {
 				if why, err := disturbed(t.Context()); err != nil || why == "" {
 					t.Errorf("%s: %q, %v: a failover that no fault has asked for went unnoticed", name, why, err)
 				}
-				s.asked, s.replaced, s.elected = true, primary, elected
+				g.asked, g.replaced, g.elected = true, primary, elected
 				if why, err := disturbed(t.Context()); err != nil || why != "" {
 					t.Errorf("%s: %q, %v: a failover that a fault has asked for is no disturbance", name, why, err)
 				}
-				s.replaced, s.elected = elected, primary // as if another had been elected after it
+				g.replaced, g.elected = elected, primary // as if another had been elected after it
 				if why, err := disturbed(t.Context()); err != nil || why == "" {
 					t.Errorf("%s: %q, %v: a second failover went unnoticed", name, why, err)
 				}
@@ -220,7 +220,7 @@ func TestMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := keyAt(t, g, all[0])
-	m, err := g.migration(t.Context(), all[0], map[string]string{key: ""})
+	m, err := newMigration(t.Context(), g, all[0], map[string]string{key: ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,10 +278,10 @@ func TestKillOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.killOthers(t.Context(), nil); err != nil {
+	if err := s.redises.killOthers(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.redises.elected(t.Context(), before, time.Now().Add(time.Minute)); err != nil {
+	if _, err := s.redises.electedSince(t.Context(), before, time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.redises.mend(t.Context()); err != nil {

@@ -31,26 +31,32 @@ func redisRestartInCell(ctx context.Context, t *Testbed) (string, error) {
 		return "", err
 	}
 	held := time.Now()
-	keeper, before, err := t.Servers.keeper(ctx, t.Product)
+	keeper, _, err := keeperOf(ctx, t)
 	if err != nil {
 		return "", err
 	}
-	if err := restart(keeper); err != nil {
-		return "", err
-	}
-	t.injected("SIGKILL of Redis, and back empty")
-	after, err := keeper.keysOf(ctx, t.Product)
+	return forgetInCell(ctx, t, keeper, "Redis", held)
+}
+
+// forgetInCell restarts a server while the holder holds, lets others in, and proves that the
+// server forgot.
+func forgetInCell(ctx context.Context, t *Testbed, server *redisNode, name string, held time.Time) (proof string, _ error) {
+	before, err := server.keysOf(ctx, t.Product)
 	if err != nil {
 		return "", err
 	}
-	if err := servedAgain(ctx, t, held); err != nil {
+	if err := restart(server); err != nil {
 		return "", err
 	}
-	t.others(ctx, 0, t.Times.within())
-	if err := t.release(); err != nil {
+	t.injected("SIGKILL of %s, and back empty", name)
+	after, err := server.keysOf(ctx, t.Product)
+	if err != nil {
 		return "", err
 	}
-	return forgot("Redis", before, after)
+	if err := passOn(ctx, t, held); err != nil {
+		return "", err
+	}
+	return forgot(name, before, after)
 }
 
 func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
@@ -66,26 +72,24 @@ func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
 	return fmt.Sprintf("Redis had %d keys of the product and came back without them; %d units were sold beside the buyer that was stopped before its write", keys, r.tally.sold()-sold), nil
 }
 
-// keeper is the server that has the product's keys, and the keys.
-func (s *Servers) keeper(ctx context.Context, product string) (*redisNode, map[string]string, error) {
-	if s.redises != nil {
-		return s.redises.keeper(ctx, product)
+// keeperOf is the server of a cell that has the product's keys, and the keys.
+func keeperOf(ctx context.Context, t *Testbed) (*redisNode, map[string]string, error) {
+	if t.Servers.redises != nil {
+		return t.Servers.redises.keeper(ctx, t.Product)
 	}
-	keys, err := s.redis.keysOf(ctx, product)
-	return s.redis, keys, err
+	keys, err := t.Servers.redis.keysOf(ctx, t.Product)
+	return t.Servers.redis, keys, err
 }
 
-// servedAgain waits until the next buyers' shop finds Redis ready, where that is several
-// servers. held is when the holder held: what is shown must be over while its lease
-// certainly lives, or the fault has missed.
-func servedAgain(ctx context.Context, t *Testbed, held time.Time) error {
-	if t.Servers.redises == nil {
-		return nil
+// passOn lets others in and then the holder go on. Where Redis is several servers, it waits first
+// until the next buyers' shop finds Redis ready. held is when the holder held: what is shown
+// must be over while its lease certainly lives, or the fault has missed.
+func passOn(ctx context.Context, t *Testbed, held time.Time) error {
+	if within := t.Times.within(); t.Servers.redises != nil && (!t.B.Ready(ctx, within) || time.Since(held) > within) {
+		return missed("Redis did not serve again within %s, half of the holder's lease", within)
 	}
-	if !t.B.Ready(ctx, t.Times.within()) || time.Since(held) > t.Times.within() {
-		return missed("Redis did not serve again within %s, half of the holder's lease", t.Times.within())
-	}
-	return nil
+	t.others(ctx, 0, t.Times.within())
+	return t.release()
 }
 
 // forgot is the proof that a server of a cell has forgotten the keys of the product. All that

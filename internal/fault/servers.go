@@ -22,27 +22,18 @@ import (
 type Servers struct {
 	Auditor rush.Database // reads the stock and the records
 
-	group    *localserver.Group
-	engine   *engine.Engine // this process's own connections
-	db       localserver.Database
-	pooling  pooling
-	front    string        // what a link of each shop leads to instead of db, host:port; see Testbed.behind
-	wait     time.Duration // of this process's own buyers
-	locks    *localserver.LockServers
-	clocks   *clocks
-	redis    *redisNode   // of locks; these two where Redis is one server
-	replica  *redisNode   // nil before the first failover
-	redises  *redisGroup  // of locks, where Redis is several servers
-	asked    bool         // a fault had it fail over, see Undisturbed
-	replaced *redisNode   // the primary that a fault took away, and
-	elected  *redisNode   // the replica that was elected for it; nil where any may be
-	nodes    []*redisNode // of locks
-}
-
-// redisNode is a Redis with a clock that can be moved; nil where it cannot.
-type redisNode struct {
-	*localserver.Redis
-	clock *clock
+	group   *localserver.Group
+	engine  *engine.Engine // this process's own connections
+	db      localserver.Database
+	pooling pooling
+	front   string        // what a link of each shop leads to instead of db, host:port; see Testbed.behind
+	wait    time.Duration // of this process's own buyers
+	locks   *localserver.LockServers
+	clocks  *clocks
+	redis   *redisNode   // of locks; these two where Redis is one server
+	replica *redisNode   // nil before the first failover
+	redises *redisGroup  // of locks, where Redis is several servers
+	nodes   []*redisNode // of locks
 }
 
 // StartServers starts the database server that localDB names and the lock servers that needs

@@ -31,7 +31,7 @@ func slotMigration() Fault {
 			if err != nil {
 				return "", err
 			}
-			m, err := g.migration(ctx, keeper, before)
+			m, err := newMigration(ctx, g, keeper, before)
 			if err != nil {
 				return "", err
 			}
@@ -90,8 +90,8 @@ type migration struct {
 	numbers       []int64 // of the slots
 }
 
-// migration prepares the move of the keys' slots to the first other primary.
-func (g *redisGroup) migration(ctx context.Context, from *redisNode, keys map[string]string) (m *migration, err error) {
+// newMigration prepares the move of the keys' slots to the first other primary. Close it.
+func newMigration(ctx context.Context, g *redisGroup, from *redisNode, keys map[string]string) (*migration, error) {
 	all, err := g.primaries(ctx)
 	if err != nil {
 		return nil, err
@@ -100,25 +100,31 @@ func (g *redisGroup) migration(ctx context.Context, from *redisNode, keys map[st
 	if i < 0 {
 		return nil, missed("there is no other primary")
 	}
-	m = &migration{from: from, to: all[i], old: from.client(), next: all[i].client()}
-	var errs [2]error
-	m.oldID, errs[0] = m.old.ClusterMyID(ctx).Result()
-	m.nextID, errs[1] = m.next.ClusterMyID(ctx).Result()
-	if err := errors.Join(errs[:]...); err != nil {
+	m := &migration{from: from, to: all[i], old: from.client(), next: all[i].client()}
+	if err := m.prepare(ctx, keys); err != nil {
 		m.close()
 		return nil, err
+	}
+	return m, nil
+}
+
+func (m *migration) prepare(ctx context.Context, keys map[string]string) (err error) {
+	if m.oldID, err = m.old.ClusterMyID(ctx).Result(); err != nil {
+		return err
+	}
+	if m.nextID, err = m.next.ClusterMyID(ctx).Result(); err != nil {
+		return err
 	}
 	for key := range keys {
 		slot, err := m.old.ClusterKeySlot(ctx, key).Result()
 		if err != nil {
-			m.close()
-			return nil, err
+			return err
 		}
 		if !slices.Contains(m.numbers, slot) {
 			m.numbers = append(m.numbers, slot)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 func (m *migration) close() {
@@ -138,31 +144,26 @@ func (m *migration) keys(ctx context.Context) error {
 		err := errors.Join(
 			m.next.Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", m.oldID).Err(),
 			m.old.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", m.nextID).Err())
-		if err != nil {
-			return err
-		}
-		for {
-			names, err := m.old.ClusterGetKeysInSlot(ctx, int(slot), 1000).Result()
-			if err != nil || len(names) == 0 {
-				if err != nil {
-					return err
-				}
+		for err == nil {
+			var names []string
+			if names, err = m.old.ClusterGetKeysInSlot(ctx, int(slot), 1000).Result(); len(names) == 0 {
 				break
 			}
 			command := []any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}
 			for _, name := range names {
 				command = append(command, name)
 			}
-			if err := m.old.Do(ctx, command...).Err(); err != nil {
-				return err
-			}
+			err = m.old.Do(ctx, command...).Err()
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // slots gives the slots to the new node, and tells all primaries: the new one first, so
-// that nobody is sent there before it knows.
+// that no client is sent there before it knows.
 func (m *migration) slots(ctx context.Context, g *redisGroup) error {
 	all, err := g.primaries(ctx)
 	if err != nil {

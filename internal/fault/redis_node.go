@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // clientOf asks a Redis once, without a password. Close it.
@@ -71,8 +74,85 @@ func lacking(keys, other map[string]string) (n int) {
 // restart kills a server and starts it again; a Redis comes back empty.
 func restart(server engine.Restartable) error { return errors.Join(server.Kill(), server.Start()) }
 
+// info is a section of a Redis's INFO.
+func info(ctx context.Context, address, section string) (string, error) {
+	c := clientOf(address)
+	defer c.Close()
+	return c.Info(ctx, section).Result()
+}
+
+// A redisNode is a Redis with a clock that can be moved; nil where it cannot.
+type redisNode struct {
+	*localserver.Redis
+	clock *clock
+}
+
 func (r *redisNode) client() *redis.Client { return clientOf(r.Addr) }
+
+// ended reports whether the server was killed.
+func (r *redisNode) ended() bool {
+	select {
+	case <-r.Done():
+		return true
+	default:
+		return false
+	}
+}
 
 func (r *redisNode) keysOf(ctx context.Context, product string) (map[string]string, error) {
 	return keysOf(ctx, r.Addr, product)
+}
+
+func (r *redisNode) replication(ctx context.Context) (string, error) {
+	return info(ctx, r.Addr, "replication")
+}
+
+func (r *redisNode) clusterInfo(ctx context.Context) (string, error) {
+	c := r.client()
+	defer c.Close()
+	return c.ClusterInfo(ctx).Result()
+}
+
+// replicaOf has the server follow another, host:port.
+func (r *redisNode) replicaOf(ctx context.Context, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	c := r.client()
+	defer c.Close()
+	return c.ReplicaOf(ctx, host, port).Err()
+}
+
+// rewrite keeps the server's settings for its next start.
+func (r *redisNode) rewrite(ctx context.Context) error {
+	c := r.client()
+	defer c.Close()
+	return c.ConfigRewrite(ctx).Err()
+}
+
+// ahead is how far the server's clock is ahead of this process's.
+func (r *redisNode) ahead(ctx context.Context) (time.Duration, error) {
+	c := r.client()
+	defer c.Close()
+	now, err := c.Time(ctx).Result()
+	return time.Until(now), err
+}
+
+// part keeps the replicas from what is written from now on: the user under which they follow
+// is switched off, and their connections are closed. It proves that none follows.
+func (r *redisNode) part(ctx context.Context) error {
+	c := r.client()
+	defer c.Close()
+	if err := errors.Join(c.ACLSetUser(ctx, localserver.ReplicaUser, "off").Err(), c.ClientKillByFilter(ctx, "TYPE", "replica").Err()); err != nil {
+		return err
+	}
+	alone, err := until(ctx, 10*time.Second, func() (bool, error) {
+		replication, err := c.Info(ctx, "replication").Result()
+		return strings.Contains(replication, "connected_slaves:0"), err
+	})
+	if err == nil && !alone {
+		err = fmt.Errorf("%s still has replicas", r.Addr)
+	}
+	return err
 }

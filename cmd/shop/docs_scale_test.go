@@ -20,7 +20,7 @@ import (
 //go:generate go test -run TestScalePage -update .
 
 // TestScalePage: the tables of docs/scale.md are those of the catalogue, of the points in
-// internal/load/sizing/reference.json, and of the predictions.
+// internal/load/sizing/reference.csv, and of the predictions.
 func TestScalePage(t *testing.T) {
 	t.Parallel()
 	const file = "../../docs/scale.md"

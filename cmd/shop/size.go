@@ -43,6 +43,7 @@ what was measured, and how far the predictions were from it.
 
 The processor time of a sale and the time of a turn are those of the machine of
 docs/scale.md, unless --calibrate has measured yours and --points names the file.
+A file whose name ends with .csv is CSV, and JSON otherwise.
 
 The buyers are a closed loop: each asks again when it is answered. Products are
 asked for alike. A prediction is for a steady load of sales; it knows no failure.`,

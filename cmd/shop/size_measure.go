@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -110,9 +109,15 @@ func (o *sizeOptions) measured(c *cobra.Command) error {
 		m.Provisional = fmt.Sprintf("others used %.1f processors meanwhile", others)
 		fmt.Fprintf(c.ErrOrStderr(), "shop: warning: %s; measure anew when the machine does nothing else\n", m.Provisional)
 	}
-	encoder := json.NewEncoder(file)
-	encoder.SetIndent("", "\t")
-	if err := errors.Join(encoder.Encode(m), file.Chmod(0o644), file.Close(), os.Rename(file.Name(), path)); err != nil {
+	text, err := m.File(path)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "%d points in %s; shop size --points %s predicts from them\n", len(m.Points), path, path)

@@ -13,8 +13,13 @@ func FuzzMeasured(f *testing.F) {
 	f.Add(`{"cores":-1,"points":[]}`)
 	f.Add(`null`)
 	f.Add(``)
+	f.Add("when,\ncores,2\nserver,\nprovisional,\nstrategy,database\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := read("FILE", []byte(text))
+		name := "FILE"
+		if strings.HasPrefix(text, "when") {
+			name = "FILE.csv"
+		}
+		m, err := read(name, []byte(text))
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("more than a line: %q", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // A Measured file has points of one machine. shop size --measure and --calibrate write it.
@@ -19,11 +20,11 @@ type Measured struct {
 	Points []Point `json:"points"`
 }
 
-//go:embed reference.json
+//go:embed reference.csv
 var reference []byte
 
 // Reference is what was measured for docs/scale.md.
-func Reference() (Measured, error) { return read("the reference", reference) }
+func Reference() (Measured, error) { return read("reference.csv", reference) }
 
 // ReadFile reads what shop size --measure or --calibrate has written.
 func ReadFile(path string) (Measured, error) {
@@ -35,7 +36,13 @@ func ReadFile(path string) (Measured, error) {
 }
 
 func read(name string, text []byte) (m Measured, _ error) {
-	if err := json.Unmarshal(text, &m); err != nil {
+	var err error
+	if isCSV(name) {
+		m, err = readCSV(text)
+	} else {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil {
 		return m, fmt.Errorf("%s is no file of shop size --calibrate: %w", name, err)
 	}
 	if m.Cores <= 0 || len(m.Points) == 0 {
@@ -43,6 +50,18 @@ func read(name string, text []byte) (m Measured, _ error) {
 	}
 	return m, nil
 }
+
+// File is the points as a file of that name has them: CSV if it ends with .csv, else JSON.
+// ReadFile reads both.
+func (m Measured) File(name string) ([]byte, error) {
+	if isCSV(name) {
+		return m.writeCSV()
+	}
+	text, err := json.MarshalIndent(m, "", "\t")
+	return append(text, '\n'), err
+}
+
+func isCSV(name string) bool { return strings.HasSuffix(name, ".csv") }
 
 // From says whose points they are, for people.
 func (m Measured) From() string {

@@ -1,0 +1,148 @@
+package sizing
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A field is a column of a CSV file, or a line above its table, and the value that it has.
+type field struct {
+	name  string
+	value any // a pointer to a string, an int, an int64, a float64 or a list of float64
+}
+
+// fields are the lines above the table.
+func (m *Measured) fields() []field {
+	return []field{{"when", &m.When}, {"cores", &m.Cores}, {"server", &m.Server}, {"provisional", &m.Provisional}}
+}
+
+// fields are the columns of the table.
+func (p *Point) fields() []field {
+	return []field{
+		{"strategy", &p.Strategy}, {"database", &p.Database}, {"nodes", &p.Nodes}, {"writers", &p.Writers},
+		{"processes", &p.Processes}, {"products", &p.Products}, {"buyers", &p.Buyers}, {"delay_ms", &p.DelayMS},
+		{"records", &p.Records}, {"per_second", &p.PerSecond}, {"rounds", &p.Rounds}, {"refused", &p.Refused},
+		{"cpu_database_ms", &p.CPU.Database}, {"cpu_shop_ms", &p.CPU.Shop}, {"cpu_locks_ms", &p.CPU.Locks}, {"cpu_buyers_ms", &p.CPU.Buyers},
+		{"others", &p.Others}, {"statement_ms", &p.Servers.StatementMS}, {"commit_ms", &p.Servers.CommitMS}, {"redis_ms", &p.Servers.RedisMS},
+	}
+}
+
+// writeCSV writes a line for each of m's own fields, the names of the columns, and a line for
+// each point.
+func (m Measured) writeCSV() ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	for _, f := range m.fields() {
+		_ = w.Write([]string{f.name, f.format()}) // Flush has the error
+	}
+	for i, p := range append([]Point{{}}, m.Points...) {
+		var line []string
+		for _, f := range p.fields() {
+			if i == 0 {
+				line = append(line, f.name)
+			} else {
+				line = append(line, f.format())
+			}
+		}
+		_ = w.Write(line)
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
+
+// readCSV reads what writeCSV wrote.
+func readCSV(text []byte) (m Measured, _ error) {
+	r := csv.NewReader(bytes.NewReader(text))
+	r.FieldsPerRecord = -1 // the lines above the table have two
+	lines, err := r.ReadAll()
+	if err != nil {
+		return m, err
+	}
+	head := m.fields()
+	if len(lines) <= len(head) {
+		return m, fmt.Errorf("%d lines; the columns begin at line %d", len(lines), len(head)+1)
+	}
+	for i, f := range head {
+		if line := lines[i]; len(line) != 2 || line[0] != f.name {
+			return m, fmt.Errorf("line %d is not %s and its value", i+1, f.name)
+		}
+		if err := f.parse(lines[i][1]); err != nil {
+			return m, err
+		}
+	}
+	m.Points = make([]Point, len(lines)-len(head)-1)
+	names := lines[len(head)]
+	for i, line := range lines[len(head)+1:] {
+		columns := m.Points[i].fields()
+		if len(line) != len(columns) || len(names) != len(columns) {
+			return m, fmt.Errorf("point %d has %d columns of %d", i+1, len(line), len(columns))
+		}
+		for n, f := range columns {
+			if names[n] != f.name {
+				return m, fmt.Errorf("column %d is %q and not %s", n+1, names[n], f.name)
+			}
+			if err := f.parse(line[n]); err != nil {
+				return m, fmt.Errorf("point %d: %w", i+1, err)
+			}
+		}
+	}
+	return m, nil
+}
+
+// number reads a finite number, as JSON has no other.
+func number(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
+		err = fmt.Errorf("%q is no finite number", text)
+	}
+	return x, err
+}
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+func (f field) format() string {
+	switch v := f.value.(type) {
+	case *string:
+		return *v
+	case *float64:
+		return decimal(*v)
+	case *[]float64:
+		all := make([]string, len(*v))
+		for i, x := range *v {
+			all[i] = decimal(x)
+		}
+		return strings.Join(all, " ")
+	case *int64:
+		return strconv.FormatInt(*v, 10)
+	}
+	return strconv.Itoa(*f.value.(*int))
+}
+
+func (f field) parse(text string) (err error) {
+	switch v := f.value.(type) {
+	case *string:
+		*v = text
+	case *float64:
+		*v, err = number(text)
+	case *[]float64:
+		for _, part := range strings.Fields(text) {
+			x, wrong := number(part)
+			if wrong != nil {
+				return fmt.Errorf("%s: %w", f.name, wrong)
+			}
+			*v = append(*v, x)
+		}
+	case *int64:
+		*v, err = strconv.ParseInt(text, 10, 64)
+	case *int:
+		*v, err = strconv.Atoi(text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	return nil
+}

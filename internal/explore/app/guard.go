@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Guard refuses servers that are not on this machine: the search runs what reset says again
@@ -33,15 +35,15 @@ func (a *App) Guard(allowed string) error {
 
 // guardRedis refuses a Redis with keys in other databases than the file names: events take keys
 // from every one, since a program may SELECT another.
-func (s *Servers) guardRedis(ctx context.Context) error {
-	keyspace, err := s.redis.Info(ctx, "keyspace").Result()
+func guardRedis(ctx context.Context, client *redis.Client, address string) error {
+	keyspace, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {
 		return err
 	}
 	for _, db := range databaseWithKeys.FindAllStringSubmatch(keyspace, -1) {
-		if number := strconv.Itoa(s.redis.Options().DB); db[1] != number {
+		if number := strconv.Itoa(client.Options().DB); db[1] != number {
 			return fmt.Errorf("redis at %s has keys in its database %s, and not only in %s: leases are stretched in all of them, and events take keys from all; give the test a Redis of its own, such as `local: true` starts, or, if they may go: --yes-this-database-may-be-wiped %[1]s",
-				s.addresses["redis"], db[1], number)
+				address, db[1], number)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"net/url"
@@ -63,18 +64,17 @@ func (s *Servers) prepare(ctx context.Context) error {
 		schema = string(text)
 	}
 	if s.app.MySQL != nil {
-		if err := s.prepareMySQL(ctx, schema); err != nil {
+		if err := prepareMySQL(ctx, s.SQL("mysql"), schema); err != nil {
 			return err
 		}
 	}
 	if s.app.Postgres != nil {
-		return s.preparePostgres(ctx, schema)
+		return preparePostgres(ctx, s.SQL("postgres"), schema)
 	}
 	return nil
 }
 
-func (s *Servers) prepareMySQL(ctx context.Context, schema string) error {
-	db := s.databases["mysql"]
+func prepareMySQL(ctx context.Context, db *sql.DB, schema string) error {
 	for _, statement := range []string{
 		"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY ''",
 		"GRANT ALL ON *.* TO 'root'@'127.0.0.1'",
@@ -91,7 +91,7 @@ func (s *Servers) prepareMySQL(ctx context.Context, schema string) error {
 			return fmt.Errorf("schema: %s: %w", oneLine(statement), err)
 		}
 	}
-	_, rows, err := s.rows(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL", math.MaxInt)
+	_, rows, err := rows(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND auto_increment IS NOT NULL", math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,7 @@ func (s *Servers) prepareMySQL(ctx context.Context, schema string) error {
 	return nil
 }
 
-func (s *Servers) preparePostgres(ctx context.Context, schema string) error {
-	db := s.databases["postgres"]
+func preparePostgres(ctx context.Context, db *sql.DB, schema string) error {
 	var rules string
 	if err := db.QueryRowContext(ctx, "SHOW hba_file").Scan(&rules); err != nil {
 		return fmt.Errorf("local: %w", err)
@@ -122,7 +121,7 @@ func (s *Servers) preparePostgres(ctx context.Context, schema string) error {
 			return fmt.Errorf("schema: %w", err)
 		}
 	}
-	_, rows, err := s.rows(ctx, db, "SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences", math.MaxInt)
+	_, rows, err := rows(ctx, db, "SELECT quote_ident(schemaname) || '.' || quote_ident(sequencename) FROM pg_sequences", math.MaxInt)
 	if err != nil {
 		return err
 	}

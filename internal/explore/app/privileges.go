@@ -13,15 +13,14 @@ import (
 // errAccessDenied is ER_SPECIFIC_ACCESS_DENIED_ERROR of MySQL: a privilege is missing.
 const errAccessDenied = 1227
 
-// checkProcess: whoever asks MySQL beside the gates may see who waits for a lock. Without PROCESS
+// checkProcess refuses a user of MySQL that may not see which connections wait for a lock. Without PROCESS
 // it has no SHOW ENGINE INNODB STATUS, and in the process list its own connections alone.
-func (s *Servers) checkProcess(ctx context.Context) error {
-	db := s.databases["mysql"]
+func checkProcess(ctx context.Context, db *sql.DB, address string) error {
 	if db == nil {
 		return nil
 	}
 	var user string
-	err := s.within(ctx, func(ctx context.Context) error {
+	err := within(ctx, func(ctx context.Context) error {
 		if err := db.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user); err != nil {
 			return err
 		}
@@ -35,7 +34,7 @@ func (s *Servers) checkProcess(ctx context.Context) error {
 	if errors.As(err, &refused) && refused.Number == errAccessDenied {
 		name, host, _ := strings.Cut(user, "@")
 		return fmt.Errorf("mysql at %s: the user %s lacks the privilege PROCESS, without which it cannot be seen who waits for a lock: GRANT PROCESS ON *.* TO '%[2]s'@'%s'; or name another user in the file, mysql://user:password@%[1]s/shop",
-			s.addresses["mysql"], name, host)
+			address, name, host)
 	}
 	return err
 }
@@ -55,7 +54,7 @@ func (s *Servers) MayFollow(ctx context.Context, protocol string, id int64) erro
 	}
 	var user, program string
 	var may bool
-	err := s.ask(ctx, func(ctx context.Context) error {
+	err := ask(ctx, func(ctx context.Context) error {
 		return s.databases[protocol].QueryRowContext(ctx, mayFollow, id).Scan(&user, &program, &may)
 	})
 	switch {

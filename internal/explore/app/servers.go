@@ -64,18 +64,18 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 		if urls[name] == "" {
 			continue
 		}
-		if err := s.within(ctx, func(ctx context.Context) error { return open[name](ctx, urls[name]) }); err != nil {
+		if err := within(ctx, func(ctx context.Context) error { return open[name](ctx, urls[name]) }); err != nil {
 			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right?", name, s.addresses[name], err)
 		}
 	}
-	if err := s.checkProcess(ctx); err != nil {
+	if err := checkProcess(ctx, s.SQL("mysql"), s.addresses["mysql"]); err != nil {
 		return nil, err
 	}
 	switch {
 	case a.Local:
 		err = s.prepare(ctx)
 	case s.redis != nil && a.allowed != s.addresses["redis"]:
-		err = s.guardRedis(ctx)
+		err = guardRedis(ctx, s.redis, s.addresses["redis"])
 	}
 	return s, err
 }
@@ -185,7 +185,7 @@ var redisVersion = regexp.MustCompile(`redis_version:(\S+)`)
 var errSilent = fmt.Errorf("no answer within %s", queryTimeout)
 
 // within bounds a call by queryTimeout.
-func (s *Servers) within(ctx context.Context, call func(context.Context) error) error {
+func within(ctx context.Context, call func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	err := call(bounded)
@@ -196,8 +196,8 @@ func (s *Servers) within(ctx context.Context, call func(context.Context) error) 
 }
 
 // ask is within, of a statement.
-func (s *Servers) ask(ctx context.Context, call func(context.Context) error) error {
-	err := s.within(ctx, call)
+func ask(ctx context.Context, call func(context.Context) error) error {
+	err := within(ctx, call)
 	if errors.Is(err, errSilent) {
 		return fmt.Errorf("%w: a lock may be held by something that is not explored", err)
 	}
@@ -220,7 +220,7 @@ func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }
 func (s *Servers) Reset(ctx context.Context) error {
 	for protocol, statements := range map[string][]string{"mysql": s.app.Reset.MySQL, "postgres": s.app.Reset.Postgres} {
 		for _, statement := range statements {
-			err := s.ask(ctx, func(ctx context.Context) error {
+			err := ask(ctx, func(ctx context.Context) error {
 				_, err := s.databases[protocol].ExecContext(ctx, statement)
 				return err
 			})
@@ -265,7 +265,7 @@ func (s *Servers) Never(ctx context.Context, sold int) (found []Finding, _ error
 			return nil, err
 		}
 		f := Finding{Query: query}
-		if f.Columns, f.Rows, err = s.rows(ctx, s.databases[protocol], withSold(protocol, text, sold), mostRows); err != nil {
+		if f.Columns, f.Rows, err = rows(ctx, s.databases[protocol], withSold(protocol, text, sold), mostRows); err != nil {
 			return nil, fmt.Errorf("never: %s: %w", query, err)
 		}
 		if len(f.Rows) > 0 {
@@ -292,8 +292,8 @@ func withSold(protocol, query string, sold int) string {
 }
 
 // rows are a query's first ones, as text: most at most.
-func (s *Servers) rows(ctx context.Context, db *sql.DB, query string, most int) (columns []string, all [][]string, _ error) {
-	err := s.ask(ctx, func(ctx context.Context) error {
+func rows(ctx context.Context, db *sql.DB, query string, most int) (columns []string, all [][]string, _ error) {
+	err := ask(ctx, func(ctx context.Context) error {
 		rows, err := db.QueryContext(ctx, query)
 		if err != nil {
 			return err
@@ -358,7 +358,7 @@ func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error)
 	if err != nil {
 		return nil, nil, err
 	}
-	columns, rows, err := s.rows(ctx, s.watchers[protocol], query, 1)
+	columns, rows, err := rows(ctx, s.watchers[protocol], query, 1)
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch: %s: %w", s.app.Watch, err)
 	}

@@ -22,11 +22,16 @@ type Conn struct {
 	id    int64 // the database's name for it
 	buyer int   // who uses it
 
-	inTx, touched atomic.Bool // a transaction is open, and has read or written
+	transaction
+	dead   atomic.Bool // killed: it may not be used again
+	closed bool        // guarded by from.mu
+}
+
+// A transaction is what is known of the one that a connection has open, if it has.
+type transaction struct {
+	inTx, touched atomic.Bool // one is open, and has read or written
 	wrote         bool        // it has changed rows
 	serializable  bool
-	dead          atomic.Bool // killed: nobody may use it again
-	closed        bool        // guarded by from.mu
 }
 
 // ID is serverstate.Conn.ID.
@@ -39,11 +44,11 @@ func (c *Conn) Buyer() int { return c.buyer }
 func (c *Conn) Alive() bool { return !c.dead.Load() }
 
 // InTransaction: one is open.
-func (c *Conn) InTransaction() bool { return c.inTx.Load() }
+func (t *transaction) InTransaction() bool { return t.inTx.Load() }
 
 // Viewing: a transaction is open that has read or written, so it may have a view of
 // the database of its own.
-func (c *Conn) Viewing() bool { return c.inTx.Load() && c.touched.Load() }
+func (t *transaction) Viewing() bool { return t.inTx.Load() && t.touched.Load() }
 
 // Abandon is serverstate.Conn.Abandon.
 func (c *Conn) Abandon() { c.dead.Store(true) }
@@ -141,17 +146,17 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 }
 
 // opens notes that a transaction is open, and whether it has touched anything.
-func (c *Conn) opens(touched bool) {
-	c.touched.Store(touched)
-	c.wrote = false
-	c.inTx.Store(true)
+func (t *transaction) opens(touched bool) {
+	t.touched.Store(touched)
+	t.wrote = false
+	t.inTx.Store(true)
 }
 
 // closes notes that none is open any more.
-func (c *Conn) closes() {
-	c.inTx.Store(false)
-	c.touched.Store(false)
-	c.wrote, c.serializable = false, false
+func (t *transaction) closes() {
+	t.inTx.Store(false)
+	t.touched.Store(false)
+	t.wrote, t.serializable = false, false
 }
 
 // after notes what a statement that succeeded did to the transaction.

@@ -151,23 +151,13 @@ func (c *Conn) send() {
 		if following != nil {
 			c.turn(following)
 		}
-		c.uncount(o)
+		o.uncount()
 	}
 	c.mu.Lock()
 	rest := c.queue
 	c.mu.Unlock()
 	for _, o := range rest {
-		c.uncount(o)
-	}
-}
-
-// uncount gives back what turn or Deliver has counted, once.
-func (c *Conn) uncount(o *Command) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if o.counted {
-		o.counted = false
-		c.gate.Busy(-1)
+		o.uncount()
 	}
 }
 
@@ -186,13 +176,13 @@ func (c *Conn) next() *Command {
 
 // pass sends a command and hands its answer over, when the gate says so.
 func (c *Conn) pass(o *Command) error {
-	if err := c.await(o.let); err != nil {
+	if err := await(o.let, c.gone); err != nil {
 		return err
 	}
 	if err := c.exchange(o); err != nil {
 		return err
 	}
-	if err := c.await(o.deliver); err != nil {
+	if err := await(o.deliver, c.gone); err != nil {
 		return err
 	}
 	if o.let == nil {
@@ -201,15 +191,15 @@ func (c *Conn) pass(o *Command) error {
 	return c.hand(o.Answer.Raw)
 }
 
-// await returns when a channel is closed, at once where there is none.
-func (c *Conn) await(sign chan struct{}) error {
+// await returns when a channel is closed, at once where there is none. gone ends it.
+func await(sign, gone chan struct{}) error {
 	if sign == nil {
 		return nil
 	}
 	select {
 	case <-sign:
 		return nil
-	case <-c.gone:
+	case <-gone:
 		return io.ErrClosedPipe
 	}
 }
@@ -323,14 +313,14 @@ func (c *Conn) push(m Message) {
 		return
 	}
 	go func() {
-		err := c.await(o.deliver)
+		err := await(o.deliver, c.gone)
 		if err == nil {
 			err = c.hand(m.Raw)
 		}
 		if err != nil {
 			c.close(err)
 		}
-		c.uncount(o)
+		o.uncount()
 	}()
 }
 

@@ -118,6 +118,16 @@ func (o *Command) Deliver() {
 	close(o.deliver)
 }
 
+// uncount gives back what turn or Deliver has counted, once.
+func (o *Command) uncount() {
+	o.conn.mu.Lock()
+	defer o.conn.mu.Unlock()
+	if o.counted {
+		o.counted = false
+		o.conn.gate.Busy(-1)
+	}
+}
+
 // TimedOut has the answer be the one of a lock wait that lasted too long, see
 // Session.TimedOut.
 func (o *Command) TimedOut() { o.Answer.Raw = o.conn.session.TimedOut(o, o.Answer.Raw) }

@@ -1,12 +1,9 @@
 package mysql_test
 
 import (
-	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -126,44 +123,4 @@ func proxy(t testing.TB) (g *gate, address, password string) {
 	server, password := mariadb(t)
 	g = newGate()
 	return g, wiretest.Proxy(t, g, mysql.Protocol(), server), password
-}
-
-// A tap keeps what the two ends of one connection say to each other.
-type tap struct {
-	address  string
-	done     chan struct{}
-	up, down bytes.Buffer // to the server, to the program; when done is closed
-}
-
-// newTap listens for one connection and hands it on.
-func newTap(t testing.TB, server string) *tap {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	p := &tap{address: l.Addr().String(), done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		program, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer program.Close()
-		server, err := net.Dial("tcp", server)
-		if err != nil {
-			return
-		}
-		defer server.Close()
-		var both sync.WaitGroup
-		copyTo := func(to, from net.Conn, kept *bytes.Buffer) {
-			_, _ = io.Copy(to, io.TeeReader(from, kept))
-			_ = to.(*net.TCPConn).CloseWrite()
-		}
-		both.Go(func() { copyTo(server, program, &p.up) })
-		both.Go(func() { copyTo(program, server, &p.down) })
-		both.Wait()
-	}()
-	return p
 }

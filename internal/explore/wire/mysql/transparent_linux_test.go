@@ -50,16 +50,14 @@ func TestTransparentMySQL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGate()
-			inner := newTap(t, address)
-			outer := newTap(t, wiretest.Proxy(t, g, mysql.Protocol(), inner.address))
-			program(t, outer.address)
+			b := wiretest.Through(t, g, mysql.Protocol(), address)
+			program(t, b.Program.Address)
 			if err := g.end(t); !errors.Is(err, io.EOF) {
 				t.Errorf("the connection ended with %v", err)
 			}
-			wait(t, outer.done)
-			wait(t, inner.done)
-			same(t, "to the program", strikeGreeting(t, inner.down.Bytes()), outer.down.Bytes())
-			same(t, "to the server", strikeReply(t, outer.up.Bytes()), inner.up.Bytes())
+			outer, inner := b.Said(t)
+			same(t, "to the program", strikeGreeting(t, inner[0][1]), outer[0][1])
+			same(t, "to the server", strikeReply(t, outer[0][0]), inner[0][0])
 		})
 	}
 }
@@ -75,13 +73,8 @@ func same(t *testing.T, way string, sent, arrived []byte) {
 	if len(shorter) < 100 {
 		t.Fatalf("%s: %d bytes are no conversation", way, len(shorter))
 	}
-	if !bytes.Equal(sent, arrived) {
-		n := 0
-		for n < min(len(sent), len(arrived)) && sent[n] == arrived[n] {
-			n++
-		}
-		t.Errorf("%s: %d bytes were sent, %d have arrived, and they differ at %d:\n%q\n%q", way, len(sent), len(arrived), n,
-			sent[n:min(n+60, len(sent))], arrived[n:min(n+60, len(arrived))])
+	if d := wiretest.Difference(arrived, sent); d != "" {
+		t.Errorf("%s: %s", way, d)
 	}
 }
 

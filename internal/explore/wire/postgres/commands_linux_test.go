@@ -51,7 +51,7 @@ func ghosts(t *testing.T, server *localserver.Postgres) {
 	var conns []*pgconn.PgConn
 	for n := range 2 {
 		b := through(t, server.Addr)
-		c := must(pgconn.ConnectConfig(ctx, config(t, server.URL(), b.program.addr)))(t)
+		c := must(pgconn.ConnectConfig(ctx, config(t, server.URL(), b.Program.Address)))(t)
 		must(c.Exec(ctx, fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d) /* ghosts */", 900+n)).ReadAll())(t)
 		gates, conns = append(gates, b), append(conns, c)
 	}
@@ -74,7 +74,7 @@ func ghosts(t *testing.T, server *localserver.Postgres) {
 func commands(t *testing.T, server *localserver.Postgres) {
 	b := through(t, server.Addr)
 	ctx := soon(t)
-	c := must(pgconn.ConnectConfig(ctx, config(t, server.URL(), b.program.addr)))(t)
+	c := must(pgconn.ConnectConfig(ctx, config(t, server.URL(), b.Program.Address)))(t)
 	seen := 0
 	for _, want := range []struct {
 		send   any // the SQL of a Query, or what sends
@@ -224,7 +224,7 @@ func ended(t *testing.T, server *localserver.Postgres) {
 	holder := must(pgconn.Connect(ctx, server.URL()))(t)
 	defer holder.Close(ctx)
 	must(holder.Exec(ctx, "CREATE ROLE late SUPERUSER LOGIN PASSWORD 'secret'; ALTER ROLE late SET lock_timeout = '1s'; ALTER ROLE late SET statement_timeout = '2s'").ReadAll())(t)
-	c := must(pgconn.ConnectConfig(ctx, config(t, with(server.URL(), "user=late password=secret"), b.program.addr)))(t)
+	c := must(pgconn.ConnectConfig(ctx, config(t, with(server.URL(), "user=late password=secret"), b.Program.Address)))(t)
 	for _, r := range must(c.Exec(ctx, "SHOW lock_timeout; SHOW statement_timeout; SHOW deadlock_timeout").ReadAll())(t) {
 		if got := string(r.Rows[0][0]); got != "0" && got != "1h" {
 			t.Error(got, "is a time-out that the role has")

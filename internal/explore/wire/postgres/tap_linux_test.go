@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,87 +18,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 )
 
-// A tape is what went over one connection.
-type tape struct {
-	mu       sync.Mutex
-	up, down bytes.Buffer // from the program, from the server
-	ended    sync.WaitGroup
-}
-
-func (t *tape) copy(to, from net.Conn, into *bytes.Buffer) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		t.mu.Lock()
-		into.Write(buffer[:n])
-		t.mu.Unlock()
-		if _, wrong := to.Write(buffer[:n]); wrong != nil || err != nil {
-			if half, ok := to.(interface{ CloseWrite() error }); ok {
-				_ = half.CloseWrite()
-			}
-			return
-		}
-	}
-}
-
-// recorder is a relay that keeps what goes over it, in order of the connections.
-type recorder struct {
-	addr  string
-	mu    sync.Mutex
-	tapes []*tape
-}
-
-func record(t testing.TB, to string) *recorder {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	r := &recorder{addr: l.Addr().String()}
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			left, err := net.Dial("tcp", to)
-			if err != nil {
-				_ = from.Close()
-				return
-			}
-			one := &tape{}
-			r.mu.Lock()
-			r.tapes = append(r.tapes, one)
-			r.mu.Unlock()
-			one.ended.Go(func() { one.copy(left, from, &one.up) })
-			one.ended.Go(func() { one.copy(from, left, &one.down) })
-		}
-	}()
-	return r
-}
-
-// all waits for the connections to end, and returns them.
-func (r *recorder) all(t testing.TB) []*tape {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, one := range r.tapes {
-		done := make(chan struct{})
-		go func() { one.ended.Wait(); close(done) }()
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Fatalf("connection %d has not ended", i)
-		}
-	}
-	return r.tapes
-}
-
 // both are the two sides of a gate before a server.
 type both struct {
-	program, server *recorder
-	gate            *wiretest.Recorder
+	*wiretest.Both
+	gate *wiretest.Recorder
 }
 
 func through(t testing.TB, server string) *both {
@@ -110,44 +31,27 @@ func through(t testing.TB, server string) *both {
 
 func throughProtocol(t testing.TB, server string, p wire.Protocol) *both {
 	t.Helper()
-	b := &both{gate: &wiretest.Recorder{}}
-	b.server = record(t, server)
-	b.program = record(t, wiretest.Proxy(t, b.gate, p, b.server.addr))
-	return b
+	gate := &wiretest.Recorder{}
+	return &both{wiretest.Through(t, gate, p, server), gate}
 }
 
 // differences are the bytes that have changed and should not have.
 func (b *both) differences(t testing.TB) (found []string) {
 	t.Helper()
-	program, server := b.program.all(t), b.server.all(t)
-	if len(program) != len(server) {
-		t.Fatalf("%d connections of the program, %d to the server", len(program), len(server))
-	}
-	if len(program) == 0 {
-		t.Fatal("no connection was compared")
-	}
+	program, server := b.Said(t)
 	for i := range program {
-		up, asked := withoutTLS(program[i].up.Bytes())
+		up, asked := withoutTLS(program[i][0])
 		terminate := []byte{'X', 0, 0, 0, 4} // it may be overtaken by the end of the connection
-		got, settings := withoutSettings(server[i].up.Bytes())
-		if !bytes.Equal(bytes.TrimSuffix(got, terminate), bytes.TrimSuffix(up, terminate)) {
-			found = append(found, fmt.Sprintf("connection %d: the server got %s", i, difference(got, up)))
+		got, settings := withoutSettings(server[i][0])
+		if d := wiretest.Difference(bytes.TrimSuffix(got, terminate), bytes.TrimSuffix(up, terminate)); d != "" {
+			found = append(found, fmt.Sprintf("connection %d, to the server: %s", i, d))
 		}
-		down := withoutAnswers(server[i].down.Bytes(), settings)
-		if got := program[i].down.Bytes(); !bytes.Equal(got, append(bytes.Repeat([]byte{'N'}, asked), down...)) {
-			found = append(found, fmt.Sprintf("connection %d: the program got %s", i, difference(got, down)))
+		down := append(bytes.Repeat([]byte{'N'}, asked), withoutAnswers(server[i][1], settings)...)
+		if d := wiretest.Difference(program[i][1], down); d != "" {
+			found = append(found, fmt.Sprintf("connection %d, to the program: %s", i, d))
 		}
 	}
 	return found
-}
-
-func difference(got, want []byte) string {
-	at := 0
-	for at < len(got) && at < len(want) && got[at] == want[at] {
-		at++
-	}
-	cut := func(b []byte) string { return strings.ToValidUTF8(string(b[at:min(len(b), at+60)]), "?") }
-	return fmt.Sprintf("at %d %q, want %q", at, cut(got), cut(want))
 }
 
 // withoutTLS strikes the requests for encryption.

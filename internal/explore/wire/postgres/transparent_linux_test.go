@@ -68,7 +68,7 @@ func TestTransparentPostgres(t *testing.T) {
 		b := throughProtocol(t, server.Addr, wire.Protocol{Name: p.Name, Open: func(program, server *wire.Socket) wire.Session {
 			return forger{p.Open(program, server)}
 		}})
-		c := must(pgconn.ConnectConfig(soon(t), config(t, server.URL(), b.program.addr)))(t)
+		c := must(pgconn.ConnectConfig(soon(t), config(t, server.URL(), b.Program.Address)))(t)
 		_, _ = c.Exec(soon(t), "SELECT 1").ReadAll()
 		_ = c.Close(soon(t))
 		if len(b.differences(t)) != 2 {
@@ -147,7 +147,7 @@ func setUp(t *testing.T, server *localserver.Postgres) {
 func withPgx(mode pgx.QueryExecMode, do func(t *testing.T, ctx context.Context, c *pgx.Conn)) func(*testing.T, context.Context, string, *both) {
 	return func(t *testing.T, ctx context.Context, url string, b *both) {
 		cc := must(pgx.ParseConfig(url))(t)
-		cc.Config = *config(t, url, b.program.addr)
+		cc.Config = *config(t, url, b.Program.Address)
 		cc.DefaultQueryExecMode = mode
 		c := must(pgx.ConnectConfig(ctx, cc))(t)
 		do(t, ctx, c)
@@ -275,7 +275,7 @@ func notifications(t *testing.T, ctx context.Context, c *pgx.Conn) {
 
 // pipeline: libpq's pipeline mode, with Sync and with Flush.
 func pipeline(t *testing.T, ctx context.Context, url string, b *both) {
-	c := must(pgconn.ConnectConfig(ctx, config(t, url, b.program.addr)))(t)
+	c := must(pgconn.ConnectConfig(ctx, config(t, url, b.Program.Address)))(t)
 	for _, flush := range []bool{false, true} {
 		p := c.StartPipeline(ctx)
 		p.SendPrepare(fmt.Sprint("p", flush), "SELECT stock FROM items WHERE id = $1", nil)
@@ -308,7 +308,7 @@ func parse(name, sql string) *pgproto3.Parse { return &pgproto3.Parse{Name: name
 
 // byHand: what no driver here sends.
 func byHand(t *testing.T, ctx context.Context, url string, b *both) {
-	r := dial(t, url, b.program.addr)
+	r := dial(t, url, b.Program.Address)
 	r.say(t, "VZ", &pgproto3.FunctionCall{Function: 89, ResultFormatCode: 0}) // version()
 	r.say(t, "1t", parse("a", "SELECT generate_series(1, $1::int)"), &pgproto3.Describe{ObjectType: 'S', Name: "a"}, &pgproto3.Flush{})
 	r.say(t, "2s", &pgproto3.Bind{PreparedStatement: "a", DestinationPortal: "p", Parameters: [][]byte{[]byte("5")}}, &pgproto3.Execute{Portal: "p", MaxRows: 2}, &pgproto3.Flush{})
@@ -333,7 +333,7 @@ func byHand(t *testing.T, ctx context.Context, url string, b *both) {
 func copyByHand(t *testing.T, ctx context.Context, url string, b *both) {
 	const sql = "COPY copied FROM STDIN"
 	data, done := &pgproto3.CopyData{Data: []byte("1\tx\n")}, &pgproto3.CopyDone{}
-	r := dial(t, url, b.program.addr)
+	r := dial(t, url, b.Program.Address)
 	// libpq's PQexecParams: the server passes over the first Sync.
 	r.say(t, "12G", parse("", sql), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
 	r.say(t, "CZ", data, data, done, &pgproto3.Sync{})
@@ -369,7 +369,7 @@ func copyByHand(t *testing.T, ctx context.Context, url string, b *both) {
 
 // skipped: after an error the server answers nothing up to a Sync.
 func skipped(t *testing.T, ctx context.Context, url string, b *both) {
-	r := dial(t, url, b.program.addr)
+	r := dial(t, url, b.Program.Address)
 	bad := []pgproto3.FrontendMessage{parse("", "SELECT 1 / 0"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{}}
 	good := []pgproto3.FrontendMessage{parse("", "SELECT 1"), &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{}}
 	var all []pgproto3.FrontendMessage
@@ -384,7 +384,7 @@ func skipped(t *testing.T, ctx context.Context, url string, b *both) {
 }
 
 func refused(t *testing.T, ctx context.Context, url string, b *both) {
-	_, err := pgconn.ConnectConfig(ctx, config(t, url, b.program.addr))
+	_, err := pgconn.ConnectConfig(ctx, config(t, url, b.Program.Address))
 	var e *pgconn.PgError
 	if !errors.As(err, &e) || e.Code != "28P01" {
 		t.Error(err)
@@ -393,7 +393,7 @@ func refused(t *testing.T, ctx context.Context, url string, b *both) {
 
 // cancels: a CancelRequest by a context that ends, and by hand.
 func cancels(t *testing.T, ctx context.Context, url string, b *both) {
-	cc := config(t, url, b.program.addr)
+	cc := config(t, url, b.Program.Address)
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 20 * time.Second}
 	}
@@ -437,7 +437,7 @@ func psql(t *testing.T, ctx context.Context, url string, b *both) {
 	if err != nil {
 		t.Skip("psql is not here: apt-get install postgresql-client")
 	}
-	host, port, _ := net.SplitHostPort(b.program.addr)
+	host, port, _ := net.SplitHostPort(b.Program.Address)
 	url = with(url, "sslmode=prefer host="+host+" port="+port)
 	out, err := exec.CommandContext(ctx, path, "-X", url, "-v", "ON_ERROR_STOP=0", "-c", "SELECT stock FROM items WHERE id = 2",
 		"-c", `\d items`, "-c", `\copy items TO STDOUT`, "-c", "SELECT nothing").CombinedOutput()
@@ -498,7 +498,7 @@ func refusals(t *testing.T, server *localserver.Postgres) {
 	}
 	t.Run("sslmode=require", func(t *testing.T) {
 		b := through(t, server.Addr)
-		c := config(t, with(server.URL(), "sslmode=require"), b.program.addr)
+		c := config(t, with(server.URL(), "sslmode=require"), b.Program.Address)
 		if _, err := pgconn.ConnectConfig(soon(t), c); err == nil || !strings.Contains(err.Error(), "TLS") {
 			t.Error(err)
 		}

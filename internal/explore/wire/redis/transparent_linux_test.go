@@ -1,9 +1,8 @@
-//go:build linux
-
 package redis
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,137 +24,36 @@ import (
 
 const deadline = 20 * time.Second
 
-// A tap hands on what two sides say to each other, and notes it.
-type tap struct {
-	address string
-
-	mu    sync.Mutex
-	heard []*heard
-}
-
-// heard is one connection: from the program's side, and from the server's.
-type heard struct {
-	up, down bytes.Buffer
-	ended    chan struct{}
-}
-
-func newTap(t *testing.T, server string) *tap {
-	tap := &tap{}
-	tap.address = localservertest.Serve(t, func(program net.Conn) {
-		up, err := net.Dial("tcp", server)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		h := &heard{ended: make(chan struct{})}
-		tap.mu.Lock()
-		tap.heard = append(tap.heard, h)
-		tap.mu.Unlock()
-		var both sync.WaitGroup
-		both.Go(func() {
-			_, _ = io.Copy(io.MultiWriter(&h.up, up), program)
-			_ = up.(*net.TCPConn).CloseWrite()
-		})
-		both.Go(func() {
-			_, _ = io.Copy(io.MultiWriter(&h.down, program), up)
-			_ = program.(*net.TCPConn).CloseWrite()
-		})
-		both.Wait()
-		_ = up.Close()
-		close(h.ended)
-	})
-	return tap
-}
-
-// said waits for the end of all connections, and returns what was said on each.
-func (tap *tap) said(t *testing.T) (said [][2]string) {
-	t.Helper()
-	tap.mu.Lock()
-	defer tap.mu.Unlock()
-	for _, h := range tap.heard {
-		select {
-		case <-h.ended:
-		case <-time.After(deadline):
-			t.Fatal("a connection has not ended")
-		}
-		said = append(said, [2]string{h.up.String(), h.down.String()})
-	}
-	return said
-}
-
 const askID = "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
 
 // transparent has use speak through the gate, and compares the bytes on both sides of it.
 // like tells how the server's side may differ.
 func transparent(t *testing.T, server string, use func(address string), like func(up string) string) {
 	t.Helper()
-	outer := newTap(t, server)
-	inner := newTap(t, wiretest.Proxy(t, wire.Open{}, Protocol(), outer.address))
-	use(inner.address)
-	program, served := inner.said(t), outer.said(t)
+	b := wiretest.Through(t, wire.Open{}, Protocol(), server)
+	use(b.Program.Address)
+	program, served := b.Said(t)
 	for i, s := range served {
-		up, asked := strings.CutPrefix(s[0], askID)
-		id, down, answered := strings.Cut(s[1], "\r\n")
-		if !asked || !answered || !strings.HasPrefix(id, ":") {
+		up, asked := bytes.CutPrefix(s[0], []byte(askID))
+		id, down, answered := bytes.Cut(s[1], []byte("\r\n"))
+		if !asked || !answered || id[0] != ':' {
 			t.Fatalf("no CLIENT ID at first: %.40q, %.40q", s[0], s[1])
 		}
-		served[i] = [2]string{up, down}
+		served[i] = [2][]byte{up, down}
 	}
 	if like != nil {
 		for i := range program {
-			program[i][0] = like(program[i][0])
+			program[i][0] = []byte(like(string(program[i][0])))
 		}
 	}
-	for _, d := range differences(program, served) {
-		t.Error(d)
-	}
-	total := 0
-	for _, s := range served {
-		total += len(s[0]) + len(s[1])
-	}
-	t.Logf("%d connections, %d bytes", len(served), total)
-}
-
-// differences says where the bytes part, of connections in any order.
-func differences(program, served [][2]string) (found []string) {
-	order := func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }
+	order := func(a, b [2][]byte) int { return cmp.Or(bytes.Compare(a[0], b[0]), bytes.Compare(a[1], b[1])) }
 	slices.SortFunc(program, order)
 	slices.SortFunc(served, order)
-	if len(program) == 0 || len(program) != len(served) {
-		return []string{fmt.Sprintf("%d connections became %d", len(program), len(served))}
-	}
 	for i := range program {
 		for side, name := range []string{"to the server", "to the program"} {
-			a, b := program[i][side], served[i][side]
-			if a == b {
-				continue
+			if d := wiretest.Difference(served[i][side], program[i][side]); d != "" {
+				t.Errorf("%s: %s", name, d)
 			}
-			at := 0
-			for at < min(len(a), len(b)) && a[at] == b[at] {
-				at++
-			}
-			found = append(found, fmt.Sprintf("%s, byte %d of %d and %d: %.60q at the program, %.60q at the server", name, at, len(a), len(b), a[at:], b[at:]))
-		}
-	}
-	return found
-}
-
-func TestDifferences(t *testing.T) {
-	said := func(up, down string) [][2]string { return [][2]string{{"x", "y"}, {up, down}} }
-	for name, test := range map[string]struct {
-		served [][2]string
-		found  int
-	}{
-		"same":            {said("a", "b"), 0},
-		"other order":     {[][2]string{{"a", "b"}, {"x", "y"}}, 0},
-		"another byte":    {said("a", "c"), 1},
-		"a byte more":     {said("ab", "b"), 1},
-		"both":            {said("", ""), 2},
-		"no connection":   {nil, 1},
-		"one that is new": {append(said("a", "b"), said("", "")...), 1},
-	} {
-		if found := differences(said("a", "b"), test.served); len(found) != test.found {
-			t.Errorf("%s: %q", name, found)
 		}
 	}
 }

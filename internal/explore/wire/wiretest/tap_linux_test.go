@@ -1,0 +1,16 @@
+package wiretest_test
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore/wire/wiretest"
+)
+
+// TestDifference: a byte that has changed, is missing or is too much is found.
+func TestDifference(t *testing.T) {
+	for got, found := range map[string]bool{"ab": false, "ac": true, "a": true, "abc": true, "": true} {
+		if said := wiretest.Difference([]byte(got), []byte("ab")); (said != "") != found {
+			t.Errorf("%q: %q", got, said)
+		}
+	}
+}

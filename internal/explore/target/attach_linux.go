@@ -1,7 +1,6 @@
 package target
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -19,46 +18,19 @@ func reachable(pid int) error {
 
 // serving says why a program that runs already cannot be explored: it must be the one that
 // answers the buyers, or another would be taken to rest.
-func (x *Runner) serving(i *instance) error {
-	for _, b := range x.app.Buyers {
+func (i *instance) serving() error {
+	for _, b := range i.app.Buyers {
 		address, err := hostPort(b.URL)
 		if err != nil {
 			return err
 		}
 		serves, err := i.program.Serves(address)
 		if err != nil {
-			return fmt.Errorf("%s: %w", i.what(x), err)
+			return fmt.Errorf("%s: %w", i.what(), err)
 		}
 		if !serves {
-			return fmt.Errorf("%s: it is not what listens at %s; give the pid of the program that does, or of one that has started it", i.what(x), address)
+			return fmt.Errorf("%s: it is not what listens at %s; give the pid of the program that does, or of one that has started it", i.what(), address)
 		}
 	}
 	return nil
 }
-
-// settled has a program that runs already forget the connections that it made before the
-// gates were there: a pool finds out at the next request on each, which then fails.
-func (x *Runner) settled(ctx context.Context) error {
-	for range staleConnections {
-		failed := false
-		for n := range x.app.Buyers {
-			if err := x.servers.Reset(ctx); err != nil {
-				return err
-			}
-			x.floor.open()
-			ask, err := x.asking(ctx, n+1)
-			if err != nil {
-				return err
-			}
-			answer := ask(ctx)
-			failed = failed || answer.err != nil || answer.reply.failed()
-		}
-		if !failed {
-			break
-		}
-	}
-	return nil
-}
-
-// staleConnections are the most that a pool may have.
-const staleConnections = 20

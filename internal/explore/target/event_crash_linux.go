@@ -3,51 +3,43 @@ package target
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// crashEvent: the buyer's program dies. Its connections are cut on both sides, what they had
-// open is rolled back, and nothing of it is delivered any more. The next run has a new one.
-type crashEvent struct{}
-
-func (crashEvent) name() schedule.Event { return schedule.Crash }
-
-func (e crashEvent) choices(_ context.Context, r *run) (all []action, _ error) {
-	f := r.x.floor
+// crash has the buyer's program die. The next run has a new one.
+func (e events) crash(context.Context) (all []move, _ error) {
+	f := e.x.floor
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, b := range r.buyers {
-		unfinished := b.alive
-		for _, list := range [][]*op{f.held, f.flying} {
-			for _, o := range list {
-				unfinished = unfinished || o.buyer == b.id
-			}
-		}
-		if b.begun && unfinished {
-			all = append(all, action{
-				Choice: schedule.Choice{Token: numbered(e.name(), b.id), Name: "crash", Buyer: b.id},
-				note:   "its process is killed, its connections end",
+	for _, b := range e.buyers {
+		if b.begun && (b.alive || slices.ContainsFunc(slices.Concat(f.held, f.flying), b.sent)) {
+			all = append(all, move{
+				Choice: schedule.Choice{Token: numbered(schedule.Crash, b.id), Name: "crash", Buyer: b.id, Global: true},
+				Text:   "its process is killed, its connections end",
+				Make:   func(ctx context.Context) error { return e.kill(ctx, b) },
 			})
 		}
 	}
 	return all, nil
 }
 
-func (crashEvent) strike(ctx context.Context, r *run, a action) (err error) {
-	b, i := r.buyer(a.Buyer), r.x.programOf(a.Buyer)
-	f := r.x.floor
-	conns := f.of(a.Buyer)
+// kill cuts the program's connections on both sides and returns when what they had open is rolled
+// back. Nothing of it is delivered any more.
+func (e events) kill(ctx context.Context, b *buyer) (err error) {
+	f := e.x.floor
+	conns := f.of(b.id)
 	f.mu.Lock()
 	b.crashed, b.alive, f.dead[b.id] = true, false, true
 	f.mu.Unlock()
-	i.kill() // first: else it could still say that its connections have broken
+	e.x.fleet.of(b.id).kill() // first: else it could still say that its connections have broken
 	for _, c := range conns {
 		c.Cut()
 	}
 	_ = b.socket.Close()
 	for _, c := range conns {
-		err = errors.Join(err, r.x.backends[c.Protocol].end(ctx, c.ID))
+		err = errors.Join(err, e.x.backends[c.Protocol].end(ctx, c.ID))
 	}
 	return err
 }

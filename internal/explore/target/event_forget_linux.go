@@ -7,27 +7,19 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// forgetEvent: Redis loses all its keys: a restart without its disk, a failover to a replica
-// that has nothing.
-type forgetEvent struct{}
-
-func (forgetEvent) name() schedule.Event { return schedule.Forget }
-
-func (forgetEvent) choices(ctx context.Context, r *run) ([]action, error) {
-	if r.x.backends["redis"] == nil {
+// forget has Redis lose all its keys: a restart without its disk, a failover to a replica that
+// has nothing.
+func (e events) forget(ctx context.Context) ([]move, error) {
+	if e.x.backends["redis"] == nil {
 		return nil, nil
 	}
-	keys, err := r.x.servers.Redis().Keys(ctx)
+	keys, err := e.x.servers.Redis().Keys(ctx)
 	if err != nil || keys == 0 {
 		return nil, err
 	}
-	return []action{{
-		Choice: schedule.Choice{Token: "forget", Name: "forget", Touches: "redis"},
-		note:   fmt.Sprintf("Redis forgets everything: %d keys", keys),
+	return []move{{
+		Choice: schedule.Choice{Token: "forget", Name: "forget", Touches: "redis", Global: true},
+		Text:   fmt.Sprintf("Redis forgets everything: %d keys", keys),
+		Make:   func(ctx context.Context) error { _, err := e.x.servers.Redis().Forget(ctx); return err },
 	}}, nil
-}
-
-func (forgetEvent) strike(ctx context.Context, r *run, _ action) error {
-	_, err := r.x.servers.Redis().Forget(ctx)
-	return err
 }

@@ -1,26 +1,27 @@
 package target
 
 import (
-	"context"
-	"slices"
+	"fmt"
 
+	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An event is something that happens to the buyers, as a step, at most once in a schedule.
-type event interface {
-	name() schedule.Event
-	// choices are the ways in which it can happen now: Token, Name, Touches, Buyer and note.
-	choices(ctx context.Context, r *run) ([]action, error)
-	strike(ctx context.Context, r *run, a action) error
+// A move is what can happen next to the buyers.
+type move = conduct.Move[*op]
+
+// events are what may happen to the buyers of a run beside their commands. Each is one file.
+type events struct{ *run }
+
+// all are those in display order.
+func (e events) all() []conduct.Event[*op] {
+	return []conduct.Event[*op]{
+		{Name: schedule.Expire, Moves: e.expire},
+		{Name: schedule.Crash, Moves: e.crash},
+		{Name: schedule.Forget, Moves: e.forget},
+		{Name: schedule.Timeout, Moves: e.timeout},
+	}
 }
 
-// allEvents are all, in the order of schedule.Kinds. A further one is a file and a line here.
-func allEvents() []event {
-	return []event{expireEvent{}, crashEvent{}, forgetEvent{}, timeoutEvent{}}
-}
-
-// eventsNamed are those asked for.
-func eventsNamed(names []schedule.Event) []event {
-	return slices.DeleteFunc(allEvents(), func(e event) bool { return !slices.Contains(names, e.name()) })
-}
+// numbered is the token of an event that concerns one buyer.
+func numbered(e schedule.Event, buyer int) string { return fmt.Sprintf("%s%d", e, buyer) }

@@ -2,19 +2,16 @@ package target
 
 import (
 	"context"
+	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// timeoutEvent: a buyer who waits in a server has waited for long enough. The server ends the
-// statement as its own time-out would, see serverstate.Connections; Redis answers nil.
-type timeoutEvent struct{}
-
-func (timeoutEvent) name() schedule.Event { return schedule.Timeout }
-
-func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error) {
-	f := r.x.floor
+// timeout ends a buyer's wait in a server as the server's own time-out would, see
+// serverstate.Database.Interrupt; Redis answers nil. A wait that runs out anyway has no timeout.
+func (e events) timeout(context.Context) (all []move, _ error) {
+	f := e.x.floor
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	seen := map[int]bool{}
@@ -23,20 +20,14 @@ func (e timeoutEvent) choices(_ context.Context, r *run) (all []action, _ error)
 			continue // one at a time
 		}
 		seen[o.buyer] = true
-		all = append(all, action{
-			op:     o,
-			Choice: schedule.Choice{Token: numbered(e.name(), o.buyer), Name: "timeout", Touches: o.Conn().Protocol, Buyer: o.buyer},
-			note:   "its wait in the server times out",
+		if slices.Contains(e.runsOut, o) {
+			continue
+		}
+		all = append(all, move{
+			Choice:  schedule.Choice{Token: numbered(schedule.Timeout, o.buyer), Name: "timeout", Touches: o.Conn().Protocol, Buyer: o.buyer, Global: true},
+			Command: o, Text: "its wait in the server times out",
+			Make: func(ctx context.Context) error { return e.endWait(ctx, o) },
 		})
 	}
 	return all, nil
-}
-
-func (timeoutEvent) strike(ctx context.Context, r *run, a action) error { return r.endWait(ctx, a.op) }
-
-// endWait ends a wait in a server as its time-out would.
-func (r *run) endWait(ctx context.Context, o *op) error {
-	o.timedOut, o.waits = true, false
-	r.current = o.buyer
-	return r.x.backends[o.Conn().Protocol].interrupt(ctx, o.Conn().ID)
 }

@@ -28,19 +28,15 @@ type op struct {
 // A floor is where commands stand. It is a wire.Gate. Its lists are the scheduler's; the
 // connections add to fresh and answered, and take what has gone.
 type floor struct {
-	busy atomic.Int64
-	seq  atomic.Int64 // whatever happens
+	traffic
 
 	mu       sync.Mutex
 	shut     bool // commands wait
-	conns    map[*wire.Conn]bool
-	entering map[*wire.Conn]bool // log in
-	ending   []*wire.Conn        // their programs have hung up, and the server may not be through with them
-	greeted  map[*wire.Conn]bool // have logged in, and may not have been told yet
-	fresh    []*op               // have arrived since the last standstill
-	held     []*op               // at the gate, in the order of the buyers
-	flying   []*op               // let go
-	answered []*op               // not handed over yet
+	conns    connections
+	fresh    []*op // have arrived since the last standstill
+	held     []*op // at the gate, in the order of the buyers
+	flying   []*op // let go
+	answered []*op // not handed over yet
 	byCmd    map[*wire.Command]*op
 	still    bool         // the programs were at rest, and nothing was handed to them since
 	handed   *wire.Socket // what was written to last, as long as nothing has come since
@@ -48,10 +44,22 @@ type floor struct {
 	broken   *hangUp      // why the run is void
 	refused  error        // a program that cannot be explored
 	noted    []string     // commands that have passed since close
-	rush     overlap      // while the gates are open
 
-	timed atomic.Bool // see wire.Gate
+	rush overlap // while the gates are open
 }
+
+// A traffic counts what happens, and needs no lock for it.
+type traffic struct {
+	busy  atomic.Int64
+	seq   atomic.Int64 // whatever happens
+	timed atomic.Bool  // see wire.Gate
+}
+
+// Busy is wire.Gate's.
+func (t *traffic) Busy(n int64) { t.busy.Add(n) }
+
+// Timed is wire.Gate's: in a rush no gate ends a wait.
+func (t *traffic) Timed() bool { return t.timed.Load() }
 
 // of is a command and whose it is, for an error.
 func (o *op) of() string {
@@ -69,7 +77,7 @@ type hangUp struct {
 
 func newFloor() *floor {
 	return &floor{
-		conns: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{},
+		conns: connections{joined: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
 		byCmd: map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
 	}
 }
@@ -80,15 +88,12 @@ func (f *floor) happened() {
 	f.still = false
 }
 
-// Busy is wire.Gate's.
-func (f *floor) Busy(n int64) { f.busy.Add(n) }
-
 // Entered is wire.Gate's.
 func (f *floor) Entered(c *wire.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
-	f.entering[c] = true
+	f.conns.entering[c] = true
 }
 
 // Joined is wire.Gate's.
@@ -96,8 +101,8 @@ func (f *floor) Joined(c *wire.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
-	delete(f.entering, c)
-	f.conns[c], f.greeted[c] = true, true
+	delete(f.conns.entering, c)
+	f.conns.joined[c], f.conns.greeted[c] = true, true
 	f.refused = nil // a client that first asks for TLS, and does without, is none
 }
 
@@ -107,12 +112,7 @@ func (f *floor) Left(c *wire.Conn, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.happened()
-	if f.conns[c] && c.ID != 0 {
-		f.ending = append(f.ending, c)
-	}
-	delete(f.conns, c)
-	delete(f.entering, c)
-	delete(f.greeted, c)
+	f.conns.leave(c)
 	f.rush.cut(c)
 	if refused, ok := asRefused(err); ok && f.refused == nil {
 		f.refused = refused
@@ -168,33 +168,7 @@ func (f *floor) Passed(c *wire.Command) {
 	defer f.mu.Unlock()
 	f.happened()
 	f.handed = c.Conn().Program()
-	delete(f.rush.now, c)
-}
-
-// Timed is wire.Gate's: in a rush nobody else ends a wait.
-func (f *floor) Timed() bool { return f.timed.Load() }
-
-// An overlap is which commands are at the servers, and how many were at once, at most. All of
-// it is called with floor.mu held.
-type overlap struct {
-	now  map[*wire.Command]bool
-	most int
-	left []*wire.Conn // connections that have gone with a command at its server
-}
-
-func (o *overlap) enter(c *wire.Command) {
-	o.now[c] = true
-	o.most = max(o.most, len(o.now))
-}
-
-// cut: a connection has gone. What it had at its server may still be done there.
-func (o *overlap) cut(c *wire.Conn) {
-	for command := range o.now {
-		if command.Conn() == c {
-			delete(o.now, command)
-			o.left = append(o.left, c)
-		}
-	}
+	f.rush.leave(c)
 }
 
 // Answered is wire.Gate's.
@@ -259,54 +233,6 @@ func (f *floor) close() {
 	f.happened()
 }
 
-// of are the connections of a buyer's program.
-func (f *floor) of(buyer int) (all []*wire.Conn) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c := range f.conns {
-		if c.Buyer == buyer {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-// settledBytes: none is on its way between the programs, the gates and the servers. sent says
-// how much a program has sent to a socket of ours that has not come. It is called with mu held.
-func (f *floor) settledBytes(sent func(buyer int, s *wire.Socket) bool) bool {
-	for _, conns := range []map[*wire.Conn]bool{f.conns, f.entering} {
-		for c := range conns {
-			if c.Program().Unread() > 0 || c.Server().Unread() > 0 || sent(c.Buyer, c.Program()) {
-				return false
-			}
-		}
-	}
-	// A program that logs in may sleep while the server's part of it is on its way.
-	for _, conns := range []map[*wire.Conn]bool{f.entering, f.greeted} {
-		for c := range conns {
-			if c.Program().Unacknowledged() > 0 {
-				return false
-			}
-			delete(f.greeted, c)
-		}
-	}
-	// An acknowledgement may take 40 ms, so only what was written last is asked for it, and
-	// only while nothing has come since.
-	return f.handed == nil || f.handed.Unacknowledged() == 0
-}
-
-// handedOver: the programs' kernels have all that was written to them.
-func (f *floor) handedOver() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c := range f.conns {
-		if c.Program().Unacknowledged() > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // where says what stands where, for an error.
 func (f *floor) where() string {
 	f.mu.Lock()
@@ -324,36 +250,26 @@ func (f *floor) where() string {
 	return strings.Join(all, ", ")
 }
 
-// standing is how many commands could be at the servers at once now, if all were let go.
-func (f *floor) standing() int {
+// of are the connections of a buyer's program.
+func (f *floor) of(buyer int) []*wire.Conn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := len(f.flying)
-	for _, o := range f.held {
-		if !o.behind {
-			n++
-		}
+	return f.conns.of(buyer)
+}
+
+// orRefused is why the program cannot be explored, if the gates know.
+func (f *floor) orRefused(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refused != nil {
+		return f.refused
 	}
-	return n
+	return err
 }
 
-// gather begins to count anew what is at the servers at once.
-func (f *floor) gather() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rush.most, f.rush.left = len(f.rush.now), nil
-}
-
-// gathered is what there was since.
-func (f *floor) gathered() (most int, left []*wire.Conn) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.rush.most, slices.Clone(f.rush.left)
-}
-
-// passed are the commands that no gate has held, since close.
-func (f *floor) passed() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.noted)
+// asRefused finds a program that a gate has turned away.
+func asRefused(err error) (error, bool) {
+	var refused *wire.Refused
+	ok := errors.As(err, &refused)
+	return refused, ok
 }

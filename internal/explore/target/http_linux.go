@@ -41,8 +41,8 @@ func readReply(from io.Reader, req *http.Request) (reply, error) {
 // send sends the buyer's request to its program. The answer is counted by the floor from
 // before it is read until the buyer is known to be done.
 func (r *run) send(ctx context.Context, b *buyer) error {
-	i := r.x.programOf(b.id)
-	req, err := r.x.request(ctx, r.x.app.Buyers[b.id-1])
+	i := r.x.fleet.of(b.id)
+	req, err := request(ctx, r.x.app.Buyers[b.id-1])
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 	f.mu.Lock()
 	b.alive, b.socket, r.current = true, socket, b.id
 	f.handed = socket
-	r.stirred(b.id)
+	r.markRunnable(b.id)
 	f.happened()
 	f.mu.Unlock()
 	if err := req.Write(socket); err != nil {
@@ -81,14 +81,4 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 		_ = socket.Close()
 	}()
 	return nil
-}
-
-// bytesRead: no answer to a buyer waits to be read. It is called with floor.mu held.
-func (r *run) bytesRead() bool {
-	for _, b := range r.buyers {
-		if b.alive && b.socket != nil && (b.socket.Unread() > 0 || r.sent(b.id, b.socket)) {
-			return false
-		}
-	}
-	return true
 }

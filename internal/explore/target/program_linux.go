@@ -19,6 +19,7 @@ import (
 
 // An instance is a program in its network, with the gates there.
 type instance struct {
+	app       *app.App
 	line      string // empty: it runs already
 	buyer     int    // 0: all buyers'
 	space     *process.Space
@@ -29,6 +30,22 @@ type instance struct {
 
 // up: it is there, and was not killed.
 func (i *instance) up() bool { return i.program != nil }
+
+// buyers are the numbers of those that the instance serves.
+func (i *instance) buyers() (ids []int) {
+	for n := range i.app.Buyers {
+		if i.buyer == 0 || i.buyer == n+1 {
+			ids = append(ids, n+1)
+		}
+	}
+	return ids
+}
+
+// kill ends the program at once.
+func (i *instance) kill() {
+	i.program.Stop()
+	i.program = nil
+}
 
 // A tail keeps the end of what a program prints.
 type tail struct {
@@ -73,17 +90,17 @@ func oneLine(text string) string {
 }
 
 // start starts the program, which is not ready yet.
-func (x *Runner) start(i *instance) (err error) {
+func (i *instance) start() (err error) {
 	i.log = &tail{}
 	if i.line == "" {
-		if i.program, err = process.Attach(x.app.Attach.PID); err == nil {
-			err = reachable(x.app.Attach.PID)
+		if i.program, err = process.Attach(i.app.Attach.PID); err == nil {
+			err = reachable(i.app.Attach.PID)
 		}
 	} else {
-		i.program, err = process.Start(i.space, process.Command{Line: i.line, Dir: x.app.Dir, Env: x.env(), Log: i.log})
+		i.program, err = process.Start(i.space, process.Command{Line: i.line, Dir: i.app.Dir, Env: i.env(), Log: i.log})
 	}
 	if err != nil && i.line == "" {
-		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.what(x), err)
+		return fmt.Errorf("%s: %w; pid is the number of the program's first process, as ps shows it", i.what(), err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", i.line, err)
@@ -92,9 +109,9 @@ func (x *Runner) start(i *instance) (err error) {
 }
 
 // what is the program, for an error.
-func (i *instance) what(x *Runner) string {
+func (i *instance) what() string {
 	if i.line == "" {
-		return fmt.Sprintf("attach: process %d", x.app.Attach.PID)
+		return fmt.Sprintf("attach: process %d", i.app.Attach.PID)
 	}
 	return i.line
 }
@@ -115,57 +132,57 @@ func (i *instance) said() string {
 }
 
 // early is why a program ended that should serve.
-func (x *Runner) early(i *instance) error {
+func (i *instance) early() error {
 	i.program.Stop() // its log is whole then
 	how, hint := i.program.Err(), ""
 	switch how.Error() {
 	case "exit status 0":
 		hint = "; `run:` is to stay in the foreground"
 	case "exit status 126", "exit status 127": // of the shell
-		hint = "; `run:` is a line for sh in " + x.app.Dir + ": is the program installed, and its path right?"
+		hint = "; `run:` is a line for sh in " + i.app.Dir + ": is the program installed, and its path right?"
 	}
-	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.what(x), how, i.log.last(), hint)
+	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.what(), how, i.log.last(), hint)
 }
 
-func (x *Runner) env() []string {
+func (i *instance) env() []string {
 	all := os.Environ()
-	for name, value := range x.app.Env {
+	for name, value := range i.app.Env {
 		all = append(all, name+"="+value)
 	}
 	return all
 }
 
 // ready polls until the program serves.
-func (x *Runner) ready(ctx context.Context, i *instance) error {
-	target := x.app.Ready
+func (i *instance) ready(ctx context.Context) error {
+	target := i.app.Ready
 	if target == "" {
-		target = x.app.Buyers[max(i.buyer, 1)-1].URL
+		target = i.app.Buyers[max(i.buyer, 1)-1].URL
 	}
 	var last error
-	for deadline := time.Now().Add(x.app.ReadyWithin); ; {
+	for deadline := time.Now().Add(i.app.ReadyWithin); ; {
 		select {
 		case <-i.program.Done():
-			return x.early(i)
+			return i.early()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(10 * time.Millisecond):
 		}
-		if last = x.serves(ctx, i, target); last == nil {
+		if last = i.serves(ctx, target); last == nil {
 			if i.line == "" {
-				if err := x.serving(i); err != nil {
+				if err := i.serving(); err != nil {
 					return err
 				}
 			}
 			return i.program.Refresh()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.what(x), target, x.app.ReadyWithin, last, i.log.last())
+			return fmt.Errorf("%s: %s does not answer within %s (%w)%s; `ready:` names what to ask, `ready-within:` how long", i.what(), target, i.app.ReadyWithin, last, i.log.last())
 		}
 	}
 }
 
 // serves asks for Ready, or where the file names none whether the port takes connections.
-func (x *Runner) serves(ctx context.Context, i *instance, target string) error {
+func (i *instance) serves(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	address, err := hostPort(target)
@@ -177,7 +194,7 @@ func (x *Runner) serves(ctx context.Context, i *instance, target string) error {
 		return err
 	}
 	defer c.Close()
-	if x.app.Ready == "" {
+	if i.app.Ready == "" {
 		return nil
 	}
 	_ = c.SetDeadline(time.Now().Add(time.Second))
@@ -201,18 +218,6 @@ func (i *instance) stop() (err error) {
 		err = errors.Join(err, l.Close())
 	}
 	return errors.Join(err, i.space.Close())
-}
-
-// unaccepted: a connection to a gate, or to a program, has not been taken yet.
-func (x *Runner) unaccepted() bool {
-	for _, i := range x.programs {
-		for _, l := range i.listeners {
-			if l.Waiting() > 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Asked and answered.
@@ -257,7 +262,7 @@ func exchange(to io.Writer, from io.Reader, req *http.Request) (reply, error) {
 	return readReply(from, req)
 }
 
-func (x *Runner) request(ctx context.Context, b app.Request) (*http.Request, error) {
+func request(ctx context.Context, b app.Request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, b.Method, b.URL, strings.NewReader(b.Body))
 	if err != nil {
 		return nil, err

@@ -4,13 +4,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
+
+// A rehearsal lets the buyers through with the gates open, so that the programs have loaded what
+// they load at the first request. It knows which of them block each other.
+type rehearsal struct {
+	*Runner
+	jams bool // all of its buyers at once may block each other for ever
+}
+
+// rehearse lets the instance's buyers through, with the gates open and all at once, twice:
+// it fills its pools, and loads what it loads at the first request.
+func (x *rehearsal) rehearse(ctx context.Context, i *instance) error {
+	if x.shared {
+		return x.rehearseShared(ctx, i)
+	}
+	x.floor.open()
+	for range 2 {
+		if err := x.servers.Reset(ctx); err != nil {
+			return err
+		}
+		r := x.newRun(false)
+		for _, id := range i.buyers() {
+			if err := r.send(ctx, r.buyer(id)); err != nil {
+				return err
+			}
+		}
+		for _, id := range i.buyers() {
+			b := r.buyer(id)
+			select {
+			case <-b.answered:
+			case <-time.After(x.patience):
+				return x.floor.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", id, x.patience, x.app.Buyers[id-1].URL, i.said()))
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
 
 // rehearseShared lets the buyers of the one instance through, with the gates open, one after
 // the other and then all at once. Where those block each other inside the program it is
 // started anew, and they come one after the other only: the search will find it, too.
-func (x *Runner) rehearseShared(ctx context.Context, i *instance) error {
+func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 	if i.line == "" {
 		if err := x.settled(ctx); err != nil {
 			return err
@@ -35,7 +74,7 @@ func (x *Runner) rehearseShared(ctx context.Context, i *instance) error {
 			return err
 		}
 	}
-	err := r.served(ctx)
+	err := r.clearing.served(ctx)
 	if err == nil || !errors.Is(err, errJam) {
 		return err
 	}
@@ -43,19 +82,19 @@ func (x *Runner) rehearseShared(ctx context.Context, i *instance) error {
 	for _, b := range r.buyers {
 		_ = b.socket.Close()
 	}
-	if err := x.end(ctx, i); err != nil {
+	if err := x.fleet.end(ctx, i); err != nil {
 		return err
 	}
-	if err := x.start(i); err != nil {
+	if err := i.start(); err != nil {
 		return err
 	}
-	if err := x.ready(ctx, i); err != nil {
+	if err := i.ready(ctx); err != nil {
 		return err
 	}
 	return x.oneByOne(ctx, i)
 }
 
-func (x *Runner) oneByOne(ctx context.Context, i *instance) error {
+func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
 	x.floor.open()
 	for n := range x.app.Buyers {
 		if err := x.servers.Reset(ctx); err != nil {
@@ -69,7 +108,7 @@ func (x *Runner) oneByOne(ctx context.Context, i *instance) error {
 		select {
 		case <-b.answered:
 		case <-time.After(x.patience):
-			return x.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", n+1, x.patience, x.app.Buyers[n].URL, i.log.last()))
+			return x.floor.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", n+1, x.patience, x.app.Buyers[n].URL, i.log.last()))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -77,21 +116,101 @@ func (x *Runner) oneByOne(ctx context.Context, i *instance) error {
 	return nil
 }
 
-var errJam = errors.New("the buyers block each other inside the program")
-
-// served returns, with the gates open, when all who have come are answered. errJam: nothing
-// moves any more, and somebody is not.
-func (r *run) served(ctx context.Context) error {
-	for deadline := time.Now().Add(r.x.patience); ; time.Sleep(time.Millisecond) {
-		switch {
-		case len(r.deadEnd()) == 0:
-			return nil
-		case ctx.Err() != nil:
+// idle waits until the programs are at rest, and notes what they wait for then.
+func (x *rehearsal) idle(ctx context.Context, programs ...*instance) error {
+	r := x.newRun(false).rest
+	for deadline := time.Now().Add(x.patience); !r.restful(); time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		case time.Now().After(deadline):
-			return errors.New("a buyer is not answered")
-		case r.restful() && !r.napping() && len(r.deadEnd()) > 0:
-			return errJam
+		}
+		if time.Now().After(deadline) {
+			i := programs[max(0, slices.IndexFunc(programs, func(i *instance) bool { return !i.program.Asleep() }))]
+			return fmt.Errorf("%s: it does not come to rest within %s after a request; a program that works by itself all the time cannot be explored%s", i.what(), x.patience, i.said())
 		}
 	}
+	for _, i := range programs {
+		if err := i.program.Refresh(); err != nil {
+			return err
+		}
+	}
+	for range idleLooks {
+		for _, i := range programs {
+			i.program.Baseline()
+		}
+		time.Sleep(idlePause)
+	}
+	return nil
 }
+
+// The idle program is looked at so often: a timer that comes twice a second is in it.
+const (
+	idleLooks = 60
+	idlePause = 10 * time.Millisecond
+)
+
+// again starts a new program in the place of one that has ended.
+func (x *rehearsal) again(ctx context.Context, i *instance) error {
+	if err := i.start(); err != nil {
+		return err
+	}
+	if err := i.ready(ctx); err != nil {
+		return err
+	}
+	if err := x.rehearse(ctx, i); err != nil {
+		return err
+	}
+	return x.idle(ctx, i)
+}
+
+// anew starts the programs again, but one that runs already.
+func (x *rehearsal) anew(ctx context.Context) error {
+	if x.app.Attach != nil {
+		return nil
+	}
+	for _, i := range x.fleet.all {
+		if err := x.fleet.end(ctx, i); err != nil {
+			return err
+		}
+	}
+	for _, i := range x.fleet.all {
+		if err := i.start(); err != nil {
+			return err
+		}
+	}
+	for _, i := range x.fleet.all {
+		if err := i.ready(ctx); err != nil {
+			return err
+		}
+		if err := x.rehearse(ctx, i); err != nil {
+			return err
+		}
+	}
+	return x.idle(ctx, x.fleet.all...)
+}
+
+// settled has a program that runs already forget the connections that it made before the
+// gates were there: a pool finds out at the next request on each, which then fails.
+func (x *rehearsal) settled(ctx context.Context) error {
+	for range staleConnections {
+		failed := false
+		for n := range x.app.Buyers {
+			if err := x.servers.Reset(ctx); err != nil {
+				return err
+			}
+			x.floor.open()
+			ask, err := x.asking(ctx, n+1)
+			if err != nil {
+				return err
+			}
+			answer := ask(ctx)
+			failed = failed || answer.err != nil || answer.reply.failed()
+		}
+		if !failed {
+			break
+		}
+	}
+	return nil
+}
+
+// staleConnections are the most that a pool may have.
+const staleConnections = 20

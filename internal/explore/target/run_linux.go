@@ -5,34 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
-	"github.com/oversell/oversell/internal/explore/witness"
-	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // maxSteps ends a schedule that goes round in circles.
 const maxSteps = 200
 
-// A run is one schedule, from the buyers' requests until all is at rest.
+// A run is the conductor's subject: the buyers of one schedule, from their requests until all is
+// at rest. It alone knows which buyers have come, and what they were answered.
 type run struct {
-	x       *Runner
-	names   *names
-	buyers  []*buyer
-	current int // the buyer who was let go or answered last; 0: nobody in particular
-	open    map[*wire.Conn]int
-	struck  map[schedule.Event]bool
-	changes map[string]int // at each server, by anybody
-	moves   int            // see stirred
-	lessons []lesson       // of this run, see habits
-	coming  []*buyer       // have not sent their requests: a step of an instance that all share
-	expired int            // keys of Redis that the clock had removed before
-	record  *recorder
-	several []string // commands that were several statements
-	held    bool     // a command that only tries again is not among the last actions
+	x        *Runner
+	names    *names
+	buyers   []*buyer
+	whose    attribution
+	rest     rest
+	settling settling
+	clearing clearing
+	polling  polling
+	record   *recorder
+	current  int      // the buyer who was let go or answered last; 0: nobody in particular
+	handed   int      // how often something was handed to a buyer
+	coming   []*buyer // have not sent their requests: a step of an instance that all share
+	expired  int      // keys of Redis that the clock had removed before
+	several  []string // commands that were several statements
+	runsOut  []*op    // commands whose waits run out by a choice of this point
+	held     bool     // a command that only tries again is not among the last moves
 }
 
 // A buyer is one request.
@@ -46,130 +46,92 @@ type buyer struct {
 	answered chan struct{} // closed when told
 	reply    reply
 	err      error
-	way      way            // where all share one instance
-	since    int            // run.moves, when something was handed to it last
-	noted    bool           // it was told, and its way has that
-	tries    []try          // since another has changed something, the last ones
-	own      map[string]int // of run.changes, those by this buyer
+	way      way  // where all share one instance
+	since    int  // run.handed, when something was handed to it last
+	noted    bool // it was told, and its way has that
+	pollster
 }
 
+// sent reports whether the command is the buyer's.
+func (b *buyer) sent(o *op) bool { return o.buyer == b.id }
+
 func (x *Runner) newRun(observe bool) *run {
-	r := &run{x: x, names: newNames(x.coarse), open: map[*wire.Conn]int{}, struck: map[schedule.Event]bool{}, changes: map[string]int{}}
-	for i := range x.app.Buyers {
-		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(x.app.Buyers[i]), answered: make(chan struct{}), own: map[string]int{}})
+	r := &run{x: x, names: newNames(x.coarse), polling: polling{x.tries, map[string]int{}}}
+	r.rest = rest{r}
+	r.settling = settling{r.rest}
+	r.clearing = clearing{r.settling}
+	r.whose = attribution{r: r, open: map[*wire.Conn]int{}}
+	for i, b := range x.app.Buyers {
+		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
 	}
-	r.record = &recorder{r: r, observe: observe}
+	r.record = &recorder{Recorder: conduct.NewRecorder[*op](observe), r: r}
 	return r
 }
 
 // buyer is one by its number. 0, nobody, is a buyer that is never alive.
 func (r *run) buyer(id int) *buyer {
 	if id < 1 || id > len(r.buyers) {
-		return &buyer{own: map[string]int{}}
+		return &buyer{pollster: pollster{own: map[string]int{}}}
 	}
 	return r.buyers[id-1]
 }
 
-// stirred: something was handed to the buyer, so it does not wait any more.
-func (r *run) stirred(id int) {
-	r.moves++
-	r.buyer(id).since = r.moves
+// markRunnable records that something was handed to the buyer, so it is no longer blocked.
+func (r *run) markRunnable(id int) {
+	r.handed++
+	r.buyer(id).since = r.handed
 }
 
-// play sends all requests, one after the other, and makes the steps. Where all buyers share
-// one instance, a request is a step: who comes later may find a mutex free.
-func (r *run) play(ctx context.Context, choose schedule.Chooser) (e schedule.Ended, err error) {
+// Begin is conduct.Subject.Begin: all requests are sent, one after the other. Where all buyers
+// share one instance, a request is a step: a later one may find a mutex free.
+func (r *run) Begin(ctx context.Context) error {
 	if r.x.shared {
 		r.coming = slices.Clone(r.buyers)
 	}
 	for _, b := range r.buyers[:len(r.buyers)-len(r.coming)] {
 		if err := r.send(ctx, b); err != nil {
-			return e, err
+			return err
 		}
-		if err := r.settle(ctx); err != nil {
-			return e, err
-		}
-	}
-	for depth := 0; ; depth++ {
-		if err := r.wakes(ctx); err != nil {
-			return e, err
-		}
-		actions, err := r.actions(ctx)
-		if err != nil {
-			return e, err
-		}
-		if len(actions) > 0 && depth == maxSteps {
-			e.Cut = true
-			return e, nil
-		}
-		token, err := choose(r.point(depth, actions))
-		if err != nil {
-			return e, err
-		}
-		if token == "" {
-			e.Pruned = true
-			return e, nil
-		}
-		if len(actions) == 0 {
-			return e, nil
-		}
-		at := slices.IndexFunc(actions, func(a action) bool { return a.Token == token })
-		if at < 0 {
-			return e, fmt.Errorf("%w: step %d of the schedule is %s, which cannot go there; what can is %s", schedule.ErrDivergence, depth+1, token, schedule.List(choices(actions)))
-		}
-		e.Tokens = append(e.Tokens, token)
-		if err := r.step(ctx, actions[at]); err != nil {
-			return e, err
+		if err := r.settling.settle(ctx); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-func (r *run) point(depth int, actions []action) *schedule.Point {
-	return &schedule.Point{
-		Depth: depth, Choices: choices(actions), Where: r.x.floor.where, Mixed: r.mixed(), Held: r.held,
-		Begun: func(id int) bool { return r.buyer(id).begun },
-		Fresh: func(string) (string, bool) { return "", false },
-	}
+// Describe is conduct.Subject.Describe.
+func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
+	p.Where, p.Mixed, p.Held = r.x.floor.where, choices{r}.mixed(), r.held
+	p.Begun = func(id int) bool { return r.buyer(id).begun }
+	p.Fresh = func(string) (string, bool) { return "", false }
 }
 
-// step makes one step, and waits until all is at rest again.
-func (r *run) step(ctx context.Context, a action) error {
-	switch {
-	case a.comes:
-		b := r.buyer(a.Buyer)
-		r.coming = slices.DeleteFunc(slices.Clone(r.coming), func(other *buyer) bool { return other == b })
-		r.record.happened(a)
-		if err := r.send(ctx, b); err != nil {
+// Do is conduct.Subject.Do.
+func (r *run) Do(ctx context.Context, m move) error {
+	if m.Make != nil {
+		r.record.happened(m)
+		if m.Event != "" {
+			r.current = 0
+			for server := range r.x.backends { // whatever it was, a buyer that polls tries again
+				r.polling.changed(server)
+			}
+		}
+		if err := m.Make(ctx); err != nil {
 			return err
 		}
-	case a.event != nil:
-		r.struck[a.Event] = true
-		r.current = 0
-		for server := range r.x.backends { // whatever it was, who tries in vain tries again
-			r.changes[server]++
+	} else {
+		r.record.sent(m.Command)
+		if m.Command.Compound {
+			r.several = append(r.several, short(r.whose.usual(m.Command.Text)))
 		}
-		r.record.happened(a)
-		if err := a.event.strike(ctx, r, a); err != nil {
-			return err
-		}
-	case a.over:
-		r.record.happened(a)
-		if err := r.endWait(ctx, a.op); err != nil {
-			return err
-		}
-	default:
-		r.record.sent(a.op)
-		if a.op.Compound {
-			r.several = append(r.several, short(r.usual(a.op.Text)))
-		}
-		r.current = a.op.buyer
-		r.x.floor.letGo(a.op)
+		r.current = m.Command.buyer
+		r.x.floor.letGo(m.Command)
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.settling.settle(ctx); err != nil {
 		return err
 	}
-	if a.comes {
-		if err := r.letIn(r.buyer(a.Buyer)); err != nil {
+	if m.Event == "" && m.Command == nil { // a request
+		if err := r.letIn(r.buyer(m.Buyer)); err != nil {
 			return err
 		}
 	}
@@ -186,7 +148,7 @@ func (r *run) letIn(b *buyer) error {
 	if err != nil {
 		return err
 	}
-	queued, err := r.x.programOf(b.id).space.BacklogAt(address)
+	queued, err := r.x.fleet.of(b.id).space.BacklogAt(address)
 	if err == nil && queued > 0 {
 		err = errors.New("a buyer is not let in while another is served: the program takes one request at a time, so there is nothing to explore in it; have it take several (threads, workers), or give `run:`, an instance for each buyer")
 	}
@@ -211,61 +173,22 @@ func (r *run) take(o *op) error {
 		r.x.short = r.x.short || len(value) < longID
 	}
 	if o.Push {
-		r.changes[protocol]++ // who listens may try again
+		r.polling.changed(protocol) // a listener may try again
 		r.x.pushed = true
 		r.record.pushed(o)
 		return nil
 	}
-	r.tried(o, protocol)
+	b := r.buyer(o.buyer)
+	r.polling.tried(&b.pollster, try{name: o.name, answer: r.names.shown(o.Answer.Text), server: protocol, changed: o.Answer.Changed})
 	if r.x.shared {
-		r.transaction(o)
-		b := r.buyer(o.buyer)
-		b.way = b.way.after(r.usual(o.name), r.usual(o.Answer.Text))
+		r.whose.transaction(o)
+		b.way = b.way.after(r.whose.usual(o.name), r.whose.usual(o.Answer.Text))
 	}
 	r.record.answered(o)
 	return nil
 }
 
-// transaction notes whose a connection is that all buyers' program shares: as long as its
-// transaction is open.
-func (r *run) transaction(o *op) {
-	switch {
-	case o.Ends:
-		delete(r.open, o.Conn())
-	case o.Effect == schedule.Local:
-		r.open[o.Conn()] = o.buyer
-	}
-}
-
-// wakes returns at once where a command can be let go. Where none can, and a buyer is inside
-// a program, it waits until no timer is left that could wake it: a dead end is told from a nap,
-// however long that is.
-func (r *run) wakes(ctx context.Context) error {
-	f := r.x.floor
-	for begun := time.Now(); ; {
-		f.mu.Lock()
-		asleep := len(f.held) == 0 && len(r.inside()) > 0
-		f.mu.Unlock()
-		if !asleep {
-			return nil
-		}
-		for since, seq := time.Now(), f.seq.Load(); f.seq.Load() == seq; time.Sleep(time.Millisecond) {
-			switch {
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case time.Since(begun) > 2*farTimer:
-				return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", farTimer), "%s", r.where())
-			case time.Since(since) > blindWait && r.asleep() && !r.nappingWithin(farTimer):
-				return nil
-			}
-		}
-		if err := r.settle(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// A dead end is a run in which somebody is left and nothing can move.
+// deadEnd are the buyers that have no answer. Where nothing can move the run is a dead end.
 func (r *run) deadEnd() (who []int) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -278,52 +201,6 @@ func (r *run) deadEnd() (who []int) {
 	return who
 }
 
-// judge says how the run has ended, by the user's own queries.
-func (r *run) judge(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
-	sold, untold := 0, 0
-	for _, b := range r.buyers {
-		switch told := r.answeredBy(b) && b.err == nil; {
-		case told && slices.Contains(r.x.app.Sold, b.reply.status):
-			sold++
-		case !told && b.crashed:
-			untold++
-		}
-	}
-	expired, err := r.x.expired(ctx)
-	switch {
-	case err != nil:
-		return "", "", nil, err
-	case expired != r.expired:
-		return "", "", nil, voided("a key in Redis ran out by the clock", "%d of them; a lease is to end by an event", expired-r.expired)
-	}
-	who := r.deadEnd()
-	found, err := r.x.servers.Never(ctx, sold)
-	if app.Locked(err) && len(who) > 0 {
-		return verdict.Stalled, whoWaits(who) + " for what nobody will do, and a lock keeps `never` from reading", nil, nil
-	}
-	if err != nil {
-		return "", "", nil, err
-	}
-	// Who has crashed and was told nothing may have an order or none: no shop could do better.
-	for more := 1; more <= untold && len(found) > 0; more++ {
-		other, err := r.x.servers.Never(ctx, sold+more)
-		if err != nil {
-			return "", "", nil, err
-		}
-		if len(other) == 0 {
-			found = nil
-		}
-	}
-	if len(found) > 0 {
-		findings := findingsOf(found)
-		return verdict.Broken, witness.Why(findings), findings, nil
-	}
-	if len(who) > 0 {
-		return verdict.Stalled, whoWaits(who) + " for what nobody will do", nil, nil
-	}
-	return verdict.Holds, "", nil, nil
-}
-
 // answeredBy: the shop has answered the buyer, and the answer was handed over.
 func (r *run) answeredBy(b *buyer) bool {
 	r.x.floor.mu.Lock()
@@ -331,102 +208,24 @@ func (r *run) answeredBy(b *buyer) bool {
 	return b.told
 }
 
-// whoWaits is "buyer 1 waits", "buyers 1, 2 and 3 wait".
-func whoWaits(ids []int) string {
-	if len(ids) == 1 {
-		return buyerNames(ids) + " waits"
+// End is conduct.Subject.End. The programs are at rest again afterwards, and the gates shut.
+func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
+	e.Compound = r.several
+	whole := err == nil && !e.Pruned && !e.Cut // else there is more to come
+	if whole {
+		e.Verdict, e.Why, e.Findings, err = judgement{r}.verdict(ctx)
+		e.Steps, e.Watch, e.Outcomes = r.record.Steps, r.record.columns, judgement{r}.outcomes()
 	}
-	return buyerNames(ids) + " wait"
-}
-
-// outcomes are what the buyers were told.
-func (r *run) outcomes() (all []witness.Outcome) {
-	for _, b := range r.buyers {
-		o := witness.Outcome{Buyer: b.id, Answer: "no answer"}
-		switch {
-		case b.crashed && (!r.answeredBy(b) || b.err != nil):
-			o.Answer = "crashed"
-		case !r.answeredBy(b):
-		case b.err != nil:
-			o.Error = b.err.Error()
-		default:
-			o.Answer = r.names.shown(b.reply.text())
-		}
-		all = append(all, o)
+	if _, void := schedule.AsVoid(err); !void {
+		r.x.habits.learn(r.whose.lessons)
 	}
-	return all
-}
-
-// finish brings the programs to where the next run can begin: with the gates open they do
-// what is left to do. One that is stuck, or was killed, is started anew.
-func (r *run) finish(ctx context.Context, stuck bool) error {
-	x := r.x
-	if !stuck || x.app.Attach != nil { // that one had better not be stuck
-		r.current = 0
-		stuck = r.drain(ctx) != nil
+	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence)
+	if err == nil && whole {
+		stuck = len(r.deadEnd()) > 0
 	}
-	if stuck {
-		for _, b := range r.buyers {
-			if b.socket != nil {
-				_ = b.socket.Close()
-			}
-		}
+	after := r.clearing.finish(context.WithoutCancel(ctx), stuck)
+	if errors.Is(after, errStuck) && e.Why != "" {
+		after = fmt.Errorf("%w, after an order that is %s: %s", after, e.Verdict, e.Why)
 	}
-	var down []*instance
-	for _, i := range x.programs {
-		if !i.up() || stuck {
-			if err := x.end(ctx, i); err != nil {
-				return err
-			}
-			down = append(down, i)
-		}
-	}
-	for _, i := range down { // when none has anything open any more
-		if err := x.again(ctx, i); err != nil {
-			return err
-		}
-	}
-	x.floor.close()
-	return nil
-}
-
-// drain opens the gates, waits for the buyers' answers and until the programs are at rest,
-// and shuts the gates.
-func (r *run) drain(ctx context.Context) error {
-	f := r.x.floor
-	for _, o := range f.open() {
-		if err := r.x.backends[o.Conn().Protocol].interrupt(ctx, o.Conn().ID); err != nil {
-			return err
-		}
-	}
-	if r.x.shared {
-		if err := r.served(ctx); err != nil {
-			return err
-		}
-	}
-	for _, b := range r.buyers {
-		if b.socket == nil || b.crashed {
-			continue
-		}
-		select {
-		case <-b.answered:
-		case <-time.After(r.x.patience):
-			return errors.New("a buyer is not answered")
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	for deadline := time.Now().Add(r.x.patience); !r.restful(); time.Sleep(look) {
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return errors.New("the program does not come to rest")
-		}
-	}
-	f.close()
-	return nil
-}
-
-// restful: nothing is busy and the programs sleep.
-func (r *run) restful() bool {
-	r.x.floor.wake()
-	return r.x.floor.busy.Load() == 0 && r.quiet()
+	return errors.Join(err, after)
 }

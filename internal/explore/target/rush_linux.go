@@ -24,7 +24,7 @@ import (
 func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
 	x.floor.timed.Store(true)
 	x.floor.open()
-	if err := x.anew(ctx); err != nil {
+	if err := x.rehearsal.anew(ctx); err != nil {
 		return nil, err
 	}
 	for range rounds {
@@ -41,39 +41,13 @@ func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd))
 	return all, nil
 }
 
-// anew starts the programs again, but one that runs already.
-func (x *Runner) anew(ctx context.Context) error {
-	if x.app.Attach != nil {
-		return nil
-	}
-	for _, i := range x.programs {
-		if err := x.end(ctx, i); err != nil {
-			return err
-		}
-	}
-	for _, i := range x.programs {
-		if err := x.start(i); err != nil {
-			return err
-		}
-	}
-	for _, i := range x.programs {
-		if err := x.ready(ctx, i); err != nil {
-			return err
-		}
-		if err := x.rehearse(ctx, i); err != nil {
-			return err
-		}
-	}
-	return x.idle(ctx, x.programs...)
-}
-
 // crowd is one round. clean: nothing of it is left.
 func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, err error) {
 	c = Crowd{Buyers: buyers, Alone: x.solo}
 	if err := x.servers.Reset(ctx); err != nil {
 		return c, false, err
 	}
-	x.floor.gather()
+	x.floor.rush.gather()
 	all, undone, err := x.askAll(ctx, buyers)
 	if err != nil {
 		return c, false, err
@@ -81,7 +55,7 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	for _, one := range all {
 		c.tell(one, x.app.Sold)
 	}
-	ended, err := x.bury(ctx)
+	ended, err := x.fleet.bury(ctx)
 	if err != nil {
 		return c, false, err
 	}
@@ -162,7 +136,7 @@ func (x *Runner) askAll(ctx context.Context, buyers int) (all []told, undone str
 
 // asking prepares a buyer's request, and returns what sends it, on a connection of its own.
 func (x *Runner) asking(ctx context.Context, id int) (func(context.Context) told, error) {
-	req, err := x.request(ctx, x.app.Buyers[id-1])
+	req, err := request(ctx, x.app.Buyers[id-1])
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +144,7 @@ func (x *Runner) asking(ctx context.Context, id int) (func(context.Context) told
 	if err != nil {
 		return nil, err
 	}
-	dial, err := x.programOf(id).space.Dialer(ctx, address)
+	dial, err := x.fleet.of(id).space.Dialer(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -185,35 +159,21 @@ func (x *Runner) asking(ctx context.Context, id int) (func(context.Context) told
 	}, nil
 }
 
-// bury ends what is left of a program whose first process has ended, and says that it has.
-func (x *Runner) bury(ctx context.Context) (why string, err error) {
-	for _, i := range x.programs {
-		select {
-		case <-i.program.Done():
-		default:
-			continue
-		}
-		why = fmt.Sprintf("the program has ended (%v)%s", i.program.Err(), i.log.last())
-		if i.line == "" { // nothing more is to be ended
-			continue
-		}
-		if err := x.end(ctx, i); err != nil {
-			return why, err
-		}
-	}
-	return why, nil
-}
-
 // rests waits until nothing of the program is under way any more: no thread runs, or sleeps
 // only for a while, and no command and no answer is on its way. A buyer may have been
 // answered before its work was done.
 func (x *Runner) rests(ctx context.Context) (bool, error) {
-	r := x.newRun(false)
+	r := x.newRun(false).rest
+	handedOver := func() bool {
+		x.floor.mu.Lock()
+		defer x.floor.mu.Unlock()
+		return x.floor.conns.handedOver()
+	}
 	for deadline := time.Now().Add(x.patience); ; time.Sleep(time.Millisecond) {
 		switch {
 		case ctx.Err() != nil:
 			return false, context.Cause(ctx)
-		case r.restful() && !x.naps() && x.floor.handedOver():
+		case r.restful() && !x.fleet.naps() && handedOver():
 			return true, nil
 		case time.Now().After(deadline):
 			return false, nil
@@ -221,15 +181,10 @@ func (x *Runner) rests(ctx context.Context) (bool, error) {
 	}
 }
 
-// naps: a program will go on by itself, when some time has passed.
-func (x *Runner) naps() bool {
-	return slices.ContainsFunc(x.programs, func(i *instance) bool { return i.up() && i.program.Napping(longestNap) })
-}
-
 // gathered is how many commands were at the servers at once. It returns when the servers are
 // done, too, with those whose connection has gone meanwhile.
 func (x *Runner) gathered(ctx context.Context) (most int, err error) {
-	most, left := x.floor.gathered()
+	most, left := x.floor.rush.gathered()
 	for _, c := range left {
 		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
 			return most, err

@@ -15,18 +15,18 @@ func TestOverlap(t *testing.T) {
 	f.First(one)
 	f.First(&wire.Command{}) // passes every gate
 	f.First(two)
-	if most, left := f.gathered(); most != 2 || len(left) != 0 {
+	if most, left := f.rush.gathered(); most != 2 || len(left) != 0 {
 		t.Errorf("%d at once, %d left; want 2, 0", most, len(left))
 	}
 	f.mu.Lock()
 	f.rush.cut(one.Conn())
 	f.mu.Unlock()
-	if _, left := f.gathered(); len(left) != 2 {
+	if _, left := f.rush.gathered(); len(left) != 2 {
 		t.Errorf("%d connections have left a command at its server, want that of both", len(left))
 	}
-	f.gather()
+	f.rush.gather()
 	f.First(three)
-	if most, left := f.gathered(); most != 1 || len(left) != 0 {
+	if most, left := f.rush.gathered(); most != 1 || len(left) != 0 {
 		t.Errorf("%d at once, %d left in the next round; want 1, 0", most, len(left))
 	}
 }

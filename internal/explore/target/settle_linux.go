@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // Times of the standstill. None of them decides a step.
@@ -30,10 +29,13 @@ func voided(why, details string, args ...any) error {
 	return schedule.Void{Why: why, Details: plain(fmt.Sprintf(details, args...))}
 }
 
+// A settling takes a run from one standstill to the next. It alone hands answers over.
+type settling struct{ rest }
+
 // settle lets the programs and the servers go on until nothing moves by itself. Answers are
 // handed over one at a time, each followed by a standstill, so when one command frees
 // another's only one program runs at a time. It leaves what can be let go in floor.held.
-func (r *run) settle(ctx context.Context) error {
+func (r settling) settle(ctx context.Context) error {
 	f := r.x.floor
 	begun := time.Now()
 	napping := time.Time{}
@@ -94,7 +96,7 @@ func (f *floor) wake() {
 }
 
 // broken is why the run is void, if it is.
-func (r *run) broken() error {
+func (r settling) broken() error {
 	f := r.x.floor
 	f.mu.Lock()
 	refused, broken := f.refused, f.broken
@@ -103,13 +105,13 @@ func (r *run) broken() error {
 	case refused != nil:
 		return refused
 	case broken != nil:
-		return voided("a program, or a server, hung up on a command", "%s (%v)%s", broken.op.of(), broken.err, r.x.programOf(broken.op.buyer).said())
+		return voided("a program, or a server, hung up on a command", "%s (%v)%s", broken.op.of(), broken.err, r.x.fleet.of(broken.op.buyer).said())
 	}
 	return nil
 }
 
 // where says where each buyer is who has no answer yet, for an error.
-func (r *run) where() string {
+func (r settling) where() string {
 	f := r.x.floor
 	f.mu.Lock()
 	inside := r.inside()
@@ -120,56 +122,9 @@ func (r *run) where() string {
 	return buyerNames(inside) + " inside the program, " + f.where()
 }
 
-// quiet: nothing is on its way to, in, or from the programs.
-func (r *run) quiet() bool {
-	f := r.x.floor
-	f.mu.Lock()
-	still := f.still
-	f.mu.Unlock()
-	if still {
-		return true
-	}
-	before := f.seq.Load()
-	if !r.asleep() {
-		return false
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.settledBytes(r.sent) || !r.bytesRead() || r.x.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
-		return false
-	}
-	f.still = true // until an event, or until something is handed over
-	return true
-}
-
-// sent: the program has sent what our socket has not got yet. It may sleep while that is in a
-// queue of its processor's.
-func (r *run) sent(buyer int, s *wire.Socket) bool {
-	if !r.mayRun(buyer) {
-		return false
-	}
-	n, err := r.x.programOf(max(buyer, 1)).space.Unacknowledged(s.TCP())
-	return n > 0 || err != nil
-}
-
-// mayRun: the program may have run since the last standstill. 0 is the one of all buyers.
-func (r *run) mayRun(buyer int) bool {
-	return len(r.x.programs) == 1 || r.current == 0 || r.current == buyer
-}
-
-// asleep: the programs that may have run since the last standstill sleep.
-func (r *run) asleep() bool {
-	for i, p := range r.x.programs {
-		if r.mayRun(i+1) && p.up() && !p.program.Asleep() {
-			return false
-		}
-	}
-	return true
-}
-
 // handOver says whose the commands are that have come, and hands one answer over, if there
 // is any: that of the buyer who was let go last, else the first buyer's.
-func (r *run) handOver() (moved bool, _ error) {
+func (r settling) handOver() (moved bool, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
 	err := r.attribute()
@@ -197,7 +152,7 @@ func (r *run) handOver() (moved bool, _ error) {
 		return false, err
 	}
 	r.current = o.buyer
-	r.stirred(o.buyer)
+	r.markRunnable(o.buyer)
 	if o.Push && r.x.shared {
 		r.current = 0 // whoever listens
 	}
@@ -206,10 +161,10 @@ func (r *run) handOver() (moved bool, _ error) {
 }
 
 // attribute is called with floor.mu held.
-func (r *run) attribute() error {
+func (r settling) attribute() error {
 	f := r.x.floor
 	if r.x.shared {
-		if err := r.answered(); err != nil {
+		if err := r.whose.answered(); err != nil {
 			return err
 		}
 	}
@@ -219,7 +174,7 @@ func (r *run) attribute() error {
 	slices.SortStableFunc(f.fresh, func(a, b *op) int { return cmp.Compare(a.Text, b.Text) })
 	for _, o := range f.fresh {
 		if o.buyer == 0 {
-			if err := r.whose(o); err != nil {
+			if err := r.whose.whose(o); err != nil {
 				return err
 			}
 		}
@@ -235,52 +190,22 @@ func (r *run) attribute() error {
 	return nil
 }
 
-// inside are the buyers who have no answer, and nothing at a gate or on its way. It is called
-// with floor.mu held.
-func (r *run) inside() (who []int) {
-	f := r.x.floor
-	for _, b := range r.buyers {
-		theirs := func(o *op) bool { return o.buyer == b.id }
-		if b.alive && !slices.ContainsFunc(f.held, theirs) && !slices.ContainsFunc(f.flying, theirs) && !slices.ContainsFunc(f.answered, theirs) {
-			who = append(who, b.id)
-		}
-	}
-	return who
-}
-
-// napping: a buyer is inside a program that will go on by itself, when some time has passed.
-func (r *run) napping() bool { return r.nappingWithin(longestNap) }
-
-func (r *run) nappingWithin(time time.Duration) bool {
-	f := r.x.floor
-	f.mu.Lock()
-	inside := r.inside()
-	f.mu.Unlock()
-	for i, p := range r.x.programs {
-		if (len(r.x.programs) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping(time) {
-			return true
-		}
-	}
-	return false
-}
-
 // ending: a program has closed a connection, and its server has not rolled back yet what was
 // open on it: somebody may wait for that. It is false again when all such have gone, and
 // another look has begun.
-func (r *run) ending(ctx context.Context) (bool, error) {
+func (r settling) ending(ctx context.Context) (bool, error) {
 	f := r.x.floor
 	f.mu.Lock()
-	closed := slices.Clone(f.ending)
+	closed := slices.Clone(f.conns.ending)
 	f.mu.Unlock()
 	for _, c := range closed {
 		gone, err := r.x.backends[c.Protocol].gone(ctx, c.ID)
 		if err != nil || !gone {
 			return true, err
 		}
-		r.changes[c.Protocol]++ // who waits may try again, but not who has closed it
-		r.buyer(c.Buyer).own[c.Protocol]++
+		r.polling.changedBy(&r.buyer(c.Buyer).pollster, c.Protocol) // a waiter may try again
 		f.mu.Lock()
-		f.ending = slices.DeleteFunc(f.ending, func(other *wire.Conn) bool { return other == c })
+		f.conns.ended(c)
 		f.happened()
 		f.mu.Unlock()
 	}
@@ -288,11 +213,11 @@ func (r *run) ending(ctx context.Context) (bool, error) {
 }
 
 // waiting asks the servers whether all that was let go waits there for another's doing.
-func (r *run) waiting(ctx context.Context, silence time.Duration) (bool, error) {
+func (r settling) waiting(ctx context.Context, silence time.Duration) (bool, error) {
 	f := r.x.floor
 	f.mu.Lock()
 	flying := slices.Clone(f.flying)
-	for c := range f.conns { // who waits for one of these waits for a buyer
+	for c := range f.conns.joined { // who waits for one of these waits for a buyer
 		r.x.backends[c.Protocol].joined(c.ID)
 	}
 	f.mu.Unlock()
@@ -328,4 +253,32 @@ func (r *run) waiting(ctx context.Context, silence time.Duration) (bool, error) 
 		all = all && o.waits
 	}
 	return all, nil
+}
+
+// wakes returns at once where a command can be let go. Where none can, and a buyer is inside
+// a program, it waits until no timer is left that could wake it: a dead end is told from a nap,
+// however long that is.
+func (r settling) wakes(ctx context.Context) error {
+	f := r.x.floor
+	for begun := time.Now(); ; {
+		f.mu.Lock()
+		asleep := len(f.held) == 0 && len(r.inside()) > 0
+		f.mu.Unlock()
+		if !asleep {
+			return nil
+		}
+		for since, seq := time.Now(), f.seq.Load(); f.seq.Load() == seq; time.Sleep(time.Millisecond) {
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case time.Since(begun) > 2*farTimer:
+				return voided(fmt.Sprintf("a buyer inside the program sleeps for longer than %s", farTimer), "%s", r.where())
+			case time.Since(since) > blindWait && r.asleep() && !r.nappingWithin(farTimer):
+				return nil
+			}
+		}
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // Where all buyers share one instance no connection says whose a command is. Only one thing
@@ -63,41 +65,48 @@ func (h *habits) learn(all []lesson) {
 // by order of appearance: two runs call the same value by other names.
 var appeared = regexp.MustCompile(`<\d+>`)
 
+// An attribution knows whose a command is.
+type attribution struct {
+	r       *run
+	open    map[*wire.Conn]int // by connection, the buyer whose transaction is open there
+	lessons []lesson           // of this run, see habits
+}
+
 // usual is a command, or an answer, without what differs from run to run.
-func (r *run) usual(text string) string {
-	return appeared.ReplaceAllString(r.names.shown(text), "<>")
+func (a *attribution) usual(text string) string {
+	return appeared.ReplaceAllString(a.r.names.shown(text), "<>")
 }
 
 // whose says which buyer has sent a command that came after the last thing was handed over.
 // It is called with floor.mu held.
-func (r *run) whose(o *op) error {
-	h := &r.x.habits
-	name := r.usual(r.names.of(o.Text))
-	if owner := r.open[o.Conn()]; owner != 0 {
-		r.owns(o, owner, name)
+func (a *attribution) whose(o *op) error {
+	h := &a.r.x.habits
+	name := a.usual(a.r.names.of(o.Text))
+	if owner := a.open[o.Conn()]; owner != 0 {
+		a.owns(o, owner, name)
 		return nil
 	}
 	var all []*buyer // who could have sent it
-	others := r.inside()
+	others := a.r.rest.inside()
 	if h.parallel {
 		others = nil
-		for _, b := range r.buyers {
+		for _, b := range a.r.buyers {
 			if b.alive {
 				others = append(others, b.id)
 			}
 		}
 	}
 	for _, id := range others {
-		all = append(all, r.buyer(id))
+		all = append(all, a.r.buyer(id))
 	}
-	now := r.buyer(r.current)
+	now := a.r.buyer(a.r.current)
 	switch {
 	case now.id == 0 || slices.Contains(all, now):
 	case now.alive, h.late, len(all) == 0:
 		all = append(all, now)
 	}
 	if len(all) == 1 {
-		r.owns(o, all[0].id, name)
+		a.owns(o, all[0].id, name)
 		return nil
 	}
 	var would, may []*buyer
@@ -118,38 +127,49 @@ func (r *run) whose(o *op) error {
 	}
 	// Of several that have come the same way who has waited longest is freed first. Who is
 	// answered in the end shows if it was another, see answered.
-	first := slices.MinFunc(would, func(a, b *buyer) int { return a.since - b.since })
-	r.owns(o, first.id, name)
+	first := slices.MinFunc(would, func(x, y *buyer) int { return x.since - y.since })
+	a.owns(o, first.id, name)
 	return nil
 }
 
 const notKnown = "whose command it is cannot be said"
 
 // owns notes whose a command is, and that it came on that buyer's way.
-func (r *run) owns(o *op, id int, name string) {
-	f, h, b := r.x.floor, &r.x.habits, r.buyer(id)
+func (a *attribution) owns(o *op, id int, name string) {
+	f, h, b := a.r.x.floor, &a.r.x.habits, a.r.buyer(id)
 	o.buyer = id
-	r.lessons = append(r.lessons, lesson{b.way, name})
-	theirs := func(other *op) bool { return other != o && other.buyer == id }
+	a.lessons = append(a.lessons, lesson{b.way, name})
+	theirs := func(other *op) bool { return other != o && b.sent(other) }
 	h.parallel = h.parallel || slices.ContainsFunc(f.held, theirs) || slices.ContainsFunc(f.flying, theirs)
 	h.late = h.late || b.told
 }
 
 // answered notes who was told since the last look. Who is told in the middle of its way has
 // come another way, and sent what was taken for another's. It is called with floor.mu held.
-func (r *run) answered() error {
-	h := &r.x.habits
-	for _, b := range r.buyers {
+func (a *attribution) answered() error {
+	h := &a.r.x.habits
+	for _, b := range a.r.buyers {
 		if !b.told || b.noted {
 			continue
 		}
 		b.noted = true
 		switch next := h.next[b.way]; {
-		case next == nil || b.id == r.current:
-			r.lessons = append(r.lessons, lesson{b.way, isTold})
+		case next == nil || b.id == a.r.current:
+			a.lessons = append(a.lessons, lesson{b.way, isTold})
 		case !next[isTold]:
 			return voided(notKnown, "buyer %d is answered, and would have sent something yet", b.id)
 		}
 	}
 	return nil
+}
+
+// transaction notes whose a connection is that all buyers' program shares: as long as its
+// transaction is open.
+func (a *attribution) transaction(o *op) {
+	switch {
+	case o.Ends:
+		delete(a.open, o.Conn())
+	case o.Effect == schedule.Local:
+		a.open[o.Conn()] = o.buyer
+	}
 }

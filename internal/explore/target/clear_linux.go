@@ -1,0 +1,119 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A clearing brings the programs to where the next run can begin.
+type clearing struct{ settling }
+
+// early: nothing may stand at a gate when a run begins. What came late belongs to the run
+// before, whose result is known already: so this one is void, in its place.
+func (r clearing) early(ctx context.Context) error {
+	f := r.x.floor
+	f.mu.Lock()
+	var late []string
+	for _, o := range slices.Concat(f.fresh, f.held, f.flying, f.answered) {
+		late = append(late, o.of())
+	}
+	f.mu.Unlock()
+	if len(late) == 0 {
+		f.close()
+		return nil
+	}
+	if err := r.drain(ctx); err != nil {
+		return err
+	}
+	return voided("the program sends by itself when no buyer is there", "%s", strings.Join(late, ", "))
+}
+
+// finish brings the programs to where the next run can begin: with the gates open they do
+// what is left to do. One that is stuck, or was killed, is started anew.
+func (r clearing) finish(ctx context.Context, stuck bool) error {
+	x := r.x
+	if !stuck || x.app.Attach != nil { // that one had better not be stuck
+		r.current = 0
+		stuck = r.drain(ctx) != nil
+	}
+	if stuck {
+		for _, b := range r.buyers {
+			if b.socket != nil {
+				_ = b.socket.Close()
+			}
+		}
+	}
+	var down []*instance
+	for _, i := range x.fleet.all {
+		if !i.up() || stuck {
+			if err := x.fleet.end(ctx, i); err != nil {
+				return err
+			}
+			down = append(down, i)
+		}
+	}
+	for _, i := range down { // when none has anything open any more
+		if err := x.rehearsal.again(ctx, i); err != nil {
+			return err
+		}
+	}
+	x.floor.close()
+	return nil
+}
+
+// drain opens the gates, waits for the buyers' answers and until the programs are at rest,
+// and shuts the gates.
+func (r clearing) drain(ctx context.Context) error {
+	f := r.x.floor
+	for _, o := range f.open() {
+		if err := r.x.backends[o.Conn().Protocol].interrupt(ctx, o.Conn().ID); err != nil {
+			return err
+		}
+	}
+	if r.x.shared {
+		if err := r.served(ctx); err != nil {
+			return err
+		}
+	}
+	for _, b := range r.buyers {
+		if b.socket == nil || b.crashed {
+			continue
+		}
+		select {
+		case <-b.answered:
+		case <-time.After(r.x.patience):
+			return errors.New("a buyer is not answered")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for deadline := time.Now().Add(r.x.patience); !r.restful(); time.Sleep(look) {
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return errors.New("the program does not come to rest")
+		}
+	}
+	f.close()
+	return nil
+}
+
+var errJam = errors.New("the buyers block each other inside the program")
+
+// served returns, with the gates open, when all who have come are answered. errJam: nothing
+// moves any more, and somebody is not.
+func (r clearing) served(ctx context.Context) error {
+	for deadline := time.Now().Add(r.x.patience); ; time.Sleep(time.Millisecond) {
+		switch {
+		case len(r.deadEnd()) == 0:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case time.Now().After(deadline):
+			return errors.New("a buyer is not answered")
+		case r.restful() && !r.napping() && len(r.deadEnd()) > 0:
+			return errJam
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/process"
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A fleet is the instances of the program: one a buyer, or one for all. It starts and ends them.
+type fleet struct {
+	app      *app.App
+	servers  *app.Servers
+	floor    *floor
+	backends map[string]backend
+	shared   bool
+	all      []*instance
+}
+
+// lines are what starts each instance.
+func (x *fleet) lines() []string {
+	switch {
+	case x.app.Attach != nil:
+		return []string{""}
+	case x.app.Shared != "":
+		return []string{x.app.Shared}
+	case len(x.app.Run) == 1:
+		return slices.Repeat(x.app.Run, len(x.app.Buyers))
+	}
+	return x.app.Run
+}
+
+// launch starts every instance in its network, with the gates in it.
+func (x *fleet) launch(ctx context.Context) error {
+	for n, line := range x.lines() {
+		i := &instance{app: x.app, line: line, buyer: n + 1}
+		if x.shared {
+			i.buyer = 0
+		}
+		x.all = append(x.all, i)
+		if x.app.Attach == nil {
+			space, err := process.NewSpace()
+			if err != nil {
+				return err
+			}
+			i.space = space
+		}
+		if err := x.listen(i); err != nil {
+			return err
+		}
+		if err := i.start(); err != nil {
+			return err
+		}
+	}
+	for _, i := range x.all {
+		if err := i.ready(ctx); err != nil {
+			return x.floor.orRefused(err)
+		}
+	}
+	return nil
+}
+
+// listen puts the gates where the program looks for its servers.
+func (x *fleet) listen(i *instance) error {
+	for _, p := range protocols() {
+		if x.backends[p.Name] == nil {
+			continue
+		}
+		at := x.app.Gate(p.Name)
+		l, err := i.space.Listen(at)
+		if err != nil {
+			return x.noGate(p.Name, at, err)
+		}
+		listener, err := wire.Listen(x.floor, p.Protocol, i.buyer, l, x.servers.Addresses()[p.Name], nil)
+		if err != nil {
+			return err
+		}
+		i.listeners = append(i.listeners, listener)
+	}
+	return nil
+}
+
+// noGate is why a gate cannot stand where the program looks for its server.
+func (x *fleet) noGate(name, at string, err error) error {
+	what := ""
+	if errors.Is(err, syscall.EADDRINUSE) && x.app.Attach != nil {
+		what = "; something listens there: give another port under `gates:`, and have the program look there for its server"
+	}
+	return fmt.Errorf("the gate for %s at %s: %w%s", name, at, err, what)
+}
+
+// of is the instance that serves a buyer.
+func (x *fleet) of(buyer int) *instance {
+	if len(x.all) == 1 {
+		return x.all[0]
+	}
+	return x.all[buyer-1]
+}
+
+var errStuck = errors.New("the program that runs already is stuck, and only its owner can start it anew; `shared:` starts it as often as it takes")
+
+// end kills a program, and returns when the servers have rolled back what it had open.
+func (x *fleet) end(ctx context.Context, i *instance) error {
+	if i.line == "" {
+		return errStuck
+	}
+	if i.up() {
+		i.kill()
+	}
+	conns := x.floor.of(i.buyer)
+	for _, c := range conns {
+		c.Cut()
+	}
+	x.floor.open()
+	for _, c := range conns {
+		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bury ends what is left of a program whose first process has ended, and says that it has.
+func (x *fleet) bury(ctx context.Context) (why string, err error) {
+	for _, i := range x.all {
+		select {
+		case <-i.program.Done():
+		default:
+			continue
+		}
+		why = fmt.Sprintf("the program has ended (%v)%s", i.program.Err(), i.log.last())
+		if i.line == "" { // nothing more is to be ended
+			continue
+		}
+		if err := x.end(ctx, i); err != nil {
+			return why, err
+		}
+	}
+	return why, nil
+}
+
+// unaccepted: a connection to a gate, or to a program, has not been taken yet.
+func (x *fleet) unaccepted() bool {
+	for _, i := range x.all {
+		for _, l := range i.listeners {
+			if l.Waiting() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// naps: a program will go on by itself, when some time has passed.
+func (x *fleet) naps() bool {
+	return slices.ContainsFunc(x.all, func(i *instance) bool { return i.up() && i.program.Napping(longestNap) })
+}

@@ -1,0 +1,56 @@
+package target
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// An overlap knows which commands are at the servers while the gates are open, and the maximum
+// number at once.
+type overlap struct {
+	mu   sync.Mutex
+	now  map[*wire.Command]bool
+	most int
+	left []*wire.Conn // connections that have gone with a command at its server
+}
+
+func (o *overlap) enter(c *wire.Command) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.now[c] = true
+	o.most = max(o.most, len(o.now))
+}
+
+func (o *overlap) leave(c *wire.Command) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.now, c)
+}
+
+// cut: a connection has gone. What it had at its server may still be done there.
+func (o *overlap) cut(c *wire.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for command := range o.now {
+		if command.Conn() == c {
+			delete(o.now, command)
+			o.left = append(o.left, c)
+		}
+	}
+}
+
+// gather begins to count anew.
+func (o *overlap) gather() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.most, o.left = len(o.now), nil
+}
+
+// gathered is what there was since.
+func (o *overlap) gathered() (most int, left []*wire.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.most, slices.Clone(o.left)
+}

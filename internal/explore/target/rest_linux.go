@@ -1,0 +1,106 @@
+package target
+
+import (
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/wire"
+)
+
+// A rest knows whether the programs of a run are at rest, by the states of their threads and the
+// kernel's queues. It lets nothing happen.
+type rest struct{ *run }
+
+// restful: nothing is busy and the programs sleep.
+func (r rest) restful() bool {
+	r.x.floor.wake()
+	return r.x.floor.busy.Load() == 0 && r.quiet()
+}
+
+// quiet: nothing is on its way to, in, or from the programs.
+func (r rest) quiet() bool {
+	f := r.x.floor
+	f.mu.Lock()
+	still := f.still
+	f.mu.Unlock()
+	if still {
+		return true
+	}
+	before := f.seq.Load()
+	if !r.asleep() {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// An acknowledgement may take 40 ms, so only what was written last is waited for, and only
+	// while nothing has come since.
+	acknowledged := f.handed == nil || f.handed.Unacknowledged() == 0
+	if !f.conns.settled(r.sent) || !acknowledged || !r.bytesRead() || r.x.fleet.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
+		return false
+	}
+	f.still = true // until an event, or until something is handed over
+	return true
+}
+
+// asleep: the programs that may have run since the last standstill sleep.
+func (r rest) asleep() bool {
+	for i, p := range r.x.fleet.all {
+		if r.mayRun(i+1) && p.up() && !p.program.Asleep() {
+			return false
+		}
+	}
+	return true
+}
+
+// mayRun: the program may have run since the last standstill. 0 is the one of all buyers.
+func (r rest) mayRun(buyer int) bool {
+	return len(r.x.fleet.all) == 1 || r.current == 0 || r.current == buyer
+}
+
+// sent: the program has sent what our socket has not got yet. It may sleep while that is in a
+// queue of its processor's.
+func (r rest) sent(buyer int, s *wire.Socket) bool {
+	if !r.mayRun(buyer) {
+		return false
+	}
+	n, err := r.x.fleet.of(max(buyer, 1)).space.Unacknowledged(s.TCP())
+	return n > 0 || err != nil
+}
+
+// bytesRead: no answer to a buyer waits to be read. It is called with floor.mu held.
+func (r rest) bytesRead() bool {
+	for _, b := range r.buyers {
+		if b.alive && b.socket != nil && (b.socket.Unread() > 0 || r.sent(b.id, b.socket)) {
+			return false
+		}
+	}
+	return true
+}
+
+// inside are the buyers who have no answer, and nothing at a gate or on its way. It is called
+// with floor.mu held.
+func (r rest) inside() (who []int) {
+	f := r.x.floor
+	for _, b := range r.buyers {
+		if b.alive && !slices.ContainsFunc(slices.Concat(f.held, f.flying, f.answered), b.sent) {
+			who = append(who, b.id)
+		}
+	}
+	return who
+}
+
+// napping: a buyer is inside a program that will go on by itself, when some time has passed.
+func (r rest) napping() bool { return r.nappingWithin(longestNap) }
+
+func (r rest) nappingWithin(time time.Duration) bool {
+	f := r.x.floor
+	f.mu.Lock()
+	inside := r.inside()
+	f.mu.Unlock()
+	for i, p := range r.x.fleet.all {
+		if (len(r.x.fleet.all) == 1 && len(inside) > 0 || slices.Contains(inside, i+1)) && p.up() && p.program.Napping(time) {
+			return true
+		}
+	}
+	return false
+}

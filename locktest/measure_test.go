@@ -63,13 +63,20 @@ type redislockLease struct{ lock *redislock.Lock }
 
 func (l redislockLease) Unlock(ctx context.Context) error { return l.lock.Release(ctx) }
 
-// TestMeasureHere: the figures of a lock in memory, in this process.
-func TestMeasureHere(t *testing.T) {
-	s := newMemory(time.Minute, none).subject()
-	f, err := locktest.Measure(t.Context(), s, locktest.Load{Contenders: 8, Processes: 1, For: 200 * time.Millisecond})
+// measured are the figures of a lock under a load.
+func measured(t *testing.T, s locktest.Subject, load locktest.Load) locktest.Figures {
+	t.Helper()
+	f, err := locktest.Measure(t.Context(), s, load)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// TestMeasureHere: the figures of a lock in memory, in this process.
+func TestMeasureHere(t *testing.T) {
+	s := newMemory(time.Minute, none).subject()
+	f := measured(t, s, locktest.Load{Contenders: 8, Processes: 1, For: 200 * time.Millisecond})
 	if f.Handovers < 8 || f.HandoversPerSecond <= 0 || len(f.ByProcess) != 1 || f.ByProcess[0] != f.Grants || f.Handovers >= f.Grants || f.Overlaps != 0 {
 		t.Errorf("%+v: want some hand-overs", f)
 	}
@@ -84,10 +91,7 @@ func TestMeasureHere(t *testing.T) {
 // TestMeasureOverlaps: two holders at once show.
 func TestMeasureOverlaps(t *testing.T) {
 	s := newMemory(time.Minute, noExclusion).subject()
-	f, err := locktest.Measure(t.Context(), s, locktest.Load{Contenders: 4, Processes: 1, Section: time.Millisecond, For: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := measured(t, s, locktest.Load{Contenders: 4, Processes: 1, Section: time.Millisecond, For: 100 * time.Millisecond})
 	if f.Overlaps == 0 {
 		t.Errorf("%+v: want overlaps of a lock that does not exclude", f)
 	}
@@ -98,10 +102,7 @@ func TestMeasureOverlaps(t *testing.T) {
 func TestMeasureStarving(t *testing.T) {
 	const period = 400 * time.Millisecond
 	s := newMemory(time.Minute, lastFirst).subject()
-	f, err := locktest.Measure(t.Context(), s, locktest.Load{Contenders: 8, Processes: 1, Section: time.Millisecond, For: period})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := measured(t, s, locktest.Load{Contenders: 8, Processes: 1, Section: time.Millisecond, For: period})
 	if f.LongestWait < period/2 {
 		t.Errorf("%+v: want a longest wait of nearly %s", f, period)
 	}
@@ -114,10 +115,7 @@ func TestMeasureStarving(t *testing.T) {
 func TestMeasureProcesses(t *testing.T) {
 	s := redislockAt(miniredis.RunT(t).Addr())
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	f, err := locktest.Measure(t.Context(), s, locktest.Load{Contenders: 8, Processes: 4, For: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := measured(t, s, locktest.Load{Contenders: 8, Processes: 4, For: 300 * time.Millisecond})
 	sum := 0
 	for _, n := range f.ByProcess {
 		sum += n

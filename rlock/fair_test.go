@@ -21,16 +21,8 @@ func TestFairOrder(t *testing.T) {
 			observer, seen := events()
 			lock := b.client(t, observer).NewFairLock(name)
 			go func() {
-				defer func() { done <- struct{}{} }()
-				lease, err := lock.Lock(ctx)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				granted <- i
-				if err := lease.Unlock(ctx); err != nil {
-					t.Error(err)
-				}
+				section(ctx, t, lock, func(*Lease) { granted <- i })
+				done <- struct{}{}
 			}()
 			await(t, seen, Waiting) // it is in the queue; the next one comes behind it
 		}

@@ -247,15 +247,8 @@ func TestOneSubscription(t *testing.T) {
 	done := make(chan struct{}, 8)
 	for range cap(done) {
 		go func() {
-			defer func() { done <- struct{}{} }()
-			lease, err := c.NewLock(name).Lock(ctx)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if err := lease.Unlock(ctx); err != nil {
-				t.Error(err)
-			}
+			section(ctx, t, c.NewLock(name), func(*Lease) {})
+			done <- struct{}{}
 		}()
 	}
 	for range cap(done) {

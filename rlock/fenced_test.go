@@ -68,18 +68,12 @@ func TestTokensOfARush(t *testing.T) {
 		for range 8 {
 			group.Go(func() {
 				for range 20 {
-					lease, err := lock.Lock(ctx)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if lease.Token() <= last {
-						t.Errorf("token %d after %d", lease.Token(), last)
-					}
-					last = lease.Token()
-					if err := lease.Unlock(ctx); err != nil {
-						t.Error(err)
-					}
+					section(ctx, t, lock, func(lease *Lease) {
+						if lease.Token() <= last {
+							t.Errorf("token %d after %d", lease.Token(), last)
+						}
+						last = lease.Token()
+					})
 				}
 			})
 		}

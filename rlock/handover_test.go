@@ -30,7 +30,7 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 // rush has so many goroutines of each client take the lock, so often
 // together, and returns the longest wait.
-func rush(t testing.TB, clients []*Client, name string, contenders, grants int, section func()) time.Duration {
+func rush(t testing.TB, clients []*Client, name string, contenders, grants int, inside func()) time.Duration {
 	t.Helper()
 	var group sync.WaitGroup
 	var taken, worst atomic.Int64
@@ -40,18 +40,12 @@ func rush(t testing.TB, clients []*Client, name string, contenders, grants int, 
 			group.Go(func() {
 				for taken.Add(1) <= int64(grants) {
 					asked := time.Now()
-					lease, err := lock.Lock(context.Background())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					waited := int64(time.Since(asked))
-					for old := worst.Load(); waited > old && !worst.CompareAndSwap(old, waited); old = worst.Load() {
-					}
-					section()
-					if err := lease.Unlock(context.Background()); err != nil {
-						t.Error(err)
-					}
+					section(context.Background(), t, lock, func(*Lease) {
+						waited := int64(time.Since(asked))
+						for old := worst.Load(); waited > old && !worst.CompareAndSwap(old, waited); old = worst.Load() {
+						}
+						inside()
+					})
 				}
 			})
 		}

@@ -25,19 +25,13 @@ func TestMutualExclusion(t *testing.T) {
 				lock := newLock(clients[i%3], name)
 				group.Go(func() {
 					for range 20 {
-						lease, err := lock.Lock(ctx)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						if inside.Add(1) != 1 {
-							overlaps.Add(1)
-						}
-						unguarded++
-						inside.Add(-1)
-						if err := lease.Unlock(ctx); err != nil {
-							t.Error(err)
-						}
+						section(ctx, t, lock, func(*Lease) {
+							if inside.Add(1) != 1 {
+								overlaps.Add(1)
+							}
+							unguarded++
+							inside.Add(-1)
+						})
 					}
 				})
 			}

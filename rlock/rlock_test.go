@@ -158,6 +158,20 @@ func mustLock(t testing.TB, l *Lock, ctx context.Context, options ...Option) *Le
 	return lease
 }
 
+// section takes the lock, runs inside, and gives the lock back.
+func section(ctx context.Context, t testing.TB, l *Lock, inside func(*Lease)) {
+	t.Helper()
+	lease, err := l.Lock(ctx)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	inside(lease)
+	if err := lease.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // lineUp asks for a lock that is held, and returns when it stands in line.
 func lineUp(ctx context.Context, t testing.TB, l *Lock, seen <-chan Event) <-chan *Lease {
 	t.Helper()

@@ -136,11 +136,7 @@ func TestJavaWaiter(t *testing.T) {
 					return
 				default:
 				}
-				if lease, err := c.NewLock(name).Lock(ctx); err != nil {
-					t.Error(err)
-				} else if err := lease.Unlock(ctx); err != nil {
-					t.Error(err)
-				}
+				section(ctx, t, c.NewLock(name), func(*Lease) {})
 			}
 		}()
 	}

@@ -16,10 +16,7 @@ import (
 // its page has gone and does not come back, and when the shop dies.
 func TestEnds(t *testing.T) {
 	t.Run("ended", func(t *testing.T) {
-		h := &Host{Command: as("child")}
-		base := serve(t, h)
-		v := begin(t, base, `{"strategy":"none"}`)
-		pid := h.pid(t, v.ID)
+		_, base, v, pid := begun(t, "child", nil)
 		events := watch(t, base, v.ID)
 		if answer := call(t, http.MethodDelete, base+"/play/games/"+v.ID, "", nil); answer.StatusCode != http.StatusNoContent {
 			t.Errorf("%d", answer.StatusCode)
@@ -30,10 +27,7 @@ func TestEnds(t *testing.T) {
 	})
 	t.Run("idle", func(t *testing.T) {
 		clock := &hands{}
-		h := &Host{Command: as("child"), After: clock.after}
-		base := serve(t, h)
-		v := begin(t, base, `{"strategy":"none"}`)
-		pid := h.pid(t, v.ID)
+		_, base, v, pid := begun(t, "child", clock)
 		events := watch(t, base, v.ID)
 		before := clock.due(Idle) // the move must begin another ten minutes
 		call(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, nil)
@@ -47,10 +41,7 @@ func TestEnds(t *testing.T) {
 	})
 	t.Run("page gone", func(t *testing.T) {
 		clock := &hands{}
-		h := &Host{Command: as("child"), After: clock.after}
-		base := serve(t, h)
-		v := begin(t, base, `{"strategy":"none"}`)
-		pid := h.pid(t, v.ID)
+		h, base, v, pid := begun(t, "child", clock)
 		_, leave := watchUntil(t, base, v.ID)
 		leave()
 		h.awaitPages(t, v.ID, 0)
@@ -65,10 +56,7 @@ func TestEnds(t *testing.T) {
 	})
 	t.Run("page never there", func(t *testing.T) {
 		clock := &hands{}
-		h := &Host{Command: as("light"), After: clock.after}
-		base := serve(t, h)
-		v := begin(t, base, `{"strategy":"none"}`)
-		pid := h.pid(t, v.ID)
+		_, _, _, pid := begun(t, "light", clock)
 		clock.strike(t, Grace)
 		awaitGone(t, pid)
 	})
@@ -126,6 +114,18 @@ func TestEnds(t *testing.T) {
 		awaitGone(t, pid)
 		_ = cmd.Wait() // killed
 	})
+}
+
+// begun is a game of a host, timed by a clock unless that is nil, and its process.
+func begun(t *testing.T, role string, clock *hands) (h *Host, base string, v gameView, pid int) {
+	t.Helper()
+	h = &Host{Command: as(role)}
+	if clock != nil {
+		h.After = clock.after
+	}
+	base = serve(t, h)
+	v = begin(t, base, `{"strategy":"none"}`)
+	return h, base, v, h.pid(t, v.ID)
 }
 
 // awaitPages returns when so many pages show a game.

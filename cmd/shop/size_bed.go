@@ -13,12 +13,12 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
-	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product/stock"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // maxProducts is how many products a bed puts on sale.
@@ -150,9 +150,10 @@ func (s *sizeShops) delayed(urls *engine.Config, delay time.Duration) (err error
 	through := func(text string) string {
 		return hostPort.ReplaceAllStringFunc(text, func(server string) string {
 			if proxies[server] == "" && err == nil {
-				var end func()
-				if proxies[server], end, err = fault.DelayAnswers(server, delay); err == nil {
-					s.closers = append(s.closers, func() error { end(); return nil })
+				var link *testbed.Link
+				if link, err = testbed.NewLink(server); err == nil {
+					s.closers = append(s.closers, func() error { link.Cut(); return nil })
+					proxies[server], err = link.Addr, link.Delay(delay, 0)
 				}
 			}
 			return proxies[server]

@@ -13,7 +13,7 @@ import (
 
 // clockJump sets the wall clock of the lock server an hour ahead while the holder
 // stands inside its COMMIT: Redis expires keys by that clock. Of several nodes it
-// strikes one, of a bare majority.
+// moves the clock of one, of a bare majority.
 func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "a lock server's clock",

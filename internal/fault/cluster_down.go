@@ -15,8 +15,8 @@ import (
 )
 
 // clusterDown kills a majority of the primaries, but not the one that has the holder's
-// lock: nobody can be elected, and the node that has the lock refuses every command with
-// CLUSTERDOWN. Buyers must be told so in bounded time, and be served when it is over. The
+// lock: no replica can be elected, and the node that has the lock refuses every command with
+// CLUSTERDOWN. Buyers must be answered in bounded time, and be served when it is over. The
 // holder ends while its lock cannot be given back.
 func clusterDown() Fault {
 	return Fault{

@@ -14,7 +14,7 @@ const enoughInRush = 10
 
 // dbKill kills the database with SIGKILL while buyers buy, and starts it again with its data:
 // every acknowledged sale must be there. In a cell it does so once more, while a buyer is
-// inside its COMMIT: nobody can say what came of that one.
+// inside its COMMIT: whether that one is a sale cannot be known.
 //
 // A SIGKILL takes what the process had in its own memory, and not what it had
 // written: that is the kernel's, synced to the disk or not. It finds a sale that

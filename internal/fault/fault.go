@@ -57,7 +57,7 @@ type Fault struct {
 	// afterwards.
 	Stock int64
 	// HolderLives: no process ends and no server is lost. What a buyer held is free as soon
-	// as its buy has ended, and nobody has to wait for a lease.
+	// as its buy has ended, and no buyer has to wait for a lease.
 	HolderLives bool
 
 	// CellOnly says why the fault is not injected into a running rush. Empty: it is.

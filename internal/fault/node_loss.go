@@ -13,7 +13,7 @@ type nodeLoss struct {
 	lose, mend   func(ctx context.Context, n *localserver.GaleraNode) error
 	lost, mended string // in the history
 
-	// unaided: the node does not come back by itself, so it is mended when the strike ends,
+	// unaided: the node does not come back by itself, so it is mended when the injection ends,
 	// however far it came.
 	unaided bool
 

@@ -9,7 +9,7 @@ import (
 )
 
 // nodeRestart kills one node of the holder's bare majority, which comes back empty.
-// With the nodes that were cut off, that is a majority for somebody else.
+// With the nodes that were cut off, that is a majority for another buyer.
 func nodeRestart() Fault {
 	return Fault{
 		Name: "node-restart", About: "one Redlock node of a bare majority comes back empty",

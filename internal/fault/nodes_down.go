@@ -12,9 +12,9 @@ import (
 )
 
 // nodesDown kills a minority of the nodes, under which buyers must get on, and then
-// a majority, under which nobody may be granted the lock. A buyer that is granted it
+// a majority, under which no buyer may be granted the lock. A buyer that is granted it
 // all the same is stopped before its COMMIT while the nodes come back empty, which
-// is enough of them for somebody else.
+// is enough of them for another buyer.
 func nodesDown() Fault {
 	return Fault{
 		Name: "nodes-down", About: "a minority of the Redlock nodes, then a majority",

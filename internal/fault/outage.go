@@ -43,7 +43,7 @@ func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	}
 	gone = true
 	for _, address := range o.addresses {
-		gone = gone && nobodyAt(address)
+		gone = gone && isDown(address)
 	}
 	if err := o.restore(); err != nil {
 		return false, fmt.Errorf("start the %s again: %w", o.server, err)
@@ -97,8 +97,8 @@ func underWay(answers []buyers.Answer, at time.Time) (n int) {
 	return n
 }
 
-// nobodyAt reports whether no server listens at an address.
-func nobodyAt(address string) bool {
+// isDown reports whether no server listens at an address.
+func isDown(address string) bool {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {
 		return true
@@ -152,7 +152,7 @@ func startLoad(ctx context.Context, t *Testbed) *load {
 }
 
 // awaitSold returns when so many are sold, and half of the buyers have asked again: those
-// that are answered together ask together, and a kill in between would strike nobody.
+// that are answered together ask together, and a kill in between would interrupt no buyer.
 func (l *load) awaitSold(ctx context.Context, n int64) {
 	await := func(patience time.Duration, there func() bool) {
 		for deadline := time.Now().Add(patience); !there() && time.Now().Before(deadline) && ctx.Err() == nil; {

@@ -12,7 +12,7 @@ import (
 )
 
 // primaryPartition cuts the primary and the holder's shop off together: the sentinels and
-// the replicas do not reach the primary, and the shop reaches nobody else. The replicas had
+// the replicas do not reach the primary, and the shop reaches no other server. The replicas had
 // the holder's lock before. One is elected, and lets the lock run out, while the shop
 // renews it at the old primary: WAIT is no consensus.
 //

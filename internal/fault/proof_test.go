@@ -253,13 +253,13 @@ func TestUnderLoad(t *testing.T) {
 		t.Errorf("%d under way, want the one who had asked and had no answer", n)
 	}
 	db := localservertest.MySQL(t)
-	if nobodyAt(db.Address()) {
+	if isDown(db.Address()) {
 		t.Error("a database that answers is taken for gone")
 	}
 	if err := db.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if !nobodyAt(db.Address()) {
+	if !isDown(db.Address()) {
 		t.Error("a database that was killed is taken for there")
 	}
 }

@@ -14,7 +14,7 @@ type Times struct {
 	Lease time.Duration
 }
 
-// DefaultTimes are those of the shops that are struck. The lease is the shortest
+// DefaultTimes are those of the shops under a fault. The lease is the shortest
 // that etcd grants. The wait is well above Reach, so that the holder's own wait
 // does not end while it is stopped.
 func DefaultTimes() Times { return Times{Wait: 7 * time.Second, Lease: 2 * time.Second} }
@@ -37,7 +37,7 @@ func RushTimes() Times {
 	return Times{Wait: s.Wait, Lease: s.LeaseTTL}
 }
 
-// Reach is the longest time for which a stopped holder waits for somebody else to
+// Reach is the longest time for which a stopped holder waits for another buyer to
 // get in: its lease, and the time in which the slowest server sees that the lease
 // has expired.
 func (t Times) Reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
@@ -49,7 +49,7 @@ func (t Times) outlast() time.Duration { return t.Lease + t.Lease/4 + 200*time.M
 // in during it was let in by the fault, and not by the clock.
 func (t Times) within() time.Duration { return t.Lease / 2 }
 
-// notice is how long a server may take to see that somebody has gone.
+// notice is how long a server may take to see that a client has gone.
 const notice = 2 * time.Second
 
 // kept is how long a lock may be kept though nothing is wrong any more: what a process or a
@@ -61,10 +61,10 @@ func (t Times) kept(f Fault) time.Duration {
 	return t.Lease + notice
 }
 
-// Allowed is how soon somebody else must get on once the holder is gone, or has
+// Allowed is how soon another buyer must get on once the holder is gone, or has
 // gone on and ended. A lock of the database ends with its connection; one that is
 // kept elsewhere ends with its lease. Two seconds are added for a server to notice
-// and for a busy machine. Where the holder lives nobody waits for a lease: what comes
+// and for a busy machine. Where the holder lives no buyer waits for a lease: what comes
 // later than three quarters of one has waited for its end.
 func (t Times) Allowed(f Fault, needs []lockstrategy.Need) time.Duration {
 	if f.HolderLives {

@@ -64,6 +64,11 @@ func TestLinks(t *testing.T) {
 	if err != nil || took < by/2 {
 		t.Errorf("an answer after %s, %v; want it held back by %s", took, err, by)
 	}
+	links.Heal(context.Background())
+	do(links.Delay(by, 0))
+	if took, err := links.Quickest(); err != nil || took < by {
+		t.Errorf("an answer after %s, %v; want none before %s", took, err, by)
+	}
 }
 
 // TestLead: a process is led to each server by a link of its own, and elsewhere as before.

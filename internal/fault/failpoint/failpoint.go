@@ -1,6 +1,6 @@
 // Package failpoint stops one buyer inside a shop, between the moment that it
 // has the lock and the moment that others can see its write, so that a fault
-// can strike a holder that really holds. It is off unless `shop serve` is given
+// finds a holder that really holds. It is off unless `shop serve` is given
 // the hidden flag --failpoints, as `shop verify` does with its children.
 //
 // It stands in the database driver and in the observer of lock events, and the
@@ -82,7 +82,7 @@ func (s *Set) Record(e history.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.out.Write(append(line, '\n')) // nobody reads any more: the shop is about to be ended
+	_, _ = s.out.Write(append(line, '\n')) // a failure means that the shop is about to be ended
 }
 
 // Obey reads commands until r ends.

@@ -3,24 +3,29 @@ package verify
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/testbed"
 )
 
 // latency is a crowd behind a connection that holds back requests and answers.
 func (t *Target) latency(ctx context.Context, c *Cell) error {
-	slow, err := fault.NewDelayProxy(t.BaseURL, way, wayJitter)
+	slow, err := slowLink(t.BaseURL)
 	if err != nil {
 		return fmt.Errorf("--target: %w", err)
 	}
-	defer slow.Close()
+	defer slow.Cut()
 	if err := t.restock(ctx, targetStock); err != nil {
 		return err
 	}
 	crowd := t.crowd(c.Strategy)
-	crowd.Client = buyers.NewClient(slow.Dial)
+	crowd.Client = buyers.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", slow.Addr) // the request keeps its host
+	})
 	defer crowd.Client.Close()
 	came, err := send(ctx, crowd, t.buyers("late", targetBuyers))
 	if err != nil {
@@ -41,4 +46,26 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 		facts.Missed = fmt.Sprintf("a buyer was answered within %s: the slow way did not hold it back", quickest)
 	}
 	return t.judge(ctx, c, facts, targetStock)
+}
+
+// slowLink leads to the host of a service and delays the traffic in both directions, so that no
+// answer comes within 2*(way-wayJitter).
+func slowLink(service string) (*testbed.Link, error) {
+	u, err := url.Parse(service)
+	if err != nil {
+		return nil, err
+	}
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	l, err := testbed.NewLink(host)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.DelayBothWays(way, wayJitter); err != nil {
+		l.Cut()
+		return nil, err
+	}
+	return l, nil
 }

@@ -40,17 +40,17 @@ type Config struct {
 	Lease    time.Duration // of its locks; 0: not known
 	Progress func(answered int)
 
-	// Struck tells, when all answers are in, whether a fault has struck. It takes answers away:
-	// buyers without one are no reason to doubt the rest. And what it breaks may keep all
-	// waiting until a lease has ended. Nil: none has.
+	// Struck reports, when all answers are in, whether a fault took effect. A fault takes answers
+	// away, so buyers without one cast no doubt on the rest. What it breaks may keep every buyer
+	// waiting until a lease has expired. Nil: there is no fault.
 	Struck func() bool
-	// Leavers are told of the buyers, who may be had to hang up by them; nil: nobody is.
+	// Leavers learns which buyers wait, and has some of them hang up; nil: none does.
 	Leavers *buyers.Leavers
-	// Unique tells, after a crowd, whether another would not go through the same, and is not to
-	// be sent in its place. Nil: it would.
+	// Unique reports, after a crowd, whether another crowd would meet something else and must not
+	// be sent in its place. Nil: it would meet the same.
 	Unique func() bool
-	// Mended waits until what a fault broke serves again. It is called when all answers are in;
-	// nil: nothing is broken.
+	// Mended waits until the servers that a fault broke serve again. It is called when all
+	// answers are in; nil: nothing is broken.
 	Mended func(ctx context.Context) error
 }
 
@@ -61,12 +61,11 @@ const tries = 3
 // is one of the harness: the service or its audit could not be reached, or
 // ctx ended.
 //
-// A crowd that has shown nothing, since no two of its buys were inside at once,
-// is sent again, up to three times in all: on a busy machine two processors may
-// serve a strategy that never blocks one buyer after the other. What a crowd has
-// shown is never tried away.
+// A crowd shows nothing if no two of its buys were inside at once: on a busy machine two
+// processors may serve the buyers one after the other. Run sends another then, up to three in
+// all. It never repeats a crowd that has shown something.
 //
-// A crowd that stood still is followed by another, since a machine may stand still, too.
+// After a crowd that stalled Run sends another, since the machine may have stalled.
 func Run(ctx context.Context, c Config) (Result, error) {
 	return c.shown(func() (Result, error) { return c.once(ctx) })
 }
@@ -83,8 +82,9 @@ func (c Config) shown(send func() (Result, error)) (Result, error) {
 
 func (c Config) unique() bool { return c.Unique != nil && c.Unique() }
 
-// sure sends a crowd, and another after one that stood still. If that one goes on,
-// nothing is known: a lock may be kept now and then, and a machine may stop for seconds.
+// sure sends a crowd, and another one after a crowd that stalled. If only the first stalled,
+// the result is inconclusive: a lock may be kept now and then, or the machine stopped for
+// seconds.
 func (c Config) sure(send func() (Result, error)) (Result, error) {
 	stood, err := send()
 	if err != nil || stood.Verdict != verdict.Stalled || c.unique() {

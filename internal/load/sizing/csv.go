@@ -3,9 +3,8 @@ package sizing
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 )
 
@@ -31,24 +30,24 @@ func (p *Point) fields() []field {
 	}
 }
 
-// writeCSV writes a line for each of m's own fields, the names of the columns, and a line for
+// writeCSV writes a line for each field of m itself, the names of the columns, and a line for
 // each point.
 func (m Measured) writeCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	for _, f := range m.fields() {
-		_ = w.Write([]string{f.name, f.format()}) // Flush has the error
+		_ = w.Write([]string{f.name, f.format()}) // Error has what went wrong
 	}
-	for i, p := range append([]Point{{}}, m.Points...) {
-		var line []string
-		for _, f := range p.fields() {
-			if i == 0 {
-				line = append(line, f.name)
-			} else {
-				line = append(line, f.format())
-			}
+	line := func(of []field, part func(field) string) {
+		var all []string
+		for _, f := range of {
+			all = append(all, part(f))
 		}
-		_ = w.Write(line)
+		_ = w.Write(all)
+	}
+	line(new(Point).fields(), func(f field) string { return f.name })
+	for _, p := range m.Points {
+		line(p.fields(), field.format)
 	}
 	w.Flush()
 	return b.Bytes(), w.Error()
@@ -93,55 +92,24 @@ func readCSV(text []byte) (m Measured, _ error) {
 	return m, nil
 }
 
-// number reads a finite number, as JSON has no other.
-func number(text string) (float64, error) {
-	x, err := strconv.ParseFloat(text, 64)
-	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
-		err = fmt.Errorf("%q is no finite number", text)
-	}
-	return x, err
-}
-
-func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
-
+// format is a value as JSON has it, with spaces between the values of a list.
 func (f field) format() string {
-	switch v := f.value.(type) {
-	case *string:
-		return *v
-	case *float64:
-		return decimal(*v)
-	case *[]float64:
-		all := make([]string, len(*v))
-		for i, x := range *v {
-			all[i] = decimal(x)
-		}
-		return strings.Join(all, " ")
-	case *int64:
-		return strconv.FormatInt(*v, 10)
+	if text, isText := f.value.(*string); isText {
+		return *text
 	}
-	return strconv.Itoa(*f.value.(*int))
+	text, _ := json.Marshal(f.value) // of numbers that were measured, or read
+	return strings.ReplaceAll(strings.Trim(string(text), "[]"), ",", " ")
 }
 
-func (f field) parse(text string) (err error) {
+func (f field) parse(text string) error {
 	switch v := f.value.(type) {
 	case *string:
 		*v = text
-	case *float64:
-		*v, err = number(text)
+		return nil
 	case *[]float64:
-		for _, part := range strings.Fields(text) {
-			x, wrong := number(part)
-			if wrong != nil {
-				return fmt.Errorf("%s: %w", f.name, wrong)
-			}
-			*v = append(*v, x)
-		}
-	case *int64:
-		*v, err = strconv.ParseInt(text, 10, 64)
-	case *int:
-		*v, err = strconv.Atoi(text)
+		text = "[" + strings.Join(strings.Fields(text), ",") + "]"
 	}
-	if err != nil {
+	if err := json.Unmarshal([]byte(text), f.value); err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
 	return nil

@@ -14,52 +14,60 @@ import (
 // A picture is a figure over time: of each process, or of the buyers.
 type picture struct {
 	name, title, unit string
-	use               func(Use) float64 // nil: the buyers' p99
+	// values are those of a sample: one a process, or the buyers' alone. 0 where nothing was measured.
+	values func(Sample) []float64
+	lines  []string // what the values are, where it is not one a process
 }
 
-var pictures = []picture{
-	{name: "heap", title: "Heap in use", unit: "MB", use: func(u Use) float64 { return u.Heap }},
-	{name: "goroutines", title: "Goroutines", unit: "goroutines", use: func(u Use) float64 { return float64(u.Goroutines) }},
-	{name: "descriptors", title: "Open descriptors", unit: "descriptors", use: func(u Use) float64 { return float64(u.Descriptors) }},
-	{name: "p99", title: "p99 of those who were sold to", unit: "ms"},
+func pictures() []picture {
+	used := func(figure func(Use) float64) func(Sample) []float64 {
+		return func(s Sample) (values []float64) {
+			for _, u := range s.Processes {
+				values = append(values, figure(u))
+			}
+			return values
+		}
+	}
+	return []picture{
+		{name: "heap", title: "Heap in use", unit: "MB", values: used(func(u Use) float64 { return u.Heap })},
+		{name: "goroutines", title: "Goroutines", unit: "goroutines", values: used(func(u Use) float64 { return float64(u.Goroutines) })},
+		{name: "descriptors", title: "Open descriptors", unit: "descriptors", values: used(func(u Use) float64 { return float64(u.Descriptors) })},
+		{
+			name: "p99", title: "p99 of those who were sold to", unit: "ms", lines: []string{"p99"},
+			values: func(s Sample) []float64 { return []float64{s.P99MS} },
+		},
+	}
 }
 
 // bands is how many waves are drawn one by one; of more the marks alone are.
 const bands = 400
 
-// picture draws a figure: time to the right, the kinds of waves below the axis, and a line
+// draw draws the figure: time to the right, the kinds of waves below the axis, and a line
 // from top to bottom where a process was killed or a wave was violated.
-func (r Result) picture(p picture) template.HTML {
+func (p picture) draw(r Result) template.HTML {
 	if len(r.Samples) == 0 {
 		return ""
 	}
-	end := r.Took.Seconds()
 	c := chart.Chart{
 		Title: p.title + " over time", Under: "time from the start; upwards " + p.unit + "; grey lines: a process was killed; red lines: a violation",
-		Height: 220, X: ticks(end), LogY: p.use == nil, Show: chart.Decimal,
+		Height: 220, X: ticks(r.Took.Seconds()), LogY: p.lines != nil, Show: chart.Decimal,
 	}
-	if p.use == nil {
-		l := chart.Line{Name: "p99"}
+	names := p.lines
+	if names == nil {
+		for process := range min(r.Processes, 8) {
+			names = append(names, fmt.Sprintf("process %d", process))
+		}
+	}
+	for i, name := range names {
+		l := chart.Line{Name: name}
 		for _, s := range r.Samples {
-			y := s.P99MS
-			if y == 0 {
-				y = math.NaN()
+			y := math.NaN()
+			if values := p.values(s); i < len(values) && values[i] > 0 {
+				y = values[i]
 			}
 			l.Points = append(l.Points, chart.Point{X: s.At, Y: y})
 		}
-		c.Lines = []chart.Line{l}
-	} else {
-		for process := range min(r.Processes, 8) {
-			l := chart.Line{Name: fmt.Sprintf("process %d", process)}
-			for _, s := range r.Samples {
-				y := math.NaN()
-				if process < len(s.Processes) && s.Processes[process].There() {
-					y = p.use(s.Processes[process])
-				}
-				l.Points = append(l.Points, chart.Point{X: s.At, Y: y})
-			}
-			c.Lines = append(c.Lines, l)
-		}
+		c.Lines = append(c.Lines, l)
 	}
 	for _, w := range r.Waves {
 		label := fmt.Sprintf("%s: %s, %s, %s", w.Name(), count(int64(w.Clients), "client", "clients"), count(w.Answers.Sales(), "sale", "sales"), count(w.Answers.Refusals(), "refusal", "refusals"))
@@ -102,21 +110,13 @@ func ticks(end float64) (marks []chart.Mark) {
 	return append(marks, chart.Mark{At: end})
 }
 
-// seen says how far the figure went.
-func (r Result) seen(p picture) string {
+// span says how far the figure went.
+func (p picture) span(r Result) string {
 	low, high := math.Inf(1), 0.0
-	see := func(v float64) {
-		if v > 0 {
-			low, high = min(low, v), max(high, v)
-		}
-	}
 	for _, s := range r.Samples {
-		if p.use == nil {
-			see(s.P99MS)
-		}
-		for _, u := range s.Processes {
-			if p.use != nil {
-				see(p.use(u))
+		for _, v := range p.values(s) {
+			if v > 0 {
+				low, high = min(low, v), max(high, v)
 			}
 		}
 	}

@@ -266,8 +266,8 @@ func (r Result) Document() report.Document {
 			})
 		}
 	}
-	for _, p := range pictures {
-		d.Cases = append(d.Cases, report.Case{Group: 1, Suite: "time", Name: p.name, Title: p.title, Seen: r.seen(p), Details: []report.Detail{{Picture: r.picture(p)}}})
+	for _, p := range pictures() {
+		d.Cases = append(d.Cases, report.Case{Group: 1, Suite: "time", Name: p.name, Title: p.title, Seen: p.span(r), Details: []report.Detail{{Picture: p.draw(r)}}})
 	}
 	for _, name := range r.Strategies {
 		d.Cases = append(d.Cases, r.strategy(name))

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,44 +21,6 @@ type listener struct {
 	at      netip.AddrPort
 	backlog int    // connections that nobody has accepted yet
 	inode   string // of the socket
-}
-
-// Listeners is who listens in the network, the gates too: "127.0.0.1:8080", "[::]:80",
-// sorted.
-func (s *Space) Listeners() ([]string, error) {
-	all, err := s.listeners()
-	if err != nil {
-		return nil, err
-	}
-	var at []string
-	for _, l := range all {
-		at = append(at, l.at.String())
-	}
-	slices.Sort(at)
-	return slices.Compact(at), nil
-}
-
-// Backlog is how many connections in the network wait to be accepted, but for those that
-// wait for this process.
-func (s *Space) Backlog() (int, error) {
-	all, err := s.listeners()
-	if err != nil {
-		return 0, err
-	}
-	var own map[string]bool
-	sum := 0
-	for _, l := range all {
-		if l.backlog == 0 {
-			continue
-		}
-		if own == nil {
-			own = sockets()
-		}
-		if !own[l.inode] {
-			sum += l.backlog
-		}
-	}
-	return sum, nil
 }
 
 // BacklogAt is how many connections to the port of address, such as "127.0.0.1:8080", wait to
@@ -213,17 +174,4 @@ func hexAddress(s string) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("address %q", s)
 	}
 	return netip.AddrPortFrom(a.Unmap(), uint16(p)), nil
-}
-
-// sockets are this process's, by inode.
-func sockets() map[string]bool {
-	all := map[string]bool{}
-	names, _ := os.ReadDir("/proc/self/fd")
-	for _, name := range names {
-		to, err := os.Readlink("/proc/self/fd/" + name.Name())
-		if inode, ok := strings.CutPrefix(to, "socket:["); err == nil && ok {
-			all[strings.TrimSuffix(inode, "]")] = true
-		}
-	}
-	return all
 }

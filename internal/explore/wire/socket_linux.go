@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,25 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// ReadMore appends n bytes of a message to b. A long message is given memory as it comes: a
+// length alone costs nothing. The error is io.EOF where b was empty and nothing came.
+func ReadMore(r io.Reader, b []byte, n int) ([]byte, error) {
+	for n > 0 {
+		step := min(n, max(16<<10, len(b)))
+		b = slices.Grow(b, step)
+		got, err := io.ReadFull(r, b[len(b):len(b)+step])
+		b = b[:len(b)+got]
+		if errors.Is(err, io.EOF) && len(b) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return b, err
+		}
+		n -= step
+	}
+	return b, nil
 }
 
 // Write is io.Writer.

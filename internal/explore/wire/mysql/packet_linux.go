@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+
+	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // longestFragment is how long a packet's payload is that goes on in the next packet.
@@ -18,37 +20,26 @@ var (
 	errLong  = errors.New("a packet of MySQL's protocol is longer than 1 GiB")
 )
 
-// readPacket reads a packet with all that continues it: as it was sent, and its payload.
+// readPacket reads a packet with all that continues it: as it was sent, and its payload. The
+// payload of a packet that nothing continues is part of raw.
 func readPacket(r io.Reader) (raw, payload []byte, err error) {
-	var all bytes.Buffer // it grows as bytes come, whatever length was announced
-	for fragments := 0; ; fragments++ {
-		at := all.Len()
-		if _, err = io.CopyN(&all, r, 4); err != nil {
-			if at+all.Len() > 0 && errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
+	for {
+		at := len(raw)
+		if raw, err = wire.ReadMore(r, raw, 4); err != nil {
 			return nil, nil, err
 		}
-		n := fragment(all.Bytes()[at:])
-		if _, err = io.CopyN(&all, r, int64(n)); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
+		n := fragment(raw[at:])
+		if raw, err = wire.ReadMore(r, raw, n); err != nil {
 			return nil, nil, err
 		}
-		if all.Len() > longestPacket {
+		switch {
+		case len(raw) > longestPacket:
 			return nil, nil, errLong
+		case at == 0 && n < longestFragment:
+			return raw, raw[4:], nil
 		}
-		if fragments > 0 {
-			payload = append(payload, all.Bytes()[at+4:]...)
-		} else if n == longestFragment {
-			payload = append(payload, all.Bytes()[4:]...)
-		}
+		payload = append(payload, raw[at+4:]...)
 		if n < longestFragment {
-			raw = all.Bytes()
-			if fragments == 0 {
-				payload = raw[4:]
-			}
 			return raw, payload, nil
 		}
 	}

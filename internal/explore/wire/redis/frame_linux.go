@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
+
+	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // Limits of what is read. Nothing is allocated because it was announced: memory follows the
@@ -241,16 +242,8 @@ func (r *reader) bytes(n int) (start, end int, err error) {
 	if end+2 > maxMessage {
 		return start, start, errTooLong
 	}
-	for rest := n + 2; rest > 0; {
-		// As much again as has come, so that a length alone costs nothing.
-		step := min(rest, max(16<<10, len(r.raw)-start))
-		r.raw = slices.Grow(r.raw, step)
-		got, err := io.ReadFull(r.from, r.raw[len(r.raw):len(r.raw)+step])
-		r.raw = r.raw[:len(r.raw)+got]
-		if err != nil {
-			return start, start, err
-		}
-		rest -= step
+	if r.raw, err = wire.ReadMore(r.from, r.raw, n+2); err != nil {
+		return start, start, err
 	}
 	if string(r.raw[end:]) != "\r\n" {
 		return start, start, errLine

@@ -20,7 +20,7 @@ type cluster interface {
 }
 
 // clustered is the database, where it is a cluster.
-func (s *Servers) clustered() (cluster, bool) {
+func (s *sqlServer) clustered() (cluster, bool) {
 	c, ok := s.db.(cluster)
 	return c, ok
 }

@@ -78,7 +78,7 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 
 // A following is a replica of the database, for one failover.
 type following struct {
-	servers  *Servers
+	server   *sqlServer
 	primary  localserver.Replicated
 	replica  localserver.Replica
 	cord     *testbed.Link // by which it follows
@@ -86,7 +86,7 @@ type following struct {
 }
 
 // follow starts a replica of the database.
-func (s *Servers) follow(ctx context.Context, synchronous bool) (*following, error) {
+func (s *sqlServer) follow(ctx context.Context, synchronous bool) (*following, error) {
 	db, ok := s.db.(localserver.Replicated)
 	if !ok {
 		return nil, errors.New("this database has no replicas here")
@@ -95,7 +95,7 @@ func (s *Servers) follow(ctx context.Context, synchronous bool) (*following, err
 	if err != nil {
 		return nil, err
 	}
-	f := &following{servers: s, primary: db, cord: cord}
+	f := &following{server: s, primary: db, cord: cord}
 	if f.replica, err = db.Replicate(cord.Addr, synchronous); err != nil {
 		cord.Cut()
 		return nil, err
@@ -109,8 +109,8 @@ func (f *following) promote(ctx context.Context) error {
 		return err
 	}
 	lost := f.primary
-	f.servers.db, f.promoted = f.replica, true
-	return errors.Join(lost.Remove(), f.servers.reopen(ctx))
+	f.server.db, f.promoted = f.replica, true
+	return errors.Join(lost.Remove(), f.server.reopen(ctx))
 }
 
 // end removes the replica where it was not promoted.

@@ -57,7 +57,7 @@ func nextSold(log *history.Log) int {
 }
 
 // rowIsAwaited reports whether a statement waits for a row of the database.
-func (s *Servers) rowIsAwaited(ctx context.Context) bool {
+func (s *sqlServer) rowIsAwaited(ctx context.Context) bool {
 	db := s.engine.Admin.WithContext(ctx)
 	var waits struct{ Value int }
 	err := db.Raw(dialect.Of(db).RowWaits).Scan(&waits).Error

@@ -40,7 +40,7 @@ type pooling struct {
 }
 
 // pooler starts one, or returns that of the play before.
-func (s *Servers) pooler() (*localserver.Server, error) {
+func (s *sqlServer) pooler() (*localserver.Server, error) {
 	db, ok := s.db.(localserver.Pooled)
 	if !ok {
 		return nil, errors.New("this database has no pooler here")

@@ -89,7 +89,7 @@ func TestForgot(t *testing.T) {
 func TestLacked(t *testing.T) {
 	ctx := t.Context()
 	g := localservertest.Group(t)
-	s := &Servers{redis: startNode(t, g), replica: startNode(t, g)}
+	s := &redisServers{redis: startNode(t, g), replica: startNode(t, g)}
 	cord, err := s.replicate(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestJumped(t *testing.T) {
 		offset time.Duration
 		struck bool
 	}{{"an hour", own, time.Hour, true}, {"not at all", own, 0, false}, {"no clock", &clocks{missing: "no compiler"}, time.Hour, false}} {
-		s := &Servers{group: g, clocks: c.clocks}
+		s := &redisServers{group: g, clocks: c.clocks}
 		if err := s.startReplica(); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestJumped(t *testing.T) {
 		proof, err := jumped(ahead)
 		proven(t, c.name, proof, err, c.struck)
 	}
-	if _, err := clockJump().Inject(t.Context(), &Testbed{Servers: &Servers{clocks: &clocks{missing: "no compiler"}}}); !errors.Is(err, ErrMissed) {
+	if _, err := clockJump().Inject(t.Context(), &Testbed{Servers: &Servers{redisServers: redisServers{clocks: &clocks{missing: "no compiler"}}}}); !errors.Is(err, ErrMissed) {
 		t.Errorf("no shim: %v, want that it missed", err)
 	}
 	t.Setenv("PATH", "")

@@ -134,7 +134,7 @@ func hadAll(written, copied map[string]string) (proof string, _ error) {
 // was elected since then that no fault has asked for, or another one after it: on a machine
 // that stands still for a second a primary counts as dead, and what follows proves nothing.
 // "": none was.
-func (s *Servers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
+func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
 	g := s.redises
 	if g == nil {
 		return func(context.Context) (string, error) { return "", nil }, nil

@@ -66,7 +66,7 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 
 // replicate makes the replica follow the primary through a link, and waits until
 // it has caught up.
-func (s *Servers) replicate(ctx context.Context) (*testbed.Link, error) {
+func (s *redisServers) replicate(ctx context.Context) (*testbed.Link, error) {
 	if err := s.startReplica(); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func offset(replication, field string) string {
 }
 
 // promote kills the primary and redirects the shops to the replica.
-func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
+func (s *redisServers) promote(ctx context.Context, shops ...*Shop) error {
 	c := s.replica.client()
 	defer c.Close()
 	if err := errors.Join(s.redis.Kill(), c.ReplicaOf(ctx, "NO", "ONE").Err()); err != nil {
@@ -115,7 +115,7 @@ func (s *Servers) promote(ctx context.Context, shops ...*Shop) error {
 
 // failBack swaps the two servers' roles for the plays to come, where the replica
 // was promoted: the shops of this play stay where they are until it ends.
-func (s *Servers) failBack(context.Context) error {
+func (s *redisServers) failBack(context.Context) error {
 	if s.redis.ended() { // else the fault missed
 		s.redis, s.replica = s.replica, s.redis
 		s.locks.Redis = localserver.SingleRedis{Redis: s.redis.Redis}

@@ -24,7 +24,7 @@ func startGroup(t *testing.T, kind string) *Servers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Servers{group: localservertest.Group(t)}
+	s := &Servers{redisServers: redisServers{group: localservertest.Group(t)}}
 	if err := s.startLockServers(server, lockstrategy.NeedsRedis); err != nil {
 		t.Fatal(err)
 	}

@@ -20,26 +20,36 @@ import (
 // Servers are real ones that the faults may kill, restart and mislead. Plays that
 // run side by side have servers of their own.
 type Servers struct {
+	sqlServer
+	redisServers
+	nodes []*redisNode // of Redlock
+}
+
+// A sqlServer is the database: it knows which server that is now, and what stands in front of it.
+type sqlServer struct {
 	Auditor rush.Database // reads the stock and the records
 
-	group   *localserver.Group
-	engine  *engine.Engine // this process's own connections
 	db      localserver.Database
+	engine  *engine.Engine // this process's own connections
+	wait    time.Duration  // of this process's own buyers
 	pooling pooling
-	front   string        // what a link of each shop leads to instead of db, host:port; see Testbed.behind
-	wait    time.Duration // of this process's own buyers
+	front   string // what a link of each shop leads to instead of db, host:port; see behind
+}
+
+// redisServers are the Redis of the shops: they know which server is primary.
+type redisServers struct {
+	group   *localserver.Group // of all servers
 	locks   *localserver.LockServers
 	clocks  *clocks
-	redis   *redisNode   // of locks; these two where Redis is one server
-	replica *redisNode   // nil before the first failover
-	redises *redisGroup  // of locks, where Redis is several servers
-	nodes   []*redisNode // of locks
+	redis   *redisNode  // of locks; these two where Redis is one server
+	replica *redisNode  // nil before the first failover
+	redises *redisGroup // of locks, where Redis is several servers
 }
 
 // StartServers starts the database server that localDB names and the lock servers that needs
 // names, with Redis as localRedis names it. Close must follow, also after an error.
 func StartServers(ctx context.Context, localDB, localRedis string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
-	s := &Servers{wait: wait}
+	s := &Servers{sqlServer: sqlServer{wait: wait}}
 	database, err := localserver.DatabaseNamed(localDB)
 	if err != nil {
 		return s, err
@@ -62,7 +72,7 @@ func StartServers(ctx context.Context, localDB, localRedis string, wait time.Dur
 
 // reopen opens this process's own connections to the database, which may be another one
 // now.
-func (s *Servers) reopen(ctx context.Context) error {
+func (s *sqlServer) reopen(ctx context.Context) error {
 	opened, err := engine.Open(ctx, engine.Config{DB: s.db.URL(), Wait: s.wait, Conns: 4})
 	if err != nil {
 		return err
@@ -105,7 +115,7 @@ func (s *Servers) startLockServers(redis localserver.RedisServer, needs ...locks
 }
 
 // startReplica starts the second Redis of a failover by hand, where there is none yet.
-func (s *Servers) startReplica() error {
+func (s *redisServers) startReplica() error {
 	if s.replica != nil {
 		return nil
 	}
@@ -125,7 +135,7 @@ func (s *Servers) startReplica() error {
 func (s *Servers) Absent(need lockstrategy.Need) string { return s.locks.Absent[string(need)] }
 
 // Database is the product and the version of the database.
-func (s *Servers) Database() string { return s.engine.Server }
+func (s *sqlServer) Database() string { return s.engine.Server }
 
 // Close ends the servers.
 func (s *Servers) Close() error {

@@ -43,7 +43,7 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 			shop.cutDatabase()
 		}
 	}()
-	if config.DB, err = s.databaseURL(shop); err != nil {
+	if config.DB, err = s.urlFor(shop); err != nil {
 		return nil, err
 	}
 	shop.Shop, err = testbed.StartShop(ctx, s.group, links.Lead(config), func(string) *exec.Cmd { return launch(times) }, shop.record)
@@ -64,8 +64,8 @@ func (s *Servers) lockServers(needs []lockstrategy.Need) (engine.Config, []engin
 	return engine.At(s.locks.Only(names...))
 }
 
-// databaseURL leads the shop to the database, by a link where there is one in front.
-func (s *Servers) databaseURL(h *Shop) (_ string, err error) {
+// urlFor leads the shop to the database, by a link where there is one in front.
+func (s *sqlServer) urlFor(h *Shop) (_ string, err error) {
 	if s.front == "" {
 		return s.db.URL(), nil
 	}

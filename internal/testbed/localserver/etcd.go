@@ -2,9 +2,7 @@ package localserver
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -24,7 +22,7 @@ func StartEtcd(g *Group) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := g.Dir("etcd")
+	in, err := g.newFolder("etcd", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -33,10 +31,10 @@ func StartEtcd(g *Group) (*Etcd, error) {
 		if err != nil {
 			return nil, err
 		}
-		e := &Etcd{newServer(g, "etcd", dir, port)}
+		e := &Etcd{newServer(g, "etcd", in, port)}
 		e.probe = e.ping
 		// A member that did not start may have written its peer address already.
-		data, peer := filepath.Join(dir, "data-"+strconv.Itoa(port)), "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(peerPort))
+		data, peer := in.file("data-"+strconv.Itoa(port)), "http://"+loopback(peerPort)
 		e.command = []string{
 			path, "--name", "shop", "--data-dir", data, "--log-level", "error",
 			"--logger", "zap", "--log-outputs", "stderr",

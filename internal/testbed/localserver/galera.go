@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -150,7 +148,7 @@ func (i galeraInstall) nodes() ([]*GaleraNode, error) {
 		nodes, peers = append(nodes, n), append(peers, n.peers)
 	}
 	for _, n := range nodes {
-		n.command = n.arguments(i, "gcomm://"+strings.Join(peers, ","))
+		n.command = i.command(n, "gcomm://"+strings.Join(peers, ","))
 	}
 	if err := i.initialize(nodes[0]); err != nil {
 		return nil, err
@@ -176,31 +174,19 @@ func (i galeraInstall) nodes() ([]*GaleraNode, error) {
 // initialize makes the files of the first node, and starts and stops it, so that they
 // have the cluster's id and its user.
 func (i galeraInstall) initialize(first *GaleraNode) error {
-	log, err := os.Create(first.file("install.log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close() // the child has its own
-	cmd := exec.Command(i.installer, "--no-defaults", "--datadir="+first.data(""), "--tmpdir="+first.file("tmp"),
+	_, err := first.in.run(i.group, i.installer, "--no-defaults", "--datadir="+first.in.data(""), "--tmpdir="+first.in.file("tmp"),
 		"--auth-root-authentication-method=normal", "--skip-test-db", galeraLogSize)
-	cmd.Stdout, cmd.Stderr = log, log
-	i.user.run(cmd, first.dir)
-	child, err := i.group.Start(cmd)
 	if err != nil {
 		return err
 	}
-	<-child.Done()
-	if child.err != nil {
-		return fmt.Errorf("%s failed (%w); its last words: %s", child.name, child.err, lastWords(log.Name()))
-	}
-	setup := first.file("setup.sql")
-	if err := i.user.write(setup, setupSQL(i.password)); err != nil {
+	if err := first.in.write("setup.sql", setupSQL(i.password)); err != nil {
 		return err
 	}
+	setup := first.in.file("setup.sql")
 	if err := first.startAs("--wsrep-new-cluster", "--init-file="+setup); err != nil {
 		return err
 	}
-	return errors.Join(first.Stop(first.startTimeout), os.Remove(setup), os.Remove(first.data("galera.cache")))
+	return errors.Join(first.Stop(first.startTimeout), os.Remove(setup), os.Remove(first.in.data("galera.cache")))
 }
 
 // remember copies the first node's files to the others, and has all of them remember one
@@ -214,12 +200,12 @@ func remember(nodes []*GaleraNode) error {
 	}
 	for i, n := range nodes {
 		if i > 0 {
-			if out, err := exec.Command("cp", "-a", nodes[0].data(""), n.data("")).CombinedOutput(); err != nil {
-				return fmt.Errorf("copy the files of %s: %w: %s", nodes[0].name, err, out)
+			if err := n.in.copyData(nodes[0].in); err != nil {
+				return err
 			}
 		}
 		view := "my_uuid: " + ids[i] + "\n#vwbeg\nview_id: 3 " + ids[0] + " 1\nbootstrap: 0\n" + members + "#vwend\n"
-		if err := n.user.write(n.data("gvwstate.dat"), view); err != nil {
+		if err := n.in.write("data/gvwstate.dat", view); err != nil {
 			return err
 		}
 	}
@@ -238,7 +224,3 @@ func galeraServers() []DatabaseServer {
 
 // galeraLogSize keeps the files small that are copied.
 const galeraLogSize = "--innodb-log-file-size=16M"
-
-// file is in the node's folder, data in its folder of the database.
-func (n *GaleraNode) file(name string) string { return filepath.Join(n.dir, name) }
-func (n *GaleraNode) data(name string) string { return filepath.Join(n.dir, "data", name) }

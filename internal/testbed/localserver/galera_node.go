@@ -5,11 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,18 +21,14 @@ import (
 type GaleraNode struct {
 	Server
 	password string
-	dir      string
 	peers    string // where it listens to the other nodes, host:port
 	ist, sst string // where it is sent what it has missed, and all there is
 }
 
 // node is one that has a folder and ports and nothing else.
 func (i galeraInstall) node() (*GaleraNode, error) {
-	dir, err := i.group.Dir("galera")
+	in, err := i.group.newFolder("galera", i.user)
 	if err != nil {
-		return nil, err
-	}
-	if err := i.user.own(i.group, dir); err != nil {
 		return nil, fmt.Errorf("mariadbd: %w", err)
 	}
 	var ports [4]int
@@ -42,36 +37,26 @@ func (i galeraInstall) node() (*GaleraNode, error) {
 			return nil, err
 		}
 	}
-	n := &GaleraNode{Server: newServer(i.group, "mariadbd", dir, ports[0]), password: i.password, dir: dir}
-	n.user, n.sessions, n.probe = i.user, true, n.ping
+	n := &GaleraNode{Server: newServer(i.group, "mariadbd", in, ports[0]), password: i.password}
+	n.sessions, n.probe = true, n.ping
 	n.peers, n.ist, n.sst = loopback(ports[1]), loopback(ports[2]), loopback(ports[3])
-	n.command = []string{i.server}
-	return n, n.makeFolder("tmp")
+	return n, in.mkdir("tmp")
 }
 
-// loopback is a port of this machine.
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-func (n *GaleraNode) makeFolder(name string) error {
-	if err := os.Mkdir(n.file(name), 0o700); err != nil || n.user == nil {
-		return err
-	}
-	return os.Chown(n.file(name), n.user.uid, n.user.gid)
-}
-
-// arguments are the whole command. What Galera asks for: MariaDB documentation,
+// command is that of a node. What Galera asks for: MariaDB documentation,
 // "Configuring MariaDB Galera Cluster", Mandatory Options.
-func (n *GaleraNode) arguments(i galeraInstall, peers string) []string {
+func (i galeraInstall) command(n *GaleraNode, peers string) []string {
 	_, sqlPort, _ := strings.Cut(n.Addr, ":")
-	return append(n.command[:1:1],
-		"--no-defaults", "--datadir="+n.data(""), "--tmpdir="+n.file("tmp"), "--port="+sqlPort, "--bind-address=127.0.0.1",
-		"--socket="+n.file("sock"), "--pid-file="+n.file("pid"), "--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4",
+	return []string{
+		i.server, "--no-defaults", "--datadir=" + n.in.data(""), "--tmpdir=" + n.in.file("tmp"), "--port=" + sqlPort, "--bind-address=127.0.0.1",
+		"--socket=" + n.in.file("sock"), "--pid-file=" + n.in.file("pid"), "--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4",
 		galeraLogSize, "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=1",
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--default-storage-engine=InnoDB",
-		"--wsrep-on=ON", "--wsrep-provider="+i.provider, "--wsrep-cluster-name="+i.cluster, "--wsrep-cluster-address="+peers,
-		"--wsrep-node-name="+filepath.Base(n.dir), "--wsrep-node-address=127.0.0.1",
-		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address="+n.sst,
-		"--wsrep-provider-options=gmcast.listen_addr=tcp://"+n.peers+";ist.recv_addr="+n.ist+";gcache.size=32M")
+		"--wsrep-on=ON", "--wsrep-provider=" + i.provider, "--wsrep-cluster-name=" + i.cluster, "--wsrep-cluster-address=" + peers,
+		"--wsrep-node-name=" + filepath.Base(n.in.path), "--wsrep-node-address=127.0.0.1",
+		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=" + n.sst,
+		"--wsrep-provider-options=gmcast.listen_addr=tcp://" + n.peers + ";ist.recv_addr=" + n.ist + ";gcache.size=32M",
+	}
 }
 
 // Start starts the node again after it was killed, with what is left in its folder. Of
@@ -93,12 +78,12 @@ func (n *GaleraNode) Start() error {
 // bootstrap makes the node, which has seen most, the cluster. It was killed, so it does not
 // believe so itself (galera/src/saved_state.cpp, safe_to_bootstrap).
 func (n *GaleraNode) bootstrap(at position) error {
-	state, err := os.ReadFile(n.data("grastate.dat"))
+	state, err := os.ReadFile(n.in.data("grastate.dat"))
 	if err != nil {
 		return err
 	}
 	safe := strings.Replace(string(state), "safe_to_bootstrap: 0", "safe_to_bootstrap: 1", 1)
-	if err := n.user.write(n.data("grastate.dat"), safe); err != nil {
+	if err := n.in.write("data/grastate.dat", safe); err != nil {
 		return err
 	}
 	return n.startAs("--wsrep-new-cluster", "--wsrep-start-position="+at.String())
@@ -106,7 +91,7 @@ func (n *GaleraNode) bootstrap(at position) error {
 
 // forgetView: a node that remembers the others waits for all of them.
 func (n *GaleraNode) forgetView() error {
-	if err := os.Remove(n.data("gvwstate.dat")); !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(n.in.data("gvwstate.dat")); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -114,14 +99,14 @@ func (n *GaleraNode) forgetView() error {
 
 func (n *GaleraNode) startAs(more ...string) error {
 	always := n.command
-	n.command = append(always[:len(always):len(always)], more...)
+	n.command = append(slices.Clip(always), more...)
 	defer func() { n.command = always }()
 	return n.Server.Start()
 }
 
 // Empty removes what the node has, which must have been killed.
 func (n *GaleraNode) Empty() error {
-	return errors.Join(os.RemoveAll(n.data("")), n.makeFolder("data"))
+	return errors.Join(os.RemoveAll(n.in.data("")), n.in.mkdir("data"))
 }
 
 // A position is what a node has seen of its cluster.
@@ -136,40 +121,17 @@ var recoveredPosition = regexp.MustCompile(`Recovered position: ([0-9a-f-]{36}):
 
 // recovered asks the files of a node that does not run for its position.
 func (n *GaleraNode) recovered() (position, error) {
-	if _, err := os.Stat(n.data("ibdata1")); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(n.in.data("ibdata1")); errors.Is(err, os.ErrNotExist) {
 		return position{seqno: -1}, nil
 	}
-	log := n.file("recover.log")
-	said, err := n.run(log, "--wsrep-recover")
-	if err != nil {
-		return position{}, err
-	}
+	said, err := n.in.run(n.group, append(slices.Clip(n.command), "--wsrep-recover")...)
 	found := recoveredPosition.FindAllStringSubmatch(said, -1)
 	if found == nil {
-		return position{}, fmt.Errorf("%s --wsrep-recover named no position; its last words: %s", n.name, lastWords(log))
+		return position{}, fmt.Errorf("%s --wsrep-recover named no position: %w", n.name, err)
 	}
 	last := found[len(found)-1]
 	seqno, err := strconv.ParseInt(last[2], 10, 64)
 	return position{last[1], seqno}, err
-}
-
-// run runs the node's program until it ends, and returns what it printed.
-func (n *GaleraNode) run(log string, more ...string) (said string, err error) {
-	out, err := os.Create(log)
-	if err != nil {
-		return "", err
-	}
-	defer out.Close() // the child has its own
-	cmd := exec.Command(n.command[0], append(n.command[1:len(n.command):len(n.command)], more...)...)
-	cmd.Stdout, cmd.Stderr = out, out
-	n.user.run(cmd, n.dir)
-	child, err := n.group.Start(cmd)
-	if err != nil {
-		return "", err
-	}
-	<-child.Done()
-	text, err := os.ReadFile(log)
-	return string(text), err
 }
 
 // A GaleraStatus is what a node says of itself and of its cluster.

@@ -68,7 +68,7 @@ func TestStop(t *testing.T) {
 // TestFailedStart: a server that ends at once is an error with its last words.
 func TestFailedStart(t *testing.T) {
 	g := newGroup(t)
-	s := newServer(g, "thing", t.TempDir(), 0)
+	s := newServer(g, "thing", folder{path: t.TempDir()}, 0)
 	s.command = []string{"sh", "-c", "echo no more room; exit 3"}
 	s.probe = func() error { return errors.New("not yet") }
 	if err := s.Start(); err == nil || !strings.Contains(err.Error(), "thing ended while starting") || !strings.Contains(err.Error(), "no more room") {
@@ -93,7 +93,7 @@ func TestPortTaken(t *testing.T) {
 		if ports = append(ports, port); len(ports) == 1 {
 			port, _ = strconv.Atoi(taken)
 		}
-		r := &Redis{newServer(g, "redis-server", t.TempDir(), port)}
+		r := &Redis{newServer(g, "redis-server", folder{path: t.TempDir()}, port)}
 		r.probe = r.ping
 		r.command = []string{first.command[0], "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", ""}
 		return r, r.Start()
@@ -155,14 +155,14 @@ func TestFailedInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := newGroup(t)
-	dir, err := g.Dir("mysql")
+	in, err := g.newFolder("mysql", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "data", "ibdata1"), 0o700); err != nil { // where a file belongs
+	if err := os.MkdirAll(in.data("ibdata1"), 0o700); err != nil { // where a file belongs
 		t.Fatal(err)
 	}
-	err = initialize(g, path, dir)
+	err = initialize(g, path, in)
 	if err == nil || !strings.Contains(err.Error(), "ERROR") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 ||
 		strings.Contains(err.Error(), "logs") {
 		t.Errorf("%v, want one line with the reason", err)

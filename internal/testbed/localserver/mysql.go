@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,25 +68,25 @@ func StartMySQLOnly(g *Group) (*MySQL, error) {
 }
 
 func startMySQL(g *Group, path string) (*MySQL, error) {
-	dir, err := g.Dir("mysql")
+	in, err := g.newFolder("mysql", nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := initialize(g, path, dir); err != nil {
+	if err := initialize(g, path, in); err != nil {
 		return nil, err
 	}
-	setup := filepath.Join(dir, "setup.sql")
 	password := rand.Text()
-	if err := os.WriteFile(setup, []byte(setupSQL(password)), 0o600); err != nil {
+	if err := in.write("setup.sql", setupSQL(password)); err != nil {
 		return nil, err
 	}
 	return onFreePort(g, func(port int) (*MySQL, error) {
-		m := &MySQL{newServer(g, filepath.Base(path), dir, port), password}
+		m := &MySQL{newServer(g, filepath.Base(path), in, port), password}
 		m.probe = m.ping
-		m.command = append(append([]string{path}, commonArgs(dir)...),
-			"--port="+strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "sock"),
-			"--pid-file="+filepath.Join(dir, "pid"), "--init-file="+setup, "--innodb-flush-log-at-trx-commit=1",
-			"--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4", "--loose-mysqlx=OFF")
+		m.command = slices.Concat([]string{path}, commonArgs(in), []string{
+			"--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket=" + in.file("sock"),
+			"--pid-file=" + in.file("pid"), "--init-file=" + in.file("setup.sql"), "--innodb-flush-log-at-trx-commit=1",
+			"--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4", "--loose-mysqlx=OFF",
+		})
 		return m, m.Start()
 	})
 }
@@ -115,47 +116,30 @@ func (m *MySQL) ping() error {
 // getMySQL is how to get what is missing.
 const getMySQL = "apt-get install mariadb-server, or brew install mariadb"
 
-// initialize makes dir's folders and an empty database in them. The installer
-// is a child like the server: it is a shell script that outlives a SIGKILL of
-// this process, and would make the folders again after the janitor.
-func initialize(g *Group, server, dir string) error {
-	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
+// initialize makes the folders of a server and an empty database in them.
+func initialize(g *Group, server string, in folder) error {
+	if err := in.mkdir("tmp"); err != nil {
 		return err
 	}
-	args := append(commonArgs(dir), "--initialize-insecure") // MySQL 8.0 manual, 2.9.1
-	installer := server
+	install := []string{server, "--initialize-insecure"} // MySQL 8.0 manual, 2.9.1
 	if strings.HasSuffix(server, "mariadbd") {
-		installer = filepath.Join(filepath.Dir(server), "mariadb-install-db")
+		installer := filepath.Join(filepath.Dir(server), "mariadb-install-db")
 		if _, err := os.Stat(installer); err != nil { // Debian: the server in sbin, this in bin
 			if installer, err = program(getMySQL, "mariadb-install-db"); err != nil {
 				return err
 			}
 		}
-		args = append(commonArgs(dir), "--auth-root-authentication-method=normal", "--skip-test-db")
+		install = []string{installer, "--auth-root-authentication-method=normal", "--skip-test-db"}
 	}
-	log, err := os.Create(filepath.Join(dir, "install.log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close() // the child has its own
-	cmd := exec.Command(installer, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	child, err := g.Start(cmd)
-	if err != nil {
-		return err
-	}
-	<-child.Done()
-	if child.err != nil {
-		return fmt.Errorf("%s failed (%w); its last words: %s", child.name, child.err, lastWords(log.Name()))
-	}
-	return nil
+	_, err := in.run(g, slices.Concat(install[:1], commonArgs(in), install[1:])...)
+	return err
 }
 
 // commonArgs: --no-defaults must come first; a server refuses to run as root
 // unless it is told to. When it starts, MariaDB deletes the temporary tables
 // that it finds, so a tmpdir that is everybody's would be wiped under others.
-func commonArgs(dir string) []string {
-	args := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "tmp")}
+func commonArgs(in folder) []string {
+	args := []string{"--no-defaults", "--datadir=" + in.file("data"), "--tmpdir=" + in.file("tmp")}
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root")
 	}

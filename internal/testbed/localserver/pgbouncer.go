@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,23 +23,19 @@ func (p *Postgres) Pooler() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := p.group.Dir("pgbouncer")
+	in, err := p.group.newFolder("pgbouncer", p.in.user) // it refuses root
 	if err != nil {
-		return nil, err
-	}
-	if err := p.user.own(p.group, dir); err != nil {
 		return nil, err
 	}
 	host, port, err := net.SplitHostPort(p.Addr)
 	if err != nil {
 		return nil, err
 	}
-	users, config := filepath.Join(dir, "users"), filepath.Join(dir, "pgbouncer.ini")
-	if err := p.user.write(users, fmt.Sprintf("%q %q\n", "shop", p.password)); err != nil {
+	if err := in.write("users", fmt.Sprintf("%q %q\n", "shop", p.password)); err != nil {
 		return nil, err
 	}
 	return onFreePort(p.group, func(own int) (*Server, error) {
-		err := p.user.write(config, fmt.Sprintf(`[databases]
+		err := in.write("pgbouncer.ini", fmt.Sprintf(`[databases]
 shop = host=%s port=%s dbname=shop
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -51,13 +46,12 @@ auth_file = %s
 pool_mode = transaction
 max_client_conn = 1000
 default_pool_size = 100
-`, host, port, own, users))
+`, host, port, own, in.file("users")))
 		if err != nil {
 			return nil, err
 		}
-		s := newServer(p.group, "pgbouncer", dir, own)
-		s.user = p.user // it refuses root
-		s.command = []string{bin, config}
+		s := newServer(p.group, "pgbouncer", in, own)
+		s.command = []string{bin, in.file("pgbouncer.ini")}
 		s.probe = func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()

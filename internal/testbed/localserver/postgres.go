@@ -49,32 +49,29 @@ func startPostgres(g *Group, settings ...string) (*Postgres, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	dir, err := g.Dir("postgres")
+	in, err := g.newFolder("postgres", who)
 	if err != nil {
-		return nil, err
-	}
-	if err := who.own(g, dir); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	password := rand.Text()
-	if err := initdb(g, who, bin, dir, password); err != nil {
+	if err := initdb(g, bin, in, password); err != nil {
 		return nil, err
 	}
-	first := &Postgres{Server: Server{group: g, user: who}, bin: bin, password: password, settings: settings}
+	first := &Postgres{Server: Server{group: g}, bin: bin, password: password, settings: settings}
 	return onFreePort(g, func(port int) (*Postgres, error) {
-		p := first.at(dir, port)
+		p := first.at(in, port)
 		return p, p.Start()
 	})
 }
 
 // at is a server of the same programs and users in another folder, on another port.
-func (p *Postgres) at(dir string, port int, settings ...string) *Postgres {
-	other := &Postgres{Server: newServer(p.group, "postgres", dir, port), bin: p.bin, password: p.password, settings: p.settings}
-	other.user, other.sessions, other.probe = p.user, true, other.ping
-	other.command = []string{filepath.Join(p.bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(port)}
+func (p *Postgres) at(in folder, port int, settings ...string) *Postgres {
+	other := &Postgres{Server: newServer(p.group, "postgres", in, port), bin: p.bin, password: p.password, settings: p.settings}
+	other.sessions, other.probe = true, other.ping
+	other.command = []string{filepath.Join(p.bin, "postgres"), "-D", in.file("data"), "-p", strconv.Itoa(port)}
 	for _, setting := range append([]string{
 		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500",
-		"dynamic_shared_memory_type=mmap", // files in dir, which go with it
+		"dynamic_shared_memory_type=mmap", // files in the folder, which go with it
 	}, slices.Concat(p.settings, settings)...) {
 		other.command = append(other.command, "-c", setting)
 	}
@@ -93,31 +90,14 @@ func postgresAt(isolation string) func(*Group) (*Postgres, error) {
 // this machine can log in. Passwords are compared as MD5: SCRAM makes each new
 // connection pay 4096 rounds, against an attacker whom a server on loopback that is
 // thrown away has not.
-func initdb(g *Group, who *account, bin, dir, password string) error {
-	secret, log := filepath.Join(dir, "password"), filepath.Join(dir, "install.log")
-	for file, text := range map[string]string{secret: password, log: ""} {
-		if err := who.write(file, text); err != nil {
-			return err
-		}
-	}
-	out, err := os.OpenFile(log, os.O_WRONLY, 0)
-	if err != nil {
+func initdb(g *Group, bin string, in folder, password string) error {
+	if err := in.write("password", password); err != nil {
 		return err
 	}
-	defer out.Close() // the child has its own
-	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "--username=shop", "--pwfile="+secret, "--auth=md5",
+	secret := in.file("password")
+	_, err := in.run(g, filepath.Join(bin, "initdb"), "-D", in.file("data"), "--username=shop", "--pwfile="+secret, "--auth=md5",
 		"--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	cmd.Stdout, cmd.Stderr = out, out
-	who.run(cmd, dir)
-	child, err := g.Start(cmd)
-	if err != nil {
-		return err
-	}
-	<-child.Done()
-	if child.err != nil {
-		return fmt.Errorf("initdb failed (%w); its last words: %s", child.err, lastWords(log))
-	}
-	return os.Remove(secret)
+	return errors.Join(err, os.Remove(secret))
 }
 
 // ping makes the database at the first start.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -43,22 +41,18 @@ func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) 
 	if err := errors.Join(p.Signal(syscall.SIGINT), p.Stop(replicaTimeout)); err != nil {
 		return nil, fmt.Errorf("stop %s: %w", p.name, err)
 	}
-	from := filepath.Dir(p.logFile)
-	dir, err := p.group.Dir("postgres")
+	in, err := p.group.newFolder("postgres", p.in.user)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.user.own(p.group, dir); err != nil {
+	if err := in.copyData(p.in); err != nil {
 		return nil, err
 	}
-	if out, err := exec.Command("cp", "-a", filepath.Join(from, "data"), filepath.Join(dir, "data")).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("copy the files of %s: %w: %s", p.name, err, out)
-	}
-	if err := p.user.write(filepath.Join(dir, "data", "standby.signal"), ""); err != nil {
+	if err := in.write("data/standby.signal", ""); err != nil {
 		return nil, err
 	}
 	if synchronous {
-		settings, err := os.OpenFile(filepath.Join(from, "data", "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
+		settings, err := os.OpenFile(p.in.data("postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +70,7 @@ func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) 
 	}
 	primary := fmt.Sprintf("primary_conninfo=host=%s port=%s user=shop password=%s", host, port, p.password)
 	replica, err := onFreePort(p.group, func(port int) (*Postgres, error) {
-		r := p.at(dir, port, primary)
+		r := p.at(in, port, primary)
 		return r, r.Start()
 	})
 	if err != nil {
@@ -110,9 +104,8 @@ func (p *Postgres) Promote() error {
 // Remove kills the server and removes its files.
 func (p *Postgres) Remove() error {
 	err := p.Kill()
-	dir := filepath.Dir(p.logFile)
-	removeSharedMemory(dir)
-	return errors.Join(err, os.RemoveAll(dir))
+	removeSharedMemory(p.in.path)
+	return errors.Join(err, os.RemoveAll(p.in.path))
 }
 
 // await asks until a query says yes.

@@ -180,7 +180,7 @@ func TestReplica(t *testing.T) {
 	if err := p.Remove(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Dir(p.logFile)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(p.in.path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the first server's folder is left: %v", err)
 	}
 }

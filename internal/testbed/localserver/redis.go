@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -44,12 +42,11 @@ func startRedisOn(g *Group, env []string, config string, settings func(port int)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := g.Dir("redis")
+	in, err := g.newFolder("redis", nil)
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "redis.conf")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := in.write("redis.conf", config); err != nil {
 		return nil, err
 	}
 	return onFreePort(g, func(port int) (*Redis, error) {
@@ -57,10 +54,10 @@ func startRedisOn(g *Group, env []string, config string, settings func(port int)
 		if err != nil {
 			return nil, err
 		}
-		r := &Redis{newServer(g, "redis-server", dir, port)}
+		r := &Redis{newServer(g, "redis-server", in, port)}
 		r.env, r.startTimeout, r.probe = env, 30*time.Second, r.ping
 		r.command = append([]string{
-			path, file, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+			path, in.file("redis.conf"), "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", in.path,
 			"--save", "", "--daemonize", "no", "--databases", "1024",
 		}, more...)
 		return r, r.Start()

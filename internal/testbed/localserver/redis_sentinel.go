@@ -3,8 +3,6 @@ package localserver
 import (
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -71,17 +69,16 @@ func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
 	var starts errgroup.Group
 	for i := range watchers {
 		starts.Go(func() error {
-			dir, err := g.Dir("sentinel")
+			in, err := g.newFolder("sentinel", nil)
 			if err != nil {
 				return err
 			}
-			file := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
-			if err := os.WriteFile(file, []byte(s.config(dir, ports[:], i)), 0o600); err != nil {
+			if err := in.write("sentinel.conf", s.config(in.path, ports[:], i)); err != nil { // it writes there what it learns
 				return err
 			}
-			r := &Redis{newServer(g, "redis-sentinel", dir, ports[i])}
+			r := &Redis{newServer(g, "redis-sentinel", in, ports[i])}
 			r.startTimeout, r.probe = 30*time.Second, r.pingSentinel
-			r.command = []string{path, file, "--sentinel"}
+			r.command = []string{path, in.file("sentinel.conf"), "--sentinel"}
 			watchers[i] = r
 			return r.Start()
 		})

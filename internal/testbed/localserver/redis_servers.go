@@ -157,7 +157,7 @@ func await(servers []*Redis, command, text string, timeout time.Duration) error 
 				break
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("%s did not answer %q with %q within %s: %v; its last words: %s", r.Addr, command, text, timeout, err, lastWords(r.logFile))
+				return fmt.Errorf("%s did not answer %q with %q within %s: %v; its last words: %s", r.Addr, command, text, timeout, err, r.lastWords())
 			}
 			time.Sleep(20 * time.Millisecond)
 		}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -23,23 +22,26 @@ type Server struct {
 	group        *Group
 	command      []string
 	env          []string      // beside this process's own
-	user         *account      // who runs it; nil: who runs this process
+	in           folder        // with its log
 	sessions     bool          // its children have sessions of their own
-	logFile      string        // what it prints
 	startTimeout time.Duration // until it must answer
 	probe        func() error  // nil once it serves
 }
 
-func newServer(g *Group, name, dir string, port int) Server {
-	return Server{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), name: name, group: g, logFile: filepath.Join(dir, "log"), startTimeout: time.Minute,
-	}
+func newServer(g *Group, name string, in folder, port int) Server {
+	return Server{Addr: loopback(port), name: name, group: g, in: in, startTimeout: time.Minute}
 }
+
+// loopback is a port of this machine.
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// lastWords are those of its log.
+func (s *Server) lastWords() string { return lastWords(s.in.file("log")) }
 
 // Start starts the server, for the first time or again, and returns when it
 // serves.
 func (s *Server) Start() error {
-	log, err := os.OpenFile(s.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(s.in.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func (s *Server) Start() error {
 	cmd := exec.Command(s.command[0], s.command[1:]...)
 	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	s.user.run(cmd, filepath.Dir(s.logFile))
+	s.in.user.run(cmd, s.in.path)
 	if s.Process, err = s.group.Start(cmd); err != nil {
 		return err
 	}
@@ -68,14 +70,14 @@ func (s *Server) ready() error {
 		}
 		select {
 		case <-s.done:
-			words := lastWords(s.logFile)
+			words := s.lastWords()
 			err := fmt.Errorf("%s ended while starting (%v); its last words: %s", s.name, s.err, words)
 			if strings.Contains(strings.ToLower(words), "address already in use") {
 				err = fmt.Errorf("%w: %w", errPortTaken, err)
 			}
 			return err
 		case <-deadline:
-			return fmt.Errorf("%s did not answer within %s: %w; its last words: %s", s.name, s.startTimeout, err, lastWords(s.logFile))
+			return fmt.Errorf("%s did not answer within %s: %w; its last words: %s", s.name, s.startTimeout, err, s.lastWords())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -48,23 +47,22 @@ func StartZookeeper(g *Group) (*Zookeeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := g.Dir("zookeeper")
+	in, err := g.newFolder("zookeeper", nil)
 	if err != nil {
 		return nil, err
 	}
 	return onFreePort(g, func(port int) (*Zookeeper, error) {
-		config := filepath.Join(dir, "zoo.cfg")
-		if err := os.WriteFile(config, fmt.Appendf(nil, zookeeperConfig, filepath.Join(dir, "data"), port), 0o600); err != nil {
+		if err := in.write("zoo.cfg", fmt.Sprintf(zookeeperConfig, in.file("data"), port)); err != nil {
 			return nil, err
 		}
-		z := &Zookeeper{newServer(g, "zookeeper", dir, port)}
+		z := &Zookeeper{newServer(g, "zookeeper", in, port)}
 		z.probe = z.ping
 		// The script of the package would start a daemon. A small heap and one
 		// compiler are up in half the time.
 		z.command = []string{
 			java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
-			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + dir, "-XX:-UsePerfData", // no files elsewhere
-			"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config,
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // no files elsewhere
+			"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", in.file("zoo.cfg"),
 		}
 		return z, z.Start()
 	})

@@ -1,0 +1,70 @@
+package localserver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// A folder has the files of one server. They belong to the account that runs the server.
+type folder struct {
+	path string
+	user *account // nil: the user of this process
+}
+
+// newFolder makes a folder of the group for a server that the user runs.
+func (g *Group) newFolder(name string, user *account) (folder, error) {
+	dir, err := g.Dir(name)
+	if err != nil {
+		return folder{}, err
+	}
+	return folder{dir, user}, user.own(g, dir)
+}
+
+// file is a path in the folder, data one in the folder of a database in it.
+func (f folder) file(name string) string { return filepath.Join(f.path, name) }
+func (f folder) data(name string) string { return filepath.Join(f.path, "data", name) }
+
+// mkdir makes a folder in the folder.
+func (f folder) mkdir(name string) error {
+	if err := os.Mkdir(f.file(name), 0o700); err != nil || f.user == nil {
+		return err
+	}
+	return os.Chown(f.file(name), f.user.uid, f.user.gid)
+}
+
+// write makes a file that belongs to the user.
+func (f folder) write(name, text string) error { return f.user.write(f.file(name), text) }
+
+// copyData copies the database of another folder.
+func (f folder) copyData(from folder) error {
+	if out, err := exec.Command("cp", "-a", from.data(""), f.data("")).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy the files of %s: %w: %s", from.path, err, out)
+	}
+	return nil
+}
+
+// run runs a program as the user until it ends, and returns what it printed. An error has its
+// last words. The program is a child like the server: an installer may be a shell script, which
+// would outlive a SIGKILL of this process and make the folder again after the janitor.
+func (f folder) run(g *Group, command ...string) (said string, err error) {
+	log, err := os.Create(f.file("run.log"))
+	if err != nil {
+		return "", err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	f.user.run(cmd, f.path)
+	child, err := g.Start(cmd)
+	if err != nil {
+		return "", err
+	}
+	<-child.Done()
+	text, err := os.ReadFile(log.Name())
+	if child.err != nil {
+		err = fmt.Errorf("%s failed (%w); its last words: %s", child.name, child.err, lastWords(log.Name()))
+	}
+	return string(text), err
+}

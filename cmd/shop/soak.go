@@ -167,7 +167,7 @@ func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.
 	result, err = soak.Run(ctx, soak.Config{
 		Plan:     soak.Plan{Seed: o.seed, Strategies: strategies, Clients: o.clients, Processes: o.processes, Kill: o.kill},
 		Duration: o.duration, Length: o.wave, Shops: bed.children,
-		Auditor:  rush.Database{DB: e.Admin, Nodes: e.NodeDBs},
+		Auditor:  rush.Database{DB: e.Admin, Nodes: e.Cluster.DBs},
 		Patience: o.shops.settings.Wait + 30*time.Second,
 		Progress: func(w soak.Wave) {
 			progress.show("%s of %s: wave %d, %s, %s, %d clients", time.Since(started).Round(time.Second), o.duration, w.Number, w.Kind, w.Strategy, w.Clients)

@@ -115,7 +115,7 @@ func (o *rushOptions) storefront(c *cobra.Command) (*storefront, error) {
 // shops that the crowd is to be sent to.
 func (o *rushOptions) on(s *storefront, e *engine.Engine) (shopFlags, error) {
 	s.engine, s.database, s.server = e.Name, e.Database, e.Server
-	s.auditor = rush.Database{DB: e.Admin, Nodes: e.NodeDBs}
+	s.auditor = rush.Database{DB: e.Admin, Nodes: e.Cluster.DBs}
 	s.missing = lockstrategy.AllMissing(onengine.Deps(e))
 	shops := o.shops
 	if why := shops.unchecked(e); why != "" {

@@ -16,7 +16,7 @@ import (
 // startEmbedded starts Redis in this process on loopback ports, where children
 // reach it too, and names a SQLite file for the schema.
 func startEmbedded(e *Engine) error {
-	dir, err := e.tempDir()
+	dir, err := tempDir(e)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (r embeddedRedis) Start() error { return r.StartAddr(r.addr) }
 
 // tempDir makes a folder that ends with the engine, and where there is a shell
 // for the janitor, which Windows lacks, also with a SIGKILL.
-func (e *Engine) tempDir() (string, error) {
+func tempDir(e *Engine) (string, error) {
 	if g, err := localserver.NewGroup(); err == nil {
 		e.onClose(g.Close)
 		return g.Dir("embedded")

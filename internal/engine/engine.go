@@ -133,6 +133,9 @@ type Engine struct {
 	// favour of one of them (1213) though its transaction waited for nobody.
 	Certifies bool
 
+	// Cluster is the database where it is several servers; nil where it is one.
+	Cluster *Cluster
+
 	// LockServers are those that this engine has started; empty where they run already.
 	LockServers []LockServer
 
@@ -151,7 +154,6 @@ type Engine struct {
 	stepwise driver.Connector             // see OpenWrapped
 
 	pingRedis func(context.Context) error // nil without Redis
-	cluster   *cluster                    // see Nodes; nil where there is one server
 
 	absent  map[string]string // see Absent
 	closers []func() error    // run last first

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,18 +16,20 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
-// A Node is one server of a cluster, for those who read the books of each.
-type Node struct {
-	Addr string   // host:port
-	DB   *gorm.DB // what is read there is all that was committed anywhere before
-}
-
-// cluster is the database's servers, where it is a Galera cluster of several.
-type cluster struct {
+// A Cluster is the database's servers, each read by itself, where it is a Galera cluster of
+// several. A nil Cluster is a database of one server.
+type Cluster struct {
 	configs []*mysqldriver.Config
+	open    func(c driver.Connector, conns int) (*gorm.DB, error)
 
 	mu    sync.Mutex
-	nodes []Node
+	nodes []node
+}
+
+// A node is one server of a cluster. What is read there is all that was committed anywhere before.
+type node struct {
+	addr string // host:port
+	db   *gorm.DB
 }
 
 // causal makes a read wait until its node has applied what was committed anywhere before
@@ -36,13 +39,11 @@ const (
 	causally = "SET SESSION wsrep_sync_wait = " + causal
 )
 
-// Nodes are the servers of the database, each read by itself; nil where there is only one.
-// One that is dead is among them, and its reads fail.
-func (e *Engine) Nodes() ([]Node, error) {
-	if e.cluster == nil {
+// connect opens the servers. One that is dead is among them, and its reads fail.
+func (c *Cluster) connect() ([]node, error) {
+	if c == nil {
 		return nil, nil
 	}
-	c := e.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, config := range c.configs[len(c.nodes):] {
@@ -52,20 +53,20 @@ func (e *Engine) Nodes() ([]Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		db, err := e.pool(connector, 1)
+		db, err := c.open(connector, 1)
 		if err != nil {
 			return nil, err
 		}
-		c.nodes = append(c.nodes, Node{config.Addr, db})
+		c.nodes = append(c.nodes, node{config.Addr, db})
 	}
 	return c.nodes, nil
 }
 
-// NodeDBs are the databases of Nodes.
-func (e *Engine) NodeDBs() (dbs []*gorm.DB, _ error) {
-	nodes, err := e.Nodes()
+// DBs returns the databases of the servers; nil where there is only one.
+func (c *Cluster) DBs() (dbs []*gorm.DB, _ error) {
+	nodes, err := c.connect()
 	for _, n := range nodes {
-		dbs = append(dbs, n.DB)
+		dbs = append(dbs, n.db)
 	}
 	return dbs, err
 }
@@ -76,8 +77,8 @@ const settleTimeout = 30 * time.Second
 // Settle returns when what was committed before is seen at each node that lives. Nodes
 // that are dead, or are not part of the cluster, are passed over: they are sent all they
 // have missed before they take a statement. Where there is one server it returns at once.
-func (e *Engine) Settle(ctx context.Context) error {
-	nodes, err := e.Nodes()
+func (c *Cluster) Settle(ctx context.Context) error {
+	nodes, err := c.connect()
 	if err != nil {
 		return err
 	}
@@ -90,8 +91,8 @@ func (e *Engine) Settle(ctx context.Context) error {
 	return errors.Join(late...)
 }
 
-func (n Node) settle(ctx context.Context) error {
-	pool, err := n.DB.DB()
+func (n node) settle(ctx context.Context) error {
+	pool, err := n.db.DB()
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (n Node) settle(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if _, err := pool.ExecContext(waiting, "SELECT 1"); sqlerror.KindOf(err) == sqlerror.Contended || waiting.Err() != nil { // its own patience, or this one's
-		return fmt.Errorf("%s has not applied within %s what was committed", n.Addr, settleTimeout)
+		return fmt.Errorf("%s has not applied within %s what was committed", n.addr, settleTimeout)
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ func (n Node) settle(ctx context.Context) error {
 // askGalera notes in e what is different where the server is one of a cluster that
 // certifies, and reports whether it is.
 func askGalera(ctx context.Context, e *Engine, oneWriter bool) (certifies bool, _ error) {
-	settings, err := e.settings(ctx, "wsrep_on", "innodb_flush_log_at_trx_commit", "group_replication_group_name")
+	settings, err := variables(ctx, e.Admin, "wsrep_on", "innodb_flush_log_at_trx_commit", "group_replication_group_name")
 	if err != nil {
 		return false, err
 	}
@@ -147,30 +148,25 @@ func askReads(ctx context.Context, e *Engine) error {
 	if err := e.Admin.WithContext(ctx).Raw(named).Scan(&level).Error; err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
-	if level.Value == "READ-UNCOMMITTED" {
-		e.lack(dialect.CurrentReads, "its sessions begin at READ UNCOMMITTED, where a read may show what is rolled back later")
+	if e.Lacks == nil {
+		e.Lacks = map[string]string{}
 	}
-	members, err := e.settings(ctx, "group_replication_group_name", "group_replication_consistency")
+	if level.Value == "READ-UNCOMMITTED" {
+		e.Lacks[dialect.CurrentReads] = "its sessions begin at READ UNCOMMITTED, where a read may show what is rolled back later"
+	}
+	members, err := variables(ctx, e.Admin, "group_replication_group_name", "group_replication_consistency")
 	if err != nil {
 		return err
 	}
 	// MySQL 8.0 Reference Manual, 20.5.3, "Transaction Consistency Guarantees".
 	if members["group_replication_group_name"] != "" && !strings.HasPrefix(members["group_replication_consistency"], "BEFORE") {
-		e.lack(dialect.CurrentReads, "a member of a replication group may be behind what another one has committed (group_replication_consistency is not BEFORE)")
+		e.Lacks[dialect.CurrentReads] = "a member of a replication group may be behind what another one has committed (group_replication_consistency is not BEFORE)"
 	}
 	return nil
 }
 
-// lack notes what the database cannot do.
-func (e *Engine) lack(capability, why string) {
-	if e.Lacks == nil {
-		e.Lacks = map[string]string{}
-	}
-	e.Lacks[capability] = why
-}
-
 // causalAdmin has a restock see all the records that it is to clear.
-func (e *Engine) causalAdmin(configs []*mysqldriver.Config) error {
+func causalAdmin(e *Engine, configs []*mysqldriver.Config) error {
 	before, err := e.Admin.DB()
 	if err != nil {
 		return err
@@ -181,18 +177,18 @@ func (e *Engine) causalAdmin(configs []*mysqldriver.Config) error {
 	return errors.Join(err, before.Close())
 }
 
-// settings are variables of the server, by name; one that it does not have is missing.
-func (e *Engine) settings(ctx context.Context, names ...string) (map[string]string, error) {
+// variables are those of the server, by name; one that it does not have is missing.
+func variables(ctx context.Context, db *gorm.DB, names ...string) (map[string]string, error) {
 	var seen []struct {
 		Name  string `gorm:"column:Variable_name"`
 		Value string `gorm:"column:Value"`
 	}
-	if err := e.Admin.WithContext(ctx).Raw("SHOW GLOBAL VARIABLES WHERE Variable_name IN ?", names).Scan(&seen).Error; err != nil {
+	if err := db.WithContext(ctx).Raw("SHOW GLOBAL VARIABLES WHERE Variable_name IN ?", names).Scan(&seen).Error; err != nil {
 		return nil, fmt.Errorf("the database does not answer: %w", err)
 	}
-	settings := map[string]string{}
+	all := map[string]string{}
 	for _, s := range seen {
-		settings[s.Name] = s.Value
+		all[s.Name] = s.Value
 	}
-	return settings, nil
+	return all, nil
 }

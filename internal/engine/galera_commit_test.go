@@ -82,7 +82,7 @@ func TestGaleraCommit(t *testing.T) {
 	close(end)
 	wg.Wait()
 
-	nodes, err := e.NodeDBs()
+	nodes, err := e.Cluster.DBs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestGaleraStaleRead(t *testing.T) {
 	b := enginetest.At(t, a, 1)
 	first, next, backup, waiting := connection(t, a), connection(t, b), connection(t, b), connection(t, b)
 	run(t, first, "UPDATE product SET amount = 10 WHERE name = 'apple'")
-	if err := a.Settle(t.Context()); err != nil {
+	if err := a.Cluster.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	run(t, backup, "FLUSH TABLES WITH READ LOCK")
@@ -45,7 +45,7 @@ func TestGaleraStaleRead(t *testing.T) {
 	run(t, next, "BEGIN")
 	run(t, next, "UPDATE product SET amount = 9 WHERE name = 'apple'") // 10 - 1, as it has read
 	run(t, next, "COMMIT")                                             // and is not refused
-	if err := a.Settle(t.Context()); err != nil {
+	if err := a.Cluster.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(t, first, "SELECT amount FROM product WHERE name = 'apple'"); got != 9 {
@@ -78,7 +78,7 @@ func TestGaleraLostUpdates(t *testing.T) {
 			if err := a.Admin.Exec("UPDATE product SET amount = 0 WHERE name = 'apple'").Error; err != nil {
 				t.Fatal(err)
 			}
-			if err := a.Settle(t.Context()); err != nil {
+			if err := a.Cluster.Settle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			var committed, refused atomic.Int64
@@ -101,7 +101,7 @@ func TestGaleraLostUpdates(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if err := a.Settle(t.Context()); err != nil {
+			if err := a.Cluster.Settle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			grown := ask(t, connection(t, a), "SELECT amount FROM product WHERE name = 'apple'")

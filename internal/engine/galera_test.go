@@ -74,7 +74,7 @@ func TestGalera(t *testing.T) {
 	if err := a.Admin.Exec("UPDATE product SET amount = 10, stocked = 10 WHERE name = 'apple'").Error; err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Settle(t.Context()); err != nil {
+	if err := a.Cluster.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -94,7 +94,7 @@ func TestGalera(t *testing.T) {
 		if number(err) != 1213 || sqlerror.KindOf(err) != sqlerror.Contended || !sqlerror.Definite(err) {
 			t.Errorf("the second COMMIT: %v, want error 1213, which is a refusal", err)
 		}
-		if err := b.Settle(t.Context()); err != nil { // its node knows that the other came first, and may not have applied it yet
+		if err := b.Cluster.Settle(t.Context()); err != nil { // its node knows that the other came first, and may not have applied it yet
 			t.Fatal(err)
 		}
 		if got := ask(t, two, "SELECT amount FROM product WHERE name = 'apple'"); got != 9 {
@@ -133,7 +133,7 @@ func TestGaleraNodes(t *testing.T) {
 		t.Errorf("with a dead node: %v", err)
 	}
 	start := time.Now()
-	if err := e.Settle(ctx); err != nil {
+	if err := e.Cluster.Settle(ctx); err != nil {
 		t.Error(err)
 	}
 	for _, node := range cluster.Nodes()[1:] {

@@ -64,12 +64,12 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 		return err
 	}
 	if certifies {
-		if err := e.causalAdmin(configs); err != nil {
+		if err := causalAdmin(e, configs); err != nil {
 			return err
 		}
 	}
 	if certifies && len(configs) > 1 {
-		e.cluster = &cluster{configs: slices.Clone(configs)}
+		e.Cluster = &Cluster{configs: slices.Clone(configs), open: e.pool}
 	}
 	if len(configs) > 1 {
 		e.Warnings = append(e.Warnings, deadNodes(ctx, configs)...)
@@ -78,7 +78,7 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	if oneWriter {
 		first = 0
 	}
-	buyers, err := newMySQLConnector(e.forBuyers(configs, setting != ""), first, certifies)
+	buyers, err := newMySQLConnector(forBuyers(configs, e.URLs.Wait, setting != ""), first, certifies)
 	if err != nil {
 		return err
 	}
@@ -86,14 +86,14 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	if e.DB, err = e.pool(e.URLs.wrapped(buyers), e.URLs.Conns); err != nil || !certifies {
 		return err
 	}
-	looking := newNodes(e.forBuyers(configs, setting != ""), first)
+	looking := newNodes(forBuyers(configs, e.URLs.Wait, setting != ""), first)
 	looking.session = causally
 	e.Causal, err = e.pool(looking, e.URLs.Conns)
 	return err
 }
 
 // forBuyers are the settings of the sessions that buyers have.
-func (e *Engine) forBuyers(configs []*mysqldriver.Config, snapshots bool) []*mysqldriver.Config {
+func forBuyers(configs []*mysqldriver.Config, wait time.Duration, snapshots bool) []*mysqldriver.Config {
 	var all []*mysqldriver.Config
 	for _, c := range configs {
 		c = c.Clone()
@@ -102,10 +102,10 @@ func (e *Engine) forBuyers(configs []*mysqldriver.Config, snapshots bool) []*mys
 			// where its snapshot is stale. Off, repeatable read is what it is elsewhere.
 			c.Params["innodb_snapshot_isolation"] = "OFF"
 		}
-		c.ReadTimeout = e.URLs.Wait + 10*time.Second // a server that hangs is an error in the end
+		c.ReadTimeout = wait + 10*time.Second // a server that hangs is an error in the end
 		c.WriteTimeout = 10 * time.Second
 		// The buyer gives up first; this frees the server's side of the wait.
-		c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(e.URLs.Wait/time.Second) + 1)
+		c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(wait/time.Second) + 1)
 		all = append(all, c)
 	}
 	return all

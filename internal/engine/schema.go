@@ -13,11 +13,11 @@ import (
 )
 
 // Migrate brings the schema up to date. Several processes may call it at once.
-func (e *Engine) Migrate(ctx context.Context) error { return e.schema().up(ctx) }
+func (e *Engine) Migrate(ctx context.Context) error { return schemaOf(e).up(ctx) }
 
 // SchemaVersion is the number of the newest migration that has run.
 func (e *Engine) SchemaVersion(ctx context.Context) (int64, error) {
-	return e.schema().version(ctx)
+	return schemaOf(e).version(ctx)
 }
 
 // A schema is that of one database.
@@ -26,7 +26,7 @@ type schema struct {
 	db   *gorm.DB
 }
 
-func (e *Engine) schema() schema {
+func schemaOf(e *Engine) schema {
 	kind, _ := databaseBy(func(d database) bool { return d.name == e.Admin.Name() })
 	return schema{kind, e.Admin}
 }

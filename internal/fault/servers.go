@@ -80,7 +80,7 @@ func (s *sqlServer) reopen(ctx context.Context) error {
 	if s.engine != nil {
 		err = s.engine.Close()
 	}
-	s.engine, s.Auditor = opened, rush.Database{DB: opened.Admin, Nodes: opened.NodeDBs}
+	s.engine, s.Auditor = opened, rush.Database{DB: opened.Admin, Nodes: opened.Cluster.DBs}
 	return err
 }
 

@@ -40,7 +40,7 @@ func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
 			}
 		}
 		if err == nil {
-			err = purchase.DatabaseError(ctx, "restock", s.engine.Settle(ctx))
+			err = purchase.DatabaseError(ctx, "restock", s.engine.Cluster.Settle(ctx))
 		}
 		if err == nil {
 			s.watch.publish(history.Event{Kind: history.Restocked, At: time.Now(), Product: name, Amount: amount})

@@ -25,7 +25,6 @@ const (
 	maxLanes  = 256                   // the ones unchanged for longest go first
 	buffered  = 4096                  // events that a stream may lag behind
 	batchTime = 50 * time.Millisecond // what happens is sent together for so long: 20 messages a second at most
-	heartbeat = 15 * time.Second      // a comment, so that proxies keep the stream open
 )
 
 // A Hub keeps the lanes and wakes the pages when they change. It alone knows which lanes there

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/teach/sse"
 	pages "github.com/oversell/oversell/internal/web/page"
 )
 
@@ -154,12 +155,13 @@ func TestSlowPage(t *testing.T) {
 		t.Errorf("%d events kept, want %d", got, buffered)
 	}
 	w := httptest.NewRecorder()
-	if err := p.send(w); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
+	to, _ := sse.Open(w) // a recorder has no time-outs
+	if err := p.send(to); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
 		t.Errorf("%v, %.200q; want 7 dropped", err, w.Body)
 	}
 	h.Publish(history.Event{Kind: history.Call})
-	w = httptest.NewRecorder()
-	if err := p.send(w); err != nil || !strings.Contains(w.Body.String(), `"dropped":0`) {
+	w.Body.Reset()
+	if err := p.send(to); err != nil || !strings.Contains(w.Body.String(), `"dropped":0`) {
 		t.Errorf("%v, %q; want none since", err, w.Body)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/teach/sse"
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
@@ -30,28 +31,22 @@ func (h *Hub) Events() http.Handler {
 			return
 		}
 		defer p.leave()
-		stream := http.NewResponseController(w)
-		if err := stream.SetWriteDeadline(time.Time{}); err != nil { // the server's is for answers, not for streams
-			problem.Reply(w, http.StatusInternalServerError, "failed", "this server cannot stream")
+		stream, err := sse.Open(w)
+		if err != nil {
+			problem.Reply(w, http.StatusInternalServerError, "failed", err.Error())
 			return
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Cache-Control", "no-store")
-		if _, err := fmt.Fprint(w, "retry: 1000\n\n"); err != nil || stream.Flush() != nil {
-			return
-		}
-		p.stream(w, r, stream)
+		p.stream(r, stream)
 	})
 }
 
 // stream sends what is new until the page goes away or the hub is closed.
-func (p *page) stream(w http.ResponseWriter, r *http.Request, flusher *http.ResponseController) {
-	alive := time.NewTicker(heartbeat)
+func (p *page) stream(r *http.Request, to sse.Stream) {
+	alive := time.NewTicker(sse.Heartbeat)
 	defer alive.Stop()
 	pause := time.NewTimer(0) // between two messages
 	defer pause.Stop()
-	for {
-		var err error
+	for err := to.Begin(); err == nil; {
 		select {
 		case <-p.wake:
 			select {
@@ -61,25 +56,22 @@ func (p *page) stream(w http.ResponseWriter, r *http.Request, flusher *http.Resp
 			case <-p.hub.closed:
 				return
 			}
-			err = p.send(w)
+			err = p.send(to)
 			pause.Reset(batchTime)
 		case <-alive.C:
-			_, err = fmt.Fprint(w, ": alive\n\n")
+			err = to.Alive()
 		case <-r.Context().Done():
 			return
 		case <-p.hub.closed:
-			return
-		}
-		if err != nil || flusher.Flush() != nil {
 			return
 		}
 	}
 }
 
 // send writes what the page has not seen.
-func (p *page) send(w http.ResponseWriter) error {
+func (p *page) send(to sse.Stream) error {
 	if s, some := p.unseen(); some {
-		if err := write(w, "state", s); err != nil {
+		if err := to.Send("state", s); err != nil {
 			return err
 		}
 	}
@@ -88,7 +80,7 @@ func (p *page) send(w http.ResponseWriter) error {
 		batch = append(batch, <-p.events)
 	}
 	if dropped := p.missed(); dropped > 0 || len(batch) > 0 {
-		return write(w, "batch", struct {
+		return to.Send("batch", struct {
 			Events  []history.Event `json:"events"`
 			Dropped int64           `json:"dropped"`
 		}{batch, dropped})
@@ -142,13 +134,4 @@ func (p *page) missed() (dropped int64) {
 	defer p.hub.mu.Unlock()
 	dropped, p.dropped = p.dropped, 0
 	return dropped
-}
-
-func write(w http.ResponseWriter, name string, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, body)
-	return err
 }

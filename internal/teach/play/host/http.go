@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/child"
 	"github.com/oversell/oversell/internal/teach/play/level"
+	"github.com/oversell/oversell/internal/teach/sse"
 	"github.com/oversell/oversell/internal/web/page"
 	"github.com/oversell/oversell/internal/web/problem"
 )
@@ -29,9 +29,6 @@ const (
 	proveBudget  = 30 * time.Second
 	publicBudget = 45 * time.Second
 )
-
-// heartbeat is between two signs of life of a stream: a page that has gone is found out by it.
-const heartbeat = 15 * time.Second
 
 // retryAfter is what who finds all games taken is told, in seconds.
 const retryAfter = "20"
@@ -278,33 +275,26 @@ func events(c *gin.Context, g *game) {
 	}
 	defer leave()
 	lift(c)
-	c.Header("Content-Type", "text/event-stream")
-	_, err := fmt.Fprint(c.Writer, "retry: 1000\n\n")
-	alive := time.NewTicker(heartbeat)
+	to, err := sse.Open(c.Writer)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	alive := time.NewTicker(sse.Heartbeat)
 	defer alive.Stop()
-	for over := false; err == nil && !over; {
-		c.Writer.Flush()
+	for err = to.Begin(); err == nil; {
 		select {
 		case e := <-events:
-			err = send(c, e)
+			err = to.Send(e.name, e.data)
 		case <-alive.C:
-			_, err = fmt.Fprint(c.Writer, ": alive\n\n")
+			err = to.Alive()
 		case <-g.over:
-			over, err = true, send(c, event{"ended", gin.H{"why": g.why}})
+			_ = to.Send("ended", gin.H{"why": g.why}) // an error: the page has gone
+			return
 		case <-c.Request.Context().Done():
 			return
 		}
 	}
-	c.Writer.Flush()
-}
-
-func send(c *gin.Context, e event) error {
-	body, err := json.Marshal(e.data)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.Writer, "event: %s\ndata: %s\n\n", e.name, body)
-	return err
 }
 
 // fail answers with an error.

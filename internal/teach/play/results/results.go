@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,13 +107,15 @@ func (f File) Add(level string, r Result) error {
 		return nil
 	}
 	levels[level] = r
-	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
-		return err
+	text, err := json.MarshalIndent(document{version, levels}, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(f.Path), 0o755)
 	}
-	format := report.Format{Write: func(w io.Writer, _ report.Document) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(document{version, levels})
-	}}
-	return report.Save([]report.File{{Flag: "progress", Path: f.Path, Format: format}}, report.Document{}, nil)
+	if err == nil {
+		err = report.Replace(f.Path, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("--progress: %w", err)
+	}
+	return nil
 }

@@ -82,16 +82,17 @@ func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return heldOn(ctx, t.Servers.nodes, t.Product)
+	on, err := grantOn(ctx, t.Servers.nodes, t.Product)
+	if err != nil {
+		return "", err
+	}
+	return heldOn(on)
 }
 
 // heldOn says on how many nodes the holder's lock is. Neither of the two locks that
 // these faults are for has more than a bare majority and fewer than all.
-func heldOn(ctx context.Context, nodes []*redisNode, product string) (how string, _ error) {
-	on, err := grantOn(ctx, nodes, product)
+func heldOn(on grant) (how string, _ error) {
 	switch {
-	case err != nil:
-		return "", err
 	case on.isBare():
 		return fmt.Sprintf("the lock is on %d of %d nodes, a bare majority", len(on.nodes), on.all), nil
 	case on.isWhole():

@@ -1,8 +1,6 @@
 package fault
 
 import (
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -73,17 +71,6 @@ func selling(t *testing.T, f *RunningRush) (stop func()) {
 		}
 	}()
 	return func() { close(done); <-stopped }
-}
-
-// provenIn fails the test unless the fault took effect, or missed for the reason that want names.
-func provenIn(t *testing.T, name, proof string, err error, want string) {
-	t.Helper()
-	switch {
-	case want == "" && (err != nil || proof == ""):
-		t.Errorf("%s: %q, %v; want a proof", name, proof, err)
-	case want != "" && (!errors.Is(err, ErrMissed) || !strings.Contains(err.Error(), want)):
-		t.Errorf("%s: %q, %v; want that it missed: %s", name, proof, err, want)
-	}
 }
 
 // TestSlowSection: the buyer goes on, and a process that is gone is no slow section.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -41,17 +42,17 @@ type command struct {
 
 func (c command) String() string { return c.do + " " + c.server + "." + c.name }
 
-// A world is one run.
+// A world is one run: the conductor's subject.
 type world struct {
+	l       *little
+	c       *conduct.Conductor[*thread]
 	values  map[string]int // by server and name
 	holder  map[string]*thread
 	queue   map[string][]*thread
 	threads []*thread
 	answers map[int][]string // of each buyer
-	struck  map[schedule.Event]bool
 	tokens  []string
 	steps   []witness.Step
-	crashed map[int]bool
 }
 
 type thread struct {
@@ -64,7 +65,7 @@ type thread struct {
 func (l *little) Stated() bool { return false }
 
 func (l *little) begin() *world {
-	w := &world{values: map[string]int{}, holder: map[string]*thread{}, queue: map[string][]*thread{}, answers: map[int][]string{}, struck: map[schedule.Event]bool{}, crashed: map[int]bool{}}
+	w := &world{l: l, values: map[string]int{}, holder: map[string]*thread{}, queue: map[string][]*thread{}, answers: map[int][]string{}}
 	for b, threads := range l.buyers {
 		for i, commands := range threads {
 			t := &thread{buyer: b + 1, token: fmt.Sprint(b + 1), left: slices.Clone(commands)}
@@ -74,97 +75,93 @@ func (l *little) begin() *world {
 			w.threads = append(w.threads, t)
 		}
 	}
+	var events []conduct.Event[*thread]
+	for _, name := range l.events {
+		events = append(events, conduct.Event[*thread]{Name: name, Moves: func(context.Context) ([]move, error) {
+			return []move{{
+				Choice: schedule.Choice{Token: string(name), Name: string(name), Global: true},
+				Make:   func(context.Context) error { clear(w.values); return nil },
+			}}, nil
+		}})
+	}
+	w.c = conduct.New[*thread](w, events, l.events, conduct.Limits{Steps: schedule.MaxSteps})
 	return w
 }
 
+type move = conduct.Move[*thread]
+
 // Run is schedule.Runner.Run.
-func (l *little) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
+func (l *little) Run(ctx context.Context, choose schedule.Chooser, observe bool) (schedule.Ended, error) {
 	l.runs++
 	if observe {
 		l.observed++
 	}
-	if l.compound != nil {
-		e.Compound = l.compound()
-	}
 	w := l.begin()
-	for {
-		if err := ctx.Err(); err != nil {
-			return e, err
-		}
-		p := l.point(w)
+	return w.c.Run(ctx, func(p *schedule.Point) (string, error) {
 		if l.trouble != nil {
 			if err := l.trouble(w, p); err != nil {
-				return e, err
+				return "", err
 			}
 		}
-		token, err := choose(p)
-		e.Tokens = w.tokens
-		switch {
-		case err != nil:
-			return e, fmt.Errorf("chooser: %w", err)
-		case token == "":
-			e.Pruned = true
-			return e, nil
-		case p.AtEnd():
-			return l.judge(w, e), nil
-		}
-		c, found := schedule.Find(p.Choices, token)
-		if !found {
-			return e, fmt.Errorf("%w: %s", schedule.ErrDivergence, token)
-		}
-		w.do(c)
-	}
+		return choose(p)
+	})
 }
 
-func (l *little) point(w *world) *schedule.Point {
-	p := &schedule.Point{Depth: len(w.tokens)}
-	standing, waiting := map[int]int{}, map[int]map[string]bool{}
+func (w *world) Begin(context.Context) error { return nil }
+func (w *world) Over() bool                  { return true }
+
+// Moves is conduct.Subject.Moves.
+func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 	for _, t := range w.threads {
+		if t.waits != "" || len(t.left) == 0 {
+			continue
+		}
+		c := t.left[0]
+		effect := schedule.Writes
 		switch {
-		case t.waits != "":
+		case c.do == "local":
+			effect = schedule.Local
+		case c.do == "read" || c.do == "maybe" || w.l.lies:
+			effect = schedule.Reads
+		}
+		all = append(all, move{Command: t, Choice: schedule.Choice{Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect}})
+	}
+	return all, ctx.Err()
+}
+
+// Describe is conduct.Subject.Describe.
+func (w *world) Describe(_ context.Context, p *schedule.Point, moves []move) {
+	standing, waiting := map[int]bool{}, map[int]map[string]bool{}
+	for _, m := range moves {
+		standing[m.Buyer] = true
+	}
+	for _, t := range w.threads {
+		if t.waits != "" {
 			if waiting[t.buyer] == nil {
 				waiting[t.buyer] = map[string]bool{}
 			}
 			waiting[t.buyer][strings.Split(t.waits, ".")[0]] = true
-		case len(t.left) > 0:
-			c := t.left[0]
-			standing[t.buyer]++
-			effect := schedule.Writes
-			switch {
-			case c.do == "local":
-				effect = schedule.Local
-			case c.do == "read" || c.do == "maybe" || l.lies:
-				effect = schedule.Reads
-			}
-			p.Choices = append(p.Choices, schedule.Choice{Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect})
 		}
 	}
 	for b, servers := range waiting {
-		p.Mixed = p.Mixed || !l.unmixed && (standing[b] > 0 || len(servers) > 1)
+		p.Mixed = p.Mixed || !w.l.unmixed && (standing[b] || len(servers) > 1)
 	}
-	if len(p.Choices) == 0 {
-		return p
-	}
-	for _, e := range l.events {
-		if !w.struck[e] {
-			p.Choices = append(p.Choices, schedule.Choice{Token: string(e), Name: string(e), Event: e, Global: true})
-		}
-	}
-	return p
 }
 
-func (w *world) do(c schedule.Choice) {
-	w.tokens = append(w.tokens, c.Token)
-	step := witness.Step{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Command: c.Name, Server: c.Touches}
-	if c.Event != "" {
-		w.struck[c.Event] = true
-		clear(w.values)
+// Do is conduct.Subject.Do.
+func (w *world) Do(ctx context.Context, m move) error {
+	w.tokens = append(w.tokens, m.Token)
+	step := witness.Step{Buyer: m.Buyer, Token: m.Token, Name: m.Name, Command: m.Name, Server: m.Touches}
+	if m.Make != nil {
+		if err := m.Make(ctx); err != nil {
+			return err
+		}
 	} else {
-		t := w.threads[slices.IndexFunc(w.threads, func(t *thread) bool { return t.token == c.Token })]
-		step.Result = w.execute(t)
+		step.Result = w.execute(m.Command)
 	}
 	step.Watched = []string{fmt.Sprint(w.values["a.x"]), fmt.Sprint(w.values["b.x"])}
 	w.steps = append(w.steps, step)
+	return nil
 }
 
 // execute has a thread's command happen, and returns its answer.
@@ -237,7 +234,15 @@ func (w *world) String() string {
 	return fmt.Sprint(all, w.answers)
 }
 
-func (l *little) judge(w *world, e schedule.Ended) schedule.Ended {
+// End is conduct.Subject.End.
+func (w *world) End(_ context.Context, e *schedule.Ended, err error) error {
+	l := w.l
+	if l.compound != nil {
+		e.Compound = l.compound()
+	}
+	if err != nil || e.Pruned || e.Cut {
+		return err
+	}
 	e.Verdict, e.Steps, e.Watch = verdict.Holds, w.steps, []string{"ax", "bx"}
 	for b := range l.buyers {
 		e.Outcomes = append(e.Outcomes, witness.Outcome{Buyer: b + 1, Answer: "200 " + strings.Join(w.answers[b+1], " ")})
@@ -255,7 +260,7 @@ func (l *little) judge(w *world, e schedule.Ended) schedule.Ended {
 		l.finals = map[string]verdict.Verdict{}
 	}
 	l.finals[w.String()] = e.Verdict
-	return e
+	return nil
 }
 
 // littleConfig is of every order.

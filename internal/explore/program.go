@@ -72,7 +72,7 @@ func (s *search) witness(ctx context.Context, c *candidate) (*Witness, error) {
 		w, err := c.witness(context.WithoutCancel(ctx), s.x)
 		switch {
 		case err == nil && w.Verdict == c.Verdict:
-			s.good()
+			s.voids.good()
 			return w, nil
 		case err == nil:
 			err = schedule.Void{Why: "the same schedule did not end in the same way again", Details: fmt.Sprintf("%s, and before %s", w.Verdict, c.Verdict)}
@@ -81,7 +81,7 @@ func (s *search) witness(ctx context.Context, c *candidate) (*Witness, error) {
 		case !s.x.isVoid(err):
 			return nil, err
 		}
-		if err := s.voided(err); err != nil {
+		if err := s.voids.count(err); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {

@@ -74,8 +74,7 @@ type search struct {
 
 	best, foreign *candidate
 	ranked        []*candidate // of a program: best and the next ones
-	sure          bool         // a run was not void
-	voidInARow    int
+	voids         voids
 	until         time.Time // of a program: when shrinking ends; zero: never
 }
 
@@ -133,6 +132,7 @@ func newSearch(x *Explorer) *search {
 	}
 	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // of a pair the server decides
 	s.result.Reduced = x.config.reduced()
+	s.voids.result = &s.result
 	return s
 }
 
@@ -190,7 +190,7 @@ func (s *search) run(ctx context.Context, t trip) error {
 	case err != nil:
 		return fmt.Errorf("%w; schedule %s", err, strings.Join(e.Tokens, "."))
 	}
-	s.good()
+	s.voids.good()
 	t.done(e)
 	s.note(e)
 	return nil

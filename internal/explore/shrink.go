@@ -60,7 +60,7 @@ func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e sch
 		if !s.x.isVoid(err) {
 			break
 		}
-		if tooMany := s.voided(err); tooMany != nil {
+		if tooMany := s.voids.count(err); tooMany != nil {
 			return e, tooMany
 		}
 		if s.late(ctx) {
@@ -68,7 +68,7 @@ func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e sch
 		}
 	}
 	if err == nil {
-		s.good()
+		s.voids.good()
 	}
 	return e, err
 }

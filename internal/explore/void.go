@@ -56,20 +56,30 @@ func (w *walk) retry(sure bool) bool {
 	return true
 }
 
-// voided counts a void run. The error ends the search: too many of them are.
-func (s *search) voided(err error) error {
-	v, _ := schedule.AsVoid(err)
-	r := &s.result
+// A voids counts the runs that show nothing. It alone knows when there are too many.
+type voids struct {
+	result *Result
+	sure   bool // a run was not void
+	inARow int
+}
+
+// good notes that a run was not void.
+func (v *voids) good() { v.sure, v.inARow = true, 0 }
+
+// count counts a void run. Its error ends the search: there are too many.
+func (v *voids) count(err error) error {
+	void, _ := schedule.AsVoid(err)
+	r := v.result
 	r.Void++
-	r.Voided = counted(r.Voided, v)
-	s.voidInARow++
+	r.Voided = counted(r.Voided, void)
+	v.inARow++
 	if r.Complete {
 		r.Complete, r.Whole = false, false
 	}
 	switch {
-	case s.sure && s.voidInARow >= voidInARow:
-		return fmt.Errorf("%w: %d runs in a row were void, of all that were void %s; last: %v", ErrHarness, s.voidInARow, reasons(r.Voids()), err)
-	case !s.sure && r.Void >= voidAtFirst:
+	case v.sure && v.inARow >= voidInARow:
+		return fmt.Errorf("%w: %d runs in a row were void, of all that were void %s; last: %v", ErrHarness, v.inARow, reasons(r.Voids()), err)
+	case !v.sure && r.Void >= voidAtFirst:
 		return fmt.Errorf("%w: the first %d runs were all void: %s; last: %v", ErrHarness, r.Void, reasons(r.Voids()), err)
 	}
 	return nil
@@ -120,14 +130,11 @@ func (v Voided) String() string {
 
 // voidBranch counts a void run, and puts its branch back or gives it up.
 func (s *search) voidBranch(t trip, err error) error {
-	if w, is := t.(*walk); is && !w.retry(s.sure) {
+	if w, is := t.(*walk); is && !w.retry(s.voids.sure) {
 		s.result.Lost++
 	}
-	return s.voided(err)
+	return s.voids.count(err)
 }
-
-// good notes that a run was not void.
-func (s *search) good() { s.sure, s.voidInARow = true, 0 }
 
 // reasons are those of void runs, the commonest first: the one there is, or each with its
 // count.

@@ -183,7 +183,7 @@ func TestVoidDropped(t *testing.T) {
 	for name, trouble := range map[string]func(l *little, p *schedule.Point) error{
 		"void":        func(*little, *schedule.Point) error { return stray },
 		"another end": func(l *little, _ *schedule.Point) error { l.wrong = func(*world) string { return "" }; return nil },
-		"another way": func(_ *little, p *schedule.Point) error { p.Choices = p.Choices[1:]; return nil },
+		"another way": func(*little, *schedule.Point) error { return fmt.Errorf("%w: 1 is gone", schedule.ErrDivergence) },
 	} {
 		l := oversells()
 		wrong := l.wrong

@@ -86,7 +86,7 @@ func (a account) finished(b *buyer, o *gate.Op) {
 // namedLocks keeps account of GET_LOCK: the process list still shows a waiter for a
 // while after the lock was granted.
 type namedLocks struct {
-	owed bool // a named lock was freed, and somebody who waits will get it
+	owed bool // a named lock was freed, and a waiting buyer will get it
 }
 
 func (n *namedLocks) finished(all buyers, b *buyer, o *gate.Op) {

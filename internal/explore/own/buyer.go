@@ -32,8 +32,8 @@ type buyer struct {
 	receipt  purchase.Receipt
 	err      error
 
-	// Of polling: a round of tries that found nothing is not made again until
-	// somebody else has changed what it asked about.
+	// Of polling: a round of futile tries is not repeated until another buyer has changed what
+	// it asked about.
 	changes map[string]int // by server: changes by others, so far
 	asks    map[string]int // the same when this round first asked the server
 	resting bool
@@ -213,7 +213,7 @@ func (all buyers) where() string {
 	return strings.Join(texts, "; ")
 }
 
-// moving names the buyers who have not come to rest, for an error.
+// moving names the buyers that have not come to rest, for an error.
 func (all buyers) moving() string {
 	text := "nobody knows what these do: "
 	for _, b := range all {

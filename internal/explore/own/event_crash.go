@@ -18,7 +18,7 @@ func (e events) crash(context.Context) (all []move, _ error) {
 		if b.unfinished() && !b.crashed && b.steps > 0 {
 			c := schedule.Choice{Token: fmt.Sprintf("crash%d", b.id), Buyer: b.id, Name: "crash", Effect: schedule.Local}
 			switch {
-			case e.x.gates.PubSub.Listens(b.id): // whoever notifies it is told how many listen
+			case e.x.gates.PubSub.Listens(b.id): // PUBLISH returns how many listen
 				c.Global = true
 			case b.open() || b.named: // it is rolled back, and its named lock is free
 				c.Effect, c.Touches = schedule.Writes, gate.SQL

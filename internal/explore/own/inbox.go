@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// room is how much the buyers may report while the scheduler asks a server
-// something. A buyer who finds it full waits, so it decides nothing.
+// room is how many reports can wait while the scheduler asks a server something. A buyer that
+// finds it full waits, so it decides nothing.
 const room = 64
 
 type eventKind int

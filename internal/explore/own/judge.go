@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A judgement is of a schedule whose buyers are done.
+// A judgement says how a schedule has ended, once its buyers are done.
 type judgement struct {
 	x *Runner
 	r *run
@@ -49,7 +49,7 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
 		return j.askLater(ctx, v, why)
 	case v == verdict.Inconclusive || v == verdict.Stalled:
-		return verdict.Holds, why, nil // Stalled without a dead end: a buyer who gave up by itself
+		return verdict.Holds, why, nil // Stalled without a dead end: a buyer gave up by itself
 	}
 	return v, why, nil
 }
@@ -69,9 +69,9 @@ func (all buyers) answers(units int64) (answers []audit.Answer, _ error) {
 	return answers, nil
 }
 
-// askLater lets a late buyer decide whether units that are left are for sale, or
-// have leaked: somebody was answered sold out, which may have been true then. The
-// late buyer is a run of its own, so that no time-out decides.
+// askLater lets a late buyer decide whether the units that are left are for sale or have leaked:
+// the answer sold out may have been true when it was given. The late buyer is a run of its own,
+// so that no time-out decides.
 func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
 	x := j.x
 	leases, err := x.servers.leases(ctx, x.clock.Now())

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// owners keeps account of whose the keys in Redis are, and notes where a buyer frees
-// what is another's: the schedule may end well all the same.
+// owners knows which buyer holds each key in Redis, and notes where a buyer releases another
+// holder's lock. The schedule may end well all the same.
 type owners struct {
 	byKey   map[string]int // by server and key
 	foreign bool           // a buyer has freed another's lock
@@ -20,7 +20,7 @@ func (w *owners) finished(o *gate.Op) {
 	}
 	key := o.Server + " " + o.Key
 	if o.Role == redisscript.Handover {
-		delete(w.byKey, key) // to a buyer of the same process: to whom, the command does not say
+		delete(w.byKey, key) // to a buyer of the same process; the command does not say which
 		return
 	}
 	if o.Role != redisscript.Release {

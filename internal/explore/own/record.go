@@ -16,7 +16,7 @@ type recorder struct {
 	*conduct.Recorder[*gate.Op]
 	secrets  secrets
 	read     map[int]string // by buyer: what its last reading returned
-	inMemory map[int]bool   // buyers who hold a lock in memory
+	inMemory map[int]bool   // buyers that hold a lock in memory
 }
 
 func newRecorder(observe bool) *recorder {

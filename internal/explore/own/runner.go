@@ -112,7 +112,7 @@ func (x *Runner) prepare(ctx context.Context) error {
 	_, worker := probe.(purchase.Worker)
 	x.outlives = worker || x.spec.Shared
 	x.severalAtOnce = x.severalAtOnce || x.outlives
-	if lock, ok := probe.(purchase.Resetter); ok { // of whoever explored before
+	if lock, ok := probe.(purchase.Resetter); ok { // an earlier exploration may have left it taken
 		if err := lock.Reset(ctx, x.spec.Product); err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func (x *Runner) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareStates finds out whether points have a state. On a server they have where nobody else
-// uses the database: ids must count from the same number in each run.
+// prepareStates finds out whether points have a state. On a server they have one if no other
+// client uses the database: ids must count from the same number in each run.
 func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	x.stated = !x.database.Blocks()
 	if !x.stated && x.spec.Engine.Disposable && !x.spec.Full {
@@ -134,8 +134,7 @@ func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	return err
 }
 
-// innermost is whose package marks the goroutines of a strategy: of one that stands around
-// another, that one's.
+// innermost returns the strategy whose package marks the goroutines: a wrapper's inner one.
 func innermost(s purchase.Strategy) purchase.Strategy {
 	if outer, ok := s.(interface{ Around() purchase.Strategy }); ok {
 		return innermost(outer.Around())
@@ -213,7 +212,7 @@ func (x *Runner) start(ctx context.Context, names []string, observe bool) *run {
 		}
 		r.buyers = append(r.buyers, b)
 		r.outcome.Add(1)
-		go r.buy(ctx, b) // and not outcome.Go, whose function is another one
+		go r.buy(ctx, b) // and not outcome.Go, which runs another function
 	}
 	return r
 }

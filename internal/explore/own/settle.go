@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// resting knows when every buyer stands at its gate, waits, or is done.
+// resting knows when every buyer stands at its gate, waits, or is done. It alone decides that.
 type resting struct {
 	r             *run
 	severalAtOnce bool // a buyer may have several commands on the way now
@@ -42,7 +42,7 @@ func (s *resting) await(ctx context.Context) error {
 		if likely {
 			runtime.Gosched() // so that it is sent
 		}
-		if likely || tries > 0 { // nothing came at once: somebody may be waiting
+		if likely || tries > 0 { // nothing came at once: a buyer may be waiting
 			if err := s.look(ctx); err != nil {
 				return err
 			}
@@ -96,8 +96,8 @@ func (s *resting) mayWait() bool {
 	return flying > 0 && s.r.x.database.Blocks()
 }
 
-// standing: nobody moves. Where a buyer may have several commands on the way the
-// standstill.Detector says so; what they did until then may show at the gates.
+// standing reports whether no buyer moves. Where a buyer may have several commands on the way,
+// the standstill.Detector says so; what they did until then may show at the gates.
 func (s *resting) standing() bool {
 	switch {
 	case !s.settled():

@@ -50,7 +50,7 @@ func (m *memory) hash() [sha256.Size]byte {
 	return m.sum
 }
 
-// newMemories are those of the buyers, who have one together where they are one process.
+// newMemories returns one memory a buyer, or a common one if they share a process.
 func newMemories(buyers int, shared bool) (all []*memory) {
 	for i := range buyers {
 		if shared && i > 0 {
@@ -81,12 +81,12 @@ func newKnowledge(r *run, buyers int) knowledge {
 
 // books are the product's row and its records as they are committed.
 type books struct {
-	known bool // nobody has changed them since
+	known bool // they have not changed since
 	text  string
 	ids   []int64
 }
 
-// exactly is a step, with all that others can hear of it.
+// exactly is a step with everything that other buyers can learn of it.
 func (k *knowledge) exactly(m move) string {
 	if m.Command == nil {
 		return m.Token
@@ -94,7 +94,7 @@ func (k *knowledge) exactly(m move) string {
 	return fmt.Sprintf("%s %s: %s", m.Token, k.exact(m.Buyer, m.Command.Text), k.exact(m.Buyer, m.Command.Whole()))
 }
 
-// remember adds a command's answer to the memory of who sent it. What it had sent
+// remember adds a command's answer to the memory of its sender. What the sender had sent
 // follows from what it had heard.
 func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	if !k.r.x.Stated() {
@@ -108,8 +108,8 @@ func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	}
 }
 
-// heard adds the messages that a step has brought to the memories of those who listen,
-// and notes what transactions that have begun to read can see.
+// heard adds the messages of a step to the memories of the listeners, and notes what
+// transactions that have begun to read can see.
 func (k *knowledge) heard(ctx context.Context, step string) error {
 	heard := k.r.x.gates.PubSub.Heard()
 	k.told = k.told || len(heard) > 0
@@ -140,7 +140,7 @@ type view struct {
 	commits int // before it
 }
 
-// readBooks reads what is committed, if somebody may have changed it.
+// readBooks reads what is committed, if it may have changed.
 func (k *knowledge) readBooks(ctx context.Context) (err error) {
 	if k.books.known {
 		return nil
@@ -211,8 +211,8 @@ func (k *knowledge) stateOf(b *buyer) string {
 	return s.String()
 }
 
-// ended: nothing of the buyer's process will do anything any more. Of one that has a
-// worker, or other buyers, nobody knows.
+// ended reports whether the buyer's process will do nothing any more. It is false of a process
+// with a worker or other buyers: that is not known.
 func (k *knowledge) ended(b *buyer) bool {
 	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.due(b)) == 0 && len(b.views) == 0
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// passing is the time that passes by itself, when nobody can move.
+// passing is the time that passes by itself when no buyer can move.
 type passing struct {
 	r       *run
 	phase   phase
@@ -16,7 +16,7 @@ type passing struct {
 	woken   bool // waiters for a message have asked again by themselves
 }
 
-// A phase is how far time has passed since somebody could move.
+// A phase is how far time has passed since a buyer could move.
 type phase int
 
 const (
@@ -25,12 +25,12 @@ const (
 	over                  // nothing is left to come but the waiters' own timers
 )
 
-// time lets time pass. It returns what to say of it, and false when nothing came of
-// it: a buyer who still waits then waits for ever.
+// time lets time pass. It returns what happened, and false when nothing came of it: a buyer that
+// still waits then waits forever.
 //
-// A lease with a watchdog whose process lives does not run out: all leases
-// age by a third of a TTL, which is when watchdogs renew. A lease that was not renewed by
-// the time nobody can move again runs out.
+// A lease does not expire while its holder's watchdog lives: all leases age by a third of a TTL,
+// which is when watchdogs renew. A lease that was not renewed expires when no buyer can move
+// again.
 func (p *passing) time(ctx context.Context) (happened string, passed bool, err error) {
 	if p.phase == renewals {
 		p.phase = expiry
@@ -59,7 +59,7 @@ func (p *passing) time(ctx context.Context) (happened string, passed bool, err e
 	if p.woken {
 		return "", false, nil
 	}
-	p.woken = true // once: a buyer who still finds nothing waits for ever
+	p.woken = true // once: a buyer that still finds nothing waits forever
 	keys, err := p.wakeAll(ctx)
 	return ranOut(keys), len(keys) > 0, err
 }
@@ -82,8 +82,8 @@ func (p *passing) age(ctx context.Context) error {
 	return nil
 }
 
-// wakeAll wakes the waiters of every lock: also of one that is gone, whose waiters
-// have seen when it would have ended. It returns those that somebody waits for.
+// wakeAll wakes the waiters of every lock, including one that is gone: its waiters have seen when
+// it would have ended. It returns the locks that have waiters.
 func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	for _, s := range p.r.x.servers {
 		for _, key := range s.Keys() {

@@ -14,7 +14,7 @@ import (
 
 // Where statements wait in the server, what can still happen follows from more than what is
 // committed and what the buyers know: from what open transactions have locked and written, from
-// what they see, and from who waits in which line. No server tells all of that, but it follows
+// what they see, and from which buyer waits in which queue. No server tells all of that, but it follows
 // from what the transactions have done and what they met. So each has a history: a hash of its
 // statements, each with what was committed then and with the histories of all that were open.
 // Two runs in which these are the same have the same locks, writes, views and lines.
@@ -120,7 +120,7 @@ func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 	}
 }
 
-// did notes a statement. Whoever begins a transaction has none of a server's locks yet.
+// did notes a statement. A transaction that begins has none of a server's locks yet.
 func (t *transactions) did(o *gate.Op, step string, met meeting) {
 	upper := strings.ToUpper(o.Name)
 	beyond := strings.Contains(upper, "_LOCK(") && !strings.Contains(upper, "XACT_LOCK(") // its connection has it, not its transaction

@@ -21,7 +21,7 @@ func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err 
 	}
 	v.Stock, v.Records, v.Sold = state.Leftover, state.Records, state.UnitsSold
 	v.Steps = slices.Clone(r.notes.Steps)
-	names := maps.Clone(r.notes.secrets) // so that who looks gives no names that the steps would not
+	names := maps.Clone(r.notes.secrets) // so that a view gives no names that the steps would not
 	for _, b := range r.buyers {
 		v.Buyers = append(v.Buyers, r.standing(b, names))
 	}
@@ -62,7 +62,7 @@ func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
 	return s
 }
 
-// waits says what a buyer waits for who cannot be let go, and for whom.
+// waits says what a buyer waits for that cannot be let go, and for which buyers.
 func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	if b.over || b.crashed || slices.ContainsFunc(b.gate, b.runnable) {
 		return "", nil
@@ -80,7 +80,7 @@ func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	return "in its process, for another buyer there", r.others(b, func(o *buyer) bool { return r.notes.inMemory[o.id] })
 }
 
-// others are the buyers but for b of whom that is so.
+// others are the buyers except b for which is returns true.
 func (r onlooker) others(b *buyer, is func(*buyer) bool) (ids []int) {
 	for _, o := range r.buyers {
 		if o != b && is(o) {

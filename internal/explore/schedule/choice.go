@@ -5,37 +5,35 @@ import "strings"
 // Database is the server that an event which touches every Redis does not.
 const Database = "sql"
 
-// An Effect is what a command can do to its server, as far as it is known
-// before it is sent.
+// An Effect is what a command can do to its server, as known before it is sent.
 type Effect int
 
 // The effects.
 const (
 	Writes Effect = iota // or may take a lock
-	Reads                // changes nothing, and waits for nobody
+	Reads                // changes nothing, and never waits
 	Local                // the server's state is not touched: BEGIN
 )
 
-// A Choice is one thing that can happen next: a buyer's command is let go, two of
-// them are, or an event comes. Two with the same fields are the same choice, in
-// this run and in any other.
+// A Choice is one thing that can happen next: a buyer's command is let go, two commands are, or
+// an event happens. Two choices with the same fields are equal, in this run and in any other.
 type Choice struct {
 	Token   string // in the replay line: "1", "1a" (node a), "1r" (its watchdog), "1+2", "expire", "crash1"
 	Name    string // what it is without its values
 	Touches string // server; "" for every Redis
 	Event   Event  // "" for commands
-	Buyer   int    // 0: nobody's
+	Buyer   int    // 0: of no buyer
 	Effect  Effect
 
-	Background bool // a command that is not the buyer's own doing: a renewal, the end of a transaction whose context has ended
+	Background bool // a command that the buyer's own code did not send: a renewal, the end of a transaction whose context has ended
 	Pair       bool // two commands are let go together
-	Global     bool // an event that changes places with nothing
+	Global     bool // it commutes with no other choice
 }
 
-// Command: one buyer's command is let go.
+// Command reports whether one buyer's command is let go.
 func (c *Choice) Command() bool { return c.Event == "" && !c.Pair }
 
-// Moves: a command of a buyer, or of two, is let go.
+// Moves reports whether a command of a buyer, or of two, is let go.
 func (c *Choice) Moves() bool { return c.Event == "" }
 
 // Together returns the choice that lets a's command go, and b's before the first

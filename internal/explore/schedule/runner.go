@@ -29,28 +29,28 @@ type Chooser func(p *Point) (token string, err error)
 // Judge is what a Chooser answers at the end of a schedule.
 const Judge = "judge"
 
-// A State is what all that can still happen follows from. Two schedules that come to
-// the same State have the same continuations, with the same ends.
+// A State identifies all that can still happen. Two schedules that reach the same State have
+// the same continuations, with the same ends.
 type State [32]byte
 
-// A Point is where a schedule stands, when every buyer does.
+// A Point is where a schedule stands, when all buyers are at rest.
 type Point struct {
 	Depth   int      // steps so far
 	Choices []Choice // the buyers' commands in the order of the buyers, then the events
 	Seen    string   // what the last step came to, when it was a concurrent pair
 
 	Begun func(buyer int) bool // the buyer has sent a command
-	// Fresh reports whether server is one of a lock's nodes to which nobody has sent a
-	// command, and what stands before it. Nothing but their names tells two apart before
-	// which the same stands.
+	// Fresh reports whether server is one of a lock's nodes to which no buyer has sent a command,
+	// and what waits at its gates. Only their names distinguish two nodes at whose gates the same
+	// commands wait.
 	Fresh func(server string) (standing string, fresh bool)
-	Told  bool // the last step has brought somebody a message
+	Told  bool // the last step has delivered a message to a buyer
 	// Mixed: a buyer may be answered by two steps of which neither is the other's, so that
 	// their order shows: one has a command at its gate, and another of its own waits in a
 	// server or it listens to one; or it waits or listens at two servers. Then no two choices
 	// of this point are taken to commute, see explore.Config.Reduce.
 	Mixed bool
-	// Held: a command is missing that would try in vain once more, see explore.Config.Tries.
+	// Held: a command is missing that would be one more futile retry, see explore.Config.Tries.
 	Held  bool
 	Where func() string // where each buyer is, for an error
 	// State is the state here; nil where it cannot be had.
@@ -73,14 +73,14 @@ type Ended struct {
 	// come: one step here. Without the run's own values.
 	Compound []string
 
-	Foreign    bool // a buyer has freed another's lock
-	Early      bool // a buyer was told sold out, and who came later could buy
+	Foreign    bool // a buyer has released another holder's lock
+	Early      bool // a buyer was answered sold out, and a later one could buy
 	Concurrent bool // a concurrent pair is in it
 	Pruned     bool // nothing new could come of it
 	Cut        bool // it went round in circles
 }
 
-// AtEnd: the schedule has ended.
+// AtEnd reports whether the schedule has ended.
 func (p *Point) AtEnd() bool { return len(p.Choices) == 0 }
 
 // FirstMove is the token of the first command that can be let go; Judge at the end.

@@ -6,8 +6,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A View is a point as people see it: who chooses by hand looks at it. To make one costs
-// questions to the servers, and changes nothing there.
+// A View is a point as it is shown to a person who chooses the steps. To make one costs queries
+// to the servers, and changes nothing there.
 type View struct {
 	Buyers  []Standing
 	Stock   int64 // as another connection reads it: what a transaction has written and not committed is not in it
@@ -24,7 +24,7 @@ type Standing struct {
 	Gate    []Command // what it is about to send
 	Read    string    // what its last SELECT or GET returned; "" before the first
 	Waits   string    // what it waits for; "": it does not
-	For     []int     // whom it waits for, as far as that is known
+	For     []int     // the buyers that it waits for, where known
 	Open    bool      // it has a transaction open
 	Memory  bool      // it holds a lock in memory
 	Over    bool      // its Buy has returned
@@ -46,5 +46,5 @@ type Key struct {
 	Name   string
 	Value  string
 	Left   time.Duration // until it runs out, of Forever; 0: it does not run out
-	Buyer  int           // whose it is; 0: nobody's, or that is not known
+	Buyer  int           // its owner; 0: none, or not known
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/process"
 )
 
-// reachable says why nobody could see from here what is on its way to and from a process.
+// reachable says why the traffic of a process cannot be seen from here.
 func reachable(pid int) error {
 	own, err := process.SameNetwork(pid)
 	if err == nil && !own {

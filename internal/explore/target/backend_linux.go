@@ -24,7 +24,7 @@ import (
 type backend interface {
 	// joined: a program has logged in with that id.
 	joined(id int64)
-	// waiting are the connections whose command waits for another's doing.
+	// waiting are the connections whose command waits for another connection.
 	waiting(ctx context.Context, named bool) (map[int64]bool, error)
 	// granted: the command, which asks for a named lock, waits no longer: it has the lock, or
 	// nobody has.
@@ -76,7 +76,7 @@ func (s sqlServer) waiting(ctx context.Context, named bool) (map[int64]bool, err
 	return s.Waiting(ctx, named)
 }
 
-// granted asks MySQL alone: PostgreSQL says of advisory locks, too, who waits for whom.
+// granted asks MySQL alone: PostgreSQL reports the waits for advisory locks, too.
 func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
 	locks, ok := s.Connections.(interface {
 		Holder(ctx context.Context, name string) (id int64, err error)

@@ -76,7 +76,7 @@ func (r choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// over are the waits in the servers that run out where nobody else can move; again are those
+// over are the waits in the servers that run out where no other buyer can move; again are those
 // that have run out before, again and again, and nothing has changed. Which of several is first
 // depends on when each began, and on what the programs do meanwhile: any may be. A wait that
 // its program has not limited, such as one for a row, does not run out here: until the server's
@@ -129,8 +129,8 @@ func (b *buyer) moves(commands []*op) (all []move, _ error) {
 	return all, nil
 }
 
-// request is the step by which a buyer comes. Of those with the same request the first comes
-// first: nobody could tell them apart.
+// request is the step by which a buyer comes. Buyers with the same request come in their order:
+// nothing distinguishes them.
 func (r choices) request(b *buyer) (m move, comes bool) {
 	same := func(other *buyer) bool { return other.way == b.way }
 	if at := slices.IndexFunc(r.coming, same); at < 0 || r.coming[at] != b {

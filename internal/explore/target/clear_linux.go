@@ -101,8 +101,8 @@ func (r clearing) drain(ctx context.Context) error {
 
 var errJam = errors.New("the buyers block each other inside the program")
 
-// served returns, with the gates open, when all who have come are answered. errJam: nothing
-// moves any more, and somebody is not.
+// served returns, with the gates open, when all buyers that have come are answered. The error is
+// errJam if nothing moves any more and a buyer has no answer.
 func (r clearing) served(ctx context.Context) error {
 	for deadline := time.Now().Add(r.x.patience); ; time.Sleep(time.Millisecond) {
 		switch {

@@ -16,7 +16,7 @@ import (
 // over; or a message that a server has pushed.
 type op struct {
 	*wire.Command
-	buyer    int    // whose it is; 0: not known yet
+	buyer    int    // its sender; 0: not known yet
 	name     string // of what it is in every run, see names
 	shown    string // for people
 	behind   bool   // another command of its connection is before it
@@ -40,7 +40,7 @@ type floor struct {
 	byCmd    map[*wire.Command]*op
 	still    bool         // the programs were at rest, and nothing was handed to them since
 	handed   *wire.Socket // what was written to last, as long as nothing has come since
-	dead     map[int]bool // buyers whose program was killed in this run
+	dead     map[int]bool // by buyer: its program was killed in this run
 	broken   *hangUp      // why the run is void
 	refused  error        // a program that cannot be explored
 	noted    []string     // commands that have passed since close
@@ -61,7 +61,7 @@ func (t *traffic) Busy(n int64) { t.busy.Add(n) }
 // Timed is wire.Gate's: in a rush no gate ends a wait.
 func (t *traffic) Timed() bool { return t.timed.Load() }
 
-// of is a command and whose it is, for an error.
+// of is a command and its buyer, for an error.
 func (o *op) of() string {
 	if o.buyer == 0 {
 		return fmt.Sprintf("%q", o.Text)

@@ -38,7 +38,7 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	if err != nil {
 		return "", "", nil, err
 	}
-	// Who has crashed and was told nothing may have an order or none: no shop could do better.
+	// A buyer that crashed without an answer may have an order or none: no shop could do better.
 	for more := 1; more <= untold && len(found) > 0; more++ {
 		other, err := r.x.servers.Never(ctx, sold+more)
 		if err != nil {

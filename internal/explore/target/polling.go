@@ -55,8 +55,8 @@ type try struct {
 // longestCycle is how many commands a try has, at most: WATCH, GET, UNWATCH.
 const longestCycle = 4
 
-// polls: what was tried so often in a row in vain would be tried once more, and nothing has
-// changed. others counts the changes at a server by others until now.
+// polls reports whether the buyer would repeat what it tried so often in a row, although nothing
+// has changed. others counts the changes at a server by others until now.
 func polls(tries []try, name string, often int, others func(server string) int) bool {
 	fresh := func(t try) bool { return t.others == others(t.server) && !t.changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {

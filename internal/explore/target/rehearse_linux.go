@@ -59,7 +59,7 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 		return err
 	}
 	if x.jams || i.line == "" {
-		return nil // nobody here could start anew what runs already
+		return nil // a program that runs already cannot be started anew
 	}
 	if err := x.idle(ctx, i); err != nil { // what is a nap is known from now on
 		return err

@@ -77,7 +77,7 @@ func (r rest) bytesRead() bool {
 	return true
 }
 
-// inside are the buyers who have no answer, and nothing at a gate or on its way. It is called
+// inside are the buyers without an answer, and with nothing at a gate or on its way. It is called
 // with floor.mu held.
 func (r rest) inside() (who []int) {
 	f := r.x.floor

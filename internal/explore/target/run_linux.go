@@ -26,7 +26,7 @@ type run struct {
 	clearing clearing
 	polling  polling
 	record   *recorder
-	current  int      // the buyer who was let go or answered last; 0: nobody in particular
+	current  int      // the buyer that was let go or answered last; 0: none in particular
 	handed   int      // how often something was handed to a buyer
 	coming   []*buyer // have not sent their requests: a step of an instance that all share
 	expired  int      // keys of Redis that the clock had removed before
@@ -68,7 +68,7 @@ func (x *Runner) newRun(observe bool) *run {
 	return r
 }
 
-// buyer is one by its number. 0, nobody, is a buyer that is never alive.
+// buyer is one by its number. Number 0 is a buyer that is never alive.
 func (r *run) buyer(id int) *buyer {
 	if id < 1 || id > len(r.buyers) {
 		return &buyer{pollster: pollster{own: map[string]int{}}}
@@ -142,7 +142,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 // the other, whatever it does. That is no proof, so it is refused.
 func (r *run) letIn(b *buyer) error {
 	if len(r.deadEnd()) != 2 || !slices.Contains(r.deadEnd(), b.id) {
-		return nil // more than one is served already, or nobody else
+		return nil // more than one is served already, or no other
 	}
 	address, err := hostPort(r.x.app.Buyers[b.id-1].URL)
 	if err != nil {

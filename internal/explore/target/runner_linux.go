@@ -25,11 +25,11 @@ type Runner struct {
 	tries     int  // of Spec
 	coarse    bool // see names
 	short     bool // a server has made up a short number
-	pushed    bool // a server has pushed something: somebody listens
+	pushed    bool // a server has pushed something: a buyer listens
 	solo      int  // commands that a buyer alone has at the servers at once, at most
 	patience  time.Duration
 	watched   []string        // the columns of the user's watch query
-	habits    habits          // of the buyers who share one instance
+	habits    habits          // of the buyers that share one instance
 	ctx       context.Context // of the schedule that runs
 }
 

@@ -182,7 +182,7 @@ func (x *Runner) rests(ctx context.Context) (bool, error) {
 }
 
 // gathered is how many commands were at the servers at once. It returns when the servers are
-// done, too, with those whose connection has gone meanwhile.
+// done, too, with commands of connections that have gone meanwhile.
 func (x *Runner) gathered(ctx context.Context) (most int, err error) {
 	most, left := x.floor.rush.gathered()
 	for _, c := range left {

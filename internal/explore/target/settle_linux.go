@@ -15,7 +15,7 @@ const (
 	look = 20 * time.Microsecond // between two looks at what is cheap to see
 	// A program that has nothing to do but to sleep is waited for so long. Then the run is void.
 	longestNap = 10 * time.Second
-	// Where nobody can move, and somebody is inside a program, timers are looked for that end
+	// Where no buyer can move, and one is inside a program, timers are looked for that end
 	// within such a time, and all others are waited for so long.
 	farTimer, blindWait = time.Minute, 2 * time.Second
 	// The looks at which statements wait cost the servers something, so the first is taken
@@ -110,7 +110,7 @@ func (r settling) broken() error {
 	return nil
 }
 
-// where says where each buyer is who has no answer yet, for an error.
+// where says where each buyer without an answer is, for an error.
 func (r settling) where() string {
 	f := r.x.floor
 	f.mu.Lock()
@@ -122,8 +122,8 @@ func (r settling) where() string {
 	return buyerNames(inside) + " inside the program, " + f.where()
 }
 
-// handOver says whose the commands are that have come, and hands one answer over, if there
-// is any: that of the buyer who was let go last, else the first buyer's.
+// handOver attributes the commands that have come, and hands one answer over, if there is any:
+// that of the buyer that was let go last, else the first buyer's.
 func (r settling) handOver() (moved bool, _ error) {
 	f := r.x.floor
 	f.mu.Lock()
@@ -154,7 +154,7 @@ func (r settling) handOver() (moved bool, _ error) {
 	r.current = o.buyer
 	r.markRunnable(o.buyer)
 	if o.Push && r.x.shared {
-		r.current = 0 // whoever listens
+		r.current = 0 // any buyer that listens
 	}
 	o.Deliver()
 	return true, nil
@@ -191,7 +191,7 @@ func (r settling) attribute() error {
 }
 
 // ending: a program has closed a connection, and its server has not rolled back yet what was
-// open on it: somebody may wait for that. It is false again when all such have gone, and
+// open on it: a buyer may wait for that. It is false again when all such have gone, and
 // another look has begun.
 func (r settling) ending(ctx context.Context) (bool, error) {
 	f := r.x.floor
@@ -217,7 +217,7 @@ func (r settling) waiting(ctx context.Context, silence time.Duration) (bool, err
 	f := r.x.floor
 	f.mu.Lock()
 	flying := slices.Clone(f.flying)
-	for c := range f.conns.joined { // who waits for one of these waits for a buyer
+	for c := range f.conns.joined { // what waits for one of these waits for a buyer
 		r.x.backends[c.Protocol].joined(c.ID)
 	}
 	f.mu.Unlock()

@@ -64,7 +64,7 @@ func (c Check) Err() error {
 	return nil
 }
 
-// answers are what each buyer alone was told, and those who were told the same together.
+// answers are those of each buyer alone. Buyers with the same answer are named together.
 func (c Check) answers() string {
 	told := map[string][]int{}
 	var all []string // in the order of the buyers

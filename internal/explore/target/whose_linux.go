@@ -11,9 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Where all buyers share one instance no connection says whose a command is. Only one thing
+// Where all buyers share one instance, no connection identifies the buyer of a command. Only one thing
 // at a time is handed to the program, so what comes next is of the buyer to whom it was handed,
-// or of one whom that buyer has freed: who waits inside the program for a mutex, or for a
+// or of one that this buyer has freed: it waits inside the program for a mutex, or for a
 // connection of the pool. Which of them it is follows from what each would send next: the same
 // request that got the same answers goes on with the same command, as everything here
 // presumes. That is learned where there is no doubt, first of each buyer alone. Where it does
@@ -41,7 +41,7 @@ type habits struct {
 	late     bool // a buyer may send when it is answered already
 }
 
-// isTold is what is next on a way whose buyer was answered.
+// isTold stands for the answer on a buyer's way.
 const isTold = "\x00told"
 
 // A lesson is what came next on a way. It is learned when its run has ended, and was not void.
@@ -65,10 +65,10 @@ func (h *habits) learn(all []lesson) {
 // by order of appearance: two runs call the same value by other names.
 var appeared = regexp.MustCompile(`<\d+>`)
 
-// An attribution knows whose a command is.
+// An attribution knows which buyer has sent a command.
 type attribution struct {
 	r       *run
-	open    map[*wire.Conn]int // by connection, the buyer whose transaction is open there
+	open    map[*wire.Conn]int // by connection: the buyer with an open transaction
 	lessons []lesson           // of this run, see habits
 }
 
@@ -86,7 +86,7 @@ func (a *attribution) whose(o *op) error {
 		a.owns(o, owner, name)
 		return nil
 	}
-	var all []*buyer // who could have sent it
+	var all []*buyer // that could have sent it
 	others := a.r.rest.inside()
 	if h.parallel {
 		others = nil
@@ -125,8 +125,8 @@ func (a *attribution) whose(o *op) error {
 	if len(would) == 0 || len(may) > 0 || slices.ContainsFunc(would, other) {
 		return voided(notKnown, "%q could be of buyer %s", o.Text, list(others, "or"))
 	}
-	// Of several that have come the same way who has waited longest is freed first. Who is
-	// answered in the end shows if it was another, see answered.
+	// Of several that have come the same way the one that has waited longest is freed first. The
+	// answers show if it was another, see answered.
 	first := slices.MinFunc(would, func(x, y *buyer) int { return x.since - y.since })
 	a.owns(o, first.id, name)
 	return nil
@@ -134,7 +134,7 @@ func (a *attribution) whose(o *op) error {
 
 const notKnown = "whose command it is cannot be said"
 
-// owns notes whose a command is, and that it came on that buyer's way.
+// owns notes the buyer of a command, and that it came on that buyer's way.
 func (a *attribution) owns(o *op, id int, name string) {
 	f, h, b := a.r.x.floor, &a.r.x.habits, a.r.buyer(id)
 	o.buyer = id
@@ -144,8 +144,8 @@ func (a *attribution) owns(o *op, id int, name string) {
 	h.late = h.late || b.told
 }
 
-// answered notes who was told since the last look. Who is told in the middle of its way has
-// come another way, and sent what was taken for another's. It is called with floor.mu held.
+// answered notes the buyers that were answered since the last look. One that is answered in the
+// middle of its way has come another way: a command of it was attributed to another. It is called with floor.mu held.
 func (a *attribution) answered() error {
 	h := &a.r.x.habits
 	for _, b := range a.r.buyers {
@@ -163,8 +163,7 @@ func (a *attribution) answered() error {
 	return nil
 }
 
-// transaction notes whose a connection is that all buyers' program shares: as long as its
-// transaction is open.
+// transaction notes the buyer of a connection of the shared program while a transaction is open.
 func (a *attribution) transaction(o *op) {
 	switch {
 	case o.Ends:

@@ -7,11 +7,13 @@ import (
 	"sync"
 )
 
-// A Conn is a program's connection to a server, with the gate between them.
+// A Conn is a program's connection to a server, with the gate between them. It knows the
+// order of the commands and what has been answered. Their meaning is the session's, and the
+// gate decides when they go on.
 //
 // Three goroutines work for it: one reads from the program, one from the server, and one
 // sends one command after the other, in their order: a program's pipeline is of no use to it
-// here. None of them calls the gate while it holds mu, but for Busy.
+// here. None of them calls the gate while it holds mu, except for Busy.
 type Conn struct {
 	Protocol string
 	Buyer    int   // whose program it is; 0: all buyers' one
@@ -249,7 +251,6 @@ func (c *Conn) receive() {
 			c.close(fmt.Errorf("%w: %w", errServer, err))
 			return
 		case m.Push:
-			c.follow()
 			c.push(m)
 		case current == nil:
 			c.close(fmt.Errorf("%w: it has answered what nobody has asked", errServer))
@@ -292,18 +293,15 @@ func (c *Conn) hungUp(why error) {
 	}
 }
 
-// follow waits until an answer that passes the gate is with the program, since what comes
-// now came after it: a message after the confirmation of its SUBSCRIBE.
-func (c *Conn) follow() {
+// push hands a message on, when the gate allows. It waits until an answer that passes the gate
+// is with the program, since what comes now came after it: a message after the confirmation of
+// its SUBSCRIBE.
+func (c *Conn) push(m Message) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for c.held != nil && c.held.deliver == nil && c.ended == nil {
 		c.moved.Wait()
 	}
-}
-
-// push hands a message on, when the gate allows.
-func (c *Conn) push(m Message) {
+	c.mu.Unlock()
 	o := &Command{Text: m.Text, Push: true, conn: c, Answer: Answer{Raw: m.Raw, Text: m.Text}}
 	c.gate.Answered(o)
 	if o.deliver == nil {

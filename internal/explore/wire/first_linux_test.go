@@ -11,7 +11,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/wire/redis"
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
-	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
@@ -62,7 +61,7 @@ func (g *attentive) Left(_ *wire.Conn, err error) { g.left <- err }
 // TestPassed: the gate hears that a command is through before its program can go on by the
 // answer, and hears nothing of one whose connection goes.
 func TestPassed(t *testing.T) {
-	address := redisServer(t)
+	address := localservertest.Redis(t).Addr
 	gate := &attentive{returned: make(chan struct{}), passed: make(chan *wire.Command, 8), left: make(chan error, 8), early: make(chan struct{}, 8)}
 	program, err := new(net.Dialer).DialContext(t.Context(), "tcp", wiretest.Proxy(t, gate, redis.Protocol(), address))
 	if err != nil {
@@ -99,24 +98,10 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// redisServer is the address of one of the test's own.
-func redisServer(t *testing.T) string {
-	t.Helper()
-	localservertest.SkipShort(t)
-	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = group.Close() })
-	server, err := localserver.StartRedis(group)
-	mayMiss(t, err)
-	return server.Addr
-}
-
 // TestFirst: no command reaches its server before the gate knows that it is the first, or
 // the gate would hear of its end before its beginning.
 func TestFirst(t *testing.T) {
-	address := redisServer(t)
+	address := localservertest.Redis(t).Addr
 	gate := &ordered{passed: make(chan *wire.Command), early: make(chan *wire.Command, 8)}
 	client := goredis.NewClient(&goredis.Options{Addr: wiretest.Proxy(t, gate, redis.Protocol(), address), PoolSize: 1, MaxRetries: -1, DisableIdentity: true, Protocol: 2})
 	defer client.Close()

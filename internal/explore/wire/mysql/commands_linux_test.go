@@ -32,7 +32,7 @@ func TestCommands(t *testing.T) {
 		flags   string // gated, named, ends, compound; changed, failed
 		madeAny bool
 	}
-	exec(t, admin(t), `CREATE OR REPLACE TABLE items (id INT PRIMARY KEY, stock INT, name VARCHAR(200), price DECIMAL(9,2), sold DATETIME(3), code VARBINARY(9));
+	wiretest.Exec(t, admin(t), `CREATE OR REPLACE TABLE items (id INT PRIMARY KEY, stock INT, name VARCHAR(200), price DECIMAL(9,2), sold DATETIME(3), code VARBINARY(9));
 		INSERT INTO items VALUES (1, 1, 'a lamp', 9.5, '2024-01-02 03:04:05.006', x'00ff'), (2, 0, '', NULL, NULL, NULL);
 		CREATE OR REPLACE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, item INT UNIQUE) AUTO_INCREMENT = 70;
 		CREATE OR REPLACE PROCEDURE look() SELECT stock FROM items`)
@@ -188,7 +188,7 @@ func TestSwitchedLogin(t *testing.T) {
 	if _, err := setup.Exec("INSTALL SONAME 'auth_ed25519'"); err != nil {
 		t.Skipf("the server has no ed25519: %v", err)
 	}
-	exec(t, setup, "CREATE OR REPLACE USER 'edward'@'127.0.0.1' IDENTIFIED VIA ed25519 USING PASSWORD('secret')")
+	wiretest.Exec(t, setup, "CREATE OR REPLACE USER 'edward'@'127.0.0.1' IDENTIFIED VIA ed25519 USING PASSWORD('secret')")
 	_, address, _ := proxy(t)
 	db := openAs(t, "edward:secret@tcp("+address+")/")
 	var who string
@@ -205,10 +205,10 @@ func TestSwitchedLogin(t *testing.T) {
 func TestKilled(t *testing.T) {
 	server, password := mariadb(t)
 	killer := admin(t)
-	exec(t, killer, "DO 1") // its connection is not the newest
+	wiretest.Exec(t, killer, "DO 1") // its connection is not the newest
 	ends := func(address string, id func() int64) string {
 		c := dial(t, address, password, 0)
-		exec(t, killer, fmt.Sprintf("KILL %d", id()))
+		wiretest.Exec(t, killer, fmt.Sprintf("KILL %d", id()))
 		got, err := io.ReadAll(c.conn)
 		return fmt.Sprintf("%q %v", got, err)
 	}

@@ -63,13 +63,7 @@ func open(t testing.TB, address, password, options string) *sql.DB {
 
 func openAs(t testing.TB, name string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
+	return wiretest.OpenDB(t, "mysql", name)
 }
 
 // admin is a connection beside the gate.
@@ -77,13 +71,6 @@ func admin(t testing.TB) *sql.DB {
 	t.Helper()
 	address, password := mariadb(t)
 	return open(t, address, password, "multiStatements=true")
-}
-
-func exec(t testing.TB, db *sql.DB, statement string, args ...any) {
-	t.Helper()
-	if _, err := db.Exec(statement, args...); err != nil {
-		t.Fatalf("%.100s: %v", statement, err)
-	}
 }
 
 // A gate is never shut. Its commands may be looked at when a connection has ended.

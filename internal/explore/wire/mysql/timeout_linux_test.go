@@ -46,9 +46,9 @@ func (s *lateSession) Receive(current *wire.Command) (wire.Message, error) {
 func TestTimedOut(t *testing.T) {
 	address, password := mariadb(t)
 	holder := admin(t)
-	exec(t, holder, "CREATE OR REPLACE TABLE held (id INT PRIMARY KEY, a INT); INSERT INTO held VALUES (1, 1), (2, 2)")
-	exec(t, holder, "BEGIN; SELECT * FROM held WHERE id = 2 FOR UPDATE; SELECT GET_LOCK('held', 0)")
-	t.Cleanup(func() { exec(t, holder, "ROLLBACK; DO RELEASE_ALL_LOCKS()") })
+	wiretest.Exec(t, holder, "CREATE OR REPLACE TABLE held (id INT PRIMARY KEY, a INT); INSERT INTO held VALUES (1, 1), (2, 2)")
+	wiretest.Exec(t, holder, "BEGIN; SELECT * FROM held WHERE id = 2 FOR UPDATE; SELECT GET_LOCK('held', 0)")
+	t.Cleanup(func() { wiretest.Exec(t, holder, "ROLLBACK; DO RELEASE_ALL_LOCKS()") })
 	killer := admin(t)
 
 	for _, c := range []struct {

@@ -24,10 +24,10 @@ import (
 func TestTransparentMySQL(t *testing.T) {
 	address, password := mariadb(t)
 	setup := admin(t)
-	exec(t, setup, "SET GLOBAL max_allowed_packet = 64 << 20")
-	exec(t, setup, `CREATE OR REPLACE TABLE every (id INT AUTO_INCREMENT PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d BIGINT UNSIGNED, e FLOAT, f DOUBLE,
+	wiretest.Exec(t, setup, "SET GLOBAL max_allowed_packet = 64 << 20")
+	wiretest.Exec(t, setup, `CREATE OR REPLACE TABLE every (id INT AUTO_INCREMENT PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d BIGINT UNSIGNED, e FLOAT, f DOUBLE,
 		g DECIMAL(20,5), h DATE, i DATETIME(6), j TIMESTAMP NULL, k TIME(3), l YEAR, m CHAR(9), n VARCHAR(99), o BLOB, p TEXT, q ENUM('x','y'), r SET('x','y'), s BIT(12), t JSON, u POINT)`)
-	exec(t, setup, "CREATE OR REPLACE PROCEDURE several() BEGIN SELECT 1 AS one; SELECT id FROM every; UPDATE every SET a = 2; SELECT 'x', NULL; END")
+	wiretest.Exec(t, setup, "CREATE OR REPLACE PROCEDURE several() BEGIN SELECT 1 AS one; SELECT id FROM every; UPDATE every SET a = 2; SELECT 'x', NULL; END")
 
 	for name, program := range map[string]func(t *testing.T, address string){
 		"driver": func(t *testing.T, address string) {
@@ -143,11 +143,11 @@ func strikeReply(t *testing.T, b []byte) []byte {
 // drive uses a driver in all the ways that it has.
 func drive(t *testing.T, db *sql.DB) {
 	ctx := context.Background()
-	exec(t, db, "DELETE FROM every")
+	wiretest.Exec(t, db, "DELETE FROM every")
 	insert := `INSERT INTO every (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	row := []any{-1, 2, -3, uint64(1<<63 + 1), 1.5, -2.25, "12.00005", "2024-02-29", "2024-02-29 01:02:03.000004", nil, "-11:12:13.5", 1999, "c", "é", []byte{0, 1, 255}, "text", "x", "x,y", []byte{1, 2}, `{"a":1}`}
-	exec(t, db, insert, row...)
-	exec(t, db, insert, make([]any, 20)...)
+	wiretest.Exec(t, db, insert, row...)
+	wiretest.Exec(t, db, insert, make([]any, 20)...)
 	stmt, err := db.PrepareContext(ctx, insert)
 	if err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func byHand(t *testing.T, c *client) {
 // without; both roll the transaction back, and the lock wait is set again.
 func TestLoginAgain(t *testing.T) {
 	g, address, password := proxy(t)
-	exec(t, admin(t), "CREATE OR REPLACE TABLE again (a INT)")
+	wiretest.Exec(t, admin(t), "CREATE OR REPLACE TABLE again (a INT)")
 	c := dial(t, address, password, 0)
 	ask := func(sql string) string {
 		c.command(0x03, []byte(sql)...)

@@ -144,7 +144,7 @@ func (o *benchOptions) sweep(ctx context.Context, config engine.Config, progress
 	}
 	defer func() { err = errors.Join(err, shops.close()) }()
 	r.Server = bed.engine.Server
-	rounds := make([][]sweep.Round, len(strategies)*len(o.clients)) // strategy by strategy
+	rounds := make([][]measure.Round, len(strategies)*len(o.clients)) // strategy by strategy
 	for round := range o.rounds {
 		for s, name := range strategies {
 			if err := bed.restock(ctx); err != nil {
@@ -160,9 +160,7 @@ func (o *benchOptions) sweep(ctx context.Context, config engine.Config, progress
 					return nil, fmt.Errorf("%s, %d clients: %w", name, clients, err)
 				}
 				at := s*len(o.clients) + n
-				rounds[at] = append(rounds[at], sweep.Round{
-					PerSecond: seen.PerSecond, P50MS: milliseconds(seen.P50), P99MS: milliseconds(seen.P99), Refused: seen.Refused, FirstNo: seen.FirstNo,
-				})
+				rounds[at] = append(rounds[at], seen)
 				r.Others += seen.Others / float64(o.rounds*len(rounds))
 			}
 		}
@@ -173,5 +171,3 @@ func (o *benchOptions) sweep(ctx context.Context, config engine.Config, progress
 	r.Took = time.Since(r.Started)
 	return r, nil
 }
-
-func milliseconds(d time.Duration) float64 { return rounded(d.Seconds() * 1000) }

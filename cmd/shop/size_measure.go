@@ -14,7 +14,6 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/verdict"
-	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -258,14 +257,7 @@ func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string,
 
 // median is the point with what its rounds showed.
 func (s sample) median() sizing.Point {
-	of := func(value func(measure.Round) float64) float64 {
-		values := make([]float64, len(s.rounds))
-		for i, r := range s.rounds {
-			values[i] = value(r)
-		}
-		slices.Sort(values)
-		return rounded(quantile.Of(values, 0.5))
-	}
+	of := func(figure func(measure.Round) float64) float64 { return rounded(measure.Median(s.rounds, figure)) }
 	p := s.Point
 	for _, r := range s.rounds {
 		p.Rounds = append(p.Rounds, rounded(r.PerSecond))

@@ -30,7 +30,7 @@ type Answer struct {
 // SaysWhen reports whether the shop said when the buy was inside it.
 func (a Answer) SaysWhen() bool { return !a.Inside[0].IsZero() }
 
-// Answers are the answers as the audit takes them.
+// Answers returns the answers as the audit takes them.
 func Answers(all []Answer) []audit.Answer {
 	audited := make([]audit.Answer, len(all))
 	for i, a := range all {
@@ -58,9 +58,9 @@ func answerOf(x Exchange, b Buyer) Answer {
 	return a
 }
 
-// ReadAnswer reads the answer to a buy of so many units: by the problem's own word, or by
-// the status where the service has none, or says sold without a receipt. id is that of a
-// sale's record, detail says what is not a sale.
+// ReadAnswer reads the answer to a buy of some units. Without a receipt the outcome is the
+// problem's own word, or follows from the status if there is none. id is the record of a sale,
+// and detail says what an answer is that is no sale.
 func ReadAnswer(status int, body []byte, units int64) (outcome purchase.Outcome, id int64, detail string) {
 	if status == http.StatusOK {
 		var receipt struct {
@@ -99,7 +99,7 @@ func outcomeOfStatus(code int) purchase.Outcome {
 	return purchase.Failed
 }
 
-// readSpan reads a purchase.SpanHeader; zero when there is none that makes sense.
+// readSpan reads a purchase.SpanHeader. It returns zero times for an invalid one.
 func readSpan(header string) (span [2]time.Time) {
 	from, to, found := strings.Cut(header, "-")
 	called, err1 := strconv.ParseInt(from, 10, 64)

@@ -2,8 +2,8 @@ package buyers
 
 import "sync"
 
-// Leavers are those of a crowd's buyers that wait for their answers, and may be told to hang
-// up. Its methods may be called by several goroutines; the zero value has none.
+// Leavers has the buyers that wait for an answer, and can have some of them hang up. Several
+// goroutines may call its methods. The zero value has no buyers.
 type Leavers struct {
 	mu      sync.Mutex
 	waiting []*leaver // in the order in which their requests were out
@@ -11,7 +11,7 @@ type Leavers struct {
 
 type leaver struct{ hangUp func() bool } // false: its answer had begun, or it hung up before
 
-// came adds one whose request is out. left is called when it has its answer, or none.
+// came adds a buyer whose request is out. left removes it; call it when the request is over.
 func (l *Leavers) came(hangUp func() bool) (left func()) {
 	if l == nil {
 		return func() {}
@@ -32,8 +32,8 @@ func (l *Leavers) came(hangUp func() bool) (left func()) {
 	}
 }
 
-// HangUp has each nth of those who wait hang up, the first among them, and returns how many did
-// before their answers began.
+// HangUp has each nth waiting buyer hang up, beginning with the first, and returns how many did
+// so before their answers began.
 func (l *Leavers) HangUp(nth int) (left int) {
 	l.mu.Lock()
 	var leave []*leaver

@@ -26,8 +26,8 @@ type Auditor interface {
 	Sales(ctx context.Context, product string) (map[int64]audit.Sale, error)
 }
 
-// errNoHistory: the target has no purchase_history route. Lost sales can then
-// be counted only in sum.
+// errNoHistory: the target has no purchase_history route. Lost sales are then known only as
+// a sum.
 var errNoHistory = errors.New("the service shows no purchase history")
 
 // page is how many records are asked for at once.
@@ -39,15 +39,15 @@ type Database struct {
 	// Nodes are the servers of a cluster, each read by itself; nil or none where there is
 	// one server. What DB reads is all that was committed at any of them.
 	Nodes func() ([]*gorm.DB, error)
-	// AgreeWithin is how long the nodes may have different books: a sale may be under way
-	// still when the first of them is read. 0 is 15 s.
+	// AgreeWithin is how long the stock and records of the nodes may differ: a sale may still be
+	// under way when the first node is read. 0 is 15 s.
 	AgreeWithin time.Duration
 }
 
 // agreeWithin is Database.AgreeWithin unless set.
 const agreeWithin = 15 * time.Second
 
-// Audit is Auditor.Audit. Of a cluster it reads each node that lives; they have to agree.
+// Audit is Auditor.Audit. It reads each node of a cluster that is up, and the nodes have to agree.
 func (b Database) Audit(ctx context.Context, product string) (audit.Report, error) {
 	if b.Nodes == nil {
 		return audit.Read(ctx, b.DB, product)
@@ -69,7 +69,7 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 		if !slices.ContainsFunc(books, func(other book) bool { return other != books[0] }) {
 			return books[0].Report, nil
 		}
-		moves := !slices.Equal(books, before) // somebody still sells, or a node still applies
+		moves := !slices.Equal(books, before) // a shop still sells, or a node still applies writes
 		before = books
 		if time.Now().After(deadline) && !moves {
 			r := books[0].Report
@@ -79,7 +79,7 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 	}
 }
 
-// book is what one node has of a product.
+// book is the stock and the records of a product on one node.
 type book struct {
 	audit.Report
 	IDs int64 // the sum of the records' ids
@@ -93,14 +93,14 @@ func inWords(books []book) string {
 	return strings.Join(all, "; ")
 }
 
-// readAll reads each node that lives. An error is one of all of them, or one that says
-// something else than that a node is down.
+// readAll reads each node that is up. It returns an error if no node is, or if a node fails in
+// another way than by being down.
 func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []book, _ error) {
 	var all sync.WaitGroup
 	read, errs := make([]book, len(nodes)), make([]error, len(nodes))
 	for i, node := range nodes {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, agreeWithin) // one that is frozen is not waited for
+			ctx, cancel := context.WithTimeout(ctx, agreeWithin) // a frozen node does not answer
 			defer cancel()
 			if read[i].Report, errs[i] = audit.Read(ctx, node, product); errs[i] == nil {
 				errs[i] = node.WithContext(ctx).Raw("SELECT COALESCE(SUM(id), 0) FROM purchase_history WHERE product_name = ?", product).Scan(&read[i].IDs).Error
@@ -156,8 +156,8 @@ func Compare(ctx context.Context, a Auditor, product string, answers []audit.Ans
 	return lost, untold, nil
 }
 
-// inSum is what the sums alone prove: at least so many receipts have no record,
-// at least so many records no receipt.
+// inSum returns what the sums alone prove: the least number of receipts without a record, and
+// of records without a receipt.
 func inSum(answers []audit.Answer, audited audit.Report) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {

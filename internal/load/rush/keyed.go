@@ -7,17 +7,16 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
-// RunKeyed sends each order under an Idempotency-Key: to every process at once, to
-// every process again when that is answered, and once more to the first process after
-// restart, which ends it as a crash does and returns the address of its successor. A
-// nil restart leaves that out. Each order asks for one unit and must be one sale with
-// one receipt, wherever and whenever it was asked for.
+// RunKeyed sends each order under an Idempotency-Key, in three rounds: to every process at
+// once, to every process again, and to the first process after restart. restart ends that
+// process as a crash does and returns the address of its successor; nil omits the round.
+// Each order asks for one unit and must be one sale with one receipt in all rounds.
 func RunKeyed(ctx context.Context, c Config, restart func(context.Context) (url string, err error)) (Result, error) {
 	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // it outlives the restart
 	return c.shown(func() (Result, error) { return c.onceKeyed(ctx, restart) })
 }
 
-// onceKeyed leaves in c where the processes are.
+// onceKeyed updates the addresses of the processes in c after a restart.
 func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (string, error)) (Result, error) {
 	restocked, err := c.restock(ctx)
 	if err != nil {

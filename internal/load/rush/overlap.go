@@ -10,11 +10,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// inside are the answers with the times at which each buy was inside the shop, if it
-// says so of each sale, else as the buyers saw it.
+// inside returns the answers with the times at which each buy was inside the shop, if the shop
+// says so for each sale. Else the times are the buyers' own.
 //
-// The buyers' view flatters a crowd: it counts every buyer that has sent and has
-// no answer, though the service may take one request at a time.
+// The buyers' times overstate the overlap: they count every buyer that has sent and has no
+// answer, though the service may take one request at a time.
 func inside(answers []buyers.Answer) []audit.Answer {
 	says := slices.ContainsFunc(answers, buyers.Answer.SaysWhen) && !slices.ContainsFunc(answers, func(a buyers.Answer) bool {
 		return a.Outcome == purchase.Sold && !a.SaysWhen()

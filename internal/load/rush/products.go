@@ -12,17 +12,17 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
-// RunProducts is Run with one crowd for several products: the buyers ask for them in
-// turn. Each product has its own stock, stocks[i], and is judged by itself; the result
-// is that of the first that does not hold, and its reason names the product. A lock or
-// a counter that mixes two products up is seen in one of them.
+// RunProducts is Run with one crowd for several products, for which the buyers ask in turn.
+// Each product has a stock of its own, stocks[i], and is judged by itself. The verdict is that
+// of the first product that does not hold, and the reason names it. A lock or a counter that
+// confuses two products breaks one of them.
 func RunProducts(ctx context.Context, c Config, products []string, stocks []int64) (Result, error) {
 	return c.shown(func() (Result, error) { return c.onceEach(ctx, products, stocks) })
 }
 
 // onceEach restocks the products and sends one crowd.
 func (c Config) onceEach(ctx context.Context, products []string, stocks []int64) (Result, error) {
-	each := make([]Config, len(products)) // as if its crowd was the only one
+	each := make([]Config, len(products)) // as if each product had a crowd of its own
 	var restocked time.Duration
 	for i := range each {
 		each[i] = c
@@ -51,7 +51,7 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 	return together(c, answers, all), nil
 }
 
-// together is the row of a crowd for several products, with each of which it was judged.
+// together is the row of a crowd for several products. each has the result of one product.
 func together(c Config, answers []buyers.Answer, each []Result) Result {
 	var sum audit.Report
 	for _, r := range each {

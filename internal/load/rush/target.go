@@ -40,8 +40,8 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	return err
 }
 
-// Audit is Auditor.Audit. It takes the service's four counts and does the sums
-// itself: a service that adds up wrongly is one that has something to hide.
+// Audit is Auditor.Audit. It reads the service's four counts and computes the sums itself,
+// since a broken service may compute them wrongly, too.
 func (t Target) Audit(ctx context.Context, product string) (audit.Report, error) {
 	path := "/audit?product=" + url.QueryEscape(product)
 	var counts struct {
@@ -108,8 +108,8 @@ type TargetStrategy struct {
 	Promise   map[string]verdict.Verdict `json:"promise"`   // by fault; the target may make none
 }
 
-// Strategies returns what the target says of its strategies, nil when it has no
-// such route. An error when nobody answers at all.
+// Strategies returns the target's list of strategies, or nil if it has no such route. It
+// returns an error if the target does not answer.
 func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
 	return list, nil
 }
 
-// CanRun tells whether the target says that it can run the strategy now.
+// CanRun reports whether the target says that it can run the strategy now.
 func (s TargetStrategy) CanRun() bool { return s.Available == nil || *s.Available }
 
 // do sends one request and decodes a 2xx answer into v, if v is not nil.

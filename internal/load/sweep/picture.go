@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/chart"
 )
 
-// picture draws a measure: clients to the right, by powers of two; a line a strategy.
-func (r Result) picture(m measure) template.HTML {
+// picture draws a figure: clients to the right, by powers of two; a line a strategy.
+func (r Result) picture(m figure) template.HTML {
 	if len(r.Points) == 0 {
 		return ""
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/chart"
 	"github.com/oversell/oversell/internal/judge/report"
-	"github.com/oversell/oversell/internal/load/quantile"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
 )
 
 // A Result is one sweep: each strategy with each number of clients.
@@ -45,27 +45,16 @@ type Point struct {
 	Rounds    []float64 `json:"rounds"`             // sales a second
 }
 
-// A Round is what one round showed of a point.
-type Round struct {
-	PerSecond, P50MS, P99MS, Refused float64
-	FirstNo                          string
-}
-
 // Of makes a point of its rounds, at least one.
-func Of(strategy string, clients int, rounds []Round) Point {
-	p := Point{Strategy: strategy, Clients: clients}
-	median := func(value func(Round) float64) float64 {
-		var values []float64
-		for _, r := range rounds {
-			values = append(values, value(r))
-		}
-		slices.Sort(values)
-		return quantile.Of(values, 0.5)
+func Of(strategy string, clients int, rounds []measure.Round) Point {
+	milliseconds := func(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
+	p := Point{
+		Strategy: strategy, Clients: clients,
+		PerSecond: measure.Median(rounds, func(r measure.Round) float64 { return r.PerSecond }),
+		P50MS:     measure.Median(rounds, func(r measure.Round) float64 { return milliseconds(r.P50) }),
+		P99MS:     measure.Median(rounds, func(r measure.Round) float64 { return milliseconds(r.P99) }),
+		Refused:   measure.Median(rounds, func(r measure.Round) float64 { return r.Refused }),
 	}
-	p.PerSecond = median(func(r Round) float64 { return r.PerSecond })
-	p.P50MS = median(func(r Round) float64 { return r.P50MS })
-	p.P99MS = median(func(r Round) float64 { return r.P99MS })
-	p.Refused = median(func(r Round) float64 { return r.Refused })
 	for _, r := range rounds {
 		p.Rounds = append(p.Rounds, r.PerSecond)
 		if p.FirstNo == "" {
@@ -75,8 +64,8 @@ func Of(strategy string, clients int, rounds []Round) Point {
 	return p
 }
 
-// A measure is a figure of a point, and how it is shown.
-type measure struct {
+// A figure of a point, and how it is shown.
+type figure struct {
 	title string
 	unit  string
 	value func(Point) float64
@@ -84,24 +73,24 @@ type measure struct {
 	log   bool // its axis
 }
 
-var measures = []measure{
+var figures = []figure{
 	{title: "Sales a second", unit: "sales/s", value: func(p Point) float64 { return p.PerSecond }, show: func(x float64) string { return humanize.Comma(int64(math.Round(x))) }},
 	{title: "p99 of those who were sold to", unit: "ms", value: func(p Point) float64 { return p.P99MS }, show: chart.Decimal, log: true},
 }
 
 // refusals are shown where there are any.
-var refusals = measure{
+var refusals = figure{
 	title: "Answers that were no sale", unit: "%", value: func(p Point) float64 { return 100 * p.Refused }, show: chart.Decimal,
 }
 
-// shown are the measures that have something to show.
-func (r Result) shown() []measure {
+// shown are the figures that have something to show.
+func (r Result) shown() []figure {
 	for _, p := range r.Points {
 		if p.Refused > 0 {
-			return append(slices.Clone(measures), refusals)
+			return append(slices.Clone(figures), refusals)
 		}
 	}
-	return measures
+	return figures
 }
 
 // strategies are those of the points, in their order.
@@ -156,7 +145,7 @@ func (r Result) Notes() (notes []string) {
 	return notes
 }
 
-// Print writes a table for each measure.
+// Print writes a table for each figure.
 func (r Result) Print(w io.Writer, _ bool) error {
 	if _, err := fmt.Fprintln(w, r.Lead()); err != nil {
 		return err
@@ -184,7 +173,7 @@ func clients(n int) string {
 	return humanize.Comma(int64(n)) + " clients"
 }
 
-// Document is the result as a report, with a picture of each measure.
+// Document is the result as a report, with a picture of each figure.
 func (r Result) Document() report.Document {
 	d := report.Document{
 		Command: "shop bench", Title: "What each strategy sells, by the number of clients", Lead: r.Lead(),
@@ -200,7 +189,7 @@ func (r Result) Document() report.Document {
 }
 
 // table has a row a strategy, and a column a number of clients.
-func (r Result) table(m measure) report.Table {
+func (r Result) table(m figure) report.Table {
 	t := report.Table{Columns: []report.Column{{Name: m.title + ", " + m.unit}}}
 	for _, n := range r.Clients {
 		t.Columns = append(t.Columns, report.Column{Name: clients(n), Numbers: true})
@@ -215,8 +204,8 @@ func (r Result) table(m measure) report.Table {
 	return t
 }
 
-// best is the highest point of a measure.
-func (r Result) best(m measure) string {
+// best is the highest point of a figure.
+func (r Result) best(m figure) string {
 	if len(r.Points) == 0 {
 		return "nothing was measured"
 	}

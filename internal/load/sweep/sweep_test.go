@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/load/sweep"
 )
 
@@ -14,12 +15,12 @@ func result() sweep.Result {
 	return sweep.Result{
 		Server: "MariaDB 10.11", Cores: 2, Processes: 1, Round: 2 * time.Second, Clients: []int{1, 64, 256},
 		Points: []sweep.Point{
-			sweep.Of("for-update", 1, []sweep.Round{{PerSecond: 400, P50MS: 2, P99MS: 4}, {PerSecond: 300, P50MS: 3, P99MS: 9}, {PerSecond: 1000, P50MS: 1, P99MS: 5}}),
-			sweep.Of("for-update", 64, []sweep.Round{{PerSecond: 900, P99MS: 80}}),
-			sweep.Of("for-update", 256, []sweep.Round{{PerSecond: 700, P99MS: 400, Refused: 0.25, FirstNo: "busy <b>"}}),
-			sweep.Of("coalesced", 1, []sweep.Round{{PerSecond: 350, P99MS: 4}}),
-			sweep.Of("coalesced", 64, []sweep.Round{{PerSecond: 5200, P99MS: 20}}),
-			sweep.Of("coalesced", 256, []sweep.Round{{}}), // nobody was sold anything
+			sweep.Of("for-update", 1, []measure.Round{{PerSecond: 400, P50: 2 * time.Millisecond, P99: 4 * time.Millisecond}, {PerSecond: 300, P50: 3 * time.Millisecond, P99: 9 * time.Millisecond}, {PerSecond: 1000, P50: 1 * time.Millisecond, P99: 5 * time.Millisecond}}),
+			sweep.Of("for-update", 64, []measure.Round{{PerSecond: 900, P99: 80 * time.Millisecond}}),
+			sweep.Of("for-update", 256, []measure.Round{{PerSecond: 700, P99: 400 * time.Millisecond, Refused: 0.25, FirstNo: "busy <b>"}}),
+			sweep.Of("coalesced", 1, []measure.Round{{PerSecond: 350, P99: 4 * time.Millisecond}}),
+			sweep.Of("coalesced", 64, []measure.Round{{PerSecond: 5200, P99: 20 * time.Millisecond}}),
+			sweep.Of("coalesced", 256, []measure.Round{{}}), // nobody was sold anything
 		},
 		LeftOut: []string{"unit-rows: no row locks"},
 	}

@@ -47,6 +47,16 @@ type Round struct {
 	FirstNo   string         // the first answer that was no sale; "" where there is none
 }
 
+// Median is the median of a figure of the rounds; 0 without rounds.
+func Median(rounds []Round, figure func(Round) float64) float64 {
+	values := make([]float64, len(rounds))
+	for i, r := range rounds {
+		values[i] = figure(r)
+	}
+	slices.Sort(values)
+	return quantile.Of(values, 0.5)
+}
+
 // Run sends the buyers. An error where processor time is asked for and cannot be read, or ctx ended.
 func (l Load) Run(ctx context.Context) (Round, error) {
 	begin := time.Now().Add(l.WarmUp)

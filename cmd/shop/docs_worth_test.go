@@ -85,7 +85,7 @@ database that replicates so.
 	writeTopologies(&b)
 	b.WriteString("\n## Where databases differ\n\nThe same buyers in the same order, side by side:\n\n")
 	for _, e := range lockstrategy.All() {
-		if e.DiffersByDatabase() {
+		if lockstrategy.DiffersByDatabase(e) {
 			fmt.Fprintf(&b, "- [%[1]s](witnesses/by-database/%[1]s.md)\n", e.Name)
 		}
 	}
@@ -254,7 +254,7 @@ func noPromise(database string) string {
 // break: one of the explorer's if there is one, since that needs no luck. A fault of one
 // database alone is none: the others' cells would not be of the same question.
 func firstBreak(e lockstrategy.Entry, database string) (promise.Condition, verdict.Verdict) {
-	if c, v := e.BrokenBy(database); c != "" {
+	if c, v := lockstrategy.BrokenBy(e, database); c != "" {
 		return c, v
 	}
 	for _, c := range promise.Played() {

@@ -37,10 +37,10 @@ func (e Entry) Excludes(c promise.Condition, database string) bool {
 	return e.WaitsFor == ALock && v != "" && !v.Keeps(verdict.Oversold) && !slices.Contains(e.Lock.SharedUnder, c)
 }
 
-// KeepsLock reports whether a holder keeps the lock to the end of its section: it lives,
-// and so do the lock's servers.
-func (e Entry) KeepsLock(c promise.Condition) bool {
-	return e.Lock.Renewed && slices.Contains([]promise.Condition{promise.SlowSection, promise.ClientGone, promise.Latency}, c)
+// KeptUnder reports whether a holder keeps the lock to the end of its section under a condition:
+// the holder lives, and so do the lock's servers.
+func (l LockPromise) KeptUnder(c promise.Condition) bool {
+	return l.Renewed && slices.Contains([]promise.Condition{promise.SlowSection, promise.ClientGone, promise.Latency}, c)
 }
 
 // LockInWords says what is promised of the lock, in a sentence without a full stop.

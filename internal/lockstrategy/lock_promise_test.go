@@ -71,7 +71,7 @@ func TestLockPromises(t *testing.T) {
 	}
 	var renewed []string
 	for _, e := range All() {
-		if e.KeepsLock(promise.SlowSection) {
+		if e.Lock.KeptUnder(promise.SlowSection) {
 			renewed = append(renewed, e.Name)
 		}
 	}

@@ -219,10 +219,10 @@ func (e Entry) WitnessSearches() []Witness {
 		{promise.ExploreExpire, "--events expire --bound 1"},
 		{promise.ExploreForget, "--events forget --bound 1"},
 	} {
-		if !e.exploredBreaks(s.condition, dialect.MySQL) {
+		if !exploredBreaks(e, s.condition, dialect.MySQL) {
 			continue
 		}
-		if !e.exploredBreaks(s.condition, dialect.SQLite) {
+		if !exploredBreaks(e, s.condition, dialect.SQLite) {
 			s.flags = strings.TrimSpace(s.flags + " --engine local")
 		}
 		return []Witness{{Flags: s.flags}}
@@ -231,7 +231,7 @@ func (e Entry) WitnessSearches() []Witness {
 }
 
 // exploredBreaks reports whether the exploration must find a violation.
-func (e Entry) exploredBreaks(c promise.Condition, database string) bool {
+func exploredBreaks(e Entry, c promise.Condition, database string) bool {
 	v, possible := e.Explored(c, database)
 	return possible && v != "" && v != verdict.Holds
 }

@@ -17,7 +17,7 @@ import (
 // decides, the orders of two buyers with at most one preemption are run, and in make soak
 // every one: where the catalogue makes no promise, since how many buyers are turned away is
 // chance, no order sells too much all the same. What an event breaks at READ COMMITTED it
-// breaks there, too (Entry.BrokenBy).
+// breaks there, too (lockstrategy.BrokenBy).
 func TestAboveReadCommitted(t *testing.T) {
 	localservertest.SkipShort(t)
 	for _, on := range openLevels(t) {
@@ -38,7 +38,7 @@ func TestAboveReadCommitted(t *testing.T) {
 						exploretest.Check(t, on.engine, entry, exploretest.Expectation{Strategy: entry.Name, Want: want, Config: config})
 					})
 				}
-				if c, want := entry.BrokenBy(on.level.Name); c != "" {
+				if c, want := lockstrategy.BrokenBy(entry, on.level.Name); c != "" {
 					event := explore.Event(strings.TrimPrefix(string(c), "explore-"))
 					t.Run(entry.Name+"+"+string(event), func(t *testing.T) {
 						exploretest.SkipUnlessSoak(t, "the lock is elsewhere, and MariaDB and READ COMMITTED have this search")

@@ -44,7 +44,7 @@ func FromCatalogue(e lockstrategy.Entry, database, redis string) Strategy {
 		Promised:  func(f promise.Condition) verdict.Verdict { return e.Promised(f, database) },
 		NoPromise: func(f promise.Condition) string { return e.WhyNoPromise(f, database) },
 		Lock: func(f promise.Condition) LockRules {
-			return LockRules{Excludes: e.Excludes(f, database), Keeps: e.KeepsLock(f)}
+			return LockRules{Excludes: e.Excludes(f, database), Keeps: e.Lock.KeptUnder(f)}
 		},
 	}
 }

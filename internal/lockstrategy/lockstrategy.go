@@ -2,13 +2,17 @@
 // last unit apart, one file each, the broken ones included.
 //
 //	all.go        the list, in display order
-//	NAME.go       one strategy: its Entry (what it promises, how it breaks) and its code
+//	NAME.go       one strategy: its texts, its code, its Entry (what it promises)
 //	entry.go      what an Entry says
+//	catalogue.json  what is generated: the texts, and what a sale sends
 //	deps/         what a strategy is built from
 //	lease/        a lock around the naive section of internal/purchase
 //	waiting/      how the buyers of one process wait for their turn
 //	rediskey/     a lock that is one key of one Redis
+//	rlocker/      a lock of rlock
 //	quorum/       independent Redis nodes of which a majority decides
+//	zkline/       a line of nodes in ZooKeeper
+//	spread/       which of a product's rows a buyer of the process takes from
 //	orderstream/  the way of an admitted order from a stream in Redis to the database
 //	onengine/     the one way from an engine to what a strategy is built from
 //	lockstrategytest/ the conformance suite

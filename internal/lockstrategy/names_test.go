@@ -33,10 +33,9 @@ var notStrategies = []struct {
 	{"internal/explore", []string{"redis", "redlock"}, "servers, as a witness names them"},
 	{"internal/explore/serverstate", []string{"none"}, "the TYPE of a Redis key that is not there"},
 	{"internal/explore/wire", []string{"serializable"}, "an isolation level"},
-	{"internal/fault", []string{"zookeeper", "etcd"}, "servers that a fault starts"},
-	{"internal/testbed/localserver", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},
+	{"internal/testbed", append([]string{"none", "serializable"}, servers...), "programs and folders; none is an empty list of servers; an isolation level"},
 	{"internal/lockstrategy/deps", servers, "servers, as errors name them"},
-	{"internal/teach/play/level", lockstrategy.Names(), "levels are content, as documents are: each is of one strategy, by its name"},
+	{"internal/web/webtest", []string{"for-update"}, "a helper of tests, which keeps a buyer waiting"},
 	{"internal/judge/promise", servers, "servers that a fault strikes"},
 }
 

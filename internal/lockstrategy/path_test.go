@@ -136,9 +136,10 @@ func countLock(t *testing.T, e *engine.Engine, entry lockstrategy.Entry) int {
 	if c, ok := shop.(io.Closer); ok {
 		defer c.Close()
 	}
+	mustRestock(t, e, purchase.DefaultProduct, 2)
 	for range 2 {
 		sent.Store(0)
-		if _, err := shop.Buy(t.Context(), purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1}); err != nil {
+		if _, err := shop.Buy(t.Context(), purchase.Order{Product: purchase.DefaultProduct, Purchaser: "ann", Amount: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

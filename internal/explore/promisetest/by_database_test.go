@@ -22,6 +22,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
+//go:generate go test -run TestByDatabase -timeout 60m -update-witnesses .
+
 var updateWitnesses = flag.Bool("update-witnesses", false, "write docs/witnesses/by-database")
 
 const (
@@ -41,7 +43,7 @@ func TestByDatabase(t *testing.T) {
 	var on []*onLevel
 	shown := map[string]bool{}
 	for _, entry := range lockstrategy.All() {
-		if !entry.DiffersByDatabase() {
+		if !lockstrategy.DiffersByDatabase(entry) {
 			continue
 		}
 		if on == nil {

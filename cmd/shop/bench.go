@@ -113,7 +113,7 @@ func (o *benchOptions) check(c *cobra.Command) (config engine.Config, err error)
 	if err := cmp.Or(o.engines.checkOwn(), o.shops.validate()); err != nil {
 		return config, err
 	}
-	return o.engines.config(c, o.shops.settings)
+	return o.engines.config(c, o.shops.Settings)
 }
 
 // sweep measures round by round.
@@ -138,11 +138,11 @@ func (o *benchOptions) sweep(ctx context.Context, config engine.Config, progress
 	if len(strategies) == 0 {
 		return nil, fmt.Errorf("nothing of this can run here: %s", r.LeftOut[0])
 	}
-	shops, err := bed.serve(ctx, o.shops, o.processes, 0)
+	shops, err := bed.serve(ctx, o.shops.Config, o.processes, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, shops.close()) }()
+	defer func() { err = errors.Join(err, shops.Close()) }()
 	r.Server = bed.engine.Server
 	rounds := make([][]measure.Round, len(strategies)*len(o.clients)) // strategy by strategy
 	for round := range o.rounds {
@@ -153,7 +153,7 @@ func (o *benchOptions) sweep(ctx context.Context, config engine.Config, progress
 			for n, clients := range o.clients {
 				progress.show("round %d of %d: %s, %d clients", round+1, o.rounds, name, clients)
 				seen, err := measure.Load{
-					URLs: shops.urls, Strategy: name, Products: bed.products(1), Buyers: clients,
+					URLs: shops.URLs, Strategy: name, Products: bed.products(1), Buyers: clients,
 					WarmUp: o.round / 3, Duration: o.round - o.round/3, CPU: runtime.GOOS == "linux",
 				}.Run(ctx)
 				if err != nil {

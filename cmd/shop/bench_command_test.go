@@ -14,7 +14,7 @@ import (
 func TestBench(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "bench.html")
-	code, stdout, stderr := exitCode(t, "bench", "--strategy", "mutex,conditional,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "300ms", "--json", "--report", page)
+	code, stdout, stderr := exitCode(t, "bench", "--strategy", "mutex,conditional,unit-rows", "--clients", "1,4", "--rounds", "2", "--round", "1s", "--json", "--report", page)
 	var r sweep.Result
 	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
 		t.Fatalf("exit %d, %v: %s", code, err, stderr)

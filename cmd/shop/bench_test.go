@@ -127,8 +127,8 @@ func benchServe(b *testing.B, e *engine.Engine) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	flags := shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2000}
-	server := web.New(e, flags.config(), slog.New(slog.DiscardHandler)).Server(l.Addr(), "")
+	flags := web.Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 2000}
+	server := web.New(e, flags, slog.New(slog.DiscardHandler)).Server(l.Addr(), "")
 	go func() { _ = server.Serve(l) }()
 	b.Cleanup(func() { _ = server.Close() })
 	return "http://" + l.Addr().String()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,12 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/fault"
-	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -35,52 +32,6 @@ func restsOnLease(t *testing.T) string {
 	}
 	t.Fatal("no strategy rests on its lease")
 	return ""
-}
-
-// TestUnproven: a crowd that held shows nothing until the very fault that was asked for has
-// struck it.
-func TestUnproven(t *testing.T) {
-	t.Parallel()
-	c := &crowds{rush: &rushOptions{fault: promise.Pause}, to: &noted{}, ctx: t.Context()}
-	holds := rush.Result{Verdict: verdict.Holds}
-	see := func(when string, want verdict.Verdict) {
-		t.Helper()
-		if got := c.proven(holds); got.Verdict != want || want != verdict.Holds && !strings.Contains(got.Reason, "pause did not strike") {
-			t.Errorf("%s: %s: %s", when, got.Verdict, got.Reason)
-		}
-	}
-	c.unproven()
-	see("a strike that never began", verdict.Inconclusive)
-	field := fault.NewRunningRush(nil, nil, "apple", failpoint.Commit, fault.Times{Wait: time.Second, Lease: time.Second}, nil)
-	strikes := func(name promise.Condition) {
-		c.strike(fault.Fault{Name: name, Inject: func(context.Context, fault.Field) (string, error) { return "it did", nil }}, field, "any", true)
-	}
-	strikes(promise.Crash)
-	see("another fault", verdict.Inconclusive)
-	if !c.struckByHand() {
-		t.Error("another fault has struck, and nobody knows")
-	}
-	strikes(promise.Pause)
-	see("the fault", verdict.Holds)
-}
-
-// TestTooLateForACrowd: what was asked for between two crowds, of which the second never
-// came, is noted.
-func TestTooLateForACrowd(t *testing.T) {
-	t.Parallel()
-	to := &noted{}
-	c := &crowds{to: to, ctx: t.Context(), last: "any"}
-	names := make(chan string)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); c.strikeWhenAsked(ctx, names) }()
-	names <- "crash"
-	cancel()
-	<-ended
-	c.tooLate()
-	if len(to.list) != 1 || to.list[0].Missed != "the last crowd was gone" || to.list[0].Strategy != "any" {
-		t.Errorf("%+v", to.list)
-	}
 }
 
 // TestStruckByHand: what the button strikes at a moment of somebody's choice is compared with

@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/exercises/judge"
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/teach/exercise"
 )
 
@@ -107,7 +108,7 @@ built from the module cache, offline.`,
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%d. %s: %s\nread %s, change %s, then: shop exercise check %s\n", e.Number, e.Title, strings.Join(written, ", "),
-				shellWord(filepath.Join(args[1], "README.md")), shellWord(filepath.Join(args[1], e.LearnersFile(language))), shellWord(args[1]))
+				trial.ShellWord(filepath.Join(args[1], "README.md")), trial.ShellWord(filepath.Join(args[1], e.LearnersFile(language))), trial.ShellWord(args[1]))
 			return err
 		},
 	}

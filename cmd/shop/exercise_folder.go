@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/teach/exercise"
 )
 
@@ -56,7 +57,7 @@ func checkReplaced(ctx context.Context, dir string) error {
 		}
 		lost := fmt.Sprintf("%s is compiled with the clone of oversell in %s, and that is not there any more", dir, folder)
 		if now, _, err := exercise.Sources(ctx); err == nil && now != "" {
-			return fmt.Errorf("%s; with the one in %s: go mod edit -replace %s %s", lost, now, shellWord(exercise.Module+"="+now), shellWord(file))
+			return fmt.Errorf("%s; with the one in %s: go mod edit -replace %s %s", lost, now, trial.ShellWord(exercise.Module+"="+now), trial.ShellWord(file))
 		}
 		return fmt.Errorf("%s: put it back, or call the check in another clone of oversell", lost)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/judge/trial"
 )
 
 // appFlags are those of a program that is not ours.
@@ -58,7 +59,7 @@ func (a *appFlags) command() string { return "shop explore" + a.given() }
 
 // given are the flags that name the program, and how it is searched.
 func (a *appFlags) given() string {
-	line := " --app " + shellWord(a.file)
+	line := " --app " + trial.ShellWord(a.file)
 	if a.allowed != "" {
 		line += " --" + wipeFlag + " " + a.allowed
 	}
@@ -212,7 +213,7 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 		if err := x.Save(r.Witness, o.app.save); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
-		fmt.Fprintf(c.OutOrStdout(), "saved: %s --replay %s\n", config.Again, shellWord(o.app.save))
+		fmt.Fprintf(c.OutOrStdout(), "saved: %s --replay %s\n", config.Again, trial.ShellWord(o.app.save))
 	}
 	return o.exitApp(r)
 }

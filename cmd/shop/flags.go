@@ -1,22 +1,17 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/topology"
-	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/web"
@@ -164,21 +159,8 @@ func (f *engineFlags) readProcess(c *cobra.Command) (err error) {
 
 // shopFlags are those of a shop that serves, behind a rush or by itself.
 type shopFlags struct {
-	settings    lockstrategy.Settings
-	maxInflight int
-	check       bool           // --sold-out-check
-	admission   string         // --admission, of shops that serve: adaptive or off; "" is off
-	hosts       []string       // --allowed-host, of serve
-	failpoints  *failpoint.Set // nil unless the shop is the child of a shop verify
-	gather      int            // --gather, of the child of a shop verify --race
-}
-
-// config is what the shop itself has of the flags.
-func (f shopFlags) config() web.Config {
-	return web.Config{
-		Settings: f.settings, MaxInflight: f.maxInflight, SoldOutCheck: f.check, Admission: f.admission == adaptive,
-		Hosts: f.hosts, Failpoints: f.failpoints, Gather: f.gather,
-	}
+	web.Config
+	admission string // adaptive or off
 }
 
 // Flags of a shop, and what --admission may be.
@@ -200,28 +182,18 @@ func (f *shopFlags) register(c *cobra.Command, open bool) {
 	}
 	preset := lockstrategy.DefaultSettings()
 	flags := c.Flags()
-	flags.DurationVar(&f.settings.Wait, "wait", preset.Wait, "how long a buyer waits, for whatever it is, before it is told busy")
-	flags.DurationVar(&f.settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
-	flags.DurationVar(&f.settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
-	registerRedisWait(c, &f.settings.Replicas)
-	flags.BoolVar(&f.check, soldOutCheck, open, "once a product was sold out, read its stock, once for all who come meanwhile, and refuse who comes too late before a strategy takes a lock")
+	flags.DurationVar(&f.Settings.Wait, "wait", preset.Wait, "how long a buyer waits, for whatever it is, before it is told busy")
+	flags.DurationVar(&f.Settings.LeaseTTL, "lease", preset.LeaseTTL, "how long a lock outlives a silent holder")
+	flags.DurationVar(&f.Settings.Poll, "poll", preset.Poll, "mean pause between two tries for a lock that somebody holds")
+	registerRedisWait(c, &f.Settings.Replicas)
+	flags.BoolVar(&f.SoldOutCheck, soldOutCheck, open, "once a product was sold out, read its stock, once for all who come meanwhile, and refuse who comes too late before a strategy takes a lock")
 	flags.StringVar(&f.admission, admission, admit, "adaptive tells buyers of a product busy at once where they could not be served in time; off lets all in")
-	flags.IntVar(&f.maxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
+	flags.IntVar(&f.MaxInflight, "max-inflight", 2_000, "buys in flight at once; more are told busy")
 }
 
 // registerRedisWait adds --redis-wait.
 func registerRedisWait(c *cobra.Command, to *int) {
-	c.Flags().IntVar(to, "redis-wait", 0, "a lock counts when so many replicas of Redis have it (WAIT); else it is given back: of "+strings.Join(confirming(), ", "))
-}
-
-// confirming are the strategies that can wait for replicas.
-func confirming() (names []string) {
-	for _, e := range lockstrategy.All() {
-		if e.Confirms {
-			names = append(names, e.Name)
-		}
-	}
-	return names
+	c.Flags().IntVar(to, "redis-wait", 0, "a lock counts when so many replicas of Redis have it (WAIT); else it is given back: of "+strings.Join(web.Confirming(), ", "))
 }
 
 // checkReplicas: where this command starts a Redis without a replica, no lock would ever
@@ -233,36 +205,6 @@ func (f *engineFlags) checkReplicas(wait int) error {
 	return nil
 }
 
-// warnOfReplicas warns of primaries that have fewer replicas now than a lock waits for; ""
-// where all have so many.
-func warnOfReplicas(ctx context.Context, e *engine.Engine, wait int) string {
-	if wait == 0 || e.Redis == nil {
-		return ""
-	}
-	var short []string
-	err := topology.EachPrimary(ctx, e.Redis, func(c redis.UniversalClient) error {
-		info, err := c.Info(ctx, "replication").Result()
-		if err != nil {
-			return err
-		}
-		_, rest, _ := strings.Cut(info, "connected_slaves:")
-		number, _, _ := strings.Cut(rest, "\r\n")
-		n, err := strconv.Atoi(number)
-		if err == nil && n < wait {
-			short = append(short, strconv.Itoa(n))
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return fmt.Sprintf("--redis-wait %d: how many replicas Redis has is not known: %s", wait, strings.ReplaceAll(err.Error(), "\n", "; "))
-	case len(short) == 0:
-		return ""
-	}
-	slices.Sort(short)
-	return fmt.Sprintf("--redis-wait %d: a primary of Redis has %s replicas now; until it has %d, buyers of %s are told busy", wait, short[0], wait, strings.Join(confirming(), ", "))
-}
-
 func checkRedisWait(n int) error {
 	if n < 0 || n > 16 {
 		return fmt.Errorf("--redis-wait is %d; 0 to 16 replicas are allowed", n)
@@ -271,20 +213,21 @@ func checkRedisWait(n int) error {
 }
 
 func (f *shopFlags) validate() error {
-	if err := checkRedisWait(f.settings.Replicas); err != nil {
+	f.Admission = f.admission == adaptive
+	if err := checkRedisWait(f.Settings.Replicas); err != nil {
 		return err
 	}
 	switch {
-	case f.settings.Wait < time.Millisecond || f.settings.Wait > time.Minute:
-		return fmt.Errorf("--wait is %s; 1ms to 1m are allowed", f.settings.Wait)
-	case f.settings.LeaseTTL < 10*time.Millisecond || f.settings.LeaseTTL > time.Hour:
-		return fmt.Errorf("--lease is %s; 10ms to 1h are allowed", f.settings.LeaseTTL)
-	case f.settings.Poll < 100*time.Microsecond || f.settings.Poll > time.Second:
-		return fmt.Errorf("--poll is %s; 100us to 1s are allowed", f.settings.Poll)
+	case f.Settings.Wait < time.Millisecond || f.Settings.Wait > time.Minute:
+		return fmt.Errorf("--wait is %s; 1ms to 1m are allowed", f.Settings.Wait)
+	case f.Settings.LeaseTTL < 10*time.Millisecond || f.Settings.LeaseTTL > time.Hour:
+		return fmt.Errorf("--lease is %s; 10ms to 1h are allowed", f.Settings.LeaseTTL)
+	case f.Settings.Poll < 100*time.Microsecond || f.Settings.Poll > time.Second:
+		return fmt.Errorf("--poll is %s; 100us to 1s are allowed", f.Settings.Poll)
 	case f.admission != adaptive && f.admission != noAdmission:
 		return fmt.Errorf("--%s is %q; give %s or %s", admission, f.admission, adaptive, noAdmission)
-	case f.maxInflight < 1 || f.maxInflight > 100_000:
-		return fmt.Errorf("--max-inflight is %d; 1 to 100000 are allowed", f.maxInflight)
+	case f.MaxInflight < 1 || f.MaxInflight > 100_000:
+		return fmt.Errorf("--max-inflight is %d; 1 to 100000 are allowed", f.MaxInflight)
 	}
 	return nil
 }
@@ -295,15 +238,4 @@ func splitList(s string) []string {
 		return nil
 	}
 	return strings.Split(s, ",")
-}
-
-// unchecked says why there is no sold-out check on this engine though the flags ask for
-// it; "" where there is one, or none is wanted. It takes the flag back.
-func (f *shopFlags) unchecked(e *engine.Engine) string {
-	why := e.Lacks[dialect.CurrentReads]
-	if !f.check || why == "" {
-		return ""
-	}
-	f.check = false
-	return "--" + soldOutCheck + ": this database cannot tell what is left without a lock: " + why
 }

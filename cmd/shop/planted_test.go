@@ -237,18 +237,18 @@ func servePlanted() int {
 		fmt.Fprintln(os.Stderr, plantedShop, err)
 		return 1
 	}
-	flags := shopFlags{
-		settings:    lockstrategy.Settings{Wait: times.Wait, LeaseTTL: times.Lease, Poll: 25 * time.Millisecond},
-		maxInflight: 2_000, failpoints: failpoint.New(os.Stdout),
+	flags := web.Config{
+		Settings:    lockstrategy.Settings{Wait: times.Wait, LeaseTTL: times.Lease, Poll: 25 * time.Millisecond},
+		MaxInflight: 2_000, Failpoints: failpoint.New(os.Stdout),
 	}
 	config, err := engine.FromEnviron()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	config.Wait, config.Lease, config.Conns, config.WrapDB = times.Wait, times.Lease, defaultConns, flags.failpoints.Connector
+	config.Wait, config.Lease, config.Conns, config.WrapDB = times.Wait, times.Lease, defaultConns, flags.Failpoints.Connector
 	if strings.HasPrefix(config.DB, "sqlite:") { // has no failpoints, and no fault strikes there
-		flags.failpoints, config.WrapDB, flags.gather = nil, nil, verify.FirstUseBuyers
+		flags.Failpoints, config.WrapDB, flags.Gather = nil, nil, verify.FirstUseBuyers
 	}
 	e, err := engine.Open(ctx, config)
 	if err != nil {
@@ -256,9 +256,9 @@ func servePlanted() int {
 		return 1
 	}
 	defer e.Close()
-	s := web.New(e, flags.config(), slog.New(slog.DiscardHandler))
+	s := web.New(e, flags, slog.New(slog.DiscardHandler))
 	deps := onengine.Deps(e)
-	deps.Settings, deps.Observe = flags.settings, s.Observe
+	deps.Settings, deps.Observe = flags.Settings, s.Observe
 	unstopped := deps
 	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{

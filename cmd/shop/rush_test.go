@@ -104,7 +104,11 @@ func checkResult(t *testing.T, r rush.Result) {
 	if r.MaxOverlap < 2 || r.MaxOverlap > 200 {
 		t.Errorf("%s: %d buyers inside at once", r.Strategy, r.MaxOverlap)
 	}
-	if r.Sold != r.Records || r.Lost != 0 || r.Untold != 0 || r.Sold+r.SoldOut+r.Busy != 200 {
+	buyers := int64(200)
+	if strings.HasPrefix(r.Reason, "after a restock of ") { // the smaller crowd broke, without a promise
+		buyers = 30
+	}
+	if r.Sold != r.Records || r.Lost != 0 || r.Untold != 0 || r.Sold+r.SoldOut+r.Busy != buyers {
 		t.Errorf("%s: %+v: answers and records differ", r.Strategy, r)
 	}
 	if r.Promise == verdict.Holds && (r.Leftover != 0 || r.Records != 100 || r.Drift != 0) {

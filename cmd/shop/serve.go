@@ -14,6 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/web"
 )
 
@@ -70,11 +71,11 @@ migrations put 100 apples on sale.`,
 	flags := c.Flags()
 	preset := cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080")
 	flags.StringVar(&o.addr, "addr", preset, "address to listen on; port 0 takes a free one [SHOP_ADDR]")
-	flags.StringArrayVar(&o.shops.hosts, "allowed-host", nil, "a further name that requests may be for (Host), may be repeated; on a loopback address all but its own names are refused, elsewhere only where this is given")
+	flags.StringArrayVar(&o.shops.Hosts, "allowed-host", nil, "a further name that requests may be for (Host), may be repeated; on a loopback address all but its own names are refused, elsewhere only where this is given")
 	flags.IntVar(&o.conns, "max-conns", 10_000, "connections at once, where the machine has the files; one more ends the one that has waited longest for a request, or for a refusal that is held up")
 	flags.BoolVar(&o.failpoints, "failpoints", false, "obey hold and go on stdin, write the history to stdout: for shop verify")
 	_ = flags.MarkHidden("failpoints") // it is there
-	flags.IntVar(&o.shops.gather, "gather", 0, "let so many first buyers of a product in at the same moment: for shop verify --race")
+	flags.IntVar(&o.shops.Gather, "gather", 0, "let so many first buyers of a product in at the same moment: for shop verify --race")
 	_ = flags.MarkHidden("gather")
 	flags.StringVar(&o.level, "log-level", "info", "debug (a line a request), info, warn or error")
 	return c
@@ -88,36 +89,33 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	if err := o.shops.validate(); err != nil {
 		return err
 	}
-	if err := errors.Join(checkHosts(o.shops.hosts), checkConnections(o.conns, c.Flags().Changed("max-conns"))); err != nil {
+	if err := errors.Join(checkHosts(o.shops.Hosts), checkConnections(o.conns, c.Flags().Changed("max-conns"))); err != nil {
 		return err
 	}
-	config, err := o.engines.config(c, o.shops.settings)
+	config, err := o.engines.config(c, o.shops.Settings)
 	if err != nil {
 		return err
 	}
 	if o.failpoints {
-		o.shops.failpoints = failpoint.New(c.OutOrStdout())
-		config.WrapDB = o.shops.failpoints.Connector
+		o.shops.Failpoints = failpoint.New(c.OutOrStdout())
+		config.WrapDB = o.shops.Failpoints.Connector
 	}
 	e, err := engine.Open(c.Context(), config)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	for _, warning := range e.Warnings {
+	for _, warning := range web.Warnings(c.Context(), e, o.shops.Settings.Replicas) {
 		log.Warn(warning)
 	}
-	if warning := warnOfReplicas(c.Context(), e, o.shops.settings.Replicas); warning != "" {
-		log.Warn(warning)
-	}
-	if why := o.shops.unchecked(e); why != "" {
+	if why := o.shops.Uncheck(e); why != "" {
 		if c.Flags().Changed(soldOutCheck) {
 			return errors.New(why)
 		}
 		log.Warn(why)
 	}
-	shop := o.shops.config()
-	shop.MaxConnections, shop.Sender, shop.Games = web.Affordable(o.conns), stage{e, o.shops}, newGames()
+	shop := o.shops.Config
+	shop.MaxConnections, shop.Sender, shop.Games = web.Affordable(o.conns), trial.Stage{Engine: e, Shops: shop, Conns: defaultConns}, newGames()
 	defer shop.Games.Close()
 	return web.New(e, shop, log).Serve(c.Context(), o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
 }

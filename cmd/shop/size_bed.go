@@ -13,12 +13,14 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/testbed"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // maxProducts is how many products a bed puts on sale.
@@ -115,16 +117,16 @@ var hostPort = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 // sizeShops are shop processes on a bed.
 type sizeShops struct {
-	*storefront
+	*trial.Storefront
 	asker *engine.Engine // connected as the shops are
 }
 
 // serve starts so many shops, whose servers answer later by delay.
-func (b *sizeBed) serve(ctx context.Context, flags shopFlags, processes int, delay time.Duration) (_ *sizeShops, err error) {
-	s := &sizeShops{storefront: &storefront{}}
+func (b *sizeBed) serve(ctx context.Context, flags web.Config, processes int, delay time.Duration) (_ *sizeShops, err error) {
+	s := &sizeShops{Storefront: &trial.Storefront{}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, s.Close())
 		}
 	}()
 	e := *b.engine
@@ -133,14 +135,14 @@ func (b *sizeBed) serve(ctx context.Context, flags shopFlags, processes int, del
 			return nil, err
 		}
 	}
-	if err := s.serveChildren(ctx, &e, flags, processes, nil); err != nil {
+	if err := s.ServeChildren(ctx, &e, flags, processes, nil); err != nil {
 		return nil, err
 	}
 	e.URLs.Conns = 2
 	if s.asker, err = engine.Open(ctx, e.URLs); err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, s.asker.Close)
+	s.OnClose(s.asker.Close)
 	return s, nil
 }
 
@@ -152,7 +154,7 @@ func (s *sizeShops) delayed(urls *engine.Config, delay time.Duration) (err error
 			if proxies[server] == "" && err == nil {
 				var link *testbed.Link
 				if link, err = testbed.NewLink(server); err == nil {
-					s.closers = append(s.closers, func() error { link.Cut(); return nil })
+					s.OnClose(func() error { link.Cut(); return nil })
 					proxies[server], err = link.Addr, link.Delay(delay, 0)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing"
 	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // sizeBuyers are those of every measured point.
@@ -196,12 +197,12 @@ func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB s
 
 // measureRound adds a round to the samples of a setting, and makes them in the first.
 func (o *sizeOptions) measureRound(ctx context.Context, bed *sizeBed, localDB string, s settings, samples []sample, show func(sizing.Point)) (_ []sample, err error) {
-	flags := shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 10 * sizeBuyers}
+	flags := web.Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 10 * sizeBuyers}
 	shops, err := bed.serve(ctx, flags, s.processes, s.delay)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, shops.close()) }()
+	defer func() { err = errors.Join(err, shops.Close()) }()
 	idle, err := shops.ask(ctx)
 	if err != nil {
 		return nil, err
@@ -243,7 +244,7 @@ func (o *sizeOptions) measureRound(ctx context.Context, bed *sizeBed, localDB st
 
 func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string, delay time.Duration) measure.Load {
 	l := measure.Load{
-		URLs: shops.urls, Strategy: strategy, Products: products, Buyers: sizeBuyers,
+		URLs: shops.URLs, Strategy: strategy, Products: products, Buyers: sizeBuyers,
 		WarmUp: o.round / 3, Duration: o.round - o.round/3, CPU: true,
 	}
 	if delay > 0 {

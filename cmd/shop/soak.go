@@ -15,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/load/soak"
@@ -140,7 +141,7 @@ func (o *soakOptions) check(c *cobra.Command) (config engine.Config, err error) 
 	if err := cmp.Or(o.engines.checkOwn(), o.shops.validate()); err != nil {
 		return config, err
 	}
-	return o.engines.config(c, o.shops.settings)
+	return o.engines.config(c, o.shops.Settings)
 }
 
 // soak opens servers and shops, and plays the waves.
@@ -151,24 +152,24 @@ func (o *soakOptions) soak(ctx context.Context, config engine.Config, stderr io.
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	strategies, leftOut := o.playable(e)
-	if why := o.shops.unchecked(e); why != "" {
+	if why := o.shops.Uncheck(e); why != "" {
 		leftOut = append(leftOut, why)
 	}
 	if len(strategies) == 0 {
 		return nil, fmt.Errorf("nothing of this can run here: %s", leftOut[0])
 	}
-	bed := &storefront{}
-	defer func() { err = errors.Join(err, bed.close()) }()
-	if err := bed.serveChildren(ctx, e, o.shops, o.processes, nil); err != nil {
+	bed := &trial.Storefront{}
+	defer func() { err = errors.Join(err, bed.Close()) }()
+	if err := bed.ServeChildren(ctx, e, o.shops.Config, o.processes, nil); err != nil {
 		return nil, err
 	}
 	progress, started := newProgress(stderr), time.Now()
 	defer progress.clear()
 	result, err = soak.Run(ctx, soak.Config{
 		Plan:     soak.Plan{Seed: o.seed, Strategies: strategies, Clients: o.clients, Processes: o.processes, Kill: o.kill},
-		Duration: o.duration, Length: o.wave, Shops: bed.children,
+		Duration: o.duration, Length: o.wave, Shops: bed.Children,
 		Auditor:  rush.Database{DB: e.Admin, Nodes: e.Cluster.DBs},
-		Patience: o.shops.settings.Wait + 30*time.Second,
+		Patience: o.shops.Settings.Wait + 30*time.Second,
 		Progress: func(w soak.Wave) {
 			progress.show("%s of %s: wave %d, %s, %s, %d clients", time.Since(started).Round(time.Second), o.duration, w.Number, w.Kind, w.Strategy, w.Clients)
 		},

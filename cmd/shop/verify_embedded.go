@@ -10,10 +10,12 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // embedded runs the explorer and the two rushes on the embedded engine, where
@@ -37,35 +39,35 @@ func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy,
 
 // rushes plays one of the two, on one process or on more.
 func (r *oneByOne) rushes(f promise.Condition, processes int, strategies []verify.Strategy) (err error) {
-	crowd := rushOptions{processes: processes, buyers: 200}
-	crowd.engines.name, crowd.engines.conns = engine.Embedded, defaultConns
-	crowd.shops = shopFlags{settings: lockstrategy.DefaultSettings(), maxInflight: 2_000}
-	var bed *storefront
+	settings := lockstrategy.DefaultSettings()
+	crowd := &trial.Crowd{Processes: processes, Buyers: 200, Shops: web.Config{Settings: settings, MaxInflight: 2_000}}
+	config := engine.Config{Name: engine.Embedded, Wait: settings.Wait, Lease: settings.LeaseTTL, Conns: defaultConns}
+	var bed *trial.Storefront
 	defer func() {
 		if bed != nil {
-			err = errors.Join(err, bed.close())
+			err = errors.Join(err, bed.Close())
 		}
 	}()
 	for _, s := range strategies {
 		if bed == nil {
-			if bed, err = crowd.storefront(r.command); err != nil {
+			if bed, err = trial.Open(r.command.Context(), crowd, config, "", warnTo(r.command.ErrOrStderr())); err != nil {
 				return err
 			}
 		}
-		if why := bed.missing[s.Name]; why != "" {
+		if why := bed.Missing[s.Name]; why != "" {
 			r.report.LeaveOut(s.Name + ": " + why)
 			continue
 		}
 		var promised verdict.Verdict
 		if entry, ok := lockstrategy.ByName(s.Name); ok {
-			promised = entry.Promised(f, bed.database)
+			promised = entry.Promised(f, bed.Database)
 		}
 		start := time.Now()
 		cell, err := verify.Sure(func() (verify.Cell, error) {
-			config := verify.RushConfig(bed.urls, bed.target, bed.auditor, s.Name, fault.RushTimes())
-			result, err := verify.RunCrowd(r.command.Context(), f, config, bed.restart)
+			config := verify.RushConfig(bed.URLs, bed.Target, bed.Auditor, s.Name, fault.RushTimes())
+			result, err := verify.RunCrowd(r.command.Context(), f, config, bed.Restart)
 			if err == nil {
-				config.BaseURLs, config.Shelf = bed.urls, bed.target // a process may have been restarted
+				config.BaseURLs, config.Shelf = bed.URLs, bed.Target // a process may have been restarted
 				result, err = rush.Restocks(r.command.Context(), config, result, 1)
 			}
 			return verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err
@@ -75,7 +77,7 @@ func (r *oneByOne) rushes(f promise.Condition, processes int, strategies []verif
 			return err
 		}
 		if failed {
-			_ = bed.close()
+			_ = bed.Close()
 			bed = nil
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/web"
 )
 
 // TestVerifyRedis: behind sentinels and on a cluster a plain lease breaks by their own
@@ -122,7 +123,7 @@ func TestWarnOfReplicas(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Redis(t, topology.Sentinel) // a primary and two
 	for wait, want := range map[int]string{0: "", 2: "", 3: "a primary of Redis has 2 replicas now; until it has 3, buyers of redis, "} {
-		if got := warnOfReplicas(t.Context(), e, wait); got != want && (want == "" || !strings.Contains(got, want)) {
+		if got := strings.Join(web.Warnings(t.Context(), e, wait), "; "); got != want && (want == "" || !strings.Contains(got, want)) {
 			t.Errorf("--redis-wait %d: %q, want %q", wait, got, want)
 		}
 	}

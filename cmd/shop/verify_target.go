@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/load/rush"
-	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/product"
 )
 
@@ -66,17 +66,18 @@ func targetURL(text string) (string, error) {
 // atTarget plays all cells at a service that runs already, one after the other.
 func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p *progress) (verify.Report, error) {
 	report := verify.Report{Engine: "target", Target: o.target, Started: time.Now()}
-	crowd := rushOptions{strategies: o.strategies, target: o.target, processes: 1}
-	bed, err := crowd.storefront(c)
+	token := os.Getenv("SHOP_ADMIN_TOKEN")
+	crowd := &trial.Crowd{Strategies: o.strategies, Target: o.target, Processes: 1}
+	bed, err := trial.Open(c.Context(), crowd, engine.Config{}, token, nil)
 	if err != nil {
 		return report, err
 	}
-	names, err := crowd.names(bed)
+	names, err := crowd.Names(bed)
 	if err != nil {
 		return report, err
 	}
 	target := &verify.Target{
-		Target:  rush.Target{BaseURL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN")},
+		Target:  rush.Target{BaseURL: o.target, Token: token},
 		Product: o.product, Timeout: targetTimeout,
 	}
 	if err := target.Check(c.Context()); err != nil {
@@ -88,7 +89,7 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 	ended := o.ended(c, p)
 	for _, name := range names {
 		for _, f := range faults {
-			cell, err := target.Play(c.Context(), name, f, crowd.targetPromise(bed, name, f))
+			cell, err := target.Play(c.Context(), name, f, crowd.TargetPromise(bed, name, f))
 			if err != nil {
 				report.Finish()
 				return report, fmt.Errorf("%s under %s: %w", name, f, err)
@@ -99,32 +100,12 @@ func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p
 		}
 	}
 	if slices.Contains(o.strategies, "all") {
-		for _, served := range bed.served {
-			if why := bed.missing[served.Name]; why != "" {
+		for _, served := range bed.Served {
+			if why := bed.Missing[served.Name]; why != "" {
 				report.LeaveOut(served.Name + ": " + why)
 			}
 		}
 	}
 	report.Finish()
 	return report, nil
-}
-
-// targetPromise: the target's own word goes first. The catalogue's strategies
-// are promised under the other faults what they are in a rush, since it is one,
-// and the catalogue's own cells have two processes; what breaks in a rush may
-// break there or not. Of a strategy that neither knows it is expected that it
-// holds.
-func (o *rushOptions) targetPromise(s *storefront, name string, f promise.Condition) verdict.Verdict {
-	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
-		for _, served := range s.served {
-			if promised := served.Promise[string(f)]; served.Name == name && promised != "" {
-				return promised
-			}
-		}
-	}
-	promised := o.promise(s, name)
-	if f != promise.Rush && promised != verdict.Holds {
-		return ""
-	}
-	return promised
 }

@@ -20,7 +20,7 @@ type Command struct {
 	Replicas          int // --redis-wait
 	Gather            int
 	SoldOutCheck      bool
-	Admission         string
+	Admission         bool
 	Failpoints        bool // take commands and write a history, see internal/fault/failpoint
 }
 
@@ -33,9 +33,9 @@ func (c Command) At(addr string) *exec.Cmd {
 			program = os.Args[0]
 		}
 	}
-	admission := c.Admission
-	if admission == "" {
-		admission = "off"
+	admission := "off"
+	if c.Admission {
+		admission = "adaptive"
 	}
 	cmd := exec.Command(program, "serve", "--addr", addr, "--log-level", c.LogLevel,
 		"--sold-out-check="+strconv.FormatBool(c.SoldOutCheck), "--admission", admission)

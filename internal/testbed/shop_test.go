@@ -124,7 +124,7 @@ func TestCommand(t *testing.T) {
 	}{
 		{Command{LogLevel: "error"}, "serve --addr a:1 --log-level error --sold-out-check=false --admission off"},
 		{
-			Command{LogLevel: "warn", Wait: time.Second, Conns: 4, Failpoints: true, SoldOutCheck: true, Admission: "adaptive"},
+			Command{LogLevel: "warn", Wait: time.Second, Conns: 4, Failpoints: true, SoldOutCheck: true, Admission: true},
 			"serve --addr a:1 --log-level warn --sold-out-check=true --admission adaptive --wait 1s --db-conns 4 --failpoints",
 		},
 	} {

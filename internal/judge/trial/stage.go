@@ -1,4 +1,4 @@
-package main
+package trial
 
 import (
 	"cmp"
@@ -18,64 +18,66 @@ import (
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/teach/live/runs"
+	"github.com/oversell/oversell/internal/web"
 )
 
-// A stage sends the crowds of the live page: the rush of shop rush, behind which stand
+// A Stage sends the crowds of the live page: the rush of shop rush, behind which stand
 // children of this shop on its servers. This shop itself would judge its sold-out check and
 // its admission, too, and cannot be killed for it.
-type stage struct {
-	engine *engine.Engine
-	flags  shopFlags
+type Stage struct {
+	Engine *engine.Engine
+	Shops  web.Config
+	Conns  int // of a shop to its database, by default
 }
 
 // rush is the command's for a request.
-func (s stage) rush(r runs.Request) *rushOptions {
-	o := &rushOptions{
-		strategies: r.Strategies, product: r.Product, stock: r.Stock, buyers: r.Buyers, processes: r.Processes,
-		restocks: 1, units: []int64{1}, expect: true, fault: promise.Condition(r.Fault), shops: s.flags,
+func (s Stage) rush(r runs.Request) *Crowd {
+	o := &Crowd{
+		Strategies: r.Strategies, Product: r.Product, Stock: r.Stock, Buyers: r.Buyers, Processes: r.Processes,
+		Restocks: 1, Units: []int64{1}, Expect: true, Fault: promise.Condition(r.Fault),
+		Shops: web.Config{Settings: s.Shops.Settings, MaxInflight: s.Shops.MaxInflight},
 	}
-	o.shops.check, o.shops.admission, o.shops.hosts, o.shops.gather = false, noAdmission, nil, 0
-	o.struckTimes()
+	o.StrikeTimes()
 	return o
 }
 
 // Check is runs.Sender.Check.
-func (s stage) Check(r *runs.Request) error {
+func (s Stage) Check(r *runs.Request) error {
 	if err := product.CheckForSale(r.Product); err != nil {
 		return err
 	}
 	o := s.rush(*r)
-	err := o.checkCrowd()
+	err := o.Check()
 	if err == nil {
-		err = o.checkOwn()
+		err = o.CheckNames()
 	}
-	var flag *flagError
+	var flag *FieldError
 	if errors.As(err, &flag) {
-		return fmt.Errorf("%s %s", cmp.Or(map[string]string{"strategy": "strategies"}[flag.name], flag.name), flag.says)
+		return fmt.Errorf("%s %s", cmp.Or(map[string]string{"strategy": "strategies"}[flag.Name], flag.Name), flag.Says)
 	}
 	if err != nil {
 		return err
 	}
-	bed := &storefront{}
-	if _, err := o.on(bed, s.engine); err != nil {
+	bed := &Storefront{}
+	if _, err := o.on(bed, s.Engine); err != nil {
 		return err
 	}
-	if err := o.canStrike(s.engine); err != nil {
+	if err := o.canStrike(s.Engine); err != nil {
 		return err
 	}
-	r.Strategies, err = o.names(bed)
-	r.Spared = bed.unused
+	r.Strategies, err = o.Names(bed)
+	r.Spared = bed.Unused
 	return err
 }
 
 // Command is runs.Sender.Command: the flags that are not the command's own presets.
-func (s stage) Command(r runs.Request) string {
-	urls, settings, preset := s.engine.URLs, s.flags.settings, lockstrategy.DefaultSettings()
+func (s Stage) Command(r runs.Request) string {
+	urls, settings, preset := s.Engine.URLs, s.Shops.Settings, lockstrategy.DefaultSettings()
 	line := fmt.Sprintf("shop rush%s --strategy %s --stock %d --buyers %d --processes %d --expect",
-		engine.Flags(s.engine.Name, urls.LocalDB, urls.LocalRedis), strings.Join(r.Strategies, ","), r.Stock, r.Buyers, r.Processes)
+		engine.Flags(s.Engine.Name, urls.LocalDB, urls.LocalRedis), strings.Join(r.Strategies, ","), r.Stock, r.Buyers, r.Processes)
 	conns := urls.Conns
-	if dialect.Kind(s.engine.Database) == dialect.SQLite { // which has as many as it takes, whatever is said
-		conns = defaultConns
+	if dialect.Kind(s.Engine.Database) == dialect.SQLite { // which has as many as it takes, whatever is said
+		conns = s.Conns
 	}
 	if r.Fault != "" { // which sets the times
 		settings.Wait, settings.LeaseTTL = preset.Wait, preset.LeaseTTL
@@ -90,10 +92,10 @@ func (s stage) Command(r runs.Request) string {
 		{"lease", settings.LeaseTTL, preset.LeaseTTL},
 		{"poll", settings.Poll, preset.Poll},
 		{"redis-wait", settings.Replicas, preset.Replicas},
-		{"db-conns", conns, defaultConns},
+		{"db-conns", conns, s.Conns},
 	} {
 		if f.is != f.preset {
-			line += fmt.Sprintf(" --%s %s", f.name, shellWord(fmt.Sprint(f.is)))
+			line += fmt.Sprintf(" --%s %s", f.name, ShellWord(fmt.Sprint(f.is)))
 		}
 	}
 	return line
@@ -102,8 +104,8 @@ func (s stage) Command(r runs.Request) string {
 // plainWord is one that a shell takes as it is.
 var plainWord = regexp.MustCompile(`^[a-zA-Z0-9./][a-zA-Z0-9._/=-]*$`)
 
-// shellWord is a word as a shell takes it.
-func shellWord(word string) string {
+// ShellWord is a word as a shell takes it.
+func ShellWord(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}
@@ -111,26 +113,26 @@ func shellWord(word string) string {
 }
 
 // Faults is runs.Sender.Faults.
-func (s stage) Faults() (list []runs.Fault) {
-	for _, f := range fault.OnEngine(s.engine) {
+func (s Stage) Faults() (list []runs.Fault) {
+	for _, f := range fault.OnEngine(s.Engine) {
 		list = append(list, runs.Fault{Name: string(f.Name), About: f.AboutRush})
 	}
 	return list
 }
 
 // Send is runs.Sender.Send.
-func (s stage) Send(ctx context.Context, r runs.Request, to *runs.Recorder) (report rush.Report, err error) {
-	o, bed := s.rush(r), &storefront{}
-	flags, err := o.on(bed, s.engine)
+func (s Stage) Send(ctx context.Context, r runs.Request, to *runs.Recorder) (report rush.Report, err error) {
+	o, bed := s.rush(r), &Storefront{}
+	flags, err := o.on(bed, s.Engine)
 	if err != nil {
 		return report, err
 	}
-	crowds := &crowds{engine: s.engine, rush: o, bed: bed, to: to, ctx: ctx}
-	defer func() { err = errors.Join(err, bed.close()) }()
-	if err := bed.serveChildren(ctx, s.engine, flags, r.Processes, crowds.record); err != nil {
+	crowds := &crowds{engine: s.Engine, rush: o, bed: bed, to: to, ctx: ctx}
+	defer func() { err = errors.Join(err, bed.Close()) }()
+	if err := bed.ServeChildren(ctx, s.Engine, flags, r.Processes, crowds.record); err != nil {
 		return report, err
 	}
-	report = o.report(bed)
+	report = o.Report(bed)
 	report.LeftOut = append(report.LeftOut, r.Spared...)
 	strikes, ended := context.WithCancel(ctx)
 	var striking sync.WaitGroup
@@ -138,7 +140,7 @@ func (s stage) Send(ctx context.Context, r runs.Request, to *runs.Recorder) (rep
 	defer func() { ended(); striking.Wait(); crowds.tooLate() }()
 	for _, name := range r.Strategies {
 		to.Begin(name)
-		result, err := crowds.send(ctx, name, watching{judged: to.Judged})
+		result, err := crowds.send(ctx, name, Watching{Judged: to.Judged})
 		if err != nil {
 			return report, fmt.Errorf("%s: %w", name, err)
 		}

@@ -1,4 +1,4 @@
-package main
+package trial
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
@@ -29,8 +27,8 @@ import (
 // crowds are those of a rush that faults strike.
 type crowds struct {
 	engine *engine.Engine
-	rush   *rushOptions
-	bed    *storefront
+	rush   *Crowd
+	bed    *Storefront
 	to     onlooker
 	ctx    context.Context // of the rush
 
@@ -53,13 +51,13 @@ type onlooker interface {
 }
 
 // send sends one strategy's crowd, with the fault in it. It returns when what struck has ended.
-func (c *crowds) send(ctx context.Context, name string, watch watching) (rush.Result, error) {
+func (c *crowds) send(ctx context.Context, name string, watch Watching) (rush.Result, error) {
 	c.mu.Lock()
 	c.strategy, c.last, c.byHand = name, name, false
 	c.unproven()
 	c.mu.Unlock()
-	judged := watch.judged
-	watch.judged = func(r rush.Result) {
+	judged := watch.Judged
+	watch.Judged = func(r rush.Result) {
 		c.over()
 		if judged != nil {
 			judged(c.proven(r))
@@ -71,37 +69,24 @@ func (c *crowds) send(ctx context.Context, name string, watch watching) (rush.Re
 	return c.proven(result), errors.Join(err, c.broken)
 }
 
-// strikes are the names of faults.
-func strikes(list []fault.Fault) (names []string) {
+// FaultNames are the names of faults.
+func FaultNames(list []fault.Fault) (names []string) {
 	for _, f := range list {
 		names = append(names, string(f.Name))
 	}
 	return names
 }
 
-// checkStrike checks --strike, as far as it can be without an engine.
-func (o *rushOptions) checkStrike(c *cobra.Command) error {
-	if !c.Flags().Changed("strike") {
+// CheckFault checks the fault, as far as it can be without an engine.
+func (o *Crowd) CheckFault() error {
+	switch names := FaultNames(fault.OfRush()); {
+	case o.Fault == "" || slices.Contains(names, string(o.Fault)):
 		return nil
-	}
-	switch names := strikes(fault.OfRush()); {
-	case slices.Contains(names, string(o.fault)):
-	case slices.Contains(promise.Faults(), o.fault):
-		return fmt.Errorf("--strike %s is of shop verify --fault alone: %s; a crowd can be struck with %s", o.fault, cellOnly(o.fault), strings.Join(names, ", "))
+	case slices.Contains(promise.Faults(), o.Fault):
+		return fmt.Errorf("--strike %s is of shop verify --fault alone: %s; a crowd can be struck with %s", o.Fault, cellOnly(o.Fault), strings.Join(names, ", "))
 	default:
-		return fmt.Errorf("--strike %q is not known; there are %s", o.fault, strings.Join(names, ", "))
+		return fmt.Errorf("--strike %q is not known; there are %s", o.Fault, strings.Join(names, ", "))
 	}
-	for _, flag := range []string{"duration", "units", "second-product"} {
-		if c.Flags().Changed(flag) {
-			return fmt.Errorf("--strike breaks a crowd of one product and one unit a buyer: --%s has no meaning there", flag)
-		}
-	}
-	for _, flag := range []string{"wait", "lease"} {
-		if c.Flags().Changed(flag) {
-			return fmt.Errorf("--strike sets the times that its promises are made for: --%s has no meaning there", flag)
-		}
-	}
-	return nil
 }
 
 // cellOnly says why no running rush has the fault of that name.
@@ -121,15 +106,15 @@ func struckBy(name promise.Condition) (fault.Fault, bool) {
 }
 
 // canStrike: the engine has what the rush's fault breaks, and the rush whom it would let in.
-func (o *rushOptions) canStrike(e *engine.Engine) error {
-	f, ok := struckBy(o.fault)
+func (o *Crowd) canStrike(e *engine.Engine) error {
+	f, ok := struckBy(o.Fault)
 	if !ok {
 		return nil
 	}
 	if why := f.WhyNot(e); why != "" {
-		return fmt.Errorf("%s cannot be struck on this engine: %s; there are %s", f.Name, why, strings.Join(strikes(fault.OnEngine(e)), ", "))
+		return fmt.Errorf("%s cannot be struck on this engine: %s; there are %s", f.Name, why, strings.Join(FaultNames(fault.OnEngine(e)), ", "))
 	}
-	if why := tooFew(f, o.processes); why != "" {
+	if why := tooFew(f, o.Processes); why != "" {
 		return errors.New(why)
 	}
 	return nil
@@ -145,8 +130,8 @@ func tooFew(f fault.Fault, processes int) string {
 
 // unused says why the rush's fault strikes nothing of a strategy; "" where it does, or nothing
 // is to be struck.
-func (o *rushOptions) unused(name string) string {
-	f, ok := struckBy(o.fault)
+func (o *Crowd) unused(name string) string {
+	f, ok := struckBy(o.Fault)
 	if !ok {
 		return ""
 	}
@@ -159,11 +144,11 @@ func needsOf(name string) []lockstrategy.Need {
 	return entry.Needs
 }
 
-// struckTimes: where something breaks, a lease has to end while somebody waits for it.
-func (o *rushOptions) struckTimes() {
-	if o.fault != "" {
+// StrikeTimes sets the times of the shops: where something breaks, a lease has to end while somebody waits for it.
+func (o *Crowd) StrikeTimes() {
+	if o.Fault != "" {
 		times := fault.DefaultTimes()
-		o.shops.settings.Wait, o.shops.settings.LeaseTTL = times.Wait, times.Lease
+		o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL = times.Wait, times.Lease
 	}
 }
 
@@ -195,8 +180,8 @@ func (n *noted) sentences() (all []string) {
 // unproven: the rush's fault has to strike each crowd; under the mutex.
 func (c *crowds) unproven() {
 	c.missed = ""
-	if c.rush.fault != "" {
-		c.missed = string(c.rush.fault) + " did not strike"
+	if c.rush.Fault != "" {
+		c.missed = string(c.rush.Fault) + " did not strike"
 	}
 }
 
@@ -221,7 +206,7 @@ func (c *crowds) mended(ctx context.Context) error {
 	c.leave()
 	c.mu.Unlock()
 	c.striking.Wait()
-	for _, shop := range c.bed.children {
+	for _, shop := range c.bed.Children {
 		if !shop.Ready(ctx, time.Minute) {
 			return errors.New("a shop was not ready within a minute")
 		}
@@ -272,12 +257,12 @@ func (c *crowds) newField() {
 	if dialect.Kind(c.engine.Database) == dialect.SQLite { // its one writer would keep all others out
 		at = failpoint.Read
 	}
-	settings := c.rush.shops.settings
+	settings := c.rush.Shops.Settings
 	times := fault.Times{Wait: settings.Wait, Lease: settings.LeaseTTL}
-	c.field = fault.NewRunningRush(c.engine, c.bed.children[0], c.rush.product, at, times, needsOf(c.strategy))
-	c.field.HangUp, c.field.Links = c.leavers.HangUp, c.bed.children.Links()
-	if c.rush.fault != "" {
-		c.start(string(c.rush.fault), false)
+	c.field = fault.NewRunningRush(c.engine, c.bed.Children[0], c.rush.Product, at, times, needsOf(c.strategy))
+	c.field.HangUp, c.field.Links = c.leavers.HangUp, c.bed.Children.Links()
+	if c.rush.Fault != "" {
+		c.start(string(c.rush.Fault), false)
 	}
 	for _, name := range c.asked {
 		c.start(name, true)
@@ -309,7 +294,7 @@ func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string
 	missed := errors.Is(err, fault.ErrMissed)
 	c.mu.Lock()
 	switch {
-	case f.Name != c.rush.fault:
+	case f.Name != c.rush.Fault:
 		c.byHand = c.byHand || !missed
 	case err == nil:
 		c.missed = ""
@@ -325,7 +310,7 @@ func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string
 
 // inVain is fault.ErrMissed where there is nothing to strike.
 func (c *crowds) inVain(f fault.Fault, strategy string) error {
-	if why := cmp.Or(f.Unused(needsOf(strategy)), tooFew(f, c.rush.processes)); why != "" {
+	if why := cmp.Or(f.Unused(needsOf(strategy)), tooFew(f, c.rush.Processes)); why != "" {
 		return fmt.Errorf("%w: %s", fault.ErrMissed, why)
 	}
 	return nil

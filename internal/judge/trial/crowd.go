@@ -1,0 +1,209 @@
+// Package trial puts a strategy on trial: it sends the burst of a rush to shops of ours or to
+// a target, with or without a fault in its midst, and compares the result with the promise.
+//
+//	Crowd -> Open -> Storefront -> Send -> rush.Result
+//
+// The command shop rush, the live page and shop verify share it.
+package trial
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/product"
+	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/web"
+)
+
+// MaxBuyers is what one machine's loopback ports and files still carry.
+const MaxBuyers = 10_000
+
+// A Crowd says which buyers are sent, and where to.
+type Crowd struct {
+	Strategies []string // or "all"
+	Product    string
+	Stock      int64 // before each strategy
+	Buyers     int
+	Processes  int    // of the shop
+	Target     string // the address of a service that runs already; "": shops of ours
+	Duration   time.Duration
+	Restocks   int
+	Units      []int64           // that the buyers ask for, in turn
+	Second     string            // product, which has half of Stock
+	Expect     bool              // send another crowd if the first misses a promised break
+	Fault      promise.Condition // that strikes each crowd; "" for none
+	Shops      web.Config
+}
+
+// Report is what the results go into.
+func (o *Crowd) Report(bed *Storefront) rush.Report {
+	r := rush.Report{
+		Engine: bed.Engine, Server: bed.Server, Target: o.Target, Stock: o.Stock, Buyers: o.Buyers, Processes: o.Processes, Second: o.Second, Restocks: o.Restocks,
+	}
+	if !slices.Equal(o.Units, []int64{1}) {
+		r.Units = o.Units
+	}
+	for _, name := range slices.Sorted(maps.Keys(bed.Missing)) {
+		if slices.Contains(o.Strategies, "all") {
+			r.LeftOut = append(r.LeftOut, name+": "+bed.Missing[name])
+		}
+	}
+	r.LeftOut = append(r.LeftOut, bed.Unused...)
+	return r
+}
+
+// A FieldError says what is wrong with one field, by the name of its flag.
+type FieldError struct{ Name, Says string }
+
+func (e *FieldError) Error() string { return "--" + e.Name + " " + e.Says }
+
+func wrong(name, format string, args ...any) error {
+	return &FieldError{name, fmt.Sprintf(format, args...)}
+}
+
+// CheckNames refuses strategies that the catalogue does not have.
+func (o *Crowd) CheckNames() error {
+	for _, name := range o.Strategies {
+		if _, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); !ok && name != "all" {
+			return wrong("strategy", "%q is not known; there are %s", name, strings.Join(lockstrategy.Names(), ", "))
+		}
+	}
+	return nil
+}
+
+// Check checks what is sent, wherever it is.
+func (o *Crowd) Check() error {
+	switch {
+	case len(o.Strategies) == 0 || slices.Contains(o.Strategies, ""):
+		return wrong("strategy", "has an empty name; give a,b,... or all")
+	case slices.Contains(o.Strategies, "all") && len(o.Strategies) > 1:
+		return wrong("strategy", "has all and more; give a,b,... or all")
+	case o.Stock < 1 || o.Stock > product.MaxStock:
+		return wrong("stock", "is %d; 1 to %d are allowed", o.Stock, product.MaxStock)
+	case o.Buyers < 1 || o.Buyers > MaxBuyers:
+		return wrong("buyers", "is %d; 1 to %d are allowed", o.Buyers, MaxBuyers)
+	case o.Processes < 1 || o.Processes > 64:
+		return wrong("processes", "is %d; 1 to 64 are allowed", o.Processes)
+	case o.Restocks < 0 || o.Restocks > 100:
+		return wrong("restocks", "is %d; 0 to 100 are allowed", o.Restocks)
+	case o.Duration < 0 || o.Duration > 10*time.Minute:
+		return wrong("duration", "is %s; up to 10m is allowed", o.Duration)
+	}
+	seen := map[string]bool{}
+	for _, name := range o.Strategies {
+		if seen[lockstrategy.Resolve(name)] {
+			return wrong("strategy", "has %s twice", name)
+		}
+		seen[lockstrategy.Resolve(name)] = true
+	}
+	return o.checkOrders()
+}
+
+// checkOrders checks what the buyers ask for.
+func (o *Crowd) checkOrders() error {
+	if err := product.CheckName(o.Product); err != nil {
+		return fmt.Errorf("--product %w", err)
+	}
+	switch {
+	case len(o.Units) == 0:
+		return errors.New("--units is empty; give 1, or 1,2,3")
+	case o.Duration > 0 && (o.Second != "" || len(o.Units) > 1 || o.Units[0] > 1):
+		return errors.New("--duration is for orders of one unit of one product: it takes no --units and no --second-product")
+	case o.Second == o.Product:
+		return fmt.Errorf("--second-product is %q, as --product is; give another", o.Second)
+	case o.Second != "" && o.Stock < 2:
+		return fmt.Errorf("--stock is %d; two products share it, give 2 or more", o.Stock)
+	}
+	if err := o.checkUnits(); err != nil || o.Second == "" {
+		return err
+	}
+	if err := product.CheckName(o.Second); err != nil {
+		return fmt.Errorf("--second-product %w", err)
+	}
+	return nil
+}
+
+// checkUnits: an order for more than there is of a product is never sold, and shows nothing.
+func (o *Crowd) checkUnits() error {
+	for _, units := range o.Units {
+		switch {
+		case units < 1 || units > purchase.MaxAmount:
+			return fmt.Errorf("--units has %d; 1 to %d are allowed", units, purchase.MaxAmount)
+		case o.Second == "" && units > o.Stock:
+			return fmt.Errorf("--units has %d, and --stock is %d; give orders that the stock can serve", units, o.Stock)
+		case o.Second != "" && units > o.Stock/2:
+			return fmt.Errorf("--units has %d, and each product has half of --stock %d; give orders that it can serve", units, o.Stock)
+		}
+	}
+	return nil
+}
+
+// promised is the catalogue's for this rush. A target's own word goes first; of a
+// strategy that neither knows it is expected that it holds. "" where the
+// catalogue says that a run may show it or not.
+func (o *Crowd) promised(s *Storefront, name string) verdict.Verdict {
+	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
+	for _, served := range s.Served {
+		promised := served.Promise[string(promise.Rush)]
+		if served.Name == lockstrategy.Resolve(name) && (promised != "" || ok && len(served.Promise) > 0) {
+			return promised // of ours, nothing is a word too: on its database a run may show it or not
+		}
+	}
+	if !ok {
+		return verdict.Holds
+	}
+	return entry.Promised(o.condition(), s.Database)
+}
+
+// condition is the column of the matrix that this rush is.
+func (o *Crowd) condition() promise.Condition {
+	switch {
+	case o.Fault != "":
+		return o.Fault
+	case o.Processes > 1:
+		return promise.TwoProcesses
+	case slices.ContainsFunc(o.Units, func(n int64) bool { return n != o.Units[0] }):
+		return promise.Units
+	case o.Second != "":
+		return promise.TwoProducts
+	}
+	return promise.Rush
+}
+
+// whyNoPromise says why the catalogue has none for this rush; "" where it has one, or does
+// not know the strategy.
+func (o *Crowd) whyNoPromise(s *Storefront, name string) string {
+	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
+	if !ok || o.Target != "" {
+		return ""
+	}
+	return entry.WhyNoPromise(o.condition(), s.Database)
+}
+
+// TargetPromise: the target's own word goes first. The catalogue's strategies
+// are promised under the other faults what they are in a rush, since it is one,
+// and the catalogue's own cells have two processes; what breaks in a rush may
+// break there or not. Of a strategy that neither knows it is expected that it
+// holds.
+func (o *Crowd) TargetPromise(s *Storefront, name string, f promise.Condition) verdict.Verdict {
+	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
+		for _, served := range s.Served {
+			if promised := served.Promise[string(f)]; served.Name == name && promised != "" {
+				return promised
+			}
+		}
+	}
+	promised := o.promised(s, name)
+	if f != promise.Rush && promised != verdict.Holds {
+		return ""
+	}
+	return promised
+}

@@ -1,0 +1,86 @@
+package trial
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// Names are the strategies to run, in the order asked for or of the catalogue. Those that the
+// rush's fault would not strike are left out: they have shown nothing.
+func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
+	all, err := o.asked(s)
+	if err != nil {
+		return nil, err
+	}
+	var spared []string
+	why := ""
+	for _, name := range all {
+		if unused := o.unused(name); unused != "" {
+			spared, why = append(spared, name), unused
+		} else {
+			names = append(names, name)
+		}
+	}
+	if spared != nil {
+		s.Unused = []string{strings.Join(spared, ", ") + ": " + why}
+	}
+	if names == nil {
+		return nil, fmt.Errorf("nothing would be struck: %s", s.Unused[0])
+	}
+	return names, nil
+}
+
+// asked are the strategies that can run, of those that were asked for.
+func (o *Crowd) asked(s *Storefront) ([]string, error) {
+	if !slices.Contains(o.Strategies, "all") {
+		var names []string
+		for _, name := range o.Strategies {
+			if o.Target == "" {
+				name = lockstrategy.Resolve(name)
+			} else if err := s.serves(name); err != nil {
+				return nil, err
+			}
+			if why := s.Missing[name]; why != "" {
+				return nil, fmt.Errorf("strategy %s: %s", name, why)
+			}
+			names = append(names, name)
+		}
+		return names, nil
+	}
+	if o.Target != "" {
+		var names []string
+		for _, served := range s.Served {
+			if served.CanRun() {
+				names = append(names, served.Name)
+			} else {
+				s.Missing[served.Name] = served.Reason
+			}
+		}
+		if names != nil {
+			return names, nil
+		}
+		return nil, fmt.Errorf("%s does not list its strategies at /strategies; name them with --strategy a,b", o.Target)
+	}
+	return slices.DeleteFunc(lockstrategy.Names(), func(name string) bool { return s.Missing[name] != "" }), nil
+}
+
+// serves refuses a name that the target does not list, where it lists any.
+func (s *Storefront) serves(name string) error {
+	var names []string
+	for _, served := range s.Served {
+		if served.Name == lockstrategy.Resolve(name) {
+			if !served.CanRun() {
+				return fmt.Errorf("strategy %s cannot run there: %s", name, served.Reason)
+			}
+			return nil
+		}
+		names = append(names, served.Name)
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("--strategy %q is not known there; the target has %s", name, strings.Join(names, ", "))
+}

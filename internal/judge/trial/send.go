@@ -1,0 +1,74 @@
+package trial
+
+import (
+	"context"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// Watching is told how a strategy's crowd gets on; nil functions are not called.
+type Watching struct {
+	Answered func(n int)
+	Judged   func(rush.Result) // the crowd's own result, before the restocks that may follow
+
+	mended  func(context.Context) error // see rush.Config
+	leavers *buyers.Leavers             // see rush.Config
+	byHand  func() bool                 // somebody has struck this strategy's crowds by hand
+}
+
+// rush sends one strategy's crowd.
+func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Watching) (rush.Result, error) {
+	config := rush.Config{
+		BaseURLs: bed.URLs, Shelf: bed.Target, Auditor: bed.Auditor,
+		Strategy: name, Product: o.Product, Stock: o.Stock, Buyers: o.Buyers, Sizes: o.Units, Duration: o.Duration,
+		Timeout: o.Shops.Settings.Wait + 30*time.Second,
+		Mended:  watch.mended, Leavers: watch.leavers,
+		Progress: func(answered int) {
+			if watch.Answered != nil {
+				watch.Answered(answered)
+			}
+		},
+	}
+	if o.Target == "" { // else these are the service's own, and it does not say
+		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
+	}
+	byHand := func() bool { return watch.byHand != nil && watch.byHand() }
+	config.Struck, config.Unique = func() bool { return o.Fault != "" || byHand() }, byHand
+	promised := o.promised(bed, name)
+	result, err := o.crowd(ctx, config)
+	for n := 1; err == nil && o.Expect && n < verdict.Crowds && !byHand() && promised.Misses(result.Verdict); n++ {
+		result, err = o.crowd(ctx, config)
+	}
+	switch {
+	case err == nil && byHand(): // at a moment and with leases that no promise is made for
+		result.Reason += "; struck by hand: compared with nothing"
+		watch.Judged(result)
+		return result, nil
+	case err == nil:
+		if watch.Judged != nil {
+			result.Promise = promised
+			watch.Judged(result)
+		}
+		if o.Fault != "" {
+			config.Lease = max(config.Lease, config.Wait) // what was broken may be kept until then
+		}
+		config.Struck = nil
+		result, err = rush.Restocks(ctx, config, result, o.Restocks)
+	}
+	result.Promise = promised
+	if why := o.whyNoPromise(bed, name); promised == "" && why != "" && result.Verdict != verdict.Holds {
+		result.Reason += "; no promise is made: " + why
+	}
+	return result, err
+}
+
+// crowd sends it for one product or for two.
+func (o *Crowd) crowd(ctx context.Context, config rush.Config) (rush.Result, error) {
+	if o.Second == "" {
+		return rush.Run(ctx, config)
+	}
+	return rush.RunProducts(ctx, config, []string{o.Product, o.Second}, []int64{o.Stock - o.Stock/2, o.Stock / 2})
+}

@@ -1,0 +1,207 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/testbed"
+	"github.com/oversell/oversell/internal/testbed/localserver"
+	"github.com/oversell/oversell/internal/web"
+)
+
+// A Storefront is where a crowd buys: the shop's processes, or a target.
+type Storefront struct {
+	Engine   string
+	Database string   // as the promises name it; "" at a target
+	Server   string   // as the database names itself; "" at a target
+	URLs     []string // one a process
+	Target   rush.Target
+	Auditor  rush.Auditor
+	Missing  map[string]string     // strategies that cannot run here, and why
+	Unused   []string              // a line of those that the rush's fault would not strike
+	Served   []rush.TargetStrategy // what a target says of its own
+	closers  []func() error
+
+	// Restart kills the first process and starts another in its place; nil where the
+	// shop is not a process of its own. It returns the address.
+	Restart func(context.Context) (url string, err error)
+
+	// Children are the shop's processes; nil where it is not a process of its own.
+	Children testbed.Shops
+
+	struck *crowds // that a fault strikes; nil: nothing breaks
+	noted  noted   // what struck them
+}
+
+// Strikes says in sentences what struck the crowds so far.
+func (s *Storefront) Strikes() []string { return s.noted.sentences() }
+
+// Send sends one strategy's crowd.
+func (s *Storefront) Send(ctx context.Context, o *Crowd, name string, watch Watching) (rush.Result, error) {
+	if s.struck != nil {
+		return s.struck.send(ctx, name, watch)
+	}
+	return o.rush(ctx, s, name, watch)
+}
+
+// OnClose has Close call end, before what was opened earlier.
+func (s *Storefront) OnClose(end func() error) { s.closers = append(s.closers, end) }
+
+// Close ends the shops, then their servers.
+func (s *Storefront) Close() error {
+	var errs []error
+	for _, closer := range slices.Backward(s.closers) {
+		errs = append(errs, closer())
+	}
+	return errors.Join(errs...)
+}
+
+// Open opens the target, or the engine with a shop of this process, or with several
+// Processes children of it. token is what the target's admin routes ask for. warn is told
+// what may be wrong with the servers.
+func Open(ctx context.Context, o *Crowd, config engine.Config, token string, warn func(string)) (*Storefront, error) {
+	s := &Storefront{Engine: "target", Missing: map[string]string{}}
+	if o.Target != "" {
+		s.at(o.Target, token)
+		s.Auditor = s.Target
+		served, err := s.Target.Strategies(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("--target: nobody answers: %w", err)
+		}
+		s.Served = served
+		return s, nil
+	}
+	e, err := engine.Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, e.Close)
+	for _, warning := range web.Warnings(ctx, e, o.Shops.Settings.Replicas) {
+		warn(warning)
+	}
+	shops, err := o.on(s, e)
+	if err == nil {
+		err = o.canStrike(e)
+	}
+	switch {
+	case err != nil:
+	case o.Fault != "":
+		s.struck = &crowds{engine: e, rush: o, bed: s, to: &s.noted, ctx: ctx}
+		err = s.ServeChildren(ctx, e, shops, o.Processes, s.struck.record)
+	case o.Processes == 1:
+		err = s.serveHere(e, shops)
+	default:
+		err = s.ServeChildren(ctx, e, shops, o.Processes, nil)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// on puts the storefront on an open engine, without a shop, and returns the flags of the
+// shops that the crowd is to be sent to.
+func (o *Crowd) on(s *Storefront, e *engine.Engine) (web.Config, error) {
+	s.Engine, s.Database, s.Server = e.Name, e.Database, e.Server
+	s.Auditor = rush.Database{DB: e.Admin, Nodes: e.Cluster.DBs}
+	s.Missing = lockstrategy.AllMissing(onengine.Deps(e))
+	shops := o.Shops
+	if why := shops.Uncheck(e); why != "" {
+		return shops, errors.New(why)
+	}
+	shops.MaxInflight = max(shops.MaxInflight, o.Buyers) // the crowd is meant to get in
+	return shops, nil
+}
+
+// at adds one process's address.
+func (s *Storefront) at(base, token string) {
+	s.URLs = append(s.URLs, base)
+	s.Target = rush.Target{BaseURL: s.URLs[0], Token: token}
+}
+
+// serveHere serves in this process, on a real listener.
+func (s *Storefront) serveHere(e *engine.Engine, flags web.Config) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	shop := web.New(e, flags, slog.New(slog.DiscardHandler))
+	server := shop.Server(l.Addr(), "")
+	stop := shop.Work(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	s.closers = append(s.closers, func() error {
+		defer stop()
+		ctx, cancel := context.WithTimeout(context.Background(), web.ShutdownTimeout)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return errors.Join(err, server.Close())
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	s.at("http://"+l.Addr().String(), "")
+	return nil
+}
+
+// ServeChildren starts n `shop serve` of this very binary on the engine's servers, each with a
+// pool and a memory of its own. record gets what each writes of its history, line by line, and
+// such a child can be told to hold buyers and has links that can be cut; nil: they write none.
+func (s *Storefront) ServeChildren(ctx context.Context, e *engine.Engine, f web.Config, n int, record func(process int, line []byte)) error {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, group.Close)
+	command := testbed.Command{
+		LogLevel: "warn", Conns: e.URLs.Conns, MaxInflight: f.MaxInflight,
+		Wait: f.Settings.Wait, Lease: f.Settings.LeaseTTL, Poll: f.Settings.Poll, Replicas: f.Settings.Replicas,
+		SoldOutCheck: f.SoldOutCheck, Admission: f.Admission, Failpoints: record != nil,
+	}
+	for process := range n {
+		var links testbed.Links
+		var heard func(line []byte)
+		servers := e.URLs
+		servers.Process = process
+		if record != nil {
+			if links, err = testbed.NewLinks(e.LockServers); err != nil {
+				return err
+			}
+			s.closers = append(s.closers, func() error { links.Cut(); return nil })
+			servers = links.Lead(servers)
+			heard = func(line []byte) { record(process, line) }
+		}
+		shop, err := testbed.StartShop(ctx, group, servers, command.At, heard)
+		if err != nil {
+			return err
+		}
+		shop.Links = links
+		s.closers = append(s.closers, func() error { return shop.Stop(web.ShutdownTimeout + time.Second) })
+		s.Children = append(s.Children, shop)
+		s.at(shop.URL(), "")
+	}
+	s.Restart = func(ctx context.Context) (string, error) {
+		if err := s.Children[0].Kill(); err != nil {
+			return "", err
+		}
+		if err := s.Children[0].Start(ctx); err != nil {
+			return "", err
+		}
+		s.URLs[0] = s.Children[0].URL()
+		s.Target.BaseURL = s.URLs[0]
+		return s.URLs[0], nil
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// Warnings says what may be wrong with the servers. A lock waits for that many replicas.
+func Warnings(ctx context.Context, e *engine.Engine, replicas int) []string {
+	if warning := warnOfReplicas(ctx, e, replicas); warning != "" {
+		return append(slices.Clone(e.Warnings), warning)
+	}
+	return e.Warnings
+}
+
+// warnOfReplicas warns of primaries that have fewer replicas now than a lock waits for; ""
+// where all have so many.
+func warnOfReplicas(ctx context.Context, e *engine.Engine, wait int) string {
+	if wait == 0 || e.Redis == nil {
+		return ""
+	}
+	var short []string
+	err := topology.EachPrimary(ctx, e.Redis, func(c redis.UniversalClient) error {
+		info, err := c.Info(ctx, "replication").Result()
+		if err != nil {
+			return err
+		}
+		_, rest, _ := strings.Cut(info, "connected_slaves:")
+		number, _, _ := strings.Cut(rest, "\r\n")
+		n, err := strconv.Atoi(number)
+		if err == nil && n < wait {
+			short = append(short, strconv.Itoa(n))
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Sprintf("--redis-wait %d: how many replicas Redis has is not known: %s", wait, strings.ReplaceAll(err.Error(), "\n", "; "))
+	case len(short) == 0:
+		return ""
+	}
+	slices.Sort(short)
+	return fmt.Sprintf("--redis-wait %d: a primary of Redis has %s replicas now; until it has %d, buyers of %s are told busy", wait, short[0], wait, strings.Join(Confirming(), ", "))
+}
+
+// Confirming are the strategies that can wait for replicas.
+func Confirming() (names []string) {
+	for _, e := range lockstrategy.All() {
+		if e.Confirms {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// Uncheck says why there is no sold-out check on this engine though the config asks for
+// one; "" where there is one, or none is wanted. It takes the wish back.
+func (c *Config) Uncheck(e *engine.Engine) string {
+	why := e.Lacks[dialect.CurrentReads]
+	if !c.SoldOutCheck || why == "" {
+		return ""
+	}
+	c.SoldOutCheck = false
+	return "--sold-out-check: this database cannot tell what is left without a lock: " + why
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A cluster is a database of several nodes that each can be struck. The first is the one
+// A cluster is a database of several nodes that can each be lost. The first is the one
 // that shop A uses; where there is one writer it is everybody's.
 type cluster interface {
 	localserver.Database
@@ -90,7 +90,7 @@ func goesOn(ctx context.Context, l *load) (sold int64) {
 
 // insideCommit stops a buyer of A in its COMMIT, does something to A's node, and lets the
 // buyer go on.
-func insideCommit(ctx context.Context, t *Testbed, strike func() error) error {
+func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	if err := t.anew(ctx); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func insideCommit(ctx context.Context, t *Testbed, strike func() error) error {
 	if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 		return err
 	}
-	if err := strike(); err != nil {
+	if err := lose(); err != nil {
 		return err
 	}
 	return t.release()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,12 +37,13 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 type once struct{ *http.Transport }
 
 // RoundTrip sends a request whose body cannot be read again: net/http does not repeat it
-// (Request.isReplayable). A GET gets an empty body for that, which does not change what is
-// sent: the transport reads it first, finds nothing, and writes a GET without a body.
+// (Request.isReplayable). A GET, HEAD or OPTIONS gets an empty body for that, which does not change what is
+// sent: the transport reads it first, finds nothing, and writes a request without one. A POST
+// with an Idempotency-Key needs a body of its own, which Sender gives it.
 func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.WithContext(request.Context()) // a copy
 	request.GetBody = nil
-	if isEmpty := request.Body == nil || request.Body == http.NoBody; isEmpty && request.Method == http.MethodGet {
+	if isEmpty := request.Body == nil || request.Body == http.NoBody; isEmpty && slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, request.Method) {
 		request.Body = io.NopCloser(strings.NewReader(""))
 	}
 	return o.Transport.RoundTrip(request)

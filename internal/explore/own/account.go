@@ -12,7 +12,7 @@ type account struct{ r *run }
 func (a account) drain() error {
 	for {
 		select {
-		case e := <-a.r.inbox.events:
+		case e := <-a.r.inbox.reports:
 			if err := a.note(e); err != nil {
 				return err
 			}
@@ -23,7 +23,7 @@ func (a account) drain() error {
 }
 
 // note notes one report.
-func (a account) note(e event) error {
+func (a account) note(e report) error {
 	if e.kind == lost {
 		return e.err
 	}

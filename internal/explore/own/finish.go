@@ -71,7 +71,7 @@ func awaitReturn(r *run) error {
 		select {
 		case <-ended:
 			return nil
-		case e := <-r.inbox.events: // of an interrupted run: a buyer was on the way to its gate
+		case e := <-r.inbox.reports: // of an interrupted run: a buyer was on the way to its gate
 			if e.kind == arrived || e.kind == refused {
 				r.inbox.letGo(e.op)
 			}

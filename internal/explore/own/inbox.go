@@ -13,34 +13,34 @@ import (
 // finds it full waits, so it decides nothing.
 const room = 64
 
-type eventKind int
+type reportKind int
 
 const (
-	arrived  eventKind = iota // an op stands at the gate
-	finished                  // it was run
-	refused                   // it would block, and is to stand there again
-	lost                      // a gate does not know what a command does
-	paused                    // a round of tries has ended
-	returned                  // Buy has
+	arrived  reportKind = iota // an op stands at the gate
+	finished                   // it was run
+	refused                    // it would block, and is to stand there again
+	lost                       // a gate does not know what a command does
+	paused                     // a round of tries has ended
+	returned                   // Buy has
 )
 
 // kinds are the gate's reports.
-var kinds = map[gate.Kind]eventKind{gate.Arrived: arrived, gate.Finished: finished, gate.Refused: refused, gate.Lost: lost}
+var kinds = map[gate.Kind]reportKind{gate.Arrived: arrived, gate.Finished: finished, gate.Refused: refused, gate.Lost: lost}
 
-// event is what a buyer's goroutine reports.
-type event struct {
-	kind  eventKind
+// A report is what a buyer's goroutine has done.
+type report struct {
+	kind  reportKind
 	buyer int
 	op    *gate.Op
 	err   error
 }
 
 // An inbox is where the buyers' goroutines report. It is gate.Scheduler: what it
-// hears the scheduler's goroutine reads from events.
+// hears the scheduler's goroutine reads from reports.
 type inbox struct {
-	events chan event
-	sent   chan struct{} // an op of gate.ProceedAloud is on its way
-	free   atomic.Bool   // the schedule is over: let everything pass
+	reports chan report
+	sent    chan struct{} // an op of gate.ProceedAloud is on its way
+	free    atomic.Bool   // the schedule is over: let everything pass
 
 	mu      sync.Mutex
 	crashed map[int]bool
@@ -48,7 +48,7 @@ type inbox struct {
 }
 
 func newInbox() *inbox {
-	return &inbox{events: make(chan event, room), sent: make(chan struct{}, 1), crashed: map[int]bool{}}
+	return &inbox{reports: make(chan report, room), sent: make(chan struct{}, 1), crashed: map[int]bool{}}
 }
 
 // Free is gate.Scheduler.Free.
@@ -63,11 +63,11 @@ func (in *inbox) Dead(buyer int) bool {
 
 // Hear is gate.Scheduler.Hear.
 func (in *inbox) Hear(r gate.Report) {
-	e := event{kind: kinds[r.Kind], op: r.Op, err: r.Err}
+	e := report{kind: kinds[r.Kind], op: r.Op, err: r.Err}
 	if r.Op != nil {
 		e.buyer = r.Op.Buyer
 	}
-	in.events <- e
+	in.reports <- e
 }
 
 // Sent is gate.Scheduler.Sent.
@@ -83,7 +83,7 @@ func (in *inbox) crash(buyer int) {
 // pause is lockstrategy.Deps.Pause.
 func (in *inbox) pause(buyer int) {
 	if !in.Free() && !in.Dead(buyer) {
-		in.events <- event{kind: paused, buyer: buyer}
+		in.reports <- report{kind: paused, buyer: buyer}
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *run) buy(ctx context.Context, b *buyer) {
 	if b.err == nil {
 		b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.spec.Product, Purchaser: b.name, Amount: max(r.x.spec.Units, 1)})
 	}
-	r.inbox.events <- event{kind: returned, buyer: b.id}
+	r.inbox.reports <- report{kind: returned, buyer: b.id}
 }
 
 // Begin is conduct.Subject.Begin. The buyers have begun already, see Runner.start.

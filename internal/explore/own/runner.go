@@ -28,7 +28,7 @@ type Runner struct {
 	servers  servers
 	stock    serverstate.Stock
 	database serverstate.Database
-	rest     standstill.Detector
+	rest     *standstill.Goroutines
 	clock    clock
 	nap      *nap
 

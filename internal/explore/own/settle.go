@@ -55,7 +55,7 @@ func (s *resting) await(ctx context.Context) error {
 		}
 		s.r.x.nap.begin(min(time.Duration(tries+1)*firstNap, 2*time.Millisecond))
 		select {
-		case e := <-s.r.inbox.events:
+		case e := <-s.r.inbox.reports:
 			if err := s.account().note(e); err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func (s *resting) mayWait() bool {
 }
 
 // standing reports whether no buyer moves. Where a buyer may have several commands on the way,
-// the standstill.Detector says so; what they did until then may show at the gates.
+// standstill.Goroutines says so; what they did until then may show at the gates.
 func (s *resting) standing() bool {
 	switch {
 	case !s.settled():
@@ -138,7 +138,7 @@ func (s *resting) settled() bool {
 }
 
 // still: no strategy can go on by itself, and nothing is on its way to one. Asked
-// before and after the Detector: a message that is through by the second time may
+// before and after the look at the goroutines: a message that is through by the second time may
 // have woken a goroutine that stood still in between.
 func (s *resting) still() bool {
 	x := s.r.x
@@ -147,7 +147,7 @@ func (s *resting) still() bool {
 		return false
 	}
 	after, later := x.gates.PubSub.Quiet()
-	return after && later == moment && len(s.r.inbox.events) == 0
+	return after && later == moment && len(s.r.inbox.reports) == 0
 }
 
 // look finds out of buyers that were not heard of whether they wait.
@@ -177,7 +177,7 @@ func (s *resting) look(ctx context.Context) error {
 // block notes which buyers wait in the database: all whose commands are on the way,
 // or none, since a command that still runs may be about to let another through.
 func (s *resting) block(waiting map[int64]bool) {
-	if s.r.named.owed || len(s.r.inbox.events) > 0 {
+	if s.r.named.owed || len(s.r.inbox.reports) > 0 {
 		return
 	}
 	for _, b := range s.r.buyers {

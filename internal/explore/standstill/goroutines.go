@@ -1,3 +1,6 @@
+// Package standstill knows when the code under test is at rest: when nothing of it can go on by
+// itself, so that the next step is the scheduler's. It asks the stacks of this process; package
+// process asks the threads of others.
 package standstill
 
 import (
@@ -7,7 +10,8 @@ import (
 	"slices"
 )
 
-// Goroutines is the Detector of this process.
+// Goroutines knows whether the code under test in this process is at rest. It decides by states,
+// not by time. It is for one goroutine.
 type Goroutines struct {
 	marks  marks
 	stacks []byte // used again and again
@@ -69,7 +73,9 @@ func (g *Goroutines) awaitIdle() {
 	}
 }
 
-// AtRest looks at all goroutines at one moment.
+// AtRest looks at all goroutines at one moment. It reports whether nothing can go on by itself:
+// each waits for another one, for a command that was let go, or for a message. The caller must
+// know that no message is on its way.
 //
 // Any goroutine that runs counts, whosever it is: a strategy may wait for a
 // mutex of database/sql that it holds, or be it, and not show it before it has

@@ -55,8 +55,8 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 			down = append(down, i)
 		}
 	}
-	for _, i := range down { // when none has anything open any more
-		if err := x.rehearsal.again(ctx, i); err != nil {
+	if len(down) > 0 { // when none has anything open any more
+		if err := x.rehearsal.restart(ctx, down...); err != nil {
 			return err
 		}
 	}

@@ -33,17 +33,24 @@ func (x *rehearsal) rehearse(ctx context.Context, i *instance) error {
 			}
 		}
 		for _, id := range i.buyers() {
-			b := r.buyer(id)
-			select {
-			case <-b.answered:
-			case <-time.After(x.patience):
-				return x.floor.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", id, x.patience, x.app.Buyers[id-1].URL, i.said()))
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if err := x.answered(ctx, i, r.buyer(id)); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// answered returns when the buyer has its answer.
+func (x *rehearsal) answered(ctx context.Context, i *instance, b *buyer) error {
+	select {
+	case <-b.answered:
+		return nil
+	case <-time.After(x.patience):
+		return x.floor.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", b.id, x.patience, x.app.Buyers[b.id-1].URL, i.said()))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // rehearseShared lets the buyers of the one instance through, with the gates open, one after
@@ -105,12 +112,8 @@ func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
 		if err := r.send(ctx, b); err != nil {
 			return err
 		}
-		select {
-		case <-b.answered:
-		case <-time.After(x.patience):
-			return x.floor.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", n+1, x.patience, x.app.Buyers[n].URL, i.log.last()))
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := x.answered(ctx, i, b); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -148,36 +151,14 @@ const (
 	idlePause = 10 * time.Millisecond
 )
 
-// again starts a new program in the place of one that has ended.
-func (x *rehearsal) again(ctx context.Context, i *instance) error {
-	if err := i.start(); err != nil {
-		return err
-	}
-	if err := i.ready(ctx); err != nil {
-		return err
-	}
-	if err := x.rehearse(ctx, i); err != nil {
-		return err
-	}
-	return x.idle(ctx, i)
-}
-
-// anew starts the programs again, but one that runs already.
-func (x *rehearsal) anew(ctx context.Context) error {
-	if x.app.Attach != nil {
-		return nil
-	}
-	for _, i := range x.fleet.all {
-		if err := x.fleet.end(ctx, i); err != nil {
-			return err
-		}
-	}
-	for _, i := range x.fleet.all {
+// restart starts programs that have ended anew, and lets their buyers through.
+func (x *rehearsal) restart(ctx context.Context, programs ...*instance) error {
+	for _, i := range programs {
 		if err := i.start(); err != nil {
 			return err
 		}
 	}
-	for _, i := range x.fleet.all {
+	for _, i := range programs {
 		if err := i.ready(ctx); err != nil {
 			return err
 		}
@@ -185,7 +166,7 @@ func (x *rehearsal) anew(ctx context.Context) error {
 			return err
 		}
 	}
-	return x.idle(ctx, x.fleet.all...)
+	return x.idle(ctx, programs...)
 }
 
 // settled has a program that runs already forget the connections that it made before the

@@ -24,8 +24,15 @@ import (
 func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
 	x.floor.timed.Store(true)
 	x.floor.open()
-	if err := x.rehearsal.anew(ctx); err != nil {
-		return nil, err
+	if x.app.Attach == nil {
+		for _, i := range x.fleet.all {
+			if err := x.fleet.end(ctx, i); err != nil {
+				return nil, err
+			}
+		}
+		if err := x.rehearsal.restart(ctx, x.fleet.all...); err != nil {
+			return nil, err
+		}
 	}
 	for range rounds {
 		c, clean, err := x.crowd(ctx, buyers)

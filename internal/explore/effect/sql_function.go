@@ -2,8 +2,8 @@ package effect
 
 import "strings"
 
-// pure reports whether a function that comes with the server changes nothing and waits for
-// nobody. Any other may be one of the user's own, which can write.
+// pure reports whether a function that comes with the server changes nothing and does not
+// wait. Any other function may be the user's own, which can write.
 func pure(name string, d Dialect) bool {
 	name = strings.ToLower(name)
 	if functions[name] || types[name] {

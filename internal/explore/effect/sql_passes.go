@@ -84,7 +84,7 @@ func (d Dialect) plain(t []token) bool {
 	return !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("VALUES") }) && d.reads(t)
 }
 
-// settings of a connection that change what nobody else sees, nor when its transaction ends.
+// settings of a connection that no other connection sees, and that end no transaction.
 var settings = set(`sql_mode time_zone sql_auto_is_null sql_safe_updates sql_select_limit sql_big_selects sql_notes
 	sql_warnings sql_quote_show_create wait_timeout interactive_timeout idle_transaction_timeout net_read_timeout net_write_timeout
 	max_execution_time max_statement_time lc_time_names lc_messages group_concat_max_len innodb_lock_wait_timeout

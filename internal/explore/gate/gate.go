@@ -71,7 +71,7 @@ func (g *Gates) Attach(s Scheduler) {
 	g.scheduler.Store(&s)
 }
 
-// deciding is who decides; nil when everything passes.
+// deciding returns the scheduler that decides; nil when everything passes.
 func (g *Gates) deciding() Scheduler {
 	s := g.scheduler.Load()
 	if s == nil || (*s).Free() {

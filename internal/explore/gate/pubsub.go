@@ -89,7 +89,7 @@ func (p *PubSub) Count() int {
 	return p.sent
 }
 
-// Used: somebody has subscribed, and is about to be closed.
+// Used reports whether a connection has subscribed.
 func (p *PubSub) Used() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,7 +29,7 @@ type Noter interface {
 }
 
 // Client is a client to the same server as like, for one buyer; 0: for all, and
-// the context says whose a command is.
+// the context says which buyer sends a command.
 func (g *Gates) Client(like redis.UniversalClient, owner int, server string, noted Noter) (*redis.Client, error) {
 	o, err := unhurried(like)
 	if err != nil {
@@ -143,7 +143,7 @@ func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 // op describes a command, and notes the keys that it names. The error is ErrHarness
-// of a script that nobody has described.
+// where a script is not described.
 func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 	o := &Op{Buyer: buyer, Server: h.server, Effect: c.does().Effect(), Role: c.role(), Key: c.lock()}
 	if c.isScript() {
@@ -161,7 +161,7 @@ func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
 		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
 	}
-	if c.name == "PUBLISH" && len(c.args) > 1 { // of no lock; the next run waits until nobody listens
+	if c.name == "PUBLISH" && len(c.args) > 1 { // of no lock; the next run waits until it has no listener
 		h.noted.Listen("channel "+c.words(1)[0], c.words(1)[0])
 	}
 	h.noted.Note(c.keys)

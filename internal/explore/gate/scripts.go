@@ -28,7 +28,7 @@ func newScripts(described []redisscript.Description) *scripts {
 	return s
 }
 
-// describe finds out what a script does. One that nobody has described would be
+// describe finds out what a script does. One without a description would be
 // guessed at, so it is refused.
 func (s *scripts) describe(c *command) error {
 	sha := c.sha()
@@ -54,7 +54,7 @@ func (c command) sha() string {
 	return redisscript.SHA(text)
 }
 
-// unsent: a script named by a hash that nobody has sent there in full yet. Its
+// unsent reports whether a script is named by a hash and was not sent there in full yet. Its
 // sender gets that answer, and then sends it in full; the two are one step, the same
 // one in every run.
 func (s *scripts) unsent(server string, c command) bool {

@@ -24,7 +24,7 @@ type Connector struct {
 }
 
 // NewConnector makes the connector of one buyer; 0: of all, and the context says
-// whose a command is. Its Connector is set before it is used.
+// which buyer sends a command. Its Connector is set before it is used.
 func (g *Gates) NewConnector(d serverstate.Database, owner int) *Connector {
 	return &Connector{gates: g, database: d, owner: owner, conns: map[*Conn]struct{}{}}
 }

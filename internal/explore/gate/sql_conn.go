@@ -20,7 +20,7 @@ type Conn struct {
 	driver.Conn
 	from  *Connector
 	id    int64 // the database's name for it
-	buyer int   // who uses it
+	buyer int   // that uses it
 
 	transaction
 	dead   atomic.Bool // killed: it may not be used again
@@ -37,7 +37,7 @@ type transaction struct {
 // ID is serverstate.Conn.ID.
 func (c *Conn) ID() int64 { return c.id }
 
-// Buyer is who uses it; 0: nobody yet.
+// Buyer returns the buyer that uses it; 0: none yet.
 func (c *Conn) Buyer() int { return c.buyer }
 
 // Alive: it was not ended.
@@ -210,7 +210,7 @@ func (c *Conn) Close() error {
 		return nil
 	}
 	err := c.Conn.Close()
-	if c.dead.Load() { // there is nobody to say goodbye to
+	if c.dead.Load() { // the other end has gone
 		return nil
 	}
 	return err

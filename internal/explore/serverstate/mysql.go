@@ -21,8 +21,8 @@ type mysqlConnections struct {
 	admin   *sql.DB
 	adopted bool // a program's connections are there
 
-	ask       string              // who waits for tables; "" before the first time
-	forTables map[int64]tableWait // those who did when Waiting was asked last
+	ask       string              // the query for waits for tables; "" before the first time
+	forTables map[int64]tableWait // the result of that query in the last Waiting
 }
 
 func (d *mysqlConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
@@ -120,7 +120,7 @@ type tableWait struct {
 	had   int
 }
 
-// Who waits for a metadata lock, by the states of mdl.cc.
+// The queries for connections that wait for a metadata lock, by the states of mdl.cc.
 const (
 	tableWaits     = " FROM information_schema.processlist p WHERE state LIKE 'Waiting for %metadata lock'"
 	askTableWaits  = "SELECT id, 0, 0" + tableWaits
@@ -186,8 +186,8 @@ func (d *mysqlConnections) waitingByName(ctx context.Context, waiting map[int64]
 	return rows.Err()
 }
 
-// Holder is the connection that has a named lock, 0: none. It is for those who ask for one by
-// GET_LOCK: who has it waits no longer, whatever the process list says.
+// Holder returns the connection that has a named lock; 0: none. A connection that has the lock
+// it asked for by GET_LOCK waits no longer, whatever the process list says.
 func (d *mysqlConnections) Holder(ctx context.Context, name string) (id int64, err error) {
 	var holder sql.NullInt64
 	err = d.admin.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&holder)
@@ -237,7 +237,7 @@ func (d *mysqlConnections) Answer(ctx context.Context, s Statement, got *Rows, e
 	if err != nil && ctx.Err() != nil {
 		// The driver has hung up on a statement that waited. The server sees that
 		// only when the wait is over, rolls back then, and would do it at a time
-		// of its own; nobody else can tell whether it does it now.
+		// of its own; no other client can tell whether it does it now.
 		s.Conn.Abandon()
 		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
 	}
@@ -286,8 +286,9 @@ func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
 // Recount: to set AUTO_INCREMENT takes longer than a run, since it reaches the disk.
 func (r *mysqlRecords) Recount() string { return "" }
 
-// Cleared: InnoDB marks a row, and a purge removes it later. Until then who looks for it locks
-// it, and two who do wait for each other; afterwards they lock the gap, and do not wait.
+// Cleared waits for the purge, which removes rows that InnoDB has marked. Until then two
+// connections that look for such a row lock it, and wait for each other; afterwards they lock
+// the gap, and do not wait.
 func (r *mysqlRecords) Cleared(ctx context.Context) error {
 	_, err := r.admin.ExecContext(ctx, "SET GLOBAL innodb_max_purge_lag_wait = 0") // MariaDB 10.5.7; states are for MariaDB alone
 	return err

@@ -15,17 +15,17 @@ import (
 
 // postgresConnections knows which connections of PostgreSQL wait for which.
 //
-// A deadlock is the explorer's to find: the server looks for one only when a wait has
-// lasted for deadlock_timeout, and which of the two then gives way depends on whose wait
-// is that old. Here it is always the one whose wait has closed the circle.
+// The explorer finds deadlocks itself. The server looks for one only when a wait has lasted
+// for deadlock_timeout, so its victim depends on which wait is that old. Here the victim is
+// always the connection whose wait has closed the circle.
 type postgresConnections struct {
 	admin *sql.DB
 
-	known map[int64]bool // who waited when Waiting was asked last
+	known map[int64]bool // the result of the last Waiting
 
 	mu         sync.Mutex
 	ours       map[int64]bool // connections of buyers
-	sacrificed map[int64]bool // whose statement was ended for a deadlock, and has not been answered
+	sacrificed map[int64]bool // their statement was ended for a deadlock, and has not been answered
 }
 
 func newPostgresConnections(admin *sql.DB) *postgresConnections {
@@ -37,8 +37,8 @@ const noTimeouts = `SELECT set_config(name, '0', false) FROM pg_settings
 	WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
 
 // Connected: only a superuser may set deadlock_timeout. Where it stays at its second, the
-// explorer has found a deadlock long before. Behind a pooler nobody knows whose session is
-// set, nor who is ended.
+// explorer has found a deadlock long before. Behind a pooler it is not known
+// which session is set, nor which is ended.
 func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
 	id, err := connectionID(ctx, conn, "SELECT pg_backend_pid()")
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (
 	return id, nil
 }
 
-// Adopt: who waits for this connection waits for a buyer.
+// Adopt notes that this connection is a buyer's, and so is a wait for it.
 func (d *postgresConnections) Adopt(id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,8 +68,8 @@ func (d *postgresConnections) Adopt(id int64) {
 
 func (d *postgresConnections) Blocks() bool { return true }
 
-// Waiting asks the table of locks itself: who was granted a lock does not wait there any
-// more, also if it has not woken yet. An advisory lock is a lock as any other.
+// Waiting asks the table of locks itself: a connection that was granted a lock does not
+// wait there any more, also if it has not woken yet. An advisory lock is a lock as any other.
 func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
 	blockers, err := d.blockers(ctx)
 	if err != nil {
@@ -85,9 +85,9 @@ func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bo
 	return d.known, nil
 }
 
-// blockers are, of each connection that waits for a buyer's lock, those that it waits for.
-// Who waits for somebody else, such as a VACUUM that gives up the end of a table, goes on
-// by itself.
+// blockers returns, for each connection that waits for a buyer's lock, the connections that
+// it waits for. A wait for another one, such as a VACUUM that gives up the end of a table,
+// ends by itself.
 func (d *postgresConnections) blockers(ctx context.Context) (map[int64][]int64, error) {
 	rows, err := d.admin.QueryContext(ctx, `SELECT a.pid, b.pid FROM pg_stat_activity a, unnest(pg_blocking_pids(a.pid)) AS b(pid)
 		WHERE a.datname = current_database() AND a.wait_event_type = 'Lock'`)
@@ -172,7 +172,7 @@ func (d *postgresConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	if gone {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		delete(d.ours, c.ID()) // the number may be somebody else's from now on
+		delete(d.ours, c.ID()) // the server may give the number to another connection
 		delete(d.sacrificed, c.ID())
 	}
 	return gone, err
@@ -207,7 +207,7 @@ func (d *postgresConnections) Answer(ctx context.Context, s Statement, got *Rows
 	}
 	if err != nil && ctx.Err() != nil {
 		// The driver has hung up on a statement that waited. When the server sees that is
-		// its own affair; nobody else can tell whether it does it now.
+		// its own affair; no other client can tell whether it does it now.
 		s.Conn.Abandon()
 		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
 	}
@@ -248,7 +248,7 @@ func (r postgresRecords) Recount() string {
 	return "SELECT setval(pg_get_serial_sequence('purchase_history', 'id'), COALESCE((SELECT MAX(id) FROM purchase_history), 0) + 1, false)"
 }
 
-// Cleared: nobody sees or locks a dead row.
+// Cleared has nothing to wait for: no statement sees or locks a dead row.
 func (r postgresRecords) Cleared(context.Context) error { return nil }
 
 func (r postgresRecords) NextID(context.Context) (int64, error) { return 0, nil }

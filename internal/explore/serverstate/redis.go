@@ -23,7 +23,7 @@ type Redis struct {
 	admin *redis.Client
 	named named
 
-	looked bool // nobody has been let near it since
+	looked bool // no command was let through to it since
 	held   []Key
 	kinds  map[string]string // by key: what it was at the last look
 }
@@ -72,7 +72,7 @@ func (s *Redis) channels() map[string]string {
 	return maps.Clone(s.named.channels)
 }
 
-// Touch notes that somebody was let near the server.
+// Touch notes that a command is let through to the server.
 func (s *Redis) Touch() { s.looked = false }
 
 // Clear deletes what runs have named.
@@ -88,7 +88,7 @@ func (s *Redis) Clear(ctx context.Context) error {
 	return nil
 }
 
-// Notify wakes those who listen for the release of a lock, and returns how many
+// Notify wakes the listeners for the release of a lock, and returns how many
 // they are.
 func (s *Redis) Notify(ctx context.Context, lock string) (int, error) {
 	channel := s.channels()[lock]
@@ -135,7 +135,7 @@ type Key struct {
 }
 
 // Held are the named keys that are there, in the order of their names. It asks the
-// server only when somebody was let near it since the last time.
+// server only when a command was let through to it since the last time.
 func (s *Redis) Held(ctx context.Context) ([]Key, error) {
 	if s.looked {
 		return s.held, nil
@@ -263,7 +263,7 @@ func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ err
 	return found, nil
 }
 
-// Renewed: somebody has renewed it since it aged.
+// Renewed reports whether the lease was renewed since it aged.
 func (l Lease) Renewed() bool { return l.Left > schedule.Forever*5/6 }
 
 // End deletes the key.
@@ -275,7 +275,7 @@ func (l Lease) End(ctx context.Context) error {
 // Age lets a third of a TTL pass.
 func (l Lease) Age(ctx context.Context) error {
 	if l.ByClock {
-		return nil // its holder's clock says, and nobody renews it
+		return nil // its holder's clock decides, and it is not renewed
 	}
 	l.Server.Touch()
 	return l.Server.admin.PExpire(ctx, l.Key, max(time.Millisecond, l.Left-schedule.Forever/3)).Err()

@@ -50,8 +50,8 @@ func (k Keyspace) Stretch(ctx context.Context) error {
 // expired is in INFO stats.
 var expired = regexp.MustCompile(`(?m)^expired_keys:(\d+)`)
 
-// Expired is how many keys the clock has removed since the server was started. Who has met
-// one that had run out has counted it.
+// Expired returns how many keys the clock has removed since the server was started. The server
+// counts a key that has expired when a command meets it.
 func (k Keyspace) Expired(ctx context.Context) (int, error) {
 	info, err := k.client.Info(ctx, "stats").Result()
 	if err != nil {

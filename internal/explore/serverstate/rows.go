@@ -59,7 +59,7 @@ func (r *Rows) Next(dest []driver.Value) error {
 }
 
 // String shows what a buyer read: not the names it asked by, nor what is 0 as
-// long as nobody uses it.
+// long as no strategy uses it.
 func (r *Rows) String() string {
 	if len(r.values) == 0 {
 		return "no row"
@@ -77,7 +77,7 @@ func (r *Rows) String() string {
 	return strings.Join(lines, "; ")
 }
 
-// Whole is all that a strategy can read, but for real times. That of a purchase is
+// Whole returns all that a strategy can read, except real times. That of a purchase is
 // by the clock that strategies are given.
 func (r *Rows) Whole() string {
 	var b strings.Builder

@@ -57,9 +57,9 @@ func (s Stock) Restore(ctx context.Context) error {
 	})
 }
 
-// Whole is all of the product's row, parts and records that can make a difference to what
+// Whole returns all of the product's row, parts and records that can make a difference to what
 // comes, the records in the order of their ids. Real times are left out; that of a purchase is
-// by the clock that strategies are given. Nobody may move meanwhile.
+// by the clock that strategies are given. No buyer may move meanwhile.
 func (s Stock) Whole(ctx context.Context) (text string, ids []int64, _ error) {
 	var b strings.Builder
 	queries := []string{"SELECT 0, amount, stocked, version, fence, last_entry FROM product WHERE name = ?"}
@@ -111,7 +111,7 @@ func (s Stock) write(ctx context.Context, b *strings.Builder, query string) (fir
 	return first, rows.Err()
 }
 
-// Read reads stock and records in one statement, while nobody else moves.
+// Read reads stock and records in one statement, while no buyer moves.
 func (s Stock) Read(ctx context.Context) (State, error) {
 	state := State{Sales: map[int64]audit.Sale{}}
 	// It costs half of a join. The sales are the rows with a purchaser.

@@ -117,7 +117,7 @@ func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) er
 // Addr is where programs connect.
 func (l *Listener) Addr() string { return l.listener.Addr().String() }
 
-// Waiting is how many connections nobody has accepted yet (tcpi_unacked of a listener, tcp(7)).
+// Waiting returns how many connections are not accepted yet (tcpi_unacked of a listener, tcp(7)).
 func (l *Listener) Waiting() (n int) {
 	raw, err := l.listener.SyscallConn()
 	if err != nil {

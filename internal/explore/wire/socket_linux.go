@@ -94,7 +94,7 @@ func (s *Socket) Rest() {
 	}
 }
 
-// Done is Rest of a socket that nobody reads any more.
+// Done is Rest of a socket that is not read any more.
 func (s *Socket) Done() {
 	if s.hot {
 		s.hot = false
@@ -119,7 +119,7 @@ func (s *Socket) ask(what uint) (n int) {
 // Timed is Gate.Timed, for a session.
 func (s *Socket) Timed() bool { return s.gate != nil && s.gate.Timed() }
 
-// TCP is the connection; nobody reads it or writes to it but the socket.
+// TCP returns the connection. Only the socket reads it or writes to it.
 func (s *Socket) TCP() *net.TCPConn { return s.conn }
 
 // Close closes the connection.

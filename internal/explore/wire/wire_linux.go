@@ -59,7 +59,7 @@ func (e *Refused) Error() string { return e.Why }
 // A Command is what a program sends to a server as one thing.
 type Command struct {
 	Text   string          // for people, in one line, as it was sent, with the values of a prepared one in their places
-	Effect schedule.Effect // Reads only where it changes nothing and waits for nobody
+	Effect schedule.Effect // Reads only where it changes nothing and waits for no other client
 	Gated  bool            // it waits to be let go; others pass at once, in their turn
 	Raw    []byte          // for the server
 	Silent bool            // the server does not answer it

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,14 +36,17 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 type once struct{ *http.Transport }
 
 // RoundTrip sends a request whose body cannot be read again: net/http does not repeat it
-// (Request.isReplayable). A GET, HEAD or OPTIONS gets an empty body for that, which does not change what is
-// sent: the transport reads it first, finds nothing, and writes a request without one. A POST
-// with an Idempotency-Key needs a body of its own, which Sender gives it.
+// (Request.isReplayable). A GET, HEAD or OPTIONS gets an empty body for that. What is sent does
+// not change: the transport reads the body first, finds nothing, and writes the request without
+// one. A POST with an Idempotency-Key needs a body of its own, which Sender gives it.
 func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.WithContext(request.Context()) // a copy
 	request.GetBody = nil
-	if isEmpty := request.Body == nil || request.Body == http.NoBody; isEmpty && slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, request.Method) {
-		request.Body = io.NopCloser(strings.NewReader(""))
+	if request.Body == nil || request.Body == http.NoBody {
+		switch request.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions:
+			request.Body = io.NopCloser(strings.NewReader(""))
+		}
 	}
 	return o.Transport.RoundTrip(request)
 }

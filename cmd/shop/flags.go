@@ -109,6 +109,26 @@ func checkLocalDB(name, engineName string) error {
 	return nil
 }
 
+// lockServersOf returns the lock servers that --engine local starts for strategies, which take
+// seconds: Redis, and what the strategies need. It returns nil, for all servers, if the strategies
+// are "all" or are not named.
+func lockServersOf(strategies ...string) []string {
+	needs := []string{string(lockstrategy.NeedsRedis)}
+	for _, name := range strategies {
+		entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
+		if !ok {
+			return nil
+		}
+		for _, need := range entry.Needs {
+			needs = append(needs, string(need))
+		}
+	}
+	if len(strategies) == 0 {
+		return nil
+	}
+	return needs
+}
+
 // config checks the flags against each other.
 func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.Config, error) {
 	if c.Flags().Changed("engine") {

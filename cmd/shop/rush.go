@@ -92,6 +92,9 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		if config, err = o.engines.config(c, o.Shops.Settings); err != nil {
 			return err
 		}
+		if o.Fault == "" { // else a server that is not there is an answer
+			config.Needs = lockServersOf(o.Strategies...)
+		}
 	}
 	front, err := trial.Open(c.Context(), &o.Crowd, config, os.Getenv("SHOP_ADMIN_TOKEN"), warnTo(c.ErrOrStderr()))
 	if err != nil {

@@ -141,7 +141,11 @@ func (o *soakOptions) check(c *cobra.Command) (config engine.Config, err error) 
 	if err := cmp.Or(o.engines.checkOwn(), o.shops.validate()); err != nil {
 		return config, err
 	}
-	return o.engines.config(c, o.shops.Settings)
+	config, err = o.engines.config(c, o.shops.Settings)
+	if !o.all {
+		config.Needs = lockServersOf(o.strategies...)
+	}
+	return config, err
 }
 
 // soak opens servers and shops, and plays the waves.

@@ -57,7 +57,11 @@ func (r *oneByOne) explorations(on engine.Config, strategies []verify.Strategy, 
 		return nil
 	}
 	defer explore.OneProcessor(on.Name == engine.Local)()
-	on.Wait, on.Conns = exploreWait, defaultConns
+	var names []string
+	for _, s := range strategies {
+		names = append(names, s.Name)
+	}
+	on.Wait, on.Conns, on.Needs = exploreWait, defaultConns, lockServersOf(names...)
 	var e *engine.Engine
 	defer func() {
 		if e != nil {

@@ -28,7 +28,7 @@ func apart(e *engine.Engine, entry lockstrategy.Entry) string {
 // own, so strategies run side by side. On real servers they run one after the other:
 // MariaDB counts the waiting statements of all its databases together.
 func TestConformance(t *testing.T) {
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachCoordinated(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t) // servers that tests share start now and are no leak later
 		alone := e.Name != engine.Embedded
 		if !alone {
@@ -83,7 +83,7 @@ func TestConformanceOfTopologies(t *testing.T) {
 
 // TestEveryStrategyRuns: on real servers no strategy of the catalogue is left out.
 func TestEveryStrategyRuns(t *testing.T) {
-	for _, e := range []*engine.Engine{enginetest.Local(t), enginetest.Postgres(t)} {
+	for _, e := range []*engine.Engine{enginetest.Coordinated(t), enginetest.CoordinatedPostgres(t)} {
 		for name, why := range lockstrategy.AllMissing(onengine.Deps(e)) {
 			t.Errorf("%s on %s: %s", name, e.Server, why)
 		}

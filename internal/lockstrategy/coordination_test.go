@@ -37,7 +37,7 @@ type serverLine struct {
 }
 
 func serverLines(t *testing.T) map[string]serverLine {
-	e := enginetest.Local(t)
+	e := enginetest.Coordinated(t)
 	settings := DefaultSettings()
 	settings.LeaseTTL = 2 * time.Minute
 	z := newZookeeperLock(Deps{Zookeeper: e.Zookeeper, Settings: settings})
@@ -248,7 +248,7 @@ func lockSoon(t *testing.T, l Locker) Lease {
 // TestAnswerToCreateLost: the node is made, its answer is lost, and the session
 // lives on. Left in line it would stop everybody for as long as the shop runs.
 func TestAnswerToCreateLost(t *testing.T) {
-	e := enginetest.Local(t)
+	e := enginetest.Coordinated(t)
 	host, root, _ := strings.Cut(e.URLs.Zookeeper[0], "/")
 	p := newProxy(t, host)
 	session, err := zookeeper.Open([]string{p.addr + "/" + root}, enginetest.Lease)

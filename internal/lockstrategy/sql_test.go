@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write testdata/sql/*.sql from what the 
 //
 // It must not run beside other tests of this package: the log is the server's.
 func TestSQLSent(t *testing.T) {
-	e := enginetest.Local(t)
+	e := enginetest.Coordinated(t)
 	for _, entry := range lockstrategy.All() {
 		t.Run(entry.Name, func(t *testing.T) {
 			deps := onengine.Deps(e)
@@ -48,7 +48,7 @@ func TestSQLSent(t *testing.T) {
 // TestPostgresSent is TestSQLSent on PostgreSQL, by the server's log. The statements of
 // the buyer's sessions alone are in it.
 func TestPostgresSent(t *testing.T) {
-	e := enginetest.Postgres(t)
+	e := enginetest.CoordinatedPostgres(t)
 	config := e.URLs
 	config.DB += "&log_statement=all"
 	logged, err := engine.Open(t.Context(), config)

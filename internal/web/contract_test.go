@@ -21,7 +21,7 @@ import (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+	enginetest.EachCoordinated(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		base := startServe(t, e.URLs)
 		for _, strategy := range available(t, base, e) {

@@ -43,6 +43,13 @@ func EachDatabase(t *testing.T, test func(t *testing.T, open func(t *testing.T) 
 	t.Run(dialect.Postgres, func(t *testing.T) { test(t, Postgres) })
 }
 
+// EachCoordinated is EachDatabase, with ZooKeeper and etcd on real servers.
+func EachCoordinated(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
+	t.Run(engine.Embedded, func(t *testing.T) { test(t, Embedded) })
+	t.Run(engine.Local, func(t *testing.T) { test(t, Coordinated) })
+	t.Run(dialect.Postgres, func(t *testing.T) { test(t, CoordinatedPostgres) })
+}
+
 // Embedded opens an embedded engine of the test's own.
 func Embedded(t *testing.T) *engine.Engine {
 	t.Helper()
@@ -52,7 +59,16 @@ func Embedded(t *testing.T) *engine.Engine {
 // local starts the servers once a test binary. Their janitor ends them when
 // the binary ends, whatever way it ends.
 var local = sync.OnceValues(func() (*engine.Engine, error) {
-	return engine.Open(context.Background(), engine.Config{Name: engine.Local, Wait: Wait, Conns: 4})
+	return engine.Open(context.Background(), engine.Config{Name: engine.Local, Needs: []string{"redis", "redlock"}, Wait: Wait, Conns: 4})
+})
+
+// coordination starts ZooKeeper and etcd once a test binary: few packages need them.
+var coordination = sync.OnceValues(func() (*localserver.LockServers, error) {
+	group, err := localserver.NewGroup()
+	if err != nil {
+		return nil, err
+	}
+	return localserver.StartLockServers(group, []string{"zookeeper", "etcd"}, localserver.RedisServer{}, 0, nil)
 })
 
 var redisNumber atomic.Int64
@@ -61,10 +77,43 @@ var redisNumber atomic.Int64
 // the line that installs it. Only under -short is it skipped.
 func Local(t *testing.T) *engine.Engine {
 	t.Helper()
+	return open(t, onLocal(t))
+}
+
+func onLocal(t *testing.T) engine.Config {
+	t.Helper()
 	localservertest.SkipShort(t)
 	servers := running(t, local)
 	name := testName()
-	return open(t, shared(servers, name, database(t, servers, name)))
+	return shared(servers, name, database(t, servers, name))
+}
+
+// Coordinated is Local, with ZooKeeper and etcd.
+func Coordinated(t *testing.T) *engine.Engine {
+	t.Helper()
+	return open(t, coordinated(t, onLocal(t)))
+}
+
+// CoordinatedPostgres is Postgres, with ZooKeeper and etcd.
+func CoordinatedPostgres(t *testing.T) *engine.Engine {
+	t.Helper()
+	return open(t, coordinated(t, onPostgres(t)))
+}
+
+// coordinated adds paths of the test's own in ZooKeeper and etcd.
+func coordinated(t *testing.T, c engine.Config) engine.Config {
+	t.Helper()
+	servers, err := coordination()
+	if err != nil {
+		t.Fatalf("local servers: %v", err)
+	}
+	for _, absent := range servers.Absent {
+		t.Fatal(absent)
+	}
+	at, _ := engine.At(servers)
+	name := testName()
+	c.Zookeeper, c.Etcd = under(name, at.Zookeeper), under(name, at.Etcd)
+	return c
 }
 
 // running are servers that all tests of a package share.
@@ -93,7 +142,7 @@ func shared(servers *engine.Engine, name, db string) engine.Config {
 	number := fmt.Sprintf("/%d", redisNumber.Add(1))
 	c := engine.Config{
 		DB: db, Redis: servers.URLs.Redis + number, Wait: Wait, Conns: 16,
-		Zookeeper: under(name, servers.URLs.Zookeeper), Etcd: under(name, servers.URLs.Etcd), Lease: Lease,
+		Lease: Lease,
 	}
 	for _, node := range servers.URLs.Redlock {
 		c.Redlock = append(c.Redlock, node+number)
@@ -105,13 +154,18 @@ func shared(servers *engine.Engine, name, db string) engine.Config {
 // share, with the lock servers of Local. A database takes four times as long to make.
 func Postgres(t *testing.T) *engine.Engine {
 	t.Helper()
+	return open(t, onPostgres(t))
+}
+
+func onPostgres(t *testing.T) engine.Config {
+	t.Helper()
 	localservertest.SkipShort(t)
 	servers, admin := running(t, local), running(t, postgres)
 	name := testName()
 	if err := admin.DB.Exec("CREATE SCHEMA " + name).Error; err != nil {
 		t.Fatal(err)
 	}
-	return open(t, shared(servers, name, admin.URLs.DB+"&search_path="+name))
+	return shared(servers, name, admin.URLs.DB+"&search_path="+name)
 }
 
 // Redis opens the lock servers of Local, with a Redis of that topology, which the tests of

@@ -3,11 +3,14 @@ package target
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
@@ -24,12 +27,40 @@ func hostPort(target string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
-func readReply(from io.Reader, req *http.Request) (reply, error) {
-	r, ok := from.(*bufio.Reader)
-	if !ok {
-		r = bufio.NewReader(from)
+// A reply is what a buyer was told.
+type reply struct {
+	status int
+	body   string
+}
+
+// How many characters of an answer are shown. One of 5xx says what has failed.
+const (
+	longestReply  = 60
+	longestFailed = 300
+)
+
+// text is a reply in one line: "200 bought".
+func (r reply) text() string {
+	longest := longestReply
+	if r.failed() {
+		longest = longestFailed
 	}
-	answer, err := http.ReadResponse(r, req)
+	body := []rune(oneLine(r.body))
+	if len(body) > longest {
+		body = append(body[:longest], '…')
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, string(body)))
+}
+
+// failed: the program itself says that it has.
+func (r reply) failed() bool { return r.status >= http.StatusInternalServerError }
+
+// bodySize is of an answer, in bytes, at most.
+const bodySize = 1 << 20
+
+// readReply reads a whole answer.
+func readReply(from *bufio.Reader, req *http.Request) (reply, error) {
+	answer, err := http.ReadResponse(from, req)
 	if err != nil {
 		return reply{}, err
 	}
@@ -81,4 +112,17 @@ func (r *run) send(ctx context.Context, b *buyer) error {
 		_ = socket.Close()
 	}()
 	return nil
+}
+
+// request is a buyer's request as the file has it.
+func request(ctx context.Context, b app.Request) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, b.Method, b.URL, strings.NewReader(b.Body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range b.Header {
+		req.Header.Set(name, value)
+	}
+	req.Close = true
+	return req, nil
 }

@@ -1,11 +1,11 @@
 package target
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -202,7 +202,11 @@ func (i *instance) serves(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := exchange(c, c, req)
+	req.Close = true
+	if err := req.Write(c); err != nil {
+		return err
+	}
+	answer, err := readReply(bufio.NewReader(c), req)
 	if err == nil && answer.failed() {
 		err = errors.New(answer.text())
 	}
@@ -218,58 +222,4 @@ func (i *instance) stop() (err error) {
 		err = errors.Join(err, l.Close())
 	}
 	return errors.Join(err, i.space.Close())
-}
-
-// Asked and answered.
-
-// A reply is what a buyer was told.
-type reply struct {
-	status int
-	body   string
-}
-
-// How many characters of an answer are shown. One of 5xx says what has failed.
-const (
-	longestReply  = 60
-	longestFailed = 300
-)
-
-// text is a reply in one line: "200 bought".
-func (r reply) text() string {
-	longest := longestReply
-	if r.failed() {
-		longest = longestFailed
-	}
-	body := []rune(oneLine(r.body))
-	if len(body) > longest {
-		body = append(body[:longest], '…')
-	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s", r.status, string(body)))
-}
-
-// failed: the program itself says that it has.
-func (r reply) failed() bool { return r.status >= http.StatusInternalServerError }
-
-// bodySize is of an answer, in bytes, at most.
-const bodySize = 1 << 20
-
-// exchange sends a request on a connection of its own, and reads the whole answer.
-func exchange(to io.Writer, from io.Reader, req *http.Request) (reply, error) {
-	req.Close = true
-	if err := req.Write(to); err != nil {
-		return reply{}, err
-	}
-	return readReply(from, req)
-}
-
-func request(ctx context.Context, b app.Request) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, b.Method, b.URL, strings.NewReader(b.Body))
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range b.Header {
-		req.Header.Set(name, value)
-	}
-	req.Close = true
-	return req, nil
 }

@@ -24,6 +24,11 @@ func TestDescribed(t *testing.T) {
 	e := enginetest.Embedded(t)
 	all := map[string]map[string]any{}
 	for _, entry := range lockstrategy.All() {
+		for _, script := range entry.Scripts {
+			if script.Name == "" || script.Role == "" {
+				t.Errorf("%s: a script has no name or no role: %+v", entry.Name, script)
+			}
+		}
 		about := textsOf(t, entry.Name)
 		about["path"] = notZero(pathOf(t, e, entry))
 		all[entry.Name] = about

@@ -21,10 +21,9 @@ func Strikes(c promise.Condition, needs []Need) bool {
 // uses.
 func (e Entry) holds() Entry { return e.holdsBut(nil) }
 
-// holdsBut is holds, but for the verdicts in breaks. "" in breaks makes no promise.
-//
-// No promise is guessed: shop verify --engine local shows each, and docs/matrix.md
-// is what it has shown.
+// holdsBut promises what holds does, except for the verdicts in breaks. "" in breaks makes no
+// promise. No promise is guessed: shop verify --engine local shows each, and docs/matrix.md has
+// what it has shown.
 func (e Entry) holdsBut(breaks promise.Promise) Entry {
 	if e.Needs == nil {
 		e.Needs = []Need{}

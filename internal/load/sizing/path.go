@@ -2,7 +2,7 @@ package sizing
 
 // A Path is the way of one sale: what it sends, and what of that the next buyer of the
 // same product has to wait for. It is that of a buyer who meets no error, on MySQL or
-// MariaDB. TestPaths of internal/lockstrategy counts it.
+// MariaDB. TestDescribed of internal/lockstrategy counts it.
 type Path struct {
 	SQL  int // statements to the database, one round trip each, START TRANSACTION and COMMIT among them
 	Lock int // round trips to the servers of the lock or the stock; to several nodes at once is one

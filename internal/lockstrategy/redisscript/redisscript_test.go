@@ -1,0 +1,23 @@
+package redisscript
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for source, want := range map[string]Description{
+		"-- delete if mine\n--\n-- Role: release\n-- Lock: KEYS[2]\n-- Refused: 0 -1\nreturn 0\n": {
+			Name: "delete if mine", Role: Release, Lock: 2, Refused: []string{"0", "-1"},
+		},
+		"-- Loads the stock\n-- Role: change\nreturn redis.call('GET', KEYS[1]) -- Lock: KEYS[1]\n": {
+			Name: "Loads the stock", Role: Change,
+		},
+		"-- has no role\nreturn 1\n": {Name: "has no role"},
+	} {
+		want.SHA = SHA(source)
+		if got := Parse(source); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, want %+v", source, got, want)
+		}
+	}
+}

@@ -1,5 +1,5 @@
 // Package localserver starts real servers as child processes, for one command
-// or one test run: mariadbd or mysqld, redis-server, and `shop serve` itself.
+// or one test run: SQL databases, Redis, ZooKeeper and etcd.
 //
 // Each runs on a free loopback port with its data in one temporary folder, and
 // ends with the Group that started it. Nothing is left behind either when this

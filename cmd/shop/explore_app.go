@@ -215,11 +215,11 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 		}
 		fmt.Fprintf(c.OutOrStdout(), "saved: %s --replay %s\n", config.Again, trial.ShellWord(o.app.save))
 	}
-	return o.exitApp(r)
+	return exitApp(r, o.events)
 }
 
 // exitApp is the exit code: a break first, then a search that was no proof.
-func (o *exploreOptions) exitApp(r explore.Report) error {
+func exitApp(r explore.Report, events []string) error {
 	switch {
 	case r.Violations > 0:
 		return &exitError{exitBroken, ""}
@@ -228,7 +228,7 @@ func (o *exploreOptions) exitApp(r explore.Report) error {
 	case !r.Complete:
 		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --bound", r.Strategy)}
 	case r.Empty():
-		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", r.Strategy, strings.Join(o.events, ", "))}
+		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", r.Strategy, strings.Join(events, ", "))}
 	case r.Explored < 2:
 		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is one order alone, so no two buyers were at the servers at once; --app-check shows what the gates see", r.Strategy)}
 	}
@@ -343,12 +343,12 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 		return false, nil
 	case result.StillBreaks():
 		fmt.Fprintln(out, result)
-		d, err := o.replayed(result.Witness)
+		d, err := o.origin().replayed(result.Witness)
 		if err != nil {
 			return true, err
 		}
 		page := witness.Document{Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved order, run again.", Buyers: len(result.Witness.Outcomes), Broken: witness.Found{Witness: result.Witness}, Data: result.Witness}
-		if err := firstOf(report.Save(o.output.files, d, out), o.print(out, page)); err != nil {
+		if err := firstOf(report.Save(o.output.files, d, out), printAs(o.format, out, page)); err != nil {
 			return true, err
 		}
 		return true, &exitError{exitBroken, ""}

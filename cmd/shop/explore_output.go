@@ -26,11 +26,11 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 	if o.format == "html" { // a page is read apart from the command
 		d.Broken.Replay = o.again(found)
 	}
-	page, err := o.replayed(found)
+	page, err := o.origin().replayed(found)
 	if err != nil {
 		return err
 	}
-	if err := firstOf(report.Save(o.output.files, page, w), o.print(w, d)); err != nil {
+	if err := firstOf(report.Save(o.output.files, page, w), printAs(o.format, w, d)); err != nil {
 		return err
 	}
 	if found.Broken() {
@@ -39,10 +39,10 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 	return nil
 }
 
-// print writes in the format that was asked for.
-func (o *exploreOptions) print(w io.Writer, d witness.Document) error {
-	format, _ := witness.FormatNamed(o.format)
-	return format.Write(w, d)
+// printAs writes in the format that was asked for.
+func printAs(format string, w io.Writer, d witness.Document) error {
+	to, _ := witness.FormatNamed(format)
+	return to.Write(w, d)
 }
 
 // ofSearch is what there is to say of a search.

@@ -16,15 +16,24 @@ import (
 
 // write prints the result of a search, and writes it to every file.
 func (o *exploreOptions) write(c *cobra.Command, r explore.Report) error {
-	d, err := o.document(r)
+	d, err := o.origin().document(r)
 	if err != nil {
 		return err
 	}
-	return firstOf(report.Save(o.output.files, d, c.OutOrStdout()), o.print(c.OutOrStdout(), ofSearch(r)))
+	return firstOf(report.Save(o.output.files, d, c.OutOrStdout()), printAs(o.format, c.OutOrStdout(), ofSearch(r)))
 }
 
+// An origin is what was explored, as its command names it.
+type origin struct {
+	subject string
+	again   func(*explore.Witness) string // the command that replays a schedule
+	events  []string
+}
+
+func (o *exploreOptions) origin() origin { return origin{o.subject(), o.again, o.events} }
+
 // document is a search as any format of --report shows it.
-func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
+func (o origin) document(r explore.Report) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: fmt.Sprintf("Every order of %d buyers of %s", r.Buyers, r.Strategy),
 		Lead:   fmt.Sprintf("%s%s: %s, %s", subject(r), withEvents(r.Events), r.Extent(), explore.Count(r.Violations, "violation")),
@@ -39,7 +48,7 @@ func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
 		if search, err = o.witnessed(search, r.Witness, r.Buyers); err != nil {
 			return d, err
 		}
-	case !r.Complete || ofProgram(r) && o.exitApp(r) != nil:
+	case !r.Complete || ofProgram(r) && exitApp(r, o.events) != nil:
 		d.Groups[0].Heading = "What was seen"
 		search.Word, search.Status = "inconclusive", report.Void
 	default:
@@ -65,23 +74,23 @@ func (o *exploreOptions) document(r explore.Report) (report.Document, error) {
 }
 
 // replayed is one schedule that was run again.
-func (o *exploreOptions) replayed(w *witness.Witness) (report.Document, error) {
+func (o origin) replayed(w *witness.Witness) (report.Document, error) {
 	d := report.Document{
-		Command: "shop explore", Title: "shop explore " + o.subject(), Lead: "One schedule, run again",
+		Command: "shop explore", Title: "shop explore " + o.subject, Lead: "One schedule, run again",
 		Groups: []report.Group{{Heading: "What was seen"}}, Value: w,
 	}
-	one, err := o.witnessed(report.Case{Suite: o.subject(), Name: "replay"}, w, len(w.Outcomes))
+	one, err := o.witnessed(report.Case{Suite: o.subject, Name: "replay"}, w, len(w.Outcomes))
 	d.Cases = []report.Case{one}
 	return d, err
 }
 
 // witnessed is a case with its schedule.
-func (o *exploreOptions) witnessed(c report.Case, w *witness.Witness, buyers int) (report.Case, error) {
+func (o origin) witnessed(c report.Case, w *witness.Witness, buyers int) (report.Case, error) {
 	var text, mermaid strings.Builder
 	if err := firstOf(w.Text(&text, buyers), w.Mermaid(&mermaid, buyers)); err != nil {
 		return c, err
 	}
-	c.Title, c.Word, c.Status, c.Seen = o.subject(), string(w.Verdict), report.Holds, w.Why
+	c.Title, c.Word, c.Status, c.Seen = o.subject, string(w.Verdict), report.Holds, w.Why
 	if w.Broken() {
 		c.Status = report.Contradicts
 	}

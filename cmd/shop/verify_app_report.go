@@ -58,7 +58,7 @@ func (r *appReport) finish(o *exploreOptions) { r.OK = r.Unfinished == "" && r.e
 
 // exit is the exit code: a break first, then a part that was no proof.
 func (r *appReport) exit(o *exploreOptions) error {
-	search := o.exitApp(r.Explore)
+	search := exitApp(r.Explore, o.events)
 	if r.Explore.Violations > 0 || r.Rush != nil && r.Rush.Verdict == verdict.Broken {
 		return &exitError{exitBroken, ""}
 	}
@@ -143,7 +143,7 @@ func told(c target.Crowd) string {
 
 // document is both parts as any format of --report shows them.
 func (r *appReport) document(o *exploreOptions, command string) (report.Document, error) {
-	d, err := o.document(r.Explore)
+	d, err := o.origin().document(r.Explore)
 	d.Command, d.Value, d.Alarm = command, r, r.Unfinished
 	if err != nil || r.Rush == nil {
 		return d, err

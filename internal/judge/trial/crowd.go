@@ -122,7 +122,7 @@ func (o *Crowd) checkOrders() error {
 	case o.Second != "" && o.Stock < 2:
 		return fmt.Errorf("--stock is %d; two products share it, give 2 or more", o.Stock)
 	}
-	if err := o.checkUnits(); err != nil || o.Second == "" {
+	if err := checkUnits(o); err != nil || o.Second == "" {
 		return err
 	}
 	if err := product.CheckName(o.Second); err != nil {
@@ -132,7 +132,7 @@ func (o *Crowd) checkOrders() error {
 }
 
 // checkUnits: an order for more than there is of a product is never sold, and shows nothing.
-func (o *Crowd) checkUnits() error {
+func checkUnits(o *Crowd) error {
 	for _, units := range o.Units {
 		switch {
 		case units < 1 || units > purchase.MaxAmount:

@@ -106,7 +106,7 @@ func struckBy(name promise.Condition) (fault.Fault, bool) {
 }
 
 // canStrike: the engine has what the rush's fault breaks, and the rush whom it would let in.
-func (o *Crowd) canStrike(e *engine.Engine) error {
+func canStrike(o *Crowd, e *engine.Engine) error {
 	f, ok := struckBy(o.Fault)
 	if !ok {
 		return nil
@@ -130,7 +130,7 @@ func tooFew(f fault.Fault, processes int) string {
 
 // unused says why the rush's fault strikes nothing of a strategy; "" where it does, or nothing
 // is to be struck.
-func (o *Crowd) unused(name string) string {
+func unused(o *Crowd, name string) string {
 	f, ok := struckBy(o.Fault)
 	if !ok {
 		return ""

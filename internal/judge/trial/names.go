@@ -11,14 +11,14 @@ import (
 // Names are the strategies to run, in the order asked for or of the catalogue. Those that the
 // rush's fault would not strike are left out: they have shown nothing.
 func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
-	all, err := o.asked(s)
+	all, err := asked(o, s)
 	if err != nil {
 		return nil, err
 	}
 	var spared []string
 	why := ""
 	for _, name := range all {
-		if unused := o.unused(name); unused != "" {
+		if unused := unused(o, name); unused != "" {
 			spared, why = append(spared, name), unused
 		} else {
 			names = append(names, name)
@@ -34,7 +34,7 @@ func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
 }
 
 // asked are the strategies that can run, of those that were asked for.
-func (o *Crowd) asked(s *Storefront) ([]string, error) {
+func asked(o *Crowd, s *Storefront) ([]string, error) {
 	if !slices.Contains(o.Strategies, "all") {
 		var names []string
 		for _, name := range o.Strategies {

@@ -38,9 +38,9 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	byHand := func() bool { return watch.byHand != nil && watch.byHand() }
 	config.Struck, config.Unique = func() bool { return o.Fault != "" || byHand() }, byHand
 	promised := o.promised(bed, name)
-	result, err := o.crowd(ctx, config)
+	result, err := crowd(ctx, o, config)
 	for n := 1; err == nil && o.Expect && n < verdict.Crowds && !byHand() && promised.Misses(result.Verdict); n++ {
-		result, err = o.crowd(ctx, config)
+		result, err = crowd(ctx, o, config)
 	}
 	switch {
 	case err == nil && byHand(): // at a moment and with leases that no promise is made for
@@ -66,7 +66,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 }
 
 // crowd sends it for one product or for two.
-func (o *Crowd) crowd(ctx context.Context, config rush.Config) (rush.Result, error) {
+func crowd(ctx context.Context, o *Crowd, config rush.Config) (rush.Result, error) {
 	if o.Second == "" {
 		return rush.Run(ctx, config)
 	}

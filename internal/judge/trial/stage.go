@@ -62,7 +62,7 @@ func (s Stage) Check(r *runs.Request) error {
 	if _, err := o.on(bed, s.Engine); err != nil {
 		return err
 	}
-	if err := o.canStrike(s.Engine); err != nil {
+	if err := canStrike(o, s.Engine); err != nil {
 		return err
 	}
 	r.Strategies, err = o.Names(bed)

@@ -91,7 +91,7 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 	}
 	shops, err := o.on(s, e)
 	if err == nil {
-		err = o.canStrike(e)
+		err = canStrike(o, e)
 	}
 	switch {
 	case err != nil:

@@ -176,7 +176,7 @@ func (c *Cell) evidence() string {
 	if c.Struck != "" && c.Struck != c.Reason {
 		text += "; " + c.Struck
 	}
-	if live := c.liveness(); live != "" {
+	if live := liveness(c); live != "" {
 		text += "; " + live
 	}
 	switch c.Linearizable {
@@ -190,7 +190,7 @@ func (c *Cell) evidence() string {
 
 // Line is the cell in one line, for a person who waits for the next.
 func (c Cell) Line() string {
-	text := fmt.Sprintf("%-15s %s under %s, %.1f s", c.field().Terminal(marks(false)), c.Strategy, c.Fault, float64(c.DurationMS)/1000)
+	text := fmt.Sprintf("%-15s %s under %s, %.1f s", presented{&c}.field().Terminal(marks(false)), c.Strategy, c.Fault, float64(c.DurationMS)/1000)
 	if !c.OK {
 		text += fmt.Sprintf("; promised %s: %s", orNothing(c.Promise), c.Reason)
 	}

@@ -163,7 +163,7 @@ func TestTwoHolders(t *testing.T) {
 		want   bool
 	}{"one after the other": {after, false}, "beside": {beside, true}, "nothing": {nil, false}} {
 		var cell Cell
-		cell.read(c.events)
+		reading{&cell, c.events}.read()
 		if got := cell.TwoHolders != nil; got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
@@ -218,7 +218,7 @@ func TestTimelineShows(t *testing.T) {
 	}
 	for _, from := range []int{0, 1} { // the first pair is long and buyer-29; without long, two of the later ones
 		var cell Cell
-		cell.read(slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return from == 1 && e.Purchaser == "long" }))
+		reading{&cell, slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return from == 1 && e.Purchaser == "long" })}.read()
 		if o := cell.TwoHolders; o == nil || len(cell.Timeline) > 12 || !slices.Contains(cell.Timeline, o.First) || !slices.Contains(cell.Timeline, o.Second) {
 			t.Errorf("%+v are not in %+v", o, cell.Timeline)
 		}

@@ -98,7 +98,7 @@ func (r Report) Document(command string) (report.Document, error) {
 			if c == nil {
 				continue
 			}
-			one, err := c.document(pictures)
+			one, err := presented{c}.document(pictures)
 			if err != nil {
 				return d, err
 			}
@@ -123,7 +123,7 @@ func (r Report) matrix() report.Table {
 		for _, f := range faults {
 			var field report.Cell
 			if c := r.cell(s, f); c != nil {
-				field = c.field()
+				field = presented{c}.field()
 			}
 			row = append(row, field)
 		}
@@ -132,20 +132,23 @@ func (r Report) matrix() report.Table {
 	return t
 }
 
+// presented is a cell as a table or a page shows it.
+type presented struct{ *Cell }
+
 // field is the cell in the matrix.
-func (c *Cell) field() report.Cell {
+func (c presented) field() report.Cell {
 	return report.Cell{Text: c.counted(), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
 }
 
 // shown is the verdict, or that there is none.
-func (c *Cell) shown() string {
+func (c presented) shown() string {
 	if c.HarnessError != "" {
 		return "harness error"
 	}
 	return string(c.Verdict)
 }
 
-func (c *Cell) status() report.Status {
+func (c presented) status() report.Status {
 	switch {
 	case c.HarnessError != "":
 		return report.Failed
@@ -160,7 +163,7 @@ func (c *Cell) status() report.Status {
 }
 
 // document is the cell as a case, with its pictures.
-func (c *Cell) document(p *pictures) (report.Case, error) {
+func (c presented) document(p *pictures) (report.Case, error) {
 	one := report.Case{
 		Suite: c.Strategy, Name: string(c.Fault), Title: fmt.Sprintf("%s under %s", c.Strategy, c.Fault),
 		Word: c.shown(), Status: c.status(), Promise: orNothing(c.Promise), Seen: c.Evidence,
@@ -169,13 +172,13 @@ func (c *Cell) document(p *pictures) (report.Case, error) {
 	switch one.Status {
 	case report.Holds:
 		one.Group = holds
-		one.Small = small(c)
+		one.Small = small(c.Cell)
 		return one, nil
 	case report.Breaks:
 		one.Group = breaks
 	}
 	one.Small = append([]string{fmt.Sprintf("Stocked %d, records %d, units sold %d, left %d, drift %d.",
-		c.Audited.Stocked, c.Audited.Records, c.Audited.UnitsSold, c.Audited.Leftover, c.Audited.Drift)}, small(c)...)
+		c.Audited.Stocked, c.Audited.Records, c.Audited.UnitsSold, c.Audited.Leftover, c.Audited.Drift)}, small(c.Cell)...)
 	if c.Picture != "" {
 		link := "How far the buys can be put in order"
 		if c.Linearizable == LinearNo {
@@ -184,7 +187,7 @@ func (c *Cell) document(p *pictures) (report.Case, error) {
 		one.Details = append(one.Details, report.Detail{File: c.Picture, Summary: link})
 	}
 	if len(c.Timeline) > 0 {
-		drawn, err := p.holders(*c)
+		drawn, err := p.holders(*c.Cell)
 		if err != nil {
 			return one, err
 		}

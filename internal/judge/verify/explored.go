@@ -65,7 +65,7 @@ func Explore(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f 
 	c.Replay = x.replay()
 	w := x.result.Witness
 	if n := x.result.Foreign; n > 0 {
-		if c.freedAnothers(n, entry.Lock.FreesAnothers) && x.result.ForeignWitness != nil {
+		if freedAnothers(&c, n, entry.Lock.FreesAnothers) && x.result.ForeignWitness != nil {
 			w = x.result.ForeignWitness
 			c.Replay = replayOf(e, entry.Name, w)
 		}

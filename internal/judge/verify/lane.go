@@ -169,13 +169,14 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err := errors.Join(l.restock(ctx, j, cell), l.apart(ctx, j, cell)); err != nil {
 		return err
 	}
+	seen := reading{cell, events}
 	if j.fault.Inject != nil {
-		cell.bound(events, l.times.Allowed(j.fault, j.strategy.Needs))
+		seen.bound(l.times.Allowed(j.fault, j.strategy.Needs))
 	}
 	if j.strategy.Lock != nil {
-		cell.judgeLock(j.strategy.Lock(j.name), events, l.times.Lease)
+		seen.judgeLock(j.strategy.Lock(j.name), l.times.Lease)
 	}
-	cell.read(events)
+	seen.read()
 	return nil
 }
 

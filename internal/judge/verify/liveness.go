@@ -11,9 +11,9 @@ import (
 // allowed of the moment from which nothing of the fault stood in the way, when
 // the last blow was struck or the holder went on. It is written beside what was
 // seen and decides no verdict: a machine may be slow.
-func (c *Cell) bound(events []history.Event, allowed time.Duration) {
+func (c reading) bound(allowed time.Duration) {
 	var struck, free time.Time
-	for _, e := range events {
+	for _, e := range c.events {
 		if e.Kind != history.Struck && (e.Kind != history.Resumed || struck.IsZero()) {
 			continue
 		}
@@ -30,7 +30,7 @@ func (c *Cell) bound(events []history.Event, allowed time.Duration) {
 }
 
 // liveness is the comparison in words, "" where nothing was struck.
-func (c *Cell) liveness() string {
+func liveness(c *Cell) string {
 	switch {
 	case c.BoundMS == 0:
 		return ""

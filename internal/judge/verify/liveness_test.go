@@ -32,9 +32,9 @@ func TestLiveness(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var cell Cell
-			cell.bound(c.events, 10*time.Millisecond)
-			cell.read(c.events)
-			if got := cell.liveness(); cell.BoundMS != c.bound || !strings.Contains(got, c.want) || !strings.Contains(cell.Evidence, got) {
+			reading{&cell, c.events}.bound(10 * time.Millisecond)
+			reading{&cell, c.events}.read()
+			if got := liveness(&cell); cell.BoundMS != c.bound || !strings.Contains(got, c.want) || !strings.Contains(cell.Evidence, got) {
 				t.Errorf("bound %d, %q in %q; want %d, %q", cell.BoundMS, got, cell.Evidence, c.bound, c.want)
 			}
 		})

@@ -24,11 +24,11 @@ type LockRules struct {
 // that it has acquired after it has, and that it releases before it does. Only a loss may
 // be reported late, by a process that a busy machine keeps waiting. So a loss that was
 // known within a quarter of a lease after somebody else came in shows nothing.
-func (c *Cell) judgeLock(p LockRules, events []history.Event, lease time.Duration) {
+func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	if !c.sound() {
 		return
 	}
-	holdings, _, _ := timeline(events)
+	holdings, _, _ := timeline(c.events)
 	two, late := besides(holdings, lease)
 	switch taken := lost(holdings); {
 	case p.Excludes && two != nil:
@@ -79,7 +79,7 @@ func lost(holdings []Holding) *Holding {
 
 // freedAnothers judges that a buyer deleted the lock of another in n schedules. It is a
 // break unless it is known of the lock: what the stock came to was luck.
-func (c *Cell) freedAnothers(n int, known bool) (broke bool) {
+func freedAnothers(c *Cell, n int, known bool) (broke bool) {
 	text := fmt.Sprintf("in %s a buyer deletes the lock of another", explore.Count(n, "schedule"))
 	if known {
 		c.Reason += "; " + text + ", which is known of it"

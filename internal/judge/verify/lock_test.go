@@ -47,12 +47,12 @@ func TestJudgeLock(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cell := Cell{Verdict: verdict.Holds}
-			cell.judgeLock(c.promise, c.events, 2*time.Second)
+			reading{&cell, c.events}.judgeLock(c.promise, 2*time.Second)
 			if cell.Verdict != c.want || !strings.Contains(cell.Reason, c.why) {
 				t.Errorf("%s (%s), want %s (%s)", cell.Verdict, cell.Reason, c.want, c.why)
 			}
 			broken := Cell{Verdict: verdict.Oversold, Reason: "more"}
-			broken.judgeLock(c.promise, c.events, 2*time.Second)
+			reading{&broken, c.events}.judgeLock(c.promise, 2*time.Second)
 			if broken.Verdict != verdict.Oversold || broken.Reason != "more" {
 				t.Errorf("a broken stock became %s (%s)", broken.Verdict, broken.Reason)
 			}

@@ -72,27 +72,27 @@ func merged(plays []Cell) Cell {
 		cell.Verdicts[play.Verdict]++
 	}
 	cell.Evidence = fmt.Sprintf("played %d times: %s; in all %d sales were acknowledged and %d of them have no record; play %d: %s",
-		len(plays), cell.counts(), cell.Acknowledged, cell.Lost, at+1, cell.Evidence)
+		len(plays), tallied(cell.Verdicts), cell.Acknowledged, cell.Lost, at+1, cell.Evidence)
 	return cell
 }
 
-// counts is how often each verdict was seen, the most frequent first.
-func (c Cell) counts() string {
-	seen := slices.SortedFunc(maps.Keys(c.Verdicts), func(a, b verdict.Verdict) int {
-		return cmp.Or(cmp.Compare(c.Verdicts[b], c.Verdicts[a]), cmp.Compare(a, b))
+// tallied says how often each verdict was seen, the most frequent first.
+func tallied(verdicts map[verdict.Verdict]int) string {
+	seen := slices.SortedFunc(maps.Keys(verdicts), func(a, b verdict.Verdict) int {
+		return cmp.Or(cmp.Compare(verdicts[b], verdicts[a]), cmp.Compare(a, b))
 	})
 	var counts []string
 	for _, v := range seen {
-		counts = append(counts, fmt.Sprintf("%s %d", v, c.Verdicts[v]))
+		counts = append(counts, fmt.Sprintf("%s %d", v, verdicts[v]))
 	}
 	return strings.Join(counts, ", ")
 }
 
 // counted is what the matrix shows: the verdict, or the counts of a cell that was
 // played more than once.
-func (c Cell) counted() string {
+func (c presented) counted() string {
 	if len(c.Verdicts) > 0 && c.HarnessError == "" {
-		return c.counts()
+		return tallied(c.Verdicts)
 	}
 	return c.shown()
 }

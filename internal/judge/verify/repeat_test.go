@@ -46,7 +46,7 @@ func TestMerge(t *testing.T) {
 			if got.Verdict != c.want || got.OK != c.ok || got.Acknowledged != int64(10*n) || !strings.Contains(got.Evidence, "seen "+string(c.want)) {
 				t.Errorf("%+v, want %s, ok %t, of %d plays", got, c.want, c.ok, n)
 			}
-			if shown := got.field().Terminal(marks(false)); len(got.Verdicts) > 1 && !strings.Contains(shown, ", ") || !strings.Contains(shown, string(c.want)+" ") {
+			if shown := (presented{&got}).field().Terminal(marks(false)); len(got.Verdicts) > 1 && !strings.Contains(shown, ", ") || !strings.Contains(shown, string(c.want)+" ") {
 				t.Errorf("the matrix shows %q, want the counts", shown)
 			}
 			if lost := got.Verdicts[verdict.Lost]; got.Lost != int64(lost) {

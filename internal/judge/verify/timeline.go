@@ -31,10 +31,16 @@ type Overlap struct {
 	Second Holding `json:"second"`
 }
 
+// A reading is a cell next to the history of its play.
+type reading struct {
+	*Cell
+	events []history.Event
+}
+
 // read takes from the history what stock and records do not show: two holders at
 // once, and when somebody else could buy again.
-func (c *Cell) read(events []history.Event) {
-	holdings, start, struck := timeline(events)
+func (c reading) read() {
+	holdings, start, struck := timeline(c.events)
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {
 			if c.TwoHolders == nil && second.FromMS < first.ToMS && first.FromMS < second.ToMS && first.Purchaser != second.Purchaser {
@@ -49,12 +55,12 @@ func (c *Cell) read(events []history.Event) {
 	}
 	at := float64(struck.Sub(start).Microseconds()) / 1000
 	c.StruckMS = &at
-	for _, e := range events {
+	for _, e := range c.events {
 		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) {
 			c.Acknowledged++
 		}
 	}
-	for _, e := range events {
+	for _, e := range c.events {
 		if e.Kind == history.Answered && e.Outcome == string(purchase.Sold) && e.Purchaser != "holder" && e.At.After(struck) {
 			ms := e.At.Sub(struck).Milliseconds()
 			c.NextSaleMS = &ms

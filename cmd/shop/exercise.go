@@ -158,7 +158,7 @@ func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 	if err != nil {
 		return err
 	}
-	if err := checkFolder(c.Context(), e, language, dir); err != nil {
+	if err := exercise.CheckFolder(c.Context(), e, language, dir); err != nil {
 		return err
 	}
 	progress, err := exercise.LoadProgress()

@@ -1,4 +1,4 @@
-package main
+package exercise
 
 import (
 	"context"
@@ -12,16 +12,15 @@ import (
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/internal/judge/trial"
-	"github.com/oversell/oversell/internal/teach/exercise"
 )
 
-// checkFolder says in one line what a learner's folder has lost since it was started.
-func checkFolder(ctx context.Context, e exercises.Exercise, language, dir string) error {
-	if language != "" { // by its file it was known
+// CheckFolder says in one line what a learner's folder has lost since it was started.
+func CheckFolder(ctx context.Context, e exercises.Exercise, language, dir string) error {
+	if language != "" { // In has found its file
 		return nil
 	}
 	missing := e.LearnersFile("")
-	if _, err := os.Stat(filepath.Join(dir, exercise.AppFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, AppFile)); err == nil {
 		var files []string
 		for _, l := range e.Languages {
 			files = append(files, l.File)
@@ -42,7 +41,7 @@ func checkReplaced(ctx context.Context, dir string) error {
 		return nil // which the check says by itself
 	}
 	for line := range strings.Lines(string(text)) {
-		folder, found := strings.CutPrefix(strings.TrimSpace(line), "replace "+exercise.Module+" => ")
+		folder, found := strings.CutPrefix(strings.TrimSpace(line), "replace "+Module+" => ")
 		if !found {
 			continue
 		}
@@ -56,8 +55,8 @@ func checkReplaced(ctx context.Context, dir string) error {
 			return nil
 		}
 		lost := fmt.Sprintf("%s is compiled with the clone of oversell in %s, and that is not there any more", dir, folder)
-		if now, _, err := exercise.Sources(ctx); err == nil && now != "" {
-			return fmt.Errorf("%s; with the one in %s: go mod edit -replace %s %s", lost, now, trial.ShellWord(exercise.Module+"="+now), trial.ShellWord(file))
+		if now, _, err := Sources(ctx); err == nil && now != "" {
+			return fmt.Errorf("%s; with the one in %s: go mod edit -replace %s %s", lost, now, trial.ShellWord(Module+"="+now), trial.ShellWord(file))
 		}
 		return fmt.Errorf("%s: put it back, or call the check in another clone of oversell", lost)
 	}

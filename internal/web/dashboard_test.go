@@ -2,14 +2,15 @@ package web
 
 import (
 	"encoding/json"
-	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/web/webtest"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/web/webtest"
 )
 
 // A metricName in an expression is a word before a label, a range, or the end of a call.

@@ -22,7 +22,6 @@ type op struct {
 	behind   bool   // another command of its connection is before it
 	waits    bool   // in its server, for another's
 	timedOut bool   // the schedule has ended its wait
-	noted    int    // its step in the witness, from 1; 0: none yet
 }
 
 // A floor is where commands stand. It is a wire.Gate. Its lists are the scheduler's; the

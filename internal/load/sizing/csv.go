@@ -22,11 +22,26 @@ func (m *Measured) fields() []field {
 // fields are the columns of the table.
 func (p *Point) fields() []field {
 	return []field{
-		{"strategy", &p.Strategy}, {"database", &p.Database}, {"nodes", &p.Nodes}, {"writers", &p.Writers},
-		{"processes", &p.Processes}, {"products", &p.Products}, {"buyers", &p.Buyers}, {"delay_ms", &p.DelayMS},
-		{"records", &p.Records}, {"per_second", &p.PerSecond}, {"rounds", &p.Rounds}, {"refused", &p.Refused},
-		{"cpu_database_ms", &p.CPU.Database}, {"cpu_shop_ms", &p.CPU.Shop}, {"cpu_locks_ms", &p.CPU.Locks}, {"cpu_buyers_ms", &p.CPU.Buyers},
-		{"others", &p.Others}, {"statement_ms", &p.Servers.StatementMS}, {"commit_ms", &p.Servers.CommitMS}, {"redis_ms", &p.Servers.RedisMS},
+		{"strategy", &p.Strategy},
+		{"database", &p.Database},
+		{"nodes", &p.Nodes},
+		{"writers", &p.Writers},
+		{"processes", &p.Processes},
+		{"products", &p.Products},
+		{"buyers", &p.Buyers},
+		{"delay_ms", &p.DelayMS},
+		{"records", &p.Records},
+		{"per_second", &p.PerSecond},
+		{"rounds", &p.Rounds},
+		{"refused", &p.Refused},
+		{"cpu_database_ms", &p.CPU.Database},
+		{"cpu_shop_ms", &p.CPU.Shop},
+		{"cpu_locks_ms", &p.CPU.Locks},
+		{"cpu_buyers_ms", &p.CPU.Buyers},
+		{"others", &p.Others},
+		{"statement_ms", &p.Servers.StatementMS},
+		{"commit_ms", &p.Servers.CommitMS},
+		{"redis_ms", &p.Servers.RedisMS},
 	}
 }
 

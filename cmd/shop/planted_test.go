@@ -215,12 +215,14 @@ func playPlanted(t *testing.T, strategies []string, faults ...promise.Condition)
 	return report, err
 }
 
-// plantedNeeds are Redis and, where one is struck, a coordinator, which is slow to start.
+// plantedNeeds returns Redis and the Redlock nodes, because a restock resets the locks of all
+// planted strategies, and etcd where a fault needs it.
 func plantedNeeds(faults []promise.Condition) []lockstrategy.Need {
+	needs := []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}
 	if slices.Contains(faults, promise.LeaseRevoked) {
-		return []lockstrategy.Need{lockstrategy.NeedsEtcd}
+		needs = append(needs, lockstrategy.NeedsEtcd)
 	}
-	return []lockstrategy.Need{lockstrategy.NeedsRedis, lockstrategy.NeedsRedlock}
+	return needs
 }
 
 // servePlanted is `shop serve --failpoints` with the planted strategies.

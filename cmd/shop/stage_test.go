@@ -153,7 +153,7 @@ func TestStageFaults(t *testing.T) {
 		condition := promise.Condition(f.Name)
 		name := cmp.Or(leasedUnder(condition, "sqlite", verdict.Oversold), leasedUnder(condition, "sqlite", verdict.Holds))
 		t.Run(f.Name+"/"+name, func(t *testing.T) {
-			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":200,"buyers":400,"fault":%q}`, name, f.Name))
+			run := sendCrowd(t, base, fmt.Sprintf(`{"strategies":[%q],"processes":2,"stock":100,"buyers":200,"fault":%q}`, name, f.Name))
 			if run.State != runs.Done || len(run.Strikes) == 0 {
 				t.Fatalf("%s %s, %d strikes", run.State, run.Error, len(run.Strikes))
 			}

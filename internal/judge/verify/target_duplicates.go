@@ -26,10 +26,18 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	for _, o := range orders {
 		requests = append(requests, o, o)
 	}
-	twice, err := send(ctx, t.crowd(c.Strategy), requests)
+	// The first orders come alone, while there is a unit for both requests of each: a service
+	// that sells an order again must not refuse it because it is sold out.
+	const alone = stock
+	twice, err := send(ctx, t.crowd(c.Strategy), requests[:alone])
 	if err != nil {
 		return err
 	}
+	rest, err := send(ctx, t.crowd(c.Strategy), requests[alone:])
+	if err != nil {
+		return err
+	}
+	twice = append(twice, rest...)
 	again, err := send(ctx, t.crowd(c.Strategy), orders)
 	if err != nil {
 		return err

@@ -37,6 +37,9 @@ func restsOnLease(t *testing.T) string {
 // TestStruckByHand: what the button strikes at a moment of somebody's choice is compared with
 // no promise, and voids nothing; the command beside it strikes as well.
 func TestStruckByHand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two bursts of which a holder stands still for a lease; make test has it")
+	}
 	t.Parallel()
 	// The dead holder's lease runs out well within this wait, however slow the machine is: else
 	// everybody may have given up after a few sales, and nobody could tell slow from stuck.

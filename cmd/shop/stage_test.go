@@ -122,6 +122,9 @@ func firstState(t *testing.T, base string) (s struct {
 // TestStageShelves: no strategy that keeps buyers apart is drawn as if it had sold a unit
 // twice, whatever its receipts say is left.
 func TestStageShelves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a burst for each strategy; make test has it")
+	}
 	t.Parallel()
 	base := serveStage(t)
 	run := sendCrowd(t, base, `{"strategies":["all"],"stock":10,"buyers":30}`)
@@ -141,6 +144,9 @@ func TestStageShelves(t *testing.T) {
 // TestStageFaults: each fault of the engine strikes and proves it, and a strategy that it
 // breaks, if it breaks one, is seen to break.
 func TestStageFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a burst for each fault; make test has it")
+	}
 	t.Parallel()
 	base := serveStage(t)
 	faults := webtest.Decode[struct {

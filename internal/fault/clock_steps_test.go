@@ -31,6 +31,9 @@ import (
 // alone: Go reads it without the C library, and a time namespace has no wall clock of its
 // own. cmd/shop's TestWaitsAreMonotonic is about that.
 func TestClockSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs servers; make test has it")
+	}
 	dir := t.TempDir()
 	shim, err := buildShim(dir)
 	if err != nil {

@@ -110,6 +110,9 @@ func TestRoom(t *testing.T) {
 
 // TestRoomUnits: no strategy that holds has a phone told that somebody else was sold its unit.
 func TestRoomUnits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a sale for each strategy; make test has it")
+	}
 	t.Parallel()
 	e := enginetest.Embedded(t)
 	base := startServe(t, e.URLs)

@@ -22,9 +22,6 @@ import (
 // exitBudget: the search ended before it was complete.
 const exitBudget = exitInconclusive
 
-// exploreWait is the database's: a blocked buyer waits as long as the search wants.
-const exploreWait = time.Minute
-
 type exploreOptions struct {
 	strategy  string
 	buyers    int
@@ -151,7 +148,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	}
 	ctx := c.Context()
 	settings := lockstrategy.DefaultSettings()
-	settings.Wait = exploreWait
+	settings.Wait = explore.DatabaseWait
 	engines, err := o.engines.config(c, settings)
 	if err != nil {
 		return err

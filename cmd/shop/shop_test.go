@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore/process"
+	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -89,7 +90,7 @@ const asShop = "SHOP_TEST_AS_SHOP"
 // built once in a test binary, unless a variable names one that is built already.
 var (
 	raced = sync.OnceValues(func() (string, error) {
-		return build("OVERSELL_SHOP_RACE_BIN", "shop-raced", raceFlags()...)
+		return build("OVERSELL_SHOP_RACE_BIN", "shop-raced", matrix.RaceFlags()...)
 	})
 	plain = sync.OnceValues(func() (string, error) { return build("OVERSELL_SHOP_BIN", "shop-plain") })
 )

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -172,16 +174,26 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	progress := newProgress(c.ErrOrStderr())
+	var names []string
+	for _, s := range strategies {
+		names = append(names, s.Name)
+	}
+	cells := matrix.Config{
+		Strategies: strategies, Faults: faults, Conns: defaultConns, Needs: lockServersOf(names...),
+		Ended: o.ended(c, progress), Progress: progress.show, Warn: warnTo(c.ErrOrStderr()),
+	}
 	var report verify.Report
 	switch {
 	case o.target != "":
-		report, err = o.atTarget(c, faults, progress)
+		report, err = cells.At(c.Context(), matrix.Service{
+			URL: o.target, Token: os.Getenv("SHOP_ADMIN_TOKEN"), Product: o.product, Strategies: o.strategies, NoKeys: o.noKeys,
+		})
 	case o.race:
-		report, err = o.underRace(c, strategies, faults, progress)
+		report, err = cells.UnderRace(c.Context(), slices.Contains(o.strategies, "all"), o.raceShop)
 	case o.engine == engine.Local:
-		report, err = o.local(c, strategies, faults, progress)
+		report, err = o.local(c, cells)
 	default:
-		report, err = o.embedded(c, strategies, faults, progress)
+		report, err = cells.Embedded(c.Context())
 	}
 	progress.clear()
 	if err == nil && len(report.Cells) == 0 { // a gate that has checked nothing must not be green

@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
@@ -87,7 +88,7 @@ func raceCell(t *testing.T, strategy string, f promise.Condition) (verify.Cell, 
 		strategies: []string{strategy}, faults: []string{string(f)}, race: true, engine: engine.Embedded, lanes: 1, repeat: 1,
 		raceShop: func(string) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = []string{plantedShop + "=" + raceWait.String() + "," + raceWait.String()}
+			cmd.Env = []string{plantedShop + "=" + matrix.RaceWait.String() + "," + matrix.RaceWait.String()}
 			return cmd
 		},
 		extra:  []verify.Strategy{{Subject: fault.Subject{Name: strategy}}},

@@ -4,24 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/judge/trial"
-	"github.com/oversell/oversell/internal/judge/verify"
-	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/product"
 )
-
-// targetTimeout of one request, as in a rush.
-const targetTimeout = 35 * time.Second
 
 // checkTarget reads the flags of a run at a service that runs already.
 func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Condition, err error) {
@@ -61,51 +51,4 @@ func targetURL(text string) (string, error) {
 		return "", fmt.Errorf("--target is %q; give http://host:port", text)
 	}
 	return strings.TrimSuffix(text, "/"), nil
-}
-
-// atTarget plays all cells at a service that runs already, one after the other.
-func (o *verifyOptions) atTarget(c *cobra.Command, faults []promise.Condition, p *progress) (verify.Report, error) {
-	report := verify.Report{Engine: "target", Target: o.target, Started: time.Now()}
-	token := os.Getenv("SHOP_ADMIN_TOKEN")
-	crowd := &trial.Crowd{Strategies: o.strategies, Target: o.target, Processes: 1}
-	bed, err := trial.Open(c.Context(), crowd, engine.Config{}, token, nil)
-	if err != nil {
-		return report, err
-	}
-	names, err := crowd.Names(bed)
-	if err != nil {
-		return report, err
-	}
-	target := &verify.Target{
-		Target:  rush.Target{BaseURL: o.target, Token: token},
-		Product: o.product, Timeout: targetTimeout,
-	}
-	if err := target.Check(c.Context()); err != nil {
-		return report, err
-	}
-	if o.noKeys {
-		report.LeaveOut(string(promise.Duplicates) + ": the target does not claim to know Idempotency-Keys (--no-idempotency-keys)")
-	}
-	ended := o.ended(c, p)
-	for _, name := range names {
-		for _, f := range faults {
-			cell, err := target.Play(c.Context(), name, f, crowd.TargetPromise(bed, name, f))
-			if err != nil {
-				report.Finish()
-				return report, fmt.Errorf("%s under %s: %w", name, f, err)
-			}
-			report.Cells = append(report.Cells, cell)
-			ended(cell, report)
-			p.show("%d of %s", len(report.Cells), explore.Count(len(names)*len(faults), "cell"))
-		}
-	}
-	if slices.Contains(o.strategies, "all") {
-		for _, served := range bed.Served {
-			if why := bed.Missing[served.Name]; why != "" {
-				report.LeaveOut(served.Name + ": " + why)
-			}
-		}
-	}
-	report.Finish()
-	return report, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -193,55 +190,26 @@ func TestVerifyInterrupted(t *testing.T) {
 	close(leave)
 }
 
-// TestHarnessErrorIsACell: a cell that could not be judged ends nothing but itself, and
-// the run is not green; an interrupted one is no cell.
-func TestHarnessErrorIsACell(t *testing.T) {
-	lost := errors.New("the same schedule did not run the same way again")
+// TestHarnessErrorIsRed: a run with a cell that could not be judged is not green.
+func TestHarnessErrorIsRed(t *testing.T) {
 	sound := verify.Cell{Strategy: "mutex", Fault: promise.Rush, Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}
-	wrong := sound
+	wrong, void := sound, sound
 	wrong.Verdict, wrong.OK = verdict.Oversold, false
-	void := sound
 	void.Verdict, void.OK = verdict.Inconclusive, false
-	type play struct {
-		cell verify.Cell
-		err  error
-	}
+	lost := sound.Failed(errors.New("the same schedule did not run the same way again"))
 	for name, c := range map[string]struct {
-		plays []play
+		cells []verify.Cell
 		code  int
 	}{
-		"one of two":            {[]play{{sound, lost}, {sound, nil}}, exitBroken},
-		"beside a void one":     {[]play{{void, nil}, {sound, lost}}, exitBroken},
-		"beside a break":        {[]play{{sound, lost}, {wrong, nil}}, exitBroken},
-		"nothing could be told": {[]play{{sound, lost}, {sound, lost}}, exitHarness},
+		"one of two":            {[]verify.Cell{lost, sound}, exitBroken},
+		"beside a void one":     {[]verify.Cell{void, lost}, exitBroken},
+		"beside a break":        {[]verify.Cell{lost, wrong}, exitBroken},
+		"nothing could be told": {[]verify.Cell{lost, lost}, exitHarness},
 	} {
-		t.Run(name, func(t *testing.T) {
-			command := &cobra.Command{}
-			command.SetContext(t.Context())
-			var lines []string
-			r := &oneByOne{command: command, ended: func(cell verify.Cell, _ verify.Report) { lines = append(lines, cell.Line()) }}
-			for _, p := range c.plays {
-				failed, err := r.add(time.Now(), p.cell, p.err)
-				if err != nil || failed != (p.err != nil) {
-					t.Errorf("failed %t, %v", failed, err)
-				}
-			}
-			var exit *exitError
-			if err := exitOf(r.report); !errors.As(err, &exit) || exit.code != c.code {
-				t.Errorf("%v, want exit %d", err, c.code)
-			}
-			if len(lines) != len(c.plays) || !strings.Contains(strings.Join(lines, "\n"), "! harness error mutex under rush") {
-				t.Errorf("lines %q", lines)
-			}
-		})
-	}
-	interrupted, stop := context.WithCancel(t.Context())
-	stop()
-	command := &cobra.Command{}
-	command.SetContext(interrupted)
-	r := &oneByOne{command: command}
-	if failed, err := r.add(time.Now(), sound, lost); failed || !errors.Is(err, lost) || len(r.report.Cells) > 0 {
-		t.Errorf("interrupted: failed %t, %v, %d cells", failed, err, len(r.report.Cells))
+		var exit *exitError
+		if err := exitOf(verify.Report{Cells: c.cells}); !errors.As(err, &exit) || exit.code != c.code {
+			t.Errorf("%s: %v, want exit %d", name, err, c.code)
+		}
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
+// DatabaseWait is how long a statement of an explored buyer waits for a row lock: longer
+// than the search lets a buyer stay blocked.
+const DatabaseWait = time.Minute
+
 // Bounds of Config.
 const (
 	MinBuyers = 2

@@ -1,4 +1,4 @@
-package main
+package matrix
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -30,30 +29,31 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// raceWait is a buyer's wait, and the life of a lease, in a shop that the race detector
+// RaceWait is a buyer's wait, and the life of a lease, in a shop that the race detector
 // slows down five to ten times: a slow machine must not look like a lock that hangs.
-const raceWait = 45 * time.Second
+const RaceWait = 45 * time.Second
 
 // firstUses is how many processes of a cell are started for a first use each.
 const firstUses = 5
 
-// underRace plays the strategies that keep something in memory in a shop that is built with
-// the race detector. A strategy that is named is played whatever it keeps.
-func (o *verifyOptions) underRace(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (_ verify.Report, err error) {
-	r := &raceRun{ctx: c.Context(), start: o.raceShop}
+// UnderRace plays crowds in a shop that it builds with the race detector. With all, only
+// the strategies that keep something in memory are played. start returns the command of a
+// raced shop; if it is nil, UnderRace builds this program.
+func (c Config) UnderRace(ctx context.Context, all bool, start func(addr string) *exec.Cmd) (_ verify.Report, err error) {
+	r := &raceRun{ctx: ctx, start: start}
 	report := verify.Report{Engine: engine.Embedded, Started: time.Now()}
 	if r.folder, err = os.MkdirTemp("", "shop-race-"); err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.folder)) }()
-	if r.engine, err = engine.Open(c.Context(), engine.Config{Name: engine.Embedded, Wait: raceWait, Lease: raceWait, Conns: defaultConns}); err != nil {
+	if r.engine, err = engine.Open(ctx, engine.Config{Name: engine.Embedded, Wait: RaceWait, Lease: RaceWait, Conns: c.Conns}); err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, r.engine.Close()) }()
-	cells := &oneByOne{command: c, report: report, ended: o.ended(c, p)}
-	for _, s := range strategies {
+	cells := &oneByOne{c, report}
+	for _, s := range c.Strategies {
 		entry, ours := lockstrategy.ByName(s.Name)
-		if slices.Contains(o.strategies, "all") && !entry.InMemory {
+		if all && !entry.InMemory {
 			continue
 		}
 		if why := entry.Missing(onengine.Deps(r.engine)); ours && why != "" {
@@ -61,8 +61,8 @@ func (o *verifyOptions) underRace(c *cobra.Command, strategies []verify.Strategy
 			continue
 		}
 		if r.start == nil {
-			p.show("building the shop with the race detector")
-			if r.start, err = buildRaced(c.Context(), r.folder); err != nil {
+			c.Progress("building the shop with the race detector")
+			if r.start, err = buildRaced(ctx, r.folder); err != nil {
 				return report, err
 			}
 		}
@@ -70,11 +70,11 @@ func (o *verifyOptions) underRace(c *cobra.Command, strategies []verify.Strategy
 		if ours {
 			promised = entry.Promised(promise.Rush, r.engine.Database)
 		}
-		for _, f := range faults {
+		for _, f := range c.Faults {
 			start := time.Now()
 			cell, err := r.cell(s.Name, f, promised)
 			cell.DurationMS = time.Since(start).Milliseconds()
-			if _, err := cells.add(start, cell, err); err != nil {
+			if _, err := cells.add(ctx, start, cell, err); err != nil {
 				return cells.report, err
 			}
 		}
@@ -102,7 +102,7 @@ func (r *raceRun) cell(strategy string, f promise.Condition, promised verdict.Ve
 	} else {
 		report, err = r.shop(func(url string) error {
 			shelf := rush.Target{BaseURL: url}
-			result, err := rush.Run(r.ctx, verify.RushConfig([]string{url}, shelf, auditor, strategy, fault.Times{Wait: raceWait, Lease: raceWait}))
+			result, err := rush.Run(r.ctx, verify.RushConfig([]string{url}, shelf, auditor, strategy, fault.Times{Wait: RaceWait, Lease: RaceWait}))
 			cell = verify.RushCell(strategy, f, promised, engine.Embedded, result, 1)
 			return err
 		})
@@ -118,7 +118,7 @@ func (r *raceRun) cell(strategy string, f promise.Condition, promised verdict.Ve
 // firstUse plays the crowd of a first use in one new process after the other, until a
 // race is reported or a product breaks. report is the last one.
 func (r *raceRun) firstUse(strategy string, auditor rush.Auditor, cell *verify.Cell) (report string, err error) {
-	crowd := verify.FirstUse{Strategy: strategy, Auditor: auditor, Shelve: r.shelve, Timeout: raceWait + 30*time.Second}
+	crowd := verify.FirstUse{Strategy: strategy, Auditor: auditor, Shelve: r.shelve, Timeout: RaceWait + 30*time.Second}
 	for round := 0; round < firstUses && err == nil && (round == 0 || cell.Verdict == verdict.Holds || cell.Verdict == verdict.Inconclusive); round++ {
 		report, err = r.shop(func(url string) error {
 			crowd.URL = url
@@ -172,10 +172,10 @@ func (r *raceRun) shop(play func(url string) error) (report string, err error) {
 	return report, err
 }
 
-// raceFlags build with the race detector, and SQLite and its C library without: their
+// RaceFlags build with the race detector, and SQLite and its C library without: their
 // memory is C's, translated, which neither the detector nor checkptr watches. They are
 // those of tools/test.sh, so that a package is compiled once.
-func raceFlags() []string {
+func RaceFlags() []string {
 	return []string{
 		"-race",
 		"-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0",
@@ -195,11 +195,11 @@ func buildRaced(ctx context.Context, folder string) (start func(addr string) *ex
 		module = build.Main.Path
 	}
 	binary := filepath.Join(folder, "shop-raced")
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", binary}, raceFlags(), []string{module + "/cmd/shop"})...)
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", binary}, RaceFlags(), []string{module + "/cmd/shop"})...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, errors.New(needs + firstWords(string(out), err))
 	}
-	return testbed.Command{Program: binary, LogLevel: "error", Wait: raceWait, Lease: raceWait, Gather: verify.FirstUseBuyers}.At, nil
+	return testbed.Command{Program: binary, LogLevel: "error", Wait: RaceWait, Lease: RaceWait, Gather: verify.FirstUseBuyers}.At, nil
 }
 
 // firstWords is the first line of a build's output that says something.

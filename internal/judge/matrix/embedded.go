@@ -1,11 +1,10 @@
-package main
+package matrix
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
@@ -18,39 +17,39 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// embedded runs the explorer and the two rushes on the embedded engine, where
-// there is nothing to kill.
-func (o *verifyOptions) embedded(c *cobra.Command, strategies []verify.Strategy, faults []promise.Condition, p *progress) (verify.Report, error) {
-	r := &oneByOne{command: c, report: verify.Report{Engine: engine.Embedded, Started: time.Now()}, ended: o.ended(c, p)}
-	err := r.explorations(engine.Config{Name: engine.Embedded}, strategies, faults)
-	for _, f := range faults {
+// Embedded runs the explorer and the crowds on the embedded engine, where no server can
+// be killed. With an error it returns the cells played so far.
+func (c Config) Embedded(ctx context.Context) (verify.Report, error) {
+	r := c.start(engine.Embedded)
+	err := r.explorations(ctx, engine.Config{Name: engine.Embedded})
+	for _, f := range c.Faults {
 		processes := verify.Processes(f)
 		switch {
 		case err != nil || slices.Contains(promise.Explorations(), f):
 		case processes == 0:
 			r.report.LeaveOut(string(f) + ": it needs servers that can be killed, --engine local")
 		default:
-			err = r.rushes(f, processes, strategies)
+			err = r.rushes(ctx, f, processes)
 		}
 	}
 	r.report.Finish()
 	return r.report, err
 }
 
-// rushes plays one of the two, on one process or on more.
-func (r *oneByOne) rushes(f promise.Condition, processes int, strategies []verify.Strategy) (err error) {
+// rushes plays one kind of crowd with every strategy.
+func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes int) (err error) {
 	settings := lockstrategy.DefaultSettings()
 	crowd := &trial.Crowd{Processes: processes, Buyers: 200, Shops: web.Config{Settings: settings, MaxInflight: 2_000}}
-	config := engine.Config{Name: engine.Embedded, Wait: settings.Wait, Lease: settings.LeaseTTL, Conns: defaultConns}
+	config := engine.Config{Name: engine.Embedded, Wait: settings.Wait, Lease: settings.LeaseTTL, Conns: r.Conns}
 	var bed *trial.Storefront
 	defer func() {
 		if bed != nil {
 			err = errors.Join(err, bed.Close())
 		}
 	}()
-	for _, s := range strategies {
+	for _, s := range r.Strategies {
 		if bed == nil {
-			if bed, err = trial.Open(r.command.Context(), crowd, config, "", warnTo(r.command.ErrOrStderr())); err != nil {
+			if bed, err = trial.Open(ctx, crowd, config, "", r.Warn); err != nil {
 				return err
 			}
 		}
@@ -65,14 +64,14 @@ func (r *oneByOne) rushes(f promise.Condition, processes int, strategies []verif
 		start := time.Now()
 		cell, err := verify.Sure(func() (verify.Cell, error) {
 			config := verify.RushConfig(bed.URLs, bed.Target, bed.Auditor, s.Name, fault.RushTimes())
-			result, err := verify.RunCrowd(r.command.Context(), f, config, bed.Restart)
+			result, err := verify.RunCrowd(ctx, f, config, bed.Restart)
 			if err == nil {
 				config.BaseURLs, config.Shelf = bed.URLs, bed.Target // a process may have been restarted
-				result, err = rush.Restocks(r.command.Context(), config, result, 1)
+				result, err = rush.Restocks(ctx, config, result, 1)
 			}
 			return verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err
 		})
-		failed, err := r.add(start, cell, err)
+		failed, err := r.add(ctx, start, cell, err)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,51 @@
+// Package matrix plays the cells of a run of `shop verify` and collects them in a report.
+// The embedded engine, private servers, a shop built with the race detector, and a service
+// that already runs each have a file.
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verify"
+)
+
+// A Config says which cells a run plays.
+type Config struct {
+	Strategies []verify.Strategy // the rows
+	Faults     []promise.Condition
+	Conns      int      // connections of each process to the database
+	Needs      []string // lock servers that the explorer's private servers include; nil: all
+
+	Ended    func(last verify.Cell, sofar verify.Report) // called as each cell ends
+	Progress func(format string, args ...any)            // called while cells are played
+	Warn     func(string)                                // called for what may be wrong with the servers
+}
+
+// oneByOne plays cells one after the other: the explorer looks at every goroutine
+// of the process.
+type oneByOne struct {
+	Config
+	report verify.Report
+}
+
+func (c Config) start(engineName string) *oneByOne {
+	return &oneByOne{c, verify.Report{Engine: engineName, Started: time.Now()}}
+}
+
+// add notes a cell. If the harness failed, and was not interrupted, the cell says
+// so, and the servers that it was played on must not be used again: failed is true.
+func (r *oneByOne) add(ctx context.Context, start time.Time, cell verify.Cell, err error) (failed bool, _ error) {
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, fmt.Errorf("%s under %s: %w", cell.Strategy, cell.Fault, err)
+		}
+		cell = cell.Failed(err)
+		cell.DurationMS = time.Since(start).Milliseconds()
+	}
+	r.report.Cells = append(r.report.Cells, cell)
+	r.Ended(cell, r.report)
+	return err != nil, nil
+}

@@ -1,0 +1,39 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/judge/verify"
+)
+
+// TestHarnessErrorIsACell: an error of the harness fails its own cell and no other; an
+// interrupted play is no cell.
+func TestHarnessErrorIsACell(t *testing.T) {
+	lost := errors.New("the same schedule did not run the same way again")
+	sound := verify.Cell{Strategy: "mutex", Fault: promise.Rush, Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}
+	var lines []string
+	r := &oneByOne{Config: Config{Ended: func(cell verify.Cell, _ verify.Report) { lines = append(lines, cell.Line()) }}}
+	for _, wrong := range []error{lost, nil} {
+		if failed, err := r.add(t.Context(), time.Now(), sound, wrong); err != nil || failed != (wrong != nil) {
+			t.Errorf("failed %t, %v", failed, err)
+		}
+	}
+	if sorted := r.report.Sort(); len(r.report.Cells) != 2 || len(sorted.Failed) != 1 {
+		t.Errorf("%d cells, %d failed; want 2 and 1", len(r.report.Cells), len(sorted.Failed))
+	}
+	if len(lines) != 2 || !strings.Contains(lines[0], "! harness error mutex under rush") {
+		t.Errorf("lines %q", lines)
+	}
+	interrupted, stop := context.WithCancel(t.Context())
+	stop()
+	r = &oneByOne{}
+	if failed, err := r.add(interrupted, time.Now(), sound, lost); failed || !errors.Is(err, lost) || len(r.report.Cells) > 0 {
+		t.Errorf("interrupted: failed %t, %v, %d cells", failed, err, len(r.report.Cells))
+	}
+}

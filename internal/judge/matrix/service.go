@@ -1,0 +1,73 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/trial"
+	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/load/rush"
+)
+
+// A Service already runs, and is judged by its answers.
+type Service struct {
+	URL        string
+	Token      string   // for its admin routes
+	Product    string   // that is sold there
+	Strategies []string // as the service names them, or "all"
+	NoKeys     bool     // it does not claim to know Idempotency-Keys
+}
+
+// serviceTimeout limits one request, as in a rush.
+const serviceTimeout = 35 * time.Second
+
+// At plays all cells at a service, one after the other. With an error it returns the cells
+// played so far. The rows are the service's own strategies.
+func (c Config) At(ctx context.Context, s Service) (verify.Report, error) {
+	report := verify.Report{Engine: "target", Target: s.URL, Started: time.Now()}
+	crowd := &trial.Crowd{Strategies: s.Strategies, Target: s.URL, Processes: 1}
+	bed, err := trial.Open(ctx, crowd, engine.Config{}, s.Token, nil)
+	if err != nil {
+		return report, err
+	}
+	names, err := crowd.Names(bed)
+	if err != nil {
+		return report, err
+	}
+	target := &verify.Target{
+		Target:  rush.Target{BaseURL: s.URL, Token: s.Token},
+		Product: s.Product, Timeout: serviceTimeout,
+	}
+	if err := target.Check(ctx); err != nil {
+		return report, err
+	}
+	if s.NoKeys {
+		report.LeaveOut(string(promise.Duplicates) + ": the target does not claim to know Idempotency-Keys (--no-idempotency-keys)")
+	}
+	for _, name := range names {
+		for _, f := range c.Faults {
+			cell, err := target.Play(ctx, name, f, crowd.TargetPromise(bed, name, f))
+			if err != nil {
+				report.Finish()
+				return report, fmt.Errorf("%s under %s: %w", name, f, err)
+			}
+			report.Cells = append(report.Cells, cell)
+			c.Ended(cell, report)
+			c.Progress("%d of %s", len(report.Cells), explore.Count(len(names)*len(c.Faults), "cell"))
+		}
+	}
+	if slices.Contains(s.Strategies, "all") {
+		for _, served := range bed.Served {
+			if why := bed.Missing[served.Name]; why != "" {
+				report.LeaveOut(served.Name + ": " + why)
+			}
+		}
+	}
+	report.Finish()
+	return report, nil
+}

@@ -2,17 +2,13 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/load/sweep"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -71,12 +67,22 @@ func (o *benchOptions) run(c *cobra.Command) error {
 		return err
 	}
 	progress := newProgress(c.ErrOrStderr())
-	result, err := o.sweep(c.Context(), config, progress)
+	result, err := sweep.Config{
+		Strategies: o.strategiesOn, Clients: o.clients, Processes: o.processes, Shops: o.shops.Config, Rounds: o.rounds, Round: o.round, Progress: progress.show,
+	}.Run(c.Context(), config)
 	progress.clear()
 	if err != nil {
 		return err
 	}
 	return o.output.write(c, result.Document(), result.Print)
+}
+
+// strategiesOn returns the strategies to measure on an engine.
+func (o *benchOptions) strategiesOn(e *engine.Engine) []string {
+	if o.few {
+		return oneOfEachFamily(e, o.processes)
+	}
+	return o.strategies
 }
 
 func (o *benchOptions) check(c *cobra.Command) (config engine.Config, err error) {
@@ -114,60 +120,4 @@ func (o *benchOptions) check(c *cobra.Command) (config engine.Config, err error)
 		return config, err
 	}
 	return o.engines.config(c, o.shops.Settings)
-}
-
-// sweep measures round by round.
-func (o *benchOptions) sweep(ctx context.Context, config engine.Config, progress *progress) (_ *sweep.Result, err error) {
-	r := &sweep.Result{Cores: runtime.NumCPU(), Processes: o.processes, Round: o.round, Clients: o.clients, Started: time.Now()}
-	bed, err := openSizeBed(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, bed.close()) }()
-	names := o.strategies
-	if o.few {
-		names = oneOfEachFamily(bed.engine, o.processes)
-	}
-	strategies := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		why := bed.missing[name]
-		if why != "" {
-			r.LeftOut = append(r.LeftOut, name+": "+why)
-		}
-		return why != ""
-	})
-	if len(strategies) == 0 {
-		return nil, fmt.Errorf("nothing of this can run here: %s", r.LeftOut[0])
-	}
-	shops, err := bed.serve(ctx, o.shops.Config, o.processes, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, shops.Close()) }()
-	r.Server = bed.engine.Server
-	rounds := make([][]measure.Round, len(strategies)*len(o.clients)) // strategy by strategy
-	for round := range o.rounds {
-		for s, name := range strategies {
-			if err := bed.restock(ctx); err != nil {
-				return nil, err
-			}
-			for n, clients := range o.clients {
-				progress.show("round %d of %d: %s, %d clients", round+1, o.rounds, name, clients)
-				seen, err := measure.Load{
-					URLs: shops.URLs, Strategy: name, Products: bed.products(1), Buyers: clients,
-					WarmUp: o.round / 3, Duration: o.round - o.round/3, CPU: runtime.GOOS == "linux",
-				}.Run(ctx)
-				if err != nil {
-					return nil, fmt.Errorf("%s, %d clients: %w", name, clients, err)
-				}
-				at := s*len(o.clients) + n
-				rounds[at] = append(rounds[at], seen)
-				r.Others += seen.Others / float64(o.rounds*len(rounds))
-			}
-		}
-	}
-	for i, all := range rounds {
-		r.Points = append(r.Points, sweep.Of(strategies[i/len(o.clients)], o.clients[i%len(o.clients)], all))
-	}
-	r.Took = time.Since(r.Started)
-	return r, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/sizing"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -78,7 +79,7 @@ func whereMeasured(t *testing.T) string {
 	if m.Provisional != "" {
 		return text
 	}
-	return text + fmt.Sprintf(" Others used %.1f of the processors meanwhile.", others(m.Points))
+	return text + fmt.Sprintf(" Others used %.1f of the processors meanwhile.", m.Others())
 }
 
 // A ratioColumn is one setting, as a ratio to another one.
@@ -88,7 +89,7 @@ type ratioColumn struct {
 }
 
 func one() sizing.Setting {
-	return sizing.Setting{Nodes: 1, Writers: 1, Processes: 1, Products: 1, Buyers: sizeBuyers}
+	return sizing.Setting{Nodes: 1, Writers: 1, Processes: 1, Products: 1, Buyers: measure.PointBuyers}
 }
 
 func with(s sizing.Setting, change func(*sizing.Setting)) sizing.Setting {

@@ -3,16 +3,18 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/load/sizing"
+	"github.com/oversell/oversell/internal/load/sizing/forecast"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
@@ -96,11 +98,11 @@ func (o *sizeOptions) run(c *cobra.Command) error {
 	if o.calibrate != "" || o.measure != "" {
 		return o.measured(c)
 	}
-	report, err := o.predict()
+	report, err := forecast.Of(o.shop, o.nodeRTT, o.strategies, o.points)
 	if err != nil {
 		return err
 	}
-	return o.output.write(c, report.document(), report.print)
+	return o.output.write(c, report.Document(), report.Print)
 }
 
 func (o *sizeOptions) check(c *cobra.Command) error {
@@ -210,81 +212,41 @@ func (o *sizeOptions) checkMeasuring(c *cobra.Command) error {
 	return nil
 }
 
-// predict is the report of what the flags ask for.
-func (o *sizeOptions) predict() (*sizeReport, error) {
-	measured, err := sizing.Reference()
-	if o.points != "" {
-		measured, err = sizing.ReadFile(o.points)
+// measured writes the points to a file.
+func (o *sizeOptions) measured(c *cobra.Command) error {
+	path := o.calibrate + o.measure // one of them is ""
+	if o.calibrate != "" && !c.Flags().Changed("rounds") {
+		o.rounds = 1
 	}
+	// Found out now and not after twenty minutes.
+	file, err := os.CreateTemp(filepath.Dir(path), ".size-*")
 	if err != nil {
-		return nil, fmt.Errorf("--points: %w", err)
+		return fmt.Errorf("%s cannot be written: %w", path, err)
 	}
-	calibration, err := sizing.Calibrate(measured, pathOf)
+	defer os.Remove(file.Name())
+	defer file.Close()
+	progress := newProgress(c.ErrOrStderr())
+	m, err := measure.Config{
+		Databases: o.databases, Strategies: o.strategies, Grid: o.measure != "", Rounds: o.rounds, Round: o.round, Conns: defaultConns, Progress: progress.show,
+	}.Points(c.Context())
+	progress.clear()
 	if err != nil {
-		return nil, fmt.Errorf("--points %s: %w", o.points, err)
+		return err
 	}
-	r := &sizeReport{Shop: o.complete(calibration), From: measured.From(), Calibration: calibration.Machine}
-	r.assume(o)
-	var unknown []string
-	for _, name := range o.strategies {
-		if why := o.lacked(name); why != "" {
-			r.LeftOut = append(r.LeftOut, name+": "+why)
-			continue
-		}
-		costs, known := calibration.Strategies[name]
-		if !known {
-			r.LeftOut = append(r.LeftOut, name+": not measured there")
-			unknown = append(unknown, name)
-			continue
-		}
-		path, _ := pathOf(name)
-		r.Results = append(r.Results, sizeResult{name, sizing.Predict(path, costs, calibration.Machine, r.Shop)})
+	if m.Provisional != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "shop: warning: %s; measure anew when the machine does nothing else\n", m.Provisional)
 	}
-	switch {
-	case len(r.Results) > 0:
-	case len(unknown) > 0:
-		return nil, fmt.Errorf("no point of %s in the file; shop size --calibrate FILE --strategy %s makes them", strings.Join(unknown, ", "), strings.Join(unknown, ","))
-	default:
-		return nil, fmt.Errorf("nothing of this can run on --nodes %d: %s", o.shop.Nodes, strings.Join(r.LeftOut, "; "))
+	text, err := m.File(path)
+	if err != nil {
+		return err
 	}
-	slices.SortStableFunc(r.Results, func(a, b sizeResult) int { return int(b.PerSecond - a.PerSecond) })
-	return r, nil
-}
-
-// lacked says why a strategy cannot run on so many nodes; "" where it can.
-func (o *sizeOptions) lacked(name string) string {
-	e, ok := lockstrategy.ByName(name)
-	if !ok || o.shop.Nodes == 1 {
-		return ""
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return err
 	}
-	return e.LackedOn(dialect.Galera)
-}
-
-// complete is the shop with what was not given.
-func (o *sizeOptions) complete(c sizing.Calibration) sizing.Shop {
-	s := o.shop
-	if s.CommitMS < 0 {
-		s.CommitMS = c.CommitMS
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
 	}
-	if s.LockRTTMS < 0 {
-		s.LockRTTMS = s.RTTMS
-	}
-	if s.Writers == 0 {
-		s.Writers = min(s.Nodes, s.Processes)
-	}
-	if s.Nodes > 1 { // a COMMIT is certified by all: one round trip among them
-		if o.nodeRTT < 0 {
-			o.nodeRTT = s.RTTMS
-		}
-		s.CommitMS += o.nodeRTT
-		s.KeepsRow = true
-	}
-	s.LockCores = 1
-	s.BuyersCPU = c.BuyersCPU
-	return s
-}
-
-func pathOf(strategy string) (sizing.Path, bool) {
-	e, ok := lockstrategy.ByName(strategy)
-	return e.Path, ok
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%d points in %s; shop size --points %s predicts from them\n", len(m.Points), path, path)
+	return err
 }

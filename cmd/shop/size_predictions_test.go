@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/load/sizing"
+	"github.com/oversell/oversell/internal/load/sizing/forecast"
 )
 
 // within is how far a prediction may be from what was measured, as a share of it.
@@ -69,11 +70,11 @@ func predictions(t *testing.T) (all []prediction, c sizing.Calibration, why stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = sizing.Calibrate(m, pathOf); err != nil {
+	if c, err = sizing.Calibrate(m, forecast.PathOf); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range m.Points {
-		way, known := pathOf(p.Strategy)
+		way, known := forecast.PathOf(p.Strategy)
 		if !known || p.PerSecond == 0 {
 			t.Errorf("%s: %s: a strategy of the catalogue with sales is wanted", p.Strategy, p.Setting)
 			continue
@@ -147,7 +148,7 @@ func TestPredictionsMissed(t *testing.T) {
 	} {
 		missed := 0
 		for _, p := range all {
-			path, _ := pathOf(p.Strategy)
+			path, _ := forecast.PathOf(p.Strategy)
 			wrong(&path)
 			got := sizing.Predict(path, c.Strategies[p.Strategy], c.Machine, c.ShopOf(p.Point, sizing.Servers{StatementMS: p.DelayMS, RedisMS: p.DelayMS}))
 			if math.Abs(got.PerSecond/p.PerSecond-1) > within && math.Abs(p.off()) < within {

@@ -63,6 +63,14 @@ func (m Measured) File(name string) ([]byte, error) {
 
 func isCSV(name string) bool { return strings.HasSuffix(name, ".csv") }
 
+// Others is how many processors other programs used beside the points, on average.
+func (m Measured) Others() (mean float64) {
+	for _, p := range m.Points {
+		mean += p.Others / float64(len(m.Points))
+	}
+	return mean
+}
+
 // From says whose points they are, for people.
 func (m Measured) From() string {
 	text := fmt.Sprintf("measured on %s with %s, %g processors for everything", m.When, m.Server, m.Cores)

@@ -1,4 +1,4 @@
-package main
+package forecast
 
 import (
 	"fmt"
@@ -9,24 +9,24 @@ import (
 	"github.com/oversell/oversell/internal/load/sizing"
 )
 
-// A sizeReport is what --json prints.
-type sizeReport struct {
+// A Report is what --json prints.
+type Report struct {
 	Shop        sizing.Shop    `json:"shop"`               // what was asked for, and what was assumed of it
 	From        string         `json:"from"`               // whose points it rests on
 	Calibration sizing.Machine `json:"calibration"`        // of that machine
 	Assumptions []string       `json:"assumptions"`        // in words
-	Results     []sizeResult   `json:"results"`            // the fastest first
+	Results     []Result       `json:"results"`            // the fastest first
 	LeftOut     []string       `json:"left_out,omitempty"` // strategies, and why
 }
 
-// A sizeResult is the prediction of one strategy.
-type sizeResult struct {
+// A Result is the prediction of one strategy.
+type Result struct {
 	Strategy string `json:"strategy"`
 	sizing.Estimate
 }
 
 // assume says what the figures rest on.
-func (r *sizeReport) assume(o *sizeOptions) {
+func (r *Report) assume() {
 	add := func(format string, args ...any) { r.Assumptions = append(r.Assumptions, fmt.Sprintf(format, args...)) }
 	s := r.Shop
 	add("Turn and processor time of a sale: %s.", r.From)
@@ -54,14 +54,14 @@ func (r *sizeReport) assume(o *sizeOptions) {
 }
 
 // cells are the columns of a row, after its name.
-func (e sizeResult) cells() []string {
+func (e Result) cells() []string {
 	return []string{
 		fmt.Sprintf("%.0f", e.PerSecond), e.First, fmt.Sprintf("%.0f %%", 100*e.Use), fmt.Sprintf("%.0f", e.ShelfMax), fmt.Sprintf("%.0f", e.CoresMax),
 	}
 }
 
 // columns are named for what they would be at most if nothing else gave way.
-func (r *sizeReport) columns() []report.Column {
+func (r *Report) columns() []report.Column {
 	return []report.Column{
 		{Name: "strategy"},
 		{Name: "sales/s", Numbers: true},
@@ -75,13 +75,13 @@ func (r *sizeReport) columns() []report.Column {
 // columnsMean explains the last two.
 const columnsMean = "One product, processors: what a single product, and the processors, could do at most if nothing else gave way."
 
-// print writes the table for a person.
-func (r *sizeReport) print(w io.Writer, _ bool) error {
+// Print writes the table for a person.
+func (r *Report) Print(w io.Writer, _ bool) error {
 	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", r.table().Terminal(report.Look{Boxed: true}), columnsMean, strings.Join(r.notes(), "\n"))
 	return err
 }
 
-func (r *sizeReport) notes() []string {
+func (r *Report) notes() []string {
 	if len(r.LeftOut) == 0 {
 		return r.Assumptions
 	}
@@ -89,7 +89,7 @@ func (r *sizeReport) notes() []string {
 }
 
 // table has a row a strategy.
-func (r *sizeReport) table() report.Table {
+func (r *Report) table() report.Table {
 	t := report.Table{Columns: r.columns(), Note: columnsMean}
 	for _, e := range r.Results {
 		t.Rows = append(t.Rows, report.Row(e.Strategy, e.cells()...))
@@ -97,8 +97,8 @@ func (r *sizeReport) table() report.Table {
 	return t
 }
 
-// document is the report as any format shows it.
-func (r *sizeReport) document() report.Document {
+// Document is the report as any format shows it.
+func (r *Report) Document() report.Document {
 	d := report.Document{
 		Command: "shop size", Title: "What a shop can sell, and what gives way first",
 		Lead:  fmt.Sprintf("%d products, %d shop processes, %d database nodes", r.Shop.Products, r.Shop.Processes, r.Shop.Nodes),

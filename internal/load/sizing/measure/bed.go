@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/load/sizing"
-	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product/stock"
@@ -26,21 +25,22 @@ import (
 // maxProducts is how many products a bed puts on sale.
 const maxProducts = 1000
 
-// A sizeBed is servers on which points are measured. The products have stock without end.
-type sizeBed struct {
-	engine  *engine.Engine
-	missing map[string]string // strategies that cannot run here, and why
+// A Bed is servers on which rounds are measured. Its products never sell out.
+type Bed struct {
+	Engine  *engine.Engine
+	Missing map[string]string // strategies that cannot run here, and why
 	records int64             // in purchase_history that fill has put there
 }
 
-func openSizeBed(ctx context.Context, config engine.Config) (*sizeBed, error) {
+// OpenBed opens an engine and puts products on sale. Close ends the engine.
+func OpenBed(ctx context.Context, config engine.Config) (*Bed, error) {
 	e, err := engine.Open(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	b := &sizeBed{engine: e, missing: lockstrategy.AllMissing(onengine.Deps(e))}
+	b := &Bed{Engine: e, Missing: lockstrategy.AllMissing(onengine.Deps(e))}
 	rows := make([]string, maxProducts)
-	for n, name := range b.products(maxProducts) {
+	for n, name := range b.Products(maxProducts) {
 		rows[n] = fmt.Sprintf("('%s', 0, 0)", name)
 	}
 	err = e.Admin.WithContext(ctx).Exec("INSERT INTO product (name, amount, stocked) VALUES " + strings.Join(rows, ", ")).Error
@@ -50,10 +50,11 @@ func openSizeBed(ctx context.Context, config engine.Config) (*sizeBed, error) {
 	return b, nil
 }
 
-func (b *sizeBed) close() error { return b.engine.Close() }
+// Close ends the engine.
+func (b *Bed) Close() error { return b.Engine.Close() }
 
-// products are the names of the first n.
-func (b *sizeBed) products(n int) []string {
+// Products returns the names of the first n.
+func (b *Bed) Products(n int) []string {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("product-%04d", i)
@@ -61,15 +62,15 @@ func (b *sizeBed) products(n int) []string {
 	return names
 }
 
-// restock is for the next strategy: its fencing tokens may come from another source, and a
+// Restock prepares the bed for the next strategy: its fencing tokens may come from another source, and a
 // lock without a time to live outlives the shops of the setting before.
-func (b *sizeBed) restock(ctx context.Context) error {
-	for _, locks := range append([]redis.UniversalClient{b.engine.Redis}, b.engine.Redlock...) {
+func (b *Bed) Restock(ctx context.Context) error {
+	for _, locks := range append([]redis.UniversalClient{b.Engine.Redis}, b.Engine.Redlock...) {
 		if err := locks.FlushDB(ctx).Err(); err != nil {
 			return err
 		}
 	}
-	admin := b.engine.Admin.WithContext(ctx)
+	admin := b.Engine.Admin.WithContext(ctx)
 	if err := stock.ClearAll(admin); err != nil {
 		return err
 	}
@@ -77,10 +78,10 @@ func (b *sizeBed) restock(ctx context.Context) error {
 }
 
 // fill brings purchase_history to that many records, spread over all products.
-func (b *sizeBed) fill(ctx context.Context, records int64) error {
+func (b *Bed) fill(ctx context.Context, records int64) error {
 	const chunk = 500_000
 	for ; b.records < records; b.records += chunk {
-		err := b.engine.Admin.WithContext(ctx).Exec(fmt.Sprintf(`INSERT INTO purchase_history
+		err := b.Engine.Admin.WithContext(ctx).Exec(fmt.Sprintf(`INSERT INTO purchase_history
 			(product_name, purchaser, purchase_time, amount, strategy, idempotency_key, left_after, waited_ms)
 			SELECT CONCAT('product-', LPAD(seq %% %d, 4, '0')), CONCAT('buyer-', seq), NOW(6), 1, 'filled', NULL, 0, 0
 			FROM seq_1_to_%d`, maxProducts, min(chunk, records-b.records))).Error
@@ -93,20 +94,20 @@ func (b *sizeBed) fill(ctx context.Context, records int64) error {
 }
 
 // canFill: the records come from MariaDB's sequence engine.
-func (b *sizeBed) canFill() bool {
-	return dialect.Kind(b.engine.Database) == dialect.MySQL && strings.Contains(b.engine.Server, "MariaDB")
+func (b *Bed) canFill() bool {
+	return dialect.Kind(b.Engine.Database) == dialect.MySQL && strings.Contains(b.Engine.Server, "MariaDB")
 }
 
 // nodes is how many of the database's hosts the shops are told of.
-func (b *sizeBed) nodes() int {
-	hosts := hostPort.FindAllString(b.engine.URLs.DB, -1)
+func (b *Bed) nodes() int {
+	hosts := hostPort.FindAllString(b.Engine.URLs.DB, -1)
 	slices.Sort(hosts)
 	return max(1, len(slices.Compact(hosts)))
 }
 
 // writers are those of the nodes that shops write to.
-func (b *sizeBed) writers() int {
-	if strings.Contains(b.engine.URLs.DB, "writers=one") {
+func (b *Bed) writers() int {
+	if strings.Contains(b.Engine.URLs.DB, "writers=one") {
 		return 1
 	}
 	return b.nodes()
@@ -115,21 +116,21 @@ func (b *sizeBed) writers() int {
 // hostPort is how private servers are addressed.
 var hostPort = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// sizeShops are shop processes on a bed.
-type sizeShops struct {
+// Shops are shop processes on a bed.
+type Shops struct {
 	*trial.Storefront
 	asker *engine.Engine // connected as the shops are
 }
 
-// serve starts so many shops, whose servers answer later by delay.
-func (b *sizeBed) serve(ctx context.Context, flags web.Config, processes int, delay time.Duration) (_ *sizeShops, err error) {
-	s := &sizeShops{Storefront: &trial.Storefront{}}
+// Serve starts shops. The network delays what they ask of their servers by delay.
+func (b *Bed) Serve(ctx context.Context, flags web.Config, processes int, delay time.Duration) (_ *Shops, err error) {
+	s := &Shops{Storefront: &trial.Storefront{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	e := *b.engine
+	e := *b.Engine
 	if delay > 0 {
 		if err := s.delayed(&e.URLs, delay); err != nil {
 			return nil, err
@@ -147,7 +148,7 @@ func (b *sizeBed) serve(ctx context.Context, flags web.Config, processes int, de
 }
 
 // delayed leads every address through a proxy of its own.
-func (s *sizeShops) delayed(urls *engine.Config, delay time.Duration) (err error) {
+func (s *Shops) delayed(urls *engine.Config, delay time.Duration) (err error) {
 	proxies := map[string]string{}
 	through := func(text string) string {
 		return hostPort.ReplaceAllStringFunc(text, func(server string) string {
@@ -174,10 +175,10 @@ func (s *sizeShops) delayed(urls *engine.Config, delay time.Duration) (err error
 }
 
 // ask measures how the servers answer now.
-func (s *sizeShops) ask(ctx context.Context) (sizing.Servers, error) {
+func (s *Shops) ask(ctx context.Context) (sizing.Servers, error) {
 	db, err := s.asker.DB.DB()
 	if err != nil {
 		return sizing.Servers{}, err
 	}
-	return measure.Ask(ctx, db, s.asker.Redis)
+	return Ask(ctx, db, s.asker.Redis)
 }

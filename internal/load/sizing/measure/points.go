@@ -1,27 +1,22 @@
-package main
+package measure
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/sizing"
-	"github.com/oversell/oversell/internal/load/sizing/measure"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/web"
 )
 
-// sizeBuyers are those of every measured point.
-const sizeBuyers = 32
+// PointBuyers is the number of buyers at every point.
+const PointBuyers = 32
 
 // settings are measured on the same shops.
 type settings struct {
@@ -83,73 +78,50 @@ func kinds(strategies []string) (some []string) {
 	return some
 }
 
-// measured writes the points to a file.
-func (o *sizeOptions) measured(c *cobra.Command) error {
-	path := o.calibrate + o.measure // one of them is ""
-	if o.calibrate != "" && !c.Flags().Changed("rounds") {
-		o.rounds = 1
-	}
-	// Found out now and not after twenty minutes.
-	file, err := os.CreateTemp(filepath.Dir(path), ".size-*")
-	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", path, err)
-	}
-	defer os.Remove(file.Name())
-	defer file.Close()
+// Config says which points are measured, and how.
+type Config struct {
+	Databases  []string // private servers; "" is the default one
+	Strategies []string
+	Grid       bool // every point of docs/scale.md; else those that a prediction needs
+	Rounds     int  // the median of so many counts
+	Round      time.Duration
+	Conns      int                              // connections of each process to the database
+	Progress   func(format string, args ...any) // called before each round
+}
+
+// Points measures them on private servers. They need Linux.
+func (c Config) Points(ctx context.Context) (sizing.Measured, error) {
 	m := sizing.Measured{When: time.Now().UTC().Format(time.DateOnly), Cores: float64(runtime.NumCPU())}
-	progress := newProgress(c.ErrOrStderr())
-	for _, localDB := range o.databases {
-		err := o.onDatabase(c.Context(), &m, localDB, progress)
-		progress.clear()
-		if err != nil {
-			return err
+	for _, localDB := range c.Databases {
+		if err := c.onDatabase(ctx, &m, localDB); err != nil {
+			return m, err
 		}
 	}
-	if others := others(m.Points); others > quiet {
+	if others := m.Others(); others > quiet {
 		m.Provisional = fmt.Sprintf("others used %.1f processors meanwhile", others)
-		fmt.Fprintf(c.ErrOrStderr(), "shop: warning: %s; measure anew when the machine does nothing else\n", m.Provisional)
 	}
-	text, err := m.File(path)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(file.Name(), path); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%d points in %s; shop size --points %s predicts from them\n", len(m.Points), path, path)
-	return err
+	return m, nil
 }
 
 // quiet is the most that others may use of the processors, on average, beside points that
 // count.
 const quiet = 0.2
 
-func others(points []sizing.Point) (mean float64) {
-	for _, p := range points {
-		mean += p.Others / float64(len(points))
-	}
-	return mean
-}
-
 // onDatabase adds the points of one database.
-func (o *sizeOptions) onDatabase(ctx context.Context, m *sizing.Measured, localDB string, progress *progress) (err error) {
+func (c Config) onDatabase(ctx context.Context, m *sizing.Measured, localDB string) (err error) {
 	preset := lockstrategy.DefaultSettings()
-	bed, err := openSizeBed(ctx, engine.Config{
-		Name: engine.Local, LocalDB: localDB, Wait: preset.Wait, Lease: preset.LeaseTTL, Conns: defaultConns,
+	bed, err := OpenBed(ctx, engine.Config{
+		Name: engine.Local, LocalDB: localDB, Wait: preset.Wait, Lease: preset.LeaseTTL, Conns: c.Conns,
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bed.close()) }()
+	defer func() { err = errors.Join(err, bed.Close()) }()
 	if m.Server == "" {
-		m.Server = bed.engine.Server
+		m.Server = bed.Engine.Server
 	}
 	all := calibration()
-	if o.measure != "" {
+	if c.Grid {
 		all = grid(bed.nodes(), bed.canFill())
 	}
 	for len(all) > 0 {
@@ -160,7 +132,7 @@ func (o *sizeOptions) onDatabase(ctx context.Context, m *sizing.Measured, localD
 		if err := bed.fill(ctx, all[0].records); err != nil {
 			return err
 		}
-		points, err := o.measurePoints(ctx, bed, localDB, all[:same], progress)
+		points, err := c.measurePoints(ctx, bed, localDB, all[:same])
 		if err != nil {
 			return err
 		}
@@ -172,19 +144,19 @@ func (o *sizeOptions) onDatabase(ctx context.Context, m *sizing.Measured, localD
 // A sample is a point with its rounds.
 type sample struct {
 	sizing.Point
-	rounds []measure.Round
+	rounds []Round
 }
 
 // measurePoints measures every setting round by round, so that a machine that is slow for a
 // while is slow to all, and once only.
-func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB string, all []settings, progress *progress) (points []sizing.Point, err error) {
+func (c Config) measurePoints(ctx context.Context, bed *Bed, localDB string, all []settings) (points []sizing.Point, err error) {
 	samples := make([][]sample, len(all))
-	for round := range o.rounds {
+	for round := range c.Rounds {
 		for i, s := range all {
 			show := func(p sizing.Point) {
-				progress.show("round %d of %d: %s, %s", round+1, o.rounds, p.Strategy, p.Setting)
+				c.Progress("round %d of %d: %s, %s", round+1, c.Rounds, p.Strategy, p.Setting)
 			}
-			if samples[i], err = o.measureRound(ctx, bed, localDB, s, samples[i], show); err != nil {
+			if samples[i], err = c.measureRound(ctx, bed, localDB, s, samples[i], show); err != nil {
 				return nil, err
 			}
 		}
@@ -196,9 +168,9 @@ func (o *sizeOptions) measurePoints(ctx context.Context, bed *sizeBed, localDB s
 }
 
 // measureRound adds a round to the samples of a setting, and makes them in the first.
-func (o *sizeOptions) measureRound(ctx context.Context, bed *sizeBed, localDB string, s settings, samples []sample, show func(sizing.Point)) (_ []sample, err error) {
-	flags := web.Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 10 * sizeBuyers}
-	shops, err := bed.serve(ctx, flags, s.processes, s.delay)
+func (c Config) measureRound(ctx context.Context, bed *Bed, localDB string, s settings, samples []sample, show func(sizing.Point)) (_ []sample, err error) {
+	flags := web.Config{Settings: lockstrategy.DefaultSettings(), MaxInflight: 10 * PointBuyers}
+	shops, err := bed.Serve(ctx, flags, s.processes, s.delay)
 	if err != nil {
 		return nil, err
 	}
@@ -207,28 +179,28 @@ func (o *sizeOptions) measureRound(ctx context.Context, bed *sizeBed, localDB st
 	if err != nil {
 		return nil, err
 	}
-	strategies := o.strategies
+	strategies := c.Strategies
 	if !s.each {
 		strategies = kinds(strategies)
 	}
 	n := 0
 	for _, name := range strategies {
-		if bed.missing[name] != "" {
+		if bed.Missing[name] != "" {
 			continue
 		}
-		if err := bed.restock(ctx); err != nil {
+		if err := bed.Restock(ctx); err != nil {
 			return nil, err
 		}
 		for _, products := range s.products {
 			if n == len(samples) {
 				samples = append(samples, sample{Point: sizing.Point{Strategy: name, Setting: sizing.Setting{
 					Database: localDB, Nodes: bed.nodes(), Writers: bed.writers(), Processes: s.processes, Products: products,
-					Buyers: sizeBuyers, DelayMS: float64(s.delay.Milliseconds()), Records: bed.records,
+					Buyers: PointBuyers, DelayMS: float64(s.delay.Milliseconds()), Records: bed.records,
 				}}})
 			}
 			at := &samples[n]
 			show(at.Point)
-			r, err := o.load(shops, name, bed.products(products), s.delay).Run(ctx)
+			r, err := c.load(shops, name, bed.Products(products), s.delay).Run(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", name, at.Setting, err)
 			}
@@ -242,10 +214,10 @@ func (o *sizeOptions) measureRound(ctx context.Context, bed *sizeBed, localDB st
 	return samples, nil
 }
 
-func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string, delay time.Duration) measure.Load {
-	l := measure.Load{
-		URLs: shops.URLs, Strategy: strategy, Products: products, Buyers: sizeBuyers,
-		WarmUp: o.round / 3, Duration: o.round - o.round/3, CPU: true,
+func (c Config) load(shops *Shops, strategy string, products []string, delay time.Duration) Load {
+	l := Load{
+		URLs: shops.URLs, Strategy: strategy, Products: products, Buyers: PointBuyers,
+		WarmUp: c.Round / 3, Duration: c.Round - c.Round/3, CPU: true,
 	}
 	if delay > 0 {
 		l.Ask = shops.ask // a proxy's timers are as exact as it is busy: asked beside the buyers
@@ -258,24 +230,24 @@ func (o *sizeOptions) load(shops *sizeShops, strategy string, products []string,
 
 // median is the point with what its rounds showed.
 func (s sample) median() sizing.Point {
-	of := func(figure func(measure.Round) float64) float64 { return rounded(measure.Median(s.rounds, figure)) }
+	of := func(figure func(Round) float64) float64 { return rounded(Median(s.rounds, figure)) }
 	p := s.Point
 	for _, r := range s.rounds {
 		p.Rounds = append(p.Rounds, rounded(r.PerSecond))
 	}
-	p.PerSecond = of(func(r measure.Round) float64 { return r.PerSecond })
-	p.Refused = of(func(r measure.Round) float64 { return r.Refused })
-	p.Others = of(func(r measure.Round) float64 { return r.Others })
+	p.PerSecond = of(func(r Round) float64 { return r.PerSecond })
+	p.Refused = of(func(r Round) float64 { return r.Refused })
+	p.Others = of(func(r Round) float64 { return r.Others })
 	p.CPU = sizing.CPU{
-		Database: of(func(r measure.Round) float64 { return r.CPU.Database }),
-		Shop:     of(func(r measure.Round) float64 { return r.CPU.Shop }),
-		Locks:    of(func(r measure.Round) float64 { return r.CPU.Locks }),
-		Buyers:   of(func(r measure.Round) float64 { return r.CPU.Buyers }),
+		Database: of(func(r Round) float64 { return r.CPU.Database }),
+		Shop:     of(func(r Round) float64 { return r.CPU.Shop }),
+		Locks:    of(func(r Round) float64 { return r.CPU.Locks }),
+		Buyers:   of(func(r Round) float64 { return r.CPU.Buyers }),
 	}
 	p.Servers = sizing.Servers{
-		StatementMS: of(func(r measure.Round) float64 { return r.Servers.StatementMS }),
-		CommitMS:    of(func(r measure.Round) float64 { return r.Servers.CommitMS }),
-		RedisMS:     of(func(r measure.Round) float64 { return r.Servers.RedisMS }),
+		StatementMS: of(func(r Round) float64 { return r.Servers.StatementMS }),
+		CommitMS:    of(func(r Round) float64 { return r.Servers.CommitMS }),
+		RedisMS:     of(func(r Round) float64 { return r.Servers.RedisMS }),
 	}
 	return p
 }

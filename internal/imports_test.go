@@ -66,6 +66,8 @@ var allowed = map[string][]string{
 	"internal/explore/app":          {"internal/explore/serverstate", "internal/testbed/localserver"},
 	"internal/explore/conduct":      {"internal/explore/schedule", "internal/explore/witness"},
 	"internal/explore/effect":       {"internal/explore/schedule"},
+	"internal/explore/findings":     {"internal/engine.", "internal/explore.", "internal/explore/target", "internal/explore/witness", "internal/judge/report", "internal/judge/verdict", "internal/lockstrategy."},
+	"internal/explore/program":      {"internal/explore.", "internal/explore/app", "internal/explore/findings", "internal/explore/target", "internal/judge/verdict"},
 	"internal/explore/gate":         {"internal/explore/effect", "internal/explore/schedule", "internal/explore/serverstate", "internal/lockstrategy/redisscript"},
 	"internal/explore/schedule":     {"internal/explore/witness", "internal/judge/verdict"},
 	"internal/explore/serverstate":  {"internal/engine/dialect", "internal/explore/effect", "internal/explore/schedule", "internal/judge/audit", "internal/product/stock"},
@@ -82,7 +84,7 @@ var allowed = map[string][]string{
 	// The classroom.
 	"internal/teach":           {"internal/teach", "internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge", "internal/load/quantile", "internal/web/page", "internal/web/problem"},
 	"internal/teach/live/runs": {"internal/teach/live", "internal/product", "internal/load/rush", "internal/judge", "internal/web/problem"},
-	"internal/teach/exercise":  {"exercises", "internal/teach/childlog", "internal/engine", "internal/fault", "internal/testbed", "internal/lockstrategy", "internal/judge", "internal/load/rush"},
+	"internal/teach/exercise":  {"exercises", "internal/explore", "internal/teach/childlog", "internal/engine", "internal/fault", "internal/testbed", "internal/lockstrategy", "internal/judge", "internal/load/rush"},
 	"exercises":                {"exercises/kata"},
 	"exercises/kata":           {"internal/product", "internal/purchase", "internal/lockstrategy/deps", "internal/lockstrategy/redisscript"},
 	"exercises/judge":          {"exercises", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/explore", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history"},

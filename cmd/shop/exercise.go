@@ -171,7 +171,7 @@ func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 	if language == "" {
 		r, err = exercise.Check(c.Context(), e, dir, faults, told)
 	} else {
-		r, err = checkForeign(c, e, language, dir, faults, told)
+		r, err = exercise.CheckProgram(c.Context(), e, language, dir, faults, told)
 	}
 	shown.clear()
 	if err != nil {

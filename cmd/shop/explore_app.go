@@ -14,6 +14,8 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/findings"
+	"github.com/oversell/oversell/internal/explore/program"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
@@ -83,39 +85,6 @@ func (a *appFlags) load(c *cobra.Command) (*app.App, error) {
 	return p, p.Guard(a.allowed)
 }
 
-// A program is one that runs, with gates around it.
-type program struct {
-	app     *app.App
-	servers *app.Servers
-	runner  *target.Runner
-}
-
-// openProgram starts the servers and the program.
-func openProgram(ctx context.Context, p *app.App, c explore.Config) (_ *program, err error) {
-	o := &program{app: p}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, o.Close())
-		}
-	}()
-	if o.servers, err = app.Open(ctx, p); err != nil {
-		return nil, err
-	}
-	o.runner, err = target.New(ctx, target.Spec{App: p, Servers: o.servers, Events: c.Events, Tries: c.Tries})
-	return o, err
-}
-
-// Close ends the program, then its servers.
-func (p *program) Close() (err error) {
-	if p.runner != nil {
-		err = p.runner.Close()
-	}
-	if p.servers != nil {
-		err = errors.Join(err, p.servers.Close())
-	}
-	return err
-}
-
 // runApp is explore of a program.
 func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	p, err := o.app.load(c)
@@ -146,12 +115,12 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		}
 	}
 	ctx := c.Context()
-	opened, err := openProgram(ctx, p, config)
+	opened, err := program.Open(ctx, p, config)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	seen, err := opened.runner.Check(ctx)
+	seen, err := opened.Runner.Check(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,7 +131,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		return err
 	}
 	progress := newProgress(c.ErrOrStderr())
-	x, err := opened.explorer(&config, progress)
+	x, err := opened.Explorer(&config, progress.show)
 	if err != nil {
 		return err
 	}
@@ -177,29 +146,11 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	return o.searchApp(c, x, config, progress)
 }
 
-// explorer is what searches the program's orders. It completes the config.
-func (p *program) explorer(config *explore.Config, progress *progress) (*explore.Explorer, error) {
-	config.Servers = p.runner.Servers()
-	config.Progress = func(explored, violations int) {
-		progress.show("%s: %d orders, %d violations", p.app.Name, explored, violations)
-	}
-	return explore.NewOn(*config, p.runner, nil)
-}
-
-// found runs the search. Without an error, ctx may have ended it.
-func found(ctx context.Context, x *explore.Explorer, config explore.Config, progress *progress) (explore.Report, error) {
-	result, err := x.Search(ctx)
-	progress.clear()
-	if err != nil && ctx.Err() == nil {
-		return explore.Report{}, err
-	}
-	return explore.NewReport(config, result), nil
-}
-
 // searchApp runs the search and prints what it found.
 func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config explore.Config, progress *progress) error {
 	ctx := c.Context()
-	r, err := found(ctx, x, config, progress)
+	r, err := program.Search(ctx, x, config)
+	progress.clear()
 	if err != nil {
 		return err
 	}
@@ -220,24 +171,18 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 
 // exitApp is the exit code: a break first, then a search that was no proof.
 func exitApp(r explore.Report, events []string) error {
-	switch {
-	case r.Violations > 0:
+	if r.Violations > 0 {
 		return &exitError{exitBroken, ""}
-	case r.Void > 0:
-		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was found, and %s void: what they would have shown is not known; docs/any-language.md has what to do", r.Strategy, explore.Count(r.Void, "run"))}
-	case !r.Complete:
-		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --bound", r.Strategy)}
-	case r.Empty():
-		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", r.Strategy, strings.Join(events, ", "))}
-	case r.Explored < 2:
-		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is one order alone, so no two buyers were at the servers at once; --app-check shows what the gates see", r.Strategy)}
+	}
+	if why := findings.Unproven(r, events); why != "" {
+		return &exitError{exitInconclusive, why}
 	}
 	return nil
 }
 
 // checkApp reads the flags before anything is started.
 func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.Config, err error) {
-	events, err := programEvents(o.events)
+	events, err := program.Events(o.events)
 	if err != nil {
 		return config, err
 	}
@@ -266,29 +211,6 @@ func (o *exploreOptions) checkFiles() error {
 		}
 	}
 	return o.output.check(map[string]string{"save": o.app.save})
-}
-
-// programEvents reads --events of a program: a watchdog of its own is not known there.
-func programEvents(names []string) ([]explore.Event, error) {
-	all := explore.ProgramEvents()
-	for _, name := range names {
-		if name != "all" && !slices.Contains(all, explore.Event(name)) {
-			return nil, fmt.Errorf("--events: of a program there is no event %q; there are %s and all", name, listed(all))
-		}
-	}
-	events, err := explore.ParseEvents(names)
-	if err != nil {
-		return nil, fmt.Errorf("--events: %w", err)
-	}
-	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
-}
-
-func listed(events []explore.Event) string {
-	var names []string
-	for _, e := range events {
-		names = append(names, string(e))
-	}
-	return strings.Join(names, ", ")
 }
 
 // A replay is what --replay names: a line, or a file that --save has written. Its buyers and
@@ -343,7 +265,7 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 		return false, nil
 	case result.StillBreaks():
 		fmt.Fprintln(out, result)
-		d, err := o.origin().replayed(result.Witness)
+		d, err := o.origin().Replayed(result.Witness)
 		if err != nil {
 			return true, err
 		}

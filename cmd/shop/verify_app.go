@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,8 +9,8 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/target"
-	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/explore/findings"
+	"github.com/oversell/oversell/internal/explore/program"
 )
 
 // verifyApp are the flags of verify for a program that is not ours.
@@ -75,15 +74,21 @@ func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil || c.Context().Err() != nil {
 		r.Unfinished = unfinished(c.Context(), err)
 	}
-	r.finish(&search)
-	d, wrong := r.document(&search, c.CommandPath())
+	r.Finish(search.events)
+	d, wrong := r.Document(search.origin(), c.CommandPath(), search.app.given())
 	if wrong == nil {
-		wrong = o.output.output.write(c, d, r.text)
+		wrong = o.output.output.write(c, d, r.Text)
 	}
 	if err := errors.Join(err, wrong, c.Context().Err()); err != nil {
 		return err
 	}
-	return r.exit(&search)
+	if r.Broken() {
+		return &exitError{exitBroken, ""}
+	}
+	if why := r.Unproven(search.events); why != "" {
+		return &exitError{exitInconclusive, why}
+	}
+	return nil
 }
 
 // checkRush reads the flags of the rush.
@@ -102,14 +107,14 @@ func (o *verifyOptions) checkRush(c *cobra.Command) (rounds int, _ error) {
 }
 
 // verifyApp returns what there is with an error, too.
-func (o *verifyOptions) verifyApp(c *cobra.Command, p *app.App, config explore.Config, rounds int) (r appReport, err error) {
+func (o *verifyOptions) verifyApp(c *cobra.Command, p *app.App, config explore.Config, rounds int) (r findings.Program, err error) {
 	ctx := c.Context()
-	opened, err := openProgram(ctx, p, config)
+	opened, err := program.Open(ctx, p, config)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	seen, err := opened.runner.Check(ctx)
+	seen, err := opened.Runner.Check(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -117,29 +122,14 @@ func (o *verifyOptions) verifyApp(c *cobra.Command, p *app.App, config explore.C
 		return r, err
 	}
 	progress := newProgress(c.ErrOrStderr())
-	x, err := opened.explorer(&config, progress)
+	x, err := opened.Explorer(&config, progress.show)
 	if err != nil {
 		return r, err
 	}
-	if r.Explore, err = found(ctx, x, config, progress); err != nil || ctx.Err() != nil {
+	defer progress.clear()
+	if r.Explore, err = program.Search(ctx, x, config); err != nil || ctx.Err() != nil {
 		return r, err
 	}
-	r.Rush, err = opened.rush(ctx, o.app.buyers, rounds, progress)
-	return r, err
-}
-
-// rush returns the rounds that there were with an error, too.
-func (p *program) rush(ctx context.Context, buyers, rounds int, progress *progress) (*appRush, error) {
-	defer progress.clear()
-	begun, n, broken := time.Now(), 0, 0
-	progress.show("%s: a rush", p.app.Name)
-	crowds, err := p.runner.Rush(ctx, buyers, rounds, func(c target.Crowd) {
-		if n++; c.Verdict == verdict.Broken {
-			broken++
-		}
-		progress.show("%s: %d of %d crowds, %d break", p.app.Name, n, rounds, broken)
-	})
-	r := &appRush{Buyers: buyers, Asked: rounds, Rounds: crowds, Seconds: time.Since(begun).Seconds()}
-	r.judge()
+	r.Rush, err = opened.Rush(ctx, o.app.buyers, rounds, progress.show)
 	return r, err
 }

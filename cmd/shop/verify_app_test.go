@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -21,7 +22,7 @@ func verifyAppOf(t *testing.T, file string, args ...string) (code int, stdout, s
 }
 
 // verifiedApp is what --json has, of a file in testdata/rush or in examples.
-func verifiedApp(t *testing.T, name string, args ...string) (code int, r appReport, stderr string) {
+func verifiedApp(t *testing.T, name string, args ...string) (code int, r findings.Program, stderr string) {
 	t.Helper()
 	example := appCase{file: name, needs: []string{"python3"}}.need(t)
 	if local, err := filepath.Abs("testdata/rush/" + name); err == nil {
@@ -39,8 +40,8 @@ func verifiedApp(t *testing.T, name string, args ...string) (code int, r appRepo
 	return code, r, stderr
 }
 
-// rounds fails the test where the rush has not so many.
-func (r *appRush) rounds(t *testing.T, want int) []target.Crowd {
+// roundsOf fails the test unless the rush has so many.
+func roundsOf(t *testing.T, r *findings.Rush, want int) []target.Crowd {
 	t.Helper()
 	if len(r.Rounds) != want {
 		t.Fatalf("%d rounds, want %d: %+v", len(r.Rounds), want, r.Rounds)
@@ -57,7 +58,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 	if code != exitBroken || r.Explore.Violations != 6 || r.OK || stderr != "" {
 		t.Errorf("exit %d, %d orders break, ok %v, %q", code, r.Explore.Violations, r.OK, stderr)
 	}
-	for n, c := range r.Rush.rounds(t, appRounds) {
+	for n, c := range roundsOf(t, r.Rush, appRounds) {
 		if c.Buyers != 50 || c.Sold < 1 || c.AtOnce < 1 || (c.Verdict == verdict.Broken) != (len(c.Findings) > 0) || (c.Verdict == verdict.Broken) != (c.Sold > 1) {
 			t.Errorf("round %d: %+v", n+1, c)
 		}
@@ -92,12 +93,12 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 	if code != exitBroken || r.Explore.Violations != 0 || !r.Explore.Complete || r.OK || stderr != "" {
 		t.Errorf("exit %d, %d orders break, ok %v, %q", code, r.Explore.Violations, r.OK, stderr)
 	}
-	c := r.Rush.rounds(t, 1)[0]
+	c := roundsOf(t, r.Rush, 1)[0]
 	if c.Verdict != verdict.Broken || c.Sold < 26 || len(c.Findings) != 2 || len(c.Findings[0].Rows) != 1 || !strings.HasPrefix(r.Rush.Why, "round 1: must return no row, and does: SELECT") {
 		t.Errorf("%s, %+v", r.Rush.Why, c)
 	}
 	var text strings.Builder
-	if err := r.text(&text, false); err != nil {
+	if err := r.Text(&text, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"broken: round 1: must return no row, and does: SELECT * FROM items WHERE stock < 0\n┌", "┘\nmust return no row, and does: SELECT ", fmt.Sprintf("%d of 100 buyers were told that they have bought", c.Sold)} {
@@ -122,7 +123,7 @@ func TestVerifyAppHolds(t *testing.T) {
 func TestVerifyAppSerial(t *testing.T) {
 	t.Parallel()
 	code, r, stderr := verifiedApp(t, "serial.yaml", "--repeat", "1")
-	c := r.Rush.rounds(t, 1)[0]
+	c := roundsOf(t, r.Rush, 1)[0]
 	if code != exitInconclusive || r.Rush.Verdict != verdict.Inconclusive || r.OK || c.AtOnce != 1 || c.Sold != 1 || c.Failed+c.Unanswered != 0 {
 		t.Errorf("exit %d, %s, %+v", code, r.Rush.Verdict, c)
 	}
@@ -140,7 +141,7 @@ func TestVerifyAppCut(t *testing.T) {
 	if code != exitInconclusive || r.Explore.Violations != 0 || r.Rush.Verdict != verdict.Inconclusive {
 		t.Errorf("exit %d, %d violations, %s (%s)", code, r.Explore.Violations, r.Rush.Verdict, r.Rush.Why)
 	}
-	all := r.Rush.rounds(t, 2)
+	all := roundsOf(t, r.Rush, 2)
 	// Each of the two instances has had two requests before, and answers up to the 39th.
 	if c := all[0]; c.Unanswered != 100-2*37 || c.Failed != 0 || c.Verdict == verdict.Broken {
 		t.Errorf("the first round: %+v", c)
@@ -155,7 +156,7 @@ func TestVerifyAppEnds(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
 	code, r, _ := verifiedApp(t, "ends.yaml", "--rush-buyers", "100")
-	c := r.Rush.rounds(t, 1)[0]
+	c := roundsOf(t, r.Rush, 1)[0]
 	if code != exitInconclusive || c.Verdict != verdict.Inconclusive || !strings.Contains(c.Why, "the program has ended (exit status 7)") || c.Failed+c.Unanswered == 0 {
 		t.Errorf("exit %d, %+v", code, c)
 	}
@@ -166,7 +167,7 @@ func TestVerifyAppLate(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
 	_, r, _ := verifiedApp(t, "late.yaml", "--budget", "2s", "--repeat", "2")
-	for _, c := range r.Rush.rounds(t, 2) {
+	for _, c := range roundsOf(t, r.Rush, 2) {
 		if c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed+c.Unanswered != 0 {
 			t.Errorf("%+v", c)
 		}
@@ -178,7 +179,7 @@ func TestVerifyAppDeadlock(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
 	_, r, _ := verifiedApp(t, "crosses.yaml", "--budget", "2s", "--rush-buyers", "4", "--repeat", "1")
-	if c := r.Rush.rounds(t, 1)[0]; c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed < 1 || c.Unanswered != 0 {
+	if c := roundsOf(t, r.Rush, 1)[0]; c.Verdict != verdict.Holds || c.Sold != 1 || c.Failed < 1 || c.Unanswered != 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -228,29 +229,6 @@ func TestVerifyAppBadInput(t *testing.T) {
 		code := run(t.Context(), append([]string{"verify"}, strings.Fields(strings.ReplaceAll(c.args, "FILE", file))...), &out, &errs)
 		if code != exitHarness || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("%s: exit %d, %q; want %d and one line with %q", c.args, code, errs.String(), exitHarness, c.says)
-		}
-	}
-}
-
-// TestAppRushVerdict: one break is one, one void is no proof, and neither is a round that is missing.
-func TestAppRushVerdict(t *testing.T) {
-	t.Parallel()
-	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
-	for _, c := range []struct {
-		rounds []target.Crowd
-		want   verdict.Verdict
-		why    string
-	}{
-		{[]target.Crowd{holds, holds, holds}, verdict.Holds, ""},
-		{[]target.Crowd{holds, holds}, verdict.Inconclusive, ""},
-		{nil, verdict.Inconclusive, ""},
-		{[]target.Crowd{holds, void, void}, verdict.Inconclusive, "round 2: v"},
-		{[]target.Crowd{void, broken, broken}, verdict.Broken, "round 2: b"},
-		{[]target.Crowd{broken}, verdict.Broken, "round 1: b"},
-	} {
-		r := appRush{Asked: 3, Rounds: c.rounds}
-		if r.judge(); r.Verdict != c.want || r.Why != c.why {
-			t.Errorf("%v: %s (%s), want %s (%s)", c.rounds, r.Verdict, r.Why, c.want, c.why)
 		}
 	}
 }

@@ -49,9 +49,9 @@ func linkModules(ctx context.Context, dir string) []string {
 	return []string{modules}
 }
 
-// StartReference is Start with the reference in place of the learner's file. Its servers are
+// startReference is Start with the reference in place of the learner's file. Its servers are
 // those of learner, a folder that was started so, and so are its modules.
-func StartReference(ctx context.Context, e exercises.Exercise, dir, language, learner string) error {
+func startReference(ctx context.Context, e exercises.Exercise, dir, language, learner string) error {
 	if _, err := Start(ctx, e, dir, language); err != nil {
 		return err
 	}

@@ -1,11 +1,10 @@
-package main
+package findings
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
@@ -14,26 +13,15 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// write prints the result of a search, and writes it to every file.
-func (o *exploreOptions) write(c *cobra.Command, r explore.Report) error {
-	d, err := o.origin().document(r)
-	if err != nil {
-		return err
-	}
-	return firstOf(report.Save(o.output.files, d, c.OutOrStdout()), printAs(o.format, c.OutOrStdout(), ofSearch(r)))
+// An Origin is what was explored, as its command names it.
+type Origin struct {
+	Subject string
+	Again   func(*explore.Witness) string // the command that replays a schedule
+	Events  []string
 }
 
-// An origin is what was explored, as its command names it.
-type origin struct {
-	subject string
-	again   func(*explore.Witness) string // the command that replays a schedule
-	events  []string
-}
-
-func (o *exploreOptions) origin() origin { return origin{o.subject(), o.again, o.events} }
-
-// document is a search as any format of --report shows it.
-func (o origin) document(r explore.Report) (report.Document, error) {
+// Document is a search as any format of --report shows it.
+func (o Origin) Document(r explore.Report) (report.Document, error) {
 	d := report.Document{
 		Command: "shop explore", Title: fmt.Sprintf("Every order of %d buyers of %s", r.Buyers, r.Strategy),
 		Lead:   fmt.Sprintf("%s%s: %s, %s", subject(r), withEvents(r.Events), r.Extent(), explore.Count(r.Violations, "violation")),
@@ -48,7 +36,7 @@ func (o origin) document(r explore.Report) (report.Document, error) {
 		if search, err = o.witnessed(search, r.Witness, r.Buyers); err != nil {
 			return d, err
 		}
-	case !r.Complete || ofProgram(r) && exitApp(r, o.events) != nil:
+	case !r.Complete || ofProgram(r) && (r.Violations > 0 || Unproven(r, o.Events) != ""):
 		d.Groups[0].Heading = "What was seen"
 		search.Word, search.Status = "inconclusive", report.Void
 	default:
@@ -73,28 +61,28 @@ func (o origin) document(r explore.Report) (report.Document, error) {
 	return d, nil
 }
 
-// replayed is one schedule that was run again.
-func (o origin) replayed(w *witness.Witness) (report.Document, error) {
+// Replayed is one schedule that was run again.
+func (o Origin) Replayed(w *witness.Witness) (report.Document, error) {
 	d := report.Document{
-		Command: "shop explore", Title: "shop explore " + o.subject, Lead: "One schedule, run again",
+		Command: "shop explore", Title: "shop explore " + o.Subject, Lead: "One schedule, run again",
 		Groups: []report.Group{{Heading: "What was seen"}}, Value: w,
 	}
-	one, err := o.witnessed(report.Case{Suite: o.subject, Name: "replay"}, w, len(w.Outcomes))
+	one, err := o.witnessed(report.Case{Suite: o.Subject, Name: "replay"}, w, len(w.Outcomes))
 	d.Cases = []report.Case{one}
 	return d, err
 }
 
 // witnessed is a case with its schedule.
-func (o origin) witnessed(c report.Case, w *witness.Witness, buyers int) (report.Case, error) {
+func (o Origin) witnessed(c report.Case, w *witness.Witness, buyers int) (report.Case, error) {
 	var text, mermaid strings.Builder
-	if err := firstOf(w.Text(&text, buyers), w.Mermaid(&mermaid, buyers)); err != nil {
+	if err := cmp.Or(w.Text(&text, buyers), w.Mermaid(&mermaid, buyers)); err != nil {
 		return c, err
 	}
-	c.Title, c.Word, c.Status, c.Seen = o.subject, string(w.Verdict), report.Holds, w.Why
+	c.Title, c.Word, c.Status, c.Seen = o.Subject, string(w.Verdict), report.Holds, w.Why
 	if w.Broken() {
 		c.Status = report.Contradicts
 	}
-	c.Command = o.again(w)
+	c.Command = o.Again(w)
 	steps := witnessTable(w, buyers)
 	c.Details = []report.Detail{{Text: text.String(), Mermaid: mermaid.String(), Table: &steps, Summary: "as text, and for Mermaid"}}
 	return c, nil
@@ -129,4 +117,20 @@ func filled(texts ...string) (some []string) {
 		}
 	}
 	return some
+}
+
+// Unproven says why the search of a program proves nothing although it found no violation;
+// "" if it proves something. events are the names that the user gave.
+func Unproven(r explore.Report, events []string) string {
+	switch {
+	case r.Void > 0:
+		return fmt.Sprintf("%s: nothing was found, and %s void: what they would have shown is not known; docs/any-language.md has what to do", r.Strategy, explore.Count(r.Void, "run"))
+	case !r.Complete:
+		return fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --bound", r.Strategy)
+	case r.Empty():
+		return fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", r.Strategy, strings.Join(events, ", "))
+	case r.Explored < 2:
+		return fmt.Sprintf("%s: nothing was shown: there is one order alone, so no two buyers were at the servers at once; --app-check shows what the gates see", r.Strategy)
+	}
+	return ""
 }

@@ -1,4 +1,4 @@
-package main
+package findings
 
 import (
 	"cmp"
@@ -16,16 +16,16 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// An appReport is what `shop verify --app --json` writes.
-type appReport struct {
+// A Program is what `shop verify --app --json` writes.
+type Program struct {
 	Explore    explore.Report `json:"explore"`
-	Rush       *appRush       `json:"rush"`                 // null: it did not come to it
+	Rush       *Rush          `json:"rush"`                 // null: it did not come to it
 	Unfinished string         `json:"unfinished,omitempty"` // why something is missing, "" when nothing is
 	OK         bool           `json:"ok"`                   // exit code 0
 }
 
-// An appRush is the crowds, one after the other.
-type appRush struct {
+// A Rush is the crowds, one after the other.
+type Rush struct {
 	Buyers  int             `json:"buyers"` // of each
 	Asked   int             `json:"asked"`  // rounds
 	Rounds  []target.Crowd  `json:"rounds"` // that there were
@@ -35,7 +35,7 @@ type appRush struct {
 }
 
 // judge sets the verdict of all by theirs.
-func (r *appRush) judge() {
+func (r *Rush) judge() {
 	count := map[verdict.Verdict]int{}
 	for _, c := range r.Rounds {
 		count[c.Verdict]++
@@ -53,42 +53,49 @@ func (r *appRush) judge() {
 	}
 }
 
-// finish sets what follows from the parts.
-func (r *appReport) finish(o *exploreOptions) { r.OK = r.Unfinished == "" && r.exit(o) == nil }
+// NewRush judges crowds, of which so many were asked for.
+func NewRush(buyers, asked int, crowds []target.Crowd, took time.Duration) *Rush {
+	r := &Rush{Buyers: buyers, Asked: asked, Rounds: crowds, Seconds: took.Seconds()}
+	r.judge()
+	return r
+}
 
-// exit is the exit code: a break first, then a part that was no proof.
-func (r *appReport) exit(o *exploreOptions) error {
-	search := exitApp(r.Explore, o.events)
-	if r.Explore.Violations > 0 || r.Rush != nil && r.Rush.Verdict == verdict.Broken {
-		return &exitError{exitBroken, ""}
-	}
+// Broken reports whether the search or the rush found a violation.
+func (r *Program) Broken() bool {
+	return r.Explore.Violations > 0 || r.Rush != nil && r.Rush.Verdict == verdict.Broken
+}
+
+// Unproven says which parts prove nothing; "" if each proves something.
+func (r *Program) Unproven(events []string) string {
 	var whys []string
-	if search != nil {
-		whys = append(whys, search.Error())
+	if why := Unproven(r.Explore, events); why != "" {
+		whys = append(whys, why)
 	}
 	if r.Rush != nil && r.Rush.Verdict == verdict.Inconclusive {
 		whys = append(whys, fmt.Sprintf("%s: the rush shows nothing: %s", r.Explore.Strategy, r.Rush.Why))
 	}
-	if whys == nil {
-		return nil
-	}
-	return &exitError{exitInconclusive, strings.Join(whys, "; ")}
+	return strings.Join(whys, "; ")
 }
 
-// text is the report for a person.
-func (r *appReport) text(w io.Writer, _ bool) error {
+// Finish sets what follows from the parts.
+func (r *Program) Finish(events []string) {
+	r.OK = r.Unfinished == "" && !r.Broken() && r.Unproven(events) == ""
+}
+
+// Text is the report for a person.
+func (r *Program) Text(w io.Writer, _ bool) error {
 	format, known := witness.FormatNamed("text")
 	if !known {
 		return errors.New("there is no format text")
 	}
-	if err := format.Write(w, ofSearch(r.Explore)); err != nil || r.Rush == nil {
+	if err := format.Write(w, Of(r.Explore)); err != nil || r.Rush == nil {
 		return err
 	}
 	return r.Rush.text(w, r.Explore.Strategy)
 }
 
 // text is the table of the rounds, and what is wrong with the first that broke.
-func (r *appRush) text(w io.Writer, name string) error {
+func (r *Rush) text(w io.Writer, name string) error {
 	t := report.Table{Columns: report.Columns("round", "buyers", "told sold", "failed", "no answer", "commands at once", "verdict")}
 	for n, c := range r.Rounds {
 		var row []report.Cell
@@ -127,7 +134,7 @@ func (r *appRush) text(w io.Writer, name string) error {
 }
 
 // first is the place of the first round that broke.
-func (r *appRush) first() (at int, broken bool) {
+func (r *Rush) first() (at int, broken bool) {
 	at = slices.IndexFunc(r.Rounds, func(c target.Crowd) bool { return c.Verdict == verdict.Broken })
 	return at, at >= 0
 }
@@ -141,9 +148,10 @@ func told(c target.Crowd) string {
 	return text
 }
 
-// document is both parts as any format of --report shows them.
-func (r *appReport) document(o *exploreOptions, command string) (report.Document, error) {
-	d, err := o.origin().document(r.Explore)
+// Document is both parts as any format of --report shows them. given are the flags that name
+// the program.
+func (r *Program) Document(o Origin, command, given string) (report.Document, error) {
+	d, err := o.Document(r.Explore)
 	d.Command, d.Value, d.Alarm = command, r, r.Unfinished
 	if err != nil || r.Rush == nil {
 		return d, err
@@ -154,7 +162,7 @@ func (r *appReport) document(o *exploreOptions, command string) (report.Document
 		Status:  map[verdict.Verdict]report.Status{verdict.Holds: report.Holds, verdict.Broken: report.Contradicts, verdict.Inconclusive: report.Void}[r.Rush.Verdict],
 		Seen:    cmp.Or(r.Rush.Why, fmt.Sprintf("%s of %d buyers at once, none breaks", explore.Count(len(r.Rush.Rounds), "crowd"), r.Rush.Buyers)),
 		Took:    time.Duration(r.Rush.Seconds * float64(time.Second)),
-		Command: fmt.Sprintf("shop verify%s --rush-buyers %d --repeat %d", o.app.given(), r.Rush.Buyers, r.Rush.Asked),
+		Command: fmt.Sprintf("shop verify%s --rush-buyers %d --repeat %d", given, r.Rush.Buyers, r.Rush.Asked),
 	}
 	var text strings.Builder
 	if err := r.Rush.text(&text, r.Explore.Strategy); err != nil {

@@ -1,4 +1,4 @@
-package main
+package exercise
 
 import (
 	"context"
@@ -10,23 +10,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/program"
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/audit"
-	"github.com/oversell/oversell/internal/teach/exercise"
 )
 
 // programWithin is the budget of each search of a learner's program.
 const programWithin = 2 * time.Minute
 
-// checkForeign holds a program in another language to its exercise, by the gates on the wire.
-func checkForeign(c *cobra.Command, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r exercise.Result, err error) {
+// CheckProgram holds a program in another language to its exercise, by the gates on the wire.
+// told is called with the name of each step.
+func CheckProgram(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r Result, err error) {
 	if faults {
 		return r, errors.New("--engine local is for the exercises in Go; a program in another language always has private servers")
 	}
@@ -38,7 +37,7 @@ func checkForeign(c *cobra.Command, e exercises.Exercise, language, dir string, 
 	for _, search := range e.Languages[language].Searches {
 		name := programSearch(search)
 		told(name)
-		check, trips, err := searchProgram(c.Context(), filepath.Join(dir, exercise.AppFile), search)
+		check, trips, err := searchProgram(ctx, filepath.Join(dir, AppFile), search)
 		if err != nil {
 			return r, err
 		}
@@ -48,10 +47,10 @@ func checkForeign(c *cobra.Command, e exercises.Exercise, language, dir string, 
 		}
 	}
 	told("the reference")
-	if theirs, err := referenceTrips(c.Context(), e, language, dir); err == nil {
+	if theirs, err := referenceTrips(ctx, e, language, dir); err == nil {
 		r.Theirs = theirs // else unknown: it is no part of the judgement, and may not run beside the learner's files
 	}
-	return r, c.Context().Err()
+	return r, ctx.Err()
 }
 
 // referenceTrips are what the first buyer alone takes of the reference, on the servers of dir, the
@@ -62,22 +61,22 @@ func referenceTrips(ctx context.Context, e exercises.Exercise, language, dir str
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	if err := exercise.StartReference(ctx, e, temp, language, dir); err != nil {
+	if err := startReference(ctx, e, temp, language, dir); err != nil {
 		return 0, err
 	}
-	p, err := app.Load(filepath.Join(temp, exercise.AppFile))
+	p, err := app.Load(filepath.Join(temp, AppFile))
 	if err == nil {
 		err = p.Guard("")
 	}
 	if err != nil {
 		return 0, err
 	}
-	opened, err := openProgram(ctx, p, explore.Config{})
+	opened, err := program.Open(ctx, p, explore.Config{})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	seen, err := opened.runner.Check(ctx)
+	seen, err := opened.Runner.Check(ctx)
 	if err == nil {
 		err = seen.Err()
 	}
@@ -111,7 +110,7 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 			return check, 0, err
 		}
 	}
-	events, err := programEvents(s.Events)
+	events, err := program.Events(s.Events)
 	if err != nil {
 		return check, 0, err
 	}
@@ -122,23 +121,23 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 	if s.Bound != nil {
 		config.Bound = *s.Bound
 	}
-	opened, err := openProgram(ctx, p, config)
+	opened, err := program.Open(ctx, p, config)
 	if err != nil {
 		return check, 0, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	seen, err := opened.runner.Check(ctx)
+	seen, err := opened.Runner.Check(ctx)
 	if err == nil {
 		err = seen.Err()
 	}
 	if err != nil {
 		return judge.Check{Verdict: judge.Wrong, Why: "one buyer alone: " + strings.Join(strings.Fields(err.Error()), " ")}, 0, ctx.Err()
 	}
-	x, err := opened.explorer(&config, &progress{})
+	x, err := opened.Explorer(&config, func(string, ...any) {})
 	if err != nil {
 		return check, 0, err
 	}
-	report, err := found(ctx, x, config, &progress{})
+	report, err := program.Search(ctx, x, config)
 	if err != nil {
 		return check, 0, err
 	}

@@ -1,0 +1,30 @@
+package findings
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// TestRushVerdict: one break is one, one void is no proof, and neither is a round that is missing.
+func TestRushVerdict(t *testing.T) {
+	t.Parallel()
+	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
+	for _, c := range []struct {
+		rounds []target.Crowd
+		want   verdict.Verdict
+		why    string
+	}{
+		{[]target.Crowd{holds, holds, holds}, verdict.Holds, ""},
+		{[]target.Crowd{holds, holds}, verdict.Inconclusive, ""},
+		{nil, verdict.Inconclusive, ""},
+		{[]target.Crowd{holds, void, void}, verdict.Inconclusive, "round 2: v"},
+		{[]target.Crowd{void, broken, broken}, verdict.Broken, "round 2: b"},
+		{[]target.Crowd{broken}, verdict.Broken, "round 1: b"},
+	} {
+		if r := NewRush(2, 3, c.rounds, 0); r.Verdict != c.want || r.Why != c.why {
+			t.Errorf("%v: %s (%s), want %s (%s)", c.rounds, r.Verdict, r.Why, c.want, c.why)
+		}
+	}
+}

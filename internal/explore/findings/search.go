@@ -1,0 +1,102 @@
+// Package findings shows what a search found: on the terminal, and in the files of --report.
+package findings
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+// Of returns what the formats of a witness show of a search.
+func Of(r explore.Report) witness.Document {
+	d := witness.Document{
+		Head: fmt.Sprintf("%s%s: %s in %.1f s (%.0f/s), %s",
+			subject(r), withEvents(r.Events), r.Extent(), r.Seconds, r.PerSecond, explore.Count(r.Violations, "violation")),
+		Title:   fmt.Sprintf("shop explore %s%s", titled(r), withEvents(r.Events)),
+		Notes:   r.Notes(),
+		Extent:  r.Extent(),
+		Summary: fmt.Sprintf("%s, %s.", r.Extent(), explore.Count(r.Violations, "violation")),
+		Buyers:  r.Buyers,
+		Data:    r,
+	}
+	if r.Witness != nil {
+		d.Broken = witness.Found{Witness: r.Witness, Replay: r.Replay(r.Witness)}
+	}
+	if r.Foreign > 0 {
+		known := ""
+		if entry, _ := lockstrategy.ByName(r.Strategy); !entry.Lock.FreesAnothers {
+			known = ", and only its holder should"
+		}
+		foreign := witness.Found{Intro: fmt.Sprintf("\nin %d schedules a buyer deletes the lock of another%s\n", r.Foreign, known), Witness: r.ForeignWitness}
+		if r.ForeignWitness != nil {
+			foreign.Replay = r.Replay(r.ForeignWitness)
+		}
+		d.Others = append(d.Others, foreign)
+	}
+	return d
+}
+
+// subject is what was explored, and with whom.
+func subject(r explore.Report) string {
+	if ofProgram(r) {
+		return fmt.Sprintf("%s on %s, %d buyers", r.Strategy, r.Server, r.Buyers)
+	}
+	return fmt.Sprintf("%s on %s%s, %s, stock %d%s%s", r.Strategy, r.Engine, server(r), crowd(r), r.Stock, inParts(r.Parts), withUnits(r.Units))
+}
+
+// titled is what was explored, in a title.
+func titled(r explore.Report) string {
+	if ofProgram(r) {
+		return r.Strategy + " on " + r.Server
+	}
+	return r.Strategy + " on " + r.Engine
+}
+
+// ofProgram: it is not of a strategy of ours.
+func ofProgram(r explore.Report) bool { return r.Engine == explore.AppEngine }
+
+// server says what an engine's database is; "" where the engine says it.
+func server(r explore.Report) string {
+	if r.Engine == engine.Embedded {
+		return ""
+	}
+	return " (" + r.Server + ")"
+}
+
+// crowd says how many buyers there are, and in how many processes: a lock in memory
+// stands or falls by that.
+func crowd(r explore.Report) string {
+	if r.Shared {
+		return fmt.Sprintf("%d buyers in one process", r.Buyers)
+	}
+	return fmt.Sprintf("%d buyers, each a process of its own (--instances shared puts them in one)", r.Buyers)
+}
+
+func inParts(parts int64) string {
+	if parts == 0 {
+		return ""
+	}
+	return " in " + explore.Count(int(parts), "part")
+}
+
+func withUnits(units int64) string {
+	if units == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", orders of %d units", units)
+}
+
+func withEvents(events []explore.Event) string {
+	if len(events) == 0 {
+		return ""
+	}
+	var names []string
+	for _, e := range events {
+		names = append(names, string(e))
+	}
+	return ", events " + strings.Join(names, ", ")
+}

@@ -1,0 +1,108 @@
+// Package program runs a program in any language for a search of its buyers' orders, and for
+// crowds of buyers.
+//
+//	app.App -> Open -> Explorer, Search -> explore.Report
+//	                -> Rush -> findings.Rush
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/findings"
+	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A Program runs, with gates around it.
+type Program struct {
+	app     *app.App
+	servers *app.Servers
+	Runner  *target.Runner
+}
+
+// Open starts the servers and the program. Of c it reads the events and the tries.
+func Open(ctx context.Context, p *app.App, c explore.Config) (_ *Program, err error) {
+	o := &Program{app: p}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.Close())
+		}
+	}()
+	if o.servers, err = app.Open(ctx, p); err != nil {
+		return nil, err
+	}
+	o.Runner, err = target.New(ctx, target.Spec{App: p, Servers: o.servers, Events: c.Events, Tries: c.Tries})
+	return o, err
+}
+
+// Close ends the program, then its servers.
+func (p *Program) Close() (err error) {
+	if p.Runner != nil {
+		err = p.Runner.Close()
+	}
+	if p.servers != nil {
+		err = errors.Join(err, p.servers.Close())
+	}
+	return err
+}
+
+// Explorer returns a search of the program's orders, and completes its config.
+func (p *Program) Explorer(config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
+	config.Servers = p.Runner.Servers()
+	config.Progress = func(explored, violations int) {
+		progress("%s: %d orders, %d violations", p.app.Name, explored, violations)
+	}
+	return explore.NewOn(*config, p.Runner, nil)
+}
+
+// Search runs the search. Without an error, ctx may have ended it.
+func Search(ctx context.Context, x *explore.Explorer, config explore.Config) (explore.Report, error) {
+	result, err := x.Search(ctx)
+	if err != nil && ctx.Err() == nil {
+		return explore.Report{}, err
+	}
+	return explore.NewReport(config, result), nil
+}
+
+// Events reads --events of a program: a watchdog of its own is not known there.
+func Events(names []string) ([]explore.Event, error) {
+	all := explore.ProgramEvents()
+	for _, name := range names {
+		if name != "all" && !slices.Contains(all, explore.Event(name)) {
+			return nil, fmt.Errorf("--events: of a program there is no event %q; there are %s and all", name, listed(all))
+		}
+	}
+	events, err := explore.ParseEvents(names)
+	if err != nil {
+		return nil, fmt.Errorf("--events: %w", err)
+	}
+	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
+}
+
+func listed(events []explore.Event) string {
+	var names []string
+	for _, e := range events {
+		names = append(names, string(e))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Rush sends crowds of buyers. With an error it returns the crowds so far.
+func (p *Program) Rush(ctx context.Context, buyers, rounds int, progress func(format string, args ...any)) (*findings.Rush, error) {
+	begun, n, broken := time.Now(), 0, 0
+	progress("%s: a rush", p.app.Name)
+	crowds, err := p.Runner.Rush(ctx, buyers, rounds, func(c target.Crowd) {
+		if n++; c.Verdict == verdict.Broken {
+			broken++
+		}
+		progress("%s: %d of %d crowds, %d break", p.app.Name, n, rounds, broken)
+	})
+	return findings.NewRush(buyers, rounds, crowds, time.Since(begun)), err
+}

@@ -114,8 +114,6 @@ the events had anything to strike, or, with --app, when runs were void or there 
 	flags.IntVar(&o.maxEvents, "max-events", 0, "at most so many of the events in one order; 0 for all of them")
 	flags.IntVar(&o.bound, "bound", -1, "at most so many preemptions in one order; -1 for any number; unless it is given, 3 buyers and more have 2")
 	flags.BoolVar(&o.full, "full", false, "run each order to its end, also after a state that another has come to (on a server always, but MariaDB and PostgreSQL of --engine local)")
-	flags.Bool("reduce", false, "")
-	_ = flags.MarkDeprecated("reduce", "equal states are merged without it, and nothing is left out")
 	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")

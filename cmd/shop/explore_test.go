@@ -38,7 +38,6 @@ func TestExploreExitCodes(t *testing.T) {
 		{"none", 1, "explored 92 of 92 schedules (19 runs, equal states merged)"},
 		{"none --full", 1, "explored 92 of 92 schedules in"},
 		{"conditional", 0, "explored 36 of 36 schedules"},
-		{"conditional --reduce", 0, "deprecated"},
 		{"none --format html", 1, "<b>oversold</b>: 2 units sold of 1 stocked"},
 		{"conditional --format html", 0, "explored 36 of 36 schedules"},
 		{"conditional --format mermaid", 0, "none breaks"},

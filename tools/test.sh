@@ -45,14 +45,17 @@ in_dir() { (cd "$1" && shift && "$@"); }
 # nothing took half of the explorer's time. raceFlags in cmd/shop are the same.
 #
 # Three packages at a time, and four tests of each that allow it: they wait for a third of
-# their time, for servers and for leases, and fewer leave the cores idle then.
+# their time, for servers and for leases, and fewer leave the cores idle then. The longest
+# packages begin first.
 race=(-race
 	'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0'
 	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
 
 tests() {
 	report go-test-race go test "${race[@]}" \
-		-vet=off -p 3 -parallel 4 -timeout 60m ./... # lint runs all of go vet
+		-vet=off -p 3 -parallel 4 -timeout 60m \
+		./cmd/shop ./internal/explore ./internal/lockstrategy ./internal/explore/promisetest ./internal/explore/own \
+		./... # lint runs all of go vet
 }
 
 # Each test binary that runs the shop uses these two builds of it: as it is released, and

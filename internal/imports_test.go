@@ -75,7 +75,7 @@ var allowed = map[string][]string{
 	"internal/explore/witness":      {"internal/judge/verdict"},
 	"internal/explore/target":       {"internal/engine/dialect", "internal/explore/app", "internal/explore/conduct", "internal/explore/process", "internal/explore/schedule", "internal/explore/serverstate", "internal/explore/wire", "internal/explore/witness", "internal/judge/verdict", "internal/load/buyers"},
 	"internal/explore/wire":         {"internal/explore/wire", "internal/explore/effect", "internal/explore/schedule"},
-	"internal/judge/matrix":         {"internal/engine", "internal/explore.", "internal/fault", "internal/judge/promise", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/load/rush", "internal/lockstrategy", "internal/product", "internal/purchase", "internal/testbed", "internal/web"},
+	"internal/judge/matrix":         {"internal/engine", "internal/explore.", "internal/fault", "internal/judge/promise", "internal/judge/report", "internal/judge/trial", "internal/judge/verdict", "internal/judge/verify", "internal/load/rush", "internal/lockstrategy", "internal/product", "internal/purchase", "internal/testbed", "internal/web"},
 	"internal/judge/trial":          {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault", "internal/judge", "internal/load/buyers", "internal/load/rush", "internal/teach/live/runs", "internal/testbed", "internal/web"},
 	"internal/judge/verify":         {"internal/fault", "internal/explore.", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed"},
 

@@ -125,7 +125,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		return err
 	}
 	if o.app.check {
-		printCheck(c.OutOrStdout(), p, seen)
+		seen.Print(c.OutOrStdout(), p.Name)
 	}
 	if err := seen.Err(); err != nil || o.app.check {
 		return err
@@ -277,32 +277,4 @@ func (o *exploreOptions) compare(ctx context.Context, out io.Writer, x *explore.
 	}
 	fmt.Fprintln(out, result)
 	return true, nil
-}
-
-// printCheck is what --app-check says.
-func printCheck(out io.Writer, p *app.App, seen target.Check) {
-	fmt.Fprintf(out, "%s on %s\n", p.Name, seen.Servers)
-	for _, a := range seen.Buyers {
-		fmt.Fprintf(out, "\nbuyer %d alone: %s -> %s (%.0f ms with every command held once)\n", a.Buyer, a.Request, orNothing(a.Answer), float64(a.Took.Microseconds())/1000)
-		for n, s := range a.Commands {
-			fmt.Fprintf(out, "%4d  %-8s  %s -> %s\n", n+1, s.Server, s.Text, s.Result)
-		}
-		if len(a.Passed) > 0 {
-			fmt.Fprintf(out, "      passed without a stop: %s\n", strings.Join(a.Passed, "; "))
-		}
-		if a.Why == "" {
-			what := "no sale"
-			if a.Sold {
-				what = "a sale"
-			}
-			fmt.Fprintf(out, "      told as %s; every `never` returns no row\n", what)
-		}
-	}
-}
-
-func orNothing(text string) string {
-	if text == "" {
-		return "nothing"
-	}
-	return text
 }

@@ -17,9 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/matrix"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
-	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
-	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // verifyOptions are the flags of verify.
@@ -119,7 +117,7 @@ The faults:
 // killed leaves what there was. Where standard output is another format's, the line is
 // on standard error if that is a terminal.
 func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Cell, sofar verify.Report) {
-	keeper := keeper{output: &o.output, command: c.CommandPath()}
+	keeper := matrix.Keeper{Files: o.output.files, Command: c.CommandPath()}
 	return func(last verify.Cell, sofar verify.Report) {
 		if o.output.printsText() {
 			p.clear()
@@ -127,7 +125,7 @@ func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Ce
 		} else {
 			p.show("%s under %s: %s", last.Strategy, last.Fault, last.Verdict)
 		}
-		keeper.keep(sofar)
+		keeper.Keep(sofar)
 	}
 }
 
@@ -273,21 +271,11 @@ func (o *verifyOptions) checkRedisWait() error {
 
 // rows are the strategies that are asked for, of the catalogue and of extra.
 func (o *verifyOptions) rows() (rows []verify.Strategy, _ error) {
-	database, err := localserver.DatabaseNamed(o.localDB)
+	catalogue, err := matrix.Catalogue(o.localDB, o.localRedis, o.redisWait > 0)
 	if err != nil {
 		return nil, err
 	}
-	redis, err := localserver.RedisNamed(o.localRedis)
-	if err != nil {
-		return nil, err
-	}
-	known := slices.Clone(o.extra)
-	for _, e := range lockstrategy.All() {
-		if o.redisWait > 0 {
-			e = e.Confirmed()
-		}
-		known = append(known, verify.FromCatalogue(e, database.Database, redis.Name))
-	}
+	known := slices.Concat(o.extra, catalogue)
 	var names []string
 	for _, s := range known {
 		names = append(names, s.Name)

@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -57,34 +56,6 @@ func (o *verifyOutput) write(c *cobra.Command, r verify.Report) error {
 		return err
 	}
 	return o.output.write(c, d, r.Table)
-}
-
-// keeper writes the report files while the run goes on.
-type keeper struct {
-	output  *verifyOutput
-	command string
-	last    time.Time     // when it last wrote
-	took    time.Duration // and how long that took
-}
-
-// keepShare is what part of a run's time the keeper may take: one of so many.
-const keepShare = 20
-
-// keep writes what there is, as the report of a run that is not whole. Where writing
-// takes long, not every cell is written at once. A file that cannot be written is told
-// of at the end of the run.
-func (k *keeper) keep(sofar verify.Report) {
-	start := time.Now()
-	if start.Sub(k.last) < keepShare*k.took {
-		return
-	}
-	sofar.Finish()
-	sofar.Unfinish("it is under way, or was killed")
-	if d, err := sofar.Document(k.command); err == nil {
-		_ = report.SaveSoFar(k.output.files, d)
-	}
-	k.last = time.Now()
-	k.took = k.last.Sub(start)
 }
 
 // jsonFlag is a file for JSON, or standard output: "--json" alone is that, and

@@ -10,6 +10,8 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
 // A Config says which cells a run plays.
@@ -22,6 +24,26 @@ type Config struct {
 	Ended    func(last verify.Cell, sofar verify.Report) // called as each cell ends
 	Progress func(format string, args ...any)            // called while cells are played
 	Warn     func(string)                                // called for what may be wrong with the servers
+}
+
+// Catalogue returns a row for each strategy, on private servers of these names. If confirmed,
+// replicas confirm each lock.
+func Catalogue(localDB, localRedis string, confirmed bool) (rows []verify.Strategy, _ error) {
+	database, err := localserver.DatabaseNamed(localDB)
+	if err != nil {
+		return nil, err
+	}
+	redis, err := localserver.RedisNamed(localRedis)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range lockstrategy.All() {
+		if confirmed {
+			e = e.Confirmed()
+		}
+		rows = append(rows, verify.FromCatalogue(e, database.Database, redis.Name))
+	}
+	return rows, nil
 }
 
 // oneByOne plays cells one after the other: the explorer looks at every goroutine

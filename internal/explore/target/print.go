@@ -1,0 +1,29 @@
+package target
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Print writes what each buyer of the program did alone.
+func (c Check) Print(out io.Writer, program string) {
+	fmt.Fprintf(out, "%s on %s\n", program, c.Servers)
+	for _, a := range c.Buyers {
+		fmt.Fprintf(out, "\nbuyer %d alone: %s -> %s (%.0f ms with every command held once)\n", a.Buyer, a.Request, cmp.Or(a.Answer, "nothing"), float64(a.Took.Microseconds())/1000)
+		for n, s := range a.Commands {
+			fmt.Fprintf(out, "%4d  %-8s  %s -> %s\n", n+1, s.Server, s.Text, s.Result)
+		}
+		if len(a.Passed) > 0 {
+			fmt.Fprintf(out, "      passed without a stop: %s\n", strings.Join(a.Passed, "; "))
+		}
+		if a.Why == "" {
+			what := "no sale"
+			if a.Sold {
+				what = "a sale"
+			}
+			fmt.Fprintf(out, "      told as %s; every `never` returns no row\n", what)
+		}
+	}
+}

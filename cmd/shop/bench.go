@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/load/sweep"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -80,7 +81,7 @@ func (o *benchOptions) run(c *cobra.Command) error {
 // strategiesOn returns the strategies to measure on an engine.
 func (o *benchOptions) strategiesOn(e *engine.Engine) []string {
 	if o.few {
-		return oneOfEachFamily(e, o.processes)
+		return trial.OneOfEachFamily(e, o.processes)
 	}
 	return o.strategies
 }

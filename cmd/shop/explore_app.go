@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -91,16 +88,18 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	again, err := o.readReplay(c)
-	if err != nil {
-		return err
+	var again *program.Replay // nil: --replay is not given
+	if c.Flags().Changed("replay") {
+		if again, err = program.ReadReplay(o.replay); err != nil {
+			return err
+		}
 	}
 	if c.Flags().Changed("buyers") {
 		if err := p.SetBuyers(o.buyers); err != nil {
 			return err
 		}
 	} else if again != nil {
-		_ = p.SetBuyers(again.buyers) // else it does not fit
+		_ = p.SetBuyers(again.Buyers) // else it does not fit
 	}
 	config, err := o.checkApp(c, p)
 	if err != nil {
@@ -108,9 +107,9 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	}
 	if again != nil {
 		if !c.Flags().Changed("events") {
-			config.Events = again.events
+			config.Events = again.Events
 		}
-		if err := again.fits(config); err != nil {
+		if err := again.Fits(config); err != nil {
 			return fmt.Errorf("--replay: %w", err)
 		}
 	}
@@ -135,8 +134,8 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if again != nil && again.saved != nil {
-		if done, err := o.compare(ctx, c.OutOrStdout(), x, again.saved); done || err != nil {
+	if again != nil && again.Saved != nil {
+		if done, err := o.compare(ctx, c.OutOrStdout(), x, again.Saved); done || err != nil {
 			progress.clear()
 			return err
 		}
@@ -211,46 +210,6 @@ func (o *exploreOptions) checkFiles() error {
 		}
 	}
 	return o.output.check(map[string]string{"save": o.app.save})
-}
-
-// A replay is what --replay names: a line, or a file that --save has written. Its buyers and
-// its events are those of the run, unless the flags say otherwise.
-type replay struct {
-	buyers int
-	events []explore.Event
-	fits   func(explore.Config) error
-	saved  *explore.Saved // nil: a line
-}
-
-// readReplay reads --replay before anything is started; nil where it is not given.
-func (o *exploreOptions) readReplay(c *cobra.Command) (*replay, error) {
-	if !c.Flags().Changed("replay") {
-		return nil, nil //nolint:nilnil // none was given
-	}
-	line, wrong := explore.ParseSchedule(o.replay)
-	if wrong == nil {
-		fits := func(config explore.Config) error { return config.FitsLine(line) }
-		return &replay{buyers: line.Buyers, events: struckIn(line.Tokens), fits: fits}, nil
-	}
-	if _, err := os.Stat(o.replay); err != nil {
-		if strings.HasPrefix(o.replay, "v1:") {
-			return nil, fmt.Errorf("--replay: %w", wrong)
-		}
-		return nil, fmt.Errorf("--replay %s is no replay line and no file that --save has written", o.replay)
-	}
-	saved, err := explore.LoadSaved(o.replay)
-	if err != nil {
-		return nil, fmt.Errorf("--replay: %w; --save writes one", err)
-	}
-	fits := func(config explore.Config) error { return config.Fits(saved) }
-	return &replay{buyers: saved.Buyers, events: saved.Events, fits: fits, saved: saved}, nil
-}
-
-// struckIn are the events of a program that a replay line has.
-func struckIn(tokens []string) []explore.Event {
-	return slices.DeleteFunc(explore.ProgramEvents(), func(e explore.Event) bool {
-		return !slices.ContainsFunc(tokens, func(token string) bool { return strings.HasPrefix(token, string(e)) })
-	})
 }
 
 // compare runs a saved order again. done: it has said all.

@@ -196,14 +196,14 @@ func (o *soakOptions) playable(e *engine.Engine) (strategies []soak.Strategy, le
 	missing := lockstrategy.AllMissing(onengine.Deps(e))
 	names := o.strategies
 	if o.few {
-		names = oneOfEachFamily(e, o.processes)
+		names = trial.OneOfEachFamily(e, o.processes)
 	}
 	for _, name := range names {
 		entry, _ := lockstrategy.ByName(name)
 		switch {
 		case missing[name] != "":
 			leftOut = append(leftOut, name+": "+missing[name])
-		case o.all && entry.Promised(crowdAt(o.processes), e.Database) != verdict.Holds:
+		case o.all && entry.Promised(trial.CrowdAt(o.processes), e.Database) != verdict.Holds:
 			// all are those that hold
 		default:
 			strategies = append(strategies, soak.Strategy{Name: name, Kills: entry.Promised(promise.Crash, e.Database) == verdict.Holds})

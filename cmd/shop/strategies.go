@@ -7,12 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/report"
-	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
-	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
 func strategiesCommand() *cobra.Command {
@@ -72,27 +68,4 @@ func catalogue() report.Document {
 	}
 	d.Tables = []report.Table{t}
 	return d
-}
-
-// oneOfEachFamily are the first strategies of their families that can run on this engine, and
-// promise to hold in a crowd at so many processes and when one of these crashes.
-func oneOfEachFamily(e *engine.Engine, processes int) (names []string) {
-	missing := lockstrategy.AllMissing(onengine.Deps(e))
-	have := map[string]bool{}
-	for _, entry := range lockstrategy.All() {
-		holds := entry.Promised(crowdAt(processes), e.Database) == verdict.Holds && entry.Promised(promise.Crash, e.Database) == verdict.Holds
-		if missing[entry.Name] == "" && holds && !have[entry.Family] {
-			have[entry.Family] = true
-			names = append(names, entry.Name)
-		}
-	}
-	return names
-}
-
-// crowdAt is the condition of a rush at so many processes.
-func crowdAt(processes int) promise.Condition {
-	if processes > 1 {
-		return promise.TwoProcesses
-	}
-	return promise.Rush
 }

@@ -1,0 +1,47 @@
+package program
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore"
+)
+
+// A Replay is what --replay names: a line, or a file that --save has written. Its buyers and
+// its events are those of the run, unless the flags say otherwise.
+type Replay struct {
+	Buyers int
+	Events []explore.Event
+	Fits   func(explore.Config) error
+	Saved  *explore.Saved // nil: a line
+}
+
+// ReadReplay reads a replay string, or the file that text names.
+func ReadReplay(text string) (*Replay, error) {
+	line, wrong := explore.ParseSchedule(text)
+	if wrong == nil {
+		fits := func(config explore.Config) error { return config.FitsLine(line) }
+		return &Replay{Buyers: line.Buyers, Events: struckIn(line.Tokens), Fits: fits}, nil
+	}
+	if _, err := os.Stat(text); err != nil {
+		if strings.HasPrefix(text, "v1:") {
+			return nil, fmt.Errorf("--replay: %w", wrong)
+		}
+		return nil, fmt.Errorf("--replay %s is no replay line and no file that --save has written", text)
+	}
+	saved, err := explore.LoadSaved(text)
+	if err != nil {
+		return nil, fmt.Errorf("--replay: %w; --save writes one", err)
+	}
+	fits := func(config explore.Config) error { return config.Fits(saved) }
+	return &Replay{Buyers: saved.Buyers, Events: saved.Events, Fits: fits, Saved: saved}, nil
+}
+
+// struckIn are the events of a program that a replay line has.
+func struckIn(tokens []string) []explore.Event {
+	return slices.DeleteFunc(explore.ProgramEvents(), func(e explore.Event) bool {
+		return !slices.ContainsFunc(tokens, func(token string) bool { return strings.HasPrefix(token, string(e)) })
+	})
+}

@@ -1,0 +1,32 @@
+package trial
+
+import (
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+)
+
+// OneOfEachFamily returns the first strategy of each family that can run on this engine, and
+// promises to hold in a crowd at so many processes and when one of these crashes.
+func OneOfEachFamily(e *engine.Engine, processes int) (names []string) {
+	missing := lockstrategy.AllMissing(onengine.Deps(e))
+	have := map[string]bool{}
+	for _, entry := range lockstrategy.All() {
+		holds := entry.Promised(CrowdAt(processes), e.Database) == verdict.Holds && entry.Promised(promise.Crash, e.Database) == verdict.Holds
+		if missing[entry.Name] == "" && holds && !have[entry.Family] {
+			have[entry.Family] = true
+			names = append(names, entry.Name)
+		}
+	}
+	return names
+}
+
+// CrowdAt returns the condition of a rush at so many processes.
+func CrowdAt(processes int) promise.Condition {
+	if processes > 1 {
+		return promise.TwoProcesses
+	}
+	return promise.Rush
+}

@@ -95,6 +95,7 @@ type goPackage struct {
 	Dir        string
 	GoFiles    []string
 	Imports    []string
+	Deps       []string
 }
 
 // row returns the folder of the row that applies to a package, "" if there is none.
@@ -141,6 +142,25 @@ func TestImportDirection(t *testing.T) {
 				t.Errorf("%s: nothing imports %s; remove it from the row", folder, entry)
 			}
 		}
+	}
+}
+
+// TestLeaves: the public packages reach these two, which bring nothing but the standard library.
+func TestLeaves(t *testing.T) {
+	found := 0
+	for _, p := range list(t) {
+		if path := strings.TrimPrefix(p.ImportPath, module); path != "internal/lockstrategy/keyed" && path != "internal/load/quantile" {
+			continue
+		}
+		found++
+		for _, dep := range p.Deps {
+			if first, _, _ := strings.Cut(dep, "/"); strings.Contains(first, ".") {
+				t.Errorf("%s reaches %s; it may import the standard library alone", p.ImportPath, dep)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("found %d of 2 packages", found)
 	}
 }
 
@@ -197,7 +217,7 @@ func TestGinStaysInHTTP(t *testing.T) {
 // list returns every package of the project, without tests.
 func list(t *testing.T) (packages []goPackage) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", module+"...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports,Deps", module+"...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -87,5 +90,38 @@ func TestBadAdmission(t *testing.T) {
 		if code != exitHarness || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, `--admission is "some"; give adaptive or off`) {
 			t.Errorf("%s: exit %d, %q", command, code, stderr)
 		}
+	}
+}
+
+// TestServeFlags: bounds that are given as flags reach the shop.
+func TestServeFlags(t *testing.T) {
+	base := startServe(t, "--allowed-host", "shop.test", "--max-conns", "1")
+	address := strings.TrimPrefix(base, "http://")
+	ask := func(host string) (conn net.Conn, status string) {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", host)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		return conn, strings.TrimSpace(response.Status[:3])
+	}
+	idle, status := ask("shop.test")
+	if status != "200" {
+		t.Errorf("--allowed-host shop.test: %s", status)
+	}
+	if _, status := ask("another.test"); status != "421" {
+		t.Errorf("a host that is not allowed: %s", status)
+	}
+	if _, err := idle.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("--max-conns 1 left an idle connection open beside a new one: %v", err)
 	}
 }

@@ -118,6 +118,7 @@ func holdBarelyInRush(ctx context.Context, r *RunningRush) (on grant, err error)
 			break
 		}
 		if on, err = grantOn(ctx, nodes, r.product); err == nil && on.isBare() {
+			err = on.dropOthers(ctx, nodes, r.product) // before the process can reach them again
 			break
 		}
 		_ = r.release()
@@ -133,9 +134,9 @@ func holdBarelyInRush(ctx context.Context, r *RunningRush) (on grant, err error)
 		on, err = grantOn(ctx, nodes, r.product)
 	}
 	switch {
-	case err != nil:
+	case err != nil || !needsAll:
 		return on, err
-	case on.isBare(): // also a lock that needs all, where a slow machine has left nodes out
+	case on.isBare(): // a lock that needs all, where a slow machine has left nodes out
 		return on, on.dropOthers(ctx, nodes, r.product)
 	case !on.isWhole():
 		return on, missed("%s, which is neither a bare majority nor all", on)

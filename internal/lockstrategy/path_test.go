@@ -169,3 +169,17 @@ func (h countHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		return next(ctx, cmds)
 	}
 }
+
+// TestPathParts: what `make generate` counts must be possible: no part is greater than the whole,
+// and a turn takes time only where a buyer keeps another one waiting.
+func TestPathParts(t *testing.T) {
+	for _, entry := range lockstrategy.All() {
+		p := entry.Path
+		if turn := p.TurnSQL > 0; turn != (p.Keeps != sizing.Nobody || p.Rounds > 0) {
+			t.Errorf("%s: a turn of %d round trips keeps %d waiting", entry.Name, p.TurnSQL, p.Keeps)
+		}
+		if p.TurnSQL > p.SQL || p.TurnLock > p.Lock || p.RowSQL >= p.SQL || p.TurnCommits > p.TurnSQL {
+			t.Errorf("%s: a part is greater than the whole: %+v", entry.Name, p)
+		}
+	}
+}

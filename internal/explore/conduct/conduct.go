@@ -67,8 +67,14 @@ type Conductor[C comparable] struct {
 }
 
 // New returns the conductor of one schedule. Of the subject's events those that are wanted may
-// happen.
+// happen. It panics when the subject lacks one of them: a search would report that nothing
+// breaks under an event that cannot happen.
 func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event, l Limits) *Conductor[C] {
+	for _, name := range wanted {
+		if !slices.ContainsFunc(events, func(e Event[C]) bool { return e.Name == name }) {
+			panic(fmt.Sprintf("the subject has no event %q", name))
+		}
+	}
 	unwanted := func(e Event[C]) bool { return !slices.Contains(wanted, e.Name) }
 	return &Conductor[C]{limits: l, subject: s, events: slices.DeleteFunc(events, unwanted), struck: map[schedule.Event]bool{}}
 }

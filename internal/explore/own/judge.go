@@ -85,8 +85,8 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 	}
 	r := x.start(ctx, []string{"late-buyer"}, false)
 	late := r.buyers[0]
-	alone := conduct.New(unjudged{r}, nil, nil, limits(x.spec))
-	if _, err := alone.Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil }); err != nil {
+	r.conductor = conduct.New(unjudged{r}, nil, nil, limits(x.spec))
+	if _, err := r.conductor.Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil }); err != nil {
 		return "", "", err
 	}
 	switch {

@@ -163,14 +163,11 @@ func TestStageFaults(t *testing.T) {
 			if run.State != runs.Done || len(run.Strikes) == 0 {
 				t.Fatalf("%s %s, %d strikes", run.State, run.Error, len(run.Strikes))
 			}
-			for _, s := range run.Strikes {
-				if s.Proof == "" || s.Missed != "" {
-					t.Errorf("%+v", s)
-				}
-			}
 			switch r := run.Report.Results[0]; {
 			case r.Verdict == verdict.Inconclusive && r.Busy > 0:
-				t.Skip("it was struck, and the machine was too slow to show more: " + r.Reason)
+				t.Skip("the machine was too slow to show more: " + r.Reason)
+			case slices.ContainsFunc(run.Strikes, func(s runs.Strike) bool { return s.Proof == "" || s.Missed != "" }):
+				t.Errorf("%+v", run.Strikes)
 			case !r.Promise.Keeps(r.Verdict):
 				t.Errorf("%s under %s is %s: %s; promised %s", name, f.Name, r.Verdict, r.Reason, r.Promise)
 			}

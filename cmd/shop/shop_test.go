@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// What tests here and those of internal/web ask a shop with.
+// The answer type is shared with the tests of internal/web.
 type response = webtest.Response
 
 const patience = webtest.Patience

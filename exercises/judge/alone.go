@@ -23,7 +23,7 @@ const (
 	bystander = "nobody's" // that nobody asks for
 )
 
-// aloneWithin is how long one buyer may take whom nobody disturbs. It is far above what any
+// aloneWithin is how long one buyer without competitors may take. It is far above what any
 // machine needs, and bounds code that never ends.
 const aloneWithin = 10 * time.Second
 
@@ -64,7 +64,7 @@ func stocked(db *gorm.DB) error {
 		product.Take(db, bystander, 2), purchase.Insert(db.Statement.Context, db, "", time.Now(), &r))
 }
 
-// alone sells to one buyer after the other, whom nobody disturbs.
+// alone sells to one buyer after the other, without competitors.
 func (s *subject) alone(ctx context.Context) (c Check, err error) {
 	e, err := s.open(ctx, nil)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c code) within(who string, fn func() error) error {
 	}
 }
 
-// asks describes the orders of one buyer, whom nobody disturbs.
+// asks describes the orders of one buyer without competitors.
 func (b book) asks(orders []kata.Order) string {
 	stock := func(i int) string { return b["the stock of "+orders[i].Product] }
 	if len(orders) == 1 {

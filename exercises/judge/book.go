@@ -74,7 +74,7 @@ func counters(product string) []string {
 	return []string{"the version of " + product, "the fence of " + product}
 }
 
-// changes are the entries in which two books differ, but for those expected.
+// changes returns the entries in which two books differ, except the expected ones.
 func (b book) changes(after book, expected ...string) string {
 	var all []string
 	keys := maps.Clone(b)

@@ -112,7 +112,7 @@ func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry
 	return entry
 }
 
-// touched are the entries in which two books differ, but for those of some products.
+// touched returns the entries in which two books differ, except those of some products.
 func touched(before, after book, but ...string) string {
 	for b := range slices.Values([]book{before, after}) {
 		for key, text := range b {

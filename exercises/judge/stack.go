@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// code is what is judged, without its exercise. It alone knows where the goroutines of that code
+// code is the learner's program, without its exercise. It alone knows where the goroutines of that code
 // are.
 type code struct {
 	new New

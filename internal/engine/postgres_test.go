@@ -83,25 +83,10 @@ func TestPostgresRefused(t *testing.T) {
 // oldPostgres answers the first questions as PostgreSQL 11 does.
 func oldPostgres(t *testing.T) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serveOld(conn)
-		}
-	}()
-	return l.Addr().String()
+	return localservertest.Serve(t, serveOld)
 }
 
 func serveOld(conn net.Conn) {
-	defer conn.Close()
 	b := pgproto3.NewBackend(conn, conn)
 	for started := false; !started; {
 		message, err := b.ReceiveStartupMessage()

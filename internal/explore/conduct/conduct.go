@@ -29,8 +29,8 @@ type Move[C comparable] struct {
 type Subject[C comparable] interface {
 	// Begin has the buyers come, and returns when all of them are at rest.
 	Begin(ctx context.Context) error
-	// Moves returns what the buyers can do next, buyer by buyer. It is empty where nobody can
-	// move, although time has passed as far as it passes by itself.
+	// Moves returns the next possible steps, buyer by buyer. It is empty when every buyer is
+	// blocked and the timers that fire by themselves have fired.
 	Moves(ctx context.Context) ([]Move[C], error)
 	// Over reports whether no event can change anything any more, after Moves returned none.
 	Over() bool

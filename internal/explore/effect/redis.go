@@ -38,7 +38,7 @@ func RedisWord(args [][]byte, i int) string {
 	return strings.ToUpper(string(args[i][:min(len(args[i]), longestWord)]))
 }
 
-// Effect is what the command can do to the server. An unknown command Writes.
+// Effect returns what the command can do: Local, Reads or Writes. An unknown command Writes.
 func (c Redis) Effect() schedule.Effect {
 	switch {
 	case c.Passes():
@@ -112,7 +112,7 @@ func (c Redis) IsScript() bool {
 	return false
 }
 
-// A RedisAnswer is what an answer tells of the doing of its command.
+// A RedisAnswer classifies an answer by whether its command changed the server.
 type RedisAnswer int
 
 // The answers.

@@ -296,9 +296,9 @@ func servePlanted() int {
 		"revocable":          &revocable{Deps: deps, name: "revocable"},
 		"deaf-to-loss":       &revocable{Deps: deps, name: "deaf-to-loss", deaf: true},
 		"buys-twice":         &askingAgain{purchase.NewIdempotent(lockstrategy.NewConditional(deps), e.DB), false},
-		"map-with-lock":      &mapped{lockstrategy.NewNone(deps), new(sync.RWMutex), true, map[string]*sync.Mutex{}},
-		"map-without-lock":   &mapped{lockstrategy.NewNone(deps), nil, true, map[string]*sync.Mutex{}},
-		"check-then-create":  &mapped{lockstrategy.NewNone(deps), new(sync.RWMutex), false, map[string]*sync.Mutex{}},
+		"map-with-lock":      &mapped{Strategy: lockstrategy.NewNone(deps), guard: new(sync.RWMutex), lookAgain: true, locks: map[string]*sync.Mutex{}},
+		"map-without-lock":   &mapped{Strategy: lockstrategy.NewNone(deps), locks: map[string]*sync.Mutex{}},
+		"check-then-create":  &mapped{Strategy: lockstrategy.NewNone(deps), guard: new(sync.RWMutex), locks: map[string]*sync.Mutex{}},
 	} {
 		s.Add(name, strategy)
 	}

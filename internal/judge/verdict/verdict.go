@@ -17,6 +17,7 @@ const (
 	Broken       Verdict = "broken"       // an invariant of the user's own does not hold, of a program that is not ours
 	Unlocked     Verdict = "unlocked"     // stock and records are right, and the lock has let in a second one, or freed another's
 	Stalled      Verdict = "stalled"      // buyers waited and nobody was served, far longer than a purchase takes
+	Failed       Verdict = "failed"       // buyers got errors, or receipts that cannot be true, though no fault was injected and every server was healthy
 	Raced        Verdict = "raced"        // the shop has a data race, seen by the race detector: nothing else that it did is sure
 	Holds        Verdict = "holds"        // none of the above, under demand above stock and with overlap
 	Inconclusive Verdict = "inconclusive" // nothing was broken, but the run could not have shown it

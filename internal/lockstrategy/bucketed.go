@@ -22,26 +22,26 @@ import (
 //
 //   - Summary: stock in K rows: a buyer takes from one of two chosen by its key, and tries the others before
 //     sold_out
-//   - Guarantees: a buyer takes from one row by a conditional update. Where that has too little, it says sold out
-//     only if the sum of all rows, read in one statement, is too little; else it takes from a row that has enough.
-//     Where none has, it sweeps: it locks the product's row and then all of them, takes what it asked for and
-//     divides the rest evenly. Each sale is one transaction with its record
+//   - Guarantees: A buyer takes from one row by a conditional update. If that row has too little, the strategy
+//     reads the sum of all rows in one statement and answers sold out only if the sum is too small. Otherwise it
+//     takes from a row that has enough. If no row has enough, it sweeps: it locks the product's row and then all
+//     others, takes the amount and divides the rest evenly. Each sale is one transaction with its record.
 //   - Breaks when: never (single primary)
-//   - How it breaks: Where sessions begin at READ UNCOMMITTED the sum may be one that is rolled back, and sold out
-//     may be answered too early. After a failover to a replica that lacks the last commits, nothing that SQL does
-//     helps.
-//   - Cost: while there is plenty, five round trips of which up to K buyers are served at once. Towards the end of
-//     the stock most buyers find their row empty, and need two transactions. A sweep keeps all buyers of the
-//     product waiting. What a buyer is told is left may leave out sales that are under way in other rows
+//   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain a stock that is rolled back, and
+//     sold out may be answered too early. A failover to a replica that lacks the last commits loses sales. No
+//     SQL statement can prevent that.
+//   - Cost: While there is plenty, a purchase takes five round trips, and up to K buyers are served at once.
+//     Towards the end of the stock, most buyers find their row empty and need two transactions. A sweep blocks
+//     all buyers of the product. The answer's stock may omit sales in progress in other rows.
 //   - Source: Alibaba Cloud, "Inventory Hint" (the hot row that this divides); O'Neil, "The Escrow Transactional
-//     Method", ACM TODS 11(4), 1986 (an amount can be taken from by many at once); AWS, DynamoDB Developer Guide,
-//     "Using write sharding to distribute workloads evenly" (a key with a suffix, read by the sum)
-//   - Notes: K is 2 to 32: the buyers of one process that are at the product at once, rounded up to a power of
-//     two. It grows in a sweep, and begins anew with a restock. The first buyer after a restock moves the stock
-//     from the product's row into the K rows, so other strategies find nothing there: a product is for one
-//     strategy at a time. A sweep runs at READ COMMITTED, without gap locks, which would have the first sweeps of
-//     two new products wait for each other. Where the database refuses a stale write (PostgreSQL above READ
-//     COMMITTED, Galera) it starts again.
+//     Method", ACM TODS 11(4), 1986 (many can take from one amount at once); AWS, DynamoDB Developer Guide,
+//     "Using write sharding to distribute workloads evenly" (a key with a suffix, read as a sum)
+//   - Notes: K is 2 to 32: the number of buyers of one process that want the product at once, rounded up to a
+//     power of two. It grows in a sweep and starts again with a restock. The first buyer after a restock moves
+//     the stock from the product's row into the K rows, so other strategies find nothing there: one strategy
+//     sells a product at a time. A sweep runs at READ COMMITTED, without gap locks, which would block the first
+//     sweeps of two new products against each other. If the database refuses a stale write (PostgreSQL above
+//     READ COMMITTED, Galera), the strategy starts again.
 type Bucketed struct {
 	deps     Deps
 	retrier  waiting.Retrier

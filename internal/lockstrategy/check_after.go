@@ -15,18 +15,20 @@ import (
 
 // CheckAfter decrements first and checks the stock afterwards.
 //
-//   - Summary: decrement first, roll back when below zero
-//   - Guarantees: the decrement is one statement under the row's lock, and nobody sees a stock below zero: it is
-//     rolled back before the commit
+//   - Summary: decrement first, roll back if negative
+//   - Guarantees: One statement decrements the stock under the row's lock. The strategy rolls a negative stock
+//     back before the commit, so no other transaction sees it.
 //   - Breaks when: never (single primary)
-//   - How it breaks: Without the transaction it leaves a stock below zero. With a column that cannot go below zero
-//     (UNSIGNED) the statement fails instead.
-//   - Cost: as conditional; and every buyer after the last unit writes, locks the row and rolls back
+//   - How it breaks: Without the transaction, a negative stock remains. With a column that cannot be negative
+//     (UNSIGNED), the statement fails instead.
+//   - Cost: It costs the same as conditional. Every buyer after the last unit also writes, locks the row and
+//     rolls back.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB"
-//   - Notes: PostgreSQL above READ COMMITTED refuses a write of a row that has changed since the snapshot (40001),
-//     and this code does not start again: buyers are told busy while units are left, more of them the more meet.
-//     How many do is chance, so nothing is promised there. A Galera cluster refuses a COMMIT that rests on a row
-//     which another node has written since (1213); there this code starts again.
+//   - Notes: PostgreSQL above READ COMMITTED refuses a write to a row that has changed since the snapshot
+//     (40001), and this strategy does not start again. Buyers are then answered busy while units are left, and
+//     more often the more buyers meet. How many is chance, so the catalogue promises nothing there. A Galera
+//     cluster refuses a COMMIT that rests on a row which another node has written since (1213). There the
+//     strategy starts again.
 type CheckAfter struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -20,22 +20,24 @@ const coalesced = "coalesced"
 
 // Coalesced sells to all who wait at once.
 //
-//   - Summary: buyers who wait at the same time share one transaction: amount - k, k rows, one commit
-//   - Guarantees: a group sells under the row's lock, in order of arrival and only what there is; an answer comes
-//     after the group's COMMIT. Key, amount and cancellation are each buyer's own: what the database refuses of
-//     one, the others of its group are sold without
+//   - Summary: buyers that wait at the same time share one transaction: amount - k, k rows, one commit
+//   - Guarantees: A group sells under the row's lock, in order of arrival and only what there is. Each buyer is
+//     answered after the group's COMMIT. The key, the amount and the cancellation belong to each buyer alone: if
+//     the database refuses one order, it sells the others of the group without it.
 //   - Breaks when: never (single primary)
-//   - How it breaks: The answer to a COMMIT that is lost is lost for all buyers of the group: each is answered
-//     unknown. After a failover to a replica that lacks the last commits, nothing that SQL does helps.
-//   - Cost: five round trips a group and not a sale; a lone buyer pays them alone. A buyer waits for what is left
-//     of the group before his own. An order that the database refuses splits its group in halves until it is
-//     alone: about two transactions more for each time that the group can be halved
-//   - Source: Hendler, Incze, Shavit, Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff", SPAA
-//     2010 (who has the lock serves all who wait for it); MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging
+//   - How it breaks: A lost answer to a COMMIT is lost for all buyers of the group, and each is answered
+//     unknown. A failover to a replica that lacks the last commits loses sales. No SQL statement can prevent
+//     that.
+//   - Cost: The five round trips belong to a group and not to a sale; a lone buyer pays them alone. A buyer
+//     waits for the rest of the group before its own. An order that the database refuses halves its group until
+//     that order is alone: about two more transactions for each halving.
+//   - Source: Hendler, Incze, Shavit, Tzafrir, "Flat Combining and the Synchronization-Parallelism Tradeoff",
+//     SPAA 2010 (the lock holder serves all waiters); MySQL 8.0 Reference Manual, 19.1.6.4, "Binary Logging
 //     Options and Variables" (group commit: a leader flushes for its followers); Alibaba Cloud, "Inventory Hint"
-//     and "Statement Queue" of AliSQL, and "Hot row groups" of PolarDB (the same at one row, inside the server)
-//   - Notes: On PostgreSQL above READ COMMITTED, and where a Galera cluster refuses a COMMIT (1213), the group
-//     starts again. SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file.
+//     and "Statement Queue" of AliSQL, and "Hot row groups" of PolarDB (the same for one row, inside the server)
+//   - Notes: The group starts again on PostgreSQL above READ COMMITTED, and where a Galera cluster refuses a
+//     COMMIT (1213). SQLite has no row locks. There the strategy uses BEGIN IMMEDIATE, the write lock of the
+//     whole file.
 type Coalesced struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -16,17 +16,18 @@ import (
 // Conditional takes units only if so many are left.
 //
 //   - Summary: UPDATE ... SET amount = amount - ? WHERE amount >= ?
-//   - Guarantees: the check and the write are one statement, which the database runs under the row's lock: no
-//     stock below zero, no lost update
+//   - Guarantees: One statement checks and writes the stock, and the database runs it under the row's lock. The
+//     stock is never negative, and no update is lost.
 //   - Breaks when: never (single primary)
-//   - Cost: the row is locked from the update to the commit; no retry
+//   - Cost: The row is locked from the update to the commit. The strategy never retries a sale.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.3, "Locks Set by Different SQL Statements in InnoDB" (an UPDATE
-//     sees and locks the newest row); PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (it waits,
-//     and checks the WHERE again)
-//   - Notes: PostgreSQL above READ COMMITTED refuses a write of a row that has changed since the snapshot (40001),
-//     and this code does not start again: buyers are told busy while units are left, more of them the more meet.
-//     How many do is chance, so nothing is promised there. A Galera cluster refuses a COMMIT that rests on a row
-//     which another node has written since (1213); there this code starts again.
+//     sees and locks the newest row); PostgreSQL 15 manual, 13.2.1, "Read Committed Isolation Level" (an UPDATE
+//     waits and checks the WHERE again)
+//   - Notes: PostgreSQL above READ COMMITTED refuses a write to a row that has changed since the snapshot
+//     (40001), and this strategy does not start again. Buyers are then answered busy while units are left, and
+//     more often the more buyers meet. How many is chance, so the catalogue promises nothing there. A Galera
+//     cluster refuses a COMMIT that rests on a row which another node has written since (1213). There the
+//     strategy starts again.
 type Conditional struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -25,20 +25,21 @@ import (
 // key has the lock; the library watches the keys before its own.
 //
 //   - Summary: lease + concurrency.Mutex
-//   - Guarantees: one buyer of a product at a time, while its lease lives; first come, first served, between
-//     processes too. A crashed process frees the lock when its lease runs out. The lease's context ends when the
-//     client has given the lease up
-//   - Breaks when: pause longer than the lease
-//   - How it breaks: A pause outlives the lease after the last check of the context and before the commit. Cut off
-//     from etcd the client is late: it takes a lease for one of five seconds until its first keep-alive is
-//     answered, half a second after the grant, and then checks once a second whether the lease has run out
-//     (clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder is let in before that.
-//   - Cost: three writes to etcd's log a buy: the lease, the key, and their end; a buyer who has just come may
-//     hear up to 100 ms late that the lock is free. A lease lives two whole seconds at least
-//   - Source: etcd documentation, v3.6, "Lock", and concurrency.Mutex of go.etcd.io/etcd/client/v3/concurrency. Up
-//     to v3.4.14 Mutex did not check the lease again after the wait (issue 11456); it does now
-//   - Notes: Each buyer has a lease, not each process: a Mutex belongs to its lease, and two buyers under one
-//     lease would both hold it.
+//   - Guarantees: One buyer of a product is in the critical section at a time, while its lease lives. Buyers
+//     enter in order of arrival, across processes. A crashed process releases the lock when its lease expires.
+//     The lease's context ends when the client has given the lease up.
+//   - Breaks when: a pause outlasts the lease
+//   - How it breaks: A pause between the last check of the context and the commit outlasts the lease. A client
+//     that is cut off from etcd notices late. Until its first keep-alive is answered, half a second after the
+//     grant, it assumes a lease of five seconds. After that it checks once a second whether the lease has
+//     expired (clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder enters before that.
+//   - Cost: One purchase takes three writes to etcd's log: the lease, the key, and their removal. A buyer that
+//     has just arrived may learn up to 100 ms late that the lock is free. A lease lives for at least two whole
+//     seconds.
+//   - Source: etcd documentation, v3.6, "Lock", and concurrency.Mutex of go.etcd.io/etcd/client/v3/concurrency.
+//     Up to v3.4.14, Mutex did not check the lease again after the wait (issue 11456); it does now
+//   - Notes: Each buyer has its own lease. A Mutex belongs to its lease, and two buyers under one lease would
+//     both hold it.
 type etcdLock struct {
 	strategy string
 	client   *clientv3.Client

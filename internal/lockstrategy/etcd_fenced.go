@@ -10,17 +10,18 @@ import (
 // etcdFenced takes the lock of etcd, whose key has a create revision. The buyer shows it to the
 // product's row before it reads, see purchase.Section.SellFenced.
 //
-//   - Summary: the same, write guarded by the key's create revision as fencing token
-//   - Guarantees: no write of a holder that was overtaken, however long it was paused: it gets lock_lost, and
-//     nothing is written. The lock only spares the losers their work
+//   - Summary: etcd, with the write guarded by the key's create revision as fencing token
+//   - Guarantees: A holder that was overtaken writes nothing, however long it was paused. It gets lock_lost. The
+//     lock only spares the losers their work.
 //   - Breaks when: never; the late holder gets lock_lost
-//   - How it breaks: It holds while all that writes the product shows tokens of one source. Tokens of two sources,
-//     etcd and Redis for instance, shut each other out: the lower ones get lock_lost.
-//   - Cost: as etcd, and one more update to the database
+//   - How it breaks: It holds while all writers of the product show tokens from one source. Tokens from two
+//     sources, etcd and Redis for example, exclude each other: the lower ones get lock_lost.
+//   - Cost: It costs the same as etcd, and one more update in the database.
 //   - Source: Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing"
-//   - Notes: A buyer first raises product.fence to its own token, then reads, then writes while the fence is still
-//     its own. Why the token must be there before the read: Section.SellFenced. A restock begins at fence 0, for
-//     any source; a writer from before it stays refused, since its token no longer seals the product.
+//   - Notes: A buyer first raises product.fence to its own token, then reads, and then writes while the fence is
+//     still its own. Section.SellFenced says why the buyer must show the token before the read. A restock sets
+//     the fence to 0, for any source. A writer from before the restock stays refused, since its token no longer
+//     seals the product.
 type etcdFenced struct{ etcdLock }
 
 func newEtcdFenced(d Deps) purchase.Strategy {

@@ -14,16 +14,16 @@ import (
 // product's row before it reads, see purchase.Section.SellFenced.
 //
 //   - Summary: redisson + a token from the same script, UPDATE ... WHERE fence < ?
-//   - Guarantees: no write of a holder that was overtaken, however long it was paused and whatever Redis forgot:
-//     it gets lock_lost, and nothing is written. The lock only spares the losers their work
+//   - Guarantees: A holder that was overtaken writes nothing, however long it was paused and whatever Redis
+//     lost. It gets lock_lost. The lock only spares the losers their work.
 //   - Breaks when: never; the late holder gets lock_lost
-//   - How it breaks: It holds while all that writes the product shows tokens of one source. A Redis that forgets
+//   - How it breaks: It holds while all writers of the product show tokens from one source. A Redis that loses
 //     the counter costs one buyer lock_lost, and that buyer raises the counter above what the database has seen.
-//   - Cost: as redisson, and one more update to the database
+//   - Cost: It costs the same as redisson, and one more update in the database.
 //   - Source: Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing";
 //     org.redisson.RedissonFencedLock
-//   - Notes: A buyer first raises product.fence to its token, then reads, then writes while the fence is still its
-//     own. Why the token must be shown before the read: Section.SellFenced.
+//   - Notes: A buyer first raises product.fence to its token, then reads, and then writes while the fence is
+//     still its own. Section.SellFenced says why the buyer must show the token before the read.
 type fenced struct{ *rlocker.Locker }
 
 func newFenced(d Deps) purchase.Strategy {

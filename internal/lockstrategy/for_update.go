@@ -15,20 +15,21 @@ import (
 // ForUpdate locks the product's row.
 //
 //   - Summary: SELECT ... FOR UPDATE, update, insert, one transaction
-//   - Guarantees: one buyer of a product at a time on one primary, whatever the number of processes; the lock ends
-//     with the transaction, so a crash frees it
+//   - Guarantees: One buyer of a product is in the critical section at a time on one primary, whatever the
+//     number of processes. The lock ends with the transaction, so a crash releases it.
 //   - Breaks when: never (single primary)
-//   - How it breaks: After a failover to a replica that lacks the last commits, nothing that SQL does helps.
-//   - Cost: buyers stand in line inside the database, each on a connection of the pool, for four round trips of
-//     the one ahead
+//   - How it breaks: A failover to a replica that lacks the last commits loses sales. No SQL statement can
+//     prevent that.
+//   - Cost: Buyers queue inside the database, each on a connection of the pool. Each waits for the four round
+//     trips of the buyer ahead.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads"; PostgreSQL 15 manual, 13.3.2, "Row-Level
 //     Locks"
-//   - Notes: SQLite has no row locks: there it is BEGIN IMMEDIATE, the write lock of the whole file. On Galera two
-//     nodes let both FOR UPDATE in, and the second COMMIT is refused (TestGalera). PostgreSQL above READ COMMITTED
-//     refuses a write of a row that has changed since the snapshot (40001), and this code does not start again:
-//     buyers are told busy while units are left, more of them the more meet. How many do is chance, so nothing is
-//     promised there. A Galera cluster refuses a COMMIT that rests on a row which another node has written since
-//     (1213); there this code starts again.
+//   - Notes: SQLite has no row locks. There the strategy uses BEGIN IMMEDIATE, the write lock of the whole file.
+//     Two Galera nodes both admit a FOR UPDATE, and Galera refuses the second COMMIT (TestGalera). PostgreSQL
+//     above READ COMMITTED refuses a write to a row that has changed since the snapshot (40001), and this
+//     strategy does not start again. Buyers are then answered busy while units are left, and more often the more
+//     buyers meet. How many is chance, so the catalogue promises nothing there. A Galera cluster refuses a
+//     COMMIT that rests on a row which another node has written since (1213). There the strategy starts again.
 type ForUpdate struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -19,14 +19,16 @@ import (
 // whose time is past.
 //
 //   - Summary: expiry in the value by the client's clock, taken over with GETSET
-//   - Guarantees: one buyer of a product at a time, while all clients' clocks agree and every section ends within
-//     the TTL; of two that take over at once, GETSET shows one that it came second
-//   - Breaks when: clocks differ; section longer than the TTL; anybody's DEL
-//   - How it breaks: B's clock runs ahead by the TTL: it takes over a lock that A holds. Or the section outlives
-//     the TTL. And the buyer that came second has overwritten the time of the first. DEL asks nobody.
-//   - Cost: one to three round trips to take the lock, one to free it
-//   - Source: Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): a TTL from before Redis had one for
-//     this
+//   - Guarantees: One buyer of a product is in the critical section at a time, while the clocks of all clients
+//     agree and every section ends within the TTL. If two buyers take over at once, GETSET shows one of them
+//     that it came second.
+//   - Breaks when: the clocks differ; the section outlasts the TTL; any client sends DEL
+//   - How it breaks: B's clock is ahead by the TTL, and B takes over a lock that A holds. Or the section
+//     outlasts the TTL. The buyer that came second has also overwritten the expiry of the first. DEL checks no
+//     owner.
+//   - Cost: Taking the lock needs one to three round trips, and releasing it one.
+//   - Source: Redis documentation, SETNX, "Handling deadlocks" (C1 to C5): an expiry from before Redis had SET
+//     with NX and EX
 type getSet struct {
 	redis redis.UniversalClient
 	ttl   time.Duration

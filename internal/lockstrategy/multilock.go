@@ -19,11 +19,13 @@ import (
 // multilock takes the lock of redisson on each node, one after the other.
 //
 //   - Summary: redisson on all nodes
-//   - Guarantees: as redisson, and it outlives the restart of all nodes but one: the holder has the lock on each
-//   - Breaks when: pause longer than the TTL; any node down: busy
-//   - How it breaks: The holder is paused for longer than the TTL and goes on with its commit. With any node down
-//     nobody can buy.
-//   - Cost: the nodes one after the other, there and back: as many round trips as there are nodes, twice a buy
+//   - Guarantees: It gives the same guarantees as redisson. The lock also survives the restart of all nodes
+//     except one, since the holder has it on each.
+//   - Breaks when: a pause outlasts the TTL; any node is down: busy
+//   - How it breaks: The holder pauses for longer than the TTL and then commits. While any node is down, no
+//     buyer can buy.
+//   - Cost: The holder visits the nodes one after another, and again for the release: twice as many round trips
+//     as there are nodes.
 //   - Source: Redisson documentation, "Distributed locks and synchronizers", MultiLock;
 //     org.redisson.RedissonMultiLock. The lock is rlock.Multi, in this repository
 type multilock struct{ clients []*rlock.Client }

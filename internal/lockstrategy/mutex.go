@@ -13,13 +13,14 @@ import (
 // mutexLock holds a product by the front place in its line.
 //
 //   - Summary: one mutex a product, in memory
-//   - Guarantees: one buyer of a product at a time within one process, first come, first served
-//   - Breaks when: a second process
-//   - How it breaks: A second process has a mutex of its own.
-//   - Cost: next to nothing; it is the first to fail when the shop grows
+//   - Guarantees: One buyer of a product is in the critical section at a time, within one process. Buyers enter
+//     in order of arrival.
+//   - Breaks when: a second process sells the product
+//   - How it breaks: A second process has a mutex of its own, which excludes nothing in the first.
+//   - Cost: It costs almost nothing. It is the first strategy to fail when the shop grows.
 //   - Source: The Go Memory Model, section Locks, https://go.dev/ref/mem#locks
-//   - Notes: It is a semaphore of weight 1 and not a sync.Mutex: a buyer cannot give up waiting for a sync.Mutex,
-//     and here every wait is bounded.
+//   - Notes: It is a semaphore of weight 1 and not a sync.Mutex. A buyer cannot give up waiting for a
+//     sync.Mutex, and every wait in this shop has a limit.
 type mutexLock struct{ lines *waiting.Lines }
 
 // NewMutex needs the database.

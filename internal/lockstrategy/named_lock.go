@@ -23,22 +23,23 @@ import (
 
 // NamedLock holds a lock of the database server.
 //
-//   - Summary: a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the section on
-//     the lock's own connection
-//   - Guarantees: one buyer of a product at a time on one server, whatever the number of processes. Lock and
-//     writes share a session: when it dies, the lock is freed and the transaction rolled back together, so nobody
-//     writes under a lock that is lost
-//   - Breaks when: never (single server): lock and writes die together
-//   - How it breaks: In MySQL the names belong to the server, not to the database. A Galera node, or a proxy that
-//     spreads statements over connections, knows nothing of them. In PostgreSQL a lock of the session
-//     (pg_advisory_lock) goes astray behind a pooler in transaction mode; this one is of the transaction.
-//   - Cost: each waiting buyer keeps a connection of the pool; two round trips, one in PostgreSQL
-//   - Source: MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK; PostgreSQL
-//     15 manual, 13.3.5, "Advisory Locks", and 9.27.10, "Advisory Lock Functions"
-//   - Notes: In PostgreSQL lock, read and writes are one transaction, at READ COMMITTED: each statement sees what
-//     was committed when it began. At REPEATABLE READ the statement that waits for the lock would already have
-//     taken the snapshot that the read then sees. The key is the first 64 bits of the SHA-256 of the product's
-//     name.
+//   - Summary: a lock of the database server, by name: MySQL GET_LOCK, PostgreSQL advisory lock; the section
+//     uses the lock's connection
+//   - Guarantees: One buyer of a product is in the critical section at a time on one server, whatever the number
+//     of processes. The lock and the writes share a session. When the session ends, the server releases the lock
+//     and rolls the transaction back together, so no holder writes under a lost lock.
+//   - Breaks when: never (single server): the lock and the writes end together
+//   - How it breaks: In MySQL the names belong to the server, not to the database. Another Galera node, or a
+//     proxy that spreads statements over connections, does not know them. In PostgreSQL a session lock
+//     (pg_advisory_lock) is lost behind a pooler in transaction mode. This strategy uses a transaction lock.
+//   - Cost: Each waiting buyer keeps a connection of the pool. The lock takes two round trips, and one in
+//     PostgreSQL.
+//   - Source: MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK;
+//     PostgreSQL 15 manual, 13.3.5, "Advisory Locks", and 9.27.10, "Advisory Lock Functions"
+//   - Notes: In PostgreSQL the lock, the read and the writes are one transaction at READ COMMITTED, so each
+//     statement sees what was committed when it began. At REPEATABLE READ, the statement that waits for the lock
+//     takes the snapshot too early, and the read then sees the old stock. The key is the first 64 bits of the
+//     SHA-256 of the product's name.
 type NamedLock struct {
 	deps    Deps
 	section purchase.Section

@@ -9,14 +9,14 @@ import (
 
 // None runs the naive section bare.
 //
-//   - Summary: read, compute, write
-//   - Guarantees: nothing
-//   - Breaks when: two buyers at once
-//   - How it breaks: Two buyers are between the read and the write at once: both read the same stock, and both
-//     write it minus one.
-//   - Cost: a read and a transaction of two writes; no waiting
-//   - Source: the lost update: P4 in Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995,
-//     section 4.1
+//   - Summary: read, compute, write; no lock
+//   - Guarantees: It guarantees nothing.
+//   - Breaks when: two buyers buy at the same time
+//   - How it breaks: Two buyers read the same stock, and each writes that stock minus one. The second write
+//     overwrites the first, so one update is lost.
+//   - Cost: One purchase is a read and a transaction of two writes. No buyer waits.
+//   - Source: Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.1 (P4, the lost
+//     update)
 type None struct {
 	deps    Deps
 	section purchase.Section

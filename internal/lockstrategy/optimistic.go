@@ -21,13 +21,13 @@ var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBus
 // Optimistic retries until Settings.Wait is over.
 //
 //   - Summary: UPDATE ... WHERE version = ?, bounded retry with jitter
-//   - Guarantees: no write rests on a stock that somebody has changed since
+//   - Guarantees: A write takes effect only if no other buyer has changed the stock since it was read.
 //   - Breaks when: never; busy under contention
-//   - How it breaks: Code that ignores the number of rows written guarantees nothing of this.
-//   - Cost: a lost round for each write that came first: about n rounds for the last of n buyers at once, so a
-//     process lets only a few in at a time
-//   - Source: Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; the pause
-//     between rounds: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter")
+//   - How it breaks: Code that ignores the number of rows written loses this guarantee.
+//   - Cost: A buyer starts again after each write that came first. The last of n simultaneous buyers needs about
+//     n rounds, so a process admits only a few buyers at a time.
+//   - Source: Kung and Robinson, "On Optimistic Methods for Concurrency Control", ACM TODS 6(2), 1981; Brooker,
+//     "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (the pause between rounds: "full jitter")
 type Optimistic struct {
 	deps    Deps
 	retrier waiting.Retrier

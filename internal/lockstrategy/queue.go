@@ -16,12 +16,13 @@ import (
 // Queue sells one product one buyer at a time.
 //
 //   - Summary: one goroutine a product sells in turn (conditional update)
-//   - Guarantees: the statement keeps the stock right, whatever the number of processes; the queue only spares the
-//     database the contention
+//   - Guarantees: The statement keeps the stock right, whatever the number of processes. The queue only spares
+//     the database the contention.
 //   - Breaks when: never; a crash loses only unacknowledged buyers
-//   - Cost: one sale at a time a product and process: no faster than one round trip after the other
-//   - Source: the single writer: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011; the statement is
-//     that of conditional
+//   - Cost: Each process sells one order of a product at a time. Its throughput is limited by one round trip
+//     after another.
+//   - Source: Thompson, "Single Writer Principle", Mechanical Sympathy, 2011 (the single writer); the statement
+//     is the one of conditional
 type Queue struct {
 	deps    Deps
 	retrier waiting.Retrier

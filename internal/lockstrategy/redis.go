@@ -23,15 +23,17 @@ import (
 // Nothing stops the writes of a holder whose key has run out.
 //
 //   - Summary: token + Lua release (bsm/redislock)
-//   - Guarantees: one buyer of a product at a time, while the section ends within the TTL; nobody frees the lock
-//     of another
-//   - Breaks when: section or pause longer than the TTL; Redis forgets
-//   - How it breaks: The section, or a pause inside it, outlives the TTL: the next buyer comes in, and nothing
-//     stops the first one's write. Or Redis forgets: a restart, or a failover to a replica without the key.
-//   - Cost: two round trips to Redis a buy; a crashed holder blocks the product for the rest of the TTL
+//   - Guarantees: One buyer of a product is in the critical section at a time, while the section ends within the
+//     TTL. No client releases another holder's lock.
+//   - Breaks when: the section or a pause outlasts the TTL; Redis loses the key
+//   - How it breaks: The section, or a pause inside it, outlasts the TTL. The next buyer enters, and nothing
+//     stops the first one's write. Or Redis loses the key: by a restart, or by a failover to a replica without
+//     the key.
+//   - Cost: One purchase takes two round trips to Redis. A crashed holder blocks the product for the rest of the
+//     TTL.
 //   - Source: Redis documentation, "Distributed Locks with Redis", section "Correct Implementation with a Single
-//     Instance"; the lock is github.com/bsm/redislock. What it cannot give: Kleppmann, "How to do distributed
-//     locking", 2016
+//     Instance"; the lock is github.com/bsm/redislock. Its limits: Kleppmann, "How to do distributed locking",
+//     2016
 type redisLock struct {
 	locks *redislock.Client
 	ttl   time.Duration

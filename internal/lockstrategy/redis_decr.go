@@ -23,22 +23,22 @@ const byChance = "a unit whose COMMIT has an unknown fate is not put back, and w
 // RedisDecr keeps a copy of the stock in Redis.
 //
 //   - Summary: DECR admits, then insert + unconditional update; INCR on refusal
-//   - Guarantees: no more buyers are admitted than the counter had units, while Redis remembers and nobody else
-//     sells
-//   - Breaks when: crash after DECR leaks, and so does a COMMIT cut off; Redis forgets: oversold
-//   - How it breaks: A buyer crashes after its DECRBY: step 1, A takes the last unit from the counter; step 2, A
-//     dies; the unit is in the database and nobody can buy it (leaked). The database dies under A's COMMIT: nobody
-//     can say what became of it, and the unit is not put back (leaked). Redis forgets: step 1, A is admitted; step
-//     2, the counter is gone; step 3, B copies the stock from the database, where A has not written yet, and is
-//     admitted too (oversold). Or the counter goes between SETNX and DECRBY, which then makes one below zero: sold
-//     out for ever (leaked; docs/witnesses/redis-decr-forget.md). A buyer of many takes the last few units from
-//     the counter, which makes it negative, and puts them back; a buyer of few who comes meanwhile is told sold
-//     out, though the next one can buy them. A repeated Idempotency-Key whose first request is under way in
-//     another process may be answered sold out.
-//   - Cost: one round trip to Redis for a buyer who comes too late; an admitted one locks the row from its update
-//     to the commit
-//   - Source: Redis documentation, INCR, "Pattern: Counter", turned round; as a stock it is in any number of flash
-//     sale tutorials
+//   - Guarantees: The counter admits no more buyers than it had units, while Redis keeps the counter and no
+//     other strategy sells.
+//   - Breaks when: a crash after DECR, or a COMMIT cut off, leaks; Redis loses the counter: oversold
+//   - How it breaks: A buyer crashes after its DECRBY. Step 1: A takes the last unit from the counter. Step 2: A
+//     crashes. The unit is in the database and no buyer can buy it (leaked). Or the database crashes during A's
+//     COMMIT: its outcome is unknown, and the unit is not returned (leaked). Or Redis loses the counter. Step 1:
+//     A is admitted. Step 2: the counter is lost. Step 3: B copies the stock from the database, where A has not
+//     written yet, and is admitted too (oversold). Or the counter is lost between SETNX and DECRBY, which then
+//     creates one below zero: sold out permanently (leaked; docs/witnesses/redis-decr-forget.md). A buyer of
+//     many units takes the last few from the counter, which makes it negative, and returns them. Meanwhile a
+//     buyer of few units is answered sold out, although the next one can buy them. A repeated Idempotency-Key
+//     whose first request is running in another process may be answered sold out.
+//   - Cost: A buyer that comes too late costs one round trip to Redis. An admitted buyer locks the row from its
+//     update to the commit.
+//   - Source: Redis documentation, INCR, "Pattern: Counter", used in reverse; many flash sale tutorials use it
+//     as a stock
 type RedisDecr struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -31,22 +31,23 @@ const redisLua = "redis-lua"
 
 // RedisLua admits in Redis; its Mover writes to the database.
 //
-//   - Summary: Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches, idempotent
-//     by entry id, the database has the last word
-//   - Guarantees: the database has the last word: it sells under the row's lock and only what it has. Each order
-//     is written once, by the entry that the product's row has seen last and by its key. Sold is answered when the
-//     record is durable. Orders in the stream outlive a restart of the shop and of the database, and of Redis with
-//     its append-only file
-//   - Breaks when: never; Redis forgets: unknown
-//   - How it breaks: Redis forgets: the buyers under way are answered unknown, and the next one loads the stock
-//     anew. Redis remembers wrongly, after a failover for instance: too much ends with the first order that the
-//     database refuses; too little means that buyers are answered sold out, for a second at most.
-//   - Cost: two round trips to Redis and six statements a batch; a buyer who comes too late costs one round trip,
-//     and once a second a read of the database. A buyer whose order is admitted cannot take it back: it is
-//     answered unknown, and the order may be sold later
+//   - Summary: Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches,
+//     idempotent by entry id, and the database decides
+//   - Guarantees: The database decides: it sells under the row's lock, and only what it has. Each order is
+//     written once, which the last entry recorded in the product's row and the order's key ensure. The buyer is
+//     answered sold when the record is durable. Orders in the stream survive a restart of the shop, of the
+//     database, and of Redis with its append-only file.
+//   - Breaks when: never; Redis loses the stream: unknown
+//   - How it breaks: If Redis loses its data, the buyers in progress are answered unknown, and the next one
+//     loads the stock again. Redis may also have the wrong stock, for example after a failover. Too many units
+//     end with the first order that the database refuses. Too few mean that buyers are answered sold out, for a
+//     second at most.
+//   - Cost: A batch takes two round trips to Redis and six statements. A buyer that comes too late costs one
+//     round trip and, once a second, a read of the database. A buyer cannot withdraw an admitted order: it is
+//     answered unknown, and the order may be sold later.
 //   - Source: Alibaba Cloud, Tair documentation, "Build a business system that can handle flash sales" (script,
-//     queue, asynchronous write); the exactly-once part is a position kept with the data, as in Kleppmann,
-//     Designing Data-Intensive Applications, 2017, chapter 11, "Fault tolerance"; the batch is group commit
+//     queue, asynchronous write); Kleppmann, Designing Data-Intensive Applications, 2017, chapter 11, "Fault
+//     tolerance" (exactly once: a position kept with the data); the batch is group commit
 type RedisLua struct {
 	*orderstream.Mover
 	deps        Deps

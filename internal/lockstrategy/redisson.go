@@ -14,14 +14,14 @@ import (
 // process runs. The algorithm is in the package rlock and its scripts.
 //
 //   - Summary: Redisson's lock: reentrant hash, watchdog, pub/sub wake-up
-//   - Guarantees: as watchdog; first come, first served within a process. A Java service with the same lock name
-//     takes part
-//   - Breaks when: as watchdog
-//   - How it breaks: The holder is paused for longer than the TTL and goes on with its commit. Or Redis forgets.
-//   - Cost: one to two round trips to Redis a buy: the command that frees the lock hands it to the next buyer of
-//     the process. One connection a process listens
-//   - Source: Redisson documentation, "Distributed locks and synchronizers", Lock; org.redisson.RedissonLock. The
-//     lock is rlock, in this repository
+//   - Guarantees: It gives the same guarantees as watchdog. Within a process, buyers enter in order of arrival.
+//     A Java service that uses the same lock name takes part.
+//   - Breaks when: as watchdog: a pause outlasts the TTL; Redis loses the key
+//   - How it breaks: The holder pauses for longer than the TTL and then commits. Or Redis loses the key.
+//   - Cost: One purchase takes one to two round trips to Redis, since the command that releases the lock hands
+//     it to the next buyer of the process. One connection a process listens.
+//   - Source: Redisson documentation, "Distributed locks and synchronizers", Lock; org.redisson.RedissonLock.
+//     The lock is rlock, in this repository
 type redisson struct{ *rlocker.Locker }
 
 func newRedisson(d Deps) purchase.Strategy {

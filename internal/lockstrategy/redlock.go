@@ -23,16 +23,17 @@ import (
 // a majority took the key, and for what is left of the TTL then.
 //
 //   - Summary: majority of N independent nodes (go-redsync)
-//   - Guarantees: one buyer of a product at a time, while the clocks of the nodes run alike and the section ends
-//     within the validity time; it outlives the loss of a minority of the nodes. The lease's context ends with the
-//     validity time: the TTL less the time that the lock took and 1 % for drift
-//   - Breaks when: pause longer than the TTL; a node in the majority forgets; a clock jump
-//   - How it breaks: A pause after the last check of the context and before the commit outlives the TTL. Or a node
-//     of the majority restarts empty. Or a node's clock jumps.
-//   - Cost: a round trip to all nodes at once, twice a buy; two processes may split the votes, and both try again.
-//     A node that does not answer in time is left out for a while
+//   - Guarantees: One buyer of a product is in the critical section at a time, while the clocks of the nodes run
+//     at the same rate and the section ends within the validity time. The lock survives the loss of a minority
+//     of the nodes. The lease's context ends with the validity time: the TTL minus the time that taking the lock
+//     took and 1 % for drift.
+//   - Breaks when: a pause outlasts the TTL; a node of the majority loses the key; a clock jumps
+//   - How it breaks: A pause between the last check of the context and the commit outlasts the TTL. Or a node of
+//     the majority restarts empty. Or the clock of a node jumps.
+//   - Cost: One purchase takes a round trip to all nodes at once, twice. Two processes may split the votes, and
+//     both try again. A node that does not answer in time is skipped for a while.
 //   - Source: Redis documentation, "Distributed Locks with Redis", section "The Redlock Algorithm"; the lock is
-//     github.com/go-redsync/redsync. Against it: Kleppmann, "How to do distributed locking", 2016; for it:
+//     github.com/go-redsync/redsync. Against it: Kleppmann, "How to do distributed locking", 2016. For it:
 //     antirez, "Is Redlock safe?", 2016
 type redlock struct {
 	nodes []redis.UniversalClient

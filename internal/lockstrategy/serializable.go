@@ -13,16 +13,17 @@ import (
 
 // Serializable retries until Settings.Wait is over.
 //
-//   - Summary: naive code at SERIALIZABLE, retried on 1213 / 40001
-//   - Guarantees: the sales are as if made one after the other
+//   - Summary: none at SERIALIZABLE, retried on 1213 / 40001
+//   - Guarantees: The result equals that of the same sales made one after another.
 //   - Breaks when: never; busy under contention
-//   - How it breaks: Code that does not retry on 1213 or 40001 refuses buyers while stock is left.
-//   - Cost: the most rounds lost of all: MySQL turns the read into SELECT ... FOR SHARE, so of two buyers that
-//     have both read one dies as a deadlock victim. PostgreSQL lets both write and refuses one (40001)
+//   - How it breaks: Code that does not retry on 1213 or 40001 refuses buyers while units are left.
+//   - Cost: It loses more rounds than any other strategy. MySQL turns the read into SELECT ... FOR SHARE, so one
+//     of two buyers that have both read becomes a deadlock victim. PostgreSQL lets both write and refuses one
+//     (40001).
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.1, "Transaction Isolation Levels", SERIALIZABLE; 17.7.5.3, "How
 //     to Minimize and Handle Deadlocks" ("always be prepared to re-issue a transaction"); Ports and Grittner,
 //     "Serializable Snapshot Isolation in PostgreSQL", VLDB 2012; PostgreSQL 15 manual, 13.2.3
-//   - Notes: SQLite's transactions are serializable already: there it does what transaction does.
+//   - Notes: SQLite's transactions are already serializable. There the strategy does the same as transaction.
 type Serializable struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -15,13 +15,13 @@ import (
 // setNX takes a key that nobody has, and deletes it. Its key never expires.
 //
 //   - Summary: SETNX, DEL; no TTL
-//   - Guarantees: one buyer of a product at a time, until somebody crashes
-//   - Breaks when: holder crashes: locked for ever
-//   - How it breaks: Step 1, A takes the key; step 2, A dies; from then on nobody can buy, until a person deletes
-//     the key. The same happens when Redis hangs and the answer to the SETNX is lost.
-//   - Cost: two round trips to Redis
-//   - Source: Redis documentation, SETNX, "Design pattern: Locking with SETNX" (the page itself calls the pattern
-//     discouraged)
+//   - Guarantees: One buyer of a product is in the critical section at a time, until a holder crashes.
+//   - Breaks when: the holder crashes: the product stays locked
+//   - How it breaks: Step 1: A takes the key. Step 2: A crashes. From then on no buyer can buy, until a person
+//     deletes the key. The same happens if Redis hangs and the answer to the SETNX is lost.
+//   - Cost: One purchase takes two round trips to Redis.
+//   - Source: Redis documentation, SETNX, "Design pattern: Locking with SETNX" (the page itself discourages the
+//     pattern)
 type setNX struct{ redis redis.UniversalClient }
 
 func newSetNX(d Deps) purchase.Strategy { return rediskey.NewLocked(d, "setnx", setNX{d.Redis}) }

@@ -16,12 +16,13 @@ import (
 // setNXExpire takes a key that nobody has, gives it a TTL by a second command, and deletes it.
 //
 //   - Summary: SETNX then EXPIRE, two commands
-//   - Guarantees: one buyer of a product at a time, while nobody crashes between the two commands and every
-//     section ends within the TTL
-//   - Breaks when: crash in between; section longer than the TTL
-//   - How it breaks: Step 1, A sends SETNX; step 2, A dies before EXPIRE: locked for ever, as under setnx. Or the
-//     section outlives the TTL: B comes in, A's DEL then frees B's lock, and C comes in as well.
-//   - Cost: three round trips to Redis
+//   - Guarantees: One buyer of a product is in the critical section at a time, while no holder crashes between
+//     the two commands and every section ends within the TTL.
+//   - Breaks when: the holder crashes between the commands; the section outlasts the TTL
+//   - How it breaks: Step 1: A sends SETNX. Step 2: A crashes before EXPIRE, and the product stays locked as
+//     with setnx. Or the section outlasts the TTL: B enters, A's DEL then releases B's lock, and C enters as
+//     well.
+//   - Cost: One purchase takes three round trips to Redis.
 //   - Source: Redis documentation, SETNX, "Handling deadlocks"; SET has had NX and EX in one command since Redis
 //     2.6.12 for this reason
 type setNXExpire struct {

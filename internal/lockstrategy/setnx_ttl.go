@@ -14,13 +14,14 @@ import (
 // setNXTTL takes a key that nobody has, with a TTL in the same command, and deletes whatever
 // key is there at the end.
 //
-//   - Summary: SET NX PX, blind DEL
-//   - Guarantees: one buyer of a product at a time, while every section ends within the TTL
-//   - Breaks when: section longer than the TTL, and then it frees others' locks
-//   - How it breaks: Step 1, A takes the key; step 2, A's section outlives the TTL; step 3, B takes the key; step
-//     4, A is done and deletes it, though it is B's; step 5, C takes the key beside B. One slow buyer breaks the
-//     lock for all that follow.
-//   - Cost: two round trips to Redis
+//   - Summary: SET NX PX, unconditional DEL
+//   - Guarantees: One buyer of a product is in the critical section at a time, while every section ends within
+//     the TTL.
+//   - Breaks when: the section outlasts the TTL, and its DEL releases another holder's lock
+//   - How it breaks: Step 1: A takes the key. Step 2: A's section outlasts the TTL. Step 3: B takes the key.
+//     Step 4: A finishes and deletes the key, although B holds it. Step 5: C takes the key while B is inside.
+//     One slow buyer breaks the lock for all later buyers.
+//   - Cost: One purchase takes two round trips to Redis.
 //   - Source: Redis documentation, SET, "Patterns" (why the value should be a token that the release compares)
 type setNXTTL struct {
 	redis redis.UniversalClient

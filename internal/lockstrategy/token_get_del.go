@@ -15,14 +15,14 @@ import (
 // tokenGetDel stores a token in the key, and compares it in the client before it deletes the key.
 //
 //   - Summary: token, compared by the client, then DEL
-//   - Guarantees: one buyer of a product at a time, while every section ends within the TTL; it almost never frees
-//     the lock of another
-//   - Breaks when: the lease expires between GET and DEL; as redis
-//   - How it breaks: As redis. And the check is not atomic: step 1, A reads its own token with GET; step 2, the
-//     lease runs out; step 3, B takes the key; step 4, A sends DEL.
-//   - Cost: three round trips to Redis
+//   - Guarantees: One buyer of a product is in the critical section at a time, while every section ends within
+//     the TTL. The strategy rarely releases another holder's lock.
+//   - Breaks when: the lease expires between GET and DEL; otherwise as redis
+//   - How it breaks: It breaks as redis does. In addition, the check is not atomic. Step 1: A reads its own
+//     token with GET. Step 2: the lease expires. Step 3: B takes the key. Step 4: A sends DEL.
+//   - Cost: One purchase takes three round trips to Redis.
 //   - Source: Redis documentation, "Distributed Locks with Redis", section "Correct Implementation with a Single
-//     Instance": why the release is a script
+//     Instance" (why the release is a script)
 type tokenGetDel struct {
 	redis redis.UniversalClient
 	ttl   time.Duration

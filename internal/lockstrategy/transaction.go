@@ -17,20 +17,21 @@ import (
 
 // Transaction reads and writes in one transaction, and locks nothing.
 //
-//   - Summary: the same inside one default-isolation transaction
-//   - Guarantees: all or nothing; not that nobody else reads the same stock
-//   - Breaks when: two buyers at once (MySQL repeatable read, Postgres read committed)
-//   - How it breaks: Both buyers read the same stock. The second UPDATE waits for the first COMMIT and then writes
-//     the number that was computed before: at MySQL's REPEATABLE READ beside its snapshot, at PostgreSQL's READ
-//     COMMITTED as the row then is.
-//   - Cost: as none
+//   - Summary: none inside one transaction at the default isolation level
+//   - Guarantees: The sale and its record are committed together or not at all. Another transaction may still
+//     read the same stock.
+//   - Breaks when: two buyers buy at the same time (MySQL at REPEATABLE READ, PostgreSQL at READ COMMITTED)
+//   - How it breaks: Both buyers read the same stock. The second UPDATE waits for the first COMMIT and then
+//     writes the number that its buyer computed before. MySQL at REPEATABLE READ lets it write although its
+//     snapshot is older. PostgreSQL at READ COMMITTED applies it to the newest version of the row.
+//   - Cost: It costs the same as none.
 //   - Source: Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995, section 4.2 (snapshots
-//     alone do not forbid P4); MySQL 8.0 Reference Manual, 17.7.2.3, "Consistent Nonlocking Reads"; PostgreSQL 15
-//     manual, 13.2.1 and 13.2.2
-//   - Notes: SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT) and the buyer starts again, so the strategy
-//     holds there. MariaDB does the same under innodb_snapshot_isolation (error 1020), the default since 11.6.2.
-//     The shop's sessions switch that off, to behave as MySQL does. PostgreSQL at REPEATABLE READ refuses the
-//     second writer, too (40001, first updater wins).
+//     alone do not forbid P4); MySQL 8.0 Reference Manual, 17.7.2.3, "Consistent Nonlocking Reads"; PostgreSQL
+//     15 manual, 13.2.1 and 13.2.2
+//   - Notes: SQLite refuses the second writer (SQLITE_BUSY_SNAPSHOT) and the strategy starts again, so it holds
+//     there. MariaDB does the same under innodb_snapshot_isolation (error 1020), the default since 11.6.2. The
+//     shop's sessions disable that setting, to behave as MySQL does. PostgreSQL at REPEATABLE READ also refuses
+//     the second writer (40001, first updater wins).
 type Transaction struct {
 	deps    Deps
 	retrier waiting.Retrier

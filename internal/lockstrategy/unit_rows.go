@@ -26,25 +26,27 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // UnitRows sells rows of one unit each.
 //
-//   - Summary: one row a unit, FOR UPDATE SKIP LOCKED LIMIT n, from a pool of at most 1,000 rows that is refilled
-//   - Guarantees: a buyer locks rows that nobody has locked, and deletes them: each row is one unit and is sold
-//     once. Where too few are unlocked, it says sold out only if the stock, read in one statement, is too little;
-//     else it locks the product's row, takes from there and refills the pool, or waits for the other buyers' rows.
-//     Each sale is one transaction with its record
+//   - Summary: one row a unit, FOR UPDATE SKIP LOCKED LIMIT n, from a pool of at most 1,000 rows that is
+//     refilled
+//   - Guarantees: A buyer locks rows that no other buyer has locked, and deletes them. Each row is one unit and
+//     is sold once. If too few rows are unlocked, the strategy reads the stock in one statement and answers sold
+//     out only if the stock is too small. Otherwise it locks the product's row, takes from there and refills the
+//     pool, or waits for the other buyers' rows. Each sale is one transaction with its record.
 //   - Breaks when: never (single primary)
-//   - How it breaks: Where sessions begin at READ UNCOMMITTED the stock may be one that is rolled back, and sold
-//     out may be answered too early. After a failover to a replica that lacks the last commits, nothing that SQL
-//     does helps.
-//   - Cost: seven round trips (six on PostgreSQL), and no buyer waits for another while the pool lasts. A unit is
-//     a row to insert, lock and delete, and a further round trip for each after the first; the deleted ones slow
-//     down the search until they are purged. What a buyer is told is left may leave out sales that are under way
+//   - How it breaks: If sessions begin at READ UNCOMMITTED, the stock may be one that is rolled back, and sold
+//     out may be answered too early. A failover to a replica that lacks the last commits loses sales. No SQL
+//     statement can prevent that.
+//   - Cost: A purchase takes seven round trips (six on PostgreSQL), and no buyer waits for another while the
+//     pool lasts. Each unit is a row to insert, lock and delete, and each unit after the first takes one more
+//     round trip. Deleted rows slow the search until the database purges them. The answer's stock may omit sales
+//     in progress.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads", SKIP LOCKED; PostgreSQL 15 manual, SELECT,
 //     "The Locking Clause"; Shopify Engineering, on inventory reservations with SKIP LOCKED (a pool of at most
 //     1,000 rows a product)
-//   - Notes: Its transactions run at READ COMMITTED, whatever the sessions' default: with InnoDB's gap locks
-//     buyers and refills wait for each other in a circle. Other strategies do not find the units of the pool: a
-//     product is for one strategy at a time. A Galera cluster refuses a COMMIT that rests on a row which another
-//     node has written since (1213); there this code starts again.
+//   - Notes: Its transactions run at READ COMMITTED, whatever the sessions' default, since InnoDB's gap locks
+//     would make buyers and refills wait for each other in a cycle. Other strategies do not find the units of
+//     the pool: one strategy sells a product at a time. A Galera cluster refuses a COMMIT that rests on a row
+//     which another node has written since (1213). There the strategy starts again.
 type UnitRows struct {
 	deps    Deps
 	retrier waiting.Retrier

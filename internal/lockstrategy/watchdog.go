@@ -15,14 +15,14 @@ import (
 
 // watchdog renews the lock of redis while its holder runs.
 //
-//   - Summary: redis renewed every TTL/3
-//   - Guarantees: one buyer of a product at a time, however long the section, while its holder can renew. When a
-//     renewal finds the lease gone, or cannot be made before it must have run out, the section's context ends and
-//     its transaction is rolled back
-//   - Breaks when: pause longer than the TTL; Redis forgets
-//   - How it breaks: The holder is paused for longer than the TTL, watchdog and all, and goes on with its commit.
-//     Or Redis forgets.
-//   - Cost: as redis, and a goroutine a holder
+//   - Summary: redis, renewed every TTL/3
+//   - Guarantees: One buyer of a product is in the critical section at a time, however long the section is,
+//     while its holder can renew. The section's context ends, and its transaction is rolled back, when a renewal
+//     finds that the lease is lost or is not possible before the lease expires.
+//   - Breaks when: a pause outlasts the TTL; Redis loses the key
+//   - How it breaks: The holder, its watchdog included, pauses for longer than the TTL and then commits. Or
+//     Redis loses the key.
+//   - Cost: It costs the same as redis, and one goroutine a holder.
 //   - Source: Redisson documentation, "Lock", lockWatchdogTimeout; the lock is github.com/bsm/redislock and its
 //     Refresh
 type watchdog struct {

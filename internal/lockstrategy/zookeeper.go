@@ -21,18 +21,18 @@ import (
 // the lock; each other one watches the node just before its own.
 //
 //   - Summary: ephemeral sequential node (go-zookeeper/zk)
-//   - Guarantees: one buyer of a product at a time, while the session lives; first come, first served, between
-//     processes too. A crashed process frees the lock when its session ends. The lease's context ends with the
-//     connection: from then on the session may end unseen
-//   - Breaks when: pause longer than the session
-//   - How it breaks: A pause after the last check of the context and before the commit outlives the session. The
-//     session belongs to the process: all its leases are lost at once.
-//   - Cost: two writes to ZooKeeper's log a buy, the node and its deletion; a connection that is lost for a moment
-//     costs the sales under way
+//   - Guarantees: One buyer of a product is in the critical section at a time, while the session lives. Buyers
+//     enter in order of arrival, across processes. A crashed process releases the lock when its session ends.
+//     The lease's context ends with the connection, since the session may then end unnoticed.
+//   - Breaks when: a pause outlasts the session
+//   - How it breaks: A pause between the last check of the context and the commit outlasts the session. The
+//     session belongs to the process, so the process loses all its leases at once.
+//   - Cost: One purchase takes two writes to ZooKeeper's log: the node and its deletion. A connection that is
+//     lost for a moment costs the sales in progress.
 //   - Source: ZooKeeper documentation, "ZooKeeper Recipes and Solutions", Locks; Hunt et al., "ZooKeeper:
 //     Wait-free coordination for Internet-scale systems", USENIX ATC 2010, 2.4. The client is
-//     github.com/go-zookeeper/zk; its own Lock takes no context and leaves its node in line when the connection
-//     breaks at the wrong time
+//     github.com/go-zookeeper/zk. Its own Lock takes no context and leaves its node in the queue when the
+//     connection breaks at the wrong time
 type zookeeperLock struct {
 	session  *zookeeper.Session
 	notified waiting.Notified

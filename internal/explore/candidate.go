@@ -8,14 +8,28 @@ import (
 	"slices"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// candidate is the best violation so far: the shortest, then the one with the
-// fewest switches between buyers, then the one with the fewest events, then the
+// candidate is the best violation so far: one that is more than a failure, then
+// the shortest, then the one with the fewest switches between buyers, then the one with the fewest events, then the
 // one in which the first buyer goes first.
 type candidate struct {
 	schedule.Ended
 	cost [3]int
+}
+
+// compare is negative when c is the better one. A broken rule says more than a failure.
+func (c *candidate) compare(other *candidate) int {
+	return cmp.Or(c.mild()-other.mild(), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
+}
+
+// mild is 1 for a failure, 0 for all else.
+func (c *candidate) mild() int {
+	if c.Verdict == verdict.Failed {
+		return 1
+	}
+	return 0
 }
 
 func (c *candidate) better(e schedule.Ended) *candidate {
@@ -39,11 +53,6 @@ func newCandidate(e schedule.Ended) *candidate {
 		last = token[:1]
 	}
 	return &candidate{e, cost}
-}
-
-// compare is negative when c is the better one.
-func (c *candidate) compare(other *candidate) int {
-	return cmp.Or(slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }
 
 // witness runs the schedule once more and writes its steps down. Where a concurrent

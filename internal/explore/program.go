@@ -97,6 +97,7 @@ func (s *search) drop(c *candidate) {
 	r.Dropped++
 	r.Violations--
 	r.Explored--
+	s.answers(c.Ended, -1)
 	if r.Verdicts[c.Verdict]--; r.Verdicts[c.Verdict] == 0 {
 		delete(r.Verdicts, c.Verdict)
 	}

@@ -2,6 +2,8 @@ package explore
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -48,6 +50,9 @@ type Report struct {
 	Dropped int            `json:"dropped,omitempty"`   // violations that did not run again: not counted
 	Reduced bool           `json:"reduced,omitempty"`   // of orders that differ in commands that commute one was run
 	Tries   *int           `json:"tries,omitempty"`     // in vain and in a row: orders with more of them were left out; null: there are none
+	// Answers counts the buyers of all schedules by what they were answered: a status of HTTP,
+	// "no answer" or "crashed".
+	Answers map[string]int `json:"answers,omitempty"`
 	// Compound are commands of several statements that others' could have come between: one step each.
 	Compound []string `json:"compound,omitempty"`
 
@@ -83,7 +88,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
 	}
 	if report.Events == nil {
@@ -166,8 +171,15 @@ func (r Report) Extent() string {
 	return text + r.gaps()
 }
 
-// Notes are lines of their own: what was not explored, and what was seen of void runs.
+// Notes are lines of their own: the answers, what was not explored, and what was seen of void runs.
 func (r Report) Notes() (all []string) {
+	if len(r.Answers) > 0 {
+		var counts []string
+		for _, kind := range slices.Sorted(maps.Keys(r.Answers)) {
+			counts = append(counts, fmt.Sprintf("%s (%d)", kind, r.Answers[kind]))
+		}
+		all = append(all, "answers: "+strings.Join(counts, ", "))
+	}
 	if n := len(r.Compound); n > 0 {
 		named := strings.Join(r.Compound[:min(n, mostNamed)], " | ")
 		if n > mostNamed {

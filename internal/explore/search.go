@@ -51,6 +51,10 @@ type Result struct {
 
 	Compound []string // commands of several statements, the first mostCompound that were seen
 
+	// Answers counts the buyers of the schedules by what they were answered: a status of HTTP,
+	// "no answer" or "crashed".
+	Answers map[string]int
+
 	exhausted bool // no budget has ended it, nor the first violation
 
 	Foreign        int      // schedules in which a buyer freed another's lock, harm done or not
@@ -223,6 +227,7 @@ func (s *search) note(e schedule.Ended) {
 	}
 	r.Explored++
 	r.Verdicts[e.Verdict]++
+	s.answers(e, 1)
 	if e.Concurrent {
 		r.Overlapped++
 	}
@@ -239,6 +244,22 @@ func (s *search) note(e schedule.Ended) {
 	if e.Foreign {
 		r.Foreign++
 		s.foreign = s.foreign.better(e)
+	}
+}
+
+// answers adds what the buyers of a program's schedule were answered, or with -1 takes it out.
+func (s *search) answers(e schedule.Ended, n int) {
+	if s.x.config.Program == "" {
+		return
+	}
+	if s.result.Answers == nil {
+		s.result.Answers = map[string]int{}
+	}
+	for _, o := range e.Outcomes {
+		kind := o.Kind()
+		if s.result.Answers[kind] += n; s.result.Answers[kind] == 0 {
+			delete(s.result.Answers, kind)
+		}
 	}
 }
 

@@ -122,17 +122,19 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestSold: the number stands where :sold does, but in no text and no comment.
-func TestSold(t *testing.T) {
+// TestTold: the numbers stand where :sold and :failed do, but in no text and no comment.
+func TestTold(t *testing.T) {
 	for _, c := range []struct{ protocol, query, want string }{
 		{"mysql", "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> :sold AND :soldier", "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> 2 AND :soldier"},
 		{"mysql", "SELECT 'it\\'s :sold', 'o'':sold' <> :sold", "SELECT 'it\\'s :sold', 'o'':sold' <> 2"},
 		{"mysql", "SELECT :sold -- don't: :sold\n, /* it's :sold */ :sold # :sold", "SELECT 2 -- don't: :sold\n, /* it's :sold */ 2 # :sold"},
 		{"mysql", "SELECT 5--:sold", "SELECT 5--2"},
+		{"mysql", "SELECT ':failed' FROM items WHERE stock > 0 AND :failed+:sold > 1", "SELECT ':failed' FROM items WHERE stock > 0 AND 7+2 > 1"},
+		{"postgres", "SELECT 1 FROM items WHERE failed::failed", "SELECT 1 FROM items WHERE failed::failed"},
 		{"postgres", `SELECT '\', :sold, E'\':sold', a #> :sold, b::sold, "a:sold" -- it's :sold`, `SELECT '\', 2, E'\':sold', a #> 2, b::sold, "a:sold" -- it's :sold`},
 	} {
-		if got := withSold(c.protocol, c.query, 2); got != c.want {
-			t.Errorf("%s: %s\nwant %s", c.protocol, got, c.want)
+		if got, asked := (Told{Sold: 2, Failed: 7}).in(c.protocol, c.query); got != c.want || asked != (c.want != c.query) {
+			t.Errorf("%s: %s, asked %t\nwant %s", c.protocol, got, asked, c.want)
 		}
 	}
 }

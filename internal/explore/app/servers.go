@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -244,51 +243,6 @@ func (s *Servers) Reset(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// A Finding is what a query of never has returned.
-type Finding struct {
-	Query   string // as the file has it
-	Columns []string
-	Rows    [][]string // the first ten
-}
-
-// mostRows are kept of a finding.
-const mostRows = 10
-
-// Never asks all queries of never, and returns those that have a row. sold is the number of
-// buyers who were told that they have bought.
-func (s *Servers) Never(ctx context.Context, sold int) (found []Finding, _ error) {
-	for _, query := range s.app.Never {
-		protocol, text, err := s.app.addressed(query)
-		if err != nil {
-			return nil, err
-		}
-		f := Finding{Query: query}
-		if f.Columns, f.Rows, err = rows(ctx, s.databases[protocol], withSold(protocol, text, sold), mostRows); err != nil {
-			return nil, fmt.Errorf("never: %s: %w", query, err)
-		}
-		if len(f.Rows) > 0 {
-			found = append(found, f)
-		}
-	}
-	return found, nil
-}
-
-// soldOrQuoted is :sold, or what it is none in: a text, a name in quotes, a comment, a cast.
-var soldOrQuoted = map[string]*regexp.Regexp{
-	"mysql":    regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|--\\s[^\n]*|#[^\n]*|/\\*.*?\\*/|:sold\\b"),
-	"postgres": regexp.MustCompile(`(?s)\b[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|::\w+|:sold\b`),
-}
-
-// withSold has the number in the place of :sold, but not in a text or a comment.
-func withSold(protocol, query string, sold int) string {
-	return soldOrQuoted[protocol].ReplaceAllStringFunc(query, func(found string) string {
-		if found == ":sold" {
-			return strconv.Itoa(sold)
-		}
-		return found
-	})
 }
 
 // rows are a query's first ones, as text: most at most.

@@ -152,7 +152,7 @@ func nevers(t *testing.T, s *Servers) {
 		{0, ""},
 		{1, "postgres: [?column?] [[1]]"},
 	} {
-		found, err := s.Never(t.Context(), c.sold)
+		found, err := s.Never(t.Context(), Told{Sold: c.sold})
 		must(t, err)
 		if got := show(found); got != c.found {
 			t.Errorf("%d sold: %q, want %q", c.sold, got, c.found)
@@ -160,7 +160,7 @@ func nevers(t *testing.T, s *Servers) {
 	}
 	s.exec(t, "mysql", "UPDATE items SET stock = -1")
 	s.exec(t, "postgres", "INSERT INTO orders (item_id) VALUES (1)")
-	found, err := s.Never(t.Context(), 1)
+	found, err := s.Never(t.Context(), Told{Sold: 1})
 	must(t, err)
 	if got, want := show(found), "mysql: [stock :sold] [[-1 :sold]]"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -220,7 +220,7 @@ func serverErrors(t *testing.T, s *Servers) {
 		with(s, c.change, func() {
 			err := s.Reset(t.Context())
 			if err == nil {
-				_, err = s.Never(t.Context(), 0)
+				_, err = s.Never(t.Context(), Told{})
 			}
 			if err == nil {
 				_, _, err = s.Watch(t.Context())

@@ -30,7 +30,7 @@ type Rush struct {
 	Asked   int             `json:"asked"`  // rounds
 	Rounds  []target.Crowd  `json:"rounds"` // that there were
 	Seconds float64         `json:"seconds"`
-	Verdict verdict.Verdict `json:"verdict"` // broken if one is; holds if all do
+	Verdict verdict.Verdict `json:"verdict"` // broken if one is, else failed if one is; holds if all do
 	Why     string          `json:"why,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func (r *Rush) judge() {
 		count[c.Verdict]++
 	}
 	r.Verdict = verdict.Inconclusive
-	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Broken} { // the later one counts
+	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Failed, verdict.Broken} { // the later one counts
 		for n, c := range r.Rounds {
 			if c.Verdict == v && (r.Verdict != v || r.Why == "") {
 				r.Verdict, r.Why = v, fmt.Sprintf("round %d: %s", n+1, c.Why)
@@ -62,8 +62,11 @@ func NewRush(buyers, asked int, crowds []target.Crowd, took time.Duration) *Rush
 
 // Broken reports whether the search or the rush found a violation.
 func (r *Program) Broken() bool {
-	return r.Explore.Violations > 0 || r.Rush != nil && r.Rush.Verdict == verdict.Broken
+	return r.Explore.Violations > 0 || r.Rush != nil && r.Rush.broken()
 }
+
+// broken reports whether a round broke a rule, or buyers got failures in it.
+func (r *Rush) broken() bool { return r.Verdict == verdict.Broken || r.Verdict == verdict.Failed }
 
 // Unproven says which parts prove nothing; "" if each proves something.
 func (r *Program) Unproven(events []string) string {
@@ -111,15 +114,20 @@ func (r *Rush) text(w io.Writer, name string) error {
 	if r.Why == "" {
 		return nil
 	}
-	at, broken := r.first()
-	if !broken {
+	if !r.broken() {
 		_, err := fmt.Fprintf(w, "%s: %s\n", r.Verdict, r.Why)
 		return err
 	}
+	at := slices.IndexFunc(r.Rounds, func(c target.Crowd) bool { return c.Verdict == r.Verdict })
 	if _, err := fmt.Fprintf(w, "%s: round %d: ", r.Verdict, at+1); err != nil {
 		return err
 	}
 	first := r.Rounds[at]
+	if len(first.Findings) == 0 {
+		if _, err := fmt.Fprintln(w, first.Why); err != nil {
+			return err
+		}
+	}
 	for _, f := range first.Findings {
 		if err := f.Text(w); err != nil {
 			return err
@@ -131,12 +139,6 @@ func (r *Rush) text(w io.Writer, name string) error {
 	}
 	_, err := fmt.Fprintf(w, "%s were told that they have bought%s\n", told(first), more)
 	return err
-}
-
-// first is the place of the first round that broke.
-func (r *Rush) first() (at int, broken bool) {
-	at = slices.IndexFunc(r.Rounds, func(c target.Crowd) bool { return c.Verdict == verdict.Broken })
-	return at, at >= 0
 }
 
 // told is who was told so, in words.
@@ -159,7 +161,7 @@ func (r *Program) Document(o Origin, command, given string) (report.Document, er
 	d.Title = fmt.Sprintf("Every order of %d buyers of %s, and a rush of %d", r.Explore.Buyers, r.Explore.Strategy, r.Rush.Buyers)
 	c := report.Case{
 		Group: len(d.Groups), Suite: r.Explore.Strategy, Name: "rush", Title: r.Explore.Strategy, Word: string(r.Rush.Verdict),
-		Status:  map[verdict.Verdict]report.Status{verdict.Holds: report.Holds, verdict.Broken: report.Contradicts, verdict.Inconclusive: report.Void}[r.Rush.Verdict],
+		Status:  map[verdict.Verdict]report.Status{verdict.Holds: report.Holds, verdict.Broken: report.Contradicts, verdict.Failed: report.Contradicts, verdict.Inconclusive: report.Void}[r.Rush.Verdict],
 		Seen:    cmp.Or(r.Rush.Why, fmt.Sprintf("%s of %d buyers at once, none breaks", explore.Count(len(r.Rush.Rounds), "crowd"), r.Rush.Buyers)),
 		Took:    time.Duration(r.Rush.Seconds * float64(time.Second)),
 		Command: fmt.Sprintf("shop verify%s --rush-buyers %d --repeat %d", given, r.Rush.Buyers, r.Rush.Asked),

@@ -7,10 +7,11 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestRushVerdict: one break is one, one void is no proof, and neither is a round that is missing.
+// TestRushVerdict: one break is one, a failure is the lesser one, one void is no proof, and neither is a round that is missing.
 func TestRushVerdict(t *testing.T) {
 	t.Parallel()
 	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}
+	failed := target.Crowd{Verdict: verdict.Failed, Why: "f"}
 	for _, c := range []struct {
 		rounds []target.Crowd
 		want   verdict.Verdict
@@ -22,6 +23,8 @@ func TestRushVerdict(t *testing.T) {
 		{[]target.Crowd{holds, void, void}, verdict.Inconclusive, "round 2: v"},
 		{[]target.Crowd{void, broken, broken}, verdict.Broken, "round 2: b"},
 		{[]target.Crowd{broken}, verdict.Broken, "round 1: b"},
+		{[]target.Crowd{void, failed, holds}, verdict.Failed, "round 2: f"},
+		{[]target.Crowd{failed, broken, failed}, verdict.Broken, "round 2: b"},
 	} {
 		if r := NewRush(2, 3, c.rounds, 0); r.Verdict != c.want || r.Why != c.why {
 			t.Errorf("%v: %s (%s), want %s (%s)", c.rounds, r.Verdict, r.Why, c.want, c.why)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
@@ -19,12 +20,12 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if err := x.servers.Reset(ctx); err != nil {
 		return c, err
 	}
-	found, err := x.servers.Never(ctx, 0)
+	atReset, err := x.servers.Never(ctx, app.Told{})
 	if err != nil {
 		return c, err
 	}
-	if len(found) > 0 {
-		return c, fmt.Errorf("never: %s returns a row right after reset, before any buyer came: mend the query, or have reset make a state that it allows", found[0].Query)
+	if f := first(atReset, false); f != nil {
+		return c, errAtReset(f)
 	}
 	if x.watched, _, err = x.servers.Watch(ctx); err != nil {
 		return c, err
@@ -44,17 +45,111 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		}
 		c.Buyers = append(c.Buyers, alone)
 	}
+	if err := x.aboutAnswers(ctx, atReset, c.Buyers); err != nil {
+		return c, err
+	}
 	x.coarse = x.short
 	return c, nil
 }
 
-// alone runs one buyer, step by step.
+// errAtReset is a rule that the state after reset breaks.
+func errAtReset(f *app.Finding) error {
+	return fmt.Errorf("never: %s returns a row right after reset, before any buyer came: mend the query, or have reset make a state that it allows", f.Query)
+}
+
+// first is the first rule that asks about answers, or that does not; nil if there is none.
+func first(found []app.Finding, answers bool) *app.Finding {
+	if at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Answers == answers }); at >= 0 {
+		return &found[at]
+	}
+	return nil
+}
+
+// alone resets, and runs one buyer, step by step.
 func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
-	b := x.app.Buyers[id-1]
-	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
 	if err := x.servers.Reset(ctx); err != nil {
 		return a, err
 	}
+	return x.through(ctx, id, func(a *Alone, me *buyer) error {
+		switch {
+		case me.err != nil:
+			a.Why = "its request fails: " + me.err.Error() + x.fleet.of(id).said()
+			return nil
+		case me.reply.failed():
+			a.Why = "it is answered " + a.Answer + x.fleet.of(id).said()
+			if x.app.Attach != nil {
+				a.Why += "; a program that runs already must look for its servers at the gates, and connect anew when a connection is broken"
+			}
+			return nil
+		}
+		var told app.Told
+		count(&told, me.reply, me.err, x.app.Sold)
+		a.Sold = told.Sold > 0
+		found, err := x.servers.Never(ctx, told)
+		if f := first(found, false); f != nil {
+			a.breaks(f)
+		}
+		a.doubted = first(found, true)
+		return err
+	})
+}
+
+// breaks has the buyer be the one after which a rule is broken.
+func (a *Alone) breaks(f *app.Finding) {
+	a.Why = a.Request + " is answered " + a.Answer + ", and then " + f.Query + " returns a row: mend the rule of `never`, or what `sold` says"
+}
+
+// aboutAnswers decides about rules that ask about answers and were broken before every buyer had
+// come. The buyers come one after the other: a rule that is broken then, too, is a mistake in the
+// file. atReset are the rules broken right after reset.
+func (x *Runner) aboutAnswers(ctx context.Context, atReset []app.Finding, all []Alone) error {
+	doubted := func(a Alone) bool { return a.doubted != nil }
+	if first(atReset, true) == nil && !slices.ContainsFunc(all, doubted) {
+		return nil
+	}
+	found, err := x.inTurn(ctx)
+	if err != nil {
+		return err
+	}
+	again := func(f *app.Finding) bool {
+		return f != nil && slices.ContainsFunc(found, func(other app.Finding) bool { return other.Query == f.Query })
+	}
+	if f := first(atReset, true); again(f) {
+		return errAtReset(f)
+	}
+	for n := range all {
+		if a := &all[n]; a.Why == "" && again(a.doubted) {
+			a.breaks(a.doubted)
+		}
+	}
+	return nil
+}
+
+// inTurn has the buyers come one after the other, and returns the rules that are broken then.
+func (x *Runner) inTurn(ctx context.Context) (found []app.Finding, err error) {
+	if err := x.servers.Reset(ctx); err != nil {
+		return nil, err
+	}
+	var told app.Told
+	for n := range x.app.Buyers {
+		a, err := x.through(ctx, n+1, func(_ *Alone, me *buyer) error {
+			count(&told, me.reply, me.err, x.app.Sold)
+			return nil
+		})
+		if err == nil && a.Why != "" {
+			err = fmt.Errorf("buyer %d after the others: %s", a.Buyer, a.Why)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return x.servers.Never(ctx, told)
+}
+
+// through runs one buyer, step by step. judge sees the buyer when it is answered, and all rests.
+func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer) error) (a Alone, err error) {
+	b := x.app.Buyers[id-1]
+	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
 	x.floor.close()
 	r := x.newRun(true)
 	begun := time.Now()
@@ -70,39 +165,21 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	if !void {
 		x.habits.learn(r.whose.lessons)
 	}
-	switch me := r.buyer(id); {
+	me := r.buyer(id)
+	answered := r.answeredBy(me)
+	switch {
 	case void:
-		a.Why = err.Error()
+		a.Why, err = err.Error(), nil
 	case err != nil:
-		return a, errors.Join(err, r.clearing.finish(context.WithoutCancel(ctx), true))
-	case !r.answeredBy(me):
+	case !answered:
 		a.Why = "it is not answered, and nothing moves: it waits for something that no gate sees"
-	case me.err != nil:
-		a.Why = "its request fails: " + me.err.Error() + x.fleet.of(id).said()
-	case me.reply.failed():
-		a.Answer = me.reply.text()
-		a.Why = "it is answered " + a.Answer + x.fleet.of(id).said()
-		if x.app.Attach != nil {
-			a.Why += "; a program that runs already must look for its servers at the gates, and connect anew when a connection is broken"
-		}
 	default:
-		a.Answer, a.Sold = me.reply.text(), slices.Contains(x.app.Sold, me.reply.status)
-		sold := 0
-		if a.Sold {
-			sold = 1
+		if me.err == nil {
+			a.Answer = me.reply.text()
 		}
-		found, err := x.servers.Never(ctx, sold)
-		if err != nil {
-			return a, errors.Join(err, r.clearing.finish(context.WithoutCancel(ctx), true))
-		}
-		if len(found) > 0 {
-			a.Why = a.Request + " is answered " + a.Answer + ", and then " + found[0].Query + " returns a row: mend the rule of `never`, or what `sold` says"
-		}
+		err = judge(&a, me)
 	}
-	if err := r.clearing.finish(context.WithoutCancel(ctx), !r.answeredBy(r.buyer(id))); err != nil {
-		return a, err
-	}
-	return a, nil
+	return a, errors.Join(err, r.clearing.finish(context.WithoutCancel(ctx), err != nil || !answered))
 }
 
 // An alone is one buyer as the conductor's subject: the others do not come, and nothing happens

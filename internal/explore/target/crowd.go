@@ -12,14 +12,15 @@ import (
 type Crowd struct {
 	Buyers     int               `json:"buyers"`
 	Sold       int               `json:"sold"`       // were told so
-	Failed     int               `json:"failed"`     // were told 5xx, or not reached, and told no sale
+	Failed     int               `json:"failed"`     // were told 5xx but not 503, or not reached, and told no sale
 	Unanswered int               `json:"unanswered"` // were sent and got no whole answer: whether they have bought is not known
 	AtOnce     int               `json:"at_once"`    // commands at the servers at once, at most
 	Alone      int               `json:"alone"`      // of those, what one buyer alone has there
-	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken or Inconclusive
+	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken, Failed or Inconclusive
 	Why        string            `json:"why,omitempty"`
 	Undone     string            `json:"-"`                  // what else was left undone where a rule is broken: a part of Why
 	Findings   []witness.Finding `json:"findings,omitempty"` // of `never`
+	late       int               // got no answer in time: slow is no failure
 }
 
 // inconclusive has the round show nothing.
@@ -27,13 +28,14 @@ func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
 
-// judge sets the verdict by the user's own queries. never returns those that have a row if so
-// many were told that they have bought. Who got no answer may have bought or not, so all these
-// numbers are tried: a rule is broken if one is, whichever of them is the true one.
-func (c *Crowd) judge(never func(sold int) ([]app.Finding, error)) error {
+// judge sets the verdict by the user's own queries. never returns those that have a row for such
+// answers. A buyer without an answer may have bought or not, so all these numbers are tried: a
+// rule is broken if one is, whichever of them is the true one. No fault is injected, so a failure
+// breaks the promise, too.
+func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	holds, breaks := 0, 0
 	for sold := c.Sold; sold <= c.Sold+c.Unanswered && (holds == 0 || breaks == 0); sold++ {
-		found, err := never(sold)
+		found, err := never(app.Told{Sold: sold, Failed: c.Failed + c.Unanswered})
 		if err != nil {
 			return err
 		}
@@ -43,11 +45,14 @@ func (c *Crowd) judge(never func(sold int) ([]app.Finding, error)) error {
 			c.Findings = findingsOf(found)
 		}
 	}
+	failing := c.Failed + c.Unanswered - c.late
 	switch {
-	case breaks > 0 && holds > 0:
-		c.inconclusive("whether a rule is broken depends on how many of the %d without an answer have bought: %s", c.Unanswered, witness.Queries(c.Findings))
-	case breaks > 0:
+	case breaks > 0 && holds == 0:
 		c.Verdict, c.Why = verdict.Broken, witness.Why(c.Findings)
+	case failing > 0:
+		c.Verdict, c.Why, c.Findings = verdict.Failed, fmt.Sprintf("%d of %d buyers got a failure or no answer, and every server is healthy", failing, c.Buyers), nil
+	case breaks > 0:
+		c.inconclusive("whether a rule is broken depends on how many of the %d without an answer have bought: %s", c.Unanswered, witness.Queries(c.Findings))
 	case c.Sold == 0:
 		c.inconclusive("nobody was told of a sale")
 	case c.AtOnce <= max(c.Alone, 1):

@@ -11,17 +11,17 @@ import (
 // TestCrowd: who got no answer may have bought or not, and a rule is broken only where it is
 // in either case.
 func TestCrowd(t *testing.T) {
-	orders := func(n int) func(int) []app.Finding { // never: orders that differ from :sold
-		return func(sold int) []app.Finding {
-			if n == sold {
+	orders := func(n int) func(app.Told) []app.Finding { // never: orders that differ from :sold
+		return func(t app.Told) []app.Finding {
+			if n == t.Sold {
 				return nil
 			}
 			return []app.Finding{{Query: "orders <> :sold", Columns: []string{"n"}, Rows: [][]string{{"1"}}}}
 		}
 	}
-	negative := func(int) []app.Finding { return []app.Finding{{Query: "stock < 0"}} }
-	either := func(sold int) []app.Finding { // one rule or the other, whatever the number
-		if sold > 1 {
+	negative := func(app.Told) []app.Finding { return []app.Finding{{Query: "stock < 0"}} }
+	either := func(t app.Told) []app.Finding { // one rule or the other, whatever the number
+		if t.Sold > 1 {
 			return []app.Finding{{Query: "orders < :sold"}}
 		}
 		return []app.Finding{{Query: "orders >= :sold"}}
@@ -29,7 +29,7 @@ func TestCrowd(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		crowd Crowd
-		never func(sold int) []app.Finding
+		never func(app.Told) []app.Finding
 		want  verdict.Verdict
 		why   string // a part of it
 		found int
@@ -37,23 +37,32 @@ func TestCrowd(t *testing.T) {
 		{"holds", Crowd{Buyers: 50, Sold: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Holds, "", 0},
 		{"sold twice", Crowd{Buyers: 50, Sold: 2, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
 		{"a break needs no overlap", Crowd{Buyers: 50, Sold: 2, AtOnce: 1, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
-		{"the unanswered may have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, AtOnce: 9, Alone: 1}, orders(2), verdict.Inconclusive, "how many of the 1 without an answer", 1},
-		{"and may have not", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Inconclusive, "how many of the 1 without an answer", 1},
+		{"the unanswered may have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(2), verdict.Inconclusive, "how many of the 1 without an answer", 1},
+		{"and may have not", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Inconclusive, "how many of the 1 without an answer", 1},
 		{"too few orders, whoever has bought", Crowd{Buyers: 50, Sold: 2, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
 		{"too many orders, whoever has bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(5), verdict.Broken, "orders <> :sold", 1},
-		{"all of the unanswered have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(4), verdict.Inconclusive, "of the 3", 1},
+		{"all of the unanswered have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, late: 3, AtOnce: 9, Alone: 1}, orders(4), verdict.Inconclusive, "of the 3", 1},
 		{"a rule without :sold", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, AtOnce: 9, Alone: 1}, negative, verdict.Broken, "stock < 0", 1},
 		{"another rule for another number", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, AtOnce: 9, Alone: 1}, either, verdict.Broken, "orders >= :sold", 1},
 		{"no overlap", Crowd{Buyers: 50, Sold: 1, AtOnce: 1, Alone: 1}, orders(1), verdict.Inconclusive, "at the servers at once", 0},
 		{"no more than one buyer alone has", Crowd{Buyers: 50, Sold: 1, AtOnce: 2, Alone: 2}, orders(1), verdict.Inconclusive, "at the servers at once", 0},
 		{"no command at all", Crowd{Buyers: 50, Sold: 1}, orders(1), verdict.Inconclusive, "at the servers at once", 0},
-		{"most have failed, side by side", Crowd{Buyers: 50, Sold: 1, Failed: 49, AtOnce: 9, Alone: 1}, orders(1), verdict.Holds, "", 0},
-		{"whoever has bought, no rule is broken", Crowd{Buyers: 50, Sold: 1, Unanswered: 9, AtOnce: 9, Alone: 1}, func(int) []app.Finding { return nil }, verdict.Holds, "", 0},
+		{"most have failed, side by side", Crowd{Buyers: 50, Sold: 1, Failed: 49, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "49 of 50 buyers got a failure or no answer", 0},
+		{"a failure breaks the promise whoever has bought", Crowd{Buyers: 50, Sold: 1, Failed: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "1 of 50 buyers", 0},
+		{"a broken rule is worse", Crowd{Buyers: 50, Sold: 2, Failed: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
+		{"the shop hung up", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "1 of 50 buyers", 0},
+		{"a rule about failures", Crowd{Buyers: 50, Sold: 1, Failed: 2, Unanswered: 1, AtOnce: 9, Alone: 1}, func(t app.Told) []app.Finding {
+			if t.Failed != 3 {
+				return nil
+			}
+			return []app.Finding{{Query: ":failed > 0"}}
+		}, verdict.Broken, ":failed > 0", 1},
+		{"slow is no failure, and no rule is broken whoever has bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 9, late: 9, AtOnce: 9, Alone: 1}, func(app.Told) []app.Finding { return nil }, verdict.Holds, "", 0},
 		{"nobody bought", Crowd{Buyers: 50, AtOnce: 9, Alone: 1}, orders(0), verdict.Inconclusive, "nobody was told", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.crowd
-			err := got.judge(func(sold int) ([]app.Finding, error) { return c.never(sold), nil })
+			err := got.judge(func(t app.Told) ([]app.Finding, error) { return c.never(t), nil })
 			if err != nil || got.Verdict != c.want || !strings.Contains(got.Why, c.why) || (got.Why == "") != (c.why == "") || len(got.Findings) != c.found {
 				t.Errorf("%s (%s), %d findings, %v; want %s (%s), %d", got.Verdict, got.Why, len(got.Findings), err, c.want, c.why, c.found)
 			}

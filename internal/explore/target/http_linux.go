@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
@@ -54,6 +55,20 @@ func (r reply) text() string {
 
 // failed: the program itself says that it has.
 func (r reply) failed() bool { return r.status >= http.StatusInternalServerError }
+
+// breaks: the reply is a failure. With 503 a program refuses the buyer for a while, and is well.
+func (r reply) breaks() bool { return r.failed() && r.status != http.StatusServiceUnavailable }
+
+// count adds a buyer that was answered r, or that got err in place of an answer. sold are the
+// answers that mean a sale.
+func count(t *app.Told, r reply, err error, sold []int) {
+	switch {
+	case err == nil && slices.Contains(sold, r.status):
+		t.Sold++
+	case err != nil || r.breaks():
+		t.Failed++
+	}
+}
 
 // bodySize is of an answer, in bytes, at most.
 const bodySize = 1 << 20

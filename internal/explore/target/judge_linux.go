@@ -2,7 +2,8 @@ package target
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/witness"
@@ -14,15 +15,7 @@ type judgement struct{ *run }
 
 // verdict judges the run.
 func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
-	sold, untold := 0, 0
-	for _, b := range r.buyers {
-		switch told := r.answeredBy(b) && b.err == nil; {
-		case told && slices.Contains(r.x.app.Sold, b.reply.status):
-			sold++
-		case !told && b.crashed:
-			untold++
-		}
-	}
+	told, failing, untold := r.told()
 	expired, err := r.x.expired(ctx)
 	switch {
 	case err != nil:
@@ -31,7 +24,7 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 		return "", "", nil, voided("a key in Redis ran out by the clock", "%d of them; a lease is to end by an event", expired-r.expired)
 	}
 	who := r.deadEnd()
-	found, err := r.x.servers.Never(ctx, sold)
+	found, err := r.x.servers.Never(ctx, told)
 	if app.Locked(err) && len(who) > 0 {
 		return verdict.Stalled, whoWaits(who) + " for what nobody will do, and a lock keeps `never` from reading", nil, nil
 	}
@@ -40,7 +33,7 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	}
 	// A buyer that crashed without an answer may have an order or none: no shop could do better.
 	for more := 1; more <= untold && len(found) > 0; more++ {
-		other, err := r.x.servers.Never(ctx, sold+more)
+		other, err := r.x.servers.Never(ctx, app.Told{Sold: told.Sold + more, Failed: told.Failed})
 		if err != nil {
 			return "", "", nil, err
 		}
@@ -55,6 +48,9 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	if len(who) > 0 {
 		return verdict.Stalled, whoWaits(who) + " for what nobody will do", nil, nil
 	}
+	if len(failing) > 0 && !r.struck { // after an event a failure may be all that a shop can answer
+		return verdict.Failed, r.fails(failing) + ", and every server is healthy", nil, nil
+	}
 	return verdict.Holds, "", nil, nil
 }
 
@@ -66,20 +62,56 @@ func whoWaits(ids []int) string {
 	return buyerNames(ids) + " wait"
 }
 
+// told counts the answers. failing are the buyers that got a failure or no answer, untold is
+// how many crashed without one.
+func (r judgement) told() (t app.Told, failing []int, untold int) {
+	for _, b := range r.buyers {
+		before := t.Failed
+		switch answered := r.answeredBy(b); {
+		case b.crashed && (!answered || b.err != nil):
+			untold++
+		case answered:
+			count(&t, b.reply, b.err, r.x.app.Sold)
+		}
+		if t.Failed > before {
+			failing = append(failing, b.id)
+		}
+	}
+	return t, failing, untold
+}
+
+// fails is "buyer 2 was answered 500 error", of those that got a failure or no answer.
+func (r judgement) fails(ids []int) string {
+	var all []string
+	for _, id := range ids {
+		o := r.outcome(r.buyer(id))
+		if o.Error != "" {
+			o.Answer = "nothing (" + o.Error + ")"
+		}
+		all = append(all, fmt.Sprintf("buyer %d was answered %s", id, o.Answer))
+	}
+	return strings.Join(all, ", ")
+}
+
 // outcomes are what the buyers were told.
 func (r judgement) outcomes() (all []witness.Outcome) {
 	for _, b := range r.buyers {
-		o := witness.Outcome{Buyer: b.id, Answer: "no answer"}
-		switch {
-		case b.crashed && (!r.answeredBy(b) || b.err != nil):
-			o.Answer = "crashed"
-		case !r.answeredBy(b):
-		case b.err != nil:
-			o.Error = b.err.Error()
-		default:
-			o.Answer = r.names.shown(b.reply.text())
-		}
-		all = append(all, o)
+		all = append(all, r.outcome(b))
 	}
 	return all
+}
+
+// outcome is what one buyer was told.
+func (r judgement) outcome(b *buyer) witness.Outcome {
+	o := witness.Outcome{Buyer: b.id, Answer: "no answer"}
+	switch {
+	case b.crashed && (!r.answeredBy(b) || b.err != nil):
+		o.Answer = "crashed"
+	case !r.answeredBy(b):
+	case b.err != nil:
+		o.Error = b.err.Error()
+	default:
+		o.Answer, o.Status = r.names.shown(b.reply.text()), b.reply.status
+	}
+	return o
 }

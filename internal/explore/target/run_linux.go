@@ -32,6 +32,7 @@ type run struct {
 	expired  int      // keys of Redis that the clock had removed before
 	several  []string // commands that were several statements
 	runsOut  []*op    // commands whose waits run out by a choice of this point
+	struck   bool     // an event has happened
 	held     bool     // a command that only tries again is not among the last moves
 }
 
@@ -111,7 +112,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	if m.Make != nil {
 		r.record.happened(m)
 		if m.Event != "" {
-			r.current = 0
+			r.current, r.struck = 0, true
 			for server := range r.x.backends { // whatever it was, a buyer that polls tries again
 				r.polling.changed(server)
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -79,7 +78,7 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	if c.AtOnce, err = x.gathered(ctx); err != nil {
 		return c, false, err
 	}
-	if err := c.judge(func(sold int) ([]app.Finding, error) { return x.servers.Never(ctx, sold) }); err != nil {
+	if err := c.judge(func(t app.Told) ([]app.Finding, error) { return x.servers.Never(ctx, t) }); err != nil {
 		return c, false, err
 	}
 	c.leaves(undone)
@@ -96,16 +95,17 @@ type told struct {
 
 // tell counts what one buyer was told. sold are the answers that mean a sale.
 func (c *Crowd) tell(b told, sold []int) {
-	switch {
-	case b.err != nil && b.sent:
-		c.Unanswered++
-	case b.err != nil:
-		c.Failed++
-	case slices.Contains(sold, b.reply.status):
-		c.Sold++
-	case b.reply.failed():
-		c.Failed++
+	if b.late {
+		c.late++
 	}
+	if b.err != nil && b.sent {
+		c.Unanswered++
+		return
+	}
+	var t app.Told
+	count(&t, b.reply, b.err, sold)
+	c.Sold += t.Sold
+	c.Failed += t.Failed
 }
 
 // buyerPatience is added to a crowd's time for each buyer: they may be served one by one.

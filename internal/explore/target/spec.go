@@ -43,6 +43,8 @@ type Alone struct {
 	Commands []Seen
 	Passed   []string // commands that no gate holds
 	Why      string   // what went wrong; "" if nothing did
+
+	doubted *app.Finding // a rule about answers that is broken with this buyer alone; nil: none
 }
 
 // Seen is a command that stood at a gate.

@@ -85,6 +85,15 @@ func (w *Witness) Broken() bool { return w.Verdict != verdict.Holds }
 // An Outcome is what one buyer was answered.
 type Outcome struct {
 	Buyer  int    `json:"buyer"`
-	Answer string `json:"told"` // an outcome of purchase, or "crashed"
+	Answer string `json:"told"`             // an outcome of purchase, or "crashed"; of a program, its answer
+	Status int    `json:"status,omitempty"` // of HTTP, of a program; 0: there was no whole answer
 	Error  string `json:"error,omitempty"`
+}
+
+// Kind is the answer without its text: a program's status, or what is in the place of one.
+func (o Outcome) Kind() string {
+	if o.Status > 0 {
+		return strconv.Itoa(o.Status)
+	}
+	return o.Answer
 }

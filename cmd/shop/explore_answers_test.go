@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A statementShop is a shop of testdata/answers, which sends what is written here.
+type statementShop struct {
+	database string // mysql or postgres
+	sql      []string
+	buyers   string // "": two that want item 1
+	fails    string // what it answers when the server refuses a statement; "": 500
+	never    string // "": no rule that a sale breaks
+	more     string // lines of the file
+}
+
+// file writes the shop's description. Two units of each item are there.
+func (s statementShop) file(t *testing.T) string {
+	t.Helper()
+	appCase{needs: []string{"python3"}}.need(t)
+	dir, err := filepath.Abs("testdata/answers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := map[string]string{"mysql": "3306", "postgres": "5432"}[s.database]
+	env := fmt.Sprintf("SQL: %q", strings.Join(s.sql, "\n"))
+	if s.fails != "" {
+		env += fmt.Sprintf(", FAILS: %q", strings.Trim(s.fails, "-"))
+	}
+	text := fmt.Sprintf(`name: statements
+run: python3 %s/shop.py %s
+env: { %s }
+ready: http://127.0.0.1:8080/
+%[2]s: 127.0.0.1:%[4]s
+local: true
+schema: %[1]s/schema.sql
+%[5]s
+reset:
+  sql: [ "UPDATE items SET stock = 2", "DELETE FROM orders" ]
+sold: 200
+never: [ %[6]q ]
+%[7]s`, dir, s.database, env, port, cmp.Or(s.buyers, "buyer: POST http://127.0.0.1:8080/buy?1"), cmp.Or(s.never, "SELECT * FROM items WHERE stock < 0"), s.more)
+	file := filepath.Join(t.TempDir(), "oversell.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// staleSnapshot locks after the transaction has its snapshot, so who has waited is refused.
+var staleSnapshot = []string{
+	"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT pg_advisory_xact_lock(1)",
+	"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0", "INSERT INTO orders VALUES (1)", "COMMIT",
+}
+
+// crossed updates two rows in the order of the basket.
+var crossed = []string{"BEGIN", "UPDATE items SET stock = stock - 1 WHERE id = {0}", "UPDATE items SET stock = stock - 1 WHERE id = {1}", "COMMIT"}
+
+// TestAppAnswers: a failure breaks the promise while every server is healthy, and so does the lack
+// of an answer. A refusal is none, but a rule may ask for it.
+func TestAppAnswers(t *testing.T) {
+	t.Parallel()
+	const baskets = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST http://127.0.0.1:8080/buy?2,1"
+	for _, c := range []struct {
+		name    string
+		shop    statementShop
+		args    []string
+		code    int
+		why     string // how the witness ends; "": there is none
+		answers []string
+	}{
+		{"a stale snapshot", statementShop{database: "postgres", sql: staleSnapshot}, nil, exitBroken, "failed: buyer 2 was answered 500, and every server is healthy", []string{"200", "500"}},
+		{"a deadlock", statementShop{database: "mysql", sql: crossed, buyers: baskets}, nil, exitBroken, "failed: buyer ", []string{"200", "500"}},
+		{"no answer", statementShop{database: "mysql", sql: crossed, buyers: baskets, fails: "-"}, []string{"--first"}, exitBroken, "failed: buyer ", []string{"200", "no answer"}},
+		{"a refusal", statementShop{database: "postgres", sql: staleSnapshot, fails: "503"}, nil, 0, "", []string{"200", "503"}},
+		{"nobody is refused while a unit is left", statementShop{database: "postgres", sql: staleSnapshot, fails: "503", never: "SELECT 1 FROM items WHERE stock > 0 AND :sold < 2"}, nil, exitBroken, "broken: must return no row, and does: SELECT 1 FROM items WHERE stock > 0 AND :sold < 2", []string{"200", "503"}},
+		{"a rule about failures", statementShop{database: "postgres", sql: staleSnapshot, never: "SELECT 1 WHERE :failed > 0"}, nil, exitBroken, "broken: must return no row, and does: SELECT 1 WHERE :failed > 0", []string{"200", "500"}},
+		{"after an event", statementShop{database: "mysql", sql: []string{crossed[0], "UPDATE items SET stock = stock - 1 WHERE id = 1", "COMMIT"}}, []string{"--events", "timeout"}, 0, "", []string{"200", "500"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := c.shop.file(t)
+			code, r, stderr := searchFile(t, file, c.args...)
+			why := ""
+			if r.Witness != nil {
+				why = string(r.Witness.Verdict) + ": " + r.Witness.Why
+			}
+			if code != c.code || !strings.HasPrefix(why, c.why) || (why == "") != (c.why == "") {
+				t.Errorf("exit %d, %q; want %d, %q: %s", code, why, c.code, c.why, stderr)
+			}
+			if kinds := slices.Sorted(maps.Keys(r.Answers)); !slices.Equal(kinds, c.answers) {
+				t.Errorf("%v, want %v", r.Answers, c.answers)
+			}
+		})
+	}
+}
+
+// TestAppRuleAboutAnswers: one that is broken before all buyers have come is none, unless it is
+// broken as well when they come one after the other.
+func TestAppRuleAboutAnswers(t *testing.T) {
+	t.Parallel()
+	sound := []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}
+	for rule, says := range map[string]string{
+		"SELECT 1 WHERE :sold < 2":                          "",
+		"SELECT 1 WHERE :sold < 3":                          "never: SELECT 1 WHERE :sold < 3 returns a row right after reset",
+		"SELECT 1 FROM orders HAVING count(*) <> :sold":     "buyer 1 alone: POST http://127.0.0.1:8080/buy?1 is answered 200, and then SELECT 1 FROM orders",
+		"SELECT 1 FROM items WHERE stock = 1 AND :sold = 1": "",
+	} {
+		code, _, stderr := exploreApp(t, statementShop{database: "postgres", sql: sound, never: rule}.file(t), "--app-check")
+		if want := map[bool]int{true: 0, false: exitHarness}[says == ""]; code != want || !strings.Contains(stderr, says) {
+			t.Errorf("%s: exit %d, want %d and %q: %s", rule, code, want, says, stderr)
+		}
+	}
+}

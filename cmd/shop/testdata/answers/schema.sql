@@ -1,0 +1,3 @@
+CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL);
+CREATE TABLE orders (item_id INT NOT NULL);
+INSERT INTO items VALUES (1, 2), (2, 2);

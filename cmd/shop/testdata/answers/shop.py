@@ -1,0 +1,60 @@
+"""A shop that is what its statements are: python3 shop.py mysql|postgres
+
+SQL has the statements of a sale, one a line; {0} and {1} are the items of POST /buy?0,1.
+The sale is made when each INSERT, UPDATE, DELETE and REPLACE has changed a row. When
+the server refuses a statement, the shop answers FAILS; "": it hangs up without an answer.
+"""
+import os
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import psycopg2
+import pymysql
+
+FAILS = os.environ.get("FAILS", "500")
+
+
+def connect():
+    if sys.argv[1] == "postgres":
+        db = psycopg2.connect(host="127.0.0.1", user="shop", dbname="shop")
+        db.autocommit = True
+        return db
+    return pymysql.connect(host="127.0.0.1", user="root", database="shop", autocommit=None)
+
+
+def sell(cursor, items):
+    for statement in os.environ["SQL"].splitlines():
+        cursor.execute(statement.format(*items))
+        if statement.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "MERGE")) and cursor.rowcount < 1:
+            cursor.execute("ROLLBACK")
+            return False
+    return True
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.reply(200)
+
+    def do_POST(self):
+        with self.server.db.cursor() as cursor:
+            try:
+                self.reply(200 if sell(cursor, self.path.partition("?")[2].split(",")) else 409)
+            except (psycopg2.Error, pymysql.Error) as error:
+                print(repr(error), file=sys.stderr)
+                cursor.execute("ROLLBACK")
+                if FAILS:
+                    self.reply(int(FAILS))
+
+    def reply(self, status):
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.send_header("Connection", "close")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 8080), Handler)
+server.db = connect()
+server.serve_forever(poll_interval=None)

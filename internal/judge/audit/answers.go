@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"time"
 
@@ -16,6 +17,8 @@ type Answer struct {
 	ID        int64     // of the record, of a sale
 	Start     time.Time // the buy was under way from then to End, as far as that is known
 	End       time.Time
+	Status    int  // of the HTTP response; 0 when there was none
+	IsLost    bool // the connection broke before the answer: the shop may have sold or not
 }
 
 func (a Answer) units() int64 { return max(a.Units, 1) }
@@ -103,8 +106,12 @@ func Overlap(answers []Answer) int {
 // Count adds the answers to the evidence, whose Report is there already. Of an order for
 // more units than are left in the end, nobody can say that it was refused wrongly.
 func (e *Evidence) Count(answers []Answer) {
+	var told, lost, rejected int64
 	for _, a := range answers {
 		switch a.Outcome {
+		case purchase.Sold:
+			e.Sold++
+			told += a.units()
 		case purchase.SoldOut:
 			e.SoldOut++
 			if a.units() <= e.Report.Leftover {
@@ -112,8 +119,36 @@ func (e *Evidence) Count(answers []Answer) {
 			}
 		case purchase.Busy:
 			e.Busy++
-		case purchase.Unknown, purchase.Failed:
-			e.Unanswered++
+		case purchase.Unknown:
+			if a.IsLost {
+				e.Unheard++
+				lost += a.units()
+			} else {
+				e.Unanswered++
+			}
+		case purchase.Failed:
+			switch {
+			case a.isError():
+				e.Failed++
+			case a.Status == 0 || a.Status == http.StatusServiceUnavailable:
+				e.Unanswered++
+			default:
+				rejected++
+			}
 		}
 	}
+	recorded := max(0, e.Report.UnitsSold-told)
+	e.Unread += max(0, lost-recorded)
+	if e.Sold+e.SoldOut > 0 { // the shop serves such requests, so it must not reject some of them
+		e.Failed += rejected
+	} else {
+		e.Unanswered += rejected
+	}
+}
+
+// isError reports whether the answer is an error of the shop itself. A shop that names a server
+// which is down answers 503; one that does not know the request answers 4xx or 501.
+func (a Answer) isError() bool {
+	return a.Status == http.StatusOK ||
+		a.Status >= http.StatusInternalServerError && a.Status != http.StatusNotImplemented && a.Status != http.StatusServiceUnavailable
 }

@@ -91,12 +91,35 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// TestCount: which answers are errors of the shop, and which the shop cannot help.
 func TestCount(t *testing.T) {
 	var e Evidence
 	for _, outcome := range purchase.Outcomes() {
 		e.Count([]Answer{{Outcome: outcome}})
 	}
-	if e.SoldOut != 1 || e.Busy != 1 || e.Unanswered != 2 {
-		t.Errorf("%+v, want one sold out, one busy, two without an answer", e)
+	if e.Sold != 1 || e.SoldOut != 1 || e.Busy != 1 || e.Unanswered != 2 {
+		t.Errorf("%+v, want one sold, one sold out, one busy, two without an answer", e)
+	}
+	failed := func(status int) Answer { return Answer{Outcome: purchase.Failed, Status: status} }
+	lost := Answer{Outcome: purchase.Unknown, IsLost: true}
+	for _, c := range []struct {
+		name                             string
+		recorded                         int64
+		answers                          []Answer
+		failed, unanswered, lost, unread int64
+	}{
+		{"errors", 0, []Answer{failed(500), failed(502), failed(200)}, 3, 0, 0, 0},
+		{"a server is down", 0, []Answer{failed(503), {Outcome: purchase.SoldOut}}, 0, 1, 0, 0},
+		{"requests that the shop does not know", 0, []Answer{failed(404), failed(501)}, 0, 2, 0, 0},
+		{"the same, and it serves others", 0, []Answer{failed(404), failed(501), {Outcome: purchase.SoldOut}}, 2, 0, 0, 0},
+		{"the shop does not know", 0, []Answer{{Outcome: purchase.Unknown, Status: 504}}, 0, 1, 0, 0},
+		{"lost, none recorded", 0, []Answer{lost, lost}, 0, 0, 2, 2},
+		{"lost, one recorded", 2, []Answer{lost, lost, {Outcome: purchase.Sold}}, 0, 0, 2, 1},
+	} {
+		e := Evidence{Report: Report{UnitsSold: c.recorded}}
+		e.Count(c.answers)
+		if e.Failed != c.failed || e.Unanswered != c.unanswered || e.Unheard != c.lost || e.Unread != c.unread {
+			t.Errorf("%s: %+v", c.name, e)
+		}
 	}
 }

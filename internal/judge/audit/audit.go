@@ -87,10 +87,14 @@ type Evidence struct {
 	MaxOverlap int    // most buys in flight at once
 	Lost       int64  // sales acknowledged and not recorded
 	Untold     int64  // sales recorded whose buyer was refused, or that one request made twice
+	Sold       int64  // buyers that were answered that they have bought
 	SoldOut    int64  // buyers that were answered that it is sold out
 	Denied     int64  // those of them who asked for no more units than are left
 	Busy       int64  // buyers that gave up waiting
-	Unanswered int64  // buyers whose outcome is unknown or failed
+	Unheard    int64  // buyers whose answer was lost: each may have a record or not
+	Unread     int64  // units of theirs that have no record: the shop may not have read the requests
+	Unanswered int64  // buyers that were answered that their outcome is unknown, or that a server is down
+	Failed     int64  // buyers that got an error, without a fault that explains it
 
 	Progress Progress // of a crowd; zero where the answers have no times
 }
@@ -99,8 +103,8 @@ type Evidence struct {
 //
 // A break that was seen is a break, however small the run. A run without one proves
 // something only when the buyers asked for more than there was, were in flight at
-// once, and were all served or refused. Buyers who gave up are a break only if nothing
-// went on meanwhile: see Progress.
+// once, and were all served or refused. An answer that was lost on its way casts no doubt on
+// the others. Buyers who gave up are a break only if nothing went on meanwhile: see Progress.
 func Judge(e Evidence) (verdict.Verdict, string) {
 	r := e.Report
 	switch {
@@ -127,8 +131,12 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	case e.Progress.Early > 0 && r.Leftover > 0 && e.Demand >= r.Stocked:
 		return verdict.Stalled, fmt.Sprintf("%s told busy before half of the wait of %s was over, and %d units are left",
 			were(e.Progress.Early), inWords(e.Progress.Wait), r.Leftover)
-	case e.Demand <= r.Stocked:
-		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand, r.Stocked)
+	case e.Failed > 0:
+		return verdict.Failed, were(int(e.Failed)) + " answered with an error, and nothing was broken on purpose"
+	case e.Demand-e.Unread <= r.Stocked:
+		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand-e.Unread, r.Stocked)
+	case e.Unheard > 0 && e.Sold == 0:
+		return verdict.Inconclusive, fmt.Sprintf("no sale was acknowledged, and %d answers were lost", e.Unheard)
 	case r.UnitsSold == 0 && e.SoldOut > 0: // nobody of them asked for as few as are left
 		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused who asked for more than the %d units that are left", were(int(e.SoldOut)), r.Leftover)
 	case e.MaxOverlap < 2:
@@ -138,9 +146,17 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	case e.Unanswered > 0 && r.Leftover == 0:
 		return verdict.Inconclusive, were(int(e.Unanswered)) + " neither served nor refused"
 	case r.Leftover > 0 && (e.Unanswered > 0 || e.SoldOut == 0): // else what is left is less than anybody refused asked for
-		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered)
+		return verdict.Inconclusive, fmt.Sprintf("%d units are left and %d buyers got no answer", r.Leftover, e.Unanswered+e.Unheard)
 	}
-	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover)
+	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover) + e.unheard()
+}
+
+// unheard counts the answers that were lost, in words.
+func (e Evidence) unheard() string {
+	if e.Unheard == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d answers were lost, and the records agree with the others", e.Unheard)
 }
 
 // gaveUp counts those who waited in vain, in words.

@@ -63,6 +63,16 @@ func TestJudge(t *testing.T) {
 		{"one after the other", with(func(e *Evidence) { e.MaxOverlap = 1 }), verdict.Inconclusive},
 		{"no answers", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Unanswered = 0, 100, 200 }), verdict.Inconclusive},
 		{"all sold, the rest got errors", with(func(e *Evidence) { e.Unanswered = 100 }), verdict.Inconclusive},
+		{"all sold, some answers lost", with(func(e *Evidence) { e.Sold, e.Unheard, e.Unread = 95, 15, 10 }), verdict.Holds},
+		{"so many lost that the demand is not known", with(func(e *Evidence) { e.Sold, e.Unheard, e.Unread = 100, 100, 100 }), verdict.Inconclusive},
+		{"no sale acknowledged", with(func(e *Evidence) { e.Unheard = 100 }), verdict.Inconclusive},
+		{"an update lost, and some answers", with(func(e *Evidence) {
+			e.Report.UnitsSold, e.Report.Leftover, e.Report.Drift, e.Unheard = 99, 2, 1, 15
+		}), verdict.Drifted},
+		{"a unit vanished, and an answer", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift, e.Unheard = 99, -1, 1 }), verdict.Leaked},
+		{"one error", with(func(e *Evidence) { e.Failed = 1 }), verdict.Failed},
+		{"an error, and one unit too many", with(func(e *Evidence) { e.Failed, e.Report.UnitsSold, e.Report.Oversold, e.Report.Drift = 1, 101, 1, 1 }), verdict.Oversold},
+		{"errors, and units left that others would buy", with(func(e *Evidence) { e.Failed, e.Report.UnitsSold, e.Report.Leftover = 200, 0, 100 }), verdict.Failed},
 		{"nothing happened", Evidence{}, verdict.Inconclusive},
 		{"small, but broken", Evidence{Report: Report{Stocked: 1, UnitsSold: 2, Oversold: 1, Drift: 1}, Demand: 1, MaxOverlap: 1}, verdict.Oversold},
 	} {

@@ -2,7 +2,9 @@ package buyers
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -20,7 +22,6 @@ type Answer struct {
 	audit.Answer
 	Receipt     string       // of a sale, as it came
 	Detail      string       // of anything that is no sale
-	Status      int          // of the response; 0 when there was none
 	Inside      [2]time.Time // when the buy was inside the shop, where the shop says so; else zero
 	Sent, Begun time.Time    // when the request was out and when its answer began; zero when that was never seen
 	Unreached   bool         // there was no connection: the shop read nothing of the request
@@ -43,12 +44,15 @@ func Answers(all []Answer) []audit.Answer {
 // have been made. The buyer names itself, whatever the receipt says.
 func answerOf(x Exchange, b Buyer) Answer {
 	a := Answer{
-		Status: x.Status, Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, Begun: x.Begun,
+		Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, Begun: x.Begun,
 		Unreached: x.Err != nil && !x.Connected, HungUp: x.HungUp,
 	}
 	a.Purchaser, a.Units, a.Start, a.End = b.Name, max(b.Units, 1), x.Start, x.End
+	a.Status = x.Status
 	if x.Err != nil {
 		a.Outcome, a.Detail = purchase.Unknown, x.Err.Error()
+		hasLeft := errors.Is(x.Err, context.DeadlineExceeded) || errors.Is(x.Err, context.Canceled) // the buyer closed the connection
+		a.IsLost = x.Connected && !hasLeft
 		return a
 	}
 	a.Outcome, a.ID, a.Detail = ReadAnswer(x.Status, x.Body, a.Units)

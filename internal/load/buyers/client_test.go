@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -108,6 +109,31 @@ func TestOnTheWire(t *testing.T) {
 		if got := text.Load(); got != want {
 			t.Errorf("key %q: sent %q, want %q", key, got, want)
 		}
+	}
+}
+
+// slowNothing is a body without content whose end takes longer to read than net/http waits.
+type slowNothing struct{}
+
+func (slowNothing) Read([]byte) (int, error) {
+	time.Sleep(300 * time.Millisecond)
+	return 0, io.EOF
+}
+
+// TestNoEmptyChunk: a machine that is busy for 200 ms while a GET is sent does not change what
+// is sent. A server that ignores bodies would read an empty chunk as its next request.
+func TestNoEmptyChunk(t *testing.T) {
+	t.Parallel()
+	var encoding atomic.Value
+	url := service(t, func(_ http.ResponseWriter, r *http.Request) { encoding.Store(fmt.Sprint(r.TransferEncoding)) })
+	c := NewClient(nil)
+	defer c.Close()
+	request, err := http.NewRequest(http.MethodGet, url+"/product/buy", slowNothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := c.Send(t.Context(), request); x.Err != nil || encoding.Load() != "[]" {
+		t.Errorf("sent with the encoding %v, %v; want none", encoding.Load(), x.Err)
 	}
 }
 

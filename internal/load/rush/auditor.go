@@ -123,6 +123,28 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 	return books, nil
 }
 
+// settleTimeout is how long a shop may take to end the orders of buyers who got no answer.
+const settleTimeout = 10 * time.Second
+
+// Settle audits a product when all buyers are done. With isDoubtful some of them got no answer,
+// so the shop may still be at work: Settle audits until two reports in a row are the same and
+// stock and records agree, at most for 10 s. Units that are oversold do not come back.
+func Settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Report, _ error) {
+	for deadline := time.Now().Add(settleTimeout); ; {
+		now, err := a.Audit(ctx, product)
+		isSettled := now == last && (now.Drift == 0 || now.Oversold > 0)
+		if err != nil || !isDoubtful || isSettled || time.Now().After(deadline) {
+			return now, err
+		}
+		last = now
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return now, ctx.Err()
+		}
+	}
+}
+
 // Sales is Auditor.Sales.
 func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
 	found := map[int64]audit.Sale{}

@@ -41,5 +41,5 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 // soldOut reports whether a crowd bought the whole stock and nothing broke. Its buys need not
 // overlap: the first crowd has shown that the strategy keeps buyers apart.
 func (r Result) soldOut() bool {
-	return r.Verdict == verdict.Holds || r.oneByOne() && r.Leftover == 0 && r.Unknown+r.Failed == 0
+	return r.Verdict == verdict.Holds || r.oneByOne() && r.Leftover == 0 && r.unserved == 0
 }

@@ -45,7 +45,7 @@ func TestSoldOut(t *testing.T) {
 		{"holds", Result{Verdict: verdict.Holds, MaxOverlap: 2}, true},
 		{"one by one", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1}, true},
 		{"one by one, and something is left", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, Leftover: 1}, false},
-		{"one by one, and no answer", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, Outcomes: Outcomes{Unknown: 1}}, false},
+		{"one by one, and no answer", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, unserved: 1}, false},
 		{"some gave up", Result{Verdict: verdict.Inconclusive, MaxOverlap: 2}, false},
 		{"stalled", Result{Verdict: verdict.Stalled, MaxOverlap: 1}, false},
 	} {

@@ -41,7 +41,8 @@ type Result struct {
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
 
-	stoodOnce bool // a crowd stood still, and the next one did not
+	stoodOnce bool  // a crowd stood still, and the next one did not
+	unserved  int64 // buyers that got an answer which is neither a sale nor a refusal, without a fault
 }
 
 // Outcomes count answers.
@@ -131,10 +132,11 @@ func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress, 
 		Report: r.Audited, Demand: demand, MaxOverlap: r.MaxOverlap, Lost: r.Lost, Untold: r.Untold, Progress: p,
 	}
 	e.Count(buyers.Answers(answers))
-	taken := e.Unanswered
+	taken := e.Unanswered + e.Unheard + e.Failed
 	if struck {
-		e.Unanswered = 0
+		e.Unanswered, e.Unheard, e.Unread, e.Failed = 0, 0, 0, 0
 	}
+	r.unserved = e.Unanswered + e.Failed
 	r.Verdict, r.Reason = audit.Judge(e)
 	if struck && taken > 0 {
 		r.Reason += fmt.Sprintf("; the fault left %d without an answer", taken)

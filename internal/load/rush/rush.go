@@ -132,7 +132,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 		return Result{}, err
 	}
 	all, visits := slices.Concat(answers, after), slices.Concat(visits, after)
-	audited, err := c.Auditor.Audit(ctx, c.Product)
+	audited, err := Settle(ctx, c.Auditor, c.Product, slices.ContainsFunc(all, func(a buyers.Answer) bool { return a.IsLost }))
 	if err != nil {
 		return Result{}, fmt.Errorf("audit after the rush: %w", err)
 	}

@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -90,6 +91,11 @@ func (c *crowd) count(answer buyers.Answer) {
 		}
 	default:
 		a.Failed++
+		if answer.Status == http.StatusServiceUnavailable {
+			a.Down++
+		} else if a.FirstError == "" {
+			a.FirstError = answer.Detail
+		}
 	}
 	if answer.Outcome != purchase.Sold && answer.Outcome != purchase.SoldOut && a.FirstNo == "" {
 		a.FirstNo = answer.Detail

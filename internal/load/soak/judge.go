@@ -17,10 +17,13 @@ type Answers struct {
 	Busy      int64  `json:"busy"`
 	LockLost  int64  `json:"lock_lost"`
 	Failed    int64  `json:"failed"`
+	Down      int64  `json:"down,omitempty"`     // of Failed: the shop named a server that is down
 	Unknown   int64  `json:"unknown"`            // the sale may have been made: 504, or a connection that broke
 	Sent      int64  `json:"-"`                  // of Unknown: the request was out, so the buyer may have been inside
 	Unreached int64  `json:"unreached"`          // no connection: nothing was asked
 	FirstNo   string `json:"first_no,omitempty"` // the first answer that is neither sold nor sold out
+
+	FirstError string `json:"first_error,omitempty"` // the first error of Failed
 }
 
 // Sales are the answers that told of one.
@@ -52,6 +55,9 @@ func Judge(w Wave, a Answers, r audit.Report) (violations []string, void string)
 	if r.Records > most {
 		wrong("%d records, and the answers permit %d (%d sold, %d beside the restock, %d unknown)", r.Records, most, a.Sold, a.Beside, a.Unknown)
 	}
+	if errors := a.Failed - a.Down; errors > 0 && !w.kind.Kill {
+		wrong("failed: %d buyers were answered with an error, and nothing was broken on purpose; the first: %s", errors, a.FirstError)
+	}
 	// What somebody took and gave back may have been all that was left for a while.
 	certain := !w.kind.Kill && a.Unknown+a.Failed+a.Busy+a.LockLost == 0
 	if a.Denied > 0 && r.Leftover > 0 && certain {
@@ -69,6 +75,8 @@ func voidOf(w Wave, a Answers, r audit.Report) string {
 	switch {
 	case a.Sales() == 0:
 		why = "nothing was sold"
+	case a.Down > 0 && !w.kind.Kill:
+		why = fmt.Sprintf("%d buyers were told that a server is down", a.Down)
 	case w.kind.Restock && a.Before+a.Beside == 0:
 		why = "nothing was sold before the restock"
 	case w.kind.Restock && r.Records == 0: // buyers who were held back may have had all of the new units

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
@@ -139,7 +138,7 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 	}
 	waved.Answers = c.answers
 	waved.Killed = w.kind.Kill
-	audited, err := r.settled(ctx, product)
+	audited, err := rush.Settle(ctx, r.Auditor, product, w.kind.Kill || c.answers.Unknown+c.answers.Unreached > 0)
 	if err != nil {
 		return waved, fmt.Errorf("audit after wave %d: %w", w.Number, err)
 	}
@@ -165,22 +164,6 @@ func (r *run) kill(ctx context.Context, process int) error {
 	}
 	r.lives[process]++
 	return r.Shops.Start(context.WithoutCancel(ctx), process)
-}
-
-// settled audits until the books stand still. The database may still be busy with the last
-// COMMIT of a process that was killed, and another process with its orders.
-func (r *run) settled(ctx context.Context, product string) (audit.Report, error) {
-	var last audit.Report
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		now, err := r.Auditor.Audit(ctx, product)
-		if err != nil || now == last || time.Now().After(deadline) {
-			return now, err
-		}
-		last = now
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return now, err
-		}
-	}
 }
 
 // rest notes what each process uses when nobody asks: when two samples are the same, or

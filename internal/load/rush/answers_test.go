@@ -1,0 +1,119 @@
+package rush
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// crier is a market that answers every tenth buyer in another way, or all of them.
+type crier struct {
+	market
+	all     bool
+	instead func(c *crier, w http.ResponseWriter, r *http.Request)
+
+	buys atomic.Int64
+}
+
+func (c *crier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	isOther := r.URL.Path == "/product/buy" && (c.buys.Add(1)%10 == 0 || c.all)
+	if isOther {
+		c.instead(c, w, r)
+		return
+	}
+	c.market.ServeHTTP(w, r)
+}
+
+// loses sells, and breaks the connection before the answer.
+func loses(c *crier, _ http.ResponseWriter, r *http.Request) {
+	c.market.ServeHTTP(httptest.NewRecorder(), r)
+	panic(http.ErrAbortHandler)
+}
+
+// reads breaks the connection and does nothing else.
+func reads(*crier, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// sellsTwice sells twice to one buyer, and breaks the connection before the answer.
+func sellsTwice(c *crier, _ http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	c.buy(httptest.NewRecorder(), "apple", r.URL.Query().Get("purchaser"), "")
+	c.buy(httptest.NewRecorder(), "apple", r.URL.Query().Get("purchaser"), "")
+	c.mu.Unlock()
+	panic(http.ErrAbortHandler)
+}
+
+// sellsMore loses the answer, and puts the unit back that it has sold.
+func sellsMore(c *crier, w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	c.stock["apple"] = [2]int64{c.stock["apple"][0] + 1, c.stock["apple"][1]}
+	c.mu.Unlock()
+	loses(c, w, r)
+}
+
+// sellsLater takes the unit, breaks the connection, and records the sale a moment later.
+func sellsLater(c *crier, _ http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	left := c.stock["apple"]
+	if left[0] > 0 {
+		c.stock["apple"] = [2]int64{left[0] - 1, left[1]}
+		time.AfterFunc(time.Second, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.sold++
+			c.sales = append(c.sales, map[string]any{"id": c.sold, "product": "apple", "purchaser": r.URL.Query().Get("purchaser"), "amount": int64(1)})
+		})
+	}
+	c.mu.Unlock()
+	panic(http.ErrAbortHandler)
+}
+
+// answers answers with a status and a body, and sells nothing.
+func answers(status int, body string) func(*crier, http.ResponseWriter, *http.Request) {
+	return func(_ *crier, w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}
+}
+
+// TestAnswers: an answer that is lost accuses no shop, and hides no break. An error without a
+// fault breaks the promise; a server that is down, or a request that nobody serves, shows nothing.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	const down = `{"outcome":"failed","detail":"the database is down"}`
+	for _, c := range []struct {
+		name    string
+		instead func(*crier, http.ResponseWriter, *http.Request)
+		all     bool
+		want    verdict.Verdict
+		says    string
+	}{
+		{"lost after the sale", loses, false, verdict.Holds, "20 answers were lost, and the records agree"},
+		{"lost before the sale", reads, false, verdict.Holds, "20 answers were lost"},
+		{"lost while the shop is at work", sellsLater, false, verdict.Holds, "20 answers were lost"},
+		{"every answer lost", loses, true, verdict.Inconclusive, "100 units asked for, 100 stocked"},
+		{"lost, and sold twice", sellsTwice, false, verdict.Leaked, "records are of buyers"},
+		{"lost, and oversold", sellsMore, false, verdict.Oversold, "units sold of 100"},
+		{"500", answers(500, ""), false, verdict.Failed, "20 buyers were answered with an error"},
+		{"500 to everybody", answers(500, ""), true, verdict.Failed, "200 buyers were answered with an error"},
+		{"502", answers(502, ""), false, verdict.Failed, "20 buyers were answered with an error"},
+		{"200 without a receipt", answers(200, "welcome"), false, verdict.Failed, "20 buyers were answered with an error"},
+		{"some are not found", answers(404, ""), false, verdict.Failed, "20 buyers were answered with an error"},
+		{"nobody is found", answers(404, ""), true, verdict.Inconclusive, "no two buys were in flight at once"},
+		{"a server is down", answers(503, down), false, verdict.Inconclusive, "20 buyers were neither served nor refused"},
+		{"an unknown outcome", answers(504, ""), false, verdict.Inconclusive, "20 buyers were neither served nor refused"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := Run(t.Context(), rushAt(t, &crier{instead: c.instead, all: c.all}))
+			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
+				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
+			}
+		})
+	}
+}

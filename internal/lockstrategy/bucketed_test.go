@@ -22,9 +22,7 @@ import (
 
 // restock puts so many units on sale, as the shop does.
 func restock(ctx context.Context, e *engine.Engine, name string, units int64) error {
-	return purchase.InLockingTx(ctx, e.DB, func(tx *gorm.DB) error {
-		return errors.Join(product.Put(tx, name, units), purchase.Clear(tx, name))
-	})
+	return purchase.Restock(ctx, e.DB, nil, name, units)
 }
 
 func mustRestock(t *testing.T, e *engine.Engine, name string, units int64) {

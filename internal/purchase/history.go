@@ -41,10 +41,13 @@ func (r Record) receipt() Receipt {
 var errDuplicateKey = errors.New("the Idempotency-Key has a record already")
 
 // Insert records the sale of receipt and sets receipt.ID. It must run in the
-// transaction that takes the units.
+// transaction that takes the units. An order that Check refuses gets no record.
 func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt *Receipt) error {
-	record := newRecord(key, at, receipt)
-	err := tx.Create(&record).Error
+	record, err := newRecord(key, at, receipt)
+	if err != nil {
+		return err
+	}
+	err = tx.Create(&record).Error
 	if key != "" && sqlerror.KindOf(err) == sqlerror.Duplicate {
 		return fmt.Errorf("%w: %w", errDuplicateKey, err)
 	}
@@ -59,10 +62,13 @@ func InsertAll(ctx context.Context, tx *gorm.DB, keys []string, at time.Time, re
 		return nil
 	}
 	records := make([]Record, len(receipts))
+	var err error
 	for i, receipt := range receipts {
-		records[i] = newRecord(keys[i], at, receipt)
+		if records[i], err = newRecord(keys[i], at, receipt); err != nil {
+			return err
+		}
 	}
-	err := tx.Create(&records).Error
+	err = tx.Create(&records).Error
 	if sqlerror.KindOf(err) == sqlerror.Duplicate {
 		return fmt.Errorf("%w: %w", errDuplicateKey, err)
 	}
@@ -86,7 +92,10 @@ func ReadIDs(ctx context.Context, tx *gorm.DB, keys []string, receipts []*Receip
 	return nil
 }
 
-func newRecord(key string, at time.Time, receipt *Receipt) Record {
+func newRecord(key string, at time.Time, receipt *Receipt) (Record, error) {
+	if err := (Order{receipt.Product, receipt.Purchaser, receipt.Amount, key}).Check(); err != nil {
+		return Record{}, fmt.Errorf("record the sale: %w", err)
+	}
 	record := Record{
 		ProductName: receipt.Product, Purchaser: receipt.Purchaser, PurchaseTime: at.UTC().Truncate(time.Microsecond),
 		Amount: receipt.Amount, Strategy: receipt.Strategy,
@@ -95,7 +104,7 @@ func newRecord(key string, at time.Time, receipt *Receipt) Record {
 	if key != "" {
 		record.IdempotencyKey = &key
 	}
-	return record
+	return record, nil
 }
 
 // Page returns up to limit records with an id above after, by ascending id:

@@ -76,8 +76,8 @@ func NewReceipt(o Order, strategy string, left int64, waited time.Duration) Rece
 //
 // Buy returns ErrSoldOut, ErrBusy, ErrLockLost, ErrUnknownOutcome or
 // ErrNoProduct, wrapped, for the outcomes of those names; any other error is
-// Failed. On every error but ErrUnknownOutcome nothing was sold and the stock
-// is unchanged. Any number of goroutines may call it at once, and so may any
+// Failed, such as that of an order that Order.Check refuses. On every error but
+// ErrUnknownOutcome nothing was sold and the stock is unchanged. Any number of goroutines may call it at once, and so may any
 // number of processes on the same servers.
 type Strategy interface {
 	Buy(ctx context.Context, o Order) (Receipt, error)

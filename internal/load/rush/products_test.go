@@ -20,6 +20,7 @@ type market struct {
 	byOne     bool // an order takes one unit, whatever it asks for
 	mixed     bool // the units of an order are taken from the first product
 	remembers bool // sold out once is sold out for ever
+	keeps     bool // a restock adds to what is left
 
 	mu      sync.Mutex
 	soldOut bool                // once
@@ -42,7 +43,11 @@ func (m *market) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if m.stock == nil {
 			m.stock, m.first = map[string][2]int64{}, name
 		}
-		m.stock[name] = [2]int64{body.Amount, body.Amount}
+		left := int64(0)
+		if m.keeps {
+			left = m.stock[name][0]
+		}
+		m.stock[name] = [2]int64{left + body.Amount, body.Amount}
 		m.sales = slices.DeleteFunc(m.sales, func(s map[string]any) bool { return s["product"] == name })
 	case r.URL.Path == "/audit":
 		var records, units int64

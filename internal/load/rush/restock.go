@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
 )
 
 // The crowd after a restock is small and asks for one unit each: neither changes whether a
@@ -15,7 +16,8 @@ const (
 )
 
 // Restocks restocks the product of a rush that holds, and sells it out again, times times for
-// each process: a process may remember "sold out". It returns r if every crowd buys the whole
+// each process: a process may remember "sold out". Before each restock some units are sold and
+// others are left, in whatever rows or copies the service keeps them. It returns r if every crowd buys the whole
 // stock. Else it returns the result of the crowd that broke; its reason begins with "after a
 // restock".
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
@@ -26,6 +28,9 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 			return r, nil
 		}
 		c.BaseURLs = processes[i%len(processes):][:1]
+		if err := c.leaveUnits(ctx); err != nil {
+			return r, err
+		}
 		again, err := c.sure(func() (Result, error) { return c.once(ctx) })
 		if err != nil {
 			return r, err
@@ -36,6 +41,17 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 		}
 	}
 	return r, nil
+}
+
+// leaveUnits restocks, and sends two buyers who leave units for the next restock to find. What
+// they are answered shows after it.
+func (c Config) leaveUnits(ctx context.Context) error {
+	if _, err := c.restock(ctx); err != nil {
+		return err
+	}
+	name := crowdName()
+	c.at(c.BaseURLs).AtOnce(ctx, []buyers.Buyer{{Name: name + "-1", Units: 1}, {Name: name + "-2", Units: 2}})
+	return nil
 }
 
 // soldOut reports whether a crowd bought the whole stock and nothing broke. Its buys need not

@@ -55,6 +55,17 @@ func TestSoldOut(t *testing.T) {
 	}
 }
 
+// TestRestocksWithUnitsLeft: a service that keeps units across a restock has more to sell than
+// was put on sale.
+func TestRestocksWithUnitsLeft(t *testing.T) {
+	for keeps, want := range map[bool]verdict.Verdict{false: verdict.Holds, true: verdict.Oversold} {
+		r, err := Restocks(t.Context(), rushAt(t, &market{keeps: keeps}), Result{Verdict: verdict.Holds}, 1)
+		if err != nil || r.Verdict != want {
+			t.Errorf("keeps %v: %s (%s), %v; want %s", keeps, r.Verdict, r.Reason, err, want)
+		}
+	}
+}
+
 // TestStalledOnce: a crowd that stood still once is not excused, and not sent again,
 // whether its buys were inside at once or one by one.
 func TestStalledOnce(t *testing.T) {

@@ -18,6 +18,9 @@ const rounds = 50
 
 // caughtBy returns how a check must catch the strategy on this database.
 func caughtBy(w *world, check string) (reason string, broken bool) {
+	if check == "MixedUnits" { // the crowd of TwoProcesses, whatever it asks for
+		check = "TwoProcesses"
+	}
 	reason, broken = w.entry.CaughtBy[check]
 	condition, promised := map[string]promise.Condition{"Rush": promise.Rush, "TwoProcesses": promise.TwoProcesses}[check]
 	if promised && w.entry.Promised(condition, w.engine.Database) == verdict.Holds {

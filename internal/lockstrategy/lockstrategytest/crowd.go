@@ -2,6 +2,7 @@ package lockstrategytest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// crowd lets all buyers buy at once, spread over the instances, and counts
-// the outcomes.
-func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, units int64) map[purchase.Outcome]int64 {
+// crowd has all buyers buy at once, spread over the instances, each as many units as is its
+// turn, and counts the outcomes.
+func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, sizes []int64) map[purchase.Outcome]int64 {
 	tb.Helper()
 	var (
 		start = make(chan struct{})
@@ -24,7 +25,7 @@ func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, un
 	for i := range buyers {
 		all.Go(func() {
 			<-start
-			_, err := shops[i%len(shops)].Buy(tb.Context(), order(name, i, units))
+			_, err := shops[i%len(shops)].Buy(tb.Context(), order(name, i, sizes[i%len(sizes)]))
 			mu.Lock()
 			defer mu.Unlock()
 			count[purchase.OutcomeOf(err)]++
@@ -38,20 +39,26 @@ func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, un
 	return count
 }
 
-// rush judges as `shop rush` does.
-func rush(tb testing.TB, w *world, instances int) {
-	const stocked, buyers = 20, 60
+// rush judges as `shop rush` does. The buyers ask for so many units in turn, and the stock does
+// not come out even by them. What is left then goes to buyers of one.
+func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
+	const buyers, stocked = 60, 23
 	var shops []purchase.Strategy
 	inside := &holders{}
 	for range instances {
 		shops = append(shops, w.instance(crowdWait, inside.observe))
 	}
 	w.stock(tb, "apple", stocked)
-	count := crowd(tb, shops, "apple", buyers, 1)
+	count := crowd(tb, shops, "apple", buyers, sizes)
+	w.settle(tb, "apple")
+	denied := count[purchase.SoldOut]
+	if len(sizes) > 1 { // some were refused rightly, and a counter may have been short: Traits.AdmitsFirst
+		denied = w.sellRest(tb, shops[0], stocked, count)
+	}
 	report := w.audited(tb, "apple")
 	got, why := audit.Judge(audit.Evidence{
-		Report: report, Demand: buyers, MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-report.Records),
-		SoldOut: count[purchase.SoldOut], Denied: count[purchase.SoldOut], Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
+		Report: report, Demand: buyers * slices.Max(sizes), MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-report.Records),
+		SoldOut: count[purchase.SoldOut], Denied: denied, Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
 	})
 	if report.Records != count[purchase.Sold] {
 		tb.Errorf("%d records, %d acknowledged", report.Records, count[purchase.Sold])
@@ -62,6 +69,20 @@ func rush(tb testing.TB, w *world, instances int) {
 	if most := inside.most(); most > 1 && got == verdict.Holds {
 		tb.Errorf("%d holders at once", most)
 	}
+}
+
+// sellRest sells to buyers of one unit until one of them is not sold to. It adds their answers
+// to count, and returns how many were refused.
+func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count map[purchase.Outcome]int64) (denied int64) {
+	tb.Helper()
+	for i := range most {
+		_, err := shop.Buy(tb.Context(), order("apple", 1000+i, 1))
+		count[purchase.OutcomeOf(err)]++
+		if err != nil {
+			return 1
+		}
+	}
+	return 0
 }
 
 // holders counts the buyers inside the section, by their lock events.

@@ -37,10 +37,14 @@ type check struct {
 // checks in the order in which they run.
 func checks() []check {
 	return []check{
-		{"Rush", func(tb testing.TB, w *world) { rush(tb, w, 1) }, nil},
-		{"TwoProcesses", func(tb testing.TB, w *world) { rush(tb, w, 2) }, nil},
+		{"Rush", func(tb testing.TB, w *world) { rush(tb, w, 1, 1) }, nil},
+		{"TwoProcesses", func(tb testing.TB, w *world) { rush(tb, w, 2, 1) }, nil},
+		{"MixedUnits", func(tb testing.TB, w *world) { rush(tb, w, 2, 2, 1, 5) }, nil},
 		{"SoldOutAtZero", soldOutAtZero, nil},
 		{"SeveralUnits", severalUnits, nil},
+		{"BadOrderAlone", badOrderAlone, lacksOrder},
+		{"RestockWithUnitsLeft", restockWithUnitsLeft, nil},
+		{"RestockWhileHolding", restockWhileHolding, nil},
 		{"ProductsApart", productsApart, nil},
 		{"ProductsDoNotWait", productsDoNotWait, lacksVictims},
 		{"ErrorInside", errorInside, nil},

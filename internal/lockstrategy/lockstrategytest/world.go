@@ -2,7 +2,6 @@ package lockstrategytest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,14 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"gorm.io/gorm"
-
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
-	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -62,19 +58,21 @@ func (w *world) close() {
 	}
 }
 
+// stock restocks a product as a shop does that has just started.
 func (w *world) stock(tb testing.TB, name string, units int64) {
 	tb.Helper()
-	err := purchase.InLockingTx(tb.Context(), w.engine.DB, func(tx *gorm.DB) error {
-		return errors.Join(product.Put(tx, name, units), purchase.Clear(tx, name))
-	})
-	if err != nil {
+	if err := w.restock(tb.Context(), w.instance(stepTimeout, nil), name, units); err != nil {
 		tb.Fatal(err)
 	}
-	if r, ok := w.instance(stepTimeout, nil).(purchase.Resetter); ok {
-		if err := r.Reset(tb.Context(), name); err != nil { // as a restock does
-			tb.Fatal(err)
-		}
+}
+
+// restock restocks a product at the shop that has this instance.
+func (w *world) restock(ctx context.Context, shop purchase.Strategy, name string, units int64) error {
+	var kept []purchase.Resetter
+	if r, ok := shop.(purchase.Resetter); ok {
+		kept = append(kept, r)
 	}
+	return purchase.Restock(ctx, w.engine.DB, kept, name, units)
 }
 
 // settle writes what the strategy has admitted and not written yet.

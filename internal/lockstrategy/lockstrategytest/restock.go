@@ -1,0 +1,126 @@
+package lockstrategytest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// restockWithUnitsLeft: a restock removes the units that are left, wherever the strategy keeps
+// them: divided among rows, copied to another server, or remembered by either process.
+func restockWithUnitsLeft(tb testing.TB, w *world) {
+	shops := []purchase.Strategy{w.instance(stepTimeout, nil), w.instance(stepTimeout, nil)}
+	w.stock(tb, "apple", 11)
+	for i, units := range []int64{1, 3, 2} { // 5 are left
+		if _, err := shops[i%2].Buy(tb.Context(), order("apple", i, units)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for round, stocked := range []int64{7, 2, 0} { // more than are left, fewer, and none
+		if err := w.restock(tb.Context(), shops[round%2], "apple", stocked); err != nil {
+			tb.Fatal(err)
+		}
+		w.mustBe(tb, "restocked", audit.Report{Stocked: stocked, Leftover: stocked})
+		shop := shops[(round+1)%2]
+		if stocked == 7 {
+			if _, err := shop.Buy(tb.Context(), order("apple", 10, 4)); err != nil {
+				tb.Errorf("4 of 7 units: %v", err)
+			}
+			continue // with 3 left
+		}
+		if _, err := shop.Buy(tb.Context(), order("apple", 10, stocked+1)); !errors.Is(err, purchase.ErrSoldOut) {
+			tb.Errorf("%d of %d units: %v, want ErrSoldOut", stocked+1, stocked, err)
+		}
+		w.mustBe(tb, "one too many asked for", audit.Report{Stocked: stocked, Leftover: stocked})
+	}
+}
+
+// restockWhileHolding: a restock waits for the buyers of its process. What it puts on sale is
+// all there, whether the buyer inside was sold to or has hung up.
+func restockWhileHolding(tb testing.TB, w *world) {
+	for _, hangsUp := range []bool{false, true} {
+		events := newEvents()
+		shop := w.instance(stepTimeout, events.observe)
+		come := &entrance{Strategy: shop, come: make(chan struct{})}
+		counter := w.counter(come)
+		w.stock(tb, "apple", 5)
+		stuck := w.keepRowLocked(tb, "apple")
+		ctx, hangUp := context.WithCancel(tb.Context())
+		inside := make(chan error, 1)
+		go func() {
+			_, err := counter.Sell(ctx, w.entry.Name, order("apple", 1, 2))
+			inside <- err
+		}()
+		come.expect(tb)
+		comesInside(tb, w, events, stuck)
+		restocked := make(chan error, 1)
+		go func() {
+			restocked <- counter.Closed(tb.Context(), "apple", func() error { return w.restock(tb.Context(), shop, "apple", 9) })
+		}()
+		if hangsUp {
+			hangUp()
+		}
+		stuck.release()
+		if err := receive(tb, inside, "the buyer inside"); !hangsUp && err != nil {
+			tb.Errorf("the buyer inside: %v", err)
+		}
+		hangUp()
+		if err := receive(tb, restocked, "the restock"); err != nil {
+			tb.Fatal(err)
+		}
+		w.settle(tb, "apple")
+		w.mustBe(tb, "restocked", audit.Report{Stocked: 9, Leftover: 9})
+		if _, err := shop.Buy(tb.Context(), order("apple", 2, 2)); err != nil {
+			tb.Errorf("after the restock: %v", err)
+		}
+		w.mustBe(tb, "sold", audit.Report{Stocked: 9, Leftover: 7, Records: 1, UnitsSold: 2})
+	}
+}
+
+// counter is where the buyers of one process buy from shop, and a restock waits for them.
+func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
+	return &purchase.Counter{
+		Strategies: map[string]purchase.Strategy{w.entry.Name: shop}, Wait: stepTimeout, Seats: make(chan struct{}, 8),
+		Down: func(context.Context) error { return nil }, Watch: unwatched{},
+	}
+}
+
+// An entrance says when the first buyer has come through the door. It is for one buyer.
+type entrance struct {
+	purchase.Strategy
+	come chan struct{}
+}
+
+// Buy is purchase.Strategy.Buy.
+func (e *entrance) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	close(e.come)
+	return e.Strategy.Buy(ctx, o)
+}
+
+func (e *entrance) expect(tb testing.TB) {
+	tb.Helper()
+	select {
+	case <-e.come:
+	case <-time.After(stepTimeout):
+		tb.Fatalf("no buyer came within %s", stepTimeout)
+	}
+}
+
+type unwatched struct{}
+
+func (unwatched) Called(string, purchase.Order) {}
+func (unwatched) Returned(string, purchase.Order, purchase.Receipt, purchase.Outcome, time.Time) {
+}
+func (unwatched) TurnedAway(string, purchase.Order) {}
+
+// mustBe fails unless stock and records are these.
+func (w *world) mustBe(tb testing.TB, when string, want audit.Report) {
+	tb.Helper()
+	if got := w.audited(tb, "apple"); got != want {
+		tb.Errorf("%s: stock and records %+v, want %+v", when, got, want)
+	}
+}

@@ -48,7 +48,7 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 				return err
 			}
 			for _, shop := range t.shops() {
-				if err := shop.database.Redirect(t.Servers.db.Address()); err != nil {
+				if err := shop.database[0].Redirect(t.Servers.db.Address()); err != nil {
 					return err
 				}
 			}
@@ -122,9 +122,9 @@ func (f *following) end(context.Context) error {
 	return errors.Join(f.primary.Alone(), f.replica.Remove())
 }
 
-// behind starts both shops anew, each behind a link of its own to the database.
-func behind(ctx context.Context, t *Testbed, address string) error {
-	t.Servers.front = address
-	t.afterwards(func(context.Context) error { t.Servers.front = ""; return nil })
+// behind starts both shops anew, each behind links of its own to what stands for the database.
+func behind(ctx context.Context, t *Testbed, addresses ...string) error {
+	t.Servers.front = addresses
+	t.afterwards(func(context.Context) error { t.Servers.front = nil; return nil })
 	return t.anew(ctx)
 }

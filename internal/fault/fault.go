@@ -90,6 +90,7 @@ func All() []Fault {
 		latency(),
 		partition(),
 		leaseRevoked(),
+		commitAnswerLost(),
 		dbKill(),
 		dbFailover(),
 		dbFailoverAsync(),

@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/load/rush"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/testbed"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
@@ -33,7 +34,8 @@ type sqlServer struct {
 	engine  *engine.Engine // this process's own connections
 	wait    time.Duration  // of this process's own buyers
 	pooling pooling
-	front   string // what a link of each shop leads to instead of db, host:port; see behind
+	commits *testbed.CommitProxy // nil before the first play that needs it
+	front   []string             // what links of each shop lead to instead of db, host:port; see behind
 }
 
 // redisServers are the Redis of the shops: they know which server is primary.
@@ -142,6 +144,9 @@ func (s *Servers) Close() error {
 	var errs []error
 	if s.engine != nil {
 		errs = append(errs, s.engine.Close())
+	}
+	if s.commits != nil {
+		errs = append(errs, s.commits.Close())
 	}
 	if s.group != nil {
 		errs = append(errs, s.group.Close())

@@ -3,8 +3,8 @@ package fault
 import (
 	"context"
 	"encoding/json"
-	"net/url"
 	"os/exec"
+	"strings"
 	"sync"
 
 	"github.com/oversell/oversell/internal/engine"
@@ -22,7 +22,7 @@ type Launch func(Times) *exec.Cmd
 type Shop struct {
 	*testbed.Shop
 	number   int           // of the process: A is 0, B is 1
-	database *testbed.Link // nil: none; see Testbed.behind
+	database testbed.Links // nil: none; see behind
 
 	mu  sync.Mutex
 	log *history.Log // of the present play; nil between plays
@@ -40,7 +40,7 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 	defer func() {
 		if err != nil {
 			links.Cut()
-			shop.cutDatabase()
+			shop.database.Cut()
 		}
 	}()
 	if config.DB, err = s.urlFor(shop); err != nil {
@@ -64,20 +64,22 @@ func (s *Servers) lockServers(needs []lockstrategy.Need) (engine.Config, []engin
 	return engine.At(s.locks.Only(names...))
 }
 
-// urlFor leads the shop to the database, by a link where there is one in front.
-func (s *sqlServer) urlFor(h *Shop) (_ string, err error) {
-	if s.front == "" {
+// urlFor leads the shop to the database, by links where something stands in front of it.
+func (s *sqlServer) urlFor(h *Shop) (string, error) {
+	if s.front == nil {
 		return s.db.URL(), nil
 	}
-	u, err := url.Parse(s.db.URL())
-	if err != nil {
-		return "", err
+	var addresses []string
+	for _, address := range s.front {
+		link, err := testbed.NewLink(address)
+		if err != nil {
+			return "", err
+		}
+		h.database, addresses = append(h.database, link), append(addresses, link.Addr)
 	}
-	if h.database, err = testbed.NewLink(s.front); err != nil {
-		return "", err
-	}
-	u.Host = h.database.Addr
-	return u.String(), nil
+	user, rest, _ := strings.Cut(s.db.URL(), "@") // url.Parse takes one host
+	_, path, _ := strings.Cut(rest, "/")
+	return user + "@" + strings.Join(addresses, ",") + "/" + path, nil
 }
 
 // redis are the shop's links to Redis: one, or one to each server of the group.
@@ -116,11 +118,5 @@ func (h *Shop) stop() {
 	h.recordTo(nil)
 	h.Discard()
 	h.Links.Cut()
-	h.cutDatabase()
-}
-
-func (h *Shop) cutDatabase() {
-	if h.database != nil {
-		h.database.Cut()
-	}
+	h.database.Cut()
 }

@@ -44,6 +44,7 @@ type Testbed struct {
 	Confirmed bool
 
 	buyers *clients
+	orders rush.Orders
 	repairs
 }
 
@@ -54,6 +55,7 @@ type Facts struct {
 	Answers []buyers.Answer // of all buyers
 	Last    []buyers.Answer // of the crowd that came when everything was mended
 	Visits  []buyers.Answer // where buyers asked more than once, all that they were answered; else nil
+	Orders  rush.Orders     // those that were sent again under their Idempotency-Key
 	Stalled string          // what the fault made impossible although it was promised, or ""
 	Times   Times           // of the shops
 	// Kept is how long a lock may be kept in Last, though nothing is wrong with it any more.
@@ -82,7 +84,7 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	if facts.Last, err = finish(ctx, t); err != nil {
 		return Facts{}, err
 	}
-	facts.Answers = t.buyers.answers()
+	facts.Answers, facts.Orders = t.buyers.answers(), t.orders
 	return facts, nil
 }
 

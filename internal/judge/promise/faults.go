@@ -19,6 +19,7 @@ const (
 	Latency          Condition = "latency"            // between the shops and their lock servers
 	Partition        Condition = "partition"          // between the holder's shop and its lock servers
 	LeaseRevoked     Condition = "lease-revoked"      // the coordinator takes the lease away from a process that runs on
+	CommitAnswerLost Condition = "commit-answer-lost" // a COMMIT takes place, its answer is dropped, and the connection closes
 	DBKill           Condition = "db-kill"            // SIGKILL of the database under load, then back with its data
 	DBFailover       Condition = "db-failover"        // SIGKILL of the database under load; its synchronous replica is promoted
 	DBFailoverAsync  Condition = "db-failover-async"  // the same, and the replica lacks the last commits
@@ -48,6 +49,7 @@ func Faults() []Condition {
 		Latency,
 		Partition,
 		LeaseRevoked,
+		CommitAnswerLost,
 		DBKill,
 		DBFailover,
 		DBFailoverAsync,

@@ -111,7 +111,7 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 		Progress: rush.ProgressOf(last, f.Last, audit.Usual(buyers.Answers(f.Answers)), cmp.Or(f.Kept, f.Times.Lease), f.Times.Wait),
 	}
 	e.Count(buyers.Answers(f.Last))
-	c.Verdict, c.Reason = audit.Judge(e)
+	c.Verdict, c.Reason = f.Orders.JudgeRepeats(audit.Judge(e))
 	c.Lost = e.Lost
 	switch {
 	case c.sound() && f.Missed != "": // a break that was seen is a break, struck or not

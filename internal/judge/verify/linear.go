@@ -180,18 +180,25 @@ func buysIn(events []history.Event, product string) (buys []buy, stock int64) {
 }
 
 // settledBy settles each buy of unknown fate by the records: a buyer that has one
-// has bought, at some time since its call; one that has none has not.
+// has bought, at some time since its call; one that has none has not. A buyer that is
+// answered sold more often than it has records sent its order again: rush.Orders judges that.
 func settledBy(buys []buy, sales map[int64]audit.Sale) (known []buy) {
-	recorded := map[string]bool{}
+	recorded, told := map[string]int{}, map[string]int{}
 	for _, s := range sales {
-		recorded[s.Purchaser] = true
+		recorded[s.Purchaser]++
 	}
 	for _, b := range buys {
+		records := recorded[b.purchaser]
 		if b.outcome == purchase.Unknown {
-			if !recorded[b.purchaser] {
+			if records == 0 {
 				continue
 			}
 			b.outcome = purchase.Sold
+		}
+		if b.outcome == purchase.Sold {
+			if told[b.purchaser]++; records > 0 && told[b.purchaser] > records {
+				continue
+			}
 		}
 		known = append(known, b)
 	}

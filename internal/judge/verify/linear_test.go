@@ -113,6 +113,10 @@ func TestBuysIn(t *testing.T) {
 	if len(known) != 3 || known[2].purchaser != "c" || known[2].outcome != purchase.Sold || !known[2].ret.IsZero() {
 		t.Errorf("%+v: want that c has bought and d has not", known)
 	}
+	again := []buy{{purchaser: "e", outcome: purchase.Unknown}, {purchaser: "e", outcome: purchase.Sold}, {purchaser: "f", outcome: purchase.Sold}}
+	if known := settledBy(again, map[int64]audit.Sale{1: {Purchaser: "e", Amount: 1}}); len(known) != 2 || known[1].purchaser != "f" {
+		t.Errorf("%+v: want one sale of e, which sent its order again, and one of f, which has no record", known)
+	}
 }
 
 // TestNotLinear: books that agree do not cover for answers that no order explains.

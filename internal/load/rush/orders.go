@@ -96,10 +96,24 @@ func atOnce(round []buyers.Answer) bool {
 	return len(round) > 1
 }
 
-// Judge adds what the orders show to v, the verdict of stock and records, and to its
-// reason. A lost sale is worse than anything here, and whatever is left open is no
-// verdict beside a break.
+// Judge is JudgeRepeats for orders whose first two requests are sent at once: at least one
+// order must have been sold while both were under way.
 func (o Orders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string) {
+	v, reason = o.JudgeRepeats(v, reason)
+	switch {
+	case v != verdict.Holds:
+	case o.Both == 0:
+		return verdict.Inconclusive, "no order was sold whose two requests were under way at once"
+	default:
+		reason = fmt.Sprintf("%s; %d orders were sold whose two requests were under way at once, and each had one receipt", reason, o.Both)
+	}
+	return v, reason
+}
+
+// JudgeRepeats adds what the orders show to v, the verdict of stock and records, and to its
+// reason. A lost sale is worse than anything here, and an open question does not replace a
+// break.
+func (o Orders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	sound := v == verdict.Holds || v == verdict.Inconclusive
 	switch {
 	case v == verdict.Lost:
@@ -113,10 +127,6 @@ func (o Orders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string
 	case v == verdict.Inconclusive:
 	case o.Unclear > 0:
 		return verdict.Inconclusive, fmt.Sprintf("%d buyers who have bought were not answered when they sent the same request again", o.Unclear)
-	case o.Both == 0:
-		return verdict.Inconclusive, "no order was sold whose two requests were under way at once"
-	default:
-		return v, fmt.Sprintf("%s; %d orders were sold whose two requests were under way at once, and each had one receipt", reason, o.Both)
 	}
 	return v, reason
 }

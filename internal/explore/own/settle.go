@@ -23,9 +23,16 @@ type resting struct {
 // a look takes the server about as long as it takes a statement to get there.
 const looksAtOnce = 3
 
-// firstNap is how long the scheduler sleeps before it looks for the first time: about as
-// long as a command takes.
-const firstNap = 50 * time.Microsecond
+// The scheduler sleeps for firstNap before it looks for the first time, then twice as long each
+// time, up to longestNap. A report ends a nap, so a long one delays only the sight of a wait.
+const (
+	firstNap   = 50 * time.Microsecond
+	longestNap = 5 * time.Millisecond
+)
+
+// napsOfACommand pass before await looks at commands that are not likely to wait: together they
+// are longer than a command takes, and a look costs the server as much as the command.
+const napsOfACommand = 5
 
 // await returns when every buyer stands.
 func (s *resting) await(ctx context.Context) error {
@@ -42,7 +49,7 @@ func (s *resting) await(ctx context.Context) error {
 		if likely {
 			runtime.Gosched() // so that it is sent
 		}
-		if likely || tries > 0 { // nothing came at once: a buyer may be waiting
+		if likely || tries >= s.patience() { // nothing came: a buyer may be waiting
 			if err := s.look(ctx); err != nil {
 				return err
 			}
@@ -53,7 +60,7 @@ func (s *resting) await(ctx context.Context) error {
 				continue
 			}
 		}
-		s.r.x.nap.begin(min(time.Duration(tries+1)*firstNap, 2*time.Millisecond))
+		s.r.x.nap.begin(min(firstNap<<min(tries, 10), longestNap))
 		select {
 		case e := <-s.r.inbox.reports:
 			if err := s.account().note(e); err != nil {
@@ -78,6 +85,14 @@ func (s *resting) begin() {
 		b.inside = b.inside && s.messages == messages && !s.severalAtOnce
 	}
 	s.unblocks, s.messages = false, messages
+}
+
+// patience returns how many naps pass before a look.
+func (s *resting) patience() int {
+	if slices.ContainsFunc(s.r.buyers, func(b *buyer) bool { return len(b.flying) > 0 && !b.blocked }) {
+		return napsOfACommand
+	}
+	return 1
 }
 
 // mayWait is a guess, by which a look comes at once: each command on its way is

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -32,9 +34,11 @@ func newPostgresConnections(admin *sql.DB) *postgresConnections {
 	return &postgresConnections{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
 }
 
-// noTimeouts ends those of the role or the database. A version has not all of them.
-const noTimeouts = `SELECT set_config(name, '0', false) FROM pg_settings
-	WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
+// noTimeouts ends those of the role or the database. A version has not all of them. The view
+// pg_settings has them, too, but writes out every setting.
+const noTimeouts = `SELECT set_config(name, '0', false)
+	FROM unnest(ARRAY['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
+	WHERE current_setting(name, true) IS NOT NULL`
 
 // Connected: only a superuser may set deadlock_timeout. Where it stays at its second, the
 // explorer has found a deadlock long before. Behind a pooler it is not known
@@ -85,12 +89,12 @@ func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bo
 	return d.known, nil
 }
 
-// blockers returns, for each connection that waits for a buyer's lock, the connections that
-// it waits for. A wait for another one, such as a VACUUM that gives up the end of a table,
+// blockers returns, for each buyer's connection that waits for a buyer's lock, the connections
+// that it waits for. A wait for another one, such as a VACUUM that gives up the end of a table,
 // ends by itself.
 func (d *postgresConnections) blockers(ctx context.Context) (map[int64][]int64, error) {
-	rows, err := d.admin.QueryContext(ctx, `SELECT a.pid, b.pid FROM pg_stat_activity a, unnest(pg_blocking_pids(a.pid)) AS b(pid)
-		WHERE a.datname = current_database() AND a.wait_event_type = 'Lock'`)
+	rows, err := d.admin.QueryContext(ctx, `SELECT a.pid, b.pid
+		FROM unnest($1::int[]) AS a(pid), unnest(pg_blocking_pids(a.pid)) AS b(pid)`, d.buyers())
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +113,17 @@ func (d *postgresConnections) blockers(ctx context.Context) (map[int64][]int64, 
 		return slices.ContainsFunc(holders, func(id int64) bool { return !d.ours[id] })
 	})
 	return blockers, rows.Err()
+}
+
+// buyers returns the connections of buyers as an array of the server's.
+func (d *postgresConnections) buyers() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var ids []string
+	for id := range d.ours {
+		ids = append(ids, strconv.FormatInt(id, 10))
+	}
+	return "{" + strings.Join(ids, ",") + "}"
 }
 
 // closed is the connection whose wait has closed a circle; of several, the last one.
@@ -168,7 +183,7 @@ func (d *postgresConnections) End(ctx context.Context, c Conn) error {
 
 // Gone is Connections's.
 func (d *postgresConnections) Gone(ctx context.Context, c Conn) (bool, error) {
-	gone, err := gone(ctx, d.admin, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", c)
+	gone, err := gone(ctx, d.admin, "SELECT count(*) FROM pg_stat_get_activity($1::int)", c)
 	if gone {
 		d.mu.Lock()
 		defer d.mu.Unlock()

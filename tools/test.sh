@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
 
 # parts are all that must report, in the order of the output.
-parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
+parts=(searches lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
 	composecheck kubecheck e2e go-test-race)
 
 # part NAME COMMAND... runs one part, its output in a file.
@@ -44,18 +44,25 @@ in_dir() { (cd "$1" && shift && "$@"); }
 # their memory is C's, translated, outside the heap that those watch, and asking them for
 # nothing took half of the explorer's time. raceFlags in cmd/shop are the same.
 #
-# Three packages at a time, and four tests of each that allow it: they wait for a third of
-# their time, for servers and for leases, and fewer leave the cores idle then. The longest
-# packages begin first.
+# It sleeps for a second before a process ends, unless it is told not to.
 race=(-race
 	'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0'
 	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
+export GORACE=atexit_sleep_ms=0
 
-tests() {
-	report go-test-race go test "${race[@]}" \
-		-vet=off -p 3 -parallel 4 -timeout 60m \
-		./cmd/shop ./internal/explore ./internal/lockstrategy ./internal/explore/promisetest ./internal/explore/own \
-		./... # lint runs all of go vet
+# The searches of the catalogue run one goroutine at a time, and take two and a half times as
+# long with the race detector. What is concurrent in them has tests with it: TestConformance
+# runs each strategy, internal/explore/own the gates. make soak runs the searches with it, too.
+searches=(./internal/explore ./internal/explore/promisetest)
+
+# Three packages at a time, and four tests of each that allow it: they wait for a third of
+# their time, for servers and for leases, and fewer leave the cores idle then. The longest
+# packages begin first.
+raced() {
+	local others
+	others=$(go list ./... | grep -vxF -f <(go list "${searches[@]}")) || return
+	go test "${race[@]}" -vet=off -p 3 -parallel 4 -timeout 60m \
+		./cmd/shop ./internal/lockstrategy ./internal/explore/own $others # lint runs all of go vet
 }
 
 # Each test binary that runs the shop uses these two builds of it: as it is released, and
@@ -67,6 +74,7 @@ build() {
 }
 
 others() {
+	part searches go test -vet=off -p 2 -timeout 60m "${searches[@]}"
 	part lint make --no-print-directory lint
 	part locktest-bench in_dir locktest/bench go test ./...
 	part trackrecord-libraries in_dir trackrecord/libraries go test -parallel 8 .
@@ -106,7 +114,7 @@ build || { # go build has said why
 set -m # a process group for each
 others </dev/null &
 lanes+=($!)
-tests </dev/null &
+report go-test-race raced </dev/null &
 lanes+=($!)
 set +m
 

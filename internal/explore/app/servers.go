@@ -63,7 +63,11 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 		if urls[name] == "" {
 			continue
 		}
-		if err := within(ctx, func(ctx context.Context) error { return open[name](ctx, urls[name]) }); err != nil {
+		err := within(ctx, func(ctx context.Context) error { return open[name](ctx, urls[name]) })
+		if errors.Is(err, errPooler) {
+			return nil, fmt.Errorf("%s at %s: %w", name, s.addresses[name], err)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s at %s: %w; does such a server run there, and are user, password and database right?", name, s.addresses[name], err)
 		}
 	}
@@ -101,6 +105,9 @@ func (s *Servers) openMySQL(ctx context.Context, text string) error {
 	c.Net, c.Addr, c.User, c.DBName = "tcp", u.Host, u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	c.Passwd, _ = u.User.Password()
 	c.Logger = &mysql.NopLogger{}
+	if err := unpooledMySQL(ctx, c); err != nil {
+		return err
+	}
 	connect := func(seconds string) (*sql.DB, error) {
 		c := c.Clone()
 		c.Params = map[string]string{"innodb_lock_wait_timeout": seconds, "lock_wait_timeout": seconds}
@@ -138,6 +145,9 @@ func (s *Servers) openPostgres(ctx context.Context, text string) error {
 	c, err := pgx.ParseConfig(text)
 	if err != nil {
 		return errors.New("what stands there is no URL")
+	}
+	if err := unpooledPostgres(ctx, c); err != nil {
+		return err
 	}
 	db := stdlib.OpenDB(*c)
 	c.RuntimeParams["lock_timeout"] = "100ms"

@@ -82,6 +82,7 @@ func TestServers(t *testing.T) {
 		{"PostgreSQL's privileges", privilegesPostgres},
 		{"leases", leasesStretched},
 		{"blocked", blockedClients},
+		{"poolers", poolers},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
 	}

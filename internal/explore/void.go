@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ const (
 	mostReasons = 3 // in one line
 )
 
-// Voided are void runs of which the same was seen.
+// Voided are void runs of which the same was seen, except for ids.
 type Voided struct {
 	Why     string `json:"why"`
 	Details string `json:"details,omitempty"` // whose command it was, and which; "" where there are more than are kept apart
@@ -89,7 +90,7 @@ func (v *voids) count(err error) error {
 func counted(all []Voided, v schedule.Void) []Voided {
 	why, details := v.Why, strings.Join(strings.Fields(v.Details), " ")
 	alike := func(details string) int {
-		return slices.IndexFunc(all, func(one Voided) bool { return one.Why == why && one.Details == details })
+		return slices.IndexFunc(all, func(one Voided) bool { return one.Why == why && withoutIDs(one.Details) == withoutIDs(details) })
 	}
 	at := alike(details)
 	if at < 0 && len(all) >= mostVoided {
@@ -101,6 +102,20 @@ func counted(all []Voided, v schedule.Void) []Voided {
 	}
 	all[at].Runs++
 	return all
+}
+
+// id is a value that may be another one in each run: a UUID, a hexadecimal number, a number. One
+// behind a word in small letters counts something of ours: buyer 1.
+var id = regexp.MustCompile(`[a-z] \d+\b|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-fA-F]{16,}\b|\d+`)
+
+// withoutIDs is what two texts have in common that differ in ids alone.
+func withoutIDs(text string) string {
+	return id.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.Contains(found, " ") {
+			return found
+		}
+		return "#"
+	})
 }
 
 // Voids are how many void runs there were for each reason; nil: none.

@@ -69,7 +69,7 @@ func TestVoidSeen(t *testing.T) {
 	if len(r.Voided) < 2 || r.Voided[0].Details != `buyer 1: "SELECT 1"` || r.Voided[0].Runs != r.Voids[stray.Why] || r.Voided[1].Details != "run 5" || r.Voided[1].Runs != 1 {
 		t.Fatalf("%+v", r.Voided)
 	}
-	notes := r.Notes()
+	notes := seenIn(t, r)
 	if want := fmt.Sprintf(`%d runs void: %s: buyer 1: "SELECT 1"`, r.Voided[0].Runs, stray.Why); len(notes) != len(r.Voided) || notes[0] != want || notes[1] != "1 run void: rare: run 5" {
 		t.Errorf("%q, want %q first", notes, want)
 	}
@@ -89,11 +89,54 @@ func TestVoidSeen(t *testing.T) {
 	}
 }
 
+// seenIn are the notes behind the answers.
+func seenIn(t *testing.T, r explore.Report) []string {
+	t.Helper()
+	notes := r.Notes()
+	if len(notes) == 0 || !strings.HasPrefix(notes[0], "answers: ") {
+		t.Fatalf("%q does not begin with the answers", notes)
+	}
+	return notes[1:]
+}
+
+// TestVoidIDs: two reasons are one where they differ in ids alone, and two where they differ in the
+// buyer or in the command.
+func TestVoidIDs(t *testing.T) {
+	seen := []string{
+		`buyer 1: "UPDATE orders SET paid = 1 WHERE id = 57"`,
+		`buyer 1: "UPDATE orders SET paid = 1 WHERE id = 1000058"`,
+		`buyer 2: "UPDATE orders SET paid = 1 WHERE id = 59"`,
+		`buyer 1: "GET cart:6f9619ff-8b86-d011-b42d-00cf4fc964ff"`,
+		`buyer 1: "GET cart:0e984725-c51c-4bf4-9960-e1c80e27aba0"`,
+		`buyer 1: "GET cart"`,
+	}
+	l := longer()
+	voids := 0
+	l.trouble = func(_ *world, p *schedule.Point) error {
+		if !p.AtEnd() || l.runs%2 == 0 || voids == len(seen) {
+			return nil
+		}
+		voids++
+		return schedule.Void{Why: stray.Why, Details: seen[voids-1]}
+	}
+	c := littleConfig(l)
+	c.Schedules = 60
+	r := explore.NewReport(c, searchLittle(t, c, l))
+	var got []string
+	for _, v := range r.Voided {
+		got = append(got, fmt.Sprint(v.Runs, " ", v.Details))
+	}
+	want := []string{"2 " + seen[0], "2 " + seen[3], "1 " + seen[2], "1 " + seen[5]}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestCompound: commands of several statements are named once each, the first ones in the line.
 func TestCompound(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)
-	if notes := explore.NewReport(c, searchLittle(t, c, l)).Notes(); notes != nil {
+	if notes := seenIn(t, explore.NewReport(c, searchLittle(t, c, l))); len(notes) > 0 {
 		t.Errorf("%q, and there is nothing to note", notes)
 	}
 	l = oversells()
@@ -102,7 +145,7 @@ func TestCompound(t *testing.T) {
 	if want := []string{"CALL a()", "CALL b(1)", "CALL b(2)", "CALL b(3)", "CALL b(0)"}; !slices.Equal(r.Compound, want) {
 		t.Errorf("%q, want %q", r.Compound, want)
 	}
-	if got, want := r.Notes(), []string{"several statements in one command are one step, and no order inside it was explored: CALL a() | CALL b(1) | CALL b(2) | and 2 more"}; !slices.Equal(got, want) {
+	if got, want := seenIn(t, r), []string{"several statements in one command are one step, and no order inside it was explored: CALL a() | CALL b(1) | CALL b(2) | and 2 more"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -118,3 +118,53 @@ func TestAppRuleAboutAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestAppDivided: a statement that reads and writes hides a mistake in one step. It is named where
+// another buyer's write could come between, unless the owner vouches for it.
+func TestAppDivided(t *testing.T) {
+	t.Parallel()
+	const (
+		counts   = "INSERT INTO orders SELECT 1 FROM items WHERE id = 1 AND stock > (SELECT count(*) FROM orders)"
+		looks    = "INSERT INTO orders SELECT id FROM items WHERE id = 1 AND stock > 0"
+		unlocked = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+	)
+	for _, c := range []struct {
+		name    string
+		shop    statementShop
+		code    int
+		divided []string
+	}{
+		{"a count", statementShop{database: "postgres", sql: []string{counts}}, exitInconclusive, []string{counts}},
+		{"a count that its owner vouches for", statementShop{database: "postgres", sql: []string{counts}, more: "atomic: accepted\n"}, 0, []string{counts}},
+		{"a count under a lock", statementShop{database: "postgres", sql: []string{"BEGIN", "SELECT stock FROM items WHERE id = 1 FOR UPDATE", counts, "COMMIT"}}, 0, nil},
+		{"a plain update", statementShop{database: "postgres", sql: []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}}, 0, nil},
+		{"a level without locks", statementShop{database: "mysql", sql: []string{unlocked, looks}}, exitInconclusive, []string{looks}},
+		{"a level with locks", statementShop{database: "mysql", sql: []string{looks}}, 0, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, r, stderr := searchFile(t, c.shop.file(t))
+			if code != c.code || !slices.Equal(r.Divided, c.divided) || r.Explored < 2 || r.Violations > 0 {
+				t.Errorf("exit %d, %q in %d schedules; want %d, %q: %s", code, r.Divided, r.Explored, c.code, c.divided, stderr)
+			}
+		})
+	}
+}
+
+// TestAppAutocommit: a program that begins by SET autocommit has as many orders as one with BEGIN.
+func TestAppAutocommit(t *testing.T) {
+	t.Parallel()
+	sale := []string{"SELECT stock FROM items WHERE id = 1", "UPDATE items SET stock = stock - 1 WHERE id = 1"}
+	begins := slices.Concat([]string{"BEGIN"}, sale, []string{"COMMIT"})
+	sets := slices.Concat([]string{"SET autocommit=0"}, sale, []string{"COMMIT", "SET autocommit=1"})
+	var orders []int
+	for _, statements := range [][]string{begins, sets} {
+		_, r, stderr := searchFile(t, statementShop{database: "mysql", sql: statements}.file(t))
+		if !r.Complete || r.Void > 0 {
+			t.Errorf("%q: %s", statements, stderr)
+		}
+		orders = append(orders, r.Explored)
+	}
+	if orders[0] != orders[1] || orders[0] < 2 {
+		t.Errorf("%d orders, want as many: %q and %q", orders, begins, sets)
+	}
+}

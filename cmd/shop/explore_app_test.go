@@ -47,7 +47,7 @@ var appCases = []appCase{
 	{file: "php/for-update.yaml", orders: 8, needs: []string{"php"}, quick: true},
 	{file: "php/redis-lock.yaml", orders: 10, needs: []string{"php"}},
 	{file: "java/naive.yaml", orders: 10, violating: 6, needs: []string{"java"}, quick: true},
-	{file: "java/for-update.yaml", orders: 122, needs: []string{"java"}},
+	{file: "java/for-update.yaml", orders: 8, needs: []string{"java"}},
 	{file: "go/naive.yaml", orders: 10, violating: 6, needs: []string{"go"}, quick: true},
 	{file: "go/for-update.yaml", orders: 8, needs: []string{"go"}, quick: true},
 	{file: "go/redis-lock.yaml", orders: 10, needs: []string{"go"}},

@@ -58,6 +58,8 @@ type Config struct {
 	// while another could go on. Once more is left out: there would be as many orders as
 	// there are tries.
 	Tries int
+	// Atomic: the program's owner vouches for statements that read and write, see Report.Divided.
+	Atomic bool
 
 	// Progress is called after each schedule; may be nil.
 	Progress func(explored, violations int)

@@ -55,6 +55,10 @@ type Report struct {
 	Answers map[string]int `json:"answers,omitempty"`
 	// Compound are commands of several statements that others' could have come between: one step each.
 	Compound []string `json:"compound,omitempty"`
+	// Divided are commands that read and write, where another buyer's write could have come
+	// between: one step each.
+	Divided []string `json:"divided,omitempty"`
+	Atomic  bool     `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
@@ -88,7 +92,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
 	}
 	if report.Events == nil {
@@ -180,12 +184,11 @@ func (r Report) Notes() (all []string) {
 		}
 		all = append(all, "answers: "+strings.Join(counts, ", "))
 	}
-	if n := len(r.Compound); n > 0 {
-		named := strings.Join(r.Compound[:min(n, mostNamed)], " | ")
-		if n > mostNamed {
-			named += fmt.Sprintf(" | and %d more", n-mostNamed)
-		}
-		all = append(all, "several statements in one command are one step, and no order inside it was explored: "+named)
+	if len(r.Compound) > 0 {
+		all = append(all, "several statements in one command are one step, and no order inside it was explored: "+named(r.Compound))
+	}
+	if len(r.Divided) > 0 {
+		all = append(all, "a statement that reads and writes is one step, and no write was explored between the two: "+named(r.Divided))
 	}
 	if r.Early > 0 {
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while there was enough: who came later could buy", Count(r.Early, "schedule")))
@@ -198,6 +201,15 @@ func (r Report) Notes() (all []string) {
 
 // mostNamed are named in a line.
 const mostNamed = 3
+
+// named are commands in a line.
+func named(commands []string) string {
+	text := strings.Join(commands[:min(len(commands), mostNamed)], " | ")
+	if more := len(commands) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" | and %d more", more)
+	}
+	return text
+}
 
 // Count is a number of things in words: "1 schedule", "2 schedules".
 func Count(n int, thing string) string {

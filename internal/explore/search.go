@@ -50,6 +50,7 @@ type Result struct {
 	Held    bool     // Config.Tries has left something out
 
 	Compound []string // commands of several statements, the first mostCompound that were seen
+	Divided  []string // as many commands that read and write, where another's write could have come between
 
 	// Answers counts the buyers of the schedules by what they were answered: a status of HTTP,
 	// "no answer" or "crashed".
@@ -203,14 +204,20 @@ func (s *search) run(ctx context.Context, t trip) error {
 // mostCompound are kept: one is enough to know that there are some.
 const mostCompound = 20
 
+// withNew adds the commands that are not there yet.
+func withNew(all, seen []string) []string {
+	for _, text := range seen {
+		if !slices.Contains(all, text) && len(all) < mostCompound {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
 // note counts a schedule.
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
-	for _, text := range e.Compound {
-		if !slices.Contains(r.Compound, text) && len(r.Compound) < mostCompound {
-			r.Compound = append(r.Compound, text)
-		}
-	}
+	r.Compound, r.Divided = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided)
 	fmt.Fprintln(s.digest, e.Tokens, e.Verdict)
 	if !e.Pruned || r.Merged || r.Reduced {
 		r.Runs++

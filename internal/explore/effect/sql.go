@@ -39,7 +39,8 @@ type Statement struct {
 	//	SELECT, SHOW, DESCRIBE, EXPLAIN             Reads
 	//	START TRANSACTION WITH CONSISTENT SNAPSHOT  Reads (MySQL)
 	//	BEGIN, START TRANSACTION                    Local: an open transaction is not known here, which MySQL would commit
-	//	SET of a connection's settings              Local
+	//	SET of a connection's settings              Local: an open transaction is not known here, which SET autocommit may commit
+	//	no statement at all                         Local
 	//	all else                                    Writes
 	//
 	// A SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), goes INTO something, or
@@ -63,6 +64,13 @@ type Statement struct {
 	// from the server's.
 	Compound bool
 
+	// Inside: another connection's write can come between what it reads and what it writes. Of
+	// several statements it is that of the one with the most room.
+	Inside Inside
+
+	// Alters: it may change rows. A lock, a setting or the end of a transaction does not.
+	Alters bool
+
 	Verb string // the first word in capitals, such as SELECT; "" where there is none
 	Line string // the statement for people, see Line
 
@@ -76,7 +84,7 @@ const (
 	gated   passing = iota
 	always          // it concerns the connection alone: SET, SHOW, SELECT @@version
 	looking         // of PostgreSQL: a SELECT that finds the same at any time, unless it fixes what its transaction sees
-	outside         // of PostgreSQL: not within a transaction, since LISTEN takes effect when that commits
+	outside         // of PostgreSQL: not within a transaction
 )
 
 // Waits reports whether the statement waits at the gate. snapshots: the transaction may be
@@ -85,7 +93,7 @@ const (
 // A statement that does not wait sets the connection up (SET NAMES, SET sql_mode, USE) or
 // looks at the server itself (SELECT @@version, SHOW VARIABLES). No other connection can
 // tell whether it was sent. SET autocommit always waits, alone or behind other assignments:
-// it can commit.
+// in a transaction it commits.
 func (s Statement) Waits(inTransaction, snapshots bool) bool {
 	switch s.passing {
 	case always:
@@ -102,7 +110,7 @@ func (s Statement) Waits(inTransaction, snapshots bool) bool {
 func SQL(text string, d Dialect) Statement {
 	s := Statement{Effect: schedule.Writes, Verb: verb(text, d), Line: Line(text, d)}
 	if len(text) > longest {
-		s.NamedLock = true // it is not looked at
+		s.NamedLock, s.Alters = true, true // it is not looked at
 		return s
 	}
 	for i, r := range readings(text, d) {
@@ -116,7 +124,15 @@ func SQL(text string, d Dialect) Statement {
 		s.Ends = s.Ends || r.ends()
 		s.NamedLock = s.NamedLock || r.namedLock()
 		s.Compound = s.Compound || r.compound()
+		if r.empty() {
+			s.Line = "(empty query)"
+		}
+		for _, t := range r.statements() {
+			s.Inside = max(s.Inside, d.inside(t))
+			s.Alters = s.Alters || d.alters(t)
+		}
 	}
+	s.Alters = s.Alters && s.Effect == schedule.Writes
 	return s
 }
 
@@ -162,6 +178,9 @@ func readings(sql string, d Dialect) (all []reading) {
 // effect is what the text does, and when it passes.
 func (r reading) effect() (schedule.Effect, passing) {
 	t, one := r.single()
+	if r.empty() {
+		return schedule.Local, always // a driver asks whether the connection lives
+	}
 	if !one {
 		return schedule.Writes, gated
 	}
@@ -178,6 +197,8 @@ func (r reading) effect() (schedule.Effect, passing) {
 		}
 	case "SET":
 		switch {
+		case d == MySQL && d.setsUp(t[1:]) && setsAutocommit(t):
+			return schedule.Local, gated
 		case d == MySQL && d.setsUp(t[1:]):
 			return schedule.Local, always
 		case d == MySQL && setsTransaction(t[1:]):
@@ -332,12 +353,29 @@ func (r reading) ends() bool {
 				return true
 			}
 		case "SET":
-			if r.dialect == MySQL && slices.ContainsFunc(t, func(one token) bool { return strings.EqualFold(one.text, "autocommit") }) {
+			if r.dialect == MySQL && setsAutocommit(t) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// setsAutocommit reports whether an assignment of MySQL's SET is to autocommit.
+func setsAutocommit(t []token) bool {
+	return slices.ContainsFunc(t, func(one token) bool { return strings.EqualFold(strings.Trim(one.text, "`"), "autocommit") })
+}
+
+// alters: see Statement.Alters. A SELECT may call a function that does.
+func (d Dialect) alters(t []token) bool {
+	switch first(t) {
+	case "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "SET", "LOCK", "UNLOCK", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD":
+		return false
+	case "SELECT", "WITH", "(":
+		locking := func(one token) bool { return one.is("FOR") || one.is("LOCK") }
+		return !slices.ContainsFunc(t, locking) && !(reading{tokens: t, dialect: d}).namedLock() || first(t) == "WITH"
+	}
+	return true
 }
 
 func (r reading) namedLock() bool {
@@ -386,6 +424,9 @@ func (r reading) single() ([]token, bool) {
 	}
 	return all[0], true
 }
+
+// empty reports whether there is no statement.
+func (r reading) empty() bool { return len(r.statements()) == 0 && !r.odd }
 
 // statements splits at semicolons.
 func (r reading) statements() (all [][]token) {

@@ -16,7 +16,7 @@ func setsTransaction(t []token) bool {
 	return !slices.ContainsFunc(t, func(one token) bool { return one.kind != word && one.text != "," })
 }
 
-// setsUp reports whether each assignment of MySQL's SET is one of those that pass.
+// setsUp reports whether each assignment of MySQL's SET concerns the connection alone.
 func (d Dialect) setsUp(t []token) bool {
 	for {
 		one, rest, more := cut(t)
@@ -65,11 +65,11 @@ func (d Dialect) assigns(t []token) bool {
 	} else if t[0].is("SESSION") || t[0].is("LOCAL") {
 		t = t[1:]
 	}
-	if len(t) < 3 || t[0].kind != word {
+	if len(t) < 3 || t[0].kind != word && t[0].text != "`autocommit`" {
 		return false
 	}
-	name := strings.ToLower(t[0].text)
-	if !settings[name] && !strings.HasPrefix(name, "character_set_") && !strings.HasPrefix(name, "collation_") && !strings.HasPrefix(name, "session_track_") {
+	name := strings.ToLower(strings.Trim(t[0].text, "`"))
+	if !settings[name] && name != "autocommit" && !strings.HasPrefix(name, "character_set_") && !strings.HasPrefix(name, "collation_") && !strings.HasPrefix(name, "session_track_") {
 		return false
 	}
 	value := t[1:]

@@ -19,8 +19,10 @@ func postgresAlone(t []token) (_ schedule.Effect, _ passing, known bool) {
 		return schedule.Local, always, true
 	case "RESET", "SHOW":
 		return schedule.Local, always, true
-	case "LISTEN", "UNLISTEN", "DEALLOCATE":
+	case "DEALLOCATE":
 		return schedule.Writes, outside, true
+	case "LISTEN", "UNLISTEN": // which messages come depends on when it is sent
+		return schedule.Writes, gated, true
 	case "TABLE", "VALUES": // each is short for a SELECT
 		if Postgres.reads(t) {
 			return schedule.Reads, gated, true

@@ -31,8 +31,8 @@ func TestPostgres(t *testing.T) {
 		{"MERGE INTO items USING x ON true WHEN MATCHED THEN DELETE", schedule.Writes, "abc"},
 		{"NOTIFY a", schedule.Writes, "abc"},
 		{"SELECT pg_notify('a', 'b')", schedule.Writes, "abc"},
-		{"LISTEN a", schedule.Writes, "bc"},
-		{"UNLISTEN *", schedule.Writes, "bc"},
+		{"LISTEN a", schedule.Writes, "abc"},
+		{"UNLISTEN *", schedule.Writes, "abc"},
 		{"DISCARD ALL", schedule.Writes, "abc"},
 		{"DEALLOCATE a", schedule.Writes, "bc"},
 		{"SET search_path = a, b", schedule.Local, ""},
@@ -64,7 +64,7 @@ func TestPostgres(t *testing.T) {
 		{"SELECT 1 FROM pg_class FOR UPDATE", schedule.Writes, "abc"},
 		{"SELECT 1 FROM pg_stat_activity", schedule.Reads, "abc"},
 		{"SELECT f(oid) FROM pg_class", schedule.Writes, "abc"},
-		{"", schedule.Writes, "abc"},
+		{"", schedule.Local, ""},
 	} {
 		s := effect.SQL(c.sql, postgres)
 		got := ""

@@ -127,6 +127,8 @@ func Unproven(r explore.Report, events []string) string {
 		return fmt.Sprintf("%s: nothing was found, and %s void: what they would have shown is not known; docs/any-language.md has what to do", r.Strategy, explore.Count(r.Void, "run"))
 	case !r.Complete:
 		return fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --bound", r.Strategy)
+	case len(r.Divided) > 0 && !r.Atomic:
+		return fmt.Sprintf("%s: nothing was found, and a statement that reads and writes was one step: another buyer's write between the two was not explored; lock what it reads, or, if your server lets no write in, say `atomic: accepted` in the file: %s", r.Strategy, r.Divided[0])
 	case r.Empty():
 		return fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", r.Strategy, strings.Join(events, ", "))
 	case r.Explored < 2:

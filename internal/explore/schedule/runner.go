@@ -72,6 +72,9 @@ type Ended struct {
 	// Compound are the commands that were several statements, between which another's could have
 	// come: one step here. Without the run's own values.
 	Compound []string
+	// Divided are the commands that read and write, between which another buyer's write could have
+	// come: one step here. Without the run's own values.
+	Divided []string
 
 	Foreign    bool // a buyer has released another holder's lock
 	Early      bool // a buyer was answered sold out, and a later one could buy

@@ -14,7 +14,19 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	if err := r.settling.wakes(ctx); err != nil {
 		return nil, err
 	}
-	return choices{r}.ready()
+	all, err := choices{r}.ready()
+	for _, m := range all {
+		if m.Command != nil && m.Command.Divided && slices.ContainsFunc(all, func(other move) bool { return mayMeet(m, other) }) {
+			r.divided = append(r.divided, short(r.whose.usual(m.Command.Text)))
+		}
+	}
+	return all, err
+}
+
+// mayMeet: the other move is another buyer's, and may change rows in the same server. Both stand
+// at the gates now, so without them the two could be in the server at once.
+func mayMeet(m, other move) bool {
+	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches
 }
 
 // Over is conduct.Subject.Over: an event may still free a buyer that has no answer.

@@ -23,7 +23,11 @@ func (c Check) Print(out io.Writer, program string) {
 			if a.Sold {
 				what = "a sale"
 			}
-			fmt.Fprintf(out, "      told as %s; every `never` returns no row\n", what)
+			rules := "every `never` returns no row"
+			if a.doubted != nil {
+				rules = "every `never` that asks for no answers returns no row"
+			}
+			fmt.Fprintf(out, "      told as %s; %s\n", what, rules)
 		}
 	}
 }

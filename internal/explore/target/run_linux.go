@@ -31,6 +31,7 @@ type run struct {
 	coming   []*buyer // have not sent their requests: a step of an instance that all share
 	expired  int      // keys of Redis that the clock had removed before
 	several  []string // commands that were several statements
+	divided  []string // commands that read and write, while another buyer's write could come between
 	runsOut  []*op    // commands whose waits run out by a choice of this point
 	struck   bool     // an event has happened
 	held     bool     // a command that only tries again is not among the last moves
@@ -211,7 +212,7 @@ func (r *run) answeredBy(b *buyer) bool {
 
 // End is conduct.Subject.End. The programs are at rest again afterwards, and the gates shut.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
-	e.Compound = r.several
+	e.Compound, e.Divided = r.several, r.divided
 	whole := err == nil && !e.Pruned && !e.Cut // else there is more to come
 	if whole {
 		e.Verdict, e.Why, e.Findings, err = judgement{r}.verdict(ctx)

@@ -75,8 +75,11 @@ type Command struct {
 	// Compound: it is several statements, or a routine in the server, and another connection's
 	// command could come in between. Redis lets none in between: what it runs as one is none.
 	Compound bool
-	Push     bool   // it is no command: its answer was pushed by the server
-	Answer   Answer // once there is one
+	// Divided: it reads and writes, and another connection's write could come between the two.
+	Divided bool
+	Alters  bool   // it may change rows
+	Push    bool   // it is no command: its answer was pushed by the server
+	Answer  Answer // once there is one
 
 	conn    *Conn
 	let     chan struct{} // closed when it may be sent; nil where it passes

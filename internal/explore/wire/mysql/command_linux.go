@@ -54,6 +54,7 @@ var passing = map[byte]struct {
 // said is what is known of a statement from its text.
 type said struct {
 	effect.Statement
+	weakens    bool // what a statement reads may not be locked from here on
 	holds      bool // it may leave locks that no transaction's end gives back
 	setsWait   bool
 	serializes bool
@@ -71,6 +72,7 @@ func says(sql string) said {
 	} else if s.Effect == schedule.Local {
 		s.serializes = strings.Contains(strings.ToLower(sql), "serializable") // SET SESSION TRANSACTION
 	}
+	s.weakens = s.Verb == "SET" && readsUnlocked.MatchString(sql)
 	// What a procedure or a text in another does cannot be seen.
 	switch s.Verb {
 	case "CALL", "EXECUTE", "LOCK", "FLUSH", "BACKUP", "":
@@ -80,18 +82,23 @@ func says(sql string) said {
 	return s
 }
 
+// readsUnlocked are the isolation levels at which InnoDB does not lock what a statement that
+// writes reads (MySQL 8.0 Reference Manual, 17.7.3).
+var readsUnlocked = regexp.MustCompile(`(?i)\bREAD[-\s]+(?:UN)?COMMITTED\b`)
+
 // command says what a packet of the program is, with mu held.
 func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 	c := &wire.Command{Raw: raw}
 	q := &request{answer: answer{kind: single}}
-	if len(payload) == 0 {
-		c.Text, c.Gated = "an empty packet", true
-		return c, q, nil
-	}
 	if raw[3] != 0 && s.authenticating {
-		// The server has asked for more: another method, a password.
+		// The server has asked for more: another method, a password. An empty password is an
+		// empty packet.
 		c.Text, c.Effect = "LOGIN", schedule.Local
 		q.answer.kind, q.resets = authenticates, true
+		return c, q, nil
+	}
+	if len(payload) == 0 {
+		c.Text, c.Gated = "an empty packet", true
 		return c, q, nil
 	}
 	if p, ok := passing[payload[0]]; ok {
@@ -129,7 +136,7 @@ func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 		delete(s.prepared, id)
 		delete(s.long, id)
 	case comBulkExecute:
-		c.Text, c.Gated, c.Compound, q.answer.kind = "BULK EXECUTE", true, true, results // once a row
+		c.Text, c.Gated, c.Compound, c.Alters, q.answer.kind = "BULK EXECUTE", true, true, true, results // once a row
 	case comBinlogDump, comTableDump, comBinlogGTID:
 		return nil, nil, &wire.Refused{Why: "the program reads the binary log of mysql, which cannot be explored; switch its change feed off for the test"}
 	default:
@@ -152,13 +159,17 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	if what.NamedLock {
 		c.Limit = lockLimit(c.Text)
 	}
-	c.Ends, c.Compound = what.Ends, what.Compound
+	c.Ends, c.Compound, c.Alters = what.Ends, what.Compound, what.Alters
+	s.weak = s.weak || what.weakens
+	c.Divided = what.Inside == effect.Divided || what.Inside == effect.Lockable && s.weak
 	q.verb, q.setsWait = what.Verb, what.setsWait
 	s.serializable = s.serializable || what.serializes
 	s.holds = s.holds || what.holds
-	if what.Effect == schedule.Local && (what.Verb == "BEGIN" || what.Verb == "START") || what.Verb == "START" && what.Effect == schedule.Reads {
+	begins := what.Effect == schedule.Local && (what.Verb == "BEGIN" || what.Verb == "START") || what.Verb == "START" && what.Effect == schedule.Reads
+	if begins || what.Effect == schedule.Local && what.Ends { // SET autocommit
+		c.Ends = s.open
 		if s.mayBeOpen() { // which it commits
-			c.Effect, c.Ends = schedule.Writes, s.open
+			c.Effect = schedule.Writes
 		}
 	}
 	if c.Effect == schedule.Reads && s.serializable {

@@ -67,7 +67,14 @@ func TestCommands(t *testing.T) {
 		{"SELECT RELEASE_LOCK('a')", nil, outcome{"", writes, "RELEASE_LOCK('a')=1", "gated changed", false}},
 		{"CALL look()", nil, outcome{"", writes, "stock=0; stock=0", "gated compound changed", false}},
 		{"UPDATE items SET stock = 1 WHERE id = 1; SELECT stock FROM items WHERE id = 1", nil, outcome{"", writes, "stock=1; 1 changed", "gated compound changed", false}},
-		{"SET autocommit = 1", nil, outcome{"", writes, "ok", "gated ends changed", false}},
+		{"SET autocommit = 0", nil, outcome{"", local, "ok", "gated", false}},
+		{"SELECT stock FROM items WHERE id = 1", nil, outcome{"", reads, "stock=1", "gated", false}},
+		{"SET autocommit = 1", nil, outcome{"", writes, "ok", "gated ends changed", false}}, // it commits
+		{"SET autocommit = 1", nil, outcome{"", local, "ok", "gated", false}},
+		{"INSERT INTO orders (item) SELECT id FROM items WHERE id = 3", nil, outcome{"", writes, "0 changed", "gated failed", false}},
+		{"INSERT INTO orders (item) SELECT max(item) + 1 FROM orders WHERE item > 9 HAVING max(item) > 9", nil, outcome{"", writes, "0 changed", "gated divided failed", false}},
+		{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil, outcome{"", local, "ok", "gated", false}},
+		{"INSERT INTO orders (item) SELECT id FROM items WHERE id = 3", nil, outcome{"", writes, "0 changed", "gated divided failed", false}},
 		{"TRUNCATE TABLE orders", nil, outcome{"", writes, "ok", "gated ends changed", false}},
 		{"SELECT ?, ?, ?, ?", []any{nil, "it's", []byte{0}, time.Date(2024, 1, 2, 3, 4, 5, 6000, time.UTC)}, outcome{"SELECT NULL, 'it''s', x'00', '2024-01-02 03:04:05.000006'", reads, "?=NULL ?=it's ?=0x00 ?='2024-01-02 03:04:05.000006'", "gated", false}},
 		{"SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", nil, outcome{"", local, "ok", "gated", false}},
@@ -129,7 +136,7 @@ func flags(o *wire.Command) string {
 	for _, one := range []struct {
 		set  bool
 		name string
-	}{{o.Gated, "gated"}, {o.Named, "named"}, {o.Ends, "ends"}, {o.Compound, "compound"}, {o.Answer.Changed, "changed"}, {o.Answer.Failed, "failed"}} {
+	}{{o.Gated, "gated"}, {o.Named, "named"}, {o.Ends, "ends"}, {o.Compound, "compound"}, {o.Divided, "divided"}, {o.Answer.Changed, "changed"}, {o.Answer.Failed, "failed"}} {
 		if one.set {
 			all = append(all, one.name)
 		}

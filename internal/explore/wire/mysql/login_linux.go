@@ -74,9 +74,12 @@ func (s *session) Login() (id int64, err error) {
 	if raw, err = l.authenticate(); err != nil {
 		return 0, err
 	}
-	if s.serializable, err = l.setUp(greets.mariadb); err != nil {
+	isolation, err := l.setUp(greets.mariadb)
+	if err != nil {
 		return 0, err
 	}
+	s.serializable = isolation == "" || strings.Contains(isolation, "SERIALIZABLE")
+	s.weak = isolation == "" || readsUnlocked.MatchString(isolation)
 	_, err = l.program.Write(raw)
 	return greets.thread, err
 }
@@ -207,26 +210,26 @@ func refused(payload []byte) error {
 	return fmt.Errorf("the server refuses the program: %s", a.text(""))
 }
 
-// setUp sets the lock wait, and asks whether reads take locks.
-func (l login) setUp(mariadb bool) (serializable bool, err error) {
+// setUp sets the lock wait, and asks for the isolation level; "": the server does not say.
+func (l login) setUp(mariadb bool) (isolation string, err error) {
 	if !l.program.Timed() {
 		set, err := l.ask(setWait)
 		if err == nil {
 			err = set.refusal()
 		}
 		if err != nil {
-			return false, err
+			return "", err
 		}
 	}
-	isolation := isolationMySQL
+	question := isolationMySQL
 	if mariadb {
-		isolation = isolationMariaDB
+		question = isolationMariaDB
 	}
-	asked, err := l.ask(isolation)
-	if err != nil {
-		return false, err
+	asked, err := l.ask(question)
+	if err != nil || asked.failed() {
+		return "", err
 	}
-	return asked.failed() || strings.Contains(asked.text(""), "SERIALIZABLE"), nil
+	return asked.text(""), nil
 }
 
 // ask sends a query of the session's own before the program may send one.

@@ -69,6 +69,7 @@ type state struct {
 	holds          bool      // it may have locks by name or of tables
 	unsettled      int       // commands without an answer that may open a transaction
 	serializable   bool      // a SELECT may take locks
+	weak           bool      // what a statement that writes reads may not be locked
 	authenticating bool      // by CHANGE_USER
 }
 

@@ -97,7 +97,9 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		{"SHOW transaction_isolation", "SHOW transaction_isolation", local, false, "transaction_isolation='read committed'", ""},
 		{"select 1", "select 1", reads, false, "1", ""},
 		{"SELECT t.oid, typarray FROM pg_catalog.pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typname = 'int4'", "SELECT t.oid, typarray FROM pg_catalog.pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typname = 'int4'", reads, false, "oid=23 typarray=1007", ""},
-		{"LISTEN a", "LISTEN a", writes, false, "ok", ""},
+		{"LISTEN a", "LISTEN a", writes, true, "ok", ""},
+		{";", "(empty query)", local, false, "", ""},
+		{"INSERT INTO items (stock) SELECT stock FROM items WHERE id = 9", "INSERT INTO items (stock) SELECT stock FROM items WHERE id = 9", writes, true, "0 changed", "FD"},
 		{"BEGIN", "BEGIN", local, true, "ok", ""},
 		{"DEALLOCATE ALL", "DEALLOCATE ALL", writes, true, "ok", ""},
 		{"UPDATE items SET stock = stock - 1 WHERE id = 1", "UPDATE items SET stock = stock - 1 WHERE id = 1", writes, true, "1 changed", "C"},
@@ -155,7 +157,7 @@ func notes(c *wire.Command) (all string) {
 	for _, one := range []struct {
 		name string
 		set  bool
-	}{{"C", c.Answer.Changed}, {"F", c.Answer.Failed}, {"E", c.Ends}, {"N", c.Named}, {"S", c.Compound}} {
+	}{{"C", c.Answer.Changed}, {"F", c.Answer.Failed}, {"E", c.Ends}, {"N", c.Named}, {"S", c.Compound}, {"D", c.Divided}} {
 		if one.set {
 			all += one.name
 		}

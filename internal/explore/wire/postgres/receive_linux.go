@@ -93,7 +93,7 @@ func (s *state) settle(f frame) {
 	}
 	if s.status == 'I' && len(s.calls) <= 1 {
 		clear(s.portals)
-		s.snapshots = s.isolated
+		s.snapshots, s.serial = s.isolated, s.serialized
 	}
 }
 

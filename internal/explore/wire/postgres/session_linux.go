@@ -24,6 +24,7 @@ package postgres
 import (
 	"sync"
 
+	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 )
@@ -56,6 +57,8 @@ type state struct {
 	implicit   bool    // a batch without a Sync has written: the next Sync commits it
 	snapshots  bool    // the transaction may be above READ COMMITTED: its first statement says what it sees
 	isolated   bool    // each transaction may be
+	serial     bool    // the transaction is SERIALIZABLE
+	serialized bool    // each transaction is
 }
 
 // A copying is in what protocol the server waits for the data of a COPY.
@@ -132,6 +135,14 @@ func (s *state) gate(c *wire.Command, all []said) {
 			steps++
 		}
 		c.Compound = c.Compound || one.Compound || steps > 1
+		if one.serializes || one.relaxes {
+			s.serial = one.serializes
+			if one.lasting {
+				s.serialized = one.serializes
+			}
+		}
+		c.Divided = c.Divided || one.Inside == effect.Divided || one.Inside == effect.Lockable && !s.serial
+		c.Alters = c.Alters || one.Alters
 		has[one.Effect] = true
 		c.Named = c.Named || one.NamedLock
 		c.Ends = c.Ends || one.Ends

@@ -12,12 +12,17 @@ type said struct {
 	upper    string // the text in capitals
 	isolates bool   // a transaction may be above READ COMMITTED from here on
 	lasting  bool   // not this one alone
+
+	serializes bool // a transaction is SERIALIZABLE from here on
+	relaxes    bool // it is READ COMMITTED from here on
 }
 
 func says(sql string) said {
 	s := said{Statement: effect.SQL(sql, effect.Postgres), upper: strings.ToUpper(sql)}
 	has := func(word string) bool { return strings.Contains(s.upper, word) }
 	s.isolates = has("REPEATABLE") || has("SERIALIZABLE") || has("TRANSACTION_ISOLATION")
+	s.serializes = s.isolates && has("SERIALIZABLE")
+	s.relaxes = has("READ COMMITTED") && (s.Verb == "SET" || s.Verb == "BEGIN" || s.Verb == "START")
 	s.lasting = has("CHARACTERISTICS") || has("DEFAULT_TRANSACTION_ISOLATION")
 	return s
 }

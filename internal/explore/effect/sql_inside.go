@@ -1,0 +1,253 @@
+package effect
+
+import (
+	"slices"
+	"strings"
+)
+
+// An Inside says whether another connection's write can come between what a statement reads and
+// what it writes.
+type Inside int
+
+// The insides, the one with the most room last.
+const (
+	// Atomic: it writes no rows, reads none except those that it writes, or locks what it reads. So
+	// UPDATE items SET stock = stock - 1 WHERE stock > 0: a server looks at the row again under its lock.
+	Atomic Inside = iota
+	// Lockable: it reads other tables than it writes. The isolation level decides whether the
+	// server locks what it reads.
+	Lockable
+	// Divided: it reads the table that it writes. Two such statements read the same, and where
+	// the server locks what they read it refuses one of them: a deadlock, a serialization failure.
+	Divided
+)
+
+// inside is that of one statement. It sees the text alone: neither a function nor a trigger.
+func (d Dialect) inside(t []token) Inside {
+	q := query{dialect: d, tokens: t, targets: map[string]bool{}, named: withNames(t), open: []*block{{}}}
+	for i := range t {
+		q.take(i)
+	}
+	for len(q.open) > 0 {
+		q.pop()
+	}
+	return q.inside()
+}
+
+// A query is one statement with its queries in parentheses.
+type query struct {
+	dialect Dialect
+	tokens  []token
+	targets map[string]bool // tables that it writes
+	inserts bool
+	merges  bool
+	named   map[string]bool // by WITH
+	open    []*block        // parentheses that are open, after the statement itself
+	done    []*block
+}
+
+// A block is a statement, or what stands between two parentheses, without what is in parentheses
+// of its own.
+type block struct {
+	verb    string
+	from    bool     // within its list of tables
+	ignored bool     // of RETURNING: it is read when all is written
+	joined  bool     // tables in parentheses: they belong to the block around
+	reads   []string // tables
+	locks   bool     // FOR UPDATE
+	shares  bool     // FOR SHARE
+}
+
+func (q *query) at(i int) (t token) {
+	if i >= 0 && i < len(q.tokens) {
+		t = q.tokens[i]
+	}
+	return t
+}
+
+// take looks at one token.
+func (q *query) take(i int) {
+	b, one := q.open[len(q.open)-1], q.tokens[i]
+	switch {
+	case one.kind == other && one.text == "(":
+		q.push(b, i)
+	case one.kind == other && one.text == ")" && len(q.open) > 1:
+		q.pop()
+	case one.kind == other && one.text == "," && b.from:
+		q.relation(b, i+1)
+	case one.kind == word:
+		q.word(b, i)
+	}
+}
+
+func (q *query) push(b *block, i int) {
+	inner := &block{ignored: b.ignored}
+	q.open = append(q.open, inner)
+	before := q.at(i - 1)
+	if b.from && (before.text == "," || before.is("FROM") || before.is("JOIN") || before.is("USING")) && !begins(q.at(i+1)) {
+		inner.verb, inner.from, inner.joined = b.verb, true, true
+		q.relation(inner, i+1)
+	}
+}
+
+func (q *query) pop() {
+	last := len(q.open) - 1
+	b := q.open[last]
+	q.open = q.open[:last]
+	if b.joined && last > 0 {
+		around := q.open[last-1]
+		around.reads = append(around.reads, b.reads...)
+		return
+	}
+	q.done = append(q.done, b)
+}
+
+// begins: a query does with this token.
+func begins(t token) bool {
+	return t.is("SELECT") || t.is("WITH") || t.is("VALUES") || t.is("TABLE") || t.text == "("
+}
+
+// word looks at a keyword.
+func (q *query) word(b *block, i int) {
+	one, before, next := q.tokens[i], q.at(i-1), q.at(i+1)
+	first := before.text == "" || before.text == ")" || before.text == "(" // of a statement, WITH before it or not
+	switch verb := strings.ToUpper(one.text); verb {
+	case "SELECT":
+		b.verb, b.from = verb, false
+	case "INSERT", "REPLACE", "MERGE", "UPDATE", "DELETE":
+		if first && next.text != "(" {
+			b.verb = verb
+			q.inserts = q.inserts || verb == "INSERT" || verb == "REPLACE"
+			q.merges = q.merges || verb == "MERGE"
+			if verb != "DELETE" {
+				q.target(i + 1)
+			}
+		}
+	case "FROM":
+		switch {
+		case before.is("DISTINCT"): // IS DISTINCT FROM
+		case b.verb == "DELETE" && !b.from:
+			q.target(i + 1)
+		case b.verb == "SELECT", b.verb == "UPDATE" && q.dialect == Postgres:
+			q.relation(b, i+1)
+		}
+	case "USING":
+		if b.verb == "DELETE" && q.dialect == Postgres {
+			q.relation(b, i+1)
+		}
+	case "JOIN", "STRAIGHT_JOIN":
+		if b.from {
+			q.relation(b, i+1)
+		}
+	case "TABLE":
+		if b.verb == "INSERT" || b.verb == "REPLACE" {
+			q.relation(b, i+1)
+		}
+	case "FOR", "LOCK":
+		b.from = false
+		b.locks = b.locks || next.is("UPDATE") || next.is("NO")
+		b.shares = b.shares || next.is("SHARE") || next.is("IN")
+	case "RETURNING":
+		b.from, b.ignored = false, true
+	case "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "UNION", "EXCEPT", "INTERSECT", "WINDOW", "SET":
+		b.from = false
+	}
+}
+
+// target notes the table that is written.
+func (q *query) target(i int) {
+	for t := q.at(i); t.is("INTO") || t.is("ONLY") || t.is("LOW_PRIORITY") || t.is("DELAYED") || t.is("HIGH_PRIORITY") || t.is("QUICK") || t.is("IGNORE"); t = q.at(i) {
+		i++
+	}
+	if path := q.path(i); len(path) > 0 {
+		q.targets[path[len(path)-1]] = true
+	}
+}
+
+// relation notes the table that a list of tables has here.
+func (q *query) relation(b *block, i int) {
+	b.from = true
+	for q.at(i).is("LATERAL") || q.at(i).is("ONLY") {
+		i++
+	}
+	path := q.path(i)
+	if len(path) == 0 || q.at(i+2*len(path)-1).text == "(" { // a query, or a function
+		return
+	}
+	name := path[len(path)-1]
+	own := slices.Contains(catalogs, strings.ToUpper(name)) || len(path) > 1 && (path[0] == "information_schema" || path[0] == "pg_catalog")
+	if !own && !q.named[name] && name != "dual" {
+		b.reads = append(b.reads, name)
+	}
+}
+
+// path is a name with what qualifies it, in small letters and without quotes.
+func (q *query) path(i int) (path []string) {
+	for t := q.at(i); t.kind == word || t.kind == identifier; t = q.at(i) {
+		path = append(path, strings.ToLower(strings.Trim(t.text, "`\"")))
+		if i++; q.at(i).text != "." {
+			break
+		}
+		i++
+	}
+	return path
+}
+
+// withNames are the names that WITH gives to queries.
+func withNames(t []token) map[string]bool {
+	names := map[string]bool{}
+	if !slices.ContainsFunc(t, func(one token) bool { return one.is("WITH") }) {
+		return names
+	}
+	for i := 1; i < len(t); i++ {
+		if !t[i].is("AS") {
+			continue
+		}
+		name := i - 1
+		if t[name].text == ")" { // the names of its columns
+			for name > 0 && t[name].text != "(" {
+				name--
+			}
+			name--
+		}
+		next := i + 1
+		for next < len(t) && (t[next].is("NOT") || t[next].is("MATERIALIZED")) {
+			next++
+		}
+		if name >= 0 && next < len(t) && t[next].text == "(" {
+			names[strings.ToLower(strings.Trim(t[name].text, "`\""))] = true
+		}
+	}
+	return names
+}
+
+// inside judges what was seen.
+func (q *query) inside() (in Inside) {
+	if q.merges {
+		return Divided // it looks for the row that it writes, and another may insert it meanwhile
+	}
+	if len(q.targets) == 0 {
+		return Atomic
+	}
+	ownRows, guard := false, false
+	for _, b := range q.done {
+		own := slices.ContainsFunc(b.reads, func(name string) bool { return q.targets[name] })
+		switch {
+		case len(b.reads) == 0 || b.ignored && b.verb == "SELECT":
+		case b.locks && own && q.inserts:
+			ownRows = true
+		case b.locks:
+			guard = true
+		case own:
+			in = max(in, Divided)
+		case !b.shares:
+			in = max(in, Lockable)
+		}
+	}
+	// The rows that another inserts are not there yet, so no lock on rows keeps it out: a locked row
+	// of another table does. In PostgreSQL not even that: what is read is as old as the statement.
+	if ownRows && (!guard || q.dialect == Postgres) {
+		in = Divided
+	}
+	return in
+}

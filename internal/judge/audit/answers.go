@@ -11,14 +11,15 @@ import (
 
 // An Answer is what one buyer was answered.
 type Answer struct {
-	Purchaser string
-	Units     int64 // asked for; 0 is 1
-	Outcome   purchase.Outcome
-	ID        int64     // of the record, of a sale
-	Start     time.Time // the buy was under way from then to End, as far as that is known
-	End       time.Time
-	Status    int  // of the HTTP response; 0 when there was none
-	IsLost    bool // the connection broke before the answer: the shop may have sold or not
+	Purchaser  string
+	Units      int64 // asked for; 0 is 1
+	Outcome    purchase.Outcome
+	ID         int64     // of the record, of a sale
+	Start      time.Time // the buy was under way from then to End, as far as that is known
+	End        time.Time
+	IsDeferred bool // refused, and the run was over before the time when it was told to come back
+	Status     int  // of the HTTP response; 0 when there was none
+	IsLost     bool // the connection broke before the answer: the shop may have sold or not
 }
 
 func (a Answer) units() int64 { return max(a.Units, 1) }

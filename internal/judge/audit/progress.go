@@ -23,7 +23,7 @@ type Progress struct {
 	// Waiting is how many waited all that time.
 	Waiting int
 	// Early is how many were told busy before half of their wait was over, where the wait
-	// is known.
+	// is known. Buyers that were told when to come back, and do so, are not among them.
 	Early int
 	// Lease is the lease of the run's locks, 0 where it is not known. Wait is how long a
 	// buyer waits, 0 where it is not known and nobody gave up.
@@ -53,7 +53,7 @@ func ProgressOf(answers []Answer, lease, wait time.Duration) Progress {
 	}
 	var since, until time.Time
 	for _, a := range answers {
-		if a.Outcome == purchase.Busy && a.End.Sub(a.Start) < wait/2 {
+		if a.Outcome == purchase.Busy && !a.IsDeferred && a.End.Sub(a.Start) < wait/2 {
 			p.Early++
 		}
 		if isServed(a) || a.Outcome == purchase.Busy {

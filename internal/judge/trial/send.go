@@ -35,6 +35,9 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	if o.Target == "" { // else these are the service's own, and it does not say
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
 	}
+	if o.Target != "" || o.Shops.Admission { // else the shop is to have its buyers wait, and refuses none of them early
+		config.Patience = o.Shops.Settings.Wait
+	}
 	byHand := func() bool { return watch.byHand != nil && watch.byHand() }
 	config.Struck, config.Unique = func() bool { return o.Fault != "" || byHand() }, byHand
 	promised := o.promised(bed, name)

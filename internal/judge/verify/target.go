@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -95,7 +96,7 @@ func (t *Target) play(ctx context.Context, strategy string, f promise.Condition,
 
 func (t *Target) rush(ctx context.Context, c *Cell) error {
 	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
-	config.Product, config.Timeout = t.Product, t.Timeout
+	config.Product, config.Timeout, config.Patience = t.Product, t.Timeout, lockstrategy.DefaultSettings().Wait
 	result, err := rush.Run(ctx, config)
 	if err == nil {
 		result, err = rush.Restocks(ctx, config, result, 1)
@@ -142,7 +143,7 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 
 // crowd sends buyers to the target.
 func (t *Target) crowd(strategy string) buyers.Sender {
-	return buyers.Sender{URLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout}
+	return buyers.Sender{URLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout, Patience: lockstrategy.DefaultSettings().Wait}
 }
 
 // send returns ctx's error when ctx ends before every buyer is answered: what

@@ -26,6 +26,11 @@ type Answer struct {
 	Sent, Begun time.Time    // when the request was out and when its answer began; zero when that was never seen
 	Unreached   bool         // there was no connection: the shop read nothing of the request
 	HungUp      bool         // the buyer closed the connection when its request was out and not answered
+	First       time.Time    // when the buyer asked first; Start is of its last request
+	Returns     int          // how often it came back when it was refused
+
+	mayReturn    bool // the shop said when, in Retry-After
+	returnsAfter time.Duration
 }
 
 // SaysWhen reports whether the shop said when the buy was inside it.
@@ -55,6 +60,7 @@ func answerOf(x Exchange, b Buyer) Answer {
 		a.IsLost = x.Connected && !hasLeft
 		return a
 	}
+	a.returnsAfter, a.mayReturn = retryAfter(x.Header, x.End)
 	a.Outcome, a.ID, a.Detail = ReadAnswer(x.Status, x.Body, a.Units)
 	if a.Outcome == purchase.Sold {
 		a.Receipt = string(x.Body)

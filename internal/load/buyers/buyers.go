@@ -29,9 +29,12 @@ type Sender struct {
 	Strategy string
 	Product  string        // for buyers that name none
 	Timeout  time.Duration // of one request with its answer, above 0
-	Client   *Client       // nil: a client of its own for each call
-	Leavers  *Leavers      // learns which buyers wait for an answer; nil: none does
-	Answered func(Answer)  // called with each answer as it comes; AtOnce and Keep make one call at a time; may be nil
+	// Patience is how long a buyer waits inside the shop. One that is refused before half of it is
+	// over, and told when to come back (Retry-After), does so. 0: each buyer asks once.
+	Patience time.Duration
+	Client   *Client      // nil: a client of its own for each call
+	Leavers  *Leavers     // learns which buyers wait for an answer; nil: none does
+	Answered func(Answer) // called with each answer as it comes; AtOnce and Keep make one call at a time; may be nil
 }
 
 // A Buyer is one request.
@@ -62,7 +65,8 @@ func Constant(askers int) func(float64) int { return func(float64) int { return 
 
 // AtOnce sends every buyer at the same moment, each on a connection that is open already,
 // and returns the answers in the order of the buyers. When ctx ends, it sends no more buyers
-// and those under way hang up. A buyer that was not sent is Unknown and has no times.
+// and those under way hang up. A buyer that was not sent is Unknown and has no times. A buyer that
+// has come back has its last answer.
 func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 	c, end := s.begin()
 	defer end()
@@ -77,7 +81,7 @@ func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 			gate.Done()
 			gate.Wait()
 			if ctx.Err() == nil {
-				answers[n] = c.ask(ctx, url, b)
+				answers[n] = c.ask(ctx, ctx, url, b)
 			}
 		})
 	}
@@ -89,7 +93,7 @@ func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 func (s Sender) One(ctx context.Context, b Buyer) Answer {
 	c, end := s.begin()
 	defer end()
-	return c.ask(ctx, s.process(b, 0), b)
+	return c.ask(ctx, ctx, s.process(b, 0), b)
 }
 
 // adjustEvery is how often Keep changes the number of askers.
@@ -133,7 +137,8 @@ func (s Sender) Keep(ctx context.Context, l Loop) {
 // call is one call of a sender.
 type call struct {
 	Sender
-	mu sync.Mutex // for Answered
+	mu     sync.Mutex   // for Answered
+	served atomic.Int64 // when a buyer was last answered other than busy, in nanoseconds of Unix time
 }
 
 func (s Sender) begin() (c *call, end func()) {
@@ -158,7 +163,7 @@ func (c *call) keep(ctx, going context.Context, l Loop, asker int, requests *ato
 	for going.Err() == nil {
 		request := requests.Add(1) - 1
 		b := l.Buyer(asker, request)
-		a := c.ask(ctx, c.process(b, request), b)
+		a := c.ask(ctx, going, c.process(b, request), b)
 		if l.Pause == 0 || a.Outcome == purchase.Sold || a.Outcome == purchase.SoldOut {
 			continue
 		}
@@ -179,8 +184,8 @@ func (c *call) connect(ctx context.Context, base string) {
 	}
 }
 
-// ask sends one buyer and reads its answer.
-func (c *call) ask(ctx context.Context, base string, b Buyer) Answer {
+// visit sends one request and reads its answer.
+func (c *call) visit(ctx context.Context, base string, b Buyer) Answer {
 	request, err := c.order(base, b)
 	if err != nil {
 		now := time.Now()
@@ -194,10 +199,8 @@ func (c *call) ask(ctx context.Context, base string, b Buyer) Answer {
 		}
 		context.AfterFunc(ctx, c.Leavers.came(hangUp)) // ctx ends with the answer
 	}), b)
-	if c.Answered != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.Answered(a)
+	if a.Outcome != purchase.Busy && a.Status > 0 {
+		c.served.Store(a.End.UnixNano())
 	}
 	return a
 }

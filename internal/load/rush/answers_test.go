@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,6 +114,57 @@ func TestAnswers(t *testing.T) {
 			r, err := Run(t.Context(), rushAt(t, &crier{instead: c.instead, all: c.all}))
 			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
+			}
+		})
+	}
+}
+
+// refusesFirst tells each buyer once to come back.
+type refusesFirst struct {
+	market
+	after   string
+	forever bool
+
+	seen sync.Map // by purchaser
+}
+
+func (f *refusesFirst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/product/buy" {
+		if _, again := f.seen.LoadOrStore(r.URL.Query().Get("purchaser"), true); !again || f.forever {
+			if f.after != "" {
+				w.Header().Set("Retry-After", f.after)
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+	}
+	f.market.ServeHTTP(w, r)
+}
+
+// TestComeBack: buyers that are told to come back have not given up. One who is refused whenever
+// it comes proves nothing, and one who is not told when to come has been sent away.
+func TestComeBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		shop *refusesFirst
+		want verdict.Verdict
+		says string
+	}{
+		{"once", &refusesFirst{after: "0"}, verdict.Holds, "100 units sold"},
+		{"for ever", &refusesFirst{after: "0", forever: true}, verdict.Inconclusive, "no two buys were in flight at once"},
+		{"nobody says when", &refusesFirst{}, verdict.Stalled, "told busy before half of the wait"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			config := rushAt(t, c.shop)
+			config.Wait, config.Patience, config.Timeout = 5*time.Second, 5*time.Second, time.Second
+			r, err := Run(t.Context(), config)
+			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
+				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
+			}
+			if c.want == verdict.Holds && r.Returned < 200 {
+				t.Errorf("%d buyers came back, want 200", r.Returned)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package rush
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -53,6 +54,7 @@ type Outcomes struct {
 	LockLost int64 `json:"lock_lost"`
 	Unknown  int64 `json:"unknown"`
 	Failed   int64 `json:"failed"`
+	Returned int64 `json:"returned,omitempty"` // refusals after which the buyer came back when it was told to
 }
 
 func (o *Outcomes) add(other Outcomes) {
@@ -62,6 +64,7 @@ func (o *Outcomes) add(other Outcomes) {
 	o.LockLost += other.LockLost
 	o.Unknown += other.Unknown
 	o.Failed += other.Failed
+	o.Returned += other.Returned
 }
 
 // result is the row of a crowd, without a verdict.
@@ -79,6 +82,7 @@ func result(strategy string, crowd []buyers.Answer, audited audit.Report) Result
 // count adds answers to the counts.
 func (r *Result) count(answers []buyers.Answer) {
 	for _, a := range answers {
+		r.Returned += int64(a.Returns)
 		switch a.Outcome {
 		case purchase.Sold:
 			r.Sold++
@@ -104,9 +108,10 @@ func (r *Result) time(crowd []buyers.Answer) {
 	latencies := make([]time.Duration, 0, len(crowd))
 	var start, end, lastSale time.Time
 	for _, a := range crowd {
-		latencies = append(latencies, a.End.Sub(a.Start))
-		if start.IsZero() || a.Start.Before(start) {
-			start = a.Start
+		came := cmp.Or(a.First, a.Start)
+		latencies = append(latencies, a.End.Sub(came))
+		if start.IsZero() || came.Before(start) {
+			start = came
 		}
 		if a.End.After(end) {
 			end = a.End

@@ -38,6 +38,7 @@ type Config struct {
 	Timeout  time.Duration // of one request; far above the service's own limit of a buy
 	Wait     time.Duration // of a buyer inside the service; 0: not known
 	Lease    time.Duration // of its locks; 0: not known
+	Patience time.Duration // buyers that the service refuses and tells when to come back do so; see buyers.Sender
 	Progress func(answered int)
 
 	// Struck reports, when all answers are in, whether a fault took effect. A fault takes answers
@@ -183,7 +184,7 @@ func (c Config) crowd(ctx context.Context) (answers []buyers.Answer) {
 
 // at sends buyers of this rush to some of its processes.
 func (c Config) at(urls []string) buyers.Sender {
-	return buyers.Sender{URLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Leavers: c.Leavers}
+	return buyers.Sender{URLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Patience: c.Patience, Leavers: c.Leavers}
 }
 
 // crowdName makes the purchasers of a crowd its own.

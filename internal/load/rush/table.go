@@ -33,7 +33,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n\n", r.lead(), r.results().Terminal(report.Look{Colour: colour, Loud: true}))
 	for _, x := range r.Results {
-		if x.Verdict != verdict.Holds || x.FirstError != "" {
+		if x.Verdict != verdict.Holds || x.FirstError != "" || x.Returned > 0 {
 			fmt.Fprintln(&b, x.Strategy+": "+x.seen())
 		}
 	}
@@ -60,12 +60,16 @@ func (x Result) fields() (texts []string) {
 	return append(texts, latency(x.P50MS), latency(x.P99MS), fmt.Sprintf("%.0f", x.PerSecond))
 }
 
-// seen is the reason of the verdict, and the first error.
+// seen is the reason of the verdict, how often buyers came back, and the first error.
 func (x Result) seen() string {
-	if x.FirstError == "" {
-		return x.Reason
+	text := x.Reason
+	if x.Returned > 0 {
+		text += fmt.Sprintf("; buyers came back %d times when they were told to", x.Returned)
 	}
-	return x.Reason + "; first error: " + x.FirstError
+	if x.FirstError != "" {
+		text += "; first error: " + x.FirstError
+	}
+	return text
 }
 
 // lead says what was on sale, for whom and where.

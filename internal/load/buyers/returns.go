@@ -1,0 +1,71 @@
+package buyers
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// Bounds of the time until a refused buyer comes back.
+const (
+	leastAway = 100 * time.Millisecond // a Retry-After of 0 would be a busy loop
+	mostAway  = 5 * time.Minute        // from the first request to the last one
+)
+
+// retryAfter reads the header Retry-After (RFC 9110, 10.2.3): seconds, or a date by the clock of
+// the server, which the header Date has.
+func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return max(leastAway, time.Duration(seconds)*time.Second), true
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return max(leastAway, at.Sub(now)), true
+}
+
+// ask sends one buyer and returns its last answer. A buyer that is refused and told when to come
+// back does so, unless it has waited in the shop for half of its patience, or nobody else was
+// served for as long as a request may take. When going ends it stays away.
+func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
+	a := c.visit(ctx, base, b)
+	first, returns := a.Start, 0
+	for c.Patience > 0 && b.HangUp == 0 && a.Outcome == purchase.Busy && a.mayReturn && a.End.Sub(a.Start) < c.Patience/2 {
+		back := a.End.Add(a.returnsAfter)
+		lastServed := time.Unix(0, c.served.Load())
+		isLate := back.After(first.Add(c.Timeout)) && back.After(lastServed.Add(c.Timeout)) || back.After(first.Add(mostAway))
+		if isLate || !sleep(going, time.Until(back)) {
+			a.IsDeferred = true
+			break
+		}
+		a = c.visit(ctx, base, b)
+		returns++
+	}
+	a.First, a.Returns = first, returns
+	if c.Answered != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.Answered(a)
+	}
+	return a
+}
+
+// sleep reports false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -16,11 +16,15 @@ func (run Run) Page(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return format.Write(w, run.document())
+	document, err := run.document()
+	if err != nil {
+		return err
+	}
+	return format.Write(w, document)
 }
 
 // document is the command's, with a picture of each lane.
-func (run Run) document() report.Document {
+func (run Run) document() (report.Document, error) {
 	d := run.Report.Document(run.Started)
 	d.Title = fmt.Sprintf("Run %d: a crowd at once, what was left, and what was recorded", run.Number)
 	d.Took = 0
@@ -38,7 +42,11 @@ func (run Run) document() report.Document {
 		one := &d.Cases[i]
 		for _, lane := range run.Lanes {
 			if lane.Strategy == one.Name {
-				one.Details = append(one.Details, report.Detail{Picture: picture(lane), After: caption(lane)})
+				drawn, err := picture(lane)
+				if err != nil {
+					return d, err
+				}
+				one.Details = append(one.Details, report.Detail{Picture: drawn, After: caption(lane)})
 			}
 		}
 		for _, r := range run.Report.Results {
@@ -47,7 +55,7 @@ func (run Run) document() report.Document {
 			}
 		}
 	}
-	return d
+	return d, nil
 }
 
 // String is a strike as a sentence.
@@ -76,45 +84,58 @@ const (
 	perLine = 60
 )
 
-// picture draws the shelf and the answers. It has the lane's digits and letters alone, and no
-// name that somebody typed.
-func picture(l live.Lane) template.HTML {
-	var b strings.Builder
-	lines := func(n int) int { return (n + perLine - 1) / perLine }
-	below := lines(len(l.Cells))*side + 10
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%d units sold of %d, %d of units sold already">`,
-		perLine*side, below+lines(len(l.Marks))*side, l.Units, l.Stocked, l.Twice)
-	for i, cell := range l.Cells {
-		x, y := i%perLine*side+1, i/perLine*side+1
-		switch {
-		case cell >= '2' && cell <= '9':
-			crossed(&b, x, y)
-		case cell == '1':
-			fmt.Fprintf(&b, `<rect class="one" x="%d" y="%d" width="12" height="12"/>`, x, y)
-		case cell == '-':
-			fmt.Fprintf(&b, `<rect class="one" x="%d" y="%d" width="12" height="6"/>`, x, y+6)
-		default:
-			fmt.Fprintf(&b, `<rect class="call" fill="none" x="%d.5" y="%d.5" width="11" height="11"/>`, x, y)
-		}
-	}
-	for i, mark := range l.Marks {
-		x, y := i%perLine*side+1, below+i/perLine*side
-		switch mark {
-		case 's':
-			fmt.Fprintf(&b, `<rect class="one" x="%d" y="%d" width="11" height="11"/>`, x, y)
-		case '2':
-			crossed(&b, x, y)
-		case 'n':
-			fmt.Fprintf(&b, `<circle class="call" fill="none" cx="%d" cy="%d" r="4.5"/>`, x+6, y+6)
-		case 'b':
-			fmt.Fprintf(&b, `<path class="answer" d="M%d %dl6 -11l6 11z"/>`, x, y+11)
-		default:
-			fmt.Fprintf(&b, `<path class="note" d="M%d %dl6 -6l6 6l-6 6z"/>`, x, y+6)
-		}
-	}
-	return template.HTML(b.String() + "</svg>")
+// drawing is the shelf and the answers of a lane, whose shapes it places.
+var drawing = template.Must(template.New("lane").Parse(
+	`<svg viewBox="0 0 {{.Width}} {{.Height}}" role="img" aria-label="{{.Units}} units sold of {{.Stocked}}, {{.Twice}} of units sold already">` +
+		`{{range .Shapes}}<g transform="translate({{.X}} {{.Y}})">` +
+		`{{if eq .Kind "sold"}}<rect class="one" width="12" height="12"/>` +
+		`{{else if eq .Kind "part"}}<rect class="one" y="6" width="12" height="6"/>` +
+		`{{else if eq .Kind "free"}}<rect class="call" fill="none" x=".5" y=".5" width="11" height="11"/>` +
+		`{{else if eq .Kind "twice"}}<rect class="two" width="12" height="12"/><path d="M3 3l6 6m0 -6l-6 6" stroke="#fff" stroke-width="2"/>` +
+		`{{else if eq .Kind "sale"}}<rect class="one" width="11" height="11"/>` +
+		`{{else if eq .Kind "sold out"}}<circle class="call" fill="none" cx="6" cy="6" r="4.5"/>` +
+		`{{else if eq .Kind "busy"}}<path class="answer" d="M0 11l6 -11l6 11z"/>` +
+		`{{else}}<path class="note" d="M0 6l6 -6l6 6l-6 6z"/>{{end}}</g>{{end}}</svg>`))
+
+// shape is one cell of the shelf or one answer, by its upper left corner.
+type shape struct {
+	X, Y int
+	Kind string
 }
 
-func crossed(b *strings.Builder, x, y int) {
-	fmt.Fprintf(b, `<rect class="two" x="%d" y="%d" width="12" height="12"/><path d="M%d %dl6 6m0 -6l-6 6" stroke="#fff" stroke-width="2"/>`, x, y, x+3, y+3)
+// picture draws the shelf and the answers.
+func picture(l live.Lane) (template.HTML, error) {
+	lines := func(n int) int { return (n + perLine - 1) / perLine }
+	below := lines(len(l.Cells))*side + 10
+	shapes := append(shapesOf(l.Cells, 1, cellKind), shapesOf(l.Marks, below, markKind)...)
+	var b strings.Builder
+	err := drawing.Execute(&b, map[string]any{
+		"Width": perLine * side, "Height": below + lines(len(l.Marks))*side,
+		"Units": l.Units, "Stocked": l.Stocked, "Twice": l.Twice, "Shapes": shapes,
+	})
+	return template.HTML(b.String()), err // #nosec G203 -- the template has escaped it
+}
+
+// shapesOf places one shape a letter, in lines that begin at top.
+func shapesOf(letters string, top int, kind func(rune) string) (shapes []shape) {
+	for i, letter := range letters {
+		shapes = append(shapes, shape{i%perLine*side + 1, top + i/perLine*side, kind(letter)})
+	}
+	return shapes
+}
+
+func cellKind(cell rune) string {
+	switch {
+	case cell >= '2' && cell <= '9':
+		return "twice"
+	case cell == '1':
+		return "sold"
+	case cell == '-':
+		return "part"
+	}
+	return "free"
+}
+
+func markKind(mark rune) string {
+	return map[rune]string{'s': "sale", '2': "twice", 'n': "sold out", 'b': "busy"}[mark]
 }

@@ -74,7 +74,8 @@ type search struct {
 	offered map[Event]bool                       // events that could have come
 	result  Result
 	digest  hash.Hash
-	broken  int // runs that broke
+	broken  int  // runs that broke
+	final   bool // a schedule was schedule.Ended.Final
 	begun   time.Time
 
 	best, foreign *candidate
@@ -143,7 +144,7 @@ func newSearch(x *Explorer) *search {
 
 // show runs what is to be shown to people again.
 func (s *search) show(ctx context.Context) (err error) {
-	if s.result.Violations > 0 && !s.result.Complete {
+	if s.result.Violations > 0 && !s.result.Complete && !s.final {
 		if s.best, err = s.best.shrink(ctx, s); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (s *search) all(ctx context.Context, p plan) error {
 		if c.Progress != nil {
 			c.Progress(result.Runs, s.broken)
 		}
-		if c.First && s.broken > 0 {
+		if c.First && s.broken > 0 || s.final {
 			return nil
 		}
 	}
@@ -232,6 +233,7 @@ func (s *search) note(e schedule.Ended) {
 		r.Cut++
 		return
 	}
+	s.final = s.final || e.Final
 	r.Explored++
 	r.Verdicts[e.Verdict]++
 	s.answers(e, 1)

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -32,6 +33,7 @@ type transaction struct {
 	inTx, touched atomic.Bool // one is open, and has read or written
 	wrote         bool        // it has changed rows
 	serializable  bool
+	locking       string // its first statement that locks or writes, for people; "" before one
 }
 
 // ID is serverstate.Conn.ID.
@@ -45,6 +47,18 @@ func (c *Conn) Alive() bool { return !c.dead.Load() }
 
 // InTransaction: one is open.
 func (t *transaction) InTransaction() bool { return t.inTx.Load() }
+
+// Holds says what the open transaction has, for people; "" where none is open. No statement of the
+// connection may be under way.
+func (t *transaction) Holds() string {
+	switch {
+	case !t.InTransaction():
+		return ""
+	case t.locking == "":
+		return "an open transaction"
+	}
+	return "an open transaction (" + t.locking + ")"
+}
 
 // Viewing: a transaction is open that has read or written, so it may have a view of
 // the database of its own.
@@ -148,7 +162,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // opens notes that a transaction is open, and whether it has touched anything.
 func (t *transaction) opens(touched bool) {
 	t.touched.Store(touched)
-	t.wrote = false
+	t.wrote, t.locking = false, ""
 	t.inTx.Store(true)
 }
 
@@ -165,6 +179,8 @@ func (c *Conn) after(o *Op, rows, changed bool) {
 	switch o.Name {
 	case "BEGIN IMMEDIATE":
 		c.opens(true)
+	case "BEGIN", "START TRANSACTION":
+		c.opens(false)
 	case "COMMIT", "ROLLBACK":
 		o.Ends, o.Commits = true, o.Name == "COMMIT" && c.wrote
 		c.closes()
@@ -172,11 +188,18 @@ func (c *Conn) after(o *Op, rows, changed bool) {
 		changed = changed && o.Effect == schedule.Writes
 		c.touched.Store(c.touched.Load() || c.inTx.Load())
 		c.wrote = c.wrote || changed
+		if c.inTx.Load() && o.Effect == schedule.Writes {
+			c.locking = cmp.Or(c.locking, o.Text)
+		}
 		o.Ends = !c.inTx.Load() && o.Effect == schedule.Writes
 		o.Commits = changed && !c.inTx.Load()
 	}
 	o.Changed = o.Effect == schedule.Writes && rows
 }
+
+// controls begin or end a transaction. database/sql sends them to a driver's own methods, a
+// strategy also as plain statements.
+var controls = []string{"BEGIN", "START TRANSACTION", "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"}
 
 // quotes of names, MySQL's and PostgreSQL's.
 var quotes = strings.NewReplacer("`", "", `"`, "")
@@ -191,7 +214,7 @@ func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *
 	known := effect.SQL(query, c.from.database.Dialect)
 	query = strings.Join(strings.Fields(quotes.Replace(query)), " ")
 	o := &Op{Buyer: c.buyer, Server: SQL, Name: query, Text: withValues(query, slices.Clone(args)), ctx: ctx, conn: c}
-	o.Controls = query == "BEGIN IMMEDIATE" || query == "COMMIT" || query == "ROLLBACK"
+	o.Controls = slices.Contains(controls, query)
 	o.Asks, o.Gives = strings.Contains(query, "GET_LOCK("), strings.Contains(query, "RELEASE_LOCK(")
 	if o.Effect = known.Effect; o.Effect == schedule.Reads && c.serializable {
 		o.Effect = schedule.Writes // a SELECT locks what it reads, or counts on it

@@ -92,7 +92,7 @@ type namedLocks struct {
 func (n *namedLocks) finished(all buyers, b *buyer, o *gate.Op) {
 	switch {
 	case o.Asks:
-		b.named = o.Got()
+		b.named, b.namedBy = o.Got(), o.Text
 		n.owed = n.owed && !b.named
 	case o.Gives:
 		n.freed(all, b)

@@ -37,10 +37,11 @@ type buyer struct {
 	changes map[string]int // by server: changes by others, so far
 	asks    map[string]int // the same when this round first asked the server
 	resting bool
-	named   bool // holds a named lock
-	locks   bool // may hold others of the database
-	steps   int  // so far
-	ends    int  // transactions of others that have ended
+	named   bool   // holds a named lock
+	namedBy string // the statement that asked for it
+	locks   bool   // may hold others of the database
+	steps   int    // so far
+	ends    int    // transactions of others that have ended
 
 	views map[*gate.Conn]view // what its open transactions see of the database
 }
@@ -181,6 +182,11 @@ func (all buyers) cameTo(o *gate.Op) string {
 // flies: the op was let go and has no answer.
 func (all buyers) flies(o *gate.Op) bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return slices.Contains(b.flying, o) })
+}
+
+// fly: a server has a command and has not answered it.
+func (all buyers) fly() bool {
+	return slices.ContainsFunc(all, func(b *buyer) bool { return len(b.flying) > 0 })
 }
 
 // changed notes a change on a server that no buyer made.

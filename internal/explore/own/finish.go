@@ -3,11 +3,9 @@ package own
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/gate"
-	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -39,19 +37,17 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 		}
 	}
 	heard := r.x.gates.PubSub.Used()
-	left := r.x.severalAtOnce || r.dogs.any() || heard // goroutines that outlive Buy
 	if err := awaitReturn(r); err != nil {
 		return err
 	}
+	r.left = r.leftover()
 	for i, b := range r.buyers {
 		if i == 0 || !r.x.spec.Shared {
 			closeStrategy(b.strategy)
 		}
 	}
-	if left || r.cut {
-		if err := r.x.awaitEnd(); err != nil {
-			return err
-		}
+	if err := r.x.awaitEnd(); err != nil {
+		return err
 	}
 	if heard {
 		if err := r.x.servers.unheard(ctx); err != nil {
@@ -66,8 +62,9 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 func awaitReturn(r *run) error {
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
-	late := time.After(schedule.HangTimeout)
-	for {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for p := r.x.patience(maxEnding); ; {
 		select {
 		case <-ended:
 			return nil
@@ -75,8 +72,10 @@ func awaitReturn(r *run) error {
 			if e.kind == arrived || e.kind == refused {
 				r.inbox.letGo(e.op)
 			}
-		case <-late:
-			return fmt.Errorf("%w: a buyer does not come back", schedule.ErrHarness)
+		case <-look.C:
+			if p.isOver() {
+				return stuckError{"a buyer's context has ended, and its Buy does not return", r.x.rest.Unended()}
+			}
 		}
 	}
 }

@@ -22,8 +22,10 @@ type judgement struct {
 // verdict says what the schedule proved. Holds is all that is no violation.
 func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
 	x, r := j.x, j.r
-	if err := j.finishWork(ctx); err != nil {
-		return "", "", err
+	if r.left == "" { // else the worker may wait for what is left behind
+		if err := j.finishWork(ctx); err != nil {
+			return "", "", err
+		}
 	}
 	state, err := x.stock.Read(ctx)
 	if err != nil {
@@ -38,6 +40,8 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	e.Count(answers)
 	v, why := audit.Judge(e)
 	switch {
+	case r.left != "" && state.Drift == 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive || v == verdict.Leaked && e.Untold == 0):
+		return verdict.LeakedLock, r.left, nil
 	case r.deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):
 		who := "1 buyer waits"
 		if e.Busy > 1 {

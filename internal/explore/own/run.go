@@ -29,6 +29,8 @@ type run struct {
 	touched   map[string]bool // nodes to which a command was sent
 	notes     *recorder
 
+	left string // what answered buyers have left behind in the database, see leftover
+
 	outcome sync.WaitGroup // of the buyers' goroutines
 	deadEnd bool           // nothing can move, and a buyer has no answer
 	early   bool           // see schedule.Ended
@@ -216,14 +218,19 @@ func (r *run) releasePair(ctx context.Context, m move) error {
 // End is conduct.Subject.End.
 func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	finishErr := r.finish(context.WithoutCancel(ctx), r.deadEnd && err == nil)
+	var stuck stuckError
+	if errors.As(finishErr, &stuck) && r.isBreak(ctx, e, err) {
+		return r.endStuck(ctx, e, stuck)
+	}
 	if finishErr != nil || err != nil {
 		r.x.attach(nil)
 		return errors.Join(err, finishErr)
 	}
 	if e.Pruned || e.Cut {
-		return nil
+		return r.clean(ctx)
 	}
 	e.Verdict, e.Why, err = judgement{r.x, r}.verdict(ctx)
+	err = errors.Join(err, r.clean(ctx))
 	e.Foreign, e.Early = r.owners.foreign, r.early
 	e.Steps, e.Outcomes = r.notes.Steps, r.buyers.outcomes()
 	return err

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/gate"
@@ -36,6 +35,7 @@ type Runner struct {
 	outlives      bool // a process may go on after its Buy has returned
 	stated        bool // points have a state
 
+	stuck   bool  // a schedule before this one was Final
 	firstID int64 // the next record's, at the start of a run; 0: the same in each
 
 	current atomic.Pointer[run]
@@ -215,17 +215,6 @@ func (x *Runner) start(ctx context.Context, names []string, observe bool) *run {
 		go r.buy(ctx, b) // and not outcome.Go, which runs another function
 	}
 	return r
-}
-
-// awaitEnd returns when no goroutine of a strategy is left: a command of one
-// would turn up in the next run.
-func (x *Runner) awaitEnd() error {
-	for deadline := time.Now().Add(schedule.HangTimeout); !x.rest.Ended(); time.Sleep(50 * time.Microsecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: a goroutine of the strategy does not end", schedule.ErrHarness)
-		}
-	}
-	return nil
 }
 
 // Close closes the buyers' Redis clients; their pools close with the engine.

@@ -37,7 +37,7 @@ const napsOfACommand = 5
 // await returns when every buyer stands.
 func (s *resting) await(ctx context.Context) error {
 	s.begin()
-	deadline := time.Now().Add(schedule.HangTimeout)
+	deadline, silence := time.Now().Add(schedule.HangTimeout), s.r.x.patience(maxSilence)
 	for tries := 0; ; tries++ {
 		if err := s.account().drain(); err != nil {
 			return err
@@ -70,6 +70,12 @@ func (s *resting) await(ctx context.Context) error {
 		case <-s.r.x.nap.over:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		switch {
+		case s.r.buyers.fly():
+			silence = s.r.x.patience(maxSilence)
+		case silence.isOver():
+			return fmt.Errorf("%w: %s", errSilent, s.r.buyers.moving())
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%w: %s", schedule.ErrHarness, s.r.buyers.moving())

@@ -81,6 +81,7 @@ type Ended struct {
 	Concurrent bool // a concurrent pair is in it
 	Pruned     bool // nothing new could come of it
 	Cut        bool // it went round in circles
+	Final      bool // code of the strategy goes on and would disturb further schedules
 }
 
 // AtEnd reports whether the schedule has ended.

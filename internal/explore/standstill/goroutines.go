@@ -5,9 +5,12 @@ package standstill
 
 import (
 	"bytes"
+	"fmt"
+	"path"
 	"runtime"
 	"runtime/metrics"
 	"slices"
+	"strings"
 )
 
 // Goroutines knows whether the code under test in this process is at rest. It decides by states,
@@ -132,18 +135,41 @@ func (m *marks) waits(stack, state []byte) bool {
 
 // Ended reports whether no goroutine of a strategy is left, nor one that would
 // still send a command.
-func (g *Goroutines) Ended() bool {
+func (g *Goroutines) Ended() bool { return g.unended() == nil }
+
+// unended is the stack of a goroutine for which Ended is false; nil: there is none.
+func (g *Goroutines) unended() []byte {
 	all := g.all()
-	if bytes.Contains(all, g.marks.rollback) {
-		return false
-	}
-	if !g.marks.isOurs(all) {
-		return true
+	if !g.marks.isOurs(all) && !bytes.Contains(all, g.marks.rollback) {
+		return nil
 	}
 	for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
-		if g.marks.isOurs(stack) && !g.left[id(stack)] {
-			return false
+		// One in "chan receive" waits for a context that has not ended: it rolls nothing back.
+		rollsBack := bytes.Contains(stack, g.marks.rollback) && !bytes.Contains(stack, []byte(" [chan receive"))
+		if rollsBack || g.marks.isOurs(stack) && !g.left[id(stack)] {
+			return stack
 		}
 	}
-	return true
+	return nil
+}
+
+// Unended describes a goroutine for which Ended is false: what it waits for, and where. It is ""
+// if there is none.
+func (g *Goroutines) Unended() string {
+	stack := g.unended()
+	if stack == nil {
+		return ""
+	}
+	_, state, _ := strings.Cut(string(stack), "[")
+	state, frames, _ := strings.Cut(state, "]:\n")
+	state, _, _ = strings.Cut(state, ",") // and how long it has waited
+	lines := strings.Split(frames, "\n")
+	for i := 0; i+1 < len(lines); i += 2 { // a function, and the line of its file
+		if !g.marks.isOurs([]byte(lines[i])) {
+			continue
+		}
+		at, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+		return fmt.Sprintf("%s at %s", state, path.Base(at))
+	}
+	return state
 }

@@ -18,6 +18,7 @@ const (
 	Unlocked     Verdict = "unlocked"     // stock and records are right, and the lock has let in a second one, or freed another's
 	Stalled      Verdict = "stalled"      // buyers waited and nobody was served, far longer than a purchase takes
 	Failed       Verdict = "failed"       // buyers got errors, or receipts that cannot be true, though no fault was injected and every server was healthy
+	LeakedLock   Verdict = "leaked_lock"  // a buyer was answered, and its idle connection still has a lock or an open transaction
 	Raced        Verdict = "raced"        // the shop has a data race, seen by the race detector: nothing else that it did is sure
 	Holds        Verdict = "holds"        // none of the above, under demand above stock and with overlap
 	Inconclusive Verdict = "inconclusive" // nothing was broken, but the run could not have shown it

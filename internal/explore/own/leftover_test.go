@@ -1,0 +1,131 @@
+package own_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// littering sells by a guarded statement. A buyer that is refused may leave something behind.
+type littering struct {
+	deps   lockstrategy.Deps
+	refuse func(tx *gorm.DB)
+}
+
+func (s littering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
+	ctx = context.WithoutCancel(ctx) // else database/sql rolls back when Buy returns
+	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
+	tx := s.deps.DB.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return receipt, tx.Error
+	}
+	done := tx.Exec("UPDATE product SET amount = amount - 1 WHERE name = ? AND amount >= 1", o.Product)
+	switch {
+	case done.Error != nil:
+		tx.Rollback()
+		return receipt, purchase.DatabaseError(ctx, "take one", done.Error)
+	case done.RowsAffected == 0:
+		s.refuse(tx)
+		return receipt, purchase.ErrSoldOut
+	}
+	if err := purchase.Insert(ctx, tx, "", s.deps.Now(), &receipt); err != nil {
+		tx.Rollback()
+		return receipt, err
+	}
+	return receipt, tx.Commit().Error
+}
+
+// explored searches the strategy's schedules, replays the witness, and returns it; nil if there
+// is none.
+func explored(t *testing.T, e *engine.Engine, refuse func(tx *gorm.DB)) *explore.Witness {
+	t.Helper()
+	begun := time.Now()
+	x := exploretest.Open(t, exploretest.Config(e, lockstrategy.Entry{Name: "planted", New: func(d lockstrategy.Deps) purchase.Strategy {
+		return littering{d, refuse}
+	}}))
+	r, err := x.Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("the search took %s", took)
+	}
+	if r.Witness == nil {
+		if r.Explored < 2 || !r.Complete {
+			t.Fatalf("%d schedules, complete %t", r.Explored, r.Complete)
+		}
+		return nil
+	}
+	again, err := x.Replay(t.Context(), r.Witness.Schedule)
+	if err != nil || again.Verdict != r.Witness.Verdict {
+		t.Fatalf("the replay of %s: %v, %+v", r.Witness.Schedule, err, again)
+	}
+	t.Logf("%s: %s", again.Verdict, again.Why)
+	return r.Witness
+}
+
+// TestLeftOpen: a refused buyer leaves its transaction open. That is the strategy's break, and no
+// schedule after it meets the locks.
+func TestLeftOpen(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		if w := explored(t, e, func(tx *gorm.DB) { tx.Rollback() }); w != nil {
+			t.Errorf("put right: %s, %s", w.Verdict, w.Why)
+		}
+		w := explored(t, e, func(*gorm.DB) {})
+		if w == nil || w.Verdict != verdict.LeakedLock || !strings.Contains(w.Why, "idle connection still has an open transaction (UPDATE product SET amount") {
+			t.Errorf("%+v, want %s with the statement", w, verdict.LeakedLock)
+		}
+	})
+}
+
+// TestNeverEnds: code of the strategy that goes on is the strategy's break, and not a failure of
+// the explorer.
+func TestNeverEnds(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, c := range []struct {
+		name, says string
+		soak       bool
+		refuse     func(end <-chan struct{}) // in Buy, once its transaction is over
+	}{
+		{"a goroutine", "a goroutine of the strategy does not end: chan receive at leftover_test.go", false, func(end <-chan struct{}) { go func() { <-end }() }},
+		{"a Buy that waits", "its Buy does not return: chan receive at leftover_test.go", false, func(end <-chan struct{}) { <-end }},
+		{"a Buy that computes", "its Buy does not return: run", true, func(end <-chan struct{}) {
+			for len(end) == 0 {
+				select {
+				case <-end:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.soak {
+				exploretest.SkipUnlessSoak(t, "half a minute, to tell it from a slow machine")
+			}
+			end := make(chan struct{})
+			defer close(end)
+			w := explored(t, e, func(tx *gorm.DB) {
+				tx.Rollback()
+				c.refuse(end)
+			})
+			if w == nil || w.Verdict != verdict.Stalled || !strings.Contains(w.Why, c.says) {
+				t.Errorf("%+v, want %s: %s", w, verdict.Stalled, c.says)
+			}
+		})
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
+	"github.com/oversell/oversell/internal/engine/sqlerror"
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -66,7 +68,10 @@ func (all buyers) answers(units int64) (answers []audit.Answer, _ error) {
 			a.Outcome = purchase.Unknown
 		}
 		if a.Outcome == purchase.Failed {
-			return nil, fmt.Errorf("%w: buyer %d: %w", schedule.ErrHarness, b.id, b.err)
+			if !sqlerror.Definite(b.err) {
+				return nil, fmt.Errorf("%w: buyer %d: %w", schedule.ErrHarness, b.id, b.err)
+			}
+			a.Status = http.StatusInternalServerError // as the shop passes on what the database has refused
 		}
 		answers = append(answers, a)
 	}

@@ -90,6 +90,9 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return cell, err
+	case errors.As(err, new(*rush.RestockError)):
+		cell.Verdict, cell.Reason, cell.Evidence = verdict.Failed, err.Error(), err.Error()
+		cell.Settle()
 	case err != nil:
 		cell = cell.Failed(err)
 	default:

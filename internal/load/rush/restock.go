@@ -2,6 +2,7 @@ package rush
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -28,10 +29,13 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 			return r, nil
 		}
 		c.BaseURLs = processes[i%len(processes):][:1]
-		if err := c.leaveUnits(ctx); err != nil {
-			return r, err
+		again, err := Result{}, c.leaveUnits(ctx)
+		if err == nil {
+			again, err = c.sure(func() (Result, error) { return c.once(ctx) })
 		}
-		again, err := c.sure(func() (Result, error) { return c.once(ctx) })
+		if errors.As(err, new(*RestockError)) {
+			return c.notRestocked(err), nil
+		}
 		if err != nil {
 			return r, err
 		}

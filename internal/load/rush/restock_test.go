@@ -1,6 +1,8 @@
 package rush
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -80,6 +82,25 @@ func TestStalledOnce(t *testing.T) {
 		})
 		if err != nil || r.Verdict != verdict.Inconclusive || r.soldOut() || sent != 2 {
 			t.Errorf("overlap %d: %s, sold out %v, %d crowds, %v; want inconclusive, false, 2 crowds", overlap, r.Verdict, r.soldOut(), sent, err)
+		}
+	}
+}
+
+// TestRestockError: a service that cannot restock, and names no server that is down, breaks its
+// promise, before the first crowd and after it. With a server down nothing is known of it.
+func TestRestockError(t *testing.T) {
+	for status, want := range map[int]verdict.Verdict{http.StatusInternalServerError: verdict.Failed, http.StatusServiceUnavailable: ""} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		defer service.Close()
+		config := Config{BaseURLs: []string{service.URL}, Shelf: Target{BaseURL: service.URL}, Strategy: "any", Product: "apple", Stock: 10, Buyers: 20}
+		for name, run := range map[string]func() (Result, error){
+			"before": func() (Result, error) { return Run(t.Context(), config) },
+			"keyed":  func() (Result, error) { return RunKeyed(t.Context(), config, nil) },
+			"after":  func() (Result, error) { return Restocks(t.Context(), config, Result{Verdict: verdict.Holds}, 1) },
+		} {
+			if r, err := run(); (err == nil) != (want == verdict.Failed) || err == nil && r.Verdict != want {
+				t.Errorf("%d, %s: %s, %v; want %q", status, name, r.Verdict, err, want)
+			}
 		}
 	}
 }

@@ -75,6 +75,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 func (c Config) shown(send func() (Result, error)) (Result, error) {
 	for try := 1; ; try++ {
 		r, err := c.sure(send)
+		if errors.As(err, new(*RestockError)) {
+			return c.notRestocked(err), nil
+		}
 		if err != nil || !r.oneByOne() || c.unique() || c.Buyers < 2 || try == tries {
 			return r, err
 		}
@@ -82,6 +85,13 @@ func (c Config) shown(send func() (Result, error)) (Result, error) {
 }
 
 func (c Config) unique() bool { return c.Unique != nil && c.Unique() }
+
+// notRestocked is the result of a rush to which no buyer was sent.
+func (c Config) notRestocked(err error) Result {
+	r := result(c.Strategy, nil, audit.Report{Stocked: c.Stock})
+	r.Verdict, r.Reason = verdict.Failed, "no buyer was sent: "+err.Error()
+	return r
+}
 
 // sure sends a crowd, and another one after a crowd that stalled. If only the first stalled,
 // the result is inconclusive: a lock may be kept now and then, or the machine stopped for

@@ -28,7 +28,8 @@ const reachTimeout = 10 * time.Second
 // restockTimeout: millions of records may have to be deleted.
 const restockTimeout = 10 * time.Minute
 
-// Restock puts amount units on sale and forgets the product's records.
+// Restock puts amount units on sale and forgets the product's records. The error is a
+// *RestockError if the service itself fails.
 func (t Target) Restock(ctx context.Context, product string, amount int64) error {
 	body, err := json.Marshal(map[string]int64{"amount": amount})
 	if err != nil {
@@ -36,9 +37,20 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, restockTimeout)
 	defer cancel()
-	_, err = t.do(ctx, http.MethodPut, "/product/"+url.PathEscape(product), bytes.NewReader(body), nil)
+	status, err := t.do(ctx, http.MethodPut, "/product/"+url.PathEscape(product), bytes.NewReader(body), nil)
+	if status == http.StatusInternalServerError {
+		return &RestockError{err}
+	}
 	return err
 }
+
+// A RestockError is a restock that the service answered with an error of its own (500), though
+// it named no server that is down: a break of the service.
+type RestockError struct{ Err error }
+
+func (e *RestockError) Error() string { return "the service cannot restock: " + e.Err.Error() }
+
+func (e *RestockError) Unwrap() error { return e.Err }
 
 // Audit is Auditor.Audit. It reads the service's four counts and computes the sums itself,
 // since a broken service may compute them wrongly, too.

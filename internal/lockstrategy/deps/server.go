@@ -3,6 +3,10 @@ package deps
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -17,13 +21,26 @@ const (
 )
 
 // Failed says which server did not do what a strategy asked of it: a *purchase.Unavailable, or
-// nil when err is nil. An error that says so already stays as it is.
+// nil when err is nil. An error that says so already stays as it is, and so does the answer of
+// a Redis that is well and refuses a command which no retry makes right.
 func Failed(server string, err error) error {
 	var down *purchase.Unavailable
-	if err == nil || errors.As(err, &down) {
+	if err == nil || errors.As(err, &down) || refusesFor(err, wrongCommand()) {
 		return err
 	}
 	return &purchase.Unavailable{Server: server, Err: err}
+}
+
+// wrongCommand are the answers by which Redis says that a command is wrong, whatever the state
+// of the server: keys in several slots of a cluster, a key of another type, the command's form
+// (Redis cluster specification, "Keys hash tags"; Redis 7.0, server.c and cluster.c).
+func wrongCommand() []string {
+	return []string{"CROSSSLOT ", "WRONGTYPE ", "ERR unknown command", "ERR wrong number of arguments", "ERR syntax error"}
+}
+
+func refusesFor(err error, answers []string) bool {
+	var answer redis.Error
+	return errors.As(err, &answer) && slices.ContainsFunc(answers, func(a string) bool { return strings.HasPrefix(answer.Error(), a) })
 }
 
 // FailedFor is Failed for what was asked under a buyer's context. Where that ended the

@@ -78,7 +78,11 @@ func (c *client) login() []byte {
 		return p
 	}
 	_, challenge, _ := bytes.Cut(p[1:], []byte{0})
-	c.send(sequence+1, scramble(challenge[:20], c.password))
+	var answer []byte
+	if c.password != "" {
+		answer = scramble(challenge[:20], c.password)
+	}
+	c.send(sequence+1, answer)
 	_, p = c.packet()
 	return p
 }

@@ -65,12 +65,10 @@ func (s said) gated() bool { return s.Waits(false, false) }
 
 func says(sql string) said {
 	s := said{Statement: effect.SQL(sql, effect.MySQL)}
-	if s.Effect == schedule.Writes || !s.gated() {
+	if s.Effect != schedule.Reads || !s.gated() {
 		lower := strings.ToLower(sql)
 		s.setsWait = strings.Contains(lower, "lock_wait_timeout") && s.Verb != "SELECT" && s.Verb != "SHOW"
 		s.serializes = strings.Contains(lower, "serializable")
-	} else if s.Effect == schedule.Local {
-		s.serializes = strings.Contains(strings.ToLower(sql), "serializable") // SET SESSION TRANSACTION
 	}
 	s.weakens = s.Verb == "SET" && readsUnlocked.MatchString(sql)
 	// What a procedure or a text in another does cannot be seen.

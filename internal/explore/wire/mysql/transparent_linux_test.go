@@ -318,7 +318,7 @@ func byHand(t *testing.T, c *client) {
 // without; both roll the transaction back, and the lock wait is set again.
 func TestLoginAgain(t *testing.T) {
 	g, address, password := proxy(t)
-	wiretest.Exec(t, admin(t), "CREATE OR REPLACE TABLE again (a INT)")
+	wiretest.Exec(t, admin(t), "CREATE OR REPLACE TABLE again (a INT); CREATE OR REPLACE USER open IDENTIFIED BY ''; GRANT ALL ON shop.* TO open")
 	c := dial(t, address, password, 0)
 	ask := func(sql string) string {
 		c.command(0x03, []byte(sql)...)
@@ -364,6 +364,14 @@ func TestLoginAgain(t *testing.T) {
 	if got := ask(timeouts); got != "3600 3600 ON 0" {
 		t.Errorf("after CHANGE USER: %s", got)
 	}
+	// Where the password is empty, so is the packet that answers the challenge.
+	run("SET autocommit = 0")
+	run("INSERT INTO again VALUES (1)")
+	c.password = ""
+	c.send(0, append(bytes.Replace(change, []byte("shop"), []byte("open"), 1), "shop\x00\x2d\x00mysql_native_password\x00"...))
+	if got := c.login(); got[0] != 0 {
+		t.Fatalf("CHANGE USER without a password: %q", got)
+	}
 	c.quit()
 	g.end(t)
 	var got []string
@@ -374,7 +382,10 @@ func TestLoginAgain(t *testing.T) {
 			t.Errorf("%s passed", o.Text)
 		}
 	}
-	want := []string{"SELECT: false", "SET: true", "INSERT: false", "SELECT: false", "RESET: true", "SELECT: false", "SET: true", "INSERT: false", "CHANGE: true", "SELECT: false"}
+	want := []string{
+		"SELECT: false", "SET: false", "INSERT: false", "SELECT: false", "RESET: true", "SELECT: false",
+		"SET: false", "INSERT: false", "CHANGE: true", "SELECT: false", "SET: false", "INSERT: false", "CHANGE: true",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("gated: %q, want %q", got, want)
 	}

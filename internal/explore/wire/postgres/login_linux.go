@@ -37,9 +37,12 @@ func (s *Session) Login() (id int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if s.isolated, err = l.setUp(id); err != nil {
+	isolation, err := l.setUp(id)
+	if err != nil {
 		return 0, err
 	}
+	s.serialized = isolation == "serializable"
+	s.isolated = s.serialized || isolation == "repeatable read"
 	s.settle(ready)
 	_, err = s.program.Write(ready)
 	return id, err
@@ -184,8 +187,8 @@ const noDeadlocks = `SET deadlock_timeout = '1h'`
 const noGhosts = `SET client_connection_check_interval = '1s'`
 
 // setUp asks the server for the settings, and swallows the answers. A notice or a parameter
-// that comes in between is the program's. isolated: each transaction may be above READ COMMITTED.
-func (l login) setUp(id int64) (isolated bool, err error) {
+// that comes in between is the program's. isolation is the level of each transaction.
+func (l login) setUp(id int64) (isolation string, err error) {
 	timed, question := l.program.Timed(), noTimeouts
 	if timed {
 		question = timeouts
@@ -193,28 +196,28 @@ func (l login) setUp(id int64) (isolated bool, err error) {
 	row, err := l.ask(question)
 	var refused *refusal
 	if errors.As(err, &refused) {
-		return false, l.refuse("postgres does not let the test switch its time-outs off: " + refused.Error())
+		return "", l.refuse("postgres does not let the test switch its time-outs off: " + refused.Error())
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	if len(row) != 3 {
-		return false, errFrame
+		return "", errFrame
 	}
 	if pid, err := strconv.ParseInt(string(row[0]), 10, 64); err != nil || pid != id {
-		return false, l.refuse("a pooler stands before postgres; give the test the server's own address")
+		return "", l.refuse("a pooler stands before postgres; give the test the server's own address")
 	}
-	isolated = string(row[1]) == "repeatable read" || string(row[1]) == "serializable"
+	isolation = string(row[1])
 	if timed {
-		return isolated, nil
+		return isolation, nil
 	}
 	if _, err := l.ask(noDeadlocks); err != nil && (!errors.As(err, &refused) || refused.Code != errInsufficientPrivilege) {
-		return false, err
+		return "", err
 	}
 	if _, err := l.ask(noGhosts); err != nil && !errors.As(err, &refused) {
-		return false, err
+		return "", err
 	}
-	return isolated, nil
+	return isolation, nil
 }
 
 // A refusal is what the server has refused the session itself.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // TestTraps: programs about which an explorer is easily wrong, see testdata/traps. Orders that
@@ -70,6 +72,22 @@ func TestAppCompound(t *testing.T) {
 	}
 }
 
+// TestLeakedLock: a lock that a buyer leaves on its idle connection is a verdict, with the command
+// that took it. The run that replays it does not meet it.
+func TestLeakedLock(t *testing.T) {
+	t.Parallel()
+	for mode, has := range map[string]string{
+		"keeps-name": "lock 'item' (SELECT GET_LOCK('item', 10))",
+		"keeps-row":  "an open transaction (BEGIN), row locks (SELECT stock FROM items WHERE id = 1 FOR UPDATE)",
+	} {
+		code, r, stderr := searchFile(t, trap(t, mode), "--max-schedules", "1")
+		want := "the idle connection of buyer 2 still has " + has
+		if code != exitBroken || r.Void > 0 || r.Explored != 1 || r.Violations != 1 || r.Witness == nil || r.Witness.Verdict != verdict.LeakedLock || r.Witness.Why != want {
+			t.Errorf("%s: exit %d, %d of %d break, %d void, %+v: %s; want %s", mode, code, r.Violations, r.Explored, r.Void, r.Witness, stderr, want)
+		}
+	}
+}
+
 // TestWaitRunsOut: where nobody else can move a limited wait runs out, and the witness says so;
 // one without a limit is stalled.
 func TestWaitRunsOut(t *testing.T) {
@@ -125,7 +143,7 @@ schema: %[2]s/schema.sql
 	const watch = "watch: SELECT stock FROM items WHERE id = 1\nreset:\n"
 	change := strings.NewReplacer("reset:\n", watch+"  redis: flushdb\n")
 	switch mode {
-	case "closes", "table":
+	case "closes", "keeps-row", "table":
 		change = strings.NewReplacer("mysql: 127.0.0.1:3306\nredis: 127.0.0.1:6379", "postgres: 127.0.0.1:5432", "reset:\n", watch)
 	case "calls":
 		change = strings.NewReplacer("redis: 127.0.0.1:6379\n", "", "schema.sql", "calls.sql")

@@ -16,7 +16,8 @@ import (
 // one in which the first buyer goes first.
 type candidate struct {
 	schedule.Ended
-	cost [3]int
+	cost     [3]int
+	doubtful bool // of a program: the run before it, or the one after it, was void
 }
 
 // compare is negative when c is the better one. A broken rule says more than a failure.
@@ -52,7 +53,7 @@ func newCandidate(e schedule.Ended) *candidate {
 		}
 		last = token[:1]
 	}
-	return &candidate{e, cost}
+	return &candidate{Ended: e, cost: cost}
 }
 
 // witness runs the schedule once more and writes its steps down. Where a concurrent

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// mostRanked violations of a program are kept: the next one is shown when one does not run
-// again.
-const mostRanked = voidInARow / shownTries
+// mostRanked violations of a program are kept, the most promising: they are replayed until one
+// breaks again. leastReplayed are, however long that takes.
+const mostRanked, leastReplayed = 1000, 10
 
 // leastShrinking is spent on shrinking however soon the search has ended.
 const leastShrinking = 5 * time.Second
@@ -23,46 +24,72 @@ func (s *search) rank(e schedule.Ended) {
 		s.best = s.best.better(e)
 		return
 	}
-	c := newCandidate(e)
-	i, _ := slices.BinarySearchFunc(s.ranked, c, (*candidate).compare)
-	s.ranked = slices.Insert(s.ranked, i, c)
-	s.ranked = s.ranked[:min(len(s.ranked), mostRanked)]
+	s.last = newCandidate(e)
+	s.last.doubtful = s.afterVoid
+	if s.ranked = append(s.ranked, s.last); len(s.ranked) == 2*mostRanked {
+		slices.SortFunc(s.ranked, (*candidate).promises)
+		s.ranked = s.ranked[:mostRanked]
+	}
 }
 
-// showProgram is show of a program: the best violation that runs again. One that does not is
-// dropped. Shrinking may take as long again as the search.
+// promises is negative when c is more likely to break again: no void run was next to it. Of
+// two such the better one is first.
+func (c *candidate) promises(other *candidate) int {
+	if c.doubtful != other.doubtful {
+		if c.doubtful {
+			return 1
+		}
+		return -1
+	}
+	return c.compare(other)
+}
+
+// showProgram is show of a program: the most promising violation that breaks again. The others
+// are dropped and, if none breaks again, all are. Replaying may take as long again as the search,
+// and so may shrinking.
 func (s *search) showProgram(ctx context.Context) error {
 	patience := max(time.Since(s.begun), leastShrinking)
 	if budget := s.x.config.Budget; budget > 0 {
 		patience = min(patience, budget)
 	}
+	slices.SortFunc(s.ranked, (*candidate).promises)
+	s.voids.forgiven = true
 	s.until = time.Now().Add(patience)
-	for _, c := range s.ranked {
-		w, err := s.shown(ctx, c)
-		if w != nil || err != nil || ctx.Err() != nil {
-			s.result.Witness = w
+	for n, c := range s.ranked {
+		if n >= leastReplayed && s.late(ctx) {
+			break
+		}
+		w, err := s.witness(ctx, c)
+		if w != nil && err == nil && !s.result.exhausted {
+			s.until = time.Now().Add(patience)
+			w, err = s.shrunk(ctx, c, w)
+		}
+		s.result.Witness = w
+		if err != nil {
 			return err
 		}
+		if w != nil || ctx.Err() != nil {
+			break
+		}
 		s.drop(c)
+	}
+	if s.result.Witness == nil {
+		s.dropAll()
 	}
 	return nil
 }
 
-// shown is the witness of a violation, shrunk when shorter ones may not have been run; nil
-// when it does not run again.
-func (s *search) shown(ctx context.Context, c *candidate) (*Witness, error) {
-	shrunk := c
-	if !s.result.exhausted {
-		var err error
-		if shrunk, err = c.shrink(ctx, s); err != nil {
-			return nil, err
-		}
+// shrunk is the witness of a shorter schedule that breaks like c does: some may not have been run.
+// It is w if none breaks again.
+func (s *search) shrunk(ctx context.Context, c *candidate, w *Witness) (*Witness, error) {
+	shorter, err := c.shrink(ctx, s)
+	if err != nil || shorter == c {
+		return w, err
 	}
-	w, err := s.witness(ctx, shrunk)
-	if w == nil && err == nil && shrunk != c {
-		w, err = s.witness(ctx, c)
+	if again, err := s.witness(ctx, shorter); again != nil || err != nil {
+		return again, err
 	}
-	return w, err
+	return w, nil
 }
 
 // witness runs a violation once more, and again while that is void or ends in another way.
@@ -89,6 +116,19 @@ func (s *search) witness(ctx context.Context, c *candidate) (*Witness, error) {
 		}
 	}
 	return nil, nil
+}
+
+// dropAll takes the violations that are left out of the result: no replay has confirmed any.
+func (s *search) dropAll() {
+	r := &s.result
+	r.Unconfirmed = r.Violations
+	r.Explored -= r.Violations
+	r.Violations = 0
+	for v := range r.Verdicts {
+		if v != verdict.Holds {
+			delete(r.Verdicts, v)
+		}
+	}
 }
 
 // drop takes a violation out of the result.

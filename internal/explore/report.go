@@ -48,8 +48,10 @@ type Report struct {
 	Voided  []Voided       `json:"void_runs,omitempty"` // the same with what was seen, the commonest first
 	Lost    int            `json:"lost,omitempty"`      // branches given up, since all their runs were void
 	Dropped int            `json:"dropped,omitempty"`   // violations that did not run again: not counted
-	Reduced bool           `json:"reduced,omitempty"`   // of orders that differ in commands that commute one was run
-	Tries   *int           `json:"tries,omitempty"`     // in vain and in a row: orders with more of them were left out; null: there are none
+	// Unconfirmed are violations that were not replayed, while none of those that were broke again: not counted.
+	Unconfirmed int  `json:"unconfirmed,omitempty"`
+	Reduced     bool `json:"reduced,omitempty"` // of orders that differ in commands that commute one was run
+	Tries       *int `json:"tries,omitempty"`   // in vain and in a row: orders with more of them were left out; null: there are none
 	// Answers counts the buyers of all schedules by what they were answered: a status of HTTP,
 	// "no answer" or "crashed".
 	Answers map[string]int `json:"answers,omitempty"`
@@ -92,7 +94,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
 	}
 	if report.Events == nil {
@@ -278,6 +280,9 @@ func (r Report) voidRuns() (text string) {
 		if r.Dropped > 1 {
 			text = strings.TrimSuffix(text, "is not counted") + "are not counted"
 		}
+	}
+	if r.Unconfirmed > 0 {
+		text += fmt.Sprintf("; %s more without a replay that confirms one, not counted", Count(r.Unconfirmed, "violation"))
 	}
 	return text
 }

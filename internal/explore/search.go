@@ -45,9 +45,12 @@ type Result struct {
 	Voided  []Voided // why, and what was seen
 	Lost    int      // branches given up: each run of theirs was void
 	Dropped int      // violations that did not run again, and count no more
-	Reduced bool     // of orders that differ in commands that commute one was run
-	Asleep  int      // runs that ended where only such orders were left
-	Held    bool     // Config.Tries has left something out
+	// Unconfirmed are further violations of a search in which no replay broke again. They count
+	// no more either.
+	Unconfirmed int
+	Reduced     bool // of orders that differ in commands that commute one was run
+	Asleep      int  // runs that ended where only such orders were left
+	Held        bool // Config.Tries has left something out
 
 	Compound []string // commands of several statements, the first mostCompound that were seen
 	Divided  []string // as many commands that read and write, where another's write could have come between
@@ -79,7 +82,9 @@ type search struct {
 	begun   time.Time
 
 	best, foreign *candidate
-	ranked        []*candidate // of a program: best and the next ones
+	ranked        []*candidate // of a program: those to be replayed
+	last          *candidate   // of a program: the run before, if it broke
+	afterVoid     bool         // the run before was void
 	voids         voids
 	until         time.Time // of a program: when shrinking ends; zero: never
 }
@@ -196,6 +201,7 @@ func (s *search) run(ctx context.Context, t trip) error {
 	case err != nil:
 		return fmt.Errorf("%w; schedule %s", err, strings.Join(e.Tokens, "."))
 	}
+	s.last, s.afterVoid = nil, s.voids.inARow > 0
 	s.voids.good()
 	t.done(e)
 	s.note(e)

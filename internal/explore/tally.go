@@ -145,5 +145,5 @@ func (g *graph) shortest(wanted func(*schedule.Ended) bool) *candidate {
 	for _, token := range w.tokens() {
 		end = end.next[slices.IndexFunc(end.choices, func(c *schedule.Choice) bool { return c.Token == token })]
 	}
-	return &candidate{schedule.Ended{Tokens: w.tokens(), Verdict: end.ended.Verdict, Why: end.ended.Why}, w.cost}
+	return &candidate{Ended: schedule.Ended{Tokens: w.tokens(), Verdict: end.ended.Verdict, Why: end.ended.Why}, cost: w.cost}
 }

@@ -62,6 +62,8 @@ type voids struct {
 	result *Result
 	sure   bool // a run was not void
 	inARow int
+	// forgiven: there are never too many, since the search is over: what is replayed may diverge.
+	forgiven bool
 }
 
 // good notes that a run was not void.
@@ -78,6 +80,7 @@ func (v *voids) count(err error) error {
 		r.Complete, r.Whole = false, false
 	}
 	switch {
+	case v.forgiven:
 	case v.sure && v.inARow >= voidInARow:
 		return fmt.Errorf("%w: %d runs in a row were void, of all that were void %s; last: %v", ErrHarness, v.inARow, reasons(r.Voids()), err)
 	case !v.sure && r.Void >= voidAtFirst:
@@ -145,6 +148,9 @@ func (v Voided) String() string {
 
 // voidBranch counts a void run, and puts its branch back or gives it up.
 func (s *search) voidBranch(t trip, err error) error {
+	if s.last != nil {
+		s.last.doubtful = true
+	}
 	if w, is := t.(*walk); is && !w.retry(s.voids.sure) {
 		s.result.Lost++
 	}

@@ -123,6 +123,8 @@ func filled(texts ...string) (some []string) {
 // "" if it proves something. events are the names that the user gave.
 func Unproven(r explore.Report, events []string) string {
 	switch {
+	case r.Dropped+r.Unconfirmed > 0:
+		return fmt.Sprintf("%s: %s seen, and none broke again when it was replayed: not confirmed; docs/any-language.md has what to do", r.Strategy, explore.Count(r.Dropped+r.Unconfirmed, "violation"))
 	case r.Void > 0:
 		return fmt.Sprintf("%s: nothing was found, and %s void: what they would have shown is not known; docs/any-language.md has what to do", r.Strategy, explore.Count(r.Void, "run"))
 	case !r.Complete:

@@ -22,6 +22,7 @@ type mysqlConnections struct {
 	adopted bool // a program's connections are there
 
 	ask       string              // the query for waits for tables; "" before the first time
+	lists     bool                // METADATA_LOCK_INFO is there; known once ask is
 	forTables map[int64]tableWait // the result of that query in the last Waiting
 }
 
@@ -88,30 +89,39 @@ type lockWait struct {
 // lockWaits are those of the whole server. information_schema.innodb_trx, which
 // has them too, is a copy that may be old.
 func (d *mysqlConnections) lockWaits(ctx context.Context) (waits []lockWait, err error) {
-	var kind, of, status string
-	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
+	all, err := d.transactions(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("ask which connections wait: %w", err)
 	}
-	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION:")
-	for transaction := range strings.SplitSeq(status, "\n---TRANSACTION ") {
-		_, rest, found := strings.Cut(transaction, "\nLOCK WAIT ")
-		if !found {
-			continue
+	for _, transaction := range all {
+		if _, rest, found := strings.Cut(transaction, "\nLOCK WAIT "); found {
+			locks, _, _ := strings.Cut(rest, "\n")
+			waits = append(waits, lockWait{threadOf(transaction), locks})
 		}
-		var wait lockWait
-		wait.locks, _, _ = strings.Cut(rest, "\n")
-		if id := thread.FindStringSubmatch(transaction); id != nil {
-			if wait.thread, err = strconv.ParseInt(id[1], 10, 64); err != nil {
-				return nil, fmt.Errorf("ask which connections wait: %w", err)
-			}
-		}
-		waits = append(waits, wait)
 	}
 	return waits, nil
 }
 
+// transactions are what the status of InnoDB says of each session.
+func (d *mysqlConnections) transactions(ctx context.Context) ([]string, error) {
+	var kind, of, status string
+	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
+		return nil, err
+	}
+	_, status, _ = strings.Cut(status, "LIST OF TRANSACTIONS FOR EACH SESSION:")
+	return strings.Split(status, "\n---TRANSACTION "), nil
+}
+
 // thread is in the line of a transaction that says whose it is.
 var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
+
+// threadOf is the connection of a transaction; 0: one of the server's own.
+func threadOf(transaction string) (id int64) {
+	if found := thread.FindStringSubmatch(transaction); found != nil {
+		id, _ = strconv.ParseInt(found[1], 10, 64)
+	}
+	return id
+}
 
 // A tableWait is a wait for a metadata lock: which statement waits, and how many such locks its
 // connection had when the wait was seen first.
@@ -127,21 +137,29 @@ const (
 	tellTableWaits = "SELECT id, query_id, (SELECT COUNT(*) FROM information_schema.metadata_lock_info WHERE thread_id = p.id)" + tableWaits
 )
 
+// plugin finds out once whether MariaDB's METADATA_LOCK_INFO is there.
+func (d *mysqlConnections) plugin(ctx context.Context) error {
+	if d.ask != "" {
+		return nil
+	}
+	const installed = "SELECT COUNT(*) > 0 FROM information_schema.plugins WHERE plugin_name = 'METADATA_LOCK_INFO' AND plugin_status = 'ACTIVE'"
+	if err := d.admin.QueryRowContext(ctx, installed).Scan(&d.lists); err != nil {
+		return err
+	}
+	if d.ask = askTableWaits; d.lists {
+		d.ask = tellTableWaits
+	}
+	return nil
+}
+
 // waitingForTables adds those that wait for a metadata lock: LOCK TABLES for another's LOCK
 // TABLES or for a transaction that has used the table, a statement for LOCK TABLES. One that has
 // been given the lock looks the same until it runs, but has one more than when its wait was seen
 // first, where MariaDB's plugin METADATA_LOCK_INFO tells. Elsewhere the state has to do; a run in
 // which one was slow to wake is void.
 func (d *mysqlConnections) waitingForTables(ctx context.Context, waiting map[int64]bool) error {
-	if d.ask == "" {
-		var told int
-		const installed = "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'METADATA_LOCK_INFO' AND plugin_status = 'ACTIVE'"
-		if err := d.admin.QueryRowContext(ctx, installed).Scan(&told); err != nil {
-			return err
-		}
-		if d.ask = askTableWaits; told > 0 {
-			d.ask = tellTableWaits
-		}
+	if err := d.plugin(ctx); err != nil {
+		return err
 	}
 	rows, err := d.admin.QueryContext(ctx, d.ask)
 	if err != nil {

@@ -53,6 +53,11 @@ type Connections interface {
 	// rolled back.
 	Gone(ctx context.Context, c Conn) (bool, error)
 
+	// Held returns, by connection, the locks and the transaction that it has, in words for
+	// people. It is exact for a connection without a statement under way. names are those of
+	// named locks that were asked for: a server may not list the locks that it has given.
+	Held(ctx context.Context, names []string) (map[int64][]string, error)
+
 	// Interrupt ends the wait of the connection's statement, as its lock-wait
 	// time-out would.
 	Interrupt(ctx context.Context, c Conn) error
@@ -93,6 +98,12 @@ type Records interface {
 // FirstID is far from every other number that a strategy hears: ids that differ from run to
 // run can be told by their size. It has fewer digits than a time in ms.
 const FirstID = 10_000_000_000
+
+// What Held calls a transaction, and what it has locked or written.
+const (
+	heldTransaction = "an open transaction"
+	heldRows        = "row locks"
+)
 
 // A Conn is a connection of a buyer.
 type Conn interface {

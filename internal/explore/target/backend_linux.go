@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +40,8 @@ type backend interface {
 	// answered turns the answer to a wait that was ended into the one of the time-out, or
 	// of the deadlock.
 	answered(ctx context.Context, o *op) error
+	// held are the locks and the transactions that connections have, in words for people.
+	held(ctx context.Context) (map[int64][]string, error)
 	// after is called before the answer to a command that has changed something is handed over.
 	after(ctx context.Context) error
 }
@@ -58,10 +62,15 @@ func protocols() []server {
 
 // sqlBackend asks a database as the explorer of our own strategies does.
 func sqlBackend(protocol, name string) func(*app.Servers) backend {
-	return func(s *app.Servers) backend { return sqlServer{serverstate.For(name, s.SQL(protocol)).Connections} }
+	return func(s *app.Servers) backend {
+		return sqlServer{serverstate.For(name, s.SQL(protocol)).Connections, map[string]bool{}}
+	}
 }
 
-type sqlServer struct{ serverstate.Connections }
+type sqlServer struct {
+	serverstate.Connections
+	names map[string]bool // of named locks that were asked for
+}
 
 // A connection is one that the database knows by its number.
 type connection int64
@@ -84,16 +93,29 @@ func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	literal := namedLock.FindStringSubmatch(o.Text)
-	if literal == nil {
+	name := lockName(o)
+	if name == "" {
 		return false, voided("the name of a lock in GET_LOCK is computed, so who has it cannot be asked", "%s", o.of())
 	}
-	holder, err := locks.Holder(ctx, strings.ReplaceAll(literal[1], "''", "'"))
+	holder, err := locks.Holder(ctx, name)
 	return holder == 0 || holder == o.Conn().ID, err
 }
 
 // namedLock finds the name that is asked for, a literal.
 var namedLock = regexp.MustCompile(`(?i)\bGET_LOCK\s*\(\s*['"]?((?:[^'",\\(]|'')+)['"]?\s*,`)
+
+// lockName is the name of a lock that a command asks for; "" if it is computed.
+func lockName(o *op) string {
+	literal := namedLock.FindStringSubmatch(o.Text)
+	if literal == nil {
+		return ""
+	}
+	return strings.ReplaceAll(literal[1], "''", "'")
+}
+
+func (s sqlServer) held(ctx context.Context) (map[int64][]string, error) {
+	return s.Held(ctx, slices.Sorted(maps.Keys(s.names)))
+}
 
 func (s sqlServer) gone(ctx context.Context, id int64) (bool, error) {
 	return s.Gone(ctx, connection(id))
@@ -108,6 +130,9 @@ func (s sqlServer) interrupt(ctx context.Context, id int64) error {
 // answered asks the database what an interruption was for: PostgreSQL's deadlocks are ended
 // by the explorer, see package serverstate.
 func (s sqlServer) answered(ctx context.Context, o *op) error {
+	if name := lockName(o); o.Named && name != "" {
+		s.names[name] = true
+	}
 	var asked *pgconn.PgError
 	_, err := s.Answer(ctx, serverstate.Statement{Conn: connection(o.Conn().ID), NamedLock: o.Named, TimedOut: o.timedOut},
 		nil, &pgconn.PgError{Code: "57014"})
@@ -151,6 +176,9 @@ func (s redisBackend) end(ctx context.Context, id int64) error {
 }
 
 func (s redisBackend) interrupt(ctx context.Context, id int64) error { return s.Unblock(ctx, id) }
+
+// held: Redis frees nothing by the end of a connection, so a connection holds nothing.
+func (redisBackend) held(context.Context) (map[int64][]string, error) { return nil, nil }
 
 func (redisBackend) answered(context.Context, *op) error { return nil }
 

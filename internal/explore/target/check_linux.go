@@ -30,12 +30,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	if x.watched, _, err = x.servers.Watch(ctx); err != nil {
 		return c, err
 	}
-	for _, i := range x.fleet.all {
-		if err := x.rehearsal.rehearse(ctx, i); err != nil {
-			return c, err
-		}
-	}
-	if err := x.rehearsal.idle(ctx, x.fleet.all...); err != nil {
+	if err := x.rehearsal.warm(ctx, x.fleet.all...); err != nil {
 		return c, err
 	}
 	for n := range x.app.Buyers {

@@ -32,7 +32,7 @@ func (r clearing) early(ctx context.Context) error {
 }
 
 // finish brings the programs to where the next run can begin: with the gates open they do
-// what is left to do. One that is stuck, or was killed, is started anew.
+// what is left to do. One that is stuck, was killed, or has left a lock behind is started anew.
 func (r clearing) finish(ctx context.Context, stuck bool) error {
 	x := r.x
 	if !stuck || x.app.Attach != nil { // that one had better not be stuck
@@ -46,9 +46,16 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 			}
 		}
 	}
+	dirty, err := x.dirty(ctx)
+	if err != nil {
+		return err
+	}
+	if x.app.Attach != nil && len(dirty) > 0 && !stuck {
+		return x.rehearsal.reconnect(ctx, dirty)
+	}
 	var down []*instance
 	for _, i := range x.fleet.all {
-		if !i.up() || stuck {
+		if !i.up() || stuck || x.rehearsal.cold || slices.ContainsFunc(dirty, i.serves) {
 			if err := x.fleet.end(ctx, i); err != nil {
 				return err
 			}
@@ -73,22 +80,8 @@ func (r clearing) drain(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.x.shared {
-		if err := r.served(ctx); err != nil {
-			return err
-		}
-	}
-	for _, b := range r.buyers {
-		if b.socket == nil || b.crashed {
-			continue
-		}
-		select {
-		case <-b.answered:
-		case <-time.After(r.x.patience):
-			return errors.New("a buyer is not answered")
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := r.served(ctx); err != nil {
+		return err
 	}
 	for deadline := time.Now().Add(r.x.patience); !r.restful(); time.Sleep(look) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
@@ -102,9 +95,21 @@ func (r clearing) drain(ctx context.Context) error {
 var errJam = errors.New("the buyers block each other inside the program")
 
 // served returns, with the gates open, when all buyers that have come are answered. The error is
-// errJam if nothing moves any more and a buyer has no answer.
+// errJam if nothing moves any more and a buyer has no answer: also where a command waits in a
+// server and an idle connection has a lock.
 func (r clearing) served(ctx context.Context) error {
-	for deadline := time.Now().Add(r.x.patience); ; time.Sleep(time.Millisecond) {
+	f := r.x.floor
+	moved, seq := time.Now(), f.seq.Load()
+	for deadline := moved.Add(r.x.patience); ; time.Sleep(time.Millisecond) {
+		if now := f.seq.Load(); now != seq {
+			moved, seq = time.Now(), now
+		}
+		if time.Since(moved) > blindWait && r.asleep() {
+			if dirty, err := r.x.dirty(ctx); err != nil || len(dirty) > 0 {
+				return errors.Join(errJam, err)
+			}
+			moved = time.Now()
+		}
 		switch {
 		case len(r.deadEnd()) == 0:
 			return nil

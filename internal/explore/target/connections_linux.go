@@ -1,7 +1,10 @@
 package target
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/oversell/oversell/internal/explore/wire"
 )
@@ -12,6 +15,7 @@ type connections struct {
 	joined   map[*wire.Conn]bool // have logged in
 	entering map[*wire.Conn]bool // log in
 	greeted  map[*wire.Conn]bool // have logged in, and may not have been told yet
+	touched  map[*wire.Conn]bool // a command came on them, see Runner.dirty
 	ending   []*wire.Conn        // their programs have hung up, and the server may not be through with them
 }
 
@@ -21,6 +25,7 @@ func (all *connections) leave(c *wire.Conn) {
 		all.ending = append(all.ending, c)
 	}
 	delete(all.joined, c)
+	delete(all.touched, c)
 	delete(all.entering, c)
 	delete(all.greeted, c)
 }
@@ -38,6 +43,13 @@ func (all *connections) of(buyer int) (theirs []*wire.Conn) {
 		}
 	}
 	return theirs
+}
+
+// inOrder are those that have logged in, by their numbers.
+func (all *connections) inOrder() []*wire.Conn {
+	return slices.SortedFunc(maps.Keys(all.joined), func(a, b *wire.Conn) int {
+		return cmp.Or(cmp.Compare(a.Buyer, b.Buyer), strings.Compare(a.Protocol, b.Protocol), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // settled: no byte is on its way between the programs, the gates and the servers. sent says how

@@ -76,7 +76,7 @@ type hangUp struct {
 
 func newFloor() *floor {
 	return &floor{
-		conns: connections{joined: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
+		conns: connections{joined: map[*wire.Conn]bool{}, touched: map[*wire.Conn]bool{}, entering: map[*wire.Conn]bool{}, greeted: map[*wire.Conn]bool{}},
 		byCmd: map[*wire.Command]*op{}, rush: overlap{now: map[*wire.Command]bool{}},
 	}
 }
@@ -136,6 +136,9 @@ func (f *floor) Arrived(c *wire.Command) {
 	defer f.mu.Unlock()
 	f.happened()
 	f.handed = nil
+	if c.Gated {
+		f.conns.touched[c.Conn()] = true
+	}
 	if !f.shut {
 		return
 	}
@@ -230,6 +233,13 @@ func (f *floor) close() {
 	defer f.mu.Unlock()
 	f.shut, f.broken, f.still, f.noted, f.dead = true, nil, false, nil, map[int]bool{}
 	f.happened()
+}
+
+// forget has every connection count as untouched.
+func (f *floor) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.conns.touched)
 }
 
 // where says what stands where, for an error.

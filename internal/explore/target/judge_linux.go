@@ -23,8 +23,15 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	case expired != r.expired:
 		return "", "", nil, voided("a key in Redis ran out by the clock", "%d of them; a lease is to end by an event", expired-r.expired)
 	}
+	left, err := r.leftover.why(ctx)
+	if err != nil {
+		return "", "", nil, err
+	}
 	who := r.deadEnd()
 	found, err := r.x.servers.Never(ctx, told)
+	if app.Locked(err) && left != "" {
+		return verdict.LeakedLock, left + ", which keeps `never` from reading", nil, nil
+	}
 	if app.Locked(err) && len(who) > 0 {
 		return verdict.Stalled, whoWaits(who) + " for what nobody will do, and a lock keeps `never` from reading", nil, nil
 	}
@@ -44,6 +51,12 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	if len(found) > 0 {
 		findings := findingsOf(found)
 		return verdict.Broken, witness.Why(findings), findings, nil
+	}
+	if left != "" && len(who) > 0 {
+		left += "; " + whoWaits(who)
+	}
+	if left != "" {
+		return verdict.LeakedLock, left, nil, nil
 	}
 	if len(who) > 0 {
 		return verdict.Stalled, whoWaits(who) + " for what nobody will do", nil, nil

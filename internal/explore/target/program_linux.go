@@ -31,6 +31,9 @@ type instance struct {
 // up: it is there, and was not killed.
 func (i *instance) up() bool { return i.program != nil }
 
+// serves reports whether a connection to a gate is the instance's.
+func (i *instance) serves(c *wire.Conn) bool { return i.buyer == c.Buyer }
+
 // buyers are the numbers of those that the instance serves.
 func (i *instance) buyers() (ids []int) {
 	for n := range i.app.Buyers {
@@ -167,7 +170,7 @@ func (i *instance) ready(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(10 * time.Millisecond):
 		}
-		if last = i.serves(ctx, target); last == nil {
+		if last = i.answers(ctx, target); last == nil {
 			if i.line == "" {
 				if err := i.serving(); err != nil {
 					return err
@@ -181,8 +184,8 @@ func (i *instance) ready(ctx context.Context) error {
 	}
 }
 
-// serves asks for Ready, or where the file names none whether the port takes connections.
-func (i *instance) serves(ctx context.Context, target string) error {
+// answers asks for Ready, or where the file names none whether the port takes connections.
+func (i *instance) answers(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	address, err := hostPort(target)

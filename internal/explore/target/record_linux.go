@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
@@ -39,10 +40,20 @@ func (w *recorder) happened(m move) {
 	w.Happened(witness.Step{Buyer: m.Buyer, Name: m.Name, Token: m.Token}, m.Text)
 }
 
+// mark adds to a step what its command means for the end of the run.
+func (w *recorder) mark(step int, note string) {
+	if step >= 0 && step < len(w.Steps) && w.Steps[step].Note != note {
+		w.Steps[step].Note = strings.TrimPrefix(w.Steps[step].Note+"; "+note, "; ")
+	}
+}
+
 // watch adds what the user's query sees now to the steps that have none yet.
 func (w *recorder) watch(ctx context.Context) error {
 	if !w.Observe {
 		return nil
+	}
+	if err := w.r.leftover.look(ctx); err != nil {
+		return err
 	}
 	_, values, err := w.r.x.servers.Watch(ctx)
 	w.columns = w.r.x.watched

@@ -6,13 +6,98 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/oversell/oversell/internal/explore/wire"
 )
 
 // A rehearsal lets the buyers through with the gates open, so that the programs have loaded what
 // they load at the first request. It knows which of them block each other.
 type rehearsal struct {
 	*Runner
-	jams bool // all of its buyers at once may block each other for ever
+	jams bool // all of its buyers at once may block each other for ever, or leave a lock behind
+	cold bool // a buyer alone leaves a lock behind, so no buyer comes before a run: each has new programs
+}
+
+// errLeaves is no verdict: what a buyer of a rehearsal does was not explored.
+var errLeaves = errors.New("a lock is left behind")
+
+// warm lets the buyers of programs that are ready through. Where a lock stays behind the programs
+// are started anew, and fewer buyers come: the search will find it, too.
+func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
+	if err := x.remember(ctx); err != nil {
+		return err
+	}
+	for _, i := range programs {
+		if x.cold {
+			break
+		}
+		switch err := x.rehearse(ctx, i); {
+		case !errors.Is(err, errLeaves):
+			if err != nil {
+				return err
+			}
+		case i.line == "":
+			return x.floor.orRefused(fmt.Errorf("%s: a buyer is answered, and its idle connection still has a lock or an open transaction: a rehearsal cannot go on", i.what()))
+		default:
+			x.cold = x.jams || !x.shared
+			x.jams = true
+			for _, i := range programs {
+				if err := x.fleet.end(ctx, i); err != nil {
+					return err
+				}
+			}
+			return x.restart(ctx, programs...)
+		}
+	}
+	if err := x.idle(ctx, programs...); err != nil {
+		return err
+	}
+	return x.remember(ctx)
+}
+
+// remember notes what the programs hold while no buyer is there.
+func (x *rehearsal) remember(ctx context.Context) error {
+	all, err := x.holds(ctx)
+	x.before = map[hold]bool{}
+	for _, h := range all {
+		x.before[h] = true
+	}
+	return err
+}
+
+// clean returns errLeaves if a buyer that was answered leaves a lock behind.
+func (x *rehearsal) clean(ctx context.Context) error {
+	for deadline := time.Now().Add(blindWait); ; time.Sleep(5 * time.Millisecond) {
+		dirty, err := x.dirty(ctx)
+		switch {
+		case err != nil || len(dirty) == 0:
+			return err
+		case time.Now().After(deadline):
+			return errLeaves
+		}
+	}
+}
+
+// reconnect ends connections of a program that cannot be started anew. Its pool finds out at
+// the next request on each, which then fails.
+func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
+	for _, c := range conns {
+		c.Cut()
+	}
+	x.floor.open()
+	for _, c := range conns {
+		if err := x.backends[c.Protocol].end(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	if err := x.settled(ctx); err != nil {
+		return err
+	}
+	if err := x.idle(ctx, x.fleet.all...); err != nil {
+		return err
+	}
+	x.floor.close()
+	return x.remember(ctx)
 }
 
 // rehearse lets the instance's buyers through, with the gates open and all at once, twice:
@@ -21,31 +106,19 @@ func (x *rehearsal) rehearse(ctx context.Context, i *instance) error {
 	if x.shared {
 		return x.rehearseShared(ctx, i)
 	}
-	x.floor.open()
 	for range 2 {
-		if err := x.servers.Reset(ctx); err != nil {
+		if err := x.oneByOne(ctx, i); err != nil {
 			return err
-		}
-		r := x.newRun(false)
-		for _, id := range i.buyers() {
-			if err := r.send(ctx, r.buyer(id)); err != nil {
-				return err
-			}
-		}
-		for _, id := range i.buyers() {
-			if err := x.answered(ctx, i, r.buyer(id)); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-// answered returns when the buyer has its answer.
+// answered returns when the buyer has its answer, and no lock is left behind.
 func (x *rehearsal) answered(ctx context.Context, i *instance, b *buyer) error {
 	select {
 	case <-b.answered:
-		return nil
+		return x.clean(ctx)
 	case <-time.After(x.patience):
 		return x.floor.orRefused(fmt.Errorf("buyer %d alone gets no answer within %s from %s%s", b.id, x.patience, x.app.Buyers[b.id-1].URL, i.said()))
 	case <-ctx.Done():
@@ -82,7 +155,10 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 		}
 	}
 	err := r.clearing.served(ctx)
-	if err == nil || !errors.Is(err, errJam) {
+	if err == nil {
+		return x.clean(ctx)
+	}
+	if !errors.Is(err, errJam) {
 		return err
 	}
 	x.jams = true
@@ -103,16 +179,16 @@ func (x *rehearsal) rehearseShared(ctx context.Context, i *instance) error {
 
 func (x *rehearsal) oneByOne(ctx context.Context, i *instance) error {
 	x.floor.open()
-	for n := range x.app.Buyers {
+	for _, id := range i.buyers() {
 		if err := x.servers.Reset(ctx); err != nil {
 			return err
 		}
+		x.floor.forget()
 		r := x.newRun(false)
-		b := r.buyers[n]
-		if err := r.send(ctx, b); err != nil {
+		if err := r.send(ctx, r.buyer(id)); err != nil {
 			return err
 		}
-		if err := x.answered(ctx, i, b); err != nil {
+		if err := x.answered(ctx, i, r.buyer(id)); err != nil {
 			return err
 		}
 	}
@@ -162,11 +238,8 @@ func (x *rehearsal) restart(ctx context.Context, programs ...*instance) error {
 		if err := i.ready(ctx); err != nil {
 			return err
 		}
-		if err := x.rehearse(ctx, i); err != nil {
-			return err
-		}
 	}
-	return x.idle(ctx, programs...)
+	return x.warm(ctx, programs...)
 }
 
 // settled has a program that runs already forget the connections that it made before the

@@ -26,6 +26,7 @@ type run struct {
 	clearing clearing
 	polling  polling
 	record   *recorder
+	leftover *leftover
 	current  int      // the buyer that was let go or answered last; 0: none in particular
 	handed   int      // how often something was handed to a buyer
 	coming   []*buyer // have not sent their requests: a step of an instance that all share
@@ -66,6 +67,7 @@ func (x *Runner) newRun(observe bool) *run {
 	for i, b := range x.app.Buyers {
 		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
 	}
+	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}}
 	r.record = &recorder{Recorder: conduct.NewRecorder[*op](observe), r: r}
 	return r
 }
@@ -187,6 +189,7 @@ func (r *run) take(o *op) error {
 		b.way = b.way.after(r.whose.usual(o.name), r.whose.usual(o.Answer.Text))
 	}
 	r.record.answered(o)
+	r.leftover.answered(o)
 	return nil
 }
 

@@ -28,6 +28,7 @@ type Runner struct {
 	pushed    bool // a server has pushed something: a buyer listens
 	solo      int  // commands that a buyer alone has at the servers at once, at most
 	patience  time.Duration
+	before    map[hold]bool   // what the programs held before any buyer came
 	watched   []string        // the columns of the user's watch query
 	habits    habits          // of the buyers that share one instance
 	ctx       context.Context // of the schedule that runs
@@ -78,6 +79,7 @@ func (x *Runner) Stated() bool { return false }
 // is a schedule.Void.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
 	x.ctx = ctx
+	x.floor.forget()
 	r := x.newRun(observe)
 	if err := r.clearing.early(ctx); err != nil {
 		return e, err

@@ -13,6 +13,8 @@ crossed      waits in BLPOP for who waits in GET_LOCK for the first, both for se
 tables       sells under LOCK TABLES
 table        sells under LOCK TABLE of PostgreSQL
 tables-twice gives the tables back between the look at the stock and the sale
+keeps-name   does not give the lock by name back where the item is sold out
+keeps-row    leaves its transaction open where the item is sold out
 lost         waits in BLPOP, without a time-out, for a word that nobody sends
 """
 import asyncio
@@ -32,7 +34,7 @@ from redis import Redis
 
 mode = sys.argv[1]
 host = "127.0.0.1"
-postgres = {"closes", "table"}
+postgres = {"closes", "keeps-row", "table"}
 
 
 def connect():
@@ -125,6 +127,22 @@ def waits(seconds):
     return sell(db)
 
 
+def keeps_name():
+    cursor = db.cursor()
+    cursor.execute("SELECT GET_LOCK('item', 10)")
+    sold = sell(db)
+    if sold:
+        cursor.execute("SELECT RELEASE_LOCK('item')")
+    return sold
+
+
+def keeps_row():
+    sold = sell(db, " FOR UPDATE")
+    if sold:
+        db.commit()
+    return sold
+
+
 def crossed():
     first = redis.incr("came") == 1
     cursor = db.cursor()
@@ -184,6 +202,8 @@ buy = {
     "runs-out": lambda: waits(1),
     "lost": lambda: waits(0),
     "crossed": crossed,
+    "keeps-name": keeps_name,
+    "keeps-row": keeps_row,
     "tables": tables_once,
     "tables-twice": tables_twice,
     "table": table,
@@ -246,7 +266,7 @@ async def loop():
     ticking.cancel()
 
 
-if mode not in postgres:
+if mode not in {"closes", "table"}:
     db = connect()
 if mode not in postgres and mode != "calls":
     redis = Redis(host=host)

@@ -1,0 +1,88 @@
+package serverstate
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// activeRows are in the status of a transaction that has locked rows or written some.
+var activeRows = regexp.MustCompile(`[1-9][0-9]* row lock\(s\)|undo log entries`)
+
+// Held is Connections's. Named locks and LOCK TABLES are what the plugin METADATA_LOCK_INFO lists.
+// Without it the server is asked for each of the names, and locks on tables go unseen. A BEGIN that
+// no statement has followed holds nothing in InnoDB, so it is not seen either.
+func (d *mysqlConnections) Held(ctx context.Context, names []string) (map[int64][]string, error) {
+	held := map[int64][]string{}
+	transactions, err := d.transactions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask what connections hold: %w", err)
+	}
+	for _, transaction := range transactions {
+		first, _, _ := strings.Cut(transaction, "\n")
+		id := threadOf(transaction)
+		if id == 0 || !strings.Contains(first, ", ACTIVE") {
+			continue
+		}
+		held[id] = append(held[id], heldTransaction)
+		if activeRows.MatchString(transaction) {
+			held[id] = append(held[id], heldRows)
+		}
+	}
+	if err := d.plugin(ctx); err != nil {
+		return nil, fmt.Errorf("ask what connections hold: %w", err)
+	}
+	if d.lists {
+		err = d.heldByList(ctx, held)
+	} else {
+		err = d.heldByName(ctx, held, names)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask what connections hold: %w", err)
+	}
+	return held, nil
+}
+
+// heldByList adds named locks, and the locks on tables of connections without a transaction: those
+// of a transaction end with it.
+func (d *mysqlConnections) heldByList(ctx context.Context, held map[int64][]string) error {
+	rows, err := d.admin.QueryContext(ctx, "SELECT DISTINCT thread_id, lock_type, table_schema, table_name FROM information_schema.metadata_lock_info WHERE lock_type IN ('User lock', 'Table metadata lock') ORDER BY 1, 2, 3, 4")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	tables := map[int64][]string{}
+	for rows.Next() {
+		var id int64
+		var kind, schema, table string
+		if err := rows.Scan(&id, &kind, &schema, &table); err != nil {
+			return err
+		}
+		if kind == "User lock" {
+			held[id] = append(held[id], namedLock(schema))
+		} else if len(held[id]) == 0 || held[id][0] != heldTransaction {
+			tables[id] = append(tables[id], "a lock on table "+table)
+		}
+	}
+	for id, locks := range tables {
+		held[id] = append(held[id], locks...)
+	}
+	return rows.Err()
+}
+
+// heldByName asks for the holder of each named lock.
+func (d *mysqlConnections) heldByName(ctx context.Context, held map[int64][]string, names []string) error {
+	for _, name := range names {
+		id, err := d.Holder(ctx, name)
+		if err != nil {
+			return err
+		}
+		if id != 0 {
+			held[id] = append(held[id], namedLock(name))
+		}
+	}
+	return nil
+}
+
+func namedLock(name string) string { return fmt.Sprintf("lock '%s'", name) }

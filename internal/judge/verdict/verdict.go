@@ -8,20 +8,21 @@ type Verdict string
 
 // The verdicts, worst first but for the last two.
 const (
-	Lost         Verdict = "lost"         // a sale was acknowledged and has no record
-	Diverged     Verdict = "diverged"     // the nodes of one cluster have different books, and keep them
-	Duplicated   Verdict = "duplicated"   // one idempotency key has more than one record
-	Oversold     Verdict = "oversold"     // more units sold than there ever were
-	Drifted      Verdict = "drifted"      // units sold + leftover > stocked: updates were lost
-	Leaked       Verdict = "leaked"       // units sold + leftover < stocked, or units sold to a buyer that was refused: units vanished
-	Broken       Verdict = "broken"       // an invariant of the user's own does not hold, of a program that is not ours
-	Unlocked     Verdict = "unlocked"     // stock and records are right, and the lock has let in a second one, or freed another's
-	Stalled      Verdict = "stalled"      // buyers waited and nobody was served, far longer than a purchase takes
-	Failed       Verdict = "failed"       // buyers got errors, or receipts that cannot be true, though no fault was injected and every server was healthy
-	LeakedLock   Verdict = "leaked_lock"  // a buyer was answered, and its idle connection still has a lock or an open transaction
-	Raced        Verdict = "raced"        // the shop has a data race, seen by the race detector: nothing else that it did is sure
-	Holds        Verdict = "holds"        // none of the above, under demand above stock and with overlap
-	Inconclusive Verdict = "inconclusive" // nothing was broken, but the run could not have shown it
+	Lost            Verdict = "lost"            // a sale was acknowledged and has no record
+	Diverged        Verdict = "diverged"        // the nodes of one cluster have different books, and keep them
+	Duplicated      Verdict = "duplicated"      // one idempotency key has more than one record
+	Oversold        Verdict = "oversold"        // more units sold than there ever were
+	Drifted         Verdict = "drifted"         // units sold + leftover > stocked: updates were lost
+	Leaked          Verdict = "leaked"          // units sold + leftover < stocked, or units sold to a buyer that was refused: units vanished
+	Broken          Verdict = "broken"          // an invariant of the user's own does not hold, of a program that is not ours
+	Unlocked        Verdict = "unlocked"        // stock and records are right, and the lock has let in a second one, or freed another's
+	Stalled         Verdict = "stalled"         // buyers waited and nobody was served, far longer than a purchase takes
+	Nonlinearizable Verdict = "nonlinearizable" // stock and records are right, and no order of the buys explains the answers
+	Failed          Verdict = "failed"          // buyers got errors, or receipts that cannot be true, though no fault was injected and every server was healthy
+	LeakedLock      Verdict = "leaked_lock"     // a buyer was answered, and its idle connection still has a lock or an open transaction
+	Raced           Verdict = "raced"           // the shop has a data race, seen by the race detector: nothing else that it did is sure
+	Holds           Verdict = "holds"           // none of the above, under demand above stock and with overlap
+	Inconclusive    Verdict = "inconclusive"    // nothing was broken, but the run could not have shown it
 )
 
 // Keeps reports whether got keeps the promise. A promised break is kept by
@@ -37,13 +38,15 @@ func (promise Verdict) Keeps(got Verdict) bool {
 // NeverChance reports whether a verdict is a break wherever nothing is promised, too. A
 // missing promise leaves open how many units are sold, or who gets them; not whether the
 // buyers were told the truth, one order is one sale, and the servers agree.
-func (got Verdict) NeverChance() bool { return got == Lost || got == Duplicated || got == Diverged }
+func (got Verdict) NeverChance() bool {
+	return got == Lost || got == Duplicated || got == Diverged || got == Nonlinearizable
+}
 
 // Crowds is how many crowds must miss a promised break before it counts as mended:
 // whether buyers meet in one is chance, the more so on a machine that has no time.
 const Crowds = 3
 
-// Misses reports whether a break is promised, and got shows none.
+// Misses reports whether a break of stock and records is promised, and got shows none.
 func (promise Verdict) Misses(got Verdict) bool {
-	return promise != "" && promise != Holds && got == Holds
+	return promise != "" && promise != Holds && (got == Holds || got == Nonlinearizable)
 }

@@ -70,13 +70,9 @@ func RushCell(strategy string, f promise.Condition, promised verdict.Verdict, en
 	return c
 }
 
-// Settle compares the verdict with the promise. Stock and records that
-// agree do not make up for answers that no order of the buys explains.
+// Settle compares the verdict with the promise.
 func (c *Cell) Settle() {
 	c.OK = c.Verdict != verdict.Inconclusive && (c.Promise == "" && !c.Verdict.NeverChance() || c.Promise.Keeps(c.Verdict))
-	if c.Verdict == verdict.Holds && c.Linearizable == LinearNo {
-		c.OK = false
-	}
 }
 
 // rushed takes a rush's own verdict. processes is 0 at a target, which does not
@@ -179,10 +175,10 @@ func (c *Cell) evidence() string {
 	if live := liveness(c); live != "" {
 		text += "; " + live
 	}
-	switch c.Linearizable {
-	case LinearNo:
-		text += "; not linearizable: no order of the buys explains what the buyers were told"
-	case LinearUnknown:
+	switch {
+	case c.Linearizable == LinearNo && c.Verdict != verdict.Nonlinearizable:
+		text += "; not linearizable: " + noOrder
+	case c.Linearizable == LinearUnknown:
 		text += fmt.Sprintf("; whether it is linearizable was not known after %s", linearTimeout)
 	}
 	return text

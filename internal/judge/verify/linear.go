@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -205,7 +206,11 @@ func settledBy(buys []buy, sales map[int64]audit.Sale) (known []buy) {
 	return known
 }
 
-// linear checks the history of a cell, and draws one that was not put in order
+// noOrder is what a history shows that is not linearizable.
+const noOrder = "no order of the buys explains what the buyers were told"
+
+// linear checks the history of a cell. Stock and records that agree do not make up for answers
+// that no order of the buys explains: the verdict says so. linear draws one that was not put in order
 // beside the file of its events, where there is one: the longest part that was.
 func (c *Cell) linear(buys []buy, stock int64) (err error) {
 	found, model, info := checkLinear(buys, stock, exactly, linearTimeout)
@@ -218,6 +223,9 @@ func (c *Cell) linear(buys []buy, stock int64) (err error) {
 		found, model, info = checkLinear(buys, stock, lags, linearTimeout)
 	}
 	c.Linearizable = found
+	if found == LinearNo && (c.Verdict == verdict.Holds || c.Verdict == verdict.Inconclusive && c.Promise == verdict.Holds) {
+		c.Verdict, c.Reason = verdict.Nonlinearizable, noOrder+"; "+c.Reason
+	}
 	if found == LinearYes || found == "" || c.History == "" {
 		return nil
 	}

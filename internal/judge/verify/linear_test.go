@@ -136,7 +136,7 @@ func TestNotLinear(t *testing.T) {
 	}
 	cell.Evidence = cell.evidence()
 	cell.Settle()
-	if cell.OK || cell.Linearizable != LinearNo || !strings.Contains(cell.Evidence, "not linearizable") {
+	if cell.OK || cell.Linearizable != LinearNo || cell.Verdict != verdict.Nonlinearizable || !strings.Contains(cell.Evidence, "no order of the buys explains") {
 		t.Errorf("%+v", cell)
 	}
 	if page, err := os.ReadFile(cell.Picture); err != nil || !strings.Contains(string(page), "2 units") && !strings.Contains(string(page), "1 left") {

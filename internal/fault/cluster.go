@@ -19,6 +19,14 @@ type cluster interface {
 	Bootstrap() error
 }
 
+// addressesOf are those of the nodes, in the order of the cluster's URL.
+func addressesOf(c cluster) (all []string) {
+	for _, node := range c.Nodes() {
+		all = append(all, node.Address())
+	}
+	return all
+}
+
 // clustered is the database, where it is a cluster.
 func (s *sqlServer) clustered() (cluster, bool) {
 	c, ok := s.db.(cluster)
@@ -94,7 +102,7 @@ func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	if err := t.anew(ctx); err != nil {
 		return err
 	}
-	warm(ctx, t)
+	warm(ctx, t, t.A)
 	if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 		return err
 	}

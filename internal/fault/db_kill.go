@@ -61,7 +61,7 @@ func dbKillInCell(ctx context.Context, t *Testbed) (string, error) {
 			return "", err
 		}
 	}
-	warm(ctx, t)
+	warm(ctx, t, t.A)
 	if _, err := t.hold(ctx, failpoint.Commit); err != nil {
 		return "", err
 	}

@@ -99,6 +99,7 @@ func All() []Fault {
 		dbNodeFreeze(),
 		dbNodeCut(),
 		dbNodeRejoin(),
+		dbNodeLag(),
 		dbClusterRestart(),
 	}
 }

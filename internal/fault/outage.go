@@ -107,11 +107,11 @@ func isDown(address string) bool {
 	return false
 }
 
-// warm sends buyers to A until one is sold a unit: a connection that broke may
+// warm sends buyers to a shop until one is sold a unit: a connection that broke may
 // cost the first of them an error.
-func warm(ctx context.Context, t *Testbed) {
+func warm(ctx context.Context, t *Testbed, shop *Shop) {
 	for i := range 10 {
-		if t.buyers.buy(ctx, t.A, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
+		if t.buyers.buy(ctx, shop, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
 			return
 		}
 	}

@@ -51,7 +51,7 @@ func onGalera(e Entry) Entry {
 		e = e.on(dialect.Galera, promised(e, verdict.Oversold, heldAtCommit()), "")
 	}
 	if elsewhere {
-		e = e.on(dialect.GaleraOneWriter, promised(e, verdict.Holds, nodeFaults()), "")
+		e = e.on(dialect.GaleraOneWriter, promised(e, verdict.Holds, append(nodeFaults(), promise.DBNodeLag)), "")
 	}
 	for _, database := range []string{dialect.Galera, dialect.GaleraOneWriter} {
 		if elsewhere && e.Leased && !e.Lock.Renewed {
@@ -92,7 +92,7 @@ func whyNotOnGalera(e Entry, c promise.Condition, database string) string {
 		return "the COMMIT of a holder that is late is refused where another node has sold meanwhile, and only a stale read can still sell twice; whether one does is chance"
 	case database == dialect.Galera:
 		return "the next holder may be at a node that has not applied yet what the last one has committed, and write on what it has read there; how many do is chance"
-	case e.Lock.Renewed:
+	case e.Lock.Renewed || c == promise.DBNodeLag:
 		return "each process leaves a lost node, and comes back to it, by itself: for seconds they are at two nodes, and the next holder may read what is old; whether one does is chance"
 	case slices.Contains(silentNode(), c):
 		return "a lease runs out while its holder's COMMIT waits, for a node that is given up or one that sends its files; whether somebody then reads before that COMMIT is chance"

@@ -28,6 +28,7 @@ const (
 	DBNodeFreeze     Condition = "db-node-freeze"     // SIGSTOP of a node of the cluster until the others go on without it, then SIGCONT
 	DBNodeCut        Condition = "db-node-cut"        // a node of the cluster is cut off from the others: a minority, which sells nothing
 	DBNodeRejoin     Condition = "db-node-rejoin"     // a node of the cluster that has lost its files comes back by state transfer while buyers go on
+	DBNodeLag        Condition = "db-node-lag"        // an order is sent again under its Idempotency-Key, at a node that has not applied its sale yet
 	DBClusterRestart Condition = "db-cluster-restart" // SIGKILL of all nodes of the cluster under load, then bootstrapped from the one that has seen most
 )
 
@@ -58,6 +59,7 @@ func Faults() []Condition {
 		DBNodeFreeze,
 		DBNodeCut,
 		DBNodeRejoin,
+		DBNodeLag,
 		DBClusterRestart,
 	}
 }
@@ -108,6 +110,8 @@ func On(c Condition) string {
 	case DBNodeCut:
 		return "galera"
 	case DBNodeRejoin:
+		return "galera"
+	case DBNodeLag:
 		return "galera"
 	case DBClusterRestart:
 		return "galera"

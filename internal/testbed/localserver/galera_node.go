@@ -189,6 +189,21 @@ func (n *GaleraNode) Isolate(ctx context.Context, cut bool) error {
 	})
 }
 
+// Lag has the node apply nothing, as a backup does (FLUSH TABLES WITH READ LOCK), until goOn is
+// called. Its clients read what it had before, and a read that waits for the cluster waits. goOn
+// may be called several times.
+func (n *GaleraNode) Lag(ctx context.Context) (goOn func() error, _ error) {
+	db, err := sql.Open("mysql", "shop:"+n.password+"@tcp("+n.Addr+")/?timeout=1s")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1) // the lock ends with its connection
+	if _, err := db.ExecContext(ctx, "FLUSH TABLES WITH READ LOCK"); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db.Close, nil
+}
+
 // Refuses reports whether the node refuses a write, as one that is cut off must.
 func (n *GaleraNode) Refuses(ctx context.Context) bool {
 	var said *mysql.MySQLError

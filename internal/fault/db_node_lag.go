@@ -1,0 +1,73 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+const (
+	// laggard is the node that lags, by its place in the cluster. Shop B is at it.
+	laggard = 1
+	// lagUnits is what the order with a key asks for: after it too few are left for another.
+	lagUnits = 14
+	// lagTime is how long the node lags while shop B has the order and no answer.
+	lagTime = 500 * time.Millisecond
+)
+
+// dbNodeLag sells an order with an Idempotency-Key at one node, and sends it again to a shop
+// at a node that has not applied the sale yet. A lookup of the key that does not wait for the
+// node finds no sale there, and too few units are left to sell the order anew.
+func dbNodeLag() Fault {
+	return Fault{
+		Name: "db-node-lag", About: "an order is sent again under its Idempotency-Key, at a node that has not applied its sale yet", On: dialect.Galera,
+		Stock: stock, HolderLives: true,
+		CellOnly: "it needs a node of a Galera cluster, which a cell starts",
+		Inject:   inCell(lagBehind),
+	}
+}
+
+func lagBehind(ctx context.Context, t *Testbed) (string, error) {
+	c, ok := t.Servers.clustered()
+	if !ok {
+		return "", errNoCluster
+	}
+	if err := behind(ctx, t, addressesOf(c)...); err != nil {
+		return "", err
+	}
+	for i, link := range t.B.database {
+		if i != laggard { // else a cluster with one writer has both shops at one node
+			link.Cut()
+		}
+	}
+	warm(ctx, t, t.B)
+	goOn, err := c.Nodes()[laggard].Lag(ctx)
+	if err != nil {
+		return "", err
+	}
+	t.afterwards(func(context.Context) error { return goOn() })
+	t.injected("a node applies nothing")
+	if sold := t.buyers.keyed(ctx, t.A, lagUnits); sold.Outcome != purchase.Sold {
+		return "", missed("the order with a key was answered %s: %s", sold.Outcome, sold.Detail)
+	}
+	at := seqnos(ctx, c)
+	if at[laggard] >= at[0] {
+		return "", missed("the node of shop B was not behind: %d", at)
+	}
+	answered := make(chan error, 1)
+	go func() { answered <- repeat(ctx, t, lagUnits, t.B) }()
+	select {
+	case err = <-answered:
+	case <-time.After(lagTime):
+		if err = goOn(); err == nil {
+			err = <-answered
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("the order was sent again to a shop whose node had applied transaction %d when the sale's own node was at %d", at[laggard], at[0]), nil
+}

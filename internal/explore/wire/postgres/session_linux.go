@@ -129,7 +129,7 @@ func (s *state) inTransaction() bool {
 func (s *state) gate(c *wire.Command, all []said) {
 	c.Effect = schedule.Local
 	has := map[schedule.Effect]bool{}
-	steps := 0
+	steps, begun := 0, s.status != 'I'
 	for _, one := range all {
 		if one.Effect != schedule.Local {
 			steps++
@@ -141,7 +141,10 @@ func (s *state) gate(c *wire.Command, all []said) {
 				s.serialized = one.serializes
 			}
 		}
-		c.Divided = c.Divided || one.Inside == effect.Divided || one.Inside == effect.Lockable && !s.serial
+		// Two that read what they write are refused one of them at SERIALIZABLE. Within a transaction
+		// the other orders show that as well.
+		begun = begun || one.Verb == "BEGIN" || one.Verb == "START"
+		c.Divided = c.Divided || one.Inside == effect.Divided && !(s.serial && begun) || one.Inside == effect.Lockable && !s.serial
 		c.Alters = c.Alters || one.Alters
 		has[one.Effect] = true
 		c.Named = c.Named || one.NamedLock

@@ -61,14 +61,15 @@ func checks() []check {
 	}
 }
 
-// Exercise runs the suite on one entry. open gives servers of the test's own. The
-// checks that entry.CaughtBy names must fail, as it says; all others must pass. A
-// check that does not apply is skipped with the reason.
+// Exercise runs the suite on one entry. open gives servers of the test's own: one for all
+// checks, since each restocks what it sells, and one for each check that must fail. The
+// checks that entry.CaughtBy names must fail, as it says; all others must pass. A check that
+// does not apply is skipped with the reason.
 //
 // Exercise does not look for leaked goroutines: several entries may run at once.
 // NoLeaks around them does.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
-	asked := &world{engine: open(t), entry: entry} // what it lacks; no check runs on it
+	asked := &world{engine: open(t), entry: entry} // what it lacks
 	t.Cleanup(asked.close)
 	unknown := map[string]bool{}
 	for name := range entry.CaughtBy {
@@ -82,9 +83,10 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 					t.Skipf("%s on %s: %s", entry.Name, asked.engine.Name, why)
 				}
 			}
-			w := &world{engine: open(t), entry: entry}
+			w := &world{engine: asked.engine, entry: entry}
 			t.Cleanup(w.close)
 			if reason, broken := caughtBy(w, c.name); broken {
+				w.engine = open(t) // it may leave locks and buyers behind
 				mustCatch(t, w, c, reason)
 				return
 			}

@@ -26,7 +26,7 @@ type exploreOptions struct {
 	strategy  string
 	buyers    int
 	stock     int64
-	units     int64
+	units     []int64
 	parts     int64
 	product   string
 	events    []string
@@ -35,6 +35,7 @@ type exploreOptions struct {
 	full      bool
 	overlap   bool
 	instances string
+	oneKey    bool
 	budget    time.Duration
 	schedules int
 	format    string
@@ -107,7 +108,7 @@ the events had anything to strike, or, with --app, when runs were void or there 
 	flags := c.Flags()
 	flags.IntVar(&o.buyers, "buyers", 2, "buyers; 2 to 8")
 	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
-	flags.Int64Var(&o.units, "units", 1, "units that each buyer asks for; 1 to 8")
+	flags.Int64SliceVar(&o.units, "units", []int64{1}, "units that the buyers ask for, in turn: 1,2; each 1 to 8")
 	flags.Int64Var(&o.parts, "parts", 0, "rows of product_part among which the stock lies when an order begins, for strategies that divide it; 0: it is in the product's own row")
 	flags.StringVar(&o.product, "product", "explored", "what is sold; its records are cleared")
 	flags.StringSliceVar(&o.events, "events", nil, "what may happen at any step, once each: "+explore.EventNames()+"; or all")
@@ -116,6 +117,7 @@ the events had anything to strike, or, with --app, when runs were void or there 
 	flags.BoolVar(&o.full, "full", false, "run each order to its end, also after a state that another has come to (on a server always, but MariaDB and PostgreSQL of --engine local)")
 	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
+	flags.BoolVar(&o.oneKey, "one-key", false, "one Idempotency-Key for all orders; each is of another buyer")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
 	flags.IntVar(&o.schedules, "max-schedules", 0, "a budget that no machine's speed changes: at most so many runs; 0 for any number")
@@ -223,18 +225,16 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 		return config, errors.New("--app-check, --save, --tries and --" + wipeFlag + " are for a program of your own; give --app FILE")
 	case o.instances != "own" && o.instances != "shared":
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
-	case o.units < 1:
-		return config, fmt.Errorf("--units is %d; give 1 to %d", o.units, explore.MaxBuyers)
 	}
 	if err := product.CheckName(o.product); err != nil {
 		return config, fmt.Errorf("--product %w", err)
 	}
 	config = explore.Config{
 		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Units: o.units, Parts: o.parts, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
-		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", Budget: o.budget, Schedules: o.schedules, First: o.first,
+		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", OneKey: o.oneKey, Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
-	config.Symmetry = !entry.KeyDecides && !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)
+	config.Symmetry = !entry.KeyDecides && !config.Units.Mixed() && !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)
 	if !c.Flags().Changed("replay") {
 		return config, config.Check()
 	}
@@ -247,7 +247,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	// The line says the rest.
 	config.Buyers, config.Stock, config.Units, config.Parts = s.Buyers, s.Stock, s.Units, s.Parts
-	config.Shared, config.Events = s.Shared, explore.Events(s.Shared)
+	config.Shared, config.OneKey, config.Events = s.Shared, s.OneKey, explore.Events(s.Shared)
 	config.MaxEvents, config.Full, config.Overlap = 0, false, s.Concurrent()
 	return config, config.Check()
 }

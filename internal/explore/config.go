@@ -31,7 +31,7 @@ type Config struct {
 	Strategy  lockstrategy.Entry
 	Buyers    int    // MinBuyers to MaxBuyers
 	Stock     int64  // units on sale
-	Units     int64  // that each buyer asks for, up to MaxBuyers; 0 is 1
+	Units     Units  // that the buyers ask for, each up to MaxBuyers
 	Parts     int64  // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
 	Product   string // its records are cleared, again and again
 	Events    []Event
@@ -41,6 +41,7 @@ type Config struct {
 	Symmetry  bool          // of buyers who have not begun the first begins: which of them it is makes no difference but in name
 	Overlap   bool          // concurrent pairs: two buyers' commands may go to one server at once
 	Shared    bool          // all buyers in one process
+	OneKey    bool          // all orders have one Idempotency-Key
 	Budget    time.Duration // for the search; 0: no bound
 	Schedules int           // in the search, at most: a budget that is the same on every machine; 0: no bound
 	First     bool          // end at the first violation; it need not be the shortest
@@ -92,12 +93,14 @@ func (c Config) Check() error {
 		return fmt.Errorf("--buyers is %d; %d to %d are allowed", c.Buyers, MinBuyers, MaxBuyers)
 	case c.Program != "":
 		return c.checkEvents()
-	case c.Units < 0 || c.units() > int64(MaxBuyers):
-		return fmt.Errorf("--units is %d; 1 to %d are allowed", c.Units, MaxBuyers)
+	case slices.ContainsFunc(c.Units, func(n int64) bool { return n < 1 || n > int64(MaxBuyers) }):
+		return fmt.Errorf("--units is %s; 1 to %d are allowed", c.Units, MaxBuyers)
+	case len(c.Units) > c.Buyers:
+		return fmt.Errorf("--units has %d numbers, and there are %d buyers", len(c.Units), c.Buyers)
 	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
-	case c.units() > c.Stock:
-		return fmt.Errorf("--units is %d and --stock is %d: nobody could buy", c.units(), c.Stock)
+	case c.leastUnits() > c.Stock:
+		return fmt.Errorf("--units is %s and --stock is %d: nobody could buy", c.Units, c.Stock)
 	case c.Parts < 0 || c.Parts > int64(MaxBuyers):
 		return fmt.Errorf("--parts is %d; 0 to %d are allowed", c.Parts, MaxBuyers)
 	case c.Parts > 0 && c.Strategy.Left == nil:
@@ -163,13 +166,19 @@ func (c Config) check() error {
 	return nil
 }
 
-func (c Config) units() int64 { return max(c.Units, 1) }
+// leastUnits is the smallest order.
+func (c Config) leastUnits() int64 {
+	if len(c.Units) == 0 {
+		return 1
+	}
+	return slices.Min(c.Units)
+}
 
 // spec is what the schedules are of.
 func (c Config) spec() own.Spec {
 	return own.Spec{
-		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Parts: c.Parts, Product: c.Product,
-		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared,
+		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Product: c.Product,
+		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared, OneKey: c.OneKey,
 		Full: c.Full || c.Overlap,
 	}
 }

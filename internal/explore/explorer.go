@@ -17,6 +17,8 @@ type (
 	Event = schedule.Event
 	// A Schedule is what a replay line says.
 	Schedule = schedule.Schedule
+	// Units are what the buyers ask for, in turn.
+	Units = schedule.Units
 	// A Witness is a schedule that ends badly, or with Replay any schedule.
 	Witness = witness.Witness
 	// A Step is one line of a witness.

@@ -85,14 +85,14 @@ func (c Config) schedule(tokens []string) Schedule {
 	if c.Program != "" { // of which the line's stock says nothing
 		return Schedule{Strategy: c.Program, Buyers: c.Buyers, Stock: 1, Shared: c.Shared, Tokens: tokens}
 	}
-	return Schedule{Strategy: c.Strategy.Name, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Shared: c.Shared, Tokens: tokens}
+	return Schedule{Strategy: c.Strategy.Name, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Shared: c.Shared, OneKey: c.OneKey, Tokens: tokens}
 }
 
 // FitsLine says why a replay line cannot be run by an explorer of this configuration, in one
 // line.
 func (c Config) FitsLine(s Schedule) error {
-	own := c.Program == "" && (s.Stock != c.Stock || max(s.Units, 1) != c.units() || s.Parts != c.Parts)
-	if s.Strategy != c.name() || s.Buyers != c.Buyers || own || s.Shared != c.Shared {
+	own := c.Program == "" && (s.Stock != c.Stock || s.Units.String() != c.Units.String() || s.Parts != c.Parts)
+	if s.Strategy != c.name() || s.Buyers != c.Buyers || own || s.Shared != c.Shared || s.OneKey != c.OneKey {
 		return fmt.Errorf("the replay line is of %s, not of %s", s.Head(), c.schedule(nil).Head())
 	}
 	return nil

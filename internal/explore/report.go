@@ -16,16 +16,18 @@ type Report struct {
 	Server     string   `json:"server"` // the database's product and version
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
-	Units      int64    `json:"units"` // that each buyer asked for
-	Parts      int64    `json:"parts"` // among which the stock lay at first; 0: it was in the product's own row
+	Units      int64    `json:"units"`                   // that each buyer asked for; the first one, if they differ
+	Mixed      Units    `json:"units_in_turn,omitempty"` // that the buyers asked for, if they differ
+	Parts      int64    `json:"parts"`                   // among which the stock lay at first; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
-	MaxEvents  *int     `json:"max_events"` // in one schedule; null: each may happen
-	Bound      *int     `json:"bound"`      // null: none
-	Merged     bool     `json:"merged"`     // schedules that come to one state were gone on with once
-	Runs       int      `json:"runs"`       // schedules that were run; of the others it was known what follows
-	States     int      `json:"states"`     // where states were merged, how many there are
-	Digest     string   `json:"digest"`     // of what was run: two searches with the same one ran the same schedules in the same order
-	Shared     bool     `json:"shared"`     // all buyers in one process
+	MaxEvents  *int     `json:"max_events"`        // in one schedule; null: each may happen
+	Bound      *int     `json:"bound"`             // null: none
+	Merged     bool     `json:"merged"`            // schedules that come to one state were gone on with once
+	Runs       int      `json:"runs"`              // schedules that were run; of the others it was known what follows
+	States     int      `json:"states"`            // where states were merged, how many there are
+	Digest     string   `json:"digest"`            // of what was run: two searches with the same one ran the same schedules in the same order
+	Shared     bool     `json:"shared"`            // all buyers in one process
+	OneKey     bool     `json:"one_key,omitempty"` // all orders had one Idempotency-Key
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: not known, the search is not complete
 	Complete   bool     `json:"complete"`
@@ -90,12 +92,15 @@ func NewReport(c Config, r Result) Report {
 // newReport knows no engine.
 func newReport(c Config, r Result) Report {
 	report := Report{
-		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.units(), Parts: c.Parts, Events: c.Events,
-		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
+		Strategy: c.name(), Buyers: c.Buyers, Stock: c.Stock, Units: c.Units.Of(1), Parts: c.Parts, Events: c.Events,
+		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
 		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
+	}
+	if c.Units.Mixed() {
+		report.Mixed = c.Units
 	}
 	if report.Events == nil {
 		report.Events = []Event{}

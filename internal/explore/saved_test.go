@@ -164,7 +164,7 @@ func TestAgainEvents(t *testing.T) {
 func TestReplayProgram(t *testing.T) {
 	l := oversells()
 	c := littleConfig(l)
-	c.Stock, c.Units = 0, 0
+	c.Stock, c.Units = 0, nil
 	x := openLittle(t, c, l)
 	w, err := x.Replay(t.Context(), "v1:little:b2:s1:1*2.2*3.1")
 	if err != nil || w.Verdict != verdict.Broken || w.Program != "little" || w.Schedule != "v1:little:b2:s1:1*2.2*3.1" {

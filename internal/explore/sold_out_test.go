@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -78,7 +79,7 @@ func TestSoldOutCheck(t *testing.T) {
 func TestSoldOutCheckUnits(t *testing.T) {
 	e := enginetest.Embedded(t)
 	plain := exploretest.Config(e, exploretest.Entry(t, "conditional"))
-	plain.Stock, plain.Units = 3, 2
+	plain.Stock, plain.Units = 3, explore.Units{2}
 	behind := plain
 	behind.Strategy = asking(plain.Strategy)
 	if result := search(t, behind); !result.Complete || result.Violations > 0 {

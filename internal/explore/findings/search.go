@@ -45,7 +45,7 @@ func subject(r explore.Report) string {
 	if ofProgram(r) {
 		return fmt.Sprintf("%s on %s, %d buyers", r.Strategy, r.Server, r.Buyers)
 	}
-	return fmt.Sprintf("%s on %s%s, %s, stock %d%s%s", r.Strategy, r.Engine, server(r), crowd(r), r.Stock, inParts(r.Parts), withUnits(r.Units))
+	return fmt.Sprintf("%s on %s%s, %s, stock %d%s%s", r.Strategy, r.Engine, server(r), crowd(r), r.Stock, inParts(r.Parts), withOrders(r))
 }
 
 // titled is what was explored, in a title.
@@ -83,11 +83,18 @@ func inParts(parts int64) string {
 	return " in " + explore.Count(int(parts), "part")
 }
 
-func withUnits(units int64) string {
-	if units == 1 {
-		return ""
+// withOrders says what the orders are, where they are not of one unit each.
+func withOrders(r explore.Report) (text string) {
+	switch {
+	case r.Mixed != nil:
+		text = fmt.Sprintf(", orders of %s units", r.Mixed)
+	case r.Units != 1:
+		text = fmt.Sprintf(", orders of %d units", r.Units)
 	}
-	return fmt.Sprintf(", orders of %d units", units)
+	if r.OneKey {
+		text += " under one Idempotency-Key"
+	}
+	return text
 }
 
 func withEvents(events []explore.Event) string {

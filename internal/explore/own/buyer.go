@@ -17,8 +17,10 @@ import (
 type buyer struct {
 	id       int
 	name     string
+	order    purchase.Order
 	seat     *seat
 	strategy purchase.Strategy
+	counter  purchase.Strategy // where it buys: strategy, with Spec.OneKey behind the look-up of the key
 	cancel   context.CancelCauseFunc
 
 	gate    []*gate.Op // stand there
@@ -101,6 +103,7 @@ func (b *buyer) moves() (own []move, err error) {
 			}})
 		}
 	}
+	nameWorkers(own)
 	slices.SortFunc(own, func(a, b move) int { return strings.Compare(a.Token, b.Token) })
 	for i := 1; i < len(own); i++ {
 		if own[i].Token == own[i-1].Token {
@@ -108,6 +111,17 @@ func (b *buyer) moves() (own []move, err error) {
 		}
 	}
 	return own, nil
+}
+
+// nameWorkers names a command to Redis as not the buyer's own doing where the buyer itself is
+// before the database: a worker of its process has sent it.
+func nameWorkers(own []move) {
+	asks := slices.ContainsFunc(own, func(m move) bool { return m.Touches == gate.SQL && m.Token == strconv.Itoa(m.Buyer) })
+	for i, m := range own {
+		if asks && m.Touches != gate.SQL && m.Token == strconv.Itoa(m.Buyer) {
+			own[i].Token += "r"
+		}
+	}
 }
 
 // token names an op's buyer, what is not the buyer's own doing and, of a Redlock node, the node.

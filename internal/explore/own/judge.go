@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"slices"
 
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 	"github.com/oversell/oversell/internal/explore/conduct"
@@ -33,9 +35,12 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	if err != nil {
 		return "", "", err
 	}
-	answers, err := r.buyers.answers(x.spec.Units)
+	answers, err := r.buyers.answers()
 	if err != nil {
 		return "", "", err
+	}
+	if v, why := j.underOneKey(state.Records); v != "" {
+		return v, why, nil
 	}
 	e := audit.Evidence{Report: state.Report, Demand: audit.Demand(answers), MaxOverlap: 2}
 	e.Lost, e.Untold = audit.Compare(answers, state.Sales)
@@ -61,13 +66,13 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 }
 
 // answers are what the buyers were answered, for the audit.
-func (all buyers) answers(units int64) (answers []audit.Answer, _ error) {
+func (all buyers) answers() (answers []audit.Answer, _ error) {
 	for _, b := range all {
-		a := audit.Answer{Purchaser: b.name, Units: units, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
+		a := audit.Answer{Purchaser: b.name, Units: b.order.Amount, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
 		if b.crashed && !b.answered { // whatever its code made of that
 			a.Outcome = purchase.Unknown
 		}
-		if a.Outcome == purchase.Failed {
+		if a.Outcome == purchase.Failed && !errors.Is(b.err, purchase.ErrKeyReused) {
 			if !sqlerror.Definite(b.err) {
 				return nil, fmt.Errorf("%w: buyer %d: %w", schedule.ErrHarness, b.id, b.err)
 			}
@@ -76,6 +81,33 @@ func (all buyers) answers(units int64) (answers []audit.Answer, _ error) {
 		answers = append(answers, a)
 	}
 	return answers, nil
+}
+
+// underOneKey says what broke where all orders have one Idempotency-Key, "" where nothing did: one
+// of them is sold at most, and the key is no reason to refuse another before that.
+func (j judgement) underOneKey(records int64) (verdict.Verdict, string) {
+	if !j.x.spec.OneKey {
+		return "", ""
+	}
+	reused := slices.ContainsFunc(j.r.buyers, func(b *buyer) bool { return errors.Is(b.err, purchase.ErrKeyReused) })
+	switch {
+	case records > 1:
+		return verdict.Duplicated, fmt.Sprintf("%d different orders under one Idempotency-Key were sold", records)
+	case records == 0 && reused:
+		return verdict.Leaked, "a buyer was told that the Idempotency-Key is used, and nothing was sold under it"
+	}
+	return "", ""
+}
+
+// leastRefused is the smallest order that was told sold out.
+func (all buyers) leastRefused() int64 {
+	least := int64(math.MaxInt64)
+	for _, b := range all {
+		if errors.Is(b.err, purchase.ErrSoldOut) {
+			least = min(least, b.order.Amount)
+		}
+	}
+	return least
 }
 
 // askLater lets a late buyer decide whether the units that are left are for sale or have leaked:
@@ -92,7 +124,7 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 			return "", "", err
 		}
 	}
-	r := x.start(ctx, []string{"late-buyer"}, false)
+	r := x.start(ctx, []purchase.Order{{Product: x.spec.Product, Purchaser: "late-buyer", Amount: j.r.buyers.leastRefused()}}, false)
 	late := r.buyers[0]
 	r.conductor = conduct.New(unjudged{r}, nil, nil, limits(x.spec))
 	if _, err := r.conductor.Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil }); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
-	"github.com/oversell/oversell/internal/purchase"
 )
 
 // A run is the conductor's subject: the buyers of one schedule, from the first command to the
@@ -56,7 +55,7 @@ func (r *run) buy(ctx context.Context, b *buyer) {
 		b.err = r.x.gates.Pass(o, func() error { o.Changed = true; return ctx.Err() })
 	}
 	if b.err == nil {
-		b.receipt, b.err = b.strategy.Buy(ctx, purchase.Order{Product: r.x.spec.Product, Purchaser: b.name, Amount: max(r.x.spec.Units, 1)})
+		b.receipt, b.err = b.counter.Buy(ctx, b.order)
 	}
 	r.inbox.reports <- report{kind: returned, buyer: b.id}
 }

@@ -170,11 +170,11 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 			return e, err
 		}
 	}
-	var names []string
+	var orders []purchase.Order
 	for i := range x.spec.Buyers {
-		names = append(names, buyerName(i+1))
+		orders = append(orders, x.spec.order(i+1))
 	}
-	r := x.start(ctx, names, observe)
+	r := x.start(ctx, orders, observe)
 	r.conductor = conduct.New(r, events{r}.all(), x.spec.Events, limits(x.spec))
 	return r.conductor.Run(ctx, choose)
 }
@@ -182,6 +182,18 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 // limits are those of each schedule.
 func limits(s Spec) conduct.Limits {
 	return conduct.Limits{Steps: schedule.MaxSteps, Events: s.MaxEvents, Pairs: true}
+}
+
+// oneKey is the Idempotency-Key of all orders with Spec.OneKey.
+const oneKey = "one-key"
+
+// order is what a buyer asks for.
+func (s Spec) order(id int) purchase.Order {
+	o := purchase.Order{Product: s.Product, Purchaser: buyerName(id), Amount: s.Units.Of(id)}
+	if s.OneKey {
+		o.IdempotencyKey = oneKey
+	}
+	return o
 }
 
 func buyerName(id int) string { return fmt.Sprintf("buyer-%d", id) }
@@ -196,17 +208,19 @@ func (x *Runner) attach(r *run) {
 	}
 }
 
-// start has a buyer of each name begin. Its own name marks goroutines, see
+// start has a buyer of each order begin. Its own name marks goroutines, see
 // standstill.
-func (x *Runner) start(ctx context.Context, names []string, observe bool) *run {
-	r := newRun(x, len(names), observe)
+func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe bool) *run {
+	r := newRun(x, len(orders), observe)
 	x.gates.PubSub.Begin()
 	x.attach(r)
-	strategies := x.build(len(names))
-	for i, name := range names {
+	strategies := x.build(len(orders))
+	counters := x.counters(strategies)
+	for i, o := range orders {
 		ctx, cancel := context.WithCancelCause(gate.WithBuyer(ctx, i+1))
 		b := &buyer{
-			id: i + 1, name: name, seat: x.seatOf(i + 1), strategy: strategies[i], cancel: cancel,
+			id: i + 1, name: o.Purchaser, order: o,
+			seat: x.seatOf(i + 1), strategy: strategies[i], counter: counters[i], cancel: cancel,
 			changes: map[string]int{}, asks: map[string]int{},
 			views: map[*gate.Conn]view{},
 		}

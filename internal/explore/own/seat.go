@@ -95,6 +95,22 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	return strategies
 }
 
+// counters are where the buyers buy from the strategies, as in the shop: each process looks keys up.
+func (x *Runner) counters(strategies []purchase.Strategy) []purchase.Strategy {
+	if !x.spec.OneKey {
+		return strategies
+	}
+	var counters []purchase.Strategy
+	for i, s := range strategies {
+		if x.spec.Shared && i > 0 {
+			counters = append(counters, counters[0])
+			continue
+		}
+		counters = append(counters, purchase.NewIdempotent(s, x.seatOf(i+1).db))
+	}
+	return counters
+}
+
 // deps are what the strategy of one buyer is built from; 0: of all buyers.
 func (x *Runner) deps(id int) lockstrategy.Deps {
 	seat, now := x.seatOf(id), watch{&x.clock, x, id}

@@ -15,13 +15,14 @@ type Spec struct {
 	Engine    *engine.Engine // of this exploration alone
 	Strategy  lockstrategy.Entry
 	Buyers    int
-	Stock     int64  // units on sale
-	Units     int64  // that each buyer asks for; 0 is 1
-	Parts     int64  // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
-	Product   string // its records are cleared, again and again
+	Stock     int64          // units on sale
+	Units     schedule.Units // that the buyers ask for
+	Parts     int64          // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
+	Product   string         // its records are cleared, again and again
 	Events    []schedule.Event
 	MaxEvents int  // of them in one schedule, at most; 0: each may happen
 	Shared    bool // all buyers in one process
+	OneKey    bool // all orders have one Idempotency-Key, and each process looks it up, see purchase.Idempotent
 	Full      bool // no states are wanted, where they cost something
 }
 

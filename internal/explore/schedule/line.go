@@ -19,9 +19,10 @@ type Schedule struct {
 	Strategy string // or a program's name; the stock says nothing then, and is 1
 	Buyers   int
 	Stock    int64
-	Units    int64 // that each buyer asks for; 0 is 1
+	Units    Units // that the buyers ask for
 	Parts    int64 // among which the stock lies; 0: it is in the product's own row
 	Shared   bool
+	OneKey   bool // all orders have one Idempotency-Key
 	// One a step: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both
 	// at once, "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
 	Tokens []string
@@ -30,14 +31,17 @@ type Schedule struct {
 // Head names the strategy and the crowd, for an error.
 func (s Schedule) Head() string {
 	text := fmt.Sprintf("%s with %d buyers and stock %d", s.Strategy, s.Buyers, s.Stock)
-	if s.Units > 1 {
-		text += fmt.Sprintf(" and orders of %d units", s.Units)
+	if units := s.Units.String(); units != "1" {
+		text += fmt.Sprintf(" and orders of %s units", units)
 	}
 	if s.Parts > 0 {
 		text += fmt.Sprintf(" and the stock in %d parts", s.Parts)
 	}
 	if s.Shared {
 		text += " in one process"
+	}
+	if s.OneKey {
+		text += " under one Idempotency-Key"
 	}
 	return text
 }
@@ -67,8 +71,8 @@ func (s Schedule) String() string {
 		i = n
 	}
 	options := ""
-	if s.Units > 1 {
-		options += fmt.Sprintf(":u%d", s.Units)
+	if units := s.Units.String(); units != "1" {
+		options += ":u" + units
 	}
 	if s.Parts > 0 {
 		options += fmt.Sprintf(":p%d", s.Parts)
@@ -76,14 +80,17 @@ func (s Schedule) String() string {
 	if s.Shared {
 		options += ":shared"
 	}
+	if s.OneKey {
+		options += ":key"
+	}
 	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, options, strings.Join(parts, "."))
 }
 
 // crowd is how many buyers there are, and what is on sale.
 var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
 
-// units are what each buyer asks for, where that is more than one.
-var units = regexp.MustCompile(`^u[2-8]$`)
+// units are what the buyers ask for, where that is more than one each.
+var units = regexp.MustCompile(`^u(?:[2-8]|[1-8](?:,[1-8]){1,7})$`)
 
 // parts are the rows among which the stock lies, where it is not in the product's own.
 var parts = regexp.MustCompile(`^p[1-8]$`)
@@ -120,12 +127,13 @@ func Parse(line string) (s Schedule, err error) {
 		return text, found
 	}
 	if n, found := option(units.MatchString); found {
-		s.Units, _ = strconv.ParseInt(n[1:], 10, 64)
+		s.Units = parseUnits(n[1:])
 	}
 	if n, found := option(parts.MatchString); found {
 		s.Parts, _ = strconv.ParseInt(n[1:], 10, 64)
 	}
 	_, s.Shared = option(func(text string) bool { return text == "shared" })
+	_, s.OneKey = option(func(text string) bool { return text == "key" })
 	if len(fields) != 5 {
 		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(fields))
 	}

@@ -82,3 +82,48 @@ func badOrderAlone(tb testing.TB, w *world) {
 	w.settle(tb, "apple")
 	w.mustBe(tb, "beside orders that cannot be sold", audit.Report{Stocked: 2_000, Leftover: 2_000 - 1 - good, Records: 1 + good, UnitsSold: 1 + good})
 }
+
+// keyOfOneOrder: of different orders that come at once under one key, through two processes, one
+// is sold. Those who sent it have its one receipt, and all others are told that the key is used.
+func keyOfOneOrder(tb testing.TB, w *world) {
+	w.stock(tb, "apple", 40)
+	shops := w.idempotent()
+	orders := []purchase.Order{order("apple", 1, 1), order("apple", 1, 2), order("apple", 2, 1)} // another amount, another buyer
+	var (
+		all      sync.WaitGroup
+		receipts [12]purchase.Receipt
+		errs     [12]error
+	)
+	for i := range receipts {
+		o := orders[i%len(orders)]
+		o.IdempotencyKey = "key-1"
+		all.Go(func() { receipts[i], errs[i] = shops[i/len(orders)%2].Buy(tb.Context(), o) })
+	}
+	all.Wait()
+	w.settle(tb, "apple")
+	sold := map[int]int64{} // by the order's number: the record's id
+	for i, err := range errs {
+		switch id := sold[i%len(orders)]; {
+		case err == nil && (id == 0 || id == receipts[i].ID):
+			sold[i%len(orders)] = receipts[i].ID
+		case !errors.Is(err, purchase.ErrKeyReused):
+			tb.Errorf("order %d: %+v, %v; want one receipt, or ErrKeyReused", i%len(orders), receipts[i], err)
+		}
+	}
+	if len(sold) != 1 {
+		tb.Errorf("of %d orders under one key %d were sold: %v", len(orders), len(sold), sold)
+	}
+	w.mustHaveRecords(tb, "apple", 1)
+}
+
+// idempotent are two processes that look keys up; one, where Traits.AdmitsFirst says what a second
+// may answer.
+func (w *world) idempotent() (shops [2]*purchase.Idempotent) {
+	for i := range shops {
+		shops[i] = purchase.NewIdempotent(w.instance(crowdWait, nil), w.engine.DB)
+	}
+	if w.entry.AdmitsFirst {
+		shops[1] = shops[0]
+	}
+	return shops
+}

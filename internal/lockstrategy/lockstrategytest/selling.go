@@ -115,13 +115,7 @@ func errorInside(tb testing.TB, w *world) {
 // even for the last unit, and through two processes.
 func idempotentRetry(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 1)
-	var shops []*purchase.Idempotent
-	for range 2 {
-		shops = append(shops, purchase.NewIdempotent(w.instance(crowdWait, nil), w.engine.DB))
-	}
-	if w.entry.AdmitsFirst { // the trait says what a second process may answer
-		shops[1] = shops[0]
-	}
+	shops := w.idempotent()
 	o := order("apple", 1, 1)
 	o.IdempotencyKey = "key-1"
 	var (

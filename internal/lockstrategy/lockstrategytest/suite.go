@@ -52,6 +52,7 @@ func checks() []check {
 		{"CancelWhileWaiting", cancelWhileWaiting, nil},
 		{"CancelWhileHolding", cancelWhileHolding, nil},
 		{"IdempotentRetry", idempotentRetry, nil},
+		{"KeyOfOneOrder", keyOfOneOrder, nil},
 		{"HolderCrash", holderCrash, lacksRedisLease},
 		{"ExpiredLease", expiredLease, lacksLeaseAndVictims},
 		{"LostLease", lostLease, lacksLease},

@@ -1,0 +1,86 @@
+package promisetest_test
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+)
+
+// A condition is one under which every strategy of the catalogue keeps its promise.
+type condition struct {
+	name   string
+	breaks bool // what breaks in two processes breaks under it
+	config func(c *explore.Config)
+}
+
+// conditions are what else varies beside the order of the commands.
+func conditions() []condition {
+	return []condition{
+		{"mixed units", true, func(c *explore.Config) { c.Stock, c.Units, c.Bound = 4, explore.Units{3, 2}, 1 }},
+		{"three mixed orders", false, func(c *explore.Config) { c.Buyers, c.Stock, c.Units, c.Bound = 3, 4, explore.Units{1, 2, 3}, 0 }},
+		{"one key", false, func(c *explore.Config) { c.Stock, c.Units, c.OneKey, c.Bound = 4, explore.Units{1, 2}, true, 1 }},
+		{"one key in one process", false, func(c *explore.Config) {
+			c.Stock, c.Units, c.OneKey, c.Shared, c.Bound = 4, explore.Units{1, 2}, true, true, 0
+		}},
+	}
+}
+
+// TestEveryStrategy explores each strategy that the explorer has gates for under each
+// condition. One that holds in two processes holds.
+func TestEveryStrategy(t *testing.T) {
+	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
+		e := open(t)
+		if e.DB.Name() == dialect.Postgres {
+			exploretest.SkipUnlessSoak(t, "SQLite and MariaDB have the same rows")
+		}
+		for _, entry := range lockstrategy.All() {
+			if entry.Missing(onengine.Deps(e)) != "" || explore.Ungated(entry) != "" {
+				continue
+			}
+			if want := entry.Promised(promise.TwoProcesses, e.Database); want == "" {
+				continue
+			}
+			for _, c := range conditions() {
+				t.Run(entry.Name+"/"+c.name, func(t *testing.T) { keepsPromise(t, e, entry, c) })
+			}
+		}
+	})
+}
+
+// keepsPromise explores one strategy under one condition.
+func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c condition) {
+	t.Helper()
+	config := exploretest.Config(e, entry)
+	config.First = true
+	c.config(&config)
+	if config.Shared && entry.WritesLater {
+		t.Skip("the worker of a process writes the orders of all its buyers: its commands are no buyer's")
+	}
+	if exploretest.Soak() {
+		config.Bound++
+	}
+	x := exploretest.Open(t, config)
+	result, err := x.Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d schedules in %.1f s: %v", result.Explored, result.Seconds, result.Verdicts)
+	switch holds := !c.breaks || entry.Promised(promise.TwoProcesses, e.Database) == verdict.Holds; {
+	case holds && result.Violations > 0:
+		t.Errorf("%s: %s: %s", result.Witness.Verdict, result.Witness.Why, result.Witness.Schedule)
+	case holds && (!result.Complete || result.Explored < 2):
+		t.Errorf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)
+	case holds && result.Early > 0 && !entry.AdmitsFirst:
+		t.Errorf("in %d schedules a buyer was told sold out while there was enough", result.Early)
+	case !holds && result.Violations == 0:
+		t.Errorf("explored %d schedules and none breaks", result.Explored)
+	}
+}

@@ -1,0 +1,47 @@
+package schedule
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Units are what the buyers ask for, in turn: with 1 and 2, buyer 3 asks for 1. Empty: 1 each.
+type Units []int64
+
+// Of returns what a buyer asks for; the first buyer is 1.
+func (u Units) Of(buyer int) int64 {
+	if len(u) == 0 {
+		return 1
+	}
+	return u[(buyer-1)%len(u)]
+}
+
+// Mixed reports whether two buyers may ask for different numbers.
+func (u Units) Mixed() bool {
+	return slices.ContainsFunc(u, func(n int64) bool { return n != u[0] })
+}
+
+// String is the numbers with commas between them, or the one that all have: "1", "1,2".
+func (u Units) String() string {
+	if !u.Mixed() {
+		return strconv.FormatInt(u.Of(1), 10)
+	}
+	var texts []string
+	for _, n := range u {
+		texts = append(texts, strconv.FormatInt(n, 10))
+	}
+	return strings.Join(texts, ",")
+}
+
+// parseUnits reads what String has written.
+func parseUnits(text string) (u Units) {
+	for _, number := range strings.Split(text, ",") {
+		n, _ := strconv.ParseInt(number, 10, 64)
+		u = append(u, n)
+	}
+	if !u.Mixed() {
+		return u[:1]
+	}
+	return u
+}

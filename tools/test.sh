@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# What `make test` runs once the servers are installed: every part, in two lanes
-# side by side. The tests of this module, with the race detector, are the one;
-# everything else, part after part, is the other. So no more than two parts share
-# the machine at a time, and a part that is slow in company is no more so than on a
-# machine with half the cores.
+# What `make test` runs once the servers are installed: every part, in three lanes
+# side by side. The tests of this module, with the race detector, are the first. The
+# third has what mostly waits for leases and time-outs. Everything else, part after
+# part, is the second. So no more than two parts and what waits share the machine.
 #
 # The first lane prints as it goes. The output of the other parts follows in one
 # piece each; the last lines name what failed. A part that has not reported its exit
@@ -76,17 +75,20 @@ build() {
 others() {
 	part searches go test -vet=off -p 2 -timeout 60m "${searches[@]}"
 	part lint make --no-print-directory lint
-	part locktest-bench in_dir locktest/bench go test ./...
-	part trackrecord-libraries in_dir trackrecord/libraries go test -parallel 8 .
-	part trackrecord-fixed in_dir trackrecord/libraries go test -parallel 8 -modfile=fixed.mod .
-	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test .
 	part composecheck in_dir deploy/composecheck go test ./...
 	part kubecheck in_dir deploy/kubecheck go test ./...
 	part e2e in_dir e2e go test -count=1 ./...
 }
 
+waiting() {
+	part locktest-bench in_dir locktest/bench go test ./...
+	part trackrecord-libraries in_dir trackrecord/libraries go test -parallel 8 .
+	part trackrecord-fixed in_dir trackrecord/libraries go test -parallel 8 -modfile=fixed.mod .
+	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test .
+}
+
 lanes=()
-# stop ends both lanes and whatever they have started; after ten seconds by force.
+# stop ends the lanes and whatever they have started; after ten seconds by force.
 stop() {
 	trap - EXIT
 	trap '' INT TERM
@@ -112,15 +114,16 @@ build || { # go build has said why
 	exit 1
 }
 set -m # a process group for each
-others </dev/null &
-lanes+=($!)
-report go-test-race raced </dev/null &
-lanes+=($!)
+for lane in "report go-test-race raced" others waiting; do
+	$lane </dev/null &
+	lanes+=($!)
+done
 set +m
 
 failed=
-wait "${lanes[1]}" || failed="$failed first-lane"
-wait "${lanes[0]}" || failed="$failed second-lane"
+for lane in "${!lanes[@]}"; do
+	wait "${lanes[lane]}" || failed="$failed lane-$((lane + 1))"
+done
 for name in "${parts[@]}"; do
 	echo
 	code='' seconds=

@@ -22,8 +22,8 @@ var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node
 
 // TestExercisePrograms: the exercises for other languages, as a learner has them. All but two are
 // judged on servers that are there already: two pairs, each for one check after the other. With
-// servers of its own a check takes 5 s more. 42 took 64 and 68 s of processor time in two runs, which
-// were 164 and 306 s beside other tests on two cores.
+// servers of its own a check takes 5 s more. The wrong answers are the same in each language: make
+// test judges those of the first one, and make soak all.
 func TestExercisePrograms(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
@@ -39,10 +39,14 @@ func TestExercisePrograms(t *testing.T) {
 		pairs <- programServers(t)
 	}
 	for _, e := range all {
-		for _, language := range e.LanguageNames() {
+		for i, language := range e.LanguageNames() {
 			for what, words := range exercisetest.Sources(e, language) {
 				name := e.Folder + "/" + language + "/" + what
 				t.Run(name, func(t *testing.T) {
+					if i > 0 && strings.HasPrefix(what, "wrong/") && os.Getenv("OVERSELL_SOAK") == "" {
+						exercisetest.Code(t, e, language, what) // the patch applies
+						t.Skip("make soak, or OVERSELL_SOAK=1, judges it; the first language has the same mistake")
+					}
 					t.Parallel()
 					servers := <-pairs
 					defer func() { pairs <- servers }()

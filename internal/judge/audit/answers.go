@@ -36,6 +36,8 @@ func Demand(answers []Answer) (units int64) {
 type Sale struct {
 	Purchaser string
 	Amount    int64
+
+	Left, WaitedMS *int64 // as the receipt has them; nil where the record does not show them
 }
 
 // Compare holds the answers against the records, by their ids.
@@ -51,10 +53,11 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 		spare[a.Purchaser] += 0
 		switch a.Outcome {
 		case purchase.Sold:
-			if claimed[a.ID] || sales[a.ID] != (Sale{a.Purchaser, a.units()}) {
+			sale := sales[a.ID]
+			if claimed[a.ID] || sale.Purchaser != a.Purchaser || sale.Amount != a.units() {
 				lost++
 			}
-			if sales[a.ID].Purchaser == a.Purchaser { // a database that has lost a sale gives its id to the next one
+			if sale.Purchaser == a.Purchaser { // a database that has lost a sale gives its id to the next one
 				claimed[a.ID] = true
 			}
 		case purchase.Unknown:

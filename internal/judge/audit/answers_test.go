@@ -18,7 +18,7 @@ func TestCompare(t *testing.T) {
 	one := func(purchasers ...string) map[int64]Sale { // records 1, 2, ...
 		sales := map[int64]Sale{}
 		for i, who := range purchasers {
-			sales[int64(i+1)] = Sale{who, 1}
+			sales[int64(i+1)] = Sale{Purchaser: who, Amount: 1}
 		}
 		return sales
 	}
@@ -32,8 +32,8 @@ func TestCompare(t *testing.T) {
 		{"one receipt for two", one("a"), []Answer{sold("a", 1), sold("a", 1)}, 1, 0},
 		{"another's receipt", one("a"), []Answer{sold("b", 1)}, 1, 0},
 		{"an id without record", one(), []Answer{sold("a", 2)}, 1, 0},
-		{"two units for one", map[int64]Sale{1: {"a", 2}}, []Answer{sold("a", 1)}, 1, 0},
-		{"three units for three", map[int64]Sale{1: {"a", 3}}, []Answer{three(sold("a", 1))}, 0, 0},
+		{"two units for one", map[int64]Sale{1: {Purchaser: "a", Amount: 2}}, []Answer{sold("a", 1)}, 1, 0},
+		{"three units for three", map[int64]Sale{1: {Purchaser: "a", Amount: 3}}, []Answer{three(sold("a", 1))}, 0, 0},
 		{"one unit for three", one("a"), []Answer{three(sold("a", 1))}, 1, 0},
 		{"an id lost, and given to another", one("b"), []Answer{sold("a", 1), sold("b", 1)}, 1, 0},
 		{"sold twice, told once", one("a", "a"), []Answer{sold("a", 1)}, 0, 1},

@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
 // Watching is told how a strategy's crowd gets on; nil functions are not called.
@@ -34,6 +36,8 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	}
 	if o.Target == "" { // else these are the service's own, and it does not say
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
+		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
+		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags)
 	}
 	if o.Target != "" || o.Shops.Admission { // else the shop is to have its buyers wait, and refuses none of them early
 		config.Patience = o.Shops.Settings.Wait

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
@@ -43,8 +44,8 @@ type Cell struct {
 	Witness    *Witness     `json:"witness,omitempty"`     // of an exploration that found a break
 	DataRace   string       `json:"data_race,omitempty"`   // the race detector's first report, its two accesses
 
-	Linearizable Linearizable `json:"linearizable,omitempty"`
-	Picture      string       `json:"picture,omitempty"` // the file that shows why not
+	Linearizable linear.Result `json:"linearizable,omitempty"`
+	Picture      string        `json:"picture,omitempty"` // the file that shows why not
 
 	seenTwice verdict.Verdict // what needs no second play, since it had one
 }
@@ -54,7 +55,7 @@ type Cell struct {
 func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
 	return rush.Config{
 		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
-		Stock: 100, Buyers: 200, Timeout: times.Wait + 30*time.Second, Wait: times.Wait, Lease: times.Lease, Progress: func(int) {},
+		Stock: 100, Buyers: 200, Timeout: times.Wait + 30*time.Second, Wait: times.Wait, Lease: times.Lease, Counts: countsOf(strategy), Progress: func(int) {},
 	}
 }
 
@@ -176,10 +177,10 @@ func (c *Cell) evidence() string {
 		text += "; " + live
 	}
 	switch {
-	case c.Linearizable == LinearNo && c.Verdict != verdict.Nonlinearizable:
-		text += "; not linearizable: " + noOrder
-	case c.Linearizable == LinearUnknown:
-		text += fmt.Sprintf("; whether it is linearizable was not known after %s", linearTimeout)
+	case c.Linearizable == linear.No && c.Verdict != verdict.Nonlinearizable:
+		text += "; not linearizable: " + linear.NoOrder
+	case c.Linearizable == linear.Unknown:
+		text += fmt.Sprintf("; whether it is linearizable was not known after %s", linear.Timeout)
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -181,7 +182,7 @@ func (c presented) document(p *pictures) (report.Case, error) {
 		c.Audited.Stocked, c.Audited.Records, c.Audited.UnitsSold, c.Audited.Leftover, c.Audited.Drift)}, small(c.Cell)...)
 	if c.Picture != "" {
 		link := "How far the buys can be put in order"
-		if c.Linearizable == LinearNo {
+		if c.Linearizable == linear.No {
 			link = "Why no order of the buys explains it"
 		}
 		one.Details = append(one.Details, report.Detail{File: c.Picture, Summary: link})
@@ -214,7 +215,7 @@ func (c presented) document(p *pictures) (report.Case, error) {
 
 // small is what a page says of a cell beside its evidence.
 func small(c *Cell) (lines []string) {
-	if c.Linearizable == LinearYes {
+	if c.Linearizable == linear.Yes {
 		lines = append(lines, "Linearizable.")
 	}
 	if c.NextSaleMS != nil {

@@ -81,17 +81,17 @@ func (f *FirstUse) judge(ctx context.Context, name string, answers []buyers.Answ
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", name, err)
 	}
-	lost, untold, err := rush.Compare(ctx, f.Auditor, name, buyers.Answers(answers), audited)
+	compared, err := rush.Compare(ctx, f.Auditor, name, buyers.Answers(answers), audited)
 	if err != nil {
 		return fmt.Errorf("read the records of %s: %w", name, err)
 	}
 	e := audit.Evidence{
-		Report: audited, Demand: audit.Demand(buyers.Answers(answers)), MaxOverlap: rush.Overlap(answers), Lost: lost, Untold: untold,
+		Report: audited, Demand: audit.Demand(buyers.Answers(answers)), MaxOverlap: rush.Overlap(answers), Lost: compared.Lost, Untold: compared.Untold,
 	}
 	e.Count(buyers.Answers(answers))
 	v, why := audit.Judge(e)
 	f.overlap = max(f.overlap, e.MaxOverlap)
-	c.Lost += lost
+	c.Lost += compared.Lost
 	c.Audited = c.Audited.Plus(audited)
 	undecided := c.Verdict == "" || c.Verdict == verdict.Inconclusive
 	switch {

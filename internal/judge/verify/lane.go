@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
@@ -166,7 +167,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err != nil {
 		return err
 	}
-	if err := cell.linear(settledBy(buys, sales), stock); err != nil {
+	if err := cell.linear(linear.Settle(buys, sales), stock); err != nil {
 		return err
 	}
 	if err := errors.Join(l.restock(ctx, j, cell), l.apart(ctx, j, cell)); err != nil {
@@ -234,11 +235,11 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 	if err != nil {
 		return err
 	}
-	lost, untold, err := rush.Compare(ctx, l.servers.Auditor, bed.Product, buyers.Answers(facts.Answers), audited)
+	compared, err := rush.Compare(ctx, l.servers.Auditor, bed.Product, buyers.Answers(facts.Answers), audited)
 	if err != nil {
 		return err
 	}
 	cell.Audited = audited
-	cell.judge(facts, lost, untold)
+	cell.judge(facts, compared.Lost, compared.Untold)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/fault"
+	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
@@ -96,6 +97,7 @@ func (t *Target) play(ctx context.Context, strategy string, f promise.Condition,
 
 func (t *Target) rush(ctx context.Context, c *Cell) error {
 	config := RushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
+	config.Counts = linear.Unspecified // a service of another kind may read what is left when it has sold
 	config.Product, config.Timeout, config.Patience = t.Product, t.Timeout, lockstrategy.DefaultSettings().Wait
 	result, err := rush.Run(ctx, config)
 	if err == nil {
@@ -127,11 +129,11 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	if c.Audited.Stocked != stock {
 		return fmt.Errorf("%d units were put on sale, and the audit says %d: somebody else has restocked, or the service does not do what PUT asks", stock, c.Audited.Stocked)
 	}
-	lost, untold, err := rush.Compare(ctx, t.Target, t.Product, buyers.Answers(facts.Answers), c.Audited)
+	compared, err := rush.Compare(ctx, t.Target, t.Product, buyers.Answers(facts.Answers), c.Audited)
 	if err != nil {
 		return fmt.Errorf("read the records: %w", err)
 	}
-	c.judge(facts, lost, untold)
+	c.judge(facts, compared.Lost, compared.Untold)
 	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // why, in the service's own words
 		i := slices.IndexFunc(facts.Answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
 		if i >= 0 {

@@ -154,7 +154,8 @@ func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sa
 			return nil, err
 		}
 		for _, r := range records {
-			found[r.ID] = audit.Sale{Purchaser: r.Purchaser, Amount: r.Amount}
+			left, waited := r.LeftAfter, r.WaitedMS
+			found[r.ID] = audit.Sale{Purchaser: r.Purchaser, Amount: r.Amount, Left: &left, WaitedMS: &waited}
 			after = r.ID
 		}
 		if len(records) < page {
@@ -163,19 +164,24 @@ func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sa
 	}
 }
 
+// Compared is what answers and records show next to each other.
+type Compared struct {
+	Lost, Untold int64                // see audit.Compare
+	Sales        map[int64]audit.Sale // by id; nil where the service does not show its records
+}
+
 // Compare holds answers against the product's records, or against their sums
 // where the service does not show them.
-func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Report) (lost, untold int64, _ error) {
-	sales, err := a.Sales(ctx, product)
-	if errors.Is(err, errNoHistory) {
-		lost, untold = inSum(answers, audited)
-		return lost, untold, nil
+func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Report) (c Compared, err error) {
+	c.Sales, err = a.Sales(ctx, product)
+	switch {
+	case errors.Is(err, errNoHistory):
+		c.Lost, c.Untold = inSum(answers, audited)
+		return c, nil
+	case err == nil:
+		c.Lost, c.Untold = audit.Compare(answers, c.Sales)
 	}
-	if err != nil {
-		return 0, 0, err
-	}
-	lost, untold = audit.Compare(answers, sales)
-	return lost, untold, nil
+	return c, err
 }
 
 // inSum returns what the sums alone prove: the least number of receipts without a record, and

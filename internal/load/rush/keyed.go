@@ -13,6 +13,7 @@ import (
 // Each order asks for one unit and must be one sale with one receipt in all rounds.
 func RunKeyed(ctx context.Context, c Config, restart func(context.Context) (url string, err error)) (Result, error) {
 	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // it outlives the restart
+	c.isKeyed = true
 	return c.shown(func() (Result, error) { return c.onceKeyed(ctx, restart) })
 }
 

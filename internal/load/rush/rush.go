@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 )
@@ -40,6 +41,9 @@ type Config struct {
 	Lease    time.Duration // of its locks; 0: not known
 	Patience time.Duration // buyers that the service refuses and tells when to come back do so; see buyers.Sender
 	Progress func(answered int)
+	// Counts is what the service's receipts say of the units that are left. Unspecified: their order
+	// is not judged.
+	Counts linear.Counts
 
 	// Struck reports, when all answers are in, whether a fault took effect. A fault takes answers
 	// away, so buyers without one cast no doubt on the rest. What it breaks may keep every buyer
@@ -53,6 +57,8 @@ type Config struct {
 	// Mended waits until the servers that a fault broke serve again. It is called when all
 	// answers are in; nil: nothing is broken.
 	Mended func(ctx context.Context) error
+
+	isKeyed bool // orders are repeated under their Idempotency-Keys
 }
 
 // tries is how often a crowd is sent whose buyers did not overlap.
@@ -150,18 +156,19 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	if audited.Stocked != c.Stock {
 		return Result{}, fmt.Errorf("%d units were put on sale before the rush, and the audit after it says %d: somebody else has restocked, or the service does not do what PUT asks", c.Stock, audited.Stocked)
 	}
-	lost, untold, err := Compare(ctx, c.Auditor, c.Product, buyers.Answers(all), audited)
+	compared, err := Compare(ctx, c.Auditor, c.Product, buyers.Answers(all), audited)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the records after the rush: %w", err)
 	}
 	r := result(c.Strategy, answers, audited)
 	r.count(after)
-	r.MaxOverlap, r.Lost, r.Untold = overlap, lost, untold
+	r.MaxOverlap, r.Lost, r.Untold = overlap, compared.Lost, compared.Untold
 	struck, lease := c.Struck != nil && c.Struck(), c.Lease
 	if struck {
 		lease = max(c.Lease, c.Wait)
 	}
 	r.judge(audit.Demand(buyers.Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
+	r.check(c, all, compared.Sales)
 	return r, nil
 }
 

@@ -1,0 +1,91 @@
+package rush
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/linear"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// A note is what a receipt says beside the sale. A service may leave each out.
+type note struct {
+	Left     *int64 `json:"left"`
+	WaitedMS *int64 `json:"waited_ms"`
+}
+
+// noteOf reads a receipt. Members of another type are those of a service with other words.
+func noteOf(a buyers.Answer) (n note) {
+	if json.Unmarshal([]byte(a.Receipt), &n) != nil {
+		return note{}
+	}
+	return n
+}
+
+// clockSlack is how much longer than the request a buyer may have waited: services round, and
+// their clocks are not ours.
+const clockSlack = 100 * time.Millisecond
+
+// untrue says what a receipt says that cannot be; "" where nothing is. The units that are left
+// lie between none and all, less those of the sale where the strategy counts them. The buyer has
+// waited no longer than its request took. The record, where it has the same members, agrees.
+func (c Config) untrue(a buyers.Answer, record audit.Sale) string {
+	n, most := noteOf(a), c.Stock
+	if c.Counts != linear.Unspecified {
+		most -= a.Units
+	}
+	took := a.End.Sub(a.Start)
+	switch {
+	case n.Left != nil && (*n.Left < 0 || *n.Left > most):
+		return fmt.Sprintf("%d are left, of %d stocked", *n.Left, c.Stock)
+	case n.WaitedMS != nil && (*n.WaitedMS < 0 || time.Duration(*n.WaitedMS)*time.Millisecond > took+clockSlack):
+		return fmt.Sprintf("it has waited for %d ms, and the request took %d ms", *n.WaitedMS, took.Milliseconds())
+	case n.Left != nil && record.Left != nil && *n.Left != *record.Left:
+		return fmt.Sprintf("%d are left, and the record says %d", *n.Left, *record.Left)
+	case n.WaitedMS != nil && record.WaitedMS != nil && *n.WaitedMS != *record.WaitedMS:
+		return fmt.Sprintf("it has waited for %d ms, and the record says %d ms", *n.WaitedMS, *record.WaitedMS)
+	}
+	return ""
+}
+
+// check judges what the receipts say beside the sales, when stock and records are right. sales
+// are nil where the service does not show them. Repeated orders have the receipt of an
+// earlier request: Orders compares those.
+func (r *Result) check(c Config, answers []buyers.Answer, sales map[int64]audit.Sale) {
+	if c.isKeyed || r.broke() {
+		return
+	}
+	wrong, first := 0, ""
+	for _, a := range answers {
+		if a.Outcome != purchase.Sold {
+			continue
+		}
+		if why := c.untrue(a, sales[a.ID]); why != "" {
+			if wrong++; first == "" {
+				first = fmt.Sprintf("%s was told that %s", a.Purchaser, why)
+			}
+		}
+	}
+	switch {
+	case wrong > 0:
+		r.Verdict, r.Reason = verdict.Failed, fmt.Sprintf("%d receipts cannot be true: %s", wrong, first)
+	case sales != nil && linear.Check(linear.Settle(buysOf(answers), sales), c.Stock, c.Counts, linear.Timeout) == linear.No:
+		r.Verdict, r.Reason = verdict.Nonlinearizable, linear.NoOrder+"; "+r.Reason
+	}
+}
+
+// buysOf returns the buys by the buyers' own times: each was inside the shop between the two.
+func buysOf(answers []buyers.Answer) []linear.Buy {
+	buys := make([]linear.Buy, len(answers))
+	for i, a := range answers {
+		buys[i] = linear.Buy{Purchaser: a.Purchaser, Amount: a.Units, Call: a.Start, Outcome: a.Outcome}
+		if a.Outcome != purchase.Unknown {
+			buys[i].Return, buys[i].Left = a.End, noteOf(a).Left
+		}
+	}
+	return buys
+}

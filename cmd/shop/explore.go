@@ -36,6 +36,7 @@ type exploreOptions struct {
 	overlap   bool
 	instances string
 	oneKey    bool
+	before    string
 	budget    time.Duration
 	schedules int
 	format    string
@@ -118,6 +119,7 @@ the events had anything to strike, or, with --app, when runs were void or there 
 	flags.BoolVar(&o.overlap, "overlap", false, "also let two buyers' commands go to one server at once, in both orders")
 	flags.StringVar(&o.instances, "instances", "own", "own: each buyer a process of its own; shared: all in one")
 	flags.BoolVar(&o.oneKey, "one-key", false, "one Idempotency-Key for all orders; each is of another buyer")
+	flags.StringVar(&o.before, "before", "", "what the shop puts before the strategy: sold-out-check, failing-read (its reads fail) or admission")
 	flags.BoolVar(&o.first, "first", false, "end at the first order that breaks; it need not be the shortest")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "time for the search")
 	flags.IntVar(&o.schedules, "max-schedules", 0, "a budget that no machine's speed changes: at most so many runs; 0 for any number")
@@ -231,7 +233,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	config = explore.Config{
 		Strategy: entry, Buyers: o.buyers, Stock: o.stock, Units: o.units, Parts: o.parts, Product: o.product, Events: events, MaxEvents: o.maxEvents, Bound: o.bound,
-		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", OneKey: o.oneKey, Budget: o.budget, Schedules: o.schedules, First: o.first,
+		Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared", OneKey: o.oneKey, Before: explore.Front(o.before), Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	// Not where it says "N of N", nor where a server's own choices count.
 	config.Symmetry = !entry.KeyDecides && !config.Units.Mixed() && !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)

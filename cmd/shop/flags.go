@@ -244,10 +244,15 @@ func (f *shopFlags) validate() error {
 		return fmt.Errorf("--lease is %s; 10ms to 1h are allowed", f.Settings.LeaseTTL)
 	case f.Settings.Poll < 100*time.Microsecond || f.Settings.Poll > time.Second:
 		return fmt.Errorf("--poll is %s; 100us to 1s are allowed", f.Settings.Poll)
-	case f.admission != adaptive && f.admission != noAdmission:
-		return fmt.Errorf("--%s is %q; give %s or %s", admission, f.admission, adaptive, noAdmission)
 	case f.MaxInflight < 1 || f.MaxInflight > 100_000:
 		return fmt.Errorf("--max-inflight is %d; 1 to 100000 are allowed", f.MaxInflight)
+	}
+	return checkAdmission(f.admission)
+}
+
+func checkAdmission(value string) error {
+	if value != adaptive && value != noAdmission {
+		return fmt.Errorf("--%s is %q; give %s or %s", admission, value, adaptive, noAdmission)
 	}
 	return nil
 }

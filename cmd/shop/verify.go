@@ -30,6 +30,8 @@ type verifyOptions struct {
 	localDB    string
 	localRedis string
 	redisWait  int
+	soldOut    bool   // the shops have the sold-out check
+	admission  string // of the shops, adaptive or off
 	target     string
 	product    string
 	noKeys     bool
@@ -101,6 +103,8 @@ The faults:
 	registerLocalDB(c, &o.localDB)
 	registerLocalRedis(c, &o.localRedis)
 	registerRedisWait(c, &o.redisWait)
+	flags.BoolVar(&o.soldOut, soldOutCheck, false, "sold-out check before each strategy of the shops under test")
+	flags.StringVar(&o.admission, admission, noAdmission, "admission control of the shops under test: adaptive or off")
 	flags.StringVar(&o.target, "target", "", "a service that runs already, in whatever language: http://host:port; admin token from SHOP_ADMIN_TOKEN")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: what is sold; its records are cleared")
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: it does not claim to know Idempotency-Keys; it is not asked for duplicates")
@@ -155,7 +159,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	if o.app.file != "" {
 		return o.runApp(c)
 	}
-	if err := o.app.refuse(c); err != nil {
+	if err := errors.Join(o.app.refuse(c), o.checkFronts()); err != nil {
 		return err
 	}
 	var strategies []verify.Strategy
@@ -179,6 +183,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	cells := matrix.Config{
 		Strategies: strategies, Faults: faults, Conns: defaultConns, Needs: lockServersOf(names...),
 		Ended: o.ended(c, progress), Progress: progress.show, Warn: warnTo(c.ErrOrStderr()),
+		SoldOutCheck: o.soldOut, Admission: o.admission == adaptive,
 	}
 	var report verify.Report
 	switch {
@@ -207,6 +212,17 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	return exitOf(report)
+}
+
+// checkFronts checks what the shops are to have before each strategy.
+func (o *verifyOptions) checkFronts() error {
+	if err := checkAdmission(o.admission); err != nil {
+		return err
+	}
+	if (o.soldOut || o.admission == adaptive) && (o.target != "" || o.race) {
+		return fmt.Errorf("--%s and --%s are for shops that verify starts; leave out --target and --race", soldOutCheck, admission)
+	}
+	return nil
 }
 
 // check returns the rows and the columns that are asked for.

@@ -42,6 +42,7 @@ type Config struct {
 	Overlap   bool          // concurrent pairs: two buyers' commands may go to one server at once
 	Shared    bool          // all buyers in one process
 	OneKey    bool          // all orders have one Idempotency-Key
+	Before    own.Front     // what a shop puts before the strategy
 	Budget    time.Duration // for the search; 0: no bound
 	Schedules int           // in the search, at most: a budget that is the same on every machine; 0: no bound
 	First     bool          // end at the first violation; it need not be the shortest
@@ -108,6 +109,9 @@ func (c Config) Check() error {
 	}
 	if err := c.checkEvents(); err != nil {
 		return err
+	}
+	if err := c.Before.Check(c.Shared); err != nil {
+		return fmt.Errorf("--before: %w", err)
 	}
 	if why := Ungated(c.Strategy); why != "" {
 		return fmt.Errorf("strategy %s: %s", c.Strategy.Name, why)
@@ -178,7 +182,7 @@ func (c Config) leastUnits() int64 {
 func (c Config) spec() own.Spec {
 	return own.Spec{
 		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Product: c.Product,
-		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared, OneKey: c.OneKey,
+		Events: c.Events, MaxEvents: c.MaxEvents, Shared: c.Shared, OneKey: c.OneKey, Front: c.Before,
 		Full: c.Full || c.Overlap,
 	}
 }

@@ -15,6 +15,8 @@ type (
 	// An Event is something that happens to the buyers, as a step of the schedule.
 	// Each happens at most once in a schedule.
 	Event = schedule.Event
+	// Front is what a shop puts before a strategy, see own.Front.
+	Front = own.Front
 	// A Schedule is what a replay line says.
 	Schedule = schedule.Schedule
 	// Units are what the buyers ask for, in turn.

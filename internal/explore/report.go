@@ -28,6 +28,7 @@ type Report struct {
 	Digest     string   `json:"digest"`            // of what was run: two searches with the same one ran the same schedules in the same order
 	Shared     bool     `json:"shared"`            // all buyers in one process
 	OneKey     bool     `json:"one_key,omitempty"` // all orders had one Idempotency-Key
+	Before     Front    `json:"before,omitempty"`  // what was before the strategy
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: not known, the search is not complete
 	Complete   bool     `json:"complete"`
@@ -83,6 +84,9 @@ func NewReport(c Config, r Result) Report {
 	if c.Program == "" {
 		report.Engine, report.Server = c.Engine.Name, c.Engine.Server
 		report.again = command(c.Strategy.Name, engine.Flags(c.Engine.Name, c.Engine.URLs.LocalDB, c.Engine.URLs.LocalRedis))
+		if report.Before = c.Before; report.Before != "" {
+			report.again += " --before " + string(report.Before)
+		}
 	} else {
 		report.Engine, report.Server, report.again = AppEngine, c.Servers, c.Again
 	}

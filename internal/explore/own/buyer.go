@@ -20,7 +20,7 @@ type buyer struct {
 	order    purchase.Order
 	seat     *seat
 	strategy purchase.Strategy
-	counter  purchase.Strategy // where it buys: strategy, with Spec.OneKey behind the look-up of the key
+	counter  purchase.Strategy // where it buys: strategy, behind what Spec has before it
 	cancel   context.CancelCauseFunc
 
 	gate    []*gate.Op // stand there

@@ -95,18 +95,20 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	return strategies
 }
 
-// counters are where the buyers buy from the strategies, as in the shop: each process looks keys up.
-func (x *Runner) counters(strategies []purchase.Strategy) []purchase.Strategy {
-	if !x.spec.OneKey {
-		return strategies
-	}
-	var counters []purchase.Strategy
+// counters are where the buyers buy from the strategies, each process with what a shop has
+// before them: the admission, the look-up of keys, and the sold-out check.
+func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.Strategy) {
 	for i, s := range strategies {
 		if x.spec.Shared && i > 0 {
 			counters = append(counters, counters[0])
 			continue
 		}
-		counters = append(counters, purchase.NewIdempotent(s, x.seatOf(i+1).db))
+		db := x.seatOf(i + 1).db
+		s = x.checked(s, db)
+		if x.spec.OneKey {
+			s = purchase.NewIdempotent(s, db)
+		}
+		counters = append(counters, x.admitted(s))
 	}
 	return counters
 }

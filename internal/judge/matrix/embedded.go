@@ -39,7 +39,7 @@ func (c Config) Embedded(ctx context.Context) (verify.Report, error) {
 // rushes plays one kind of crowd with every strategy.
 func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes int) (err error) {
 	settings := lockstrategy.DefaultSettings()
-	crowd := &trial.Crowd{Processes: processes, Buyers: 200, Shops: web.Config{Settings: settings, MaxInflight: 2_000}}
+	crowd := &trial.Crowd{Processes: processes, Buyers: 200, Shops: web.Config{Settings: settings, MaxInflight: 2_000, SoldOutCheck: r.SoldOutCheck, Admission: r.Admission}}
 	config := engine.Config{Name: engine.Embedded, Wait: settings.Wait, Lease: settings.LeaseTTL, Conns: r.Conns}
 	var bed *trial.Storefront
 	defer func() {

@@ -25,12 +25,21 @@ func (c Config) Local(ctx context.Context, run verify.Config) (verify.Report, er
 	}
 	run.Strategies, run.Times, run.Before = c.Strategies, fault.DefaultTimes(), explored.report
 	run.Faults = slices.DeleteFunc(slices.Clone(c.Faults), func(f promise.Condition) bool { return slices.Contains(promise.Explorations(), f) })
-	run.Launch = waiting(run.Launch, run.RedisWait)
+	run.Launch, run.ShopFlags = with(waiting(run.Launch, run.RedisWait), c.shopFlags()), c.shopFlags()
 	run.Progress = func(done, all int, last verify.Cell, sofar verify.Report) {
 		c.Ended(last, sofar)
 		c.Progress("%d of %s, %d left", done, explore.Count(all, "cell"), all-done)
 	}
 	return verify.Run(ctx, run)
+}
+
+// with launches shops with more flags.
+func with(launch fault.Launch, flags []string) fault.Launch {
+	return func(times fault.Times) *exec.Cmd {
+		cmd := launch(times)
+		cmd.Args = append(cmd.Args, flags...)
+		return cmd
+	}
 }
 
 // waiting launches shops whose locks wait for replicas.

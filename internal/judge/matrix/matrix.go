@@ -21,6 +21,9 @@ type Config struct {
 	Conns      int      // connections of each process to the database
 	Needs      []string // lock servers that the explorer's private servers include; nil: all
 
+	SoldOutCheck bool // the shops have it before each strategy
+	Admission    bool // the same
+
 	Ended    func(last verify.Cell, sofar verify.Report) // called as each cell ends
 	Progress func(format string, args ...any)            // called while cells are played
 	Warn     func(string)                                // called for what may be wrong with the servers
@@ -44,6 +47,17 @@ func Catalogue(localDB, localRedis string, confirmed bool) (rows []verify.Strate
 		rows = append(rows, verify.FromCatalogue(e, database.Database, redis.Name))
 	}
 	return rows, nil
+}
+
+// shopFlags are the flags by which the shops have what is to be before each strategy.
+func (c Config) shopFlags() (flags []string) {
+	if c.SoldOutCheck {
+		flags = append(flags, "--sold-out-check")
+	}
+	if c.Admission {
+		flags = append(flags, "--admission=adaptive")
+	}
+	return flags
 }
 
 // oneByOne plays cells one after the other: the explorer looks at every goroutine

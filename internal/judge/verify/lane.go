@@ -56,6 +56,9 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 		Strategy: j.strategy.Name, Fault: j.name, Promise: j.strategy.Promised(j.name), NoPromise: j.strategy.noPromise(j.name),
 		Replay: fmt.Sprintf("shop verify%s --strategy %s --fault %s", engine.Flags(engine.Local, l.LocalDB, l.LocalRedis), j.strategy.Name, j.name),
 	}
+	for _, flag := range l.ShopFlags {
+		cell.Replay += " " + flag
+	}
 	if l.RedisWait > 0 {
 		cell.Replay += fmt.Sprintf(" --redis-wait %d", l.RedisWait)
 	}

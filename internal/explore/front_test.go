@@ -1,0 +1,50 @@
+package explore_test
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/explore"
+	"github.com/oversell/oversell/internal/explore/exploretest"
+	"github.com/oversell/oversell/internal/explore/own"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+)
+
+// TestFronts: behind each front a strategy of the catalogue comes to what it comes to without
+// one, with one preemption at most. A read of the stock that fails refuses no buyer.
+func TestFronts(t *testing.T) {
+	e := enginetest.Embedded(t)
+	for _, entry := range lockstrategy.All() {
+		promised, possible := entry.Explored("explore", e.Database)
+		if !possible || explore.Ungated(entry) != "" || entry.Missing(onengine.Deps(e)) != "" {
+			continue
+		}
+		for _, front := range own.Fronts() {
+			if front == own.Admission && entry.WritesLater || front == own.FailingRead && promised != verdict.Holds {
+				continue // its worker belongs to no buyer of one process; or it needs a preemption to break
+			}
+			t.Run(entry.Name+"/"+string(front), func(t *testing.T) {
+				config := exploretest.Config(e, entry)
+				config.Before, config.Shared, config.Bound = front, front == own.Admission, 1
+				if front == own.FailingRead {
+					config.Bound = 0 // a buyer that is refused is refused whatever the other does
+				}
+				if entry.Left != nil {
+					config.Parts = 2
+				}
+				result := search(t, config)
+				if !result.Complete || result.Explored < 2 {
+					t.Fatalf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)
+				}
+				if promised == verdict.Holds && result.Violations > 0 {
+					t.Errorf("%v; %+v", result.Verdicts, result.Witness)
+				}
+				if promised != verdict.Holds && front != own.Admission && result.Verdicts[promised] == 0 {
+					t.Errorf("%v, want %s", result.Verdicts, promised)
+				}
+			})
+		}
+	}
+}

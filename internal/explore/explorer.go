@@ -38,6 +38,8 @@ const (
 	Forget  = schedule.Forget
 	Renew   = schedule.Renew
 	Timeout = schedule.Timeout
+
+	Disconnect = schedule.Disconnect
 )
 
 // ErrHarness: the exploration itself went wrong, and its result means nothing.

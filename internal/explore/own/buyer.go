@@ -30,6 +30,7 @@ type buyer struct {
 
 	over     bool // Buy has returned
 	crashed  bool
+	gone     bool // it has hung up
 	answered bool // Buy had returned when it crashed: the answer stands
 	receipt  purchase.Receipt
 	err      error
@@ -88,6 +89,8 @@ func (b *buyer) outcome() witness.Outcome {
 	switch {
 	case b.crashed && !b.answered:
 		o.Answer = "crashed"
+	case b.gone && b.err != nil:
+		o.Answer, o.Error = "disconnected", b.err.Error()
 	case b.err != nil:
 		o.Error = b.err.Error()
 	}

@@ -20,5 +20,6 @@ func (e events) all() []conduct.Event[*gate.Op] {
 		{Name: schedule.Forget, Moves: e.forget},
 		{Name: schedule.Renew, Moves: e.renew},
 		{Name: schedule.Timeout, Moves: e.timeout},
+		{Name: schedule.Disconnect, Moves: e.disconnect},
 	}
 }

@@ -23,7 +23,7 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 		case !b.over:
 			b.cancel(errCut)
 		}
-		r.cut = r.cut || deadEnd || !b.over || b.crashed
+		r.cut = r.cut || deadEnd || !b.over || b.crashed || b.gone
 	}
 	for _, b := range r.buyers {
 		for _, o := range b.gate {

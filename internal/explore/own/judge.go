@@ -58,18 +58,21 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	case v == verdict.Duplicated:
 		return v, fmt.Sprintf("%d records are of a purchase that has one already", state.Duplicates), nil
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
-		return j.askLater(ctx, v, why)
+		v, why, err = j.askLater(ctx, v, why)
 	case v == verdict.Inconclusive || v == verdict.Stalled:
-		return verdict.Holds, why, nil // Stalled without a dead end: a buyer gave up by itself
+		v = verdict.Holds // Stalled without a dead end: a buyer gave up by itself
 	}
-	return v, why, nil
+	if err == nil && v == verdict.Holds && j.onlyDisconnected() {
+		return j.keepsNothing(ctx, why)
+	}
+	return v, why, err
 }
 
 // answers are what the buyers were answered, for the audit.
 func (all buyers) answers() (answers []audit.Answer, _ error) {
 	for _, b := range all {
 		a := audit.Answer{Purchaser: b.name, Units: b.order.Amount, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
-		if b.crashed && !b.answered { // whatever its code made of that
+		if b.crashed && !b.answered || b.gone && b.err != nil { // whatever its code made of that
 			a.Outcome = purchase.Unknown
 		}
 		if a.Outcome == purchase.Failed && !errors.Is(b.err, purchase.ErrKeyReused) {
@@ -124,10 +127,8 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 			return "", "", err
 		}
 	}
-	r := x.start(ctx, []purchase.Order{{Product: x.spec.Product, Purchaser: "late-buyer", Amount: j.r.buyers.leastRefused()}}, false)
-	late := r.buyers[0]
-	r.conductor = conduct.New(unjudged{r}, nil, nil, limits(x.spec))
-	if _, err := r.conductor.Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil }); err != nil {
+	late, err := j.lateBuyer(ctx, j.r.buyers.leastRefused(), false)
+	if err != nil {
 		return "", "", err
 	}
 	switch {
@@ -138,6 +139,41 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 		return v, why + "; so is every later one", nil
 	case errors.Is(late.err, purchase.ErrBusy), errors.Is(late.err, errCut):
 		return verdict.Stalled, why + "; a later one waits for ever", nil
+	}
+	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
+}
+
+// lateBuyer is one who comes when all others are done.
+func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*buyer, error) {
+	x := j.x
+	r := x.start(ctx, []purchase.Order{{Product: x.spec.Product, Purchaser: "late-buyer", Amount: units}}, false)
+	r.passing.stopped = timeless
+	r.conductor = conduct.New(unjudged{r}, nil, nil, limits(x.spec))
+	_, err := r.conductor.Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
+	return r.buyers[0], err
+}
+
+// onlyDisconnected: a buyer has hung up, and no other event has happened, so that its process
+// could give back all that it had.
+func (j judgement) onlyDisconnected() bool {
+	struck := j.r.conductor.Struck()
+	return len(struck) == 1 && struck[schedule.Disconnect]
+}
+
+// keepsNothing has a late buyer find out whether a lock is left of the buyer that hung up. A lock
+// that ends with its lease is left for as long.
+func (j judgement) keepsNothing(ctx context.Context, why string) (verdict.Verdict, string, error) {
+	if j.r.passing.ranOut {
+		return verdict.Stalled, "the lock of the buyer that hung up was kept until its lease ran out", nil
+	}
+	late, err := j.lateBuyer(ctx, 1, true)
+	switch {
+	case err != nil:
+		return "", "", err
+	case late.err == nil, errors.Is(late.err, purchase.ErrSoldOut):
+		return verdict.Holds, why, nil
+	case errors.Is(late.err, purchase.ErrBusy), errors.Is(late.err, errCut):
+		return verdict.Stalled, "a lock is left of the buyer that hung up, and a later one waits for it", nil
 	}
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }

@@ -14,6 +14,8 @@ type passing struct {
 	phase   phase
 	renewed bool // the leases have aged, and the living watchdogs have renewed
 	woken   bool // waiters for a message have asked again by themselves
+	ranOut  bool // a lease has run out
+	stopped bool // no time passes
 }
 
 // A phase is how far time has passed since a buyer could move.
@@ -32,6 +34,9 @@ const (
 // which is when watchdogs renew. A lease that was not renewed expires when no buyer can move
 // again.
 func (p *passing) time(ctx context.Context) (happened string, passed bool, err error) {
+	if p.stopped {
+		return "", false, nil
+	}
 	if p.phase == renewals {
 		p.phase = expiry
 		var due []*timer
@@ -51,6 +56,7 @@ func (p *passing) time(ctx context.Context) (happened string, passed bool, err e
 		p.phase = over
 		keys, err := p.expire(ctx, p.renewed)
 		p.renewed = false
+		p.ranOut = p.ranOut || len(keys) > 0
 		if len(keys) > 0 || err != nil {
 			p.phase = renewals
 			return ranOut(keys), len(keys) > 0, err

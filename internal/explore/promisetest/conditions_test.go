@@ -26,6 +26,8 @@ func conditions() []condition {
 	return []condition{
 		{"mixed units", true, func(c *explore.Config) { c.Stock, c.Units, c.Bound = 4, explore.Units{3, 2}, 1 }},
 		{"three mixed orders", false, func(c *explore.Config) { c.Buyers, c.Stock, c.Units, c.Bound = 3, 4, explore.Units{1, 2, 3}, 0 }},
+		{"disconnect", true, func(c *explore.Config) { c.Events, c.Bound = []explore.Event{explore.Disconnect}, 1 }},
+		{"disconnect in one process", false, func(c *explore.Config) { c.Events, c.Shared, c.Bound = []explore.Event{explore.Disconnect}, true, 0 }},
 		{"one key", false, func(c *explore.Config) { c.Stock, c.Units, c.OneKey, c.Bound = 4, explore.Units{1, 2}, true, 1 }},
 		{"one key in one process", false, func(c *explore.Config) {
 			c.Stock, c.Units, c.OneKey, c.Shared, c.Bound = 4, explore.Units{1, 2}, true, true, 0

@@ -11,6 +11,8 @@ const (
 	Forget  Event = "forget"  // one Redis server loses its keys
 	Renew   Event = "renew"   // a buyer's watchdog is due
 	Timeout Event = "timeout" // a buyer's wait in a server times out
+
+	Disconnect Event = "disconnect" // a buyer hangs up, and its process cleans up
 )
 
 // A Kind is what is known of an event before it happens.
@@ -29,6 +31,7 @@ func Kinds() []Kind {
 		{Event: Forget, tokens: "forget(?:-[a-z])?"},
 		{Event: Renew, tokens: "renew[1-9]", OwnOnly: true},
 		{Event: Timeout, tokens: "timeout[1-9]"},
+		{Event: Disconnect, tokens: "disconnect[1-9]", OwnOnly: true},
 	}
 }
 

@@ -19,7 +19,7 @@ func FuzzParseSchedule(f *testing.F) {
 		"v1:none:b2:s1:1*2.2+1.1*2.2*4",
 		"v1:none:b2:s1:1*999.1*999",
 		"v1:none:b2:s1:", "v1:none:b2:s1", "v1:::::", "v0:none:b2:s1:1", "v2:none:b2:s1:1", "v1:none:b:s:1", "v1:none:b+2:s01:1",
-		"v1:none:b2:s1:shared", "v1:none:b2:s4:u2:1*5.2*2", "v1:none:b2:s4:u1,2:1*5.2*2", "v1:none:b3:s4:u3,3:1*5.2*2", "v1:none:b2:s4:shared:key:1*5.2*2", "v1:none:b2:s4:key:1*5.2*2", "v1:none:b2:s4:u2:shared:1", "v1:none:b2:s4:u1:1", "v1:none:b2:s4:shared:u2:1", "v1:none:b2:s1:other:1", "v1:none:b2:s99999999999999999999:1", "v1:none:b2:s1:1*0", "v1:none:b2:s1:1..2",
+		"v1:none:b2:s1:shared", "v1:none:b2:s4:u2:1*5.2*2", "v1:none:b2:s4:u1,2:1*5.2*2", "v1:none:b3:s4:u3,3:1*5.2*2", "v1:none:b2:s4:shared:key:1*5.2*2", "v1:none:b2:s4:key:1*5.2*2", "v1:none:b2:s1:1.disconnect1.1r.2", "v1:none:b2:s4:u2:shared:1", "v1:none:b2:s4:u1:1", "v1:none:b2:s4:shared:u2:1", "v1:none:b2:s1:other:1", "v1:none:b2:s99999999999999999999:1", "v1:none:b2:s1:1*0", "v1:none:b2:s1:1..2",
 		"v1:none:b2:s1:0", "v1:none:b2:s1:crash", "v1:none:b2:s1:1\n2", " v1:none:b2:s1:1 ", "", ":", "v", "\x00", "v\n::::",
 	} {
 		f.Add(line)

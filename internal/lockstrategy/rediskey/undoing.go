@@ -36,15 +36,15 @@ func (u Undoing) Take(ctx context.Context, key, token string) (lease.Lease, erro
 	asked := time.Now()
 	held, err := u.Lock.Take(ctx, key, token)
 	if err != nil {
-		go u.undo(asked, key, token)
+		go u.undo(context.WithoutCancel(ctx), asked, key, token)
 	}
 	return held, err
 }
 
 // undo gives up when the lease would have run out by itself, or the shop has closed its client.
-func (u Undoing) undo(asked time.Time, key, token string) {
+func (u Undoing) undo(ctx context.Context, asked time.Time, key, token string) {
 	for time.Since(asked) < u.TTL {
-		err := u.script.Run(context.Background(), u.Redis, []string{key}, token).Err()
+		err := u.script.Run(ctx, u.Redis, []string{key}, token).Err()
 		if err == nil || errors.Is(err, redis.ErrClosed) {
 			return
 		}

@@ -54,7 +54,7 @@ never: [ %[6]q ]
 	return file
 }
 
-// staleSnapshot locks after the transaction has its snapshot, so who has waited is refused.
+// staleSnapshot locks after the transaction has its snapshot, so a buyer that has waited is refused.
 var staleSnapshot = []string{
 	"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT pg_advisory_xact_lock(1)",
 	"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0", "INSERT INTO orders VALUES (1)", "COMMIT",
@@ -80,7 +80,7 @@ func TestAppAnswers(t *testing.T) {
 		{"a deadlock", statementShop{database: "mysql", sql: crossed, buyers: baskets}, nil, exitBroken, "failed: buyer ", []string{"200", "500"}},
 		{"no answer", statementShop{database: "mysql", sql: crossed, buyers: baskets, fails: "-"}, []string{"--first"}, exitBroken, "failed: buyer ", []string{"200", "no answer"}},
 		{"a refusal", statementShop{database: "postgres", sql: staleSnapshot, fails: "503"}, nil, 0, "", []string{"200", "503"}},
-		{"nobody is refused while a unit is left", statementShop{database: "postgres", sql: staleSnapshot, fails: "503", never: "SELECT 1 FROM items WHERE stock > 0 AND :sold < 2"}, nil, exitBroken, "broken: must return no row, and does: SELECT 1 FROM items WHERE stock > 0 AND :sold < 2", []string{"200", "503"}},
+		{"no refusal while a unit is left", statementShop{database: "postgres", sql: staleSnapshot, fails: "503", never: "SELECT 1 FROM items WHERE stock > 0 AND :sold < 2"}, nil, exitBroken, "broken: must return no row, and does: SELECT 1 FROM items WHERE stock > 0 AND :sold < 2", []string{"200", "503"}},
 		{"a rule about failures", statementShop{database: "postgres", sql: staleSnapshot, never: "SELECT 1 WHERE :failed > 0"}, nil, exitBroken, "broken: must return no row, and does: SELECT 1 WHERE :failed > 0", []string{"200", "500"}},
 		{"after an event", statementShop{database: "mysql", sql: []string{crossed[0], "UPDATE items SET stock = stock - 1 WHERE id = 1", "COMMIT"}}, []string{"--events", "timeout"}, 0, "", []string{"200", "500"}},
 	} {

@@ -15,7 +15,7 @@ import (
 )
 
 // errPooler: a pooler numbers its clients by itself, and sends their commands on connections of
-// its own. Who waits for whom is asked by the number that the database has.
+// its own. The explorer asks for waits by the number that the database has.
 var errPooler = errors.New("a connection pooler stands there, and hides which connection a command comes by: give the database's own address, here and to the program")
 
 // unpooledPostgres refuses PgBouncer and its like. The connection has no settings at its start,

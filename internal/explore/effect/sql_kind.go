@@ -1,0 +1,112 @@
+package effect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+)
+
+// ends: see Statement.Ends.
+func (r reading) ends() bool {
+	for _, t := range r.statements() {
+		second := ""
+		if len(t) > 1 {
+			second = strings.ToUpper(t[1].text)
+		}
+		switch first(t) {
+		case "COMMIT":
+			if second != "PREPARED" {
+				return true
+			}
+		case "ROLLBACK":
+			if second == "TO" || second == "PREPARED" || second == "WORK" && len(t) > 2 && t[2].is("TO") ||
+				second == "TRANSACTION" && len(t) > 2 && t[2].is("TO") {
+				continue
+			}
+			return true
+		case "END", "ABORT":
+			if r.dialect == Postgres {
+				return true
+			}
+		case "PREPARE":
+			if r.dialect == Postgres && second == "TRANSACTION" {
+				return true
+			}
+		case "XA":
+			if second == "COMMIT" || second == "ROLLBACK" || second == "PREPARE" {
+				return true
+			}
+		case "CREATE", "DROP":
+			if r.dialect == MySQL && second != "TEMPORARY" {
+				return true
+			}
+		case "ALTER", "TRUNCATE", "RENAME", "GRANT", "REVOKE", "LOCK", "UNLOCK", "FLUSH", "OPTIMIZE", "REPAIR", "ANALYZE", "INSTALL", "UNINSTALL":
+			if r.dialect == MySQL {
+				return true
+			}
+		case "SET":
+			if r.dialect == MySQL && setsAutocommit(t) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setsAutocommit reports whether an assignment of MySQL's SET is to autocommit.
+func setsAutocommit(t []token) bool {
+	return slices.ContainsFunc(t, func(one token) bool { return strings.EqualFold(strings.Trim(one.text, "`"), "autocommit") })
+}
+
+// alters: see Statement.Alters. A SELECT may call a function that does.
+func (d Dialect) alters(t []token) bool {
+	switch first(t) {
+	case "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "SET", "LOCK", "UNLOCK", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD":
+		return false
+	case "SELECT", "WITH", "(":
+		locking := func(one token) bool { return one.is("FOR") || one.is("LOCK") }
+		return !slices.ContainsFunc(t, locking) && !(reading{tokens: t, dialect: d}).namedLock() || first(t) == "WITH"
+	}
+	return true
+}
+
+// namedLock: see Statement.NamedLock.
+func (r reading) namedLock() bool {
+	for i := 1; i < len(r.tokens); i++ {
+		if r.tokens[i].text != "(" {
+			continue
+		}
+		switch name := strings.ToLower(r.tokens[i-1].text); {
+		case r.dialect == MySQL && name == "get_lock":
+			return true
+		case r.dialect == Postgres && strings.HasPrefix(name, "pg_advisory_") && strings.Contains(name, "lock") && !strings.Contains(name, "unlock"):
+			return true
+		}
+	}
+	return false
+}
+
+// compound: see Statement.Compound.
+func (r reading) compound() bool {
+	steps := 0
+	for _, t := range r.statements() {
+		effect, passes := reading{tokens: t, dialect: r.dialect}.effect()
+		switch first(t) {
+		case "CALL":
+			return true
+		case "DO":
+			if r.dialect == Postgres {
+				return true
+			}
+		case "BEGIN":
+			if effect != schedule.Local {
+				return true
+			}
+		}
+		if effect != schedule.Local && passes != looking {
+			steps++
+		}
+	}
+	return steps > 1
+}

@@ -196,7 +196,7 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	}
 	config = explore.Config{
 		Program: p.Name, Again: o.app.command(), Buyers: len(p.Buyers), Events: events,
-		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil, Atomic: p.Atomic,
+		MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Reduce: !o.full, Shared: p.Shared != "" || p.Attach != nil, Atomic: p.Atomic, ShortPauses: p.Pauses,
 		Tries: o.app.tries, Budget: o.budget, Schedules: o.schedules, First: o.first,
 	}
 	return config, nil

@@ -153,6 +153,31 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// TestPauses: another buyer moves while one pauses in the program. A pool then lends it the
+// connection that has the lock; a program that keeps its connection is sound.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	pooled := sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared")
+	code, stdout, stderr := exploreApp(t, pooled, "--replay", "v1:pooled:b2:s1:shared:1.1~2.1*4.2*3")
+	if code != exitBroken || !strings.Contains(stdout, "leaked_lock: the idle connection of buyer 1 still has lock 'item'") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	if code, r, stderr := searchFile(t, sharedCase{mode: "held", node: true, pool: 4}.file(t, "shared")); code != 0 || !r.Complete || r.Void > 0 || len(r.Pauses) > 0 {
+		t.Errorf("exit %d, complete %v, %d void, %q: %s", code, r.Complete, r.Void, r.Pauses, stderr)
+	}
+}
+
+// TestPausesFound: the search comes by the move in the pause by itself.
+func TestPausesFound(t *testing.T) {
+	t.Parallel()
+	soakOnly(t)
+	paused := func(s explore.Step) bool { return strings.HasSuffix(s.Command, ", while buyer 1 pauses)") }
+	code, r, stderr := searchFile(t, sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared"), "--first")
+	if code != exitBroken || r.Witness == nil || !strings.Contains(r.Witness.Schedule, "1~2") || !slices.ContainsFunc(r.Witness.Steps, paused) {
+		t.Errorf("exit %d, %+v: %s; want a move in a pause", code, r.Witness, stderr)
+	}
+}
+
 // columnsOfEarly: who is freed by a mutex is another than who frees it, so each buyer has one
 // transaction.
 func columnsOfEarly(t *testing.T, r explore.Report) {

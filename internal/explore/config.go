@@ -62,6 +62,8 @@ type Config struct {
 	Tries int
 	// Atomic: the program's owner vouches for statements that read and write, see Report.Divided.
 	Atomic bool
+	// ShortPauses: the owner vouches for pauses too short to be explored, see Report.Pauses.
+	ShortPauses bool
 
 	// Progress is called after each schedule; may be nil.
 	Progress func(explored, violations int)

@@ -35,8 +35,19 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	return w, err
 }
 
-// follow runs a schedule and notes its steps.
-func (x *Explorer) follow(ctx context.Context, tokens []string) (*Witness, error) {
+// follow runs a schedule and notes its steps. While a pause in it is missed it is run again.
+func (x *Explorer) follow(ctx context.Context, tokens []string) (w *Witness, err error) {
+	for range pauseTries {
+		w, err = x.followOnce(ctx, tokens)
+		if v, _ := schedule.AsVoid(err); !v.Missed || ctx.Err() != nil {
+			break
+		}
+	}
+	return w, err
+}
+
+// followOnce is follow without a second try.
+func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, error) {
 	var made []witness.Choice
 	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {
 		if p.AtEnd() {

@@ -63,7 +63,11 @@ type Report struct {
 	// Divided are commands that read and write, where another buyer's write could have come
 	// between: one step each.
 	Divided []string `json:"divided,omitempty"`
-	Atomic  bool     `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
+	// Pauses are commands after which the program paused, and was never seen to pause for long
+	// enough: no other buyer's move in that pause was explored.
+	Pauses        []string `json:"pauses,omitempty"`
+	ShortAccepted bool     `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
+	Atomic        bool     `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer freed another's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
@@ -100,7 +104,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Pauses: r.Pauses, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First,
 	}
 	if c.Units.Mixed() {
@@ -197,6 +201,9 @@ func (r Report) Notes() (all []string) {
 	}
 	if len(r.Compound) > 0 {
 		all = append(all, "several statements in one command are one step, and no order inside it was explored: "+named(r.Compound))
+	}
+	if len(r.Pauses) > 0 {
+		all = append(all, "the program pauses too briefly after these for another buyer to move, so which connection of a pool comes next was not explored there: "+named(r.Pauses))
 	}
 	if len(r.Divided) > 0 {
 		all = append(all, "a statement that reads and writes is one step, and no write was explored between the two: "+named(r.Divided))

@@ -53,6 +53,7 @@ type Result struct {
 	Held        bool // Config.Tries has left something out
 
 	Compound []string // commands of several statements, the first mostCompound that were seen
+	Pauses   []string // commands after which a program pauses for too short a time: no move of another buyer in it was explored
 	Divided  []string // as many commands that read and write, where another's write could have come between
 
 	// Answers counts the buyers of the schedules by what they were answered: a status of HTTP,
@@ -197,6 +198,10 @@ func (s *search) run(ctx context.Context, t trip) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case s.x.isVoid(err):
+		if v, _ := schedule.AsVoid(err); v.Missed {
+			s.missed(t, v)
+			return nil
+		}
 		return s.voidBranch(t, err)
 	case err != nil:
 		return fmt.Errorf("%w; schedule %s", err, strings.Join(e.Tokens, "."))

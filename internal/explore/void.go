@@ -72,6 +72,9 @@ func (v *voids) good() { v.sure, v.inARow = true, 0 }
 // count counts a void run. Its error ends the search: there are too many.
 func (v *voids) count(err error) error {
 	void, _ := schedule.AsVoid(err)
+	if void.Missed {
+		return nil
+	}
 	r := v.result
 	r.Void++
 	r.Voided = counted(r.Voided, void)

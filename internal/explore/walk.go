@@ -44,6 +44,8 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 		n.choices = append(n.choices, w.pairs(n.choices)...)
 	}
 	switch {
+	case w.idle(p):
+		return "", nil // what follows is explored where the move comes after the pause
 	case w.strayed || p.Depth >= len(w.path):
 		w.now, w.by = n, w.open(n)
 		if w.by == nil && len(n.choices) > 0 {
@@ -63,6 +65,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	default:
 		w.now, w.by = w.path[p.Depth], w.path[p.Depth+1].by
 	}
+	w.pauses(w.now, p)
 	if w.by == nil {
 		return schedule.Judge, nil
 	}

@@ -41,6 +41,7 @@ type App struct {
 	Buyers []Request
 	Reset  Reset
 	Sold   []int    // answers that mean a sale
+	Pauses bool     // the owner vouches for pauses that are too short to be explored
 	Atomic bool     // the owner vouches for statements that read and write
 	Never  []string // queries of which each must return no row
 	Watch  string   // a query whose first row is shown after each step; "": none
@@ -100,6 +101,7 @@ type file struct {
 	Reset       reset             `yaml:"reset"`
 	Sold        any               `yaml:"sold"`
 	Atomic      string            `yaml:"atomic"`
+	Pauses      string            `yaml:"pauses"`
 	Never       []string          `yaml:"never"`
 	Watch       string            `yaml:"watch"`
 }
@@ -119,7 +121,7 @@ type reset struct {
 // known are the keys of a file, for an error.
 var known = []string{
 	"name", "run", "shared", "attach", "ready", "ready-within", "env", "mysql", "postgres", "redis", "local", "schema",
-	"buyers", "buyer", "reset", "sold", "atomic", "never", "watch", "sql", "pid", "gates",
+	"buyers", "buyer", "reset", "sold", "atomic", "pauses", "never", "watch", "sql", "pid", "gates",
 }
 
 // Load reads a file. The error is one line: the file, the line where it is known, and what
@@ -150,7 +152,10 @@ func parse(text []byte, dir string) (*App, error) {
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
 		return nil, wrong(err)
 	}
-	a := &App{Name: f.Name, Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != ""}
+	a := &App{Name: f.Name, Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
+	if a.Pauses && f.Pauses != "accepted" {
+		return nil, fmt.Errorf(": pauses: %q; give accepted, which says that no pool lends a connection that a pausing buyer relies on, or leave it out", f.Pauses)
+	}
 	if a.Atomic && f.Atomic != "accepted" {
 		return nil, fmt.Errorf(": atomic: %q; give accepted, which says that no other write comes between what a statement reads and what it writes, or leave it out", f.Atomic)
 	}

@@ -20,6 +20,7 @@ type Move[C comparable] struct {
 	schedule.Choice
 	Command C      // that is let go; of a timeout, the one whose wait it ends; zero of others
 	Second  C      // of a concurrent pair: sent before Command is answered
+	During  string // the token of another buyer's move, in the pause that follows; "": none
 	Text    string // of an event or a request: what happens, for people
 	// Make has it happen, without waiting for what follows; nil of plain commands.
 	Make func(ctx context.Context) error
@@ -55,6 +56,7 @@ type Limits struct {
 	Steps  int  // a longer schedule goes round in circles, and is cut
 	Events int  // events in it; 0 means each
 	Pairs  bool // two commands may be let go together
+	Pauses bool // a buyer may move in another's pause: the subject knows Move.During
 }
 
 // A Conductor executes one schedule. It alone knows how far the schedule has come, and which
@@ -152,6 +154,11 @@ func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
 
 // pick finds the move of a token, "1+2" among them where pairs are allowed.
 func (c *Conductor[C]) pick(moves []Move[C], token string) (m Move[C], ok bool) {
+	if before, during, pause := strings.Cut(token, "~"); pause {
+		m, ok = c.pick(moves, before)
+		m.During = during
+		return m, ok && c.limits.Pauses
+	}
 	first, second, pair := strings.Cut(token, "+")
 	at := slices.IndexFunc(moves, func(m Move[C]) bool { return m.Token == first })
 	switch {

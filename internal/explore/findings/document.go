@@ -129,6 +129,8 @@ func Unproven(r explore.Report, events []string) string {
 		return fmt.Sprintf("%s: nothing was found, and %s void: what they would have shown is not known; docs/any-language.md has what to do", r.Strategy, explore.Count(r.Void, "run"))
 	case !r.Complete:
 		return fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --bound", r.Strategy)
+	case len(r.Pauses) > 0 && !r.ShortAccepted:
+		return fmt.Sprintf("%s: nothing was found, and the program paused too briefly for another buyer to move, so which connection of its pool runs the next command was not explored: lengthen the pause for the test, or say `pauses: accepted` in the file: after %s", r.Strategy, r.Pauses[0])
 	case len(r.Divided) > 0 && !r.Atomic:
 		return fmt.Sprintf("%s: nothing was found, and a statement that reads and writes was one step: another buyer's write between the two was not explored; lock what it reads, or, if your server lets no write in, say `atomic: accepted` in the file: %s", r.Strategy, r.Divided[0])
 	case r.Empty():

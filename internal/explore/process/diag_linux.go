@@ -92,7 +92,42 @@ func diagReceive(fd int, into []byte) (n int, err error) {
 // diagUnacknowledged is how much the socket at from has sent to the one at to, and that
 // one's kernel has not got yet. Of a socket that is closed it is 0.
 func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
+	b, err := diagSocketAt(fd, from, to, 0)
+	if err != nil || b == nil {
+		return 0, err
+	}
+	return int(binary.NativeEndian.Uint32(b[60:])), nil
+}
+
+// Of INET_DIAG_INFO: its number, and where struct tcp_info has tcpi_bytes_received.
+const diagInfo, bytesReceived = 2, 128
+
+// diagReceived is how much the kernel of the socket at from has got from the one at to, all in
+// all. Of a socket that is closed, or where the kernel does not say, it is 0.
+func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
+	b, err := diagSocketAt(fd, from, to, 1<<(diagInfo-1))
+	if err != nil || b == nil {
+		return 0, err
+	}
+	order := binary.NativeEndian
+	for b = b[diagMessage:]; len(b) >= 4; {
+		size := int(order.Uint16(b))
+		if size < 4 || size > len(b) {
+			break
+		}
+		if order.Uint16(b[2:]) == diagInfo && size >= 4+bytesReceived+8 {
+			return int64(order.Uint64(b[4+bytesReceived:])), nil
+		}
+		b = b[min(len(b), (size+3)&^3):]
+	}
+	return 0, nil
+}
+
+// diagSocketAt is the message about the socket at from that is connected to the one at to; nil:
+// it is closed.
+func diagSocketAt(fd int, from, to netip.AddrPort, extensions byte) ([]byte, error) {
 	var body [diagRequest]byte
+	body[2] = extensions
 	family := byte(unix.AF_INET)
 	if from.Addr().Is6() {
 		family = unix.AF_INET6
@@ -103,25 +138,25 @@ func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 	copy(body[28:44], to.Addr().AsSlice())
 	binary.NativeEndian.PutUint64(body[48:], 1<<64-1) // INET_DIAG_NOCOOKIE, twice
 	if err := diagAsk(fd, 0, body, family, 1<<32-1); err != nil {
-		return 0, err
+		return nil, err
 	}
 	order := binary.NativeEndian
 	b := make([]byte, 4096)
 	n, err := diagReceive(fd, b)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if n < unix.NLMSG_HDRLEN+4 {
-		return 0, errNoDiag
+		return nil, errNoDiag
 	}
 	kind, b := order.Uint16(b[4:]), b[unix.NLMSG_HDRLEN:n]
 	switch {
 	case kind == sockDiagByFamily && len(b) >= diagMessage:
-		return int(order.Uint32(b[60:])), nil
+		return b, nil
 	case kind == unix.NLMSG_ERROR && -int32(order.Uint32(b)) == int32(unix.ENOENT):
-		return 0, nil
+		return nil, nil
 	}
-	return 0, errNoDiag
+	return nil, errNoDiag
 }
 
 func diagListener(b []byte) listener {

@@ -105,17 +105,12 @@ func (s *Space) ofKernel(ask func(fd int) error) error {
 // of its processor's. What this end has not read may count, too, and the end of the
 // connection counts as one. Where c or its other end is closed it is 0.
 func (s *Space) Unacknowledged(c *net.TCPConn) (n int, err error) {
-	from, ok := c.RemoteAddr().(*net.TCPAddr)
-	to, too := c.LocalAddr().(*net.TCPAddr)
-	if !ok || !too {
+	from, to, ok := bothEnds(c)
+	if !ok {
 		return 0, nil
 	}
-	addr := func(a *net.TCPAddr) netip.AddrPort {
-		p := a.AddrPort()
-		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
-	}
 	look := func(fd int) error {
-		n, err = diagUnacknowledged(fd, addr(from), addr(to))
+		n, err = diagUnacknowledged(fd, from, to)
 		return err
 	}
 	if err := s.ofKernel(look); err != nil || n == 0 {
@@ -174,4 +169,32 @@ func hexAddress(s string) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("address %q", s)
 	}
 	return netip.AddrPortFrom(a.Unmap(), uint16(p)), nil
+}
+
+// Received is how many bytes the kernel of the other end of c, which is in the network, has got from
+// c, all in all; 0 where it does not say. An acknowledgement may come 40 ms later.
+func (s *Space) Received(c *net.TCPConn) (n int64, err error) {
+	from, to, ok := bothEnds(c)
+	if !ok {
+		return 0, nil
+	}
+	err = s.ofKernel(func(fd int) error {
+		n, err = diagReceived(fd, from, to)
+		return err
+	})
+	return n, err
+}
+
+// bothEnds are the other end of a connection, and this one.
+func bothEnds(c *net.TCPConn) (other, this netip.AddrPort, ok bool) {
+	from, ok := c.RemoteAddr().(*net.TCPAddr)
+	to, too := c.LocalAddr().(*net.TCPAddr)
+	if !ok || !too {
+		return other, this, false
+	}
+	addr := func(a *net.TCPAddr) netip.AddrPort {
+		p := a.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+	}
+	return addr(from), addr(to), true
 }

@@ -224,6 +224,16 @@ func TestUnacknowledged(t *testing.T) {
 				})
 			}
 			t.Logf("20 came in %v", time.Since(begun))
+			if _, err := c.Write([]byte("four")); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "four have come", func() bool {
+				n, err := s.Received(c)
+				return err == nil && n == 4
+			})
+			if _, err := io.ReadFull(other, make([]byte, 4)); err != nil {
+				t.Fatal(err)
+			}
 			for taken, sent := 1, 0; taken > 0; sent += taken { // until there is no room: a slow machine takes its time
 				_ = other.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 				if taken, err = other.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) && (err != nil || sent > 64<<20) {

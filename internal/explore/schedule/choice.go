@@ -18,7 +18,7 @@ const (
 // A Choice is one thing that can happen next: a buyer's command is let go, two commands are, or
 // an event happens. Two choices with the same fields are equal, in this run and in any other.
 type Choice struct {
-	Token   string // in the replay line: "1", "1a" (node a), "1r" (its watchdog), "1+2", "expire", "crash1"
+	Token   string // in the replay line: "1", "1a" (node a), "1r" (its watchdog), "1+2", "1~2", "expire", "crash1"
 	Name    string // what it is without its values
 	Touches string // server; "" for every Redis
 	Event   Event  // "" for commands
@@ -46,9 +46,23 @@ func Together(a, b Choice) (Choice, bool) {
 	return Choice{Token: a.Token + "+" + b.Token, Name: a.Name + " with " + b.Name, Touches: a.Touches, Buyer: b.Buyer, Pair: true}, true
 }
 
-// Find looks a token up among the choices that there are, concurrent pairs of them
-// included.
+// During returns the choice that makes a's move and, while its buyer pauses in the program, the
+// move of another buyer with that token.
+func During(a Choice, token string) Choice {
+	id := 0
+	if token != "" {
+		id = int(token[0] - '0')
+	}
+	return Choice{Token: a.Token + "~" + token, Name: a.Name + ", and buyer " + token + " moves in the pause that follows", Touches: a.Touches, Buyer: id, Global: true}
+}
+
+// Find looks a token up among the choices that there are, concurrent pairs of them and moves in
+// pauses included.
 func Find(choices []Choice, token string) (Choice, bool) {
+	if before, during, pause := strings.Cut(token, "~"); pause {
+		a, found := Find(choices, before)
+		return During(a, during), found
+	}
 	first, second, pair := strings.Cut(token, "+")
 	for _, a := range choices {
 		if a.Token != first {

@@ -24,7 +24,7 @@ type Schedule struct {
 	Shared   bool
 	OneKey   bool // all orders have one Idempotency-Key
 	// One a step: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both
-	// at once, "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
+	// at once, "1~2" the second in the pause that follows the first, "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
 	Tokens []string
 }
 
@@ -96,7 +96,7 @@ var units = regexp.MustCompile(`^u(?:[2-8]|[1-8](?:,[1-8]){1,7})$`)
 var parts = regexp.MustCompile(`^p[1-8]$`)
 
 // command is the token of a buyer's command, or of two.
-const command = `[1-9]r?[a-q]?(?:\+[1-9]r?[a-q]?)?`
+const command = `[1-9]r?[a-q]?(?:[+~][1-9]r?[a-q]?)?`
 
 // step is a command or an event, and how often it comes in a row.
 var step = func() *regexp.Regexp {

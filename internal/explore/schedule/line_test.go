@@ -12,7 +12,7 @@ import (
 // written as a line that means the same.
 func FuzzParseSchedule(f *testing.F) {
 	for _, line := range []string{
-		"v1:none:b2:s1:1*2.2*5.1*3",
+		"v1:none:b2:s1:1*2.2*5.1*3", "v1:pooled:b2:s1:shared:1.1~2*2.1*3",
 		"v1:early-unlock:b2:s1:shared:1*5.2*3.1.2*3",
 		"v1:redlock:b2:s1:1a.2a.2b.forget-b.2c.2*4.1b.1c.1*3.2.2a.2b.2c.1*3.1a.1b.1c",
 		"v1:watchdog:b2:s1:1.renew1.1r.2.expire.crash2.forget",

@@ -44,7 +44,13 @@ type Point struct {
 	// and what waits at its gates. Only their names distinguish two nodes at whose gates the same
 	// commands wait.
 	Fresh func(server string) (standing string, fresh bool)
-	Told  bool // the last step has delivered a message to a buyer
+	// Paused is a buyer that has paused in its program since the last step, by its own clock, while
+	// others could have moved; 0: none. It is for programs whose buyers share a process.
+	Paused int
+	// Standing tells apart, where Paused may be set, what the pools of the program have lent: each
+	// command, with what its connection has carried before.
+	Standing string
+	Told     bool // the last step has delivered a message to a buyer
 	// Mixed: a buyer may be answered by two steps of which neither is the other's, so that
 	// their order shows: one has a command at its gate, and another of its own waits in a
 	// server or it listens to one; or it waits or listens at two servers. Then no two choices

@@ -34,7 +34,7 @@ func (r rest) quiet() bool {
 	defer f.mu.Unlock()
 	// An acknowledgement may take 40 ms, so only what was written last is waited for, and only
 	// while nothing has come since.
-	acknowledged := f.handed == nil || f.handed.Unacknowledged() == 0
+	acknowledged := f.handed == nil || f.handed.Unacknowledged() == 0 || r.received(f.handed)
 	if !f.conns.settled(r.sent) || !acknowledged || !r.bytesRead() || r.x.fleet.unaccepted() || f.busy.Load() != 0 || f.seq.Load() != before {
 		return false
 	}
@@ -65,6 +65,16 @@ func (r rest) sent(buyer int, s *wire.Socket) bool {
 	}
 	n, err := r.x.fleet.of(max(buyer, 1)).space.Unacknowledged(s.TCP())
 	return n > 0 || err != nil
+}
+
+// received: the program of all buyers has what was written to a socket of ours. A pause of it may be
+// over before that is acknowledged.
+func (r rest) received(s *wire.Socket) bool {
+	if !r.x.shared {
+		return false
+	}
+	n, err := r.x.fleet.all[0].space.Received(s.TCP())
+	return err == nil && n >= s.Written()
 }
 
 // bytesRead: no answer to a buyer waits to be read. It is called with floor.mu held.

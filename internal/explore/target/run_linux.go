@@ -27,6 +27,7 @@ type run struct {
 	polling  polling
 	record   *recorder
 	leftover *leftover
+	pause    pause
 	current  int      // the buyer that was let go or answered last; 0: none in particular
 	handed   int      // how often something was handed to a buyer
 	coming   []*buyer // have not sent their requests: a step of an instance that all share
@@ -68,6 +69,7 @@ func (x *Runner) newRun(observe bool) *run {
 		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
 	}
 	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}}
+	r.pause.roles = map[*wire.Conn]string{}
 	r.record = &recorder{Recorder: conduct.NewRecorder[*op](observe), r: r}
 	return r
 }
@@ -107,11 +109,15 @@ func (r *run) Begin(ctx context.Context) error {
 func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 	p.Where, p.Mixed, p.Held = r.x.floor.where, choices{r}.mixed(), r.held
 	p.Begun = func(id int) bool { return r.buyer(id).begun }
+	if r.x.shared {
+		p.Paused, p.Standing = r.pause.seen, r.standing()
+	}
 	p.Fresh = func(string) (string, bool) { return "", false }
 }
 
 // Do is conduct.Subject.Do.
 func (r *run) Do(ctx context.Context, m move) error {
+	r.pause.wanted, r.pause.of, r.pause.seen = m.During, 0, 0
 	if m.Make != nil {
 		r.record.happened(m)
 		if m.Event != "" {
@@ -131,10 +137,18 @@ func (r *run) Do(ctx context.Context, m move) error {
 		r.current = m.Command.buyer
 		r.x.floor.letGo(m.Command)
 	}
-	if err := r.settling.settle(ctx); err != nil {
+	err := r.settling.settle(ctx)
+	if v, void := schedule.AsVoid(err); void && r.pause.of != 0 {
+		v.Missed, v.Seen = true, true
+		return v
+	}
+	if err != nil {
 		return err
 	}
-	if m.Event == "" && m.Command == nil { // a request
+	if err := r.noPause(); err != nil {
+		return err
+	}
+	if m.Event == "" && m.Command == nil && m.During == "" { // a request
 		if err := r.letIn(r.buyer(m.Buyer)); err != nil {
 			return err
 		}
@@ -186,6 +200,7 @@ func (r *run) take(o *op) error {
 	r.polling.tried(&b.pollster, try{name: o.name, answer: r.names.shown(o.Answer.Text), server: protocol, changed: o.Answer.Changed})
 	if r.x.shared {
 		r.whose.transaction(o)
+		r.carried(o)
 		b.way = b.way.after(r.whose.usual(o.name), r.whose.usual(o.Answer.Text))
 	}
 	r.record.answered(o)
@@ -224,7 +239,8 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	if _, void := schedule.AsVoid(err); !void {
 		r.x.habits.learn(r.whose.lessons)
 	}
-	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence)
+	void, _ := schedule.AsVoid(err)
+	stuck := err != nil && !errors.Is(err, schedule.ErrDivergence) && !void.Missed
 	if err == nil && whole {
 		stuck = len(r.deadEnd()) > 0
 	}

@@ -93,7 +93,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	if r.expired, err = x.expired(ctx); err != nil {
 		return e, err
 	}
-	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: maxSteps}).Run(ctx, choose)
+	return conduct.New(r, events{r}.all(), x.wanted, conduct.Limits{Steps: maxSteps, Pauses: x.shared}).Run(ctx, choose)
 }
 
 // expired is how many keys of Redis the clock has removed so far.

@@ -75,8 +75,20 @@ func (r settling) settle(ctx context.Context) error {
 		if !waiting || f.seq.Load() != lastSeq {
 			continue
 		}
+		naps := r.napping()
+		if r.pause.of != 0 {
+			if err := r.interposed(naps); err != nil {
+				return err
+			}
+		}
+		if naps && r.pauses() && r.pause.wanted != "" {
+			if err := r.interpose(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		switch {
-		case !r.napping():
+		case !naps:
 			return r.broken()
 		case napping.IsZero():
 			napping = now

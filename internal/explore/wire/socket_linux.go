@@ -76,7 +76,14 @@ func ReadMore(r io.Reader, b []byte, n int) ([]byte, error) {
 }
 
 // Write is io.Writer.
-func (s *Socket) Write(p []byte) (int, error) { return s.conn.Write(p) }
+func (s *Socket) Write(p []byte) (int, error) {
+	n, err := s.conn.Write(p)
+	s.written.Add(int64(n))
+	return n, err
+}
+
+// Written is how many bytes were written.
+func (s *Socket) Written() int64 { return s.written.Load() }
 
 // Warm counts the socket on behalf of the goroutine that will read it, until Rest.
 func (s *Socket) Warm() {

@@ -12,6 +12,7 @@ package wire
 import (
 	"bufio"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -214,4 +215,6 @@ type Socket struct {
 	raw  rawConn
 	gate Gate
 	hot  bool // counted by Busy; of the goroutine that reads
+
+	written atomic.Int64 // bytes
 }

@@ -13,7 +13,7 @@ let last = Promise.resolve()
 
 // alone runs work when all that came before has ended.
 function alone (work) {
-  const mine = last.then(work)
+  const mine = last.then(() => work())
   last = mine.catch(() => {})
   return mine
 }
@@ -21,15 +21,35 @@ function alone (work) {
 const price = () => pool.query('SELECT price FROM prices WHERE item_id = 1')
 
 // sell reports whether a unit was left.
-async function sell () {
-  const [[{ stock }]] = await pool.query('SELECT stock FROM items WHERE id = 1')
+async function sell (db = pool) {
+  const [[{ stock }]] = await db.query('SELECT stock FROM items WHERE id = 1')
   if (stock < 1) return false
-  await pool.query('UPDATE items SET stock = ? WHERE id = 1', [stock - 1])
-  await pool.query('INSERT INTO orders (item_id, buyer) VALUES (1, ?)', [randomUUID()])
+  await db.query('UPDATE items SET stock = ? WHERE id = 1', [stock - 1])
+  await db.query('INSERT INTO orders (item_id, buyer) VALUES (1, ?)', [randomUUID()])
   return true
 }
 
+// locked sells under the database's lock, which is of a connection. It pauses first, as for another service.
+async function locked (db) {
+  await db.query("SELECT GET_LOCK('item', 10)")
+  await new Promise(resolve => setTimeout(resolve, 50))
+  try {
+    return await sell(db)
+  } finally {
+    await db.query("SELECT RELEASE_LOCK('item')")
+  }
+}
+
 const buy = {
+  pooled: () => locked(pool), // the pool lends the lock's connection to others in the pause
+  held: async () => {
+    const connection = await pool.getConnection()
+    try {
+      return await locked(connection)
+    } finally {
+      connection.release()
+    }
+  },
   naive: async () => { await price(); return sell() },
   guarded: async () => { await price(); return alone(sell) },
   whole: () => alone(sell)

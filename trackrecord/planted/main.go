@@ -1,7 +1,7 @@
 // Command planted plants one bug after the other in a copy of this repository, and runs
 // the instrument that must catch it as a user does.
 //
-//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify -> caught?
+//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify|soak -> caught?
 //
 // It takes names of patches; without any it takes all, which runs for half an hour on
 // two cores. Patches with a command on --engine local need the servers of make servers.

@@ -26,7 +26,7 @@ type patch struct {
 func (p patch) control() bool { return p.class == "control" }
 
 // The classes of bugs are numbered from 1.
-const classes = 14
+const classes = 15
 
 // readPatches reads those of a folder that are named, in that order, or all by their names.
 func readPatches(folder string, names []string) (patches []patch, _ error) {

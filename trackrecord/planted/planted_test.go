@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 	for name, c := range map[string]struct{ old, replaced, want string }{
 		"no difference":    {"\ndiff ", "\n", "no difference"},
 		"no source":        {"Source: a book\n", "", `"Source:"`},
-		"no such class":    {"Class: 1", "Class: 15", "15"},
+		"no such class":    {"Class: 1", "Class: 16", "16"},
 		"another command":  {"shop rush", "rm -r", "none of shop"},
 		"no such pattern":  {"stalled", "(", "missing closing )"},
 		"an empty command": {"shop rush --expect", " ", `"Run:"`},

@@ -64,6 +64,8 @@ func TestPlantedBugs(t *testing.T) {
 			"answers":            verdict.Holds,
 			"by-one":             verdict.Holds, // orders of one unit do not show it
 			"remembers-sold-out": verdict.Leaked,
+			"left-open":          verdict.LeakedLock,
+			"never-returns":      verdict.Stalled,
 		},
 		promise.ClientGone: {
 			"leased":        verdict.Holds,
@@ -264,6 +266,8 @@ func servePlanted() int {
 	unstopped := deps
 	unstopped.DB = e.Admin
 	for name, strategy := range map[string]purchase.Strategy{
+		"left-open":          &leftOpen{deps},
+		"never-returns":      &neverReturning{lockstrategy.NewConditional(deps)},
 		"leased":             &leased{Deps: deps, name: "leased", checkToken: true},
 		"no-token-check":     &leased{Deps: deps, name: "no-token-check"},
 		"watchdog-leak":      &leased{Deps: deps, name: "watchdog-leak", checkToken: true, leak: true},

@@ -101,13 +101,23 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, front.Close()) }()
+	reopen := func() error {
+		left := front
+		front = &trial.Storefront{}
+		_ = left.Close() // what was left behind may keep the shop from ending well
+		opened, err := trial.Open(c.Context(), &o.Crowd, config, os.Getenv("SHOP_ADMIN_TOKEN"), warnTo(c.ErrOrStderr()))
+		if err == nil {
+			front = opened
+		}
+		return err
+	}
 	names, err := o.Names(front)
 	if err != nil {
 		return err
 	}
 	report := o.Report(front)
 	started, progress := time.Now(), newProgress(c.ErrOrStderr())
-	for _, name := range names {
+	for i, name := range names {
 		result, err := front.Send(c.Context(), &o.Crowd, name, trial.Watching{Answered: func(n int) { progress.show("%s: %d answered", name, n) }})
 		progress.clear()
 		report.Strikes = front.Strikes()
@@ -120,6 +130,11 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 			return err
 		}
 		report.Results = append(report.Results, result)
+		if result.LeftBehind() && i+1 < len(names) {
+			if err := reopen(); err != nil {
+				return err
+			}
+		}
 	}
 	if err := o.output.write(c, report.Document(started), report.Table); err != nil {
 		return err

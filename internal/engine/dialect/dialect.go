@@ -30,6 +30,10 @@ type Dialect struct {
 	// primary of yesterday does not; "" where it is not asked.
 	TakesWrites string
 
+	// OpenTransactions is the query that describes, a row each, the transactions of idle
+	// connections; "" where the database does not show them.
+	OpenTransactions string
+
 	// LocksInTransaction: a named lock is one of the transaction that asks for it, and
 	// ends with it. Else it is one of the session, until it is given back.
 	LocksInTransaction bool

@@ -8,5 +8,10 @@ const MySQL = "mysql"
 // The status variable is the server's, of all its databases, and current:
 // information_schema.innodb_trx is cached.
 func mysql() Dialect {
-	return Dialect{Name: MySQL, RowLocks: true, ShowsEarly: true, RowWaits: "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'"}
+	return Dialect{
+		Name: MySQL, RowLocks: true, ShowsEarly: true, RowWaits: "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'",
+		// The server keeps the last statement only where the performance schema is on.
+		OpenTransactions: `SELECT CONCAT('connection ', p.id, ' has been idle for ', p.time, ' s in a transaction that has locked ', t.trx_rows_locked, ' rows and written ', t.trx_rows_modified)
+			FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE p.command = 'Sleep'`,
+	}
 }

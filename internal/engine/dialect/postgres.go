@@ -28,6 +28,8 @@ func postgres() Dialect {
 	return Dialect{
 		Name: Postgres, RowLocks: true, LocksInTransaction: true, ShowsEarly: true,
 		TakesWrites: "SELECT current_setting('transaction_read_only') = 'off'",
+		OpenTransactions: `SELECT format('connection %s has been idle for %s s in a transaction; its last statement: %s', pid, extract(epoch FROM now() - state_change)::int, query)
+			FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`,
 		// Only those of this database. A wait for a row is one for the transaction that has
 		// written it, or for the row's own turn.
 		RowWaits: `SELECT count(*) AS value FROM pg_stat_activity

@@ -61,7 +61,7 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 		if entry, ok := lockstrategy.ByName(s.Name); ok {
 			promised = entry.Promised(f, bed.Database)
 		}
-		start := time.Now()
+		start, leftBehind := time.Now(), false
 		cell, err := verify.Sure(func() (verify.Cell, error) {
 			config := verify.RushConfig(bed.URLs, bed.Target, bed.Auditor, s.Name, fault.RushTimes())
 			result, err := verify.RunCrowd(ctx, f, config, bed.Restart)
@@ -69,13 +69,14 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 				config.BaseURLs, config.Shelf = bed.URLs, bed.Target // a process may have been restarted
 				result, err = rush.Restocks(ctx, config, result, 1)
 			}
+			leftBehind = result.LeftBehind()
 			return verify.RushCell(s.Name, f, promised, engine.Embedded, result, processes), err
 		})
 		failed, err := r.add(ctx, start, cell, err)
 		if err != nil {
 			return err
 		}
-		if failed {
+		if failed || leftBehind {
 			_ = bed.Close()
 			bed = nil
 		}

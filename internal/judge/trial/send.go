@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"time"
 
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -26,7 +25,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	config := rush.Config{
 		BaseURLs: bed.URLs, Shelf: bed.Target, Auditor: bed.Auditor,
 		Strategy: name, Product: o.Product, Stock: o.Stock, Buyers: o.Buyers, Sizes: o.Units, Duration: o.Duration,
-		Timeout: o.Shops.Settings.Wait + 30*time.Second,
+		Timeout: o.Shops.Settings.Wait + rush.Silence,
 		Mended:  watch.mended, Leavers: watch.leavers,
 		Progress: func(answered int) {
 			if watch.Answered != nil {
@@ -34,10 +33,12 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 			}
 		},
 	}
-	if o.Target == "" { // else these are the service's own, and it does not say
+	if o.Target == "" {
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
 		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags)
+	} else { // these are the service's own, and it does not say
+		config.Timeout *= 2
 	}
 	if o.Target != "" || o.Shops.Admission { // else the shop is to have its buyers wait, and refuses none of them early
 		config.Patience = o.Shops.Settings.Wait

@@ -3,7 +3,6 @@ package verify
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/audit"
@@ -55,7 +54,7 @@ type Cell struct {
 func RushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
 	return rush.Config{
 		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
-		Stock: 100, Buyers: 200, Timeout: times.Wait + 30*time.Second, Wait: times.Wait, Lease: times.Lease, Counts: countsOf(strategy), Progress: func(int) {},
+		Stock: 100, Buyers: 200, Timeout: times.Wait + rush.Silence, Wait: times.Wait, Lease: times.Lease, Counts: countsOf(strategy), Progress: func(int) {},
 	}
 }
 

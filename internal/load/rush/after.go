@@ -18,7 +18,7 @@ import (
 // have been refused rightly while one for many was under way; this one shows whether what is
 // left can be sold or has leaked.
 func (c Config) after(ctx context.Context, crowd []buyers.Answer) (late []buyers.Answer, _ error) {
-	if slices.ContainsFunc(crowd, func(a buyers.Answer) bool { return a.Outcome == purchase.Busy }) {
+	if slices.ContainsFunc(crowd, func(a buyers.Answer) bool { return a.Outcome == purchase.Busy }) && !isSilent(crowd) {
 		var all []buyers.Buyer
 		for range c.BaseURLs {
 			all = append(all, buyers.Buyer{Name: crowdName() + "-late"})

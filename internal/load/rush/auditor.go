@@ -79,6 +79,11 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 	}
 }
 
+// Held is purchase.Held.
+func (b Database) Held(ctx context.Context, product string) (string, error) {
+	return purchase.Held(ctx, b.DB, product)
+}
+
 // book is the stock and the records of a product on one node.
 type book struct {
 	audit.Report

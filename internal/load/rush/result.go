@@ -42,6 +42,8 @@ type Result struct {
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
 
+	neverReturns bool // the shop says that a Buy goes on long after its wait was over
+
 	stoodOnce bool  // a crowd stood still, and the next one did not
 	unserved  int64 // buyers that got an answer which is neither a sale nor a refusal, without a fault
 }
@@ -147,6 +149,10 @@ func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress, 
 		r.Reason += fmt.Sprintf("; the fault left %d without an answer", taken)
 	}
 }
+
+// LeftBehind reports whether the strategy has left a lock or a Buy behind, so that its shop and
+// its database must not be used for another one.
+func (r Result) LeftBehind() bool { return r.neverReturns || r.Verdict == verdict.LeakedLock }
 
 // oneByOne: the crowd has shown nothing, since no two of its buys were inside at once.
 func (r Result) oneByOne() bool {

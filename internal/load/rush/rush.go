@@ -104,7 +104,7 @@ func (c Config) notRestocked(err error) Result {
 // seconds.
 func (c Config) sure(send func() (Result, error)) (Result, error) {
 	stood, err := send()
-	if err != nil || stood.Verdict != verdict.Stalled || c.unique() {
+	if err != nil || stood.Verdict != verdict.Stalled || stood.neverReturns || c.unique() {
 		return stood, err
 	}
 	again, err := send()
@@ -169,7 +169,10 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	}
 	r.judge(audit.Demand(buyers.Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
 	r.check(c, all, compared.Sales)
-	return r, nil
+	if !struck {
+		err = c.judgeLeftover(ctx, all, &r)
+	}
+	return r, err
 }
 
 // crowd sends the buyers and returns their answers.

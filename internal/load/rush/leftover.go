@@ -1,0 +1,100 @@
+package rush
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/purchase"
+)
+
+// Silence is how much longer than its wait a buyer of ours may be without an answer. A buyer that
+// hears nothing for so long gives up.
+const Silence = 15 * time.Second
+
+// A lockAuditor is an Auditor that sees locks.
+type lockAuditor interface {
+	Held(ctx context.Context, product string) (what string, err error)
+}
+
+// judgeLeftover looks for what a crowd has left behind, when all are answered or have given up: a
+// transaction with a lock on the stock, or a Buy that does not return. Either would break the
+// next restock, where the strategy could not be told from the harness.
+func (c Config) judgeLeftover(ctx context.Context, answers []buyers.Answer, r *Result) error {
+	if r.broke() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
+		return nil
+	}
+	if c.Wait > 0 && isSilent(answers) {
+		if n := c.stillInside(ctx); n > 0 {
+			r.neverReturns = true
+			r.Verdict = verdict.Stalled
+			r.Reason = fmt.Sprintf("%d buys are inside the strategy more than %s after their wait was over: Buy does not return", n, Silence)
+			return nil
+		}
+	}
+	auditor, seesLocks := c.Auditor.(lockAuditor)
+	if !seesLocks {
+		return nil
+	}
+	held, err := auditor.Held(ctx, c.Product)
+	if err != nil {
+		return fmt.Errorf("lock the stock after the rush: %w", err)
+	}
+	if held != "" {
+		r.Verdict, r.Reason = verdict.LeakedLock, held
+	}
+	return nil
+}
+
+// isSilent reports whether a buyer heard nothing.
+func isSilent(answers []buyers.Answer) bool {
+	for _, a := range answers {
+		if a.Outcome == purchase.Unknown && a.Status == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// stillInside returns how many buys the processes have in flight, by their own count; 0 if a
+// process does not say.
+func (c Config) stillInside(ctx context.Context) (n int) {
+	for _, url := range c.BaseURLs {
+		for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			inside := inFlight(ctx, url)
+			if inside == 0 {
+				break
+			}
+			if time.Now().After(deadline) || ctx.Err() != nil {
+				n += inside
+				break
+			}
+		}
+	}
+	return n
+}
+
+// inFlight reads the metric of a shop of ours.
+func inFlight(ctx context.Context, url string) int {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+	if err != nil {
+		return 0
+	}
+	client := buyers.NewClient(nil)
+	defer client.Close()
+	_, text, found := strings.Cut(string(client.Send(ctx, request).Body), "\nshop_buys_in_flight ")
+	if !found {
+		return 0
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}

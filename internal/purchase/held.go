@@ -1,0 +1,68 @@
+package purchase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/sqlerror"
+	"github.com/oversell/oversell/internal/product"
+)
+
+// heldPatience is how long a transaction may go on that has nothing left to do: far longer than
+// a server takes to roll one back.
+const heldPatience = 8 * time.Second
+
+// Held reports what locks the row of a product although every buyer has its answer: a transaction
+// that a strategy has left open. It returns "" if the row can be locked. db is a connection beside those of
+// the buyers. An error is one of the database or of ctx.
+func Held(ctx context.Context, db *gorm.DB, name string) (string, error) {
+	trying, cancel := context.WithTimeout(ctx, heldPatience)
+	defer cancel()
+	locked := make(chan error, 1)
+	go func() { // SQLite's driver waits for a lock longer than its context says
+		locked <- InLockingTx(trying, db, func(tx *gorm.DB) error {
+			_, err := product.ForUpdate(tx, name)
+			return err
+		})
+	}()
+	var err error
+	select {
+	case err = <-locked:
+	case <-trying.Done():
+		err = trying.Err()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case err == nil:
+		return "", nil
+	case !errors.Is(err, context.DeadlineExceeded) && sqlerror.KindOf(err) != sqlerror.Contended:
+		return "", err
+	}
+	return fmt.Sprintf("every buyer is answered, and for %s a transaction that was left open has locked the stock: %s",
+		heldPatience, openTransactions(ctx, db)), nil
+}
+
+// openTransactions lists the transactions of idle connections, as far as the database shows them.
+func openTransactions(ctx context.Context, db *gorm.DB) (list string) {
+	question := dialect.Of(db).OpenTransactions
+	if question == "" {
+		return "the database does not show whose"
+	}
+	var found []string
+	if err := db.WithContext(ctx).Raw(question).Scan(&found).Error; err != nil {
+		return "it is not known whose: " + err.Error()
+	}
+	for i, one := range found {
+		if i > 0 {
+			list += "; "
+		}
+		list += one
+	}
+	return list
+}

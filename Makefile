@@ -39,24 +39,25 @@ planted: servers ## plant bugs in a copy, run what must catch each; a quarter of
 servers: ## install MariaDB, PostgreSQL, PgBouncer, Redis, ZooKeeper, etcd and Chromium, or print how to
 	@tools/install-servers.sh
 
-lint: ## go vet, staticcheck, gofumpt; no tracked file above 1 MB
-	@tools/check-sizes.sh
-	go vet ./...
-	$(TOOL) staticcheck ./...
-	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }
-
 # What gosec is not asked, each for a reason that holds for all of its finds here; a single one has its
-# reason in its line (#nosec). It is not one of tools/go.mod: that would bring gRPC and the clients of a cloud.
+# reason in its line (#nosec). Its command would bring gRPC and the clients of a cloud: tools/gosec asks its library.
 #   G104  an error that nobody looks at: strings.Builder has none
 #   G115  a conversion that may lose bits: of lengths that are bounded, and of fields of protocols and hashes, whose bits are meant
 #   G204  a command with a variable: this program starts servers, shops, and the command that its user gives
 #   G301 G302 G306  files that others may read: reports and histories, which are for people, behind the umask
 #   G304  a file with a variable: the user names it by a flag, or it is below /proc or a folder of our own
 #   G404  math/rand: for pauses, ports, loads, and numbers that need only differ; what nobody may guess is of crypto/rand
-GOSEC := go run github.com/securego/gosec/v2/cmd/gosec@v2.22.4 -quiet -exclude-generated -exclude=G104,G115,G204,G301,G302,G304,G306,G404
+.PHONY: gosec
+gosec:
+	go run -C tools ./gosec $(CURDIR) G104 G115 G204 G301 G302 G304 G306 G404
 
-vuln: ## known vulnerabilities of what is called, which asks vuln.go.dev; and gosec
-	$(GOSEC) ./...
+lint: gosec ## go vet, staticcheck, gofumpt, gosec; no tracked file above 1 MB
+	@tools/check-sizes.sh
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }
+
+vuln: gosec ## known vulnerabilities of what is called, which asks vuln.go.dev; and gosec
 	$(TOOL) govulncheck ./...
 
 generate: servers ## write all that follows from the code; STRATEGY=NAME measures a new strategy for docs/scale.md, too

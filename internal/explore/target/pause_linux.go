@@ -59,6 +59,18 @@ func (r settling) pauses() bool {
 	return is
 }
 
+// paused is the buyer that paused in the last step and went on by itself; 0: none. One that is still
+// inside waits for another, for a mutex maybe: what looked like its pause was another timer's.
+func (r *run) paused() int {
+	f := r.x.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.Contains(r.rest.inside(), r.pause.seen) {
+		return 0
+	}
+	return r.pause.seen
+}
+
 // interposed checks, when the program has come to rest after the move, that the pause goes on.
 func (r settling) interposed(napping bool) error {
 	f := r.x.floor

@@ -110,7 +110,7 @@ func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 	p.Where, p.Mixed, p.Held = r.x.floor.where, choices{r}.mixed(), r.held
 	p.Begun = func(id int) bool { return r.buyer(id).begun }
 	if r.x.shared {
-		p.Paused, p.Standing = r.pause.seen, r.standing()
+		p.Paused, p.Standing = r.paused(), r.standing()
 	}
 	p.Fresh = func(string) (string, bool) { return "", false }
 }

@@ -33,6 +33,7 @@ func (r *run) interpose(ctx context.Context) error {
 	}
 	at := slices.IndexFunc(moves, func(m move) bool { return m.Token == token && m.Buyer != r.current })
 	if at < 0 {
+		r.pause.wanted = token
 		return schedule.Void{Why: "another buyer than before has paused", Missed: true}
 	}
 	m := moves[at]

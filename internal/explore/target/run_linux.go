@@ -138,8 +138,8 @@ func (r *run) Do(ctx context.Context, m move) error {
 		r.x.floor.letGo(m.Command)
 	}
 	err := r.settling.settle(ctx)
-	if v, void := schedule.AsVoid(err); void && r.pause.of != 0 {
-		v.Missed, v.Seen = true, true
+	if v, void := schedule.AsVoid(err); void && m.During != "" { // two buyers were inside at once
+		v.Missed, v.Seen = true, v.Seen || r.pause.wanted == ""
 		return v
 	}
 	if err != nil {

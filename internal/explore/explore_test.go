@@ -77,6 +77,9 @@ func BenchmarkExplore(b *testing.B) {
 // lost by that: as many schedules, that end in the same ways, with the same shortest
 // witness, as where each is run.
 func TestMerged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a search that runs each schedule; make test has it")
+	}
 	e := enginetest.Embedded(t)
 	for _, c := range []exploretest.Expectation{
 		{Strategy: "none"},

@@ -43,6 +43,9 @@ func (s *planted) Close() error {
 // whoever else knew it has ended. Merged and full searches must count the same; of every order
 // in make soak, of those with two preemptions else.
 func TestState(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a search that runs each schedule; make test has it")
+	}
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
 		decidesBy string

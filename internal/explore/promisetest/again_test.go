@@ -15,6 +15,9 @@ import (
 // each search of so many schedules runs the same ones in the same order, on a machine
 // that has nothing else to do and beside busy loops.
 func TestSameAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs busy loops; make test has it")
+	}
 	calm, busy, schedules, loops := 1, 1, 3, 2
 	if exploretest.Soak() {
 		calm, busy, schedules, loops = 20, 20, 60, 6

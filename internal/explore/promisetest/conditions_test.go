@@ -39,6 +39,9 @@ func conditions() []condition {
 // TestEveryStrategy explores each strategy that the explorer has gates for under each
 // condition. One that holds in two processes holds.
 func TestEveryStrategy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a search of each strategy under each event; make test has it")
+	}
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		if e.DB.Name() == dialect.Postgres {

@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
 
 # parts are all that must report, in the order of the output.
-parts=(searches lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
+parts=(searches searches-raced lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
 	composecheck kubecheck e2e go-test-race)
 
 # part NAME COMMAND... runs one part, its output in a file.
@@ -50,8 +50,8 @@ race=(-race
 export GORACE=atexit_sleep_ms=0
 
 # The searches of the catalogue run one goroutine at a time, and take two and a half times as
-# long with the race detector. What is concurrent in them has tests with it: TestConformance
-# runs each strategy, internal/explore/own the gates. make soak runs the searches with it, too.
+# long with the race detector. The detector watches their short form (searches-raced), which
+# runs the same code; make soak runs all of them with it.
 searches=(./internal/explore ./internal/explore/promisetest)
 
 # Three packages at a time, and four tests of each that allow it: they wait for a third of
@@ -74,6 +74,7 @@ build() {
 
 others() {
 	part searches go test -vet=off -p 2 -timeout 60m "${searches[@]}"
+	part searches-raced go test "${race[@]}" -vet=off -p 2 -short "${searches[@]}"
 	part lint make --no-print-directory lint
 	part composecheck in_dir deploy/composecheck go test ./...
 	part kubecheck in_dir deploy/kubecheck go test ./...

@@ -35,7 +35,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &Conn{Conn: inner, from: c, buyer: c.owner}
+	conn := &Conn{Conn: inner, from: c}
+	conn.buyer.Store(int64(c.owner))
 	if conn.id, err = c.database.Connected(ctx, inner); err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
@@ -62,7 +63,7 @@ func (c *Connector) Open(buyer int) (conns []*Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.conns {
-		if conn.buyer == buyer {
+		if conn.Buyer() == buyer {
 			conns = append(conns, conn)
 		}
 	}

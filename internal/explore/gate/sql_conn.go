@@ -20,8 +20,8 @@ import (
 type Conn struct {
 	driver.Conn
 	from  *Connector
-	id    int64 // the database's name for it
-	buyer int   // that uses it
+	id    int64        // the database's name for it
+	buyer atomic.Int64 // that uses it; database/sql may roll back for one that was already answered
 
 	transaction
 	dead   atomic.Bool // killed: it may not be used again
@@ -40,7 +40,7 @@ type transaction struct {
 func (c *Conn) ID() int64 { return c.id }
 
 // Buyer returns the buyer that uses it; 0: none yet.
-func (c *Conn) Buyer() int { return c.buyer }
+func (c *Conn) Buyer() int { return int(c.buyer.Load()) }
 
 // Alive: it was not ended.
 func (c *Conn) Alive() bool { return !c.dead.Load() }
@@ -208,12 +208,12 @@ var quotes = strings.NewReplacer("`", "", `"`, "")
 func (c *Conn) op(ctx context.Context, query string, args []driver.NamedValue) *Op {
 	if c.from.owner == 0 {
 		if id := BuyerOf(ctx, 0); id != 0 {
-			c.buyer = id
+			c.buyer.Store(int64(id))
 		}
 	}
 	known := effect.SQL(query, c.from.database.Dialect)
 	query = strings.Join(strings.Fields(quotes.Replace(query)), " ")
-	o := &Op{Buyer: c.buyer, Server: SQL, Name: query, Text: withValues(query, slices.Clone(args)), ctx: ctx, conn: c}
+	o := &Op{Buyer: c.Buyer(), Server: SQL, Name: query, Text: withValues(query, slices.Clone(args)), ctx: ctx, conn: c}
 	o.Controls = slices.Contains(controls, query)
 	o.Asks, o.Gives = strings.Contains(query, "GET_LOCK("), strings.Contains(query, "RELEASE_LOCK(")
 	if o.Effect = known.Effect; o.Effect == schedule.Reads && c.serializable {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -264,5 +265,6 @@ func playVerify(t *testing.T, o *verifyOptions, stdout, stderr io.Writer) error 
 	command.SetContext(t.Context())
 	command.SetOut(stdout)
 	command.SetErr(stderr)
+	o.admission = cmp.Or(o.admission, noAdmission) // the flag's default
 	return o.run(command)
 }

@@ -48,13 +48,6 @@ func (w *watchdogs) add(t *timer) {
 	w.timers = append(w.timers, t)
 }
 
-// any: a buyer has had a watchdog.
-func (w *watchdogs) any() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.timers) > 0
-}
-
 // due are the buyer's timers that run. Those of a crashed buyer never fire.
 func (w *watchdogs) due(b *buyer) (due []*timer) {
 	w.mu.Lock()

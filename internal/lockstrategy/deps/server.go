@@ -32,10 +32,11 @@ func Failed(server string, err error) error {
 }
 
 // wrongCommand are the answers by which Redis says that a command is wrong, whatever the state
-// of the server: keys in several slots of a cluster, a key of another type, the command's form
-// (Redis cluster specification, "Keys hash tags"; Redis 7.0, server.c and cluster.c).
+// of the server: keys in several slots of a cluster, the command's form (Redis cluster
+// specification, "Keys hash tags"; Redis 7.0, server.c and cluster.c). WRONGTYPE is not among
+// them: another program may have written the key.
 func wrongCommand() []string {
-	return []string{"CROSSSLOT ", "WRONGTYPE ", "ERR unknown command", "ERR wrong number of arguments", "ERR syntax error"}
+	return []string{"CROSSSLOT ", "ERR unknown command", "ERR wrong number of arguments", "ERR syntax error"}
 }
 
 func refusesFor(err error, answers []string) bool {

@@ -25,9 +25,9 @@ func TestFailed(t *testing.T) {
 		answer("LOADING Redis is loading the dataset in memory"):               true,
 		answer("OOM command not allowed when used memory > 'maxmemory'."):      true,
 		answer("ERR max number of clients reached"):                            true,
+		answer("WRONGTYPE Operation against a key holding the wrong kind"):     true,
 		errors.New("CROSSSLOT is in the name of a host"):                       true,
 		answer("CROSSSLOT Keys in request don't hash to the same slot"):        false,
-		answer("WRONGTYPE Operation against a key holding the wrong kind"):     false,
 		fmt.Errorf("reset: %w", answer("ERR unknown command 'X', with args:")): false,
 	} {
 		var unavailable *purchase.Unavailable

@@ -11,23 +11,24 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// candidate is the best violation so far: one that is more than a failure, then
-// the shortest, then the one with the fewest switches between buyers, then the one with the fewest events, then the
-// one in which the first buyer goes first.
+// A candidate is a violation whose schedule may become the witness. The best is the least mild,
+// then the shortest, then the one with the fewest switches between buyers, then the one with the
+// fewest events, then the one in which the first buyer goes first.
 type candidate struct {
 	schedule.Ended
 	cost     [3]int
 	doubtful bool // of a program: the run before it, or the one after it, was void
 }
 
-// compare is negative when c is the better one. A broken rule says more than a failure.
+// compare is negative when c is the better one.
 func (c *candidate) compare(other *candidate) int {
-	return cmp.Or(c.mild()-other.mild(), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
+	return cmp.Or(c.mildness()-other.mildness(), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }
 
-// mild is 1 for a failure, 0 for all else.
-func (c *candidate) mild() int {
-	if c.Verdict == verdict.Failed {
+// mildness is 1 for a verdict that names a fault in the program before any harm to stock or
+// records, and 0 for all others. A broken rule says more.
+func (c *candidate) mildness() int {
+	if c.Verdict == verdict.Failed || c.Verdict == verdict.LeakedLock {
 		return 1
 	}
 	return 0

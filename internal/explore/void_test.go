@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 var stray = schedule.Void{Why: "a command came that nobody had waited for"}
@@ -303,6 +304,17 @@ func TestDoubtful(t *testing.T) {
 	}
 	if r := searchLittle(t, littleConfig(l), l); r.Void != 1 || r.Dropped > 0 || r.Witness == nil || r.Witness.Schedule == best {
 		t.Errorf("%d void, %d dropped, %+v; want another witness than %s", r.Void, r.Dropped, r.Witness, best)
+	}
+}
+
+// TestMildness: a broken rule is the witness, though every other schedule fails or leaks a lock.
+func TestMildness(t *testing.T) {
+	for _, mild := range []verdict.Verdict{verdict.Failed, verdict.LeakedLock} {
+		l := oversells()
+		l.mild = mild
+		if r := searchLittle(t, littleConfig(l), l); r.Verdicts[mild] == 0 || r.Witness == nil || r.Witness.Verdict != verdict.Broken {
+			t.Errorf("%v, witness %+v; want a broken rule", r.Verdicts, r.Witness)
+		}
 	}
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What `make test` runs once the servers are installed: every part, in three lanes
 # side by side. The tests of this module, with the race detector, are the first. The
-# third has what mostly waits for leases and time-outs. Everything else, part after
-# part, is the second. So no more than two parts and what waits share the machine.
+# searches and the browser are the second. The third has the parts that wait for leases
+# and time-outs, and then those that no clock can fail.
 #
 # The first lane prints as it goes. The output of the other parts follows in one
 # piece each; the last lines name what failed. A part that has not reported its exit
@@ -74,18 +74,18 @@ build() {
 
 others() {
 	part searches go test -vet=off -p 2 -timeout 60m "${searches[@]}"
-	part searches-raced go test "${race[@]}" -vet=off -p 2 -short "${searches[@]}"
-	part lint make --no-print-directory lint
 	part composecheck in_dir deploy/composecheck go test ./...
 	part kubecheck in_dir deploy/kubecheck go test ./...
 	part e2e in_dir e2e go test -count=1 ./...
 }
 
-waiting() {
+rest() {
 	part locktest-bench in_dir locktest/bench go test ./...
 	part trackrecord-libraries in_dir trackrecord/libraries go test -parallel 8 .
 	part trackrecord-fixed in_dir trackrecord/libraries go test -parallel 8 -modfile=fixed.mod .
 	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test .
+	part searches-raced go test "${race[@]}" -vet=off -p 2 -short "${searches[@]}"
+	part lint make --no-print-directory lint
 }
 
 lanes=()
@@ -115,7 +115,7 @@ build || { # go build has said why
 	exit 1
 }
 set -m # a process group for each
-for lane in "report go-test-race raced" others waiting; do
+for lane in "report go-test-race raced" others rest; do
 	$lane </dev/null &
 	lanes+=($!)
 done

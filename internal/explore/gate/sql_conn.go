@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -33,7 +32,7 @@ type transaction struct {
 	inTx, touched atomic.Bool // one is open, and has read or written
 	wrote         bool        // it has changed rows
 	serializable  bool
-	locking       string // its first statement that locks or writes, for people; "" before one
+	locking       atomic.Pointer[string] // its first statement that locks or writes, for people; nil before one
 }
 
 // ID is serverstate.Conn.ID.
@@ -48,16 +47,17 @@ func (c *Conn) Alive() bool { return !c.dead.Load() }
 // InTransaction: one is open.
 func (t *transaction) InTransaction() bool { return t.inTx.Load() }
 
-// Holds says what the open transaction has, for people; "" where none is open. No statement of the
-// connection may be under way.
+// Holds says what the open transaction has, for people; "" where none is open. It may be called
+// while a worker of the strategy uses the connection.
 func (t *transaction) Holds() string {
+	first := t.locking.Load()
 	switch {
 	case !t.InTransaction():
 		return ""
-	case t.locking == "":
+	case first == nil:
 		return "an open transaction"
 	}
-	return "an open transaction (" + t.locking + ")"
+	return "an open transaction (" + *first + ")"
 }
 
 // Viewing: a transaction is open that has read or written, so it may have a view of
@@ -162,7 +162,8 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // opens notes that a transaction is open, and whether it has touched anything.
 func (t *transaction) opens(touched bool) {
 	t.touched.Store(touched)
-	t.wrote, t.locking = false, ""
+	t.wrote = false
+	t.locking.Store(nil)
 	t.inTx.Store(true)
 }
 
@@ -189,7 +190,8 @@ func (c *Conn) after(o *Op, rows, changed bool) {
 		c.touched.Store(c.touched.Load() || c.inTx.Load())
 		c.wrote = c.wrote || changed
 		if c.inTx.Load() && o.Effect == schedule.Writes {
-			c.locking = cmp.Or(c.locking, o.Text)
+			text := o.Text
+			c.locking.CompareAndSwap(nil, &text)
 		}
 		o.Ends = !c.inTx.Load() && o.Effect == schedule.Writes
 		o.Commits = changed && !c.inTx.Load()

@@ -23,7 +23,8 @@ func TestVoid(t *testing.T) {
 	if !want.Complete || want.Explored != 20 || want.Violations != 12 || want.Void != 0 {
 		t.Fatalf("%+v", want)
 	}
-	for _, reduce := range []bool{false, true} {
+	// The shortest violation is next to a void run: see TestDoubtful.
+	for reduce, witness := range map[bool]string{false: "v1:little:b2:s1:2.1.2.1.2.1", true: "v1:little:b2:s1:2*2.1*2.2.1"} {
 		l := oversells()
 		l.trouble = func(w *world, p *schedule.Point) error {
 			if l.runs%3 == 0 && p.AtEnd() {
@@ -40,8 +41,8 @@ func TestVoid(t *testing.T) {
 		if len(r.Voided) == 0 || r.Voided[0].Why != stray.Why || r.Voided[0].Details != "run 3" || r.Voided[0].Runs != 1 {
 			t.Errorf("%+v", r.Voided)
 		}
-		if !reduce && (r.Explored != want.Explored || r.Violations != want.Violations) || r.Witness == nil || len(r.Witness.Choices) != len(want.Witness.Choices) {
-			t.Errorf("%d orders, %d violations, %v; want %d, %d, %v", r.Explored, r.Violations, r.Witness, want.Explored, want.Violations, want.Witness)
+		if !reduce && (r.Explored != want.Explored || r.Violations != want.Violations) || r.Witness == nil || r.Witness.Schedule != witness {
+			t.Errorf("%d orders, %d violations, %v; want %d, %d, %s", r.Explored, r.Violations, r.Witness, want.Explored, want.Violations, witness)
 		}
 		report := explore.NewReport(c, r)
 		if said := report.Extent(); !strings.Contains(said, fmt.Sprintf("; %d runs void (%s), not counted: not complete", r.Void, stray.Why)) || strings.Contains(said, " of 20") || report.Total != nil {

@@ -71,9 +71,6 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	if elsewhere && e.DB.Name() != dialect.SQLite {
 		exploretest.SkipUnlessSoak(t, "SQLite has this row, and what the strategy needs is the same there")
 	}
-	if elsewhere && testing.Short() && config.Events != nil {
-		t.Skip("an event at every command to several servers: a longer search; make test has it")
-	}
 	if config.Shared && entry.WritesLater {
 		t.Skip("the worker of a process writes the orders of all its buyers: its commands are no buyer's")
 	}

@@ -31,7 +31,6 @@ test: servers ## install the servers where it can, then lint and test everything
 soak: servers ## the searches and repetitions that are too long for make test
 	loadtest/k6/check.sh # builds k6, which takes minutes
 	OVERSELL_SOAK=1 go test -vet=off -timeout 180m ./...
-	go test -race -vet=off -timeout 60m ./internal/explore ./internal/explore/promisetest # make test runs their short form so
 
 planted: servers ## plant bugs in a copy, run what must catch each; a quarter of an hour. PATCH="a b" for some
 	@go run ./trackrecord/planted $(PATCH)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What `make test` runs once the servers are installed: every part, in three lanes
-# side by side. The tests of this module, with the race detector, are the first. The
-# searches and the browser are the second. The third has the parts that wait for leases
-# and time-outs, and then those that no clock can fail.
+# side by side. The tests of this module, with the race detector, are the first. The third
+# has the parts that wait for leases and time-outs. Everything else, part after part, is
+# the second.
 #
 # The first lane prints as it goes. The output of the other parts follows in one
 # piece each; the last lines name what failed. A part that has not reported its exit
@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
 
 # parts are all that must report, in the order of the output.
-parts=(searches searches-raced lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
+parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
 	composecheck kubecheck e2e go-test-race)
 
 # part NAME COMMAND... runs one part, its output in a file.
@@ -49,19 +49,14 @@ race=(-race
 	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
 export GORACE=atexit_sleep_ms=0
 
-# The searches of the catalogue run one goroutine at a time, and take two and a half times as
-# long with the race detector. The detector watches their short form (searches-raced), which
-# runs the same code; make soak runs all of them with it.
-searches=(./internal/explore ./internal/explore/promisetest)
-
 # Three packages at a time, and four tests of each that allow it: they wait for a third of
 # their time, for servers and for leases, and fewer leave the cores idle then. The longest
 # packages begin first.
-raced() {
-	local others
-	others=$(go list ./... | grep -vxF -f <(go list "${searches[@]}")) || return
-	go test "${race[@]}" -vet=off -p 3 -parallel 4 -timeout 60m \
-		./cmd/shop ./internal/lockstrategy ./internal/explore/own $others # lint runs all of go vet
+tests() {
+	report go-test-race go test "${race[@]}" \
+		-vet=off -p 3 -parallel 4 -timeout 60m \
+		./cmd/shop ./internal/explore ./internal/lockstrategy ./internal/explore/promisetest ./internal/explore/own \
+		./... # lint runs all of go vet
 }
 
 # Each test binary that runs the shop uses these two builds of it: as it is released, and
@@ -73,19 +68,17 @@ build() {
 }
 
 others() {
-	part searches go test -vet=off -p 2 -timeout 60m "${searches[@]}"
+	part lint make --no-print-directory lint
 	part composecheck in_dir deploy/composecheck go test ./...
 	part kubecheck in_dir deploy/kubecheck go test ./...
 	part e2e in_dir e2e go test -count=1 ./...
 }
 
-rest() {
+waiting() {
 	part locktest-bench in_dir locktest/bench go test ./...
 	part trackrecord-libraries in_dir trackrecord/libraries go test -parallel 8 .
 	part trackrecord-fixed in_dir trackrecord/libraries go test -parallel 8 -modfile=fixed.mod .
 	part trackrecord-etcd34 in_dir trackrecord/etcd34 go test .
-	part searches-raced go test "${race[@]}" -vet=off -p 2 -short "${searches[@]}"
-	part lint make --no-print-directory lint
 }
 
 lanes=()
@@ -115,7 +108,7 @@ build || { # go build has said why
 	exit 1
 }
 set -m # a process group for each
-for lane in "report go-test-race raced" others rest; do
+for lane in tests others waiting; do
 	$lane </dev/null &
 	lanes+=($!)
 done

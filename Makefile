@@ -39,7 +39,7 @@ servers: ## install MariaDB, PostgreSQL, PgBouncer, Redis, ZooKeeper, etcd and C
 	@tools/install-servers.sh
 
 # What gosec is not asked, each for a reason that holds for all of its finds here; a single one has its
-# reason in its line (#nosec). Its command would bring gRPC and the clients of a cloud: tools/gosec asks its library.
+# reason in its line (#nosec). Its command would bring gRPC and cloud clients, so tools/gosec calls its library.
 #   G104  an error that nobody looks at: strings.Builder has none
 #   G115  a conversion that may lose bits: of lengths that are bounded, and of fields of protocols and hashes, whose bits are meant
 #   G204  a command with a variable: this program starts servers, shops, and the command that its user gives
@@ -56,7 +56,7 @@ lint: gosec ## go vet, staticcheck, gofumpt, gosec; no tracked file above 1 MB
 	$(TOOL) staticcheck ./...
 	@test -z "$$($(TOOL) gofumpt -l $$(git ls-files '*.go'))" || { $(TOOL) gofumpt -d $$(git ls-files '*.go'); exit 1; }
 
-vuln: gosec ## known vulnerabilities of what is called, which asks vuln.go.dev; and gosec
+vuln: gosec ## known vulnerabilities in the code that is called (asks vuln.go.dev), and gosec
 	$(TOOL) govulncheck ./...
 
 generate: servers ## write all that follows from the code; STRATEGY=NAME measures a new strategy for docs/scale.md, too

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What `make test` runs once the servers are installed: every part, in three lanes
-# side by side. The tests of this module, with the race detector, are the first. The third
-# has the parts that wait for leases and time-outs. Everything else, part after part, is
-# the second.
+# `make test` runs this script after it has installed the servers. Three lanes run side
+# by side. The first runs the tests of this module with the race detector. The third runs
+# the parts that wait for leases and timeouts. The second runs all other parts, one after
+# another.
 #
 # The first lane prints as it goes. The output of the other parts follows in one
 # piece each; the last lines name what failed. A part that has not reported its exit
@@ -43,14 +43,14 @@ in_dir() { (cd "$1" && shift && "$@"); }
 # their memory is C's, translated, outside the heap that those watch, and asking them for
 # nothing took half of the explorer's time. raceFlags in cmd/shop are the same.
 #
-# It sleeps for a second before a process ends, unless it is told not to.
+# Without this option the race detector sleeps for a second before a process ends.
 race=(-race
 	'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0'
 	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
 export GORACE=atexit_sleep_ms=0
 
-# Three packages at a time, and four tests of each that allow it: they wait for a third of
-# their time, for servers and for leases, and fewer leave the cores idle then. The longest
+# Three packages run at a time, and four parallel tests of each. The tests spend a third of
+# their time waiting for servers and leases, so fewer would leave the cores idle. The longest
 # packages begin first.
 tests() {
 	report go-test-race go test "${race[@]}" \
@@ -82,7 +82,7 @@ waiting() {
 }
 
 lanes=()
-# stop ends the lanes and whatever they have started; after ten seconds by force.
+# stop ends the lanes and all processes that they have started; after ten seconds by force.
 stop() {
 	trap - EXIT
 	trap '' INT TERM

@@ -1,8 +1,8 @@
-// Command gosec asks the rules of github.com/securego/gosec about all packages of a module, and
-// exits with 1 if one of them has a find.
+// Command gosec checks all packages of a module by the rules of github.com/securego/gosec. It
+// exits with 1 if a rule reports an issue, and with 2 if a package cannot be loaded.
 //
-// gosec's own command loads one package at a time, by a call of the go command for each: that
-// takes minutes here. This one loads all of them at once.
+// gosec's own command calls the go command for each package, which takes minutes here. This
+// command loads all packages at once.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// main takes the folder of the module, then the rules that are not asked.
+// main expects the folder of the module, then the rules to leave out.
 func main() {
 	finds, err := check(os.Args[1], os.Args[2:])
 	if err != nil {
@@ -36,7 +36,7 @@ func check(folder string, excluded []string) (finds int, err error) {
 		return 0, err
 	}
 	if packages.PrintErrors(all) > 0 || len(all) == 0 {
-		return 0, fmt.Errorf("%d packages of %s, and not all of them could be loaded", len(all), folder)
+		return 0, fmt.Errorf("not all of the %d packages of %s could be loaded", len(all), folder)
 	}
 	const tests, generated, suppressed = false, true, false
 	a := gosec.NewAnalyzer(gosec.NewConfig(), tests, generated, suppressed, runtime.NumCPU(), log.New(io.Discard, "", 0))

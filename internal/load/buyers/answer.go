@@ -26,10 +26,10 @@ type Answer struct {
 	Sent, Begun time.Time    // when the request was out and when its answer began; zero when that was never seen
 	Unreached   bool         // there was no connection: the shop read nothing of the request
 	HungUp      bool         // the buyer closed the connection when its request was out and not answered
-	First       time.Time    // when the buyer asked first; Start is of its last request
-	Returns     int          // how often it came back when it was refused
+	First       time.Time    // start of the buyer's first request; Start belongs to its last one
+	Returns     int          // how often the buyer came back after a refusal
 
-	mayReturn    bool // the shop said when, in Retry-After
+	mayReturn    bool // the answer has a Retry-After, read into returnsAfter
 	returnsAfter time.Duration
 }
 

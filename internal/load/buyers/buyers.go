@@ -29,8 +29,8 @@ type Sender struct {
 	Strategy string
 	Product  string        // for buyers that name none
 	Timeout  time.Duration // of one request with its answer, above 0
-	// Patience is how long a buyer waits inside the shop. One that is refused before half of it is
-	// over, and told when to come back (Retry-After), does so. 0: each buyer asks once.
+	// Patience is how long a buyer waits inside the shop. A buyer that the shop refuses with
+	// Retry-After, before half of Patience is over, comes back. 0: each buyer asks once.
 	Patience time.Duration
 	Client   *Client      // nil: a client of its own for each call
 	Leavers  *Leavers     // learns which buyers wait for an answer; nil: none does
@@ -66,7 +66,7 @@ func Constant(askers int) func(float64) int { return func(float64) int { return 
 // AtOnce sends every buyer at the same moment, each on a connection that is open already,
 // and returns the answers in the order of the buyers. When ctx ends, it sends no more buyers
 // and those under way hang up. A buyer that was not sent is Unknown and has no times. A buyer that
-// has come back has its last answer.
+// came back is represented by its last answer.
 func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 	c, end := s.begin()
 	defer end()
@@ -138,7 +138,7 @@ func (s Sender) Keep(ctx context.Context, l Loop) {
 type call struct {
 	Sender
 	mu     sync.Mutex   // for Answered
-	served atomic.Int64 // when a buyer was last answered other than busy, in nanoseconds of Unix time
+	served atomic.Int64 // time of the last answer other than busy, in nanoseconds of Unix time
 }
 
 func (s Sender) begin() (c *call, end func()) {

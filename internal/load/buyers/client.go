@@ -39,8 +39,8 @@ type once struct{ *http.Transport }
 // (Request.isReplayable). A GET, HEAD or OPTIONS gets an empty body for that. What is sent does
 // not change: with the encoding "identity" the transport copies the body and announces none.
 // Without it the transport reads ahead for 200 ms. On a busy machine it then sends an empty
-// chunk, which many servers take for the next request. A POST with an Idempotency-Key needs a
-// body of its own, which Sender gives it.
+// chunk, which many servers take for the next request. Sender gives a POST with an
+// Idempotency-Key a body of its own.
 func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.WithContext(request.Context()) // a copy
 	request.GetBody = nil

@@ -112,7 +112,7 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-// slowNothing is a body without content whose end takes longer to read than net/http waits.
+// slowNothing is an empty body. net/http waits less time for its end than Read takes.
 type slowNothing struct{}
 
 func (slowNothing) Read([]byte) (int, error) {
@@ -120,8 +120,8 @@ func (slowNothing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestNoEmptyChunk: a machine that is busy for 200 ms while a GET is sent does not change what
-// is sent. A server that ignores bodies would read an empty chunk as its next request.
+// TestNoEmptyChunk: the client sends a GET without a chunk, also if the machine is busy for
+// 200 ms meanwhile. A server that ignores bodies would read an empty chunk as its next request.
 func TestNoEmptyChunk(t *testing.T) {
 	t.Parallel()
 	var encoding atomic.Value

@@ -11,12 +11,13 @@ import (
 
 // Bounds of the time until a refused buyer comes back.
 const (
-	leastAway = 100 * time.Millisecond // a Retry-After of 0 would be a busy loop
+	leastAway = 100 * time.Millisecond // with a Retry-After of 0 the buyer would loop without a pause
 	mostAway  = 5 * time.Minute        // from the first request to the last one
 )
 
-// retryAfter reads the header Retry-After (RFC 9110, 10.2.3): seconds, or a date by the clock of
-// the server, which the header Date has.
+// retryAfter returns how long to stay away by the header Retry-After (RFC 9110, 10.2.3): seconds
+// or a date. A date follows the server's clock, so it is compared with the header Date, if there
+// is one, and otherwise with now. ok is false without a valid Retry-After.
 func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -32,9 +33,9 @@ func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 	return max(leastAway, at.Sub(now)), true
 }
 
-// ask sends one buyer and returns its last answer. A buyer that is refused and told when to come
-// back does so, unless it has waited in the shop for half of its patience, or nobody else was
-// served for as long as a request may take. When going ends it stays away.
+// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After comes
+// back. It stays away if it has waited in the shop for half of Patience, if the shop has
+// served no buyer for as long as Timeout, or when going ends.
 func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	a := c.visit(ctx, base, b)
 	first, returns := a.Start, 0
@@ -58,7 +59,7 @@ func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	return a
 }
 
-// sleep reports false if ctx ends first.
+// sleep waits for d. It reports false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

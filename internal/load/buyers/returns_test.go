@@ -36,14 +36,14 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestReturns: a buyer that is refused comes back when it is told to, not before, and under the
-// same name. It stays away when nobody told it when, when it may not return, when it has waited
-// long enough in the shop, and when nobody is served.
+// TestReturns: a refused buyer comes back after Retry-After, not before, and under the same name.
+// It stays away without a Retry-After, without patience, after half of its patience inside the
+// shop, and when the shop serves no buyer.
 func TestReturns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
-		busy     int64 // so many requests are refused
+		busy     int64 // number of requests that the shop refuses
 		after    string
 		inside   time.Duration
 		patience time.Duration
@@ -55,10 +55,10 @@ func TestReturns(t *testing.T) {
 	}{
 		{name: "refused twice", busy: 2, after: "0", patience: time.Minute, outcome: purchase.Sold, returns: 2, least: 2 * leastAway},
 		{name: "a second", busy: 1, after: "1", patience: time.Minute, outcome: purchase.Sold, returns: 1, least: time.Second},
-		{name: "nobody says when", busy: 1, patience: time.Minute, outcome: purchase.Busy},
+		{name: "no Retry-After", busy: 1, patience: time.Minute, outcome: purchase.Busy},
 		{name: "no patience", busy: 1, after: "0", outcome: purchase.Busy},
-		{name: "it has waited inside", busy: 1, after: "0", inside: 60 * time.Millisecond, patience: 100 * time.Millisecond, outcome: purchase.Busy},
-		{name: "nobody is served", busy: 1 << 60, after: "0", patience: time.Minute, timeout: time.Second, outcome: purchase.Busy, least: 800 * time.Millisecond, isPutOff: true},
+		{name: "waited inside for long", busy: 1, after: "0", inside: 60 * time.Millisecond, patience: 100 * time.Millisecond, outcome: purchase.Busy},
+		{name: "no buyer is served", busy: 1 << 60, after: "0", patience: time.Minute, timeout: time.Second, outcome: purchase.Busy, least: 800 * time.Millisecond, isPutOff: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,8 +94,8 @@ func TestReturns(t *testing.T) {
 	}
 }
 
-// TestKeepReturns: an asker that is told to come back after the load has ended stays away, and
-// Keep does not wait for it.
+// TestKeepReturns: an asker whose Retry-After ends after the load stays away, and Keep does not
+// wait for it.
 func TestKeepReturns(t *testing.T) {
 	t.Parallel()
 	s := senderTo(service(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// crier is a market that answers every tenth buyer in another way, or all of them.
+// crier is a market that answers every tenth buyer, or all buyers, by instead.
 type crier struct {
 	market
 	all     bool
@@ -31,16 +31,16 @@ func (c *crier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.market.ServeHTTP(w, r)
 }
 
-// loses sells, and breaks the connection before the answer.
+// loses sells, and closes the connection before the answer.
 func loses(c *crier, _ http.ResponseWriter, r *http.Request) {
 	c.market.ServeHTTP(httptest.NewRecorder(), r)
 	panic(http.ErrAbortHandler)
 }
 
-// reads breaks the connection and does nothing else.
+// reads closes the connection without a sale.
 func reads(*crier, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// sellsTwice sells twice to one buyer, and breaks the connection before the answer.
+// sellsTwice sells twice to one buyer, and closes the connection before the answer.
 func sellsTwice(c *crier, _ http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.buy(httptest.NewRecorder(), "apple", r.URL.Query().Get("purchaser"), "")
@@ -49,7 +49,7 @@ func sellsTwice(c *crier, _ http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// sellsMore loses the answer, and puts the unit back that it has sold.
+// sellsMore sells a unit, puts it back into the stock, and loses the answer.
 func sellsMore(c *crier, w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.stock["apple"] = [2]int64{c.stock["apple"][0] + 1, c.stock["apple"][1]}
@@ -57,7 +57,7 @@ func sellsMore(c *crier, w http.ResponseWriter, r *http.Request) {
 	loses(c, w, r)
 }
 
-// sellsLater takes the unit, breaks the connection, and records the sale a moment later.
+// sellsLater takes the unit, closes the connection, and records the sale a second later.
 func sellsLater(c *crier, _ http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	left := c.stock["apple"]
@@ -74,7 +74,7 @@ func sellsLater(c *crier, _ http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// answers answers with a status and a body, and sells nothing.
+// answers returns a handler that sends a status and a body, and sells nothing.
 func answers(status int, body string) func(*crier, http.ResponseWriter, *http.Request) {
 	return func(_ *crier, w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -82,8 +82,9 @@ func answers(status int, body string) func(*crier, http.ResponseWriter, *http.Re
 	}
 }
 
-// TestAnswers: an answer that is lost accuses no shop, and hides no break. An error without a
-// fault breaks the promise; a server that is down, or a request that nobody serves, shows nothing.
+// TestAnswers: a lost answer neither accuses a shop nor hides a break. An error without a fault
+// breaks the promise. A server that is down, or a request that the shop does not know, proves
+// nothing.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const down = `{"outcome":"failed","detail":"the database is down"}`
@@ -101,11 +102,11 @@ func TestAnswers(t *testing.T) {
 		{"lost, and sold twice", sellsTwice, false, verdict.Leaked, "records are of buyers"},
 		{"lost, and oversold", sellsMore, false, verdict.Oversold, "units sold of 100"},
 		{"500", answers(500, ""), false, verdict.Failed, "20 buyers were answered with an error"},
-		{"500 to everybody", answers(500, ""), true, verdict.Failed, "200 buyers were answered with an error"},
+		{"500 to all buyers", answers(500, ""), true, verdict.Failed, "200 buyers were answered with an error"},
 		{"502", answers(502, ""), false, verdict.Failed, "20 buyers were answered with an error"},
 		{"200 without a receipt", answers(200, "welcome"), false, verdict.Failed, "20 buyers were answered with an error"},
-		{"some are not found", answers(404, ""), false, verdict.Failed, "20 buyers were answered with an error"},
-		{"nobody is found", answers(404, ""), true, verdict.Inconclusive, "no two buys were in flight at once"},
+		{"404 to some buyers", answers(404, ""), false, verdict.Failed, "20 buyers were answered with an error"},
+		{"404 to all buyers", answers(404, ""), true, verdict.Inconclusive, "no two buys were in flight at once"},
 		{"a server is down", answers(503, down), false, verdict.Inconclusive, "20 buyers were neither served nor refused"},
 		{"an unknown outcome", answers(504, ""), false, verdict.Inconclusive, "20 buyers were neither served nor refused"},
 	} {
@@ -119,7 +120,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// refusesFirst tells each buyer once to come back.
+// refusesFirst refuses the first request of each buyer, or all requests.
 type refusesFirst struct {
 	market
 	after   string
@@ -141,8 +142,8 @@ func (f *refusesFirst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.market.ServeHTTP(w, r)
 }
 
-// TestComeBack: buyers that are told to come back have not given up. One who is refused whenever
-// it comes proves nothing, and one who is not told when to come has been sent away.
+// TestComeBack: a buyer refused with Retry-After has not given up. Buyers whom the shop refuses
+// each time prove nothing. The shop has sent away a buyer that it refuses without Retry-After.
 func TestComeBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -152,8 +153,8 @@ func TestComeBack(t *testing.T) {
 		says string
 	}{
 		{"once", &refusesFirst{after: "0"}, verdict.Holds, "100 units sold"},
-		{"for ever", &refusesFirst{after: "0", forever: true}, verdict.Inconclusive, "no two buys were in flight at once"},
-		{"nobody says when", &refusesFirst{}, verdict.Stalled, "told busy before half of the wait"},
+		{"each time", &refusesFirst{after: "0", forever: true}, verdict.Inconclusive, "no two buys were in flight at once"},
+		{"no Retry-After", &refusesFirst{}, verdict.Stalled, "told busy before half of the wait"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

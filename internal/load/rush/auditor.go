@@ -79,7 +79,7 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Report, erro
 	}
 }
 
-// Held is purchase.Held.
+// Held reports which transaction has locked the row of a product, as purchase.Held does.
 func (b Database) Held(ctx context.Context, product string) (string, error) {
 	return purchase.Held(ctx, b.DB, product)
 }
@@ -128,12 +128,13 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 	return books, nil
 }
 
-// settleTimeout is how long a shop may take to end the orders of buyers who got no answer.
+// settleTimeout is how long a shop may take to finish the orders of buyers who got no answer.
 const settleTimeout = 10 * time.Second
 
-// Settle audits a product when all buyers are done. With isDoubtful some of them got no answer,
-// so the shop may still be at work: Settle audits until two reports in a row are the same and
-// stock and records agree, at most for 10 s. Units that are oversold do not come back.
+// Settle audits a product after all buyers are done. isDoubtful says that some buyers got no
+// answer, so the shop may still be working. Settle then repeats the audit, for 10 s at most, until
+// two reports in a row are equal and stock and records agree. It does not wait for an oversold
+// product to agree: more time cannot repair it.
 func Settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Report, _ error) {
 	for deadline := time.Now().Add(settleTimeout); ; {
 		now, err := a.Audit(ctx, product)
@@ -169,10 +170,10 @@ func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sa
 	}
 }
 
-// Compared is what answers and records show next to each other.
+// Compared is the result of a comparison of answers and records.
 type Compared struct {
 	Lost, Untold int64                // see audit.Compare
-	Sales        map[int64]audit.Sale // by id; nil where the service does not show its records
+	Sales        map[int64]audit.Sale // by id; nil if the service does not show its records
 }
 
 // Compare holds answers against the product's records, or against their sums

@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Silence is how much longer than its wait a buyer of ours may be without an answer. A buyer that
-// hears nothing for so long gives up.
+// Silence is how long after its wait a buyer at a shop of ours still expects an answer. Then it
+// gives up.
 const Silence = 15 * time.Second
 
 // A lockAuditor is an Auditor that sees locks.
@@ -22,9 +22,9 @@ type lockAuditor interface {
 	Held(ctx context.Context, product string) (what string, err error)
 }
 
-// judgeLeftover looks for what a crowd has left behind, when all are answered or have given up: a
-// transaction with a lock on the stock, or a Buy that does not return. Either would break the
-// next restock, where the strategy could not be told from the harness.
+// judgeLeftover checks, after all buyers are answered or have given up, what the crowd has left
+// behind: a transaction that locks the stock, or a Buy that does not return. Either would make
+// the next restock fail, and that failure would look like one of the harness.
 func (c Config) judgeLeftover(ctx context.Context, answers []buyers.Answer, r *Result) error {
 	if r.broke() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
 		return nil
@@ -51,7 +51,7 @@ func (c Config) judgeLeftover(ctx context.Context, answers []buyers.Answer, r *R
 	return nil
 }
 
-// isSilent reports whether a buyer heard nothing.
+// isSilent reports whether a buyer got no answer.
 func isSilent(answers []buyers.Answer) bool {
 	for _, a := range answers {
 		if a.Outcome == purchase.Unknown && a.Status == 0 {
@@ -61,8 +61,8 @@ func isSilent(answers []buyers.Answer) bool {
 	return false
 }
 
-// stillInside returns how many buys the processes have in flight, by their own count; 0 if a
-// process does not say.
+// stillInside returns how many buys the processes have in flight, by their own metric. It waits
+// up to two seconds for each process to finish. A process without the metric counts as 0.
 func (c Config) stillInside(ctx context.Context) (n int) {
 	for _, url := range c.BaseURLs {
 		for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -79,7 +79,7 @@ func (c Config) stillInside(ctx context.Context) (n int) {
 	return n
 }
 
-// inFlight reads the metric of a shop of ours.
+// inFlight returns the metric shop_buys_in_flight of a shop, or 0 if the shop does not show it.
 func inFlight(ctx context.Context, url string) int {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
 	if err != nil {

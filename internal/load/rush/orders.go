@@ -96,8 +96,8 @@ func atOnce(round []buyers.Answer) bool {
 	return len(round) > 1
 }
 
-// Judge is JudgeRepeats for orders whose first two requests are sent at once: at least one
-// order must have been sold while both were under way.
+// Judge judges as JudgeRepeats, for orders whose first two requests were sent at once. v stays
+// verdict.Holds only if at least one order was sold while both requests were in flight.
 func (o Orders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	v, reason = o.JudgeRepeats(v, reason)
 	switch {
@@ -110,9 +110,9 @@ func (o Orders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string
 	return v, reason
 }
 
-// JudgeRepeats adds what the orders show to v, the verdict of stock and records, and to its
-// reason. A lost sale is worse than anything here, and an open question does not replace a
-// break.
+// JudgeRepeats returns the verdict of stock and records, v, and its reason, after it has judged
+// the repeated orders. A lost sale is worse than each of their breaks and stays. An
+// inconclusive order does not replace a break.
 func (o Orders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	sound := v == verdict.Holds || v == verdict.Inconclusive
 	switch {

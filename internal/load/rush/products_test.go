@@ -20,7 +20,7 @@ type market struct {
 	byOne     bool // an order takes one unit, whatever it asks for
 	mixed     bool // the units of an order are taken from the first product
 	remembers bool // sold out once is sold out for ever
-	keeps     bool // a restock adds to what is left
+	keeps     bool // a restock adds to the units that are left
 
 	mu      sync.Mutex
 	soldOut bool                // once

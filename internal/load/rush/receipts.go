@@ -12,13 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A note is what a receipt says beside the sale. A service may leave each out.
+// A note holds the members of a receipt that do not identify the sale; nil if the service omits one.
 type note struct {
 	Left     *int64 `json:"left"`
 	WaitedMS *int64 `json:"waited_ms"`
 }
 
-// noteOf reads a receipt. Members of another type are those of a service with other words.
+// noteOf reads a receipt. A service may use the same names for members of another type: it then
+// returns an empty note.
 func noteOf(a buyers.Answer) (n note) {
 	if json.Unmarshal([]byte(a.Receipt), &n) != nil {
 		return note{}
@@ -26,13 +27,13 @@ func noteOf(a buyers.Answer) (n note) {
 	return n
 }
 
-// clockSlack is how much longer than the request a buyer may have waited: services round, and
-// their clocks are not ours.
+// clockSlack is by how much waited_ms may exceed the time of the request: services round, and
+// their clocks differ from ours.
 const clockSlack = 100 * time.Millisecond
 
-// untrue says what a receipt says that cannot be; "" where nothing is. The units that are left
-// lie between none and all, less those of the sale where the strategy counts them. The buyer has
-// waited no longer than its request took. The record, where it has the same members, agrees.
+// untrue describes the member of a receipt that cannot be true, or returns "". left must lie
+// between 0 and the stock, less the units of the sale if the strategy counts them. waited_ms must
+// not exceed the time of the request. Both must equal the record's values, if it has them.
 func (c Config) untrue(a buyers.Answer, record audit.Sale) string {
 	n, most := noteOf(a), c.Stock
 	if c.Counts != linear.Unspecified {
@@ -52,9 +53,9 @@ func (c Config) untrue(a buyers.Answer, record audit.Sale) string {
 	return ""
 }
 
-// check judges what the receipts say beside the sales, when stock and records are right. sales
-// are nil where the service does not show them. Repeated orders have the receipt of an
-// earlier request: Orders compares those.
+// check judges the receipts, if stock and records are right. sales is nil if the service does not
+// show its records. It skips repeated orders, which carry the receipt of an earlier request:
+// Orders compares those.
 func (r *Result) check(c Config, answers []buyers.Answer, sales map[int64]audit.Sale) {
 	if c.isKeyed || r.broke() {
 		return
@@ -78,7 +79,7 @@ func (r *Result) check(c Config, answers []buyers.Answer, sales map[int64]audit.
 	}
 }
 
-// buysOf returns the buys by the buyers' own times: each was inside the shop between the two.
+// buysOf returns the buys with the times at the buyers: a buy took effect between its two times.
 func buysOf(answers []buyers.Answer) []linear.Buy {
 	buys := make([]linear.Buy, len(answers))
 	for i, a := range answers {

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestReceipts: stock and records are right, and what the receipts say beside the sales is judged.
+// TestReceipts: rush judges left and waited_ms of the receipts when stock and records are right.
 func TestReceipts(t *testing.T) {
 	sold := func(purchaser string, id, from, to int64, receipt string) buyers.Answer {
 		a := buy(purchaser, purchase.Sold, id, from, to)
@@ -20,30 +20,30 @@ func TestReceipts(t *testing.T) {
 		return a
 	}
 	refused := buy("c", purchase.SoldOut, 0, 0, 50)
-	two := func(a, b string) []buyers.Answer { // a is answered before b comes
+	two := func(a, b string) []buyers.Answer { // a is answered before b asks
 		return []buyers.Answer{sold("a", 1, 0, 10, a), sold("b", 2, 20, 30, b), refused}
 	}
 	six, seven := int64(6), int64(7)
 	for _, c := range []struct {
 		name    string
 		counts  linear.Counts
-		record  audit.Sale // what the record of a says, if it says it
+		record  audit.Sale // of a; nil members are absent
 		answers []buyers.Answer
 		want    verdict.Verdict
 		says    string
 	}{
 		{"right", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":10}`, `{"left":0,"waited_ms":0}`), verdict.Holds, "2 units sold"},
-		{"nothing is said", linear.Exactly, audit.Sale{}, two(`{}`, ``), verdict.Holds, "2 units sold"},
-		{"other words", linear.Exactly, audit.Sale{}, two(`{"left":"few","waited_ms":"long"}`, `{"left":0.5}`), verdict.Holds, "2 units sold"},
+		{"no such members", linear.Exactly, audit.Sale{}, two(`{}`, ``), verdict.Holds, "2 units sold"},
+		{"members of other types", linear.Exactly, audit.Sale{}, two(`{"left":"few","waited_ms":"long"}`, `{"left":0.5}`), verdict.Holds, "2 units sold"},
 		{"below zero", linear.Unspecified, audit.Sale{}, two(`{"left":1}`, `{"left":-1}`), verdict.Failed, "1 receipts cannot be true: b was told that -1 are left"},
-		{"more than there were", linear.Unspecified, audit.Sale{}, two(`{"left":3}`, `{"left":0}`), verdict.Failed, "a was told that 3 are left, of 2 stocked"},
+		{"more than the stock", linear.Unspecified, audit.Sale{}, two(`{"left":3}`, `{"left":0}`), verdict.Failed, "a was told that 3 are left, of 2 stocked"},
 		{"before the sale", linear.Exactly, audit.Sale{}, two(`{"left":2}`, `{"left":1}`), verdict.Failed, "a was told that 2 are left"},
-		{"before the sale, at a service of another kind", linear.Unspecified, audit.Sale{}, two(`{"left":2}`, `{"left":1}`), verdict.Holds, "2 units sold"},
+		{"before the sale, at a target", linear.Unspecified, audit.Sale{}, two(`{"left":2}`, `{"left":1}`), verdict.Holds, "2 units sold"},
 		{"the wrong way round", linear.Exactly, audit.Sale{}, two(`{"left":0}`, `{"left":1}`), verdict.Nonlinearizable, "no order of the buys explains"},
 		{"the same for both", linear.Exactly, audit.Sale{}, two(`{"left":0}`, `{"left":0}`), verdict.Nonlinearizable, "no order of the buys explains"},
-		{"the same, where a unit may be held", linear.Admits, audit.Sale{}, two(`{"left":0}`, `{"left":0}`), verdict.Holds, "2 units sold"},
-		{"waited for longer than it asked", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":4000}`, `{"left":0}`), verdict.Failed, "a was told that it has waited for 4000 ms, and the request took 10 ms"},
-		{"waited since tomorrow", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":-1}`, `{"left":0}`), verdict.Failed, "waited for -1 ms"},
+		{"the same for both, from a counter that admits first", linear.Admits, audit.Sale{}, two(`{"left":0}`, `{"left":0}`), verdict.Holds, "2 units sold"},
+		{"waited longer than the request took", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":4000}`, `{"left":0}`), verdict.Failed, "a was told that it has waited for 4000 ms, and the request took 10 ms"},
+		{"a negative wait", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":-1}`, `{"left":0}`), verdict.Failed, "waited for -1 ms"},
 		{"another number in the record", linear.Exactly, audit.Sale{Left: &six}, two(`{"left":1}`, `{"left":0}`), verdict.Failed, "1 are left, and the record says 6"},
 		{"another wait in the record", linear.Exactly, audit.Sale{WaitedMS: &seven}, two(`{"left":1,"waited_ms":2}`, `{"left":0}`), verdict.Failed, "2 ms, and the record says 7 ms"},
 	} {

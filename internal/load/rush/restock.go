@@ -17,9 +17,9 @@ const (
 )
 
 // Restocks restocks the product of a rush that holds, and sells it out again, times times for
-// each process: a process may remember "sold out". Before each restock some units are sold and
-// others are left, in whatever rows or copies the service keeps them. It returns r if every crowd buys the whole
-// stock. Else it returns the result of the crowd that broke; its reason begins with "after a
+// each process: a process may remember "sold out". Each restock finds some units sold and others
+// left, wherever the service keeps them. Restocks returns r if every crowd buys the whole stock.
+// Otherwise it returns the result of the crowd that broke; its reason begins with "after a
 // restock".
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Stock, c.Buyers, c.Sizes, c.Duration = min(c.Stock, againStock), min(c.Buyers, againBuyers), nil, 0
@@ -47,8 +47,8 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 	return r, nil
 }
 
-// leaveUnits restocks, and sends two buyers who leave units for the next restock to find. What
-// they are answered shows after it.
+// leaveUnits restocks, and sends two buyers who leave units for the next restock to find. It
+// ignores their answers: the crowd after that restock shows whether units were kept.
 func (c Config) leaveUnits(ctx context.Context) error {
 	if _, err := c.restock(ctx); err != nil {
 		return err

@@ -47,7 +47,7 @@ func TestSoldOut(t *testing.T) {
 		{"holds", Result{Verdict: verdict.Holds, MaxOverlap: 2}, true},
 		{"one by one", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1}, true},
 		{"one by one, and something is left", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, Leftover: 1}, false},
-		{"one by one, and no answer", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, unserved: 1}, false},
+		{"one by one, and one not served", Result{Verdict: verdict.Inconclusive, MaxOverlap: 1, unserved: 1}, false},
 		{"some gave up", Result{Verdict: verdict.Inconclusive, MaxOverlap: 2}, false},
 		{"stalled", Result{Verdict: verdict.Stalled, MaxOverlap: 1}, false},
 	} {
@@ -57,8 +57,8 @@ func TestSoldOut(t *testing.T) {
 	}
 }
 
-// TestRestocksWithUnitsLeft: a service that keeps units across a restock has more to sell than
-// was put on sale.
+// TestRestocksWithUnitsLeft: a service that keeps units across a restock sells more than its
+// stock.
 func TestRestocksWithUnitsLeft(t *testing.T) {
 	for keeps, want := range map[bool]verdict.Verdict{false: verdict.Holds, true: verdict.Oversold} {
 		r, err := Restocks(t.Context(), rushAt(t, &market{keeps: keeps}), Result{Verdict: verdict.Holds}, 1)
@@ -86,8 +86,8 @@ func TestStalledOnce(t *testing.T) {
 	}
 }
 
-// TestRestockError: a service that cannot restock, and names no server that is down, breaks its
-// promise, before the first crowd and after it. With a server down nothing is known of it.
+// TestRestockError: a service that cannot restock breaks its promise, before the first crowd and
+// after it. If it names an unavailable server (503), nothing is known about the promise.
 func TestRestockError(t *testing.T) {
 	for status, want := range map[int]verdict.Verdict{http.StatusInternalServerError: verdict.Failed, http.StatusServiceUnavailable: ""} {
 		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))

@@ -42,10 +42,10 @@ type Result struct {
 	// FirstError is the first answer that is neither a sale nor a refusal.
 	FirstError string `json:"-"`
 
-	neverReturns bool // the shop says that a Buy goes on long after its wait was over
+	neverReturns bool // the shop counts a Buy long after its wait was over
 
 	stoodOnce bool  // a crowd stood still, and the next one did not
-	unserved  int64 // buyers that got an answer which is neither a sale nor a refusal, without a fault
+	unserved  int64 // answers without a fault that are neither a sale nor a refusal
 }
 
 // Outcomes count answers.
@@ -56,7 +56,7 @@ type Outcomes struct {
 	LockLost int64 `json:"lock_lost"`
 	Unknown  int64 `json:"unknown"`
 	Failed   int64 `json:"failed"`
-	Returned int64 `json:"returned,omitempty"` // refusals after which the buyer came back when it was told to
+	Returned int64 `json:"returned,omitempty"` // how often buyers came back after Retry-After
 }
 
 func (o *Outcomes) add(other Outcomes) {
@@ -150,8 +150,8 @@ func (r *Result) judge(demand int64, answers []buyers.Answer, p audit.Progress, 
 	}
 }
 
-// LeftBehind reports whether the strategy has left a lock or a Buy behind, so that its shop and
-// its database must not be used for another one.
+// LeftBehind reports whether the strategy has left a lock or a running Buy behind. Its shop and
+// its database must then not be used for another strategy.
 func (r Result) LeftBehind() bool { return r.neverReturns || r.Verdict == verdict.LeakedLock }
 
 // oneByOne: the crowd has shown nothing, since no two of its buys were inside at once.

@@ -39,10 +39,10 @@ type Config struct {
 	Timeout  time.Duration // of one request; far above the service's own limit of a buy
 	Wait     time.Duration // of a buyer inside the service; 0: not known
 	Lease    time.Duration // of its locks; 0: not known
-	Patience time.Duration // buyers that the service refuses and tells when to come back do so; see buyers.Sender
+	Patience time.Duration // above 0: buyers honour Retry-After; see buyers.Sender
 	Progress func(answered int)
-	// Counts is what the service's receipts say of the units that are left. Unspecified: their order
-	// is not judged.
+	// Counts says how the receipts' left follows the stock. Unspecified: rush does not check their
+	// order.
 	Counts linear.Counts
 
 	// Struck reports, when all answers are in, whether a fault took effect. A fault takes answers
@@ -58,7 +58,7 @@ type Config struct {
 	// answers are in; nil: nothing is broken.
 	Mended func(ctx context.Context) error
 
-	isKeyed bool // orders are repeated under their Idempotency-Keys
+	isKeyed bool // buyers send their orders again under their Idempotency-Keys
 }
 
 // tries is how often a crowd is sent whose buyers did not overlap.
@@ -92,7 +92,7 @@ func (c Config) shown(send func() (Result, error)) (Result, error) {
 
 func (c Config) unique() bool { return c.Unique != nil && c.Unique() }
 
-// notRestocked is the result of a rush to which no buyer was sent.
+// notRestocked returns the result of a rush whose restock failed, so that no buyer was sent.
 func (c Config) notRestocked(err error) Result {
 	r := result(c.Strategy, nil, audit.Report{Stocked: c.Stock})
 	r.Verdict, r.Reason = verdict.Failed, "no buyer was sent: "+err.Error()

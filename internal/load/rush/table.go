@@ -60,7 +60,7 @@ func (x Result) fields() (texts []string) {
 	return append(texts, latency(x.P50MS), latency(x.P99MS), fmt.Sprintf("%.0f", x.PerSecond))
 }
 
-// seen is the reason of the verdict, how often buyers came back, and the first error.
+// seen describes a result: the reason of the verdict, how often buyers came back, the first error.
 func (x Result) seen() string {
 	text := x.Reason
 	if x.Returned > 0 {

@@ -28,8 +28,8 @@ const reachTimeout = 10 * time.Second
 // restockTimeout: millions of records may have to be deleted.
 const restockTimeout = 10 * time.Minute
 
-// Restock puts amount units on sale and forgets the product's records. The error is a
-// *RestockError if the service itself fails.
+// Restock puts amount units on sale and deletes the product's records. The error is a
+// *RestockError if the service answers 500.
 func (t Target) Restock(ctx context.Context, product string, amount int64) error {
 	body, err := json.Marshal(map[string]int64{"amount": amount})
 	if err != nil {
@@ -44,8 +44,8 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	return err
 }
 
-// A RestockError is a restock that the service answered with an error of its own (500), though
-// it named no server that is down: a break of the service.
+// A RestockError reports that the service answered a restock with 500. It named no unavailable
+// server, so the service breaks its promise.
 type RestockError struct{ Err error }
 
 func (e *RestockError) Error() string { return "the service cannot restock: " + e.Err.Error() }

@@ -17,13 +17,13 @@ type Answers struct {
 	Busy      int64  `json:"busy"`
 	LockLost  int64  `json:"lock_lost"`
 	Failed    int64  `json:"failed"`
-	Down      int64  `json:"down,omitempty"`     // of Failed: the shop named a server that is down
+	Down      int64  `json:"down,omitempty"`     // those of Failed whose answer named an unavailable server (503)
 	Unknown   int64  `json:"unknown"`            // the sale may have been made: 504, or a connection that broke
 	Sent      int64  `json:"-"`                  // of Unknown: the request was out, so the buyer may have been inside
 	Unreached int64  `json:"unreached"`          // no connection: nothing was asked
 	FirstNo   string `json:"first_no,omitempty"` // the first answer that is neither sold nor sold out
 
-	FirstError string `json:"first_error,omitempty"` // the first error of Failed
+	FirstError string `json:"first_error,omitempty"` // detail of the first error in Failed, except those in Down
 }
 
 // Sales are the answers that told of one.

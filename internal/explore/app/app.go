@@ -41,7 +41,7 @@ type App struct {
 	Buyers []Request
 	Reset  Reset
 	Sold   []int    // answers that mean a sale
-	Pauses bool     // the owner vouches for pauses that are too short to be explored
+	Pauses bool     // the owner vouches for pauses that are too short to explore
 	Atomic bool     // the owner vouches for statements that read and write
 	Never  []string // queries of which each must return no row
 	Watch  string   // a query whose first row is shown after each step; "": none
@@ -154,10 +154,10 @@ func parse(text []byte, dir string) (*App, error) {
 	}
 	a := &App{Name: f.Name, Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
 	if a.Pauses && f.Pauses != "accepted" {
-		return nil, fmt.Errorf(": pauses: %q; give accepted, which says that no pool lends a connection that a pausing buyer relies on, or leave it out", f.Pauses)
+		return nil, fmt.Errorf(": pauses: %q; the only value is accepted: you vouch that no pausing buyer relies on its pooled connection; omit the key otherwise", f.Pauses)
 	}
 	if a.Atomic && f.Atomic != "accepted" {
-		return nil, fmt.Errorf(": atomic: %q; give accepted, which says that no other write comes between what a statement reads and what it writes, or leave it out", f.Atomic)
+		return nil, fmt.Errorf(": atomic: %q; the only value is accepted: you vouch that no other write comes between a statement's read and its write; omit the key otherwise", f.Atomic)
 	}
 	if a.Name == "" {
 		a.Name = filepath.Base(dir)

@@ -122,7 +122,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestTold: the numbers stand where :sold and :failed do, but in no text and no comment.
+// TestTold: :sold and :failed become numbers, except in string literals and comments.
 func TestTold(t *testing.T) {
 	for _, c := range []struct{ protocol, query, want string }{
 		{"mysql", "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> :sold AND :soldier", "SELECT ':sold', `:sold`, \":sold\" FROM orders HAVING count(*) <> 2 AND :soldier"},

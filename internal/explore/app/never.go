@@ -7,25 +7,25 @@ import (
 	"strconv"
 )
 
-// Told counts the buyers by what the program answered them.
+// Told counts the buyers by the program's answer.
 type Told struct {
-	Sold   int // were told that they have bought
-	Failed int // got a failure, or no answer
+	Sold   int // buyers whose answer means a sale
+	Failed int // buyers that got a failure or no answer
 }
 
-// A Finding is what a query of never has returned.
+// A Finding is a rule of `never` that returned rows, and so is broken.
 type Finding struct {
-	Query   string // as the file has it
-	Answers bool   // the query asks about answers, so it means nothing before every buyer has come
+	Query   string // as written in the file
+	Answers bool   // the query uses :sold or :failed, so it is meaningless before every buyer has been answered
 	Columns []string
-	Rows    [][]string // the first ten
+	Rows    [][]string // at most mostRows
 }
 
-// mostRows are kept of a finding.
+// mostRows is the maximum number of rows in a Finding.
 const mostRows = 10
 
-// Never asks all queries of never, and returns those that have a row. t has the numbers that
-// stand for :sold and :failed.
+// Never runs every query of `never` and returns those that have a row. The counts of t replace
+// :sold and :failed. The error names the query that failed.
 func (s *Servers) Never(ctx context.Context, t Told) (found []Finding, _ error) {
 	for _, query := range s.app.Never {
 		protocol, text, err := s.app.addressed(query)
@@ -44,15 +44,15 @@ func (s *Servers) Never(ctx context.Context, t Told) (found []Finding, _ error) 
 	return found, nil
 }
 
-// countOrQuoted is :sold or :failed, or where neither is one: a text, a name in quotes, a
-// comment, a cast.
+// countOrQuoted matches, for each protocol, :sold and :failed. It also matches the text in which
+// they are no placeholders: string literals, quoted names, comments and PostgreSQL's casts.
 var countOrQuoted = map[string]*regexp.Regexp{
 	"mysql":    regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|--\\s[^\n]*|#[^\n]*|/\\*.*?\\*/|:(?:sold|failed)\\b"),
 	"postgres": regexp.MustCompile(`(?s)\b[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|::\w+|:(?:sold|failed)\b`),
 }
 
-// in puts the numbers into a query, and reports whether the query has a place for one. A text
-// or a comment has none.
+// in replaces :sold and :failed in a query, and reports whether the query has either. A string
+// literal or a comment has none.
 func (t Told) in(protocol, query string) (text string, asked bool) {
 	numbers := map[string]int{":sold": t.Sold, ":failed": t.Failed}
 	text = countOrQuoted[protocol].ReplaceAllStringFunc(query, func(found string) string {

@@ -14,15 +14,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errPooler: a pooler numbers its clients by itself, and sends their commands on connections of
-// its own. The explorer asks for waits by the number that the database has.
-var errPooler = errors.New("a connection pooler stands there, and hides which connection a command comes by: give the database's own address, here and to the program")
+// errPooler reports a connection pooler in front of a database. A pooler numbers its clients by
+// itself and sends their commands on its own connections. The explorer finds waits by the database's
+// number of a connection.
+var errPooler = errors.New("this is a connection pooler, which hides the connection that sends a command: give the database's own address in this file and to the program")
 
-// unpooledPostgres refuses PgBouncer and its like. The connection has no settings at its start,
-// since a pooler refuses most of them.
+// unpooledPostgres returns errPooler for PgBouncer and similar poolers. Its connection sends no
+// startup parameters, because a pooler refuses most of them.
 func unpooledPostgres(ctx context.Context, c *pgx.ConnConfig) error {
 	c = c.Copy()
-	c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // a pooler may keep no prepared statement
+	c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // some poolers support no prepared statements
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
 		return err
@@ -35,7 +36,7 @@ func unpooledPostgres(ctx context.Context, c *pgx.ConnConfig) error {
 	return numbered(conn.PgConn().PID(), pid)
 }
 
-// unpooledMySQL refuses ProxySQL and its like.
+// unpooledMySQL returns errPooler for ProxySQL and similar poolers.
 func unpooledMySQL(ctx context.Context, c *mysql.Config) error {
 	c = c.Clone()
 	var greeted *greeting
@@ -52,7 +53,7 @@ func unpooledMySQL(ctx context.Context, c *mysql.Config) error {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	var id uint64
-	// ProxySQL answers CONNECTION_ID() alone by itself, and so it does the version's comment.
+	// ProxySQL answers CONNECTION_ID() and @@version_comment itself, but forwards an expression.
 	if err := db.QueryRowContext(ctx, "SELECT CONNECTION_ID() + 0").Scan(&id); err != nil {
 		return err
 	}
@@ -64,24 +65,24 @@ func unpooledMySQL(ctx context.Context, c *mysql.Config) error {
 	if !known {
 		return nil
 	}
-	return numbered(thread, uint32(id)) // the greeting has no more of it
+	return numbered(thread, uint32(id)) // the greeting has only the low 32 bits
 }
 
-// numbered compares the number of a connection as its other end says and as the database says.
+// numbered returns errPooler if the greeting and the database number a connection differently.
 func numbered(greeted, asked uint32) error {
 	if greeted == asked {
 		return nil
 	}
-	return fmt.Errorf("%w (it calls a connection %d that the database calls %d)", errPooler, greeted, asked)
+	return fmt.Errorf("%w (its number of the connection is %d, the database's is %d)", errPooler, greeted, asked)
 }
 
-// A greeting is a connection to MySQL that keeps what the server says first.
+// A greeting is a connection to MySQL that keeps the first bytes from the server.
 type greeting struct {
 	net.Conn
 	first []byte
 }
 
-// mostGreeting is longer than a greeting.
+// mostGreeting is the number of bytes to keep: more than a greeting has.
 const mostGreeting = 512
 
 // Read is net.Conn's.
@@ -93,8 +94,8 @@ func (g *greeting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// thread is the connection's number in the greeting: behind a packet's head, the protocol's number
-// and the version (Protocol::HandshakeV10).
+// thread returns the connection's number from the greeting (Protocol::HandshakeV10). It follows the
+// packet header, the protocol number and the version.
 func (g *greeting) thread() (id uint32, known bool) {
 	const version = 5
 	if len(g.first) <= version {

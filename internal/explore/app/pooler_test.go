@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// poolers: what numbers its clients by itself is refused in one line. What passes everything on is
-// none.
+// poolers: Open refuses a relay that numbers its clients by itself, in one line. It accepts one that
+// forwards everything unchanged.
 func poolers(t *testing.T, s *Servers) {
 	for protocol, c := range map[string]struct {
 		user   string
-		number func(first []byte) []byte // of the connection, in what the server says at first
+		number func(first []byte) []byte // returns the bytes of the connection's number in the greeting
 	}{
 		"mysql": {"root", func(first []byte) []byte {
 			if len(first) < 5 || first[4] != 10 {
@@ -42,16 +42,17 @@ func poolers(t *testing.T, s *Servers) {
 				must(t, opened.Close())
 			}
 			if errors.Is(err, errPooler) != pools || !pools && err != nil {
-				t.Errorf("%s, a pooler %t: %v", protocol, pools, err)
+				t.Errorf("%s, pooler %t: %v", protocol, pools, err)
 			}
-			if pools && (!strings.HasPrefix(err.Error(), protocol+" at "+address+": a connection pooler stands there") || strings.Contains(err.Error(), "\n")) {
-				t.Errorf("%q is not the line", err)
+			if pools && (!strings.HasPrefix(err.Error(), protocol+" at "+address+": this is a connection pooler") || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("unexpected error: %q", err)
 			}
 		}
 	}
 }
 
-// relay listens in front of a server. Where number finds the connection's, it is changed.
+// relay forwards connections to a server and returns its own address. It changes the connection's
+// number wherever number finds it.
 func relay(t *testing.T, address string, number func(first []byte) []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -38,7 +38,7 @@ func RedisWord(args [][]byte, i int) string {
 	return strings.ToUpper(string(args[i][:min(len(args[i]), longestWord)]))
 }
 
-// Effect returns what the command can do: Local, Reads or Writes. An unknown command Writes.
+// Effect returns Local, Reads or Writes. An unknown command counts as Writes.
 func (c Redis) Effect() schedule.Effect {
 	switch {
 	case c.Passes():

@@ -39,7 +39,7 @@ type Statement struct {
 	//	SELECT, SHOW, DESCRIBE, EXPLAIN             Reads
 	//	START TRANSACTION WITH CONSISTENT SNAPSHOT  Reads (MySQL)
 	//	BEGIN, START TRANSACTION                    Local: an open transaction is not known here, which MySQL would commit
-	//	SET of a connection's settings              Local: an open transaction is not known here, which SET autocommit may commit
+	//	SET of a connection's settings              Local, although SET autocommit may commit a transaction: none is known here
 	//	no statement at all                         Local
 	//	all else                                    Writes
 	//
@@ -64,11 +64,12 @@ type Statement struct {
 	// from the server's.
 	Compound bool
 
-	// Inside: another connection's write can come between what it reads and what it writes. Of
-	// several statements it is that of the one with the most room.
+	// Inside says whether another connection's write can come between its reads and its writes.
+	// For several statements it is the greatest.
 	Inside Inside
 
-	// Alters: it may change rows. A lock, a setting or the end of a transaction does not.
+	// Alters reports whether it may change rows. A lock, a setting or the end of a transaction does
+	// not.
 	Alters bool
 
 	Verb string // the first word in capitals, such as SELECT; "" where there is none
@@ -84,7 +85,7 @@ const (
 	gated   passing = iota
 	always          // it concerns the connection alone: SET, SHOW, SELECT @@version
 	looking         // of PostgreSQL: a SELECT that finds the same at any time, unless it fixes what its transaction sees
-	outside         // of PostgreSQL: not within a transaction
+	outside         // PostgreSQL only: it waits only within a transaction
 )
 
 // Waits reports whether the statement waits at the gate. snapshots: the transaction may be
@@ -93,7 +94,7 @@ const (
 // A statement that does not wait sets the connection up (SET NAMES, SET sql_mode, USE) or
 // looks at the server itself (SELECT @@version, SHOW VARIABLES). No other connection can
 // tell whether it was sent. SET autocommit always waits, alone or behind other assignments:
-// in a transaction it commits.
+// it commits an open transaction.
 func (s Statement) Waits(inTransaction, snapshots bool) bool {
 	switch s.passing {
 	case always:
@@ -110,7 +111,7 @@ func (s Statement) Waits(inTransaction, snapshots bool) bool {
 func SQL(text string, d Dialect) Statement {
 	s := Statement{Effect: schedule.Writes, Verb: verb(text, d), Line: Line(text, d)}
 	if len(text) > longest {
-		s.NamedLock, s.Alters = true, true // it is not looked at
+		s.NamedLock, s.Alters = true, true // the text is not parsed, so assume both
 		return s
 	}
 	for i, r := range readings(text, d) {
@@ -179,7 +180,7 @@ func readings(sql string, d Dialect) (all []reading) {
 func (r reading) effect() (schedule.Effect, passing) {
 	t, one := r.single()
 	if r.empty() {
-		return schedule.Local, always // a driver asks whether the connection lives
+		return schedule.Local, always // a driver tests its connection with it
 	}
 	if !one {
 		return schedule.Writes, gated
@@ -324,7 +325,7 @@ func (r reading) single() ([]token, bool) {
 	return all[0], true
 }
 
-// empty reports whether there is no statement.
+// empty reports whether the text contains no statement.
 func (r reading) empty() bool { return len(r.statements()) == 0 && !r.odd }
 
 // statements splits at semicolons.

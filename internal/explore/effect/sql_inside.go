@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// An Inside says whether another connection's write can come between what a statement reads and
-// what it writes.
+// An Inside says whether another connection's write can come between the reads and the writes of a
+// statement.
 type Inside int
 
-// The insides, the one with the most room last.
+// The values, in order of risk.
 const (
-	// Atomic: it writes no rows, reads none except those that it writes, or locks what it reads. So
-	// UPDATE items SET stock = stock - 1 WHERE stock > 0: a server looks at the row again under its lock.
+	// Atomic: the statement writes no rows, reads only the rows that it writes, or locks the rows that
+	// it reads. UPDATE items SET stock = stock - 1 WHERE stock > 0 is atomic: the server checks the
+	// row again under its lock.
 	Atomic Inside = iota
-	// Lockable: it reads other tables than it writes. The isolation level decides whether the
-	// server locks what it reads.
+	// Lockable: the statement reads other tables than it writes. The isolation level decides whether
+	// the server locks the rows that it reads.
 	Lockable
-	// Divided: it reads the table that it writes. Two such statements read the same, and where
-	// the server locks what they read it refuses one of them: a deadlock, a serialization failure.
+	// Divided: the statement reads the table that it writes. Two such statements can read the same
+	// rows. A server that locks those rows refuses one of the two: a deadlock or a serialization failure.
 	Divided
 )
 
-// inside is that of one statement. It sees the text alone: neither a function nor a trigger.
+// inside returns the Inside of one statement. It sees only the text: no function and no trigger.
 func (d Dialect) inside(t []token) Inside {
 	q := query{dialect: d, tokens: t, targets: map[string]bool{}, named: withNames(t), open: []*block{{}}}
 	for i := range t {
@@ -34,26 +35,25 @@ func (d Dialect) inside(t []token) Inside {
 	return q.inside()
 }
 
-// A query is one statement with its queries in parentheses.
+// A query is one statement, including its subqueries.
 type query struct {
 	dialect Dialect
 	tokens  []token
-	targets map[string]bool // tables that it writes
+	targets map[string]bool // the tables that it writes
 	inserts bool
 	merges  bool
-	named   map[string]bool // by WITH
-	open    []*block        // parentheses that are open, after the statement itself
+	named   map[string]bool // the names that WITH defines
+	open    []*block        // the statement, then the parentheses that are open
 	done    []*block
 }
 
-// A block is a statement, or what stands between two parentheses, without what is in parentheses
-// of its own.
+// A block is a statement or a pair of parentheses, without the parentheses nested in it.
 type block struct {
 	verb    string
-	from    bool     // within its list of tables
-	ignored bool     // of RETURNING: it is read when all is written
-	joined  bool     // tables in parentheses: they belong to the block around
-	reads   []string // tables
+	from    bool     // the current token is in its list of tables
+	ignored bool     // part of RETURNING, which is evaluated after the writes
+	joined  bool     // a parenthesized list of tables: they belong to the enclosing block
+	reads   []string // the tables that it reads
 	locks   bool     // FOR UPDATE
 	shares  bool     // FOR SHARE
 }
@@ -65,7 +65,7 @@ func (q *query) at(i int) (t token) {
 	return t
 }
 
-// take looks at one token.
+// take processes the token at i.
 func (q *query) take(i int) {
 	b, one := q.open[len(q.open)-1], q.tokens[i]
 	switch {
@@ -102,15 +102,15 @@ func (q *query) pop() {
 	q.done = append(q.done, b)
 }
 
-// begins: a query does with this token.
+// begins reports whether a query can start with this token.
 func begins(t token) bool {
 	return t.is("SELECT") || t.is("WITH") || t.is("VALUES") || t.is("TABLE") || t.text == "("
 }
 
-// word looks at a keyword.
+// word processes the keyword at i.
 func (q *query) word(b *block, i int) {
 	one, before, next := q.tokens[i], q.at(i-1), q.at(i+1)
-	first := before.text == "" || before.text == ")" || before.text == "(" // of a statement, WITH before it or not
+	first := before.text == "" || before.text == ")" || before.text == "(" // the token starts a statement or follows a WITH
 	switch verb := strings.ToUpper(one.text); verb {
 	case "SELECT":
 		b.verb, b.from = verb, false
@@ -125,7 +125,7 @@ func (q *query) word(b *block, i int) {
 		}
 	case "FROM":
 		switch {
-		case before.is("DISTINCT"): // IS DISTINCT FROM
+		case before.is("DISTINCT"): // the operator IS DISTINCT FROM
 		case b.verb == "DELETE" && !b.from:
 			q.target(i + 1)
 		case b.verb == "SELECT", b.verb == "UPDATE" && q.dialect == Postgres:
@@ -154,7 +154,7 @@ func (q *query) word(b *block, i int) {
 	}
 }
 
-// target notes the table that is written.
+// target records the table at i as written.
 func (q *query) target(i int) {
 	for t := q.at(i); t.is("INTO") || t.is("ONLY") || t.is("LOW_PRIORITY") || t.is("DELAYED") || t.is("HIGH_PRIORITY") || t.is("QUICK") || t.is("IGNORE"); t = q.at(i) {
 		i++
@@ -164,14 +164,14 @@ func (q *query) target(i int) {
 	}
 }
 
-// relation notes the table that a list of tables has here.
+// relation records the table at i as read by b.
 func (q *query) relation(b *block, i int) {
 	b.from = true
 	for q.at(i).is("LATERAL") || q.at(i).is("ONLY") {
 		i++
 	}
 	path := q.path(i)
-	if len(path) == 0 || q.at(i+2*len(path)-1).text == "(" { // a query, or a function
+	if len(path) == 0 || q.at(i+2*len(path)-1).text == "(" { // a subquery or a function call
 		return
 	}
 	name := path[len(path)-1]
@@ -181,7 +181,7 @@ func (q *query) relation(b *block, i int) {
 	}
 }
 
-// path is a name with what qualifies it, in small letters and without quotes.
+// path returns the parts of the qualified name at i, in lower case and without quotes.
 func (q *query) path(i int) (path []string) {
 	for t := q.at(i); t.kind == word || t.kind == identifier; t = q.at(i) {
 		path = append(path, strings.ToLower(strings.Trim(t.text, "`\"")))
@@ -193,7 +193,7 @@ func (q *query) path(i int) (path []string) {
 	return path
 }
 
-// withNames are the names that WITH gives to queries.
+// withNames returns the names of the queries that WITH defines.
 func withNames(t []token) map[string]bool {
 	names := map[string]bool{}
 	if !slices.ContainsFunc(t, func(one token) bool { return one.is("WITH") }) {
@@ -204,7 +204,7 @@ func withNames(t []token) map[string]bool {
 			continue
 		}
 		name := i - 1
-		if t[name].text == ")" { // the names of its columns
+		if t[name].text == ")" { // skip the list of column names
 			for name > 0 && t[name].text != "(" {
 				name--
 			}
@@ -221,10 +221,10 @@ func withNames(t []token) map[string]bool {
 	return names
 }
 
-// inside judges what was seen.
+// inside returns the result, once every token has been taken.
 func (q *query) inside() (in Inside) {
 	if q.merges {
-		return Divided // it looks for the row that it writes, and another may insert it meanwhile
+		return Divided // another connection may insert the row between its search and its write
 	}
 	if len(q.targets) == 0 {
 		return Atomic
@@ -244,8 +244,8 @@ func (q *query) inside() (in Inside) {
 			in = max(in, Lockable)
 		}
 	}
-	// The rows that another inserts are not there yet, so no lock on rows keeps it out: a locked row
-	// of another table does. In PostgreSQL not even that: what is read is as old as the statement.
+	// Row locks do not stop another connection's INSERT. A locked row of another table does, except
+	// in PostgreSQL: there the statement still reads from the snapshot taken when it began.
 	if ownRows && (!guard || q.dialect == Postgres) {
 		in = Divided
 	}

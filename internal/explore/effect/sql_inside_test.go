@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// TestInside: what another's write can come into.
+// TestInside: which statements another connection's write can divide.
 func TestInside(t *testing.T) {
 	for _, c := range []struct {
 		sql      string
@@ -43,7 +43,7 @@ func TestInside(t *testing.T) {
 		{"DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE done) ", effect.Divided, effect.Divided},
 		{"INSERT INTO seats SELECT 7 WHERE NOT EXISTS (SELECT 1 FROM seats WHERE n = 7 FOR UPDATE)", effect.Divided, effect.Divided}, // the row is not there yet
 		{"UPDATE jobs SET taken = 1 WHERE id = (SELECT id FROM jobs WHERE taken = 0 LIMIT 1 FOR UPDATE SKIP LOCKED)", effect.Atomic, effect.Atomic},
-		{ // shared/reports: woocommerce's own, where a locked row of another table keeps others out
+		{ // WooCommerce's statement: a locked row of another table keeps other buyers out
 			"INSERT INTO reserved (order_id, qty) SELECT 5, 1 FROM DUAL WHERE (SELECT qty FROM stock WHERE id = 1 FOR UPDATE) - (SELECT COALESCE(SUM(qty), 0) FROM reserved WHERE id = 1 FOR UPDATE) >= 1 ON DUPLICATE KEY UPDATE qty = VALUES(qty)",
 			effect.Atomic, effect.Divided,
 		},
@@ -77,12 +77,12 @@ func TestInside(t *testing.T) {
 			t.Errorf("PostgreSQL: %q: %d, want %d", sql, got, want)
 		}
 	}
-	if got := effect.SQL("UPDATE items i JOIN carts c ON c.item_id = i.id SET i.stock = i.stock - c.n", mysql).Inside; got != effect.Atomic { // it locks both
+	if got := effect.SQL("UPDATE items i JOIN carts c ON c.item_id = i.id SET i.stock = i.stock - c.n", mysql).Inside; got != effect.Atomic { // it locks the rows of both tables
 		t.Errorf("a join: %d", got)
 	}
 }
 
-// TestAlters: what may change rows.
+// TestAlters: which statements may change rows.
 func TestAlters(t *testing.T) {
 	for sql, want := range map[string]bool{
 		"UPDATE items SET stock = 0": true, "INSERT INTO a VALUES (1)": true, "CALL buy(1)": true, "SELECT buy(1)": true, "TRUNCATE a": true,

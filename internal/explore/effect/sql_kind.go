@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// ends: see Statement.Ends.
+// ends returns Statement.Ends.
 func (r reading) ends() bool {
 	for _, t := range r.statements() {
 		second := ""
@@ -54,12 +54,13 @@ func (r reading) ends() bool {
 	return false
 }
 
-// setsAutocommit reports whether an assignment of MySQL's SET is to autocommit.
+// setsAutocommit reports whether MySQL's SET assigns to autocommit.
 func setsAutocommit(t []token) bool {
 	return slices.ContainsFunc(t, func(one token) bool { return strings.EqualFold(strings.Trim(one.text, "`"), "autocommit") })
 }
 
-// alters: see Statement.Alters. A SELECT may call a function that does.
+// alters returns Statement.Alters of one statement. A plain SELECT counts, since it may call a
+// function that changes rows. A SELECT that locks rows or asks for a named lock does not.
 func (d Dialect) alters(t []token) bool {
 	switch first(t) {
 	case "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "SET", "LOCK", "UNLOCK", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD":
@@ -71,7 +72,7 @@ func (d Dialect) alters(t []token) bool {
 	return true
 }
 
-// namedLock: see Statement.NamedLock.
+// namedLock returns Statement.NamedLock.
 func (r reading) namedLock() bool {
 	for i := 1; i < len(r.tokens); i++ {
 		if r.tokens[i].text != "(" {
@@ -87,7 +88,7 @@ func (r reading) namedLock() bool {
 	return false
 }
 
-// compound: see Statement.Compound.
+// compound returns Statement.Compound.
 func (r reading) compound() bool {
 	steps := 0
 	for _, t := range r.statements() {

@@ -16,7 +16,7 @@ func setsTransaction(t []token) bool {
 	return !slices.ContainsFunc(t, func(one token) bool { return one.kind != word && one.text != "," })
 }
 
-// setsUp reports whether each assignment of MySQL's SET concerns the connection alone.
+// setsUp reports whether every assignment of MySQL's SET affects only the connection.
 func (d Dialect) setsUp(t []token) bool {
 	for {
 		one, rest, more := cut(t)

@@ -21,7 +21,7 @@ func postgresAlone(t []token) (_ schedule.Effect, _ passing, known bool) {
 		return schedule.Local, always, true
 	case "DEALLOCATE":
 		return schedule.Writes, outside, true
-	case "LISTEN", "UNLISTEN": // which messages come depends on when it is sent
+	case "LISTEN", "UNLISTEN": // its position decides which notifications arrive
 		return schedule.Writes, gated, true
 	case "TABLE", "VALUES": // each is short for a SELECT
 		if Postgres.reads(t) {

@@ -30,7 +30,7 @@ type Rush struct {
 	Asked   int             `json:"asked"`  // rounds
 	Rounds  []target.Crowd  `json:"rounds"` // that there were
 	Seconds float64         `json:"seconds"`
-	Verdict verdict.Verdict `json:"verdict"` // broken if one is, else failed if one is; holds if all do
+	Verdict verdict.Verdict `json:"verdict"` // the worst of the rounds: broken, failed, inconclusive; holds only if every round holds
 	Why     string          `json:"why,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func (r *Rush) judge() {
 		count[c.Verdict]++
 	}
 	r.Verdict = verdict.Inconclusive
-	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Failed, verdict.Broken} { // the later one counts
+	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Failed, verdict.Broken} { // in order of rising severity
 		for n, c := range r.Rounds {
 			if c.Verdict == v && (r.Verdict != v || r.Why == "") {
 				r.Verdict, r.Why = v, fmt.Sprintf("round %d: %s", n+1, c.Why)
@@ -65,7 +65,7 @@ func (r *Program) Broken() bool {
 	return r.Explore.Violations > 0 || r.Rush != nil && r.Rush.broken()
 }
 
-// broken reports whether a round broke a rule, or buyers got failures in it.
+// broken reports whether a round broke a rule or had failures.
 func (r *Rush) broken() bool { return r.Verdict == verdict.Broken || r.Verdict == verdict.Failed }
 
 // Unproven says which parts prove nothing; "" if each proves something.

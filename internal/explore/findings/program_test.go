@@ -7,7 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestRushVerdict: one break is one, a failure is the lesser one, one void is no proof, and neither is a round that is missing.
+// TestRushVerdict: one broken round decides, then one failed round. A void or missing round makes the
+// rush inconclusive.
 func TestRushVerdict(t *testing.T) {
 	t.Parallel()
 	holds, broken, void := target.Crowd{Verdict: verdict.Holds}, target.Crowd{Verdict: verdict.Broken, Why: "b"}, target.Crowd{Verdict: verdict.Inconclusive, Why: "v"}

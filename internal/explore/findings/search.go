@@ -83,7 +83,7 @@ func inParts(parts int64) string {
 	return " in " + explore.Count(int(parts), "part")
 }
 
-// withOrders says what the orders are, where they are not of one unit each.
+// withOrders describes the orders; "" if each has one unit and a key of its own.
 func withOrders(r explore.Report) (text string) {
 	switch {
 	case r.Mixed != nil:

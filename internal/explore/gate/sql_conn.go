@@ -19,8 +19,8 @@ import (
 type Conn struct {
 	driver.Conn
 	from  *Connector
-	id    int64        // the database's name for it
-	buyer atomic.Int64 // that uses it; database/sql may roll back for one that was already answered
+	id    int64        // the database's number of the connection
+	buyer atomic.Int64 // the buyer that uses it; atomic, since database/sql may roll back after the buyer's answer
 
 	transaction
 	dead   atomic.Bool // killed: it may not be used again
@@ -32,7 +32,7 @@ type transaction struct {
 	inTx, touched atomic.Bool // one is open, and has read or written
 	wrote         bool        // it has changed rows
 	serializable  bool
-	locking       atomic.Pointer[string] // its first statement that locks or writes, for people; nil before one
+	locking       atomic.Pointer[string] // the text of its first statement that locks or writes; nil before one
 }
 
 // ID is serverstate.Conn.ID.
@@ -47,8 +47,8 @@ func (c *Conn) Alive() bool { return !c.dead.Load() }
 // InTransaction: one is open.
 func (t *transaction) InTransaction() bool { return t.inTx.Load() }
 
-// Holds says what the open transaction has, for people; "" where none is open. It may be called
-// while a worker of the strategy uses the connection.
+// Holds describes the open transaction and its first statement that locks or writes; "" if none is
+// open. It is safe to call while a worker of the strategy uses the connection.
 func (t *transaction) Holds() string {
 	first := t.locking.Load()
 	switch {
@@ -199,8 +199,8 @@ func (c *Conn) after(o *Op, rows, changed bool) {
 	o.Changed = o.Effect == schedule.Writes && rows
 }
 
-// controls begin or end a transaction. database/sql sends them to a driver's own methods, a
-// strategy also as plain statements.
+// controls are the statements that begin or end a transaction. A strategy may send them as plain
+// statements instead of calling database/sql's methods.
 var controls = []string{"BEGIN", "START TRANSACTION", "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"}
 
 // quotes of names, MySQL's and PostgreSQL's.

@@ -99,11 +99,12 @@ func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 	return int(binary.NativeEndian.Uint32(b[60:])), nil
 }
 
-// Of INET_DIAG_INFO: its number, and where struct tcp_info has tcpi_bytes_received.
+// diagInfo is the number of INET_DIAG_INFO; bytesReceived is the offset of tcpi_bytes_received in
+// struct tcp_info.
 const diagInfo, bytesReceived = 2, 128
 
-// diagReceived is how much the kernel of the socket at from has got from the one at to, all in
-// all. Of a socket that is closed, or where the kernel does not say, it is 0.
+// diagReceived returns the total number of bytes that the socket at from has received from the one
+// at to. It is 0 for a closed socket, and where the kernel does not report it.
 func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	b, err := diagSocketAt(fd, from, to, 1<<(diagInfo-1))
 	if err != nil || b == nil {
@@ -123,8 +124,8 @@ func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	return 0, nil
 }
 
-// diagSocketAt is the message about the socket at from that is connected to the one at to; nil:
-// it is closed.
+// diagSocketAt returns the kernel's message about the socket at from that is connected to the one
+// at to; nil if it is closed.
 func diagSocketAt(fd int, from, to netip.AddrPort, extensions byte) ([]byte, error) {
 	var body [diagRequest]byte
 	body[2] = extensions

@@ -171,8 +171,8 @@ func hexAddress(s string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(p)), nil
 }
 
-// Received is how many bytes the kernel of the other end of c, which is in the network, has got from
-// c, all in all; 0 where it does not say. An acknowledgement may come 40 ms later.
+// Received returns the total number of bytes that the other end of c, in the space's network, has
+// received from c; 0 where the kernel does not report it. The acknowledgement may come 40 ms later.
 func (s *Space) Received(c *net.TCPConn) (n int64, err error) {
 	from, to, ok := bothEnds(c)
 	if !ok {
@@ -185,7 +185,7 @@ func (s *Space) Received(c *net.TCPConn) (n int64, err error) {
 	return n, err
 }
 
-// bothEnds are the other end of a connection, and this one.
+// bothEnds returns the addresses of the other end of a connection and of this one.
 func bothEnds(c *net.TCPConn) (other, this netip.AddrPort, ok bool) {
 	from, ok := c.RemoteAddr().(*net.TCPAddr)
 	to, too := c.LocalAddr().(*net.TCPAddr)

@@ -227,7 +227,7 @@ func TestUnacknowledged(t *testing.T) {
 			if _, err := c.Write([]byte("four")); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "four have come", func() bool {
+			until(t, "four bytes are received", func() bool {
 				n, err := s.Received(c)
 				return err == nil && n == 4
 			})

@@ -46,8 +46,8 @@ func Together(a, b Choice) (Choice, bool) {
 	return Choice{Token: a.Token + "+" + b.Token, Name: a.Name + " with " + b.Name, Touches: a.Touches, Buyer: b.Buyer, Pair: true}, true
 }
 
-// During returns the choice that makes a's move and, while its buyer pauses in the program, the
-// move of another buyer with that token.
+// During returns the choice that makes a's move, then the move of another buyer while a's buyer
+// pauses in the program. token names the other move.
 func During(a Choice, token string) Choice {
 	id := 0
 	if token != "" {
@@ -56,8 +56,8 @@ func During(a Choice, token string) Choice {
 	return Choice{Token: a.Token + "~" + token, Name: a.Name + ", and buyer " + token + " moves in the pause that follows", Touches: a.Touches, Buyer: id, Global: true}
 }
 
-// Find looks a token up among the choices that there are, concurrent pairs of them and moves in
-// pauses included.
+// Find returns the choice with that token, and false if there is none. It also finds concurrent pairs
+// of the choices, and moves in pauses.
 func Find(choices []Choice, token string) (Choice, bool) {
 	if before, during, pause := strings.Cut(token, "~"); pause {
 		a, found := Find(choices, before)

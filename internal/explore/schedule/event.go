@@ -12,7 +12,7 @@ const (
 	Renew   Event = "renew"   // a buyer's watchdog is due
 	Timeout Event = "timeout" // a buyer's wait in a server times out
 
-	Disconnect Event = "disconnect" // a buyer hangs up, and its process cleans up
+	Disconnect Event = "disconnect" // a buyer hangs up, and its process goes on and cleans up
 )
 
 // A Kind is what is known of an event before it happens.

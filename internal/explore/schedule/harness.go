@@ -21,8 +21,8 @@ type Void struct {
 	Why string
 	// Details are what was seen in this run, as far as it may be seen again; may be "".
 	Details string
-	// Missed: a move was to be made in a pause of another buyer, which was over, or did not come.
-	// Seen: it came.
+	// Missed reports that a move in another buyer's pause was not made: the pause was over or did not
+	// come. Seen reports that the pause came.
 	Missed, Seen bool
 }
 

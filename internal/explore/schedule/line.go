@@ -19,12 +19,13 @@ type Schedule struct {
 	Strategy string // or a program's name; the stock says nothing then, and is 1
 	Buyers   int
 	Stock    int64
-	Units    Units // that the buyers ask for
+	Units    Units // how many units the buyers ask for
 	Parts    int64 // among which the stock lies; 0: it is in the product's own row
 	Shared   bool
 	OneKey   bool // all orders have one Idempotency-Key
 	// One a step: "1", "1a" at the first Redlock node, "1r" its watchdog, "1+2" both
-	// at once, "1~2" the second in the pause that follows the first, "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
+	// at once, "1~2" buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget", "forget-a",
+	// "renew1", "timeout1".
 	Tokens []string
 }
 
@@ -89,7 +90,7 @@ func (s Schedule) String() string {
 // crowd is how many buyers there are, and what is on sale.
 var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
 
-// units are what the buyers ask for, where that is more than one each.
+// units matches the units that the buyers ask for, unless each asks for one.
 var units = regexp.MustCompile(`^u(?:[2-8]|[1-8](?:,[1-8]){1,7})$`)
 
 // parts are the rows among which the stock lies, where it is not in the product's own.

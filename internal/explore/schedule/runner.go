@@ -44,13 +44,13 @@ type Point struct {
 	// and what waits at its gates. Only their names distinguish two nodes at whose gates the same
 	// commands wait.
 	Fresh func(server string) (standing string, fresh bool)
-	// Paused is a buyer that has paused in its program since the last step, by its own clock, while
-	// others could have moved; 0: none. It is for programs whose buyers share a process.
+	// Paused is a buyer that has paused in the program since the last step, while another buyer could
+	// have moved; 0: none. Only programs whose buyers share a process set it.
 	Paused int
-	// Standing tells apart, where Paused may be set, what the pools of the program have lent: each
-	// command, with what its connection has carried before.
+	// Standing lists each command with the earlier use of its connection. It differs where the
+	// program's pools have lent other connections. Only runners that set Paused set it.
 	Standing string
-	Told     bool // the last step has delivered a message to a buyer
+	Told     bool // the last step delivered a message to a buyer
 	// Mixed: a buyer may be answered by two steps of which neither is the other's, so that
 	// their order shows: one has a command at its gate, and another of its own waits in a
 	// server or it listens to one; or it waits or listens at two servers. Then no two choices
@@ -78,8 +78,8 @@ type Ended struct {
 	// Compound are the commands that were several statements, between which another's could have
 	// come: one step here. Without the run's own values.
 	Compound []string
-	// Divided are the commands that read and write, between which another buyer's write could have
-	// come: one step here. Without the run's own values.
+	// Divided are the commands that read and write as one step although another buyer's write could
+	// have come between. They are without the run's own values.
 	Divided []string
 
 	Foreign    bool // a buyer has released another holder's lock
@@ -87,7 +87,7 @@ type Ended struct {
 	Concurrent bool // a concurrent pair is in it
 	Pruned     bool // nothing new could come of it
 	Cut        bool // it went round in circles
-	Final      bool // code of the strategy goes on and would disturb further schedules
+	Final      bool // code of the strategy still runs and would disturb further schedules
 }
 
 // AtEnd reports whether the schedule has ended.

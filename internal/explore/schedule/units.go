@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Units are what the buyers ask for, in turn: with 1 and 2, buyer 3 asks for 1. Empty: 1 each.
+// Units are the numbers of units that the buyers ask for, in turn: with 1 and 2, buyer 3 asks for 1.
+// If empty, each buyer asks for one.
 type Units []int64
 
-// Of returns what a buyer asks for; the first buyer is 1.
+// Of returns the number of units that a buyer asks for. The first buyer is 1.
 func (u Units) Of(buyer int) int64 {
 	if len(u) == 0 {
 		return 1
@@ -22,7 +23,7 @@ func (u Units) Mixed() bool {
 	return slices.ContainsFunc(u, func(n int64) bool { return n != u[0] })
 }
 
-// String is the numbers with commas between them, or the one that all have: "1", "1,2".
+// String returns the numbers separated by commas, or the number that all share: "1,2" or "1".
 func (u Units) String() string {
 	if !u.Mixed() {
 		return strconv.FormatInt(u.Of(1), 10)
@@ -34,7 +35,7 @@ func (u Units) String() string {
 	return strings.Join(texts, ",")
 }
 
-// parseUnits reads what String has written.
+// parseUnits parses the text that String returns.
 func parseUnits(text string) (u Units) {
 	for _, number := range strings.Split(text, ",") {
 		n, _ := strconv.ParseInt(number, 10, 64)

@@ -137,14 +137,14 @@ func (m *marks) waits(stack, state []byte) bool {
 // still send a command.
 func (g *Goroutines) Ended() bool { return g.unended() == nil }
 
-// unended is the stack of a goroutine for which Ended is false; nil: there is none.
+// unended returns the stack of a goroutine because of which Ended is false; nil if there is none.
 func (g *Goroutines) unended() []byte {
 	all := g.all()
 	if !g.marks.isOurs(all) && !bytes.Contains(all, g.marks.rollback) {
 		return nil
 	}
 	for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
-		// One in "chan receive" waits for a context that has not ended: it rolls nothing back.
+		// A goroutine in "chan receive" waits for a context that has not ended, so it rolls nothing back.
 		rollsBack := bytes.Contains(stack, g.marks.rollback) && !bytes.Contains(stack, []byte(" [chan receive"))
 		if rollsBack || g.marks.isOurs(stack) && !g.left[id(stack)] {
 			return stack
@@ -153,8 +153,8 @@ func (g *Goroutines) unended() []byte {
 	return nil
 }
 
-// Unended describes a goroutine for which Ended is false: what it waits for, and where. It is ""
-// if there is none.
+// Unended says what a goroutine because of which Ended is false waits for, and where; "" if there
+// is none.
 func (g *Goroutines) Unended() string {
 	stack := g.unended()
 	if stack == nil {
@@ -162,9 +162,9 @@ func (g *Goroutines) Unended() string {
 	}
 	_, state, _ := strings.Cut(string(stack), "[")
 	state, frames, _ := strings.Cut(state, "]:\n")
-	state, _, _ = strings.Cut(state, ",") // and how long it has waited
+	state, _, _ = strings.Cut(state, ",") // without the length of the wait
 	lines := strings.Split(frames, "\n")
-	for i := 0; i+1 < len(lines); i += 2 { // a function, and the line of its file
+	for i := 0; i+1 < len(lines); i += 2 { // two lines a frame: the function, then the file and line
 		if !g.marks.isOurs([]byte(lines[i])) {
 			continue
 		}

@@ -82,7 +82,7 @@ func (s *Socket) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Written is how many bytes were written.
+// Written returns the number of bytes written so far.
 func (s *Socket) Written() int64 { return s.written.Load() }
 
 // Warm counts the socket on behalf of the goroutine that will read it, until Rest.

@@ -76,10 +76,10 @@ type Command struct {
 	// Compound: it is several statements, or a routine in the server, and another connection's
 	// command could come in between. Redis lets none in between: what it runs as one is none.
 	Compound bool
-	// Divided: it reads and writes, and another connection's write could come between the two.
+	// Divided: another connection's write could come between its reads and its writes.
 	Divided bool
 	Alters  bool   // it may change rows
-	Push    bool   // it is no command: its answer was pushed by the server
+	Push    bool   // no command: the server pushed its answer
 	Answer  Answer // once there is one
 
 	conn    *Conn
@@ -216,5 +216,5 @@ type Socket struct {
 	gate Gate
 	hot  bool // counted by Busy; of the goroutine that reads
 
-	written atomic.Int64 // bytes
+	written atomic.Int64 // in bytes
 }

@@ -82,15 +82,15 @@ func (w *Witness) Values(s Step) []string {
 // Broken reports whether the schedule ends in a violation.
 func (w *Witness) Broken() bool { return w.Verdict != verdict.Holds }
 
-// An Outcome is what one buyer was answered.
+// An Outcome is the answer to one buyer.
 type Outcome struct {
 	Buyer  int    `json:"buyer"`
-	Answer string `json:"told"`             // an outcome of purchase, or "crashed"; of a program, its answer
-	Status int    `json:"status,omitempty"` // of HTTP, of a program; 0: there was no whole answer
+	Answer string `json:"told"`             // an outcome of purchase or "crashed"; for a program, the text of its answer
+	Status int    `json:"status,omitempty"` // a program's HTTP status; 0 if it gave no complete answer
 	Error  string `json:"error,omitempty"`
 }
 
-// Kind is the answer without its text: a program's status, or what is in the place of one.
+// Kind returns the HTTP status, or Answer if there is none.
 func (o Outcome) Kind() string {
 	if o.Status > 0 {
 		return strconv.Itoa(o.Status)

@@ -54,7 +54,7 @@ var passing = map[byte]struct {
 // said is what is known of a statement from its text.
 type said struct {
 	effect.Statement
-	weakens    bool // what a statement reads may not be locked from here on
+	weakens    bool // from here on a write may leave the rows that it reads unlocked
 	holds      bool // it may leave locks that no transaction's end gives back
 	setsWait   bool
 	serializes bool
@@ -80,8 +80,8 @@ func says(sql string) said {
 	return s
 }
 
-// readsUnlocked are the isolation levels at which InnoDB does not lock what a statement that
-// writes reads (MySQL 8.0 Reference Manual, 17.7.3).
+// readsUnlocked matches the isolation levels at which InnoDB does not lock the rows that a writing
+// statement reads (MySQL 8.0 Reference Manual, 17.7.3).
 var readsUnlocked = regexp.MustCompile(`(?i)\bREAD[-\s]+(?:UN)?COMMITTED\b`)
 
 // command says what a packet of the program is, with mu held.
@@ -89,8 +89,8 @@ func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 	c := &wire.Command{Raw: raw}
 	q := &request{answer: answer{kind: single}}
 	if raw[3] != 0 && s.authenticating {
-		// The server has asked for more: another method, a password. An empty password is an
-		// empty packet.
+		// The server has asked for another method or a password. The packet of an empty password
+		// is empty.
 		c.Text, c.Effect = "LOGIN", schedule.Local
 		q.answer.kind, q.resets = authenticates, true
 		return c, q, nil
@@ -134,7 +134,7 @@ func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 		delete(s.prepared, id)
 		delete(s.long, id)
 	case comBulkExecute:
-		c.Text, c.Gated, c.Compound, c.Alters, q.answer.kind = "BULK EXECUTE", true, true, true, results // once a row
+		c.Text, c.Gated, c.Compound, c.Alters, q.answer.kind = "BULK EXECUTE", true, true, true, results // the server executes it once per row
 	case comBinlogDump, comTableDump, comBinlogGTID:
 		return nil, nil, &wire.Refused{Why: "the program reads the binary log of mysql, which cannot be explored; switch its change feed off for the test"}
 	default:
@@ -164,7 +164,7 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	s.serializable = s.serializable || what.serializes
 	s.holds = s.holds || what.holds
 	begins := what.Effect == schedule.Local && (what.Verb == "BEGIN" || what.Verb == "START") || what.Verb == "START" && what.Effect == schedule.Reads
-	if begins || what.Effect == schedule.Local && what.Ends { // SET autocommit
+	if begins || what.Effect == schedule.Local && what.Ends { // the latter: SET autocommit
 		c.Ends = s.open
 		if s.mayBeOpen() { // which it commits
 			c.Effect = schedule.Writes

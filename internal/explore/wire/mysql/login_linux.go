@@ -210,7 +210,7 @@ func refused(payload []byte) error {
 	return fmt.Errorf("the server refuses the program: %s", a.text(""))
 }
 
-// setUp sets the lock wait, and asks for the isolation level; "": the server does not say.
+// setUp sets the lock wait and returns the isolation level; "" if the server refuses to tell it.
 func (l login) setUp(mariadb bool) (isolation string, err error) {
 	if !l.program.Timed() {
 		set, err := l.ask(setWait)

@@ -69,7 +69,7 @@ type state struct {
 	holds          bool      // it may have locks by name or of tables
 	unsettled      int       // commands without an answer that may open a transaction
 	serializable   bool      // a SELECT may take locks
-	weak           bool      // what a statement that writes reads may not be locked
+	weak           bool      // a write may leave the rows that it reads unlocked
 	authenticating bool      // by CHANGE_USER
 }
 

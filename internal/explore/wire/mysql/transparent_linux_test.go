@@ -364,7 +364,7 @@ func TestLoginAgain(t *testing.T) {
 	if got := ask(timeouts); got != "3600 3600 ON 0" {
 		t.Errorf("after CHANGE USER: %s", got)
 	}
-	// Where the password is empty, so is the packet that answers the challenge.
+	// With an empty password, the packet that answers the challenge is empty.
 	run("SET autocommit = 0")
 	run("INSERT INTO again VALUES (1)")
 	c.password = ""

@@ -187,7 +187,7 @@ const noDeadlocks = `SET deadlock_timeout = '1h'`
 const noGhosts = `SET client_connection_check_interval = '1s'`
 
 // setUp asks the server for the settings, and swallows the answers. A notice or a parameter
-// that comes in between is the program's. isolation is the level of each transaction.
+// that comes in between is the program's. isolation is the default level of transactions.
 func (l login) setUp(id int64) (isolation string, err error) {
 	timed, question := l.program.Timed(), noTimeouts
 	if timed {

@@ -58,7 +58,7 @@ type state struct {
 	snapshots  bool    // the transaction may be above READ COMMITTED: its first statement says what it sees
 	isolated   bool    // each transaction may be
 	serial     bool    // the transaction is SERIALIZABLE
-	serialized bool    // each transaction is
+	serialized bool    // each new transaction is
 }
 
 // A copying is in what protocol the server waits for the data of a COPY.
@@ -141,8 +141,8 @@ func (s *state) gate(c *wire.Command, all []said) {
 				s.serialized = one.serializes
 			}
 		}
-		// Two that read what they write are refused one of them at SERIALIZABLE. Within a transaction
-		// the other orders show that as well.
+		// Of two statements that read what they write, a SERIALIZABLE server refuses one. Other
+		// schedules show that refusal if the statement is in an explicit transaction.
 		begun = begun || one.Verb == "BEGIN" || one.Verb == "START"
 		c.Divided = c.Divided || one.Inside == effect.Divided && !(s.serial && begun) || one.Inside == effect.Lockable && !s.serial
 		c.Alters = c.Alters || one.Alters

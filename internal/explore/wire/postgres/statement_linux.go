@@ -13,8 +13,8 @@ type said struct {
 	isolates bool   // a transaction may be above READ COMMITTED from here on
 	lasting  bool   // not this one alone
 
-	serializes bool // a transaction is SERIALIZABLE from here on
-	relaxes    bool // it is READ COMMITTED from here on
+	serializes bool // from here on a transaction is SERIALIZABLE
+	relaxes    bool // from here on a transaction is READ COMMITTED
 }
 
 func says(sql string) said {

@@ -40,24 +40,17 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		}
 		c.Buyers = append(c.Buyers, alone)
 	}
-	if err := x.aboutAnswers(ctx, atReset, c.Buyers); err != nil {
-		return c, err
+	if d := (doubts{first(atReset, true), c.Buyers}); d.any() {
+		found, err := x.inTurn(ctx)
+		if err == nil {
+			err = d.decide(found)
+		}
+		if err != nil {
+			return c, err
+		}
 	}
 	x.coarse = x.short
 	return c, nil
-}
-
-// errAtReset is a rule that the state after reset breaks.
-func errAtReset(f *app.Finding) error {
-	return fmt.Errorf("never: %s returns a row right after reset, before any buyer came: mend the query, or have reset make a state that it allows", f.Query)
-}
-
-// first is the first rule that asks about answers, or that does not; nil if there is none.
-func first(found []app.Finding, answers bool) *app.Finding {
-	if at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Answers == answers }); at >= 0 {
-		return &found[at]
-	}
-	return nil
 }
 
 // alone resets, and runs one buyer, step by step.
@@ -87,37 +80,6 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 		a.doubted = first(found, true)
 		return err
 	})
-}
-
-// breaks has the buyer be the one after which a rule is broken.
-func (a *Alone) breaks(f *app.Finding) {
-	a.Why = a.Request + " is answered " + a.Answer + ", and then " + f.Query + " returns a row: mend the rule of `never`, or what `sold` says"
-}
-
-// aboutAnswers decides about rules that ask about answers and were broken before every buyer had
-// come. The buyers come one after the other: a rule that is broken then, too, is a mistake in the
-// file. atReset are the rules broken right after reset.
-func (x *Runner) aboutAnswers(ctx context.Context, atReset []app.Finding, all []Alone) error {
-	doubted := func(a Alone) bool { return a.doubted != nil }
-	if first(atReset, true) == nil && !slices.ContainsFunc(all, doubted) {
-		return nil
-	}
-	found, err := x.inTurn(ctx)
-	if err != nil {
-		return err
-	}
-	again := func(f *app.Finding) bool {
-		return f != nil && slices.ContainsFunc(found, func(other app.Finding) bool { return other.Query == f.Query })
-	}
-	if f := first(atReset, true); again(f) {
-		return errAtReset(f)
-	}
-	for n := range all {
-		if a := &all[n]; a.Why == "" && again(a.doubted) {
-			a.breaks(a.doubted)
-		}
-	}
-	return nil
 }
 
 // inTurn has the buyers come one after the other, and returns the rules that are broken then.

@@ -46,7 +46,7 @@ func (r clearing) finish(ctx context.Context, stuck bool) error {
 			}
 		}
 	}
-	dirty, err := x.dirty(ctx)
+	dirty, err := x.holdings.dirty(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (r clearing) served(ctx context.Context) error {
 			moved, seq = time.Now(), now
 		}
 		if time.Since(moved) > blindWait && r.asleep() {
-			if dirty, err := r.x.dirty(ctx); err != nil || len(dirty) > 0 {
+			if dirty, err := r.x.holdings.dirty(ctx); err != nil || len(dirty) > 0 {
 				return errors.Join(errJam, err)
 			}
 			moved = time.Now()

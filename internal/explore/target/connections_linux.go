@@ -15,7 +15,7 @@ type connections struct {
 	joined   map[*wire.Conn]bool // have logged in
 	entering map[*wire.Conn]bool // log in
 	greeted  map[*wire.Conn]bool // have logged in, and may not have been told yet
-	touched  map[*wire.Conn]bool // a command came on them, see Runner.dirty
+	touched  map[*wire.Conn]bool // a command came on them, see holdings.dirty
 	ending   []*wire.Conn        // their programs have hung up, and the server may not be through with them
 }
 

@@ -14,23 +14,16 @@ type hold struct {
 	what string // for people
 }
 
-// A use is the last command that was answered on a connection.
-type use struct {
-	buyer int
-	text  string
-	step  int // of the witness
+// holdings alone knows what the connections of the programs hold in the databases, and what of that
+// was there before any buyer came. It is for one goroutine.
+type holdings struct {
+	floor    *floor
+	backends map[string]backend
+	before   map[hold]bool
 }
 
-// A leftover knows what the connections of a run hold, and which commands took it. Its owner is
-// told of each answer.
-type leftover struct {
-	*run
-	used map[*wire.Conn]use
-	took map[hold]use // in a run that is observed, and as long as it is held
-}
-
-// holds asks the databases what the programs' connections have, in their order.
-func (x *Runner) holds(ctx context.Context) (all []hold, err error) {
+// now asks the databases what the programs' connections have, in their order.
+func (x *holdings) now(ctx context.Context) (all []hold, err error) {
 	f := x.floor
 	f.mu.Lock()
 	conns := f.conns.inOrder()
@@ -49,11 +42,21 @@ func (x *Runner) holds(ctx context.Context) (all []hold, err error) {
 	return all, nil
 }
 
+// remember notes what the programs hold while no buyer is there.
+func (x *holdings) remember(ctx context.Context) error {
+	all, err := x.now(ctx)
+	x.before = map[hold]bool{}
+	for _, h := range all {
+		x.before[h] = true
+	}
+	return err
+}
+
 // dirty are the connections that hold something which they did not hold before any buyer came,
 // and on which a command came since the gates were last closed or forgot them. A lock on
 // another connection is the program's own, as the one of an elected leader.
-func (x *Runner) dirty(ctx context.Context) (conns []*wire.Conn, err error) {
-	all, err := x.holds(ctx)
+func (x *holdings) dirty(ctx context.Context) (conns []*wire.Conn, err error) {
+	all, err := x.now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +71,21 @@ func (x *Runner) dirty(ctx context.Context) (conns []*wire.Conn, err error) {
 	return conns, nil
 }
 
+// A use is the last command that was answered on a connection.
+type use struct {
+	buyer int
+	text  string
+	step  int // of the witness
+}
+
+// A leftover knows what the connections of a run hold, and which commands took it. Its owner is
+// told of each answer.
+type leftover struct {
+	*run
+	used map[*wire.Conn]use
+	took map[hold]use // in a run that is observed, and as long as it is held
+}
+
 // answered notes a command of the run that has its answer.
 func (l *leftover) answered(o *op) {
 	l.used[o.Conn()] = use{o.buyer, o.shown, len(l.record.Steps) - 1}
@@ -75,7 +93,7 @@ func (l *leftover) answered(o *op) {
 
 // look finds out, in a run that is observed, which command took what is held now.
 func (l *leftover) look(ctx context.Context) error {
-	all, err := l.x.holds(ctx)
+	all, err := l.x.holdings.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,7 +114,7 @@ func (l *leftover) look(ctx context.Context) error {
 // why says which locks the run has left behind, with the commands that took them, and marks
 // the steps of those; "": none. A connection whose buyer has no answer yet leaves nothing.
 func (l *leftover) why(ctx context.Context) (string, error) {
-	all, err := l.x.holds(ctx)
+	all, err := l.x.holdings.now(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +122,7 @@ func (l *leftover) why(ctx context.Context) (string, error) {
 	theirs := map[int][]string{}
 	for _, h := range all {
 		u, used := l.used[h.conn]
-		if !used || l.x.before[h] || !l.answeredBy(l.buyer(u.buyer)) {
+		if !used || l.x.holdings.before[h] || !l.answeredBy(l.buyer(u.buyer)) {
 			continue
 		}
 		what := h.what

@@ -24,7 +24,7 @@ var errLeaves = errors.New("a lock is left behind")
 // warm lets the buyers of programs that are ready through. Where a lock stays behind the programs
 // are started anew, and fewer buyers come: the search will find it, too.
 func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
-	if err := x.remember(ctx); err != nil {
+	if err := x.holdings.remember(ctx); err != nil {
 		return err
 	}
 	for _, i := range programs {
@@ -52,23 +52,13 @@ func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
 	if err := x.idle(ctx, programs...); err != nil {
 		return err
 	}
-	return x.remember(ctx)
-}
-
-// remember notes what the programs hold while no buyer is there.
-func (x *rehearsal) remember(ctx context.Context) error {
-	all, err := x.holds(ctx)
-	x.before = map[hold]bool{}
-	for _, h := range all {
-		x.before[h] = true
-	}
-	return err
+	return x.holdings.remember(ctx)
 }
 
 // clean returns errLeaves if a buyer that was answered leaves a lock behind.
 func (x *rehearsal) clean(ctx context.Context) error {
 	for deadline := time.Now().Add(blindWait); ; time.Sleep(5 * time.Millisecond) {
-		dirty, err := x.dirty(ctx)
+		dirty, err := x.holdings.dirty(ctx)
 		switch {
 		case err != nil || len(dirty) == 0:
 			return err
@@ -97,7 +87,7 @@ func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 		return err
 	}
 	x.floor.close()
-	return x.remember(ctx)
+	return x.holdings.remember(ctx)
 }
 
 // rehearse lets the instance's buyers through, with the gates open and all at once, twice:
@@ -252,7 +242,7 @@ func (x *rehearsal) settled(ctx context.Context) error {
 				return err
 			}
 			x.floor.open()
-			ask, err := x.asking(ctx, n+1)
+			ask, err := x.door.asking(ctx, n+1)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,8 @@ type Runner struct {
 	pushed    bool // a server has pushed something: a buyer listens
 	solo      int  // commands that a buyer alone has at the servers at once, at most
 	patience  time.Duration
-	before    map[hold]bool   // what the programs held before any buyer came
+	holdings  holdings
+	door      door
 	watched   []string        // the columns of the user's watch query
 	habits    habits          // of the buyers that share one instance
 	ctx       context.Context // of the schedule that runs
@@ -50,6 +51,8 @@ func New(ctx context.Context, s Spec) (_ *Runner, err error) {
 		}
 	}
 	x.fleet = &fleet{app: s.App, servers: s.Servers, floor: x.floor, backends: x.backends, shared: x.shared}
+	x.holdings = holdings{floor: x.floor, backends: x.backends}
+	x.door = door{x.fleet, x.patience}
 	x.rehearsal = &rehearsal{Runner: x}
 	defer func() {
 		if err != nil {

@@ -2,14 +2,9 @@ package target
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"sync"
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/load/buyers"
 )
 
 // Rush has a crowd of so many buyers come at once, rounds times, each after a reset, and asks
@@ -54,7 +49,7 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 		return c, false, err
 	}
 	x.floor.rush.gather()
-	all, undone, err := x.askAll(ctx, buyers)
+	all, undone, err := x.door.askAll(ctx, buyers)
 	if err != nil {
 		return c, false, err
 	}
@@ -85,14 +80,6 @@ func (x *Runner) crowd(ctx context.Context, buyers int) (c Crowd, clean bool, er
 	return c, undone == "", nil
 }
 
-// told is what one buyer of a crowd was told.
-type told struct {
-	reply reply
-	err   error
-	sent  bool // something of the request may have reached the program
-	late  bool // its time was up
-}
-
 // tell counts what one buyer was told. sold are the answers that mean a sale.
 func (c *Crowd) tell(b told, sold []int) {
 	if b.late {
@@ -106,64 +93,6 @@ func (c *Crowd) tell(b told, sold []int) {
 	count(&t, b.reply, b.err, sold)
 	c.Sold += t.Sold
 	c.Failed += t.Failed
-}
-
-// buyerPatience is added to a crowd's time for each buyer: they may be served one by one.
-const buyerPatience = 100 * time.Millisecond
-
-// askAll sends all requests at once, and returns when each is answered, or the time is up.
-// undone says that it was.
-func (x *Runner) askAll(ctx context.Context, buyers int) (all []told, undone string, err error) {
-	asks := make([]func(context.Context) told, buyers)
-	for n := range asks {
-		if asks[n], err = x.asking(ctx, n%len(x.app.Buyers)+1); err != nil {
-			return nil, "", err
-		}
-	}
-	limit := x.patience + time.Duration(buyers)*buyerPatience
-	bounded, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	all = make([]told, buyers)
-	var asked sync.WaitGroup
-	for n, ask := range asks {
-		asked.Go(func() { all[n] = ask(bounded) })
-	}
-	asked.Wait()
-	late := 0
-	for _, one := range all {
-		if one.late {
-			late++
-		}
-	}
-	if late > 0 {
-		undone = fmt.Sprintf("%d of the buyers got no answer within %s", late, limit)
-	}
-	return all, undone, context.Cause(ctx)
-}
-
-// asking prepares a buyer's request, and returns what sends it, on a connection of its own.
-func (x *Runner) asking(ctx context.Context, id int) (func(context.Context) told, error) {
-	req, err := request(ctx, x.app.Buyers[id-1])
-	if err != nil {
-		return nil, err
-	}
-	address, err := hostPort(req.URL.String())
-	if err != nil {
-		return nil, err
-	}
-	dial, err := x.fleet.of(id).space.Dialer(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) told {
-		client := buyers.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) })
-		defer client.Close()
-		answer := client.Send(ctx, req)
-		return told{
-			reply: reply{answer.Status, string(answer.Body)}, err: answer.Err, sent: answer.Connected,
-			late: answer.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded),
-		}
-	}, nil
 }
 
 // rests waits until nothing of the program is under way any more: no thread runs, or sleeps

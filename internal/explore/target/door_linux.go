@@ -1,0 +1,86 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/oversell/oversell/internal/load/buyers"
+)
+
+// A door is where buyers come to the programs outside of a schedule, with the gates open and each on
+// a connection of its own. It alone knows how their requests are sent, and how long their answers
+// may take.
+type door struct {
+	fleet    *fleet
+	patience time.Duration
+}
+
+// told is what one buyer of a crowd was told.
+type told struct {
+	reply reply
+	err   error
+	sent  bool // something of the request may have reached the program
+	late  bool // its time was up
+}
+
+// buyerPatience is added to a crowd's time for each buyer: they may be served one by one.
+const buyerPatience = 100 * time.Millisecond
+
+// askAll sends all requests at once, and returns when each is answered, or the time is up.
+// undone says that it was.
+func (d door) askAll(ctx context.Context, buyers int) (all []told, undone string, err error) {
+	asks := make([]func(context.Context) told, buyers)
+	for n := range asks {
+		if asks[n], err = d.asking(ctx, n%len(d.fleet.app.Buyers)+1); err != nil {
+			return nil, "", err
+		}
+	}
+	limit := d.patience + time.Duration(buyers)*buyerPatience
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	all = make([]told, buyers)
+	var asked sync.WaitGroup
+	for n, ask := range asks {
+		asked.Go(func() { all[n] = ask(bounded) })
+	}
+	asked.Wait()
+	late := 0
+	for _, one := range all {
+		if one.late {
+			late++
+		}
+	}
+	if late > 0 {
+		undone = fmt.Sprintf("%d of the buyers got no answer within %s", late, limit)
+	}
+	return all, undone, context.Cause(ctx)
+}
+
+// asking prepares a buyer's request, and returns what sends it, on a connection of its own.
+func (d door) asking(ctx context.Context, id int) (func(context.Context) told, error) {
+	req, err := request(ctx, d.fleet.app.Buyers[id-1])
+	if err != nil {
+		return nil, err
+	}
+	address, err := hostPort(req.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	dial, err := d.fleet.of(id).space.Dialer(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) told {
+		client := buyers.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) })
+		defer client.Close()
+		answer := client.Send(ctx, req)
+		return told{
+			reply: reply{answer.Status, string(answer.Body)}, err: answer.Err, sent: answer.Connected,
+			late: answer.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded),
+		}
+	}, nil
+}

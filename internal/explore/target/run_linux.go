@@ -69,7 +69,7 @@ func (x *Runner) newRun(observe bool) *run {
 		r.buyers = append(r.buyers, &buyer{id: i + 1, way: wayOf(b), answered: make(chan struct{}), pollster: pollster{own: map[string]int{}}})
 	}
 	r.leftover = &leftover{run: r, used: map[*wire.Conn]use{}}
-	r.pause.roles = map[*wire.Conn]string{}
+	r.pause = pause{r: r, roles: map[*wire.Conn]string{}}
 	r.record = &recorder{Recorder: conduct.NewRecorder[*op](observe), r: r}
 	return r
 }
@@ -110,14 +110,14 @@ func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 	p.Where, p.Mixed, p.Held = r.x.floor.where, choices{r}.mixed(), r.held
 	p.Begun = func(id int) bool { return r.buyer(id).begun }
 	if r.x.shared {
-		p.Paused, p.Standing = r.paused(), r.standing()
+		p.Paused, p.Standing = r.pause.last(), r.pause.standing()
 	}
 	p.Fresh = func(string) (string, bool) { return "", false }
 }
 
 // Do is conduct.Subject.Do.
 func (r *run) Do(ctx context.Context, m move) error {
-	r.pause.wanted, r.pause.of, r.pause.seen = m.During, 0, 0
+	r.pause.begin(m.During)
 	if m.Make != nil {
 		r.record.happened(m)
 		if m.Event != "" {
@@ -145,7 +145,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	if err != nil {
 		return err
 	}
-	if err := r.noPause(); err != nil {
+	if err := r.pause.end(); err != nil {
 		return err
 	}
 	if m.Event == "" && m.Command == nil && m.During == "" { // a request
@@ -200,7 +200,7 @@ func (r *run) take(o *op) error {
 	r.polling.tried(&b.pollster, try{name: o.name, answer: r.names.shown(o.Answer.Text), server: protocol, changed: o.Answer.Changed})
 	if r.x.shared {
 		r.whose.transaction(o)
-		r.carried(o)
+		r.pause.carried(o)
 		b.way = b.way.after(r.whose.usual(o.name), r.whose.usual(o.Answer.Text))
 	}
 	r.record.answered(o)

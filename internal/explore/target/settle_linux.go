@@ -54,18 +54,14 @@ func (r settling) settle(ctx context.Context) error {
 		if f.busy.Load() != 0 || !r.quiet() {
 			continue
 		}
-		moved, err := r.handOver()
+		moves, err := r.handOver()
+		if err == nil && !moves {
+			moves, err = r.ending(ctx)
+		}
 		if err != nil {
 			return err
 		}
-		if moved {
-			continue
-		}
-		ending, err := r.ending(ctx)
-		if err != nil {
-			return err
-		}
-		if ending {
+		if moves {
 			continue
 		}
 		waiting, err := r.waiting(ctx, now.Sub(lastEvent))
@@ -76,15 +72,11 @@ func (r settling) settle(ctx context.Context) error {
 			continue
 		}
 		naps := r.napping()
-		if r.pause.of != 0 {
-			if err := r.interposed(naps); err != nil {
-				return err
-			}
+		made, err := r.pause.look(ctx, naps)
+		if err != nil {
+			return err
 		}
-		if naps && r.pauses() && r.pause.wanted != "" {
-			if err := r.interpose(ctx); err != nil {
-				return err
-			}
+		if made {
 			continue
 		}
 		switch {

@@ -29,8 +29,8 @@ func (e events) crash(context.Context) (all []move, _ error) {
 // back. Nothing of it is delivered any more.
 func (e events) kill(ctx context.Context, b *buyer) (err error) {
 	f := e.x.floor
-	conns := f.of(b.id)
 	f.mu.Lock()
+	conns := f.conns.of(b.id)
 	b.crashed, b.alive, f.dead[b.id] = true, false, true
 	f.mu.Unlock()
 	e.x.fleet.of(b.id).kill() // first: else it could still say that its connections have broken

@@ -112,7 +112,9 @@ func (x *fleet) end(ctx context.Context, i *instance) error {
 	if i.up() {
 		i.kill()
 	}
-	conns := x.floor.of(i.buyer)
+	x.floor.mu.Lock()
+	conns := x.floor.conns.of(i.buyer)
+	x.floor.mu.Unlock()
 	for _, c := range conns {
 		c.Cut()
 	}

@@ -259,13 +259,6 @@ func (f *floor) where() string {
 	return strings.Join(all, ", ")
 }
 
-// of are the connections of a buyer's program.
-func (f *floor) of(buyer int) []*wire.Conn {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.conns.of(buyer)
-}
-
 // orRefused is why the program cannot be explored, if the gates know.
 func (f *floor) orRefused(err error) error {
 	f.mu.Lock()

@@ -11,22 +11,22 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A candidate is a violation whose schedule may become the witness. The best is the least mild,
-// then the shortest, then the one with the fewest switches between buyers, then the one with the
-// fewest events, then the one in which the first buyer goes first.
+// A candidate is a violation whose schedule may become the witness. The best one has the lowest
+// mildness, then the fewest steps, switches between buyers and events. Among equals, the one in which
+// the first buyer goes first is better.
 type candidate struct {
 	schedule.Ended
 	cost     [3]int
-	doubtful bool // of a program: the run before it, or the one after it, was void
+	doubtful bool // of a program: the run before or after it was void
 }
 
-// compare is negative when c is the better one.
+// compare returns a negative number if c is the better one.
 func (c *candidate) compare(other *candidate) int {
 	return cmp.Or(c.mildness()-other.mildness(), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }
 
-// mildness is 1 for a verdict that names a fault in the program before any harm to stock or
-// records, and 0 for all others. A broken rule says more.
+// mildness returns 1 for a failure or a leaked lock, which need not have harmed stock or records, and
+// 0 for every other verdict.
 func (c *candidate) mildness() int {
 	if c.Verdict == verdict.Failed || c.Verdict == verdict.LeakedLock {
 		return 1
@@ -67,7 +67,7 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 	s := x.schedule(c.Tokens)
 	if !s.Concurrent() {
 		w, err := x.follow(ctx, c.Tokens)
-		if err != nil && c.Final { // what goes on since then disturbs it
+		if err != nil && c.Final { // code that still runs disturbs the replay
 			return x.witness(c.Tokens, c.Ended), nil
 		}
 		if errors.Is(err, schedule.ErrDivergence) {

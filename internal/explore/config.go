@@ -31,7 +31,7 @@ type Config struct {
 	Strategy  lockstrategy.Entry
 	Buyers    int    // MinBuyers to MaxBuyers
 	Stock     int64  // units on sale
-	Units     Units  // that the buyers ask for, each up to MaxBuyers
+	Units     Units  // how many units the buyers ask for, each 1 to MaxBuyers
 	Parts     int64  // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
 	Product   string // its records are cleared, again and again
 	Events    []Event
@@ -42,7 +42,7 @@ type Config struct {
 	Overlap   bool          // concurrent pairs: two buyers' commands may go to one server at once
 	Shared    bool          // all buyers in one process
 	OneKey    bool          // all orders have one Idempotency-Key
-	Before    own.Front     // what a shop puts before the strategy
+	Before    own.Front     // the part of the shop in front of the strategy; "": none
 	Budget    time.Duration // for the search; 0: no bound
 	Schedules int           // in the search, at most: a budget that is the same on every machine; 0: no bound
 	First     bool          // end at the first violation; it need not be the shortest
@@ -60,9 +60,9 @@ type Config struct {
 	// while another could go on. Once more is left out: there would be as many orders as
 	// there are tries.
 	Tries int
-	// Atomic: the program's owner vouches for statements that read and write, see Report.Divided.
+	// Atomic: the owner vouches that nothing is written within a statement, see Report.Divided.
 	Atomic bool
-	// ShortPauses: the owner vouches for pauses too short to be explored, see Report.Pauses.
+	// ShortPauses: the owner vouches for the pauses that are too short to explore, see Report.Pauses.
 	ShortPauses bool
 
 	// Progress is called after each schedule; may be nil.
@@ -99,7 +99,7 @@ func (c Config) Check() error {
 	case slices.ContainsFunc(c.Units, func(n int64) bool { return n < 1 || n > int64(MaxBuyers) }):
 		return fmt.Errorf("--units is %s; 1 to %d are allowed", c.Units, MaxBuyers)
 	case len(c.Units) > c.Buyers:
-		return fmt.Errorf("--units has %d numbers, and there are %d buyers", len(c.Units), c.Buyers)
+		return fmt.Errorf("--units has %d numbers for %d buyers; give at most one per buyer", len(c.Units), c.Buyers)
 	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
 	case c.leastUnits() > c.Stock:
@@ -172,7 +172,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// leastUnits is the smallest order.
+// leastUnits returns the number of units in the smallest order.
 func (c Config) leastUnits() int64 {
 	if len(c.Units) == 0 {
 		return 1

@@ -15,11 +15,11 @@ type (
 	// An Event is something that happens to the buyers, as a step of the schedule.
 	// Each happens at most once in a schedule.
 	Event = schedule.Event
-	// Front is what a shop puts before a strategy, see own.Front.
+	// A Front is a part of the shop in front of the strategy, see own.Front.
 	Front = own.Front
 	// A Schedule is what a replay line says.
 	Schedule = schedule.Schedule
-	// Units are what the buyers ask for, in turn.
+	// Units are the numbers of units that the buyers ask for, in turn.
 	Units = schedule.Units
 	// A Witness is a schedule that ends badly, or with Replay any schedule.
 	Witness = witness.Witness

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
-// TestFronts: behind each front a strategy of the catalogue comes to what it comes to without
-// one, with one preemption at most. A read of the stock that fails refuses no buyer.
+// TestFronts: every strategy keeps its promise behind each part of the shop, with at most one
+// preemption. A failing read of the stock refuses no buyer.
 func TestFronts(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, entry := range lockstrategy.All() {
@@ -23,13 +23,13 @@ func TestFronts(t *testing.T) {
 		}
 		for _, front := range own.Fronts() {
 			if front == own.Admission && entry.WritesLater || front == own.FailingRead && promised != verdict.Holds {
-				continue // its worker belongs to no buyer of one process; or it needs a preemption to break
+				continue // a worker's commands are no buyer's; without preemptions a broken strategy does not break
 			}
 			t.Run(entry.Name+"/"+string(front), func(t *testing.T) {
 				config := exploretest.Config(e, entry)
 				config.Before, config.Shared, config.Bound = front, front == own.Admission, 1
 				if front == own.FailingRead {
-					config.Bound = 0 // a buyer that is refused is refused whatever the other does
+					config.Bound = 0 // a wrong refusal does not depend on the other buyer
 				}
 				if entry.Left != nil {
 					config.Parts = 2

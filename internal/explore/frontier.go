@@ -9,8 +9,8 @@ type branch struct {
 	tries  int // in which the server took another course, see pair.go
 	voids  int // runs of it that were void, see void.go
 
-	after *node // of a move in a pause: the node in which the same move comes after it, see pause.go
-	seen  bool  // the pause came in one of the tries
+	after *node // of a move in a pause: the node where the same move follows the pause, see pause.go
+	seen  bool  // the pause came in at least one run
 }
 
 // frontier is what is to be explored, by what it costs. What costs least goes

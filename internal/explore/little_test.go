@@ -25,7 +25,7 @@ type little struct {
 	buyers [][][]command
 	events []schedule.Event
 	wrong  func(*world) string // what is broken at the end; "": nothing is
-	mild   verdict.Verdict     // of every run that breaks nothing; "": holds
+	mild   verdict.Verdict     // the verdict of every run that breaks nothing; "": holds
 
 	lies     bool                                // writes are said to read
 	unmixed  bool                                // Point.Mixed is never set

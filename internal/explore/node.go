@@ -19,8 +19,8 @@ type node struct {
 	cost   int                // so far
 	sleep  []*schedule.Choice // with Config.Reduce, see sleep.go
 	mixed  bool               // schedule.Point.Mixed
-	paused bool               // a buyer pauses before it, see pause.go
-	plain  map[string]string  // where paused: schedule.Point.Standing after a choice, by its token
+	paused bool               // a buyer paused in the step that led here, see pause.go
+	plain  map[string]string  // if paused: schedule.Point.Standing after each choice, by its token
 
 	// In a graph.
 	next  []*node         // where each choice leads; nil where nobody knows

@@ -7,16 +7,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Buyers who share a process meet in its pools. One that pauses there may have given its
-// connection back, and another buyer who moves in that pause gets it. So where a pause was seen
-// after a step, each move of another buyer is a branch of its own: "1~2" is 1 and, in the pause that
-// follows, 2. It is gone on with where the commands stand on other connections than after 1 and
-// then 2.
+// Buyers that share a process share its pools. A buyer that pauses there may have returned its
+// connection, and another buyer that moves in the pause gets it. If a step was followed by a pause,
+// the search therefore adds a branch for each move of another buyer: "1~2" is 1 and, in the pause
+// that follows, 2. The search continues such a branch only if its commands then wait on other
+// connections than after 1 and then 2.
 
-// pauseTries are the runs of such a branch: a pause may be over before the other buyer has moved.
+// pauseTries is the maximum number of runs of such a branch. In each, the pause may be over before the
+// other buyer has moved.
 const pauseTries = 30
 
-// pauses adds the branches of moves in the pause before n, and notes what the moves after it led to.
+// pauses adds the branches of moves in the pause before n. Where the parent was paused, it records
+// the connections that the plain move led to.
 func (w *walk) pauses(n *node, p *schedule.Point) {
 	if !w.x.config.Shared || w.x.config.Program == "" || n.parent == nil {
 		return
@@ -35,10 +37,10 @@ func (w *walk) pauses(n *node, p *schedule.Point) {
 			all = append(all, found{b, n.cost + n.price(n.last, c)})
 		}
 	}
-	w.found = append(all, w.found...) // what was found first is run last: the moves after the pause go first
+	w.found = append(all, w.found...) // the last found runs first: a plain move runs before its move in the pause
 }
 
-// idle reports whether a move in a pause has led to what the same move after it leads to.
+// idle reports whether a move in a pause has led to the same connections as the move after it.
 func (w *walk) idle(p *schedule.Point) bool {
 	if w.after == nil || p.Depth != len(w.path) {
 		return false
@@ -47,8 +49,8 @@ func (w *walk) idle(p *schedule.Point) bool {
 	return w.after.plain[token] == p.Standing
 }
 
-// missed has a branch whose pause was missed tried again. A pause that came, and was always over
-// too soon, is named in the result.
+// missed schedules another run of a branch whose pause was missed. After the last run, the result
+// names a pause that came but was always over too soon.
 func (s *search) missed(t trip, v schedule.Void) {
 	w, is := t.(*walk)
 	if !is || w.after == nil {
@@ -57,7 +59,7 @@ func (s *search) missed(t trip, v schedule.Void) {
 	w.seen = w.seen || v.Seen
 	most := pauseTries
 	if !w.seen {
-		most /= 3 // it may have been no pause: another timer of the program looks the same
+		most /= 3 // it may be no pause: another timer of the program looks the same
 	}
 	if w.tries++; w.tries < most {
 		w.frontier.push(w.cost, w.branch)

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// mostRanked violations of a program are kept, the most promising: they are replayed until one
-// breaks again. leastReplayed are, however long that takes.
+// mostRanked is the number of violations of a program to keep for replay, the most promising ones.
+// At least leastReplayed of them are replayed, however long that takes.
 const mostRanked, leastReplayed = 1000, 10
 
 // leastShrinking is spent on shrinking however soon the search has ended.
@@ -32,8 +32,8 @@ func (s *search) rank(e schedule.Ended) {
 	}
 }
 
-// promises is negative when c is more likely to break again: no void run was next to it. Of
-// two such the better one is first.
+// promises returns a negative number if c is more likely to break again, because no void run was next
+// to it. If both are equally likely, it is negative if c is the better one.
 func (c *candidate) promises(other *candidate) int {
 	if c.doubtful != other.doubtful {
 		if c.doubtful {
@@ -44,9 +44,9 @@ func (c *candidate) promises(other *candidate) int {
 	return c.compare(other)
 }
 
-// showProgram is show of a program: the most promising violation that breaks again. The others
-// are dropped and, if none breaks again, all are. Replaying may take as long again as the search,
-// and so may shrinking.
+// showProgram is show for a program: it replays violations, the most promising first, until one breaks
+// again, and drops the ones that do not. If none breaks again, it drops all violations. Replaying may
+// take as long as the search, and so may shrinking.
 func (s *search) showProgram(ctx context.Context) error {
 	patience := max(time.Since(s.begun), leastShrinking)
 	if budget := s.x.config.Budget; budget > 0 {
@@ -79,8 +79,8 @@ func (s *search) showProgram(ctx context.Context) error {
 	return nil
 }
 
-// shrunk is the witness of a shorter schedule that breaks like c does: some may not have been run.
-// It is w if none breaks again.
+// shrunk returns the witness of a shorter schedule that breaks like c. The search may not have run that
+// schedule. It returns w if no shorter schedule breaks again.
 func (s *search) shrunk(ctx context.Context, c *candidate, w *Witness) (*Witness, error) {
 	shorter, err := c.shrink(ctx, s)
 	if err != nil || shorter == c {
@@ -118,7 +118,7 @@ func (s *search) witness(ctx context.Context, c *candidate) (*Witness, error) {
 	return nil, nil
 }
 
-// dropAll takes the violations that are left out of the result: no replay has confirmed any.
+// dropAll removes the remaining violations from the result, since no replay has confirmed one.
 func (s *search) dropAll() {
 	r := &s.result
 	r.Unconfirmed = r.Violations

@@ -35,7 +35,7 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	return w, err
 }
 
-// follow runs a schedule and notes its steps. While a pause in it is missed it is run again.
+// follow runs a schedule and returns its steps as a witness. It repeats a run that missed a pause.
 func (x *Explorer) follow(ctx context.Context, tokens []string) (w *Witness, err error) {
 	for range pauseTries {
 		w, err = x.followOnce(ctx, tokens)
@@ -46,7 +46,7 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (w *Witness, err
 	return w, err
 }
 
-// followOnce is follow without a second try.
+// followOnce is follow with a single run.
 func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, error) {
 	var made []witness.Choice
 	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {

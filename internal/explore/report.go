@@ -16,8 +16,8 @@ type Report struct {
 	Server     string   `json:"server"` // the database's product and version
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
-	Units      int64    `json:"units"`                   // that each buyer asked for; the first one, if they differ
-	Mixed      Units    `json:"units_in_turn,omitempty"` // that the buyers asked for, if they differ
+	Units      int64    `json:"units"`                   // how many each buyer asked for; the first buyer's, if they differ
+	Mixed      Units    `json:"units_in_turn,omitempty"` // how many the buyers asked for, if they differ
 	Parts      int64    `json:"parts"`                   // among which the stock lay at first; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
 	MaxEvents  *int     `json:"max_events"`        // in one schedule; null: each may happen
@@ -28,7 +28,7 @@ type Report struct {
 	Digest     string   `json:"digest"`            // of what was run: two searches with the same one ran the same schedules in the same order
 	Shared     bool     `json:"shared"`            // all buyers in one process
 	OneKey     bool     `json:"one_key,omitempty"` // all orders had one Idempotency-Key
-	Before     Front    `json:"before,omitempty"`  // what was before the strategy
+	Before     Front    `json:"before,omitempty"`  // the part of the shop in front of the strategy
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: not known, the search is not complete
 	Complete   bool     `json:"complete"`
@@ -51,20 +51,21 @@ type Report struct {
 	Voided  []Voided       `json:"void_runs,omitempty"` // the same with what was seen, the commonest first
 	Lost    int            `json:"lost,omitempty"`      // branches given up, since all their runs were void
 	Dropped int            `json:"dropped,omitempty"`   // violations that did not run again: not counted
-	// Unconfirmed are violations that were not replayed, while none of those that were broke again: not counted.
+	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
+	// does not include them.
 	Unconfirmed int  `json:"unconfirmed,omitempty"`
 	Reduced     bool `json:"reduced,omitempty"` // of orders that differ in commands that commute one was run
 	Tries       *int `json:"tries,omitempty"`   // in vain and in a row: orders with more of them were left out; null: there are none
-	// Answers counts the buyers of all schedules by what they were answered: a status of HTTP,
-	// "no answer" or "crashed".
+	// Answers counts the buyers of all schedules by their answer: an HTTP status, "no answer" or
+	// "crashed".
 	Answers map[string]int `json:"answers,omitempty"`
 	// Compound are commands of several statements that others' could have come between: one step each.
 	Compound []string `json:"compound,omitempty"`
-	// Divided are commands that read and write, where another buyer's write could have come
-	// between: one step each.
+	// Divided are commands that read and write as one step although another buyer's write could have
+	// come between.
 	Divided []string `json:"divided,omitempty"`
-	// Pauses are commands after which the program paused, and was never seen to pause for long
-	// enough: no other buyer's move in that pause was explored.
+	// Pauses are commands after which every pause of the program was too short for another buyer's
+	// move. No such move was explored.
 	Pauses        []string `json:"pauses,omitempty"`
 	ShortAccepted bool     `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
 	Atomic        bool     `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
@@ -190,7 +191,7 @@ func (r Report) Extent() string {
 	return text + r.gaps()
 }
 
-// Notes are lines of their own: the answers, what was not explored, and what was seen of void runs.
+// Notes returns the lines below the result: the answers, the gaps of the search, and the void runs.
 func (r Report) Notes() (all []string) {
 	if len(r.Answers) > 0 {
 		var counts []string
@@ -203,10 +204,10 @@ func (r Report) Notes() (all []string) {
 		all = append(all, "several statements in one command are one step, and no order inside it was explored: "+named(r.Compound))
 	}
 	if len(r.Pauses) > 0 {
-		all = append(all, "the program pauses too briefly after these for another buyer to move, so which connection of a pool comes next was not explored there: "+named(r.Pauses))
+		all = append(all, "after these commands the program's pause was too short for another buyer to move, so the choice of the next pooled connection was not explored: "+named(r.Pauses))
 	}
 	if len(r.Divided) > 0 {
-		all = append(all, "a statement that reads and writes is one step, and no write was explored between the two: "+named(r.Divided))
+		all = append(all, "a statement that reads and writes is one step, so no other write inside it was explored: "+named(r.Divided))
 	}
 	if r.Early > 0 {
 		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while there was enough: who came later could buy", Count(r.Early, "schedule")))
@@ -220,7 +221,7 @@ func (r Report) Notes() (all []string) {
 // mostNamed are named in a line.
 const mostNamed = 3
 
-// named are commands in a line.
+// named lists commands in one line, the first mostNamed by name.
 func named(commands []string) string {
 	text := strings.Join(commands[:min(len(commands), mostNamed)], " | ")
 	if more := len(commands) - mostNamed; more > 0 {
@@ -298,7 +299,7 @@ func (r Report) voidRuns() (text string) {
 		}
 	}
 	if r.Unconfirmed > 0 {
-		text += fmt.Sprintf("; %s more without a replay that confirms one, not counted", Count(r.Unconfirmed, "violation"))
+		text += fmt.Sprintf("; %s more not replayed and not counted", Count(r.Unconfirmed, "violation"))
 	}
 	return text
 }

@@ -45,19 +45,18 @@ type Result struct {
 	Voided  []Voided // why, and what was seen
 	Lost    int      // branches given up: each run of theirs was void
 	Dropped int      // violations that did not run again, and count no more
-	// Unconfirmed are further violations of a search in which no replay broke again. They count
-	// no more either.
+	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
+	// does not include them.
 	Unconfirmed int
 	Reduced     bool // of orders that differ in commands that commute one was run
 	Asleep      int  // runs that ended where only such orders were left
 	Held        bool // Config.Tries has left something out
 
 	Compound []string // commands of several statements, the first mostCompound that were seen
-	Pauses   []string // commands after which a program pauses for too short a time: no move of another buyer in it was explored
-	Divided  []string // as many commands that read and write, where another's write could have come between
+	Pauses   []string // see Report.Pauses; at most mostCompound
+	Divided  []string // see Report.Divided; at most mostCompound
 
-	// Answers counts the buyers of the schedules by what they were answered: a status of HTTP,
-	// "no answer" or "crashed".
+	// Answers is that of Report.
 	Answers map[string]int
 
 	exhausted bool // no budget has ended it, nor the first violation
@@ -78,14 +77,14 @@ type search struct {
 	offered map[Event]bool                       // events that could have come
 	result  Result
 	digest  hash.Hash
-	broken  int  // runs that broke
+	broken  int  // runs that broke, before any is dropped
 	final   bool // a schedule was schedule.Ended.Final
 	begun   time.Time
 
 	best, foreign *candidate
-	ranked        []*candidate // of a program: those to be replayed
-	last          *candidate   // of a program: the run before, if it broke
-	afterVoid     bool         // the run before was void
+	ranked        []*candidate // of a program: the violations to replay
+	last          *candidate   // of a program: the previous run, if it broke
+	afterVoid     bool         // the previous run was void
 	voids         voids
 	until         time.Time // of a program: when shrinking ends; zero: never
 }
@@ -216,7 +215,7 @@ func (s *search) run(ctx context.Context, t trip) error {
 // mostCompound are kept: one is enough to know that there are some.
 const mostCompound = 20
 
-// withNew adds the commands that are not there yet.
+// withNew appends the commands of seen that all lacks, up to mostCompound.
 func withNew(all, seen []string) []string {
 	for _, text := range seen {
 		if !slices.Contains(all, text) && len(all) < mostCompound {
@@ -267,7 +266,7 @@ func (s *search) note(e schedule.Ended) {
 	}
 }
 
-// answers adds what the buyers of a program's schedule were answered, or with -1 takes it out.
+// answers adds n to the count of each answer in a program's schedule; -1 removes a schedule.
 func (s *search) answers(e schedule.Ended, n int) {
 	if s.x.config.Program == "" {
 		return

@@ -229,7 +229,7 @@ func byRecordTime(ctx context.Context, s *planted, o purchase.Order) (purchase.R
 			return gone(err)
 		}
 		claim := purchase.Record{ProductName: o.Product, Purchaser: "a claim", PurchaseTime: s.deps.Now(), Strategy: "claim"}
-		return gone(db.Create(&claim).Error) // for no units: purchase.Insert refuses it
+		return gone(db.Create(&claim).Error) // not purchase.Insert, which refuses a record of no units
 	}
 	var claims []purchase.Record
 	if err := db.Where("purchaser = ?", "a claim").Find(&claims).Error; err != nil {

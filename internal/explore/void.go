@@ -21,7 +21,7 @@ const (
 	mostReasons = 3 // in one line
 )
 
-// Voided are void runs of which the same was seen, except for ids.
+// Voided counts the void runs with one reason and one set of details. Ids in the details may differ.
 type Voided struct {
 	Why     string `json:"why"`
 	Details string `json:"details,omitempty"` // whose command it was, and which; "" where there are more than are kept apart
@@ -62,7 +62,7 @@ type voids struct {
 	result *Result
 	sure   bool // a run was not void
 	inARow int
-	// forgiven: there are never too many, since the search is over: what is replayed may diverge.
+	// forgiven reports that the search is over: replays may diverge, and no number of them is too many.
 	forgiven bool
 }
 
@@ -110,11 +110,11 @@ func counted(all []Voided, v schedule.Void) []Voided {
 	return all
 }
 
-// id is a value that may be another one in each run: a UUID, a hexadecimal number, a number. One
-// behind a word in small letters counts something of ours: buyer 1.
+// id matches a value that may differ between runs: a UUID, a hexadecimal number or a number. A number
+// after a lower-case word, such as "buyer 1", is the explorer's own and does not differ.
 var id = regexp.MustCompile(`[a-z] \d+\b|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-fA-F]{16,}\b|\d+`)
 
-// withoutIDs is what two texts have in common that differ in ids alone.
+// withoutIDs replaces the ids in a text, so that texts which differ only in ids become equal.
 func withoutIDs(text string) string {
 	return id.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.Contains(found, " ") {

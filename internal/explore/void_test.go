@@ -91,7 +91,7 @@ func TestVoidSeen(t *testing.T) {
 	}
 }
 
-// seenIn are the notes behind the answers.
+// seenIn returns the report's notes after the one with the answers.
 func seenIn(t *testing.T, r explore.Report) []string {
 	t.Helper()
 	notes := r.Notes()
@@ -101,8 +101,8 @@ func seenIn(t *testing.T, r explore.Report) []string {
 	return notes[1:]
 }
 
-// TestVoidIDs: two reasons are one where they differ in ids alone, and two where they differ in the
-// buyer or in the command.
+// TestVoidIDs: void runs count as the same if their details differ only in ids, and as different if
+// they differ in the buyer or the command.
 func TestVoidIDs(t *testing.T) {
 	seen := []string{
 		`buyer 1: "UPDATE orders SET paid = 1 WHERE id = 57"`,
@@ -258,16 +258,16 @@ func TestVoidDropped(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed: as many violations are replayed as it takes, those next to a void run last. Where
-// none breaks again none counts, and the result says so.
+// TestUnconfirmed: the search replays violations until one breaks again. If none does in time, the
+// result counts none and says so.
 func TestUnconfirmed(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		replays   int // that fail
+		replays   int // the number of replays that fail
 		pause     time.Duration
 		budget    time.Duration
 		confirmed bool
-	}{{"the twelfth breaks again", 11 * 5, 0, 0, true}, {"none does in time", 1 << 20, 5 * time.Millisecond, 200 * time.Millisecond, false}} {
+	}{{"the twelfth replay breaks again", 11 * 5, 0, 0, true}, {"no replay breaks again in time", 1 << 20, 5 * time.Millisecond, 200 * time.Millisecond, false}} {
 		l := longer()
 		l.trouble = func(_ *world, p *schedule.Point) error {
 			if l.observed > 0 && l.observed <= c.replays && p.Depth == 1 {
@@ -283,13 +283,13 @@ func TestUnconfirmed(t *testing.T) {
 			t.Errorf("%s: %d violations, %d dropped, %d unconfirmed, witness %v", c.name, r.Violations, r.Dropped, r.Unconfirmed, r.Witness)
 		}
 		said := explore.NewReport(config, r).Extent()
-		if want := fmt.Sprintf("; %d violations more without a replay that confirms one, not counted", r.Unconfirmed); !c.confirmed && !strings.Contains(said, want) {
+		if want := fmt.Sprintf("; %d violations more not replayed and not counted", r.Unconfirmed); !c.confirmed && !strings.Contains(said, want) {
 			t.Errorf("%s: says %q, want %q", c.name, said, want)
 		}
 	}
 }
 
-// TestDoubtful: a violation next to a void run is replayed last, though it is the shortest.
+// TestDoubtful: the search replays a violation next to a void run last, even if it is the shortest.
 func TestDoubtful(t *testing.T) {
 	clean := oversells()
 	best := searchLittle(t, littleConfig(clean), clean).Witness.Schedule
@@ -308,7 +308,7 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
-// TestMildness: a broken rule is the witness, though every other schedule fails or leaks a lock.
+// TestMildness: a broken rule is the witness, although every other schedule fails or leaks a lock.
 func TestMildness(t *testing.T) {
 	for _, mild := range []verdict.Verdict{verdict.Failed, verdict.LeakedLock} {
 		l := oversells()

@@ -45,7 +45,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	}
 	switch {
 	case w.idle(p):
-		return "", nil // what follows is explored where the move comes after the pause
+		return "", nil // the branch with the move after the pause explores the rest
 	case w.strayed || p.Depth >= len(w.path):
 		w.now, w.by = n, w.open(n)
 		if w.by == nil && len(n.choices) > 0 {

@@ -20,7 +20,7 @@ type Move[C comparable] struct {
 	schedule.Choice
 	Command C      // that is let go; of a timeout, the one whose wait it ends; zero of others
 	Second  C      // of a concurrent pair: sent before Command is answered
-	During  string // the token of another buyer's move, in the pause that follows; "": none
+	During  string // the token of another buyer's move in the pause that follows; "": none
 	Text    string // of an event or a request: what happens, for people
 	// Make has it happen, without waiting for what follows; nil of plain commands.
 	Make func(ctx context.Context) error
@@ -56,7 +56,7 @@ type Limits struct {
 	Steps  int  // a longer schedule goes round in circles, and is cut
 	Events int  // events in it; 0 means each
 	Pairs  bool // two commands may be let go together
-	Pauses bool // a buyer may move in another's pause: the subject knows Move.During
+	Pauses bool // a buyer may move in another buyer's pause; the subject supports Move.During
 }
 
 // A Conductor executes one schedule. It alone knows how far the schedule has come, and which
@@ -68,9 +68,8 @@ type Conductor[C comparable] struct {
 	struck  map[schedule.Event]bool
 }
 
-// New returns the conductor of one schedule. Of the subject's events those that are wanted may
-// happen. It panics when the subject lacks one of them: a search would report that nothing
-// breaks under an event that cannot happen.
+// New returns the conductor of one schedule, in which only the wanted events may happen. It panics if
+// the subject lacks one of them: otherwise a search would report that nothing breaks under it.
 func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event, l Limits) *Conductor[C] {
 	for _, name := range wanted {
 		if !slices.ContainsFunc(events, func(e Event[C]) bool { return e.Name == name }) {

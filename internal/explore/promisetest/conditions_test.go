@@ -15,14 +15,14 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
-// A condition is one under which every strategy of the catalogue keeps its promise.
+// A condition is a variation under which every strategy of the catalogue must keep its promise.
 type condition struct {
 	name   string
-	breaks bool // what breaks in two processes breaks under it
+	breaks bool // a strategy that breaks in two processes breaks under it, too
 	config func(c *explore.Config)
 }
 
-// conditions are what else varies beside the order of the commands.
+// conditions returns the variations besides the order of the commands.
 func conditions() []condition {
 	return []condition{
 		{"mixed units", true, func(c *explore.Config) { c.Stock, c.Units, c.Bound = 4, explore.Units{3, 2}, 1 }},
@@ -36,8 +36,8 @@ func conditions() []condition {
 	}
 }
 
-// TestEveryStrategy explores each strategy that the explorer has gates for under each
-// condition. One that holds in two processes holds.
+// TestEveryStrategy explores every gated strategy under each condition. A strategy that holds in two
+// processes must hold under all of them.
 func TestEveryStrategy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a search of each strategy under each event; make test has it")
@@ -61,7 +61,7 @@ func TestEveryStrategy(t *testing.T) {
 	})
 }
 
-// keepsPromise explores one strategy under one condition.
+// keepsPromise explores one strategy under one condition and checks the verdict.
 func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c condition) {
 	t.Helper()
 	config := exploretest.Config(e, entry)
@@ -69,10 +69,10 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	c.config(&config)
 	elsewhere := slices.Contains(entry.Needs, lockstrategy.NeedsRedis) || slices.Contains(entry.Needs, lockstrategy.NeedsRedlock)
 	if elsewhere && e.DB.Name() != dialect.SQLite {
-		exploretest.SkipUnlessSoak(t, "SQLite has this row, and what the strategy needs is the same there")
+		exploretest.SkipUnlessSoak(t, "SQLite has this row, with the same Redis")
 	}
 	if config.Shared && entry.WritesLater {
-		t.Skip("the worker of a process writes the orders of all its buyers: its commands are no buyer's")
+		t.Skip("one worker writes the orders of all buyers of a process, so its commands belong to no buyer")
 	}
 	if exploretest.Soak() {
 		config.Bound++
@@ -89,8 +89,8 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	case holds && (!result.Complete || result.Explored < 2):
 		t.Errorf("explored %d, complete %v: proves nothing", result.Explored, result.Complete)
 	case holds && result.Early > 0 && !entry.AdmitsFirst:
-		t.Errorf("in %d schedules a buyer was told sold out while there was enough", result.Early)
+		t.Errorf("in %d schedules a buyer was told sold out while enough units were left", result.Early)
 	case !holds && result.Violations == 0:
-		t.Errorf("explored %d schedules and none breaks", result.Explored)
+		t.Errorf("explored %d schedules, and none breaks", result.Explored)
 	}
 }

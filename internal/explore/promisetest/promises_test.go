@@ -28,7 +28,7 @@ func symmetric(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound, c.Symmetry = n, true }
 }
 
-// crowd has so many buyers, alike until they begin, and so many preemptions.
+// crowd configures a number of buyers, with symmetry reduction, and a bound of preemptions.
 func crowd(buyers, preemptions int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Buyers, c.Symmetry, c.Bound = buyers, true, preemptions }
 }
@@ -136,7 +136,7 @@ func promises() []exploretest.Expectation {
 		row("fenced", []explore.Event{explore.Expire}, verdict.Holds, bound(1), ""), // a late holder needs one preemption
 		row("fenced", explore.Events(false), verdict.Holds, few(1, 0), ""),
 		long("836 schedules; the rows before have its leases run out, and the others without preemption", row("fenced", explore.Events(false), verdict.Holds, few(1, 1), "mysql")),
-		// A token that Redis gives twice meets its first holder, and another one between the two.
+		// Redis gives one token twice; another holder comes between the two holders of that token.
 		row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "sqlite"),
 		long("8,389 schedules on SQLite; MariaDB has the rows before", row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "mysql")),
 		row("redis-decr", []explore.Event{explore.Crash}, verdict.Leaked, nil, ""),

@@ -146,7 +146,7 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
-// TestLeaves: the public packages reach these two, which bring nothing but the standard library.
+// TestLeaves: the two packages that the public packages reach import only the standard library.
 func TestLeaves(t *testing.T) {
 	found := 0
 	for _, p := range list(t) {
@@ -156,7 +156,7 @@ func TestLeaves(t *testing.T) {
 		found++
 		for _, dep := range p.Deps {
 			if first, _, _ := strings.Cut(dep, "/"); strings.Contains(first, ".") {
-				t.Errorf("%s reaches %s; it may import the standard library alone", p.ImportPath, dep)
+				t.Errorf("%s reaches %s; it may import only the standard library", p.ImportPath, dep)
 			}
 		}
 	}

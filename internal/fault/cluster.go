@@ -19,7 +19,7 @@ type cluster interface {
 	Bootstrap() error
 }
 
-// addressesOf are those of the nodes, in the order of the cluster's URL.
+// addressesOf returns the addresses of the nodes, in the order of the cluster's URL.
 func addressesOf(c cluster) (all []string) {
 	for _, node := range c.Nodes() {
 		all = append(all, node.Address())

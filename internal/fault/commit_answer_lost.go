@@ -9,15 +9,15 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// unansweredCommits is how many COMMITs under load lose their answers.
+// unansweredCommits is the number of COMMITs under load whose answers are dropped.
 const unansweredCommits = 6
 
-// commitAnswerLost lets COMMITs take place and drops the server's answers, as a connection
-// does that breaks at the wrong moment: first those of a load, then that of one order with an
-// Idempotency-Key, which is then sent again to each shop.
+// commitAnswerLost lets COMMITs take place and drops the server's answers, as if the connection
+// broke between the two. It drops answers under load, and then that of one order with an
+// Idempotency-Key, which the buyer sends again to each shop.
 //
-// A buyer may be answered unknown, or with its sale where the shop has read it. A refusal and
-// a second sale are breaks.
+// The shop may answer unknown, or with the sale if it has read the record. A refusal or a second
+// sale breaks the promise.
 func commitAnswerLost() Fault {
 	return Fault{
 		Name: "commit-answer-lost", About: "a COMMIT takes place, its answer is dropped, and the connection closes", Stock: 160,
@@ -63,7 +63,7 @@ func loseAnswers(ctx context.Context, t *Testbed) (string, error) {
 		lost, count(t.buyers.answers(), purchase.Unknown)), nil
 }
 
-// commitProxy starts a proxy in front of the database, or returns that of the play before.
+// commitProxy starts a proxy in front of the database, or returns the one of an earlier play.
 func (s *sqlServer) commitProxy() (*testbed.CommitProxy, error) {
 	addresses := []string{s.db.Address()}
 	if c, ok := s.clustered(); ok {

@@ -122,7 +122,7 @@ func (f *following) end(context.Context) error {
 	return errors.Join(f.primary.Alone(), f.replica.Remove())
 }
 
-// behind starts both shops anew, each behind links of its own to what stands for the database.
+// behind restarts both shops, each with its own links to addresses instead of the database.
 func behind(ctx context.Context, t *Testbed, addresses ...string) error {
 	t.Servers.front = addresses
 	t.afterwards(func(context.Context) error { t.Servers.front = nil; return nil })

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// laggard is the node that lags, by its place in the cluster. Shop B is at it.
+	// laggard is the index of the node that lags. Shop B is connected to it.
 	laggard = 1
-	// lagUnits is what the order with a key asks for: after it too few are left for another.
+	// lagUnits is the size of the order with a key: after it, too few units are left for another.
 	lagUnits = 14
-	// lagTime is how long the node lags while shop B has the order and no answer.
+	// lagTime is how long shop B may work on the order before the node applies the sale.
 	lagTime = 500 * time.Millisecond
 )
 
-// dbNodeLag sells an order with an Idempotency-Key at one node, and sends it again to a shop
-// at a node that has not applied the sale yet. A lookup of the key that does not wait for the
-// node finds no sale there, and too few units are left to sell the order anew.
+// dbNodeLag sells an order with an Idempotency-Key at one node, and sends it again to a shop at
+// a node that has not applied the sale yet. A lookup of the key that does not wait for the node
+// finds no sale. The shop then refuses the buyer, since too few units are left.
 func dbNodeLag() Fault {
 	return Fault{
 		Name: "db-node-lag", About: "an order is sent again under its Idempotency-Key, at a node that has not applied its sale yet", On: dialect.Galera,
@@ -39,7 +39,7 @@ func lagBehind(ctx context.Context, t *Testbed) (string, error) {
 		return "", err
 	}
 	for i, link := range t.B.database {
-		if i != laggard { // else a cluster with one writer has both shops at one node
+		if i != laggard { // with one writer, both shops would otherwise use the same node
 			link.Cut()
 		}
 	}
@@ -49,7 +49,7 @@ func lagBehind(ctx context.Context, t *Testbed) (string, error) {
 		return "", err
 	}
 	t.afterwards(func(context.Context) error { return goOn() })
-	t.injected("a node applies nothing")
+	t.injected("a node stops applying transactions")
 	if sold := t.buyers.keyed(ctx, t.A, lagUnits); sold.Outcome != purchase.Sold {
 		return "", missed("the order with a key was answered %s: %s", sold.Outcome, sold.Detail)
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// keyedBuyer sends its order again under the same Idempotency-Key.
+// keyedBuyer is the buyer whose order has an Idempotency-Key.
 const keyedBuyer = "keyed"
 
-// keyed sends the order with a key.
+// keyed sends the order with a key to shop.
 func (b *clients) keyed(ctx context.Context, shop *Shop, units int64) buyers.Answer {
 	return b.sender.One(ctx, buyers.Buyer{Name: keyedBuyer, URL: shop.URL(), Units: units, Key: b.sender.Product + "/" + keyedBuyer})
 }
 
-// repeat sends the order with a key again, to one shop after the other. Its sale is the one
-// that was recorded.
+// repeat sends the order with a key again, to one shop after another. It adds the recorded sale
+// and the new answers to t.orders. The fault counts as missed if there is no record.
 func repeat(ctx context.Context, t *Testbed, units int64, shops ...*Shop) error {
 	sales, err := t.Servers.Auditor.Sales(ctx, t.Product)
 	if err != nil {

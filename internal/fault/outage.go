@@ -107,7 +107,7 @@ func isDown(address string) bool {
 	return false
 }
 
-// warm sends buyers to a shop until one is sold a unit: a connection that broke may
+// warm sends buyers to a shop until it sells a unit: a connection that broke may
 // cost the first of them an error.
 func warm(ctx context.Context, t *Testbed, shop *Shop) {
 	for i := range 10 {

@@ -34,8 +34,8 @@ type sqlServer struct {
 	engine  *engine.Engine // this process's own connections
 	wait    time.Duration  // of this process's own buyers
 	pooling pooling
-	commits *testbed.CommitProxy // nil before the first play that needs it
-	front   []string             // what links of each shop lead to instead of db, host:port; see behind
+	commits *testbed.CommitProxy // nil until a play needs it
+	front   []string             // addresses, host:port, that the links of each shop lead to instead of db; see behind
 }
 
 // redisServers are the Redis of the shops: they know which server is primary.

@@ -22,7 +22,7 @@ type Launch func(Times) *exec.Cmd
 type Shop struct {
 	*testbed.Shop
 	number   int           // of the process: A is 0, B is 1
-	database testbed.Links // nil: none; see behind
+	database testbed.Links // nil if the shop connects to the database directly; see behind
 
 	mu  sync.Mutex
 	log *history.Log // of the present play; nil between plays
@@ -64,7 +64,7 @@ func (s *Servers) lockServers(needs []lockstrategy.Need) (engine.Config, []engin
 	return engine.At(s.locks.Only(names...))
 }
 
-// urlFor leads the shop to the database, by links where something stands in front of it.
+// urlFor returns the database URL for a shop. If s.front is set, it leads through new links of the shop.
 func (s *sqlServer) urlFor(h *Shop) (string, error) {
 	if s.front == nil {
 		return s.db.URL(), nil

@@ -55,7 +55,7 @@ type Facts struct {
 	Answers []buyers.Answer // of all buyers
 	Last    []buyers.Answer // of the crowd that came when everything was mended
 	Visits  []buyers.Answer // where buyers asked more than once, all that they were answered; else nil
-	Orders  rush.Orders     // those that were sent again under their Idempotency-Key
+	Orders  rush.Orders     // orders that were sent again under their Idempotency-Key
 	Stalled string          // what the fault made impossible although it was promised, or ""
 	Times   Times           // of the shops
 	// Kept is how long a lock may be kept in Last, though nothing is wrong with it any more.

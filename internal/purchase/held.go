@@ -13,18 +13,18 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// heldPatience is how long a transaction may go on that has nothing left to do: far longer than
-// a server takes to roll one back.
+// heldPatience is how long a transaction may stay open after every buyer is answered: far longer
+// than a server takes to roll one back.
 const heldPatience = 8 * time.Second
 
-// Held reports what locks the row of a product although every buyer has its answer: a transaction
-// that a strategy has left open. It returns "" if the row can be locked. db is a connection beside those of
-// the buyers. An error is one of the database or of ctx.
+// Held describes the transaction that locks the row of a product although every buyer has its
+// answer: a strategy has left it open. It returns "" if it can lock the row itself within 8 s.
+// db must use other connections than the buyers. The error is one of the database or of ctx.
 func Held(ctx context.Context, db *gorm.DB, name string) (string, error) {
 	trying, cancel := context.WithTimeout(ctx, heldPatience)
 	defer cancel()
 	locked := make(chan error, 1)
-	go func() { // SQLite's driver waits for a lock longer than its context says
+	go func() { // SQLite's driver may wait for a lock longer than its context allows
 		locked <- InLockingTx(trying, db, func(tx *gorm.DB) error {
 			_, err := product.ForUpdate(tx, name)
 			return err
@@ -48,7 +48,7 @@ func Held(ctx context.Context, db *gorm.DB, name string) (string, error) {
 		heldPatience, openTransactions(ctx, db)), nil
 }
 
-// openTransactions lists the transactions of idle connections, as far as the database shows them.
+// openTransactions describes the transactions of idle connections, if the database shows them.
 func openTransactions(ctx context.Context, db *gorm.DB) (list string) {
 	question := dialect.Of(db).OpenTransactions
 	if question == "" {

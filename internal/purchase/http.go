@@ -95,7 +95,7 @@ func (k *Counter) Routes(r gin.IRouter) {
 // Closed runs fn while this process has no buy of the product in flight; buyers that
 // come meanwhile wait. A restock in the middle of a sale would be overwritten by it.
 //
-// It returns ErrBusy if a buy of the product goes on for half a minute longer than a buyer waits.
+// It returns ErrBusy if a buy of the product is still in flight 30 s after its wait is over.
 func (k *Counter) Closed(ctx context.Context, productName string, fn func() error) error {
 	const long = 30 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, k.Wait+long, fmt.Errorf("%w: a buy of the product has not returned %s after its wait was over", ErrBusy, long))

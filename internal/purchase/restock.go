@@ -9,10 +9,10 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// Restock puts units of a product on sale: its stock and its records begin anew, and each of
-// kept forgets what it has of the product outside the database. The caller has no buyer of its
-// process inside Buy meanwhile. The locks go first: if their server is down, stock and records
-// stay as they were.
+// Restock puts units of a product on sale. It sets the stock, deletes the product's records, and
+// resets what each of kept stores of the product outside the database. The caller must keep
+// the buyers of its process out of Buy meanwhile. The locks are reset first: if their server is
+// down, stock and records stay unchanged, and the error wraps that of the Resetter.
 func Restock(ctx context.Context, db *gorm.DB, kept []Resetter, name string, units int64) error {
 	for _, k := range kept {
 		if err := k.Reset(ctx, name); err != nil {

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// A CommitProxy stands in front of the servers of a database. While it is armed, it lets a
+// A CommitProxy is a TCP proxy in front of the servers of a database. While it is armed, it lets a
 // COMMIT take place, drops the server's answer and closes the connection: the client cannot
 // know whether the transaction was committed. It passes everything else through.
 //
-// Its methods may be called by several goroutines.
+// Several goroutines may call its methods at once.
 type CommitProxy struct {
 	Servers []string // host:port
 	Addrs   []string // where clients connect instead, in the order of Servers
@@ -24,8 +24,8 @@ type CommitProxy struct {
 	closed bool
 }
 
-// NewCommitProxy puts a proxy in front of servers, host:port. Close must follow, also after an
-// error.
+// NewCommitProxy starts a proxy in front of servers, each host:port. The caller must call Close,
+// also after an error.
 func NewCommitProxy(servers ...string) (*CommitProxy, error) {
 	p := &CommitProxy{Servers: servers, open: map[io.Closer]bool{}}
 	for _, server := range servers {
@@ -40,10 +40,10 @@ func NewCommitProxy(servers ...string) (*CommitProxy, error) {
 	return p, nil
 }
 
-// Arm drops the answers of the next n COMMITs that take place, and no others; 0 drops none.
+// Arm makes the proxy drop the answers of the next n COMMITs that take place; 0 disarms it.
 func (p *CommitProxy) Arm(n int64) { p.armed.Store(n) }
 
-// Dropped returns how many answers were dropped so far.
+// Dropped returns how many answers the proxy has dropped.
 func (p *CommitProxy) Dropped() int64 { return p.dropped.Load() }
 
 // Close closes all connections and refuses new ones.
@@ -105,7 +105,7 @@ func (p *CommitProxy) take() bool {
 	return false
 }
 
-// keep has Close close them, too. It reports whether the proxy is still open.
+// keep registers connections or listeners for Close. It reports whether the proxy is still open.
 func (p *CommitProxy) keep(all ...io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *CommitProxy) forget(all ...io.Closer) {
 	}
 }
 
-// copyFrames copies what arrives while pass accepts it.
+// copyFrames copies each read from one end to the other until pass returns false or an end closes.
 func copyFrames(to io.Writer, from io.Reader, pass func(frame []byte) bool) {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -142,14 +142,14 @@ func copyFrames(to io.Writer, from io.Reader, pass func(frame []byte) bool) {
 	}
 }
 
-// commitFrames are a COMMIT in a database's protocol, and the start of the answer that it took
-// place. A driver sends COMMIT alone and waits for the answer, so each is one read.
+// commitFrames describes a COMMIT and its answer in the protocol of a database. A driver sends
+// COMMIT alone and waits for the answer, so each arrives in one read.
 type commitFrames struct {
 	request []byte
 	isDone  func(answer []byte) bool
 }
 
-// commitIn returns the COMMIT that a request is, or nil.
+// commitIn returns the frames of the protocol in which request is a COMMIT, or nil.
 func commitIn(request []byte) *commitFrames {
 	for _, commit := range []*commitFrames{
 		{ // MySQL: COM_QUERY, and an OK packet

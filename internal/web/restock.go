@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/room"
 )
 
-// restock is purchase.Restock while no buy of this process is in flight.
+// restock calls purchase.Restock while this process has no buy in flight.
 func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
 	if err := s.databaseDown(ctx); err != nil { // before the buyers are held back
 		return fmt.Errorf("nothing was restocked: %w", err)

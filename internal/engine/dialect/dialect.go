@@ -30,8 +30,8 @@ type Dialect struct {
 	// primary of yesterday does not; "" where it is not asked.
 	TakesWrites string
 
-	// OpenTransactions is the query that describes, a row each, the transactions of idle
-	// connections; "" where the database does not show them.
+	// OpenTransactions is the query that describes the transactions of idle connections, one per
+	// row; "" if the database does not show them.
 	OpenTransactions string
 
 	// LocksInTransaction: a named lock is one of the transaction that asks for it, and

@@ -10,7 +10,7 @@ const MySQL = "mysql"
 func mysql() Dialect {
 	return Dialect{
 		Name: MySQL, RowLocks: true, ShowsEarly: true, RowWaits: "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'",
-		// The server keeps the last statement only where the performance schema is on.
+		// The server keeps the last statement only if the performance schema is enabled.
 		OpenTransactions: `SELECT CONCAT('connection ', p.id, ' has been idle for ', p.time, ' s in a transaction that has locked ', t.trx_rows_locked, ' rows and written ', t.trx_rows_modified)
 			FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE p.command = 'Sleep'`,
 	}

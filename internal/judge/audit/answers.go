@@ -14,10 +14,10 @@ type Answer struct {
 	Purchaser  string
 	Units      int64 // asked for; 0 is 1
 	Outcome    purchase.Outcome
-	ID         int64     // of the record, of a sale
-	Start      time.Time // the buy was under way from then to End, as far as that is known
+	ID         int64     // of the sale's record
+	Start      time.Time // the buy was in flight from Start to End; zero if not known
 	End        time.Time
-	IsDeferred bool // refused, and the run was over before the time when it was told to come back
+	IsDeferred bool // refused, and the run ended before its Retry-After
 	Status     int  // of the HTTP response; 0 when there was none
 	IsLost     bool // the connection broke before the answer: the shop may have sold or not
 }
@@ -37,7 +37,7 @@ type Sale struct {
 	Purchaser string
 	Amount    int64
 
-	Left, WaitedMS *int64 // as the receipt has them; nil where the record does not show them
+	Left, WaitedMS *int64 // the values of the receipt; nil if the record does not show them
 }
 
 // Compare holds the answers against the records, by their ids.
@@ -57,7 +57,7 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 			if claimed[a.ID] || sale.Purchaser != a.Purchaser || sale.Amount != a.units() {
 				lost++
 			}
-			if sale.Purchaser == a.Purchaser { // a database that has lost a sale gives its id to the next one
+			if sale.Purchaser == a.Purchaser { // a database that has lost a sale assigns its id to the next one
 				claimed[a.ID] = true
 			}
 		case purchase.Unknown:
@@ -143,15 +143,15 @@ func (e *Evidence) Count(answers []Answer) {
 	}
 	recorded := max(0, e.Report.UnitsSold-told)
 	e.Unread += max(0, lost-recorded)
-	if e.Sold+e.SoldOut > 0 { // the shop serves such requests, so it must not reject some of them
+	if e.Sold+e.SoldOut > 0 { // the shop serves such requests, so a rejection is an error
 		e.Failed += rejected
 	} else {
 		e.Unanswered += rejected
 	}
 }
 
-// isError reports whether the answer is an error of the shop itself. A shop that names a server
-// which is down answers 503; one that does not know the request answers 4xx or 501.
+// isError reports whether the answer is an error of the shop itself. A shop answers 503 if one of
+// its servers is unavailable, and 4xx or 501 if it does not know the request.
 func (a Answer) isError() bool {
 	return a.Status == http.StatusOK ||
 		a.Status >= http.StatusInternalServerError && a.Status != http.StatusNotImplemented && a.Status != http.StatusServiceUnavailable

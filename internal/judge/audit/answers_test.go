@@ -91,7 +91,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestCount: which answers are errors of the shop, and which the shop cannot help.
+// TestCount: Count separates errors of the shop from answers that the shop is not responsible for.
 func TestCount(t *testing.T) {
 	var e Evidence
 	for _, outcome := range purchase.Outcomes() {
@@ -110,9 +110,9 @@ func TestCount(t *testing.T) {
 	}{
 		{"errors", 0, []Answer{failed(500), failed(502), failed(200)}, 3, 0, 0, 0},
 		{"a server is down", 0, []Answer{failed(503), {Outcome: purchase.SoldOut}}, 0, 1, 0, 0},
-		{"requests that the shop does not know", 0, []Answer{failed(404), failed(501)}, 0, 2, 0, 0},
-		{"the same, and it serves others", 0, []Answer{failed(404), failed(501), {Outcome: purchase.SoldOut}}, 2, 0, 0, 0},
-		{"the shop does not know", 0, []Answer{{Outcome: purchase.Unknown, Status: 504}}, 0, 1, 0, 0},
+		{"unknown requests", 0, []Answer{failed(404), failed(501)}, 0, 2, 0, 0},
+		{"unknown requests, and others served", 0, []Answer{failed(404), failed(501), {Outcome: purchase.SoldOut}}, 2, 0, 0, 0},
+		{"an unknown outcome", 0, []Answer{{Outcome: purchase.Unknown, Status: 504}}, 0, 1, 0, 0},
 		{"lost, none recorded", 0, []Answer{lost, lost}, 0, 0, 2, 2},
 		{"lost, one recorded", 2, []Answer{lost, lost, {Outcome: purchase.Sold}}, 0, 0, 2, 1},
 	} {

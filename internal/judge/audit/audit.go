@@ -87,14 +87,14 @@ type Evidence struct {
 	MaxOverlap int    // most buys in flight at once
 	Lost       int64  // sales acknowledged and not recorded
 	Untold     int64  // sales recorded whose buyer was refused, or that one request made twice
-	Sold       int64  // buyers that were answered that they have bought
-	SoldOut    int64  // buyers that were answered that it is sold out
+	Sold       int64  // buyers answered sold
+	SoldOut    int64  // buyers answered sold out
 	Denied     int64  // those of them who asked for no more units than are left
 	Busy       int64  // buyers that gave up waiting
-	Unheard    int64  // buyers whose answer was lost: each may have a record or not
-	Unread     int64  // units of theirs that have no record: the shop may not have read the requests
-	Unanswered int64  // buyers that were answered that their outcome is unknown, or that a server is down
-	Failed     int64  // buyers that got an error, without a fault that explains it
+	Unheard    int64  // buyers whose answer was lost: each may have a record or none
+	Unread     int64  // units that buyers in Unheard asked for, without a record: the shop may not have read the requests
+	Unanswered int64  // buyers answered that the outcome is unknown or a server unavailable
+	Failed     int64  // buyers that got an error that no fault explains
 
 	Progress Progress // of a crowd; zero where the answers have no times
 }
@@ -103,7 +103,7 @@ type Evidence struct {
 //
 // A break that was seen is a break, however small the run. A run without one proves
 // something only when the buyers asked for more than there was, were in flight at
-// once, and were all served or refused. An answer that was lost on its way casts no doubt on
+// once, and were all served or refused. A lost answer casts no doubt on
 // the others. Buyers who gave up are a break only if nothing went on meanwhile: see Progress.
 func Judge(e Evidence) (verdict.Verdict, string) {
 	r := e.Report
@@ -151,7 +151,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	return verdict.Holds, fmt.Sprintf("%d units sold of %d stocked, %d left", r.UnitsSold, r.Stocked, r.Leftover) + e.unheard()
 }
 
-// unheard counts the answers that were lost, in words.
+// unheard returns how many answers were lost, in words, or "".
 func (e Evidence) unheard() string {
 	if e.Unheard == 0 {
 		return ""

@@ -64,12 +64,12 @@ func TestJudge(t *testing.T) {
 		{"no answers", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Leftover, e.Unanswered = 0, 100, 200 }), verdict.Inconclusive},
 		{"all sold, the rest got errors", with(func(e *Evidence) { e.Unanswered = 100 }), verdict.Inconclusive},
 		{"all sold, some answers lost", with(func(e *Evidence) { e.Sold, e.Unheard, e.Unread = 95, 15, 10 }), verdict.Holds},
-		{"so many lost that the demand is not known", with(func(e *Evidence) { e.Sold, e.Unheard, e.Unread = 100, 100, 100 }), verdict.Inconclusive},
+		{"too many lost to know the demand", with(func(e *Evidence) { e.Sold, e.Unheard, e.Unread = 100, 100, 100 }), verdict.Inconclusive},
 		{"no sale acknowledged", with(func(e *Evidence) { e.Unheard = 100 }), verdict.Inconclusive},
-		{"an update lost, and some answers", with(func(e *Evidence) {
+		{"a lost update and lost answers", with(func(e *Evidence) {
 			e.Report.UnitsSold, e.Report.Leftover, e.Report.Drift, e.Unheard = 99, 2, 1, 15
 		}), verdict.Drifted},
-		{"a unit vanished, and an answer", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift, e.Unheard = 99, -1, 1 }), verdict.Leaked},
+		{"a leaked unit and a lost answer", with(func(e *Evidence) { e.Report.UnitsSold, e.Report.Drift, e.Unheard = 99, -1, 1 }), verdict.Leaked},
 		{"one error", with(func(e *Evidence) { e.Failed = 1 }), verdict.Failed},
 		{"an error, and one unit too many", with(func(e *Evidence) { e.Failed, e.Report.UnitsSold, e.Report.Oversold, e.Report.Drift = 1, 101, 1, 1 }), verdict.Oversold},
 		{"errors, and units left that others would buy", with(func(e *Evidence) { e.Failed, e.Report.UnitsSold, e.Report.Leftover = 200, 0, 100 }), verdict.Failed},

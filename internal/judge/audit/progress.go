@@ -23,7 +23,7 @@ type Progress struct {
 	// Waiting is how many waited all that time.
 	Waiting int
 	// Early is how many were told busy before half of their wait was over, where the wait
-	// is known. Buyers that were told when to come back, and do so, are not among them.
+	// is known. Buyers that come back after Retry-After do not count.
 	Early int
 	// Lease is the lease of the run's locks, 0 where it is not known. Wait is how long a
 	// buyer waits, 0 where it is not known and nobody gave up.

@@ -17,38 +17,38 @@ import (
 // A Result says whether some order of the buys explains their answers.
 type Result string
 
-// The results. A history that is too hard in the time given is Unknown, never Yes; "" means that
-// there was nothing to check.
+// The results. If the search does not finish in time, the result is Unknown, never Yes. "" means
+// that there was nothing to check.
 const (
 	Yes     Result = "yes"
 	No      Result = "no"
 	Unknown Result = "unknown"
 )
 
-// NoOrder is what a history shows that is not linearizable.
+// NoOrder describes a history that is not linearizable, for a reason or an evidence text.
 const NoOrder = "no order of the buys explains what the buyers were told"
 
-// Timeout is for one history; most take a few milliseconds.
+// Timeout limits the check of one history. Most checks take a few milliseconds.
 const Timeout = 2 * time.Second
 
-// most is how many operations are put in order. The search keeps a set of them for each state.
+// most is the maximum number of operations that check searches: it keeps a set of them per state.
 const most = 5_000
 
 // A Buy is one operation on the counter.
 type Buy struct {
 	Purchaser    string
 	Amount       int64     // units asked for; 0 is 1
-	Call, Return time.Time // Return is zero when nobody saw it return: it may have happened at any time since
+	Call, Return time.Time // a zero Return: no answer was seen, and the buy may take effect at any time after Call
 	Outcome      purchase.Outcome
-	Left         *int64 // of a sale, as the buyer was answered
+	Left         *int64 // in the answer of a sale; nil if it has none
 }
 
 func (b Buy) units() int64 { return max(b.Amount, 1) }
 
-// Counts is what a strategy's answers say of the stock.
+// Counts says how the answers of a strategy follow the stock.
 type Counts int
 
-// The kinds of counts. Of Unspecified nothing is checked.
+// The kinds of counts; stockModel has their rules. Check checks nothing for Unspecified.
 const (
 	Unspecified Counts = iota
 	Exactly
@@ -56,7 +56,7 @@ const (
 	Lags
 )
 
-// CountsOf returns what the answers of a strategy say, by its traits.
+// CountsOf returns the kind of counts of a strategy with these traits.
 func CountsOf(admitsFirst, leftLags bool) Counts {
 	switch {
 	case admitsFirst:
@@ -67,20 +67,19 @@ func CountsOf(admitsFirst, leftLags bool) Counts {
 	return Exactly
 }
 
-// stockModel is a counter of units. A sale takes those that it asked for, which are
-// there, and answers how many are left; sold out is answered when fewer are there; a buy
-// of unknown fate takes them if they are there, or nothing. Since nobody saw it return it may also come
-// after all others, where it changes nothing that anybody saw: so it may have
-// happened or not.
+// stockModel returns a model of the stock as one counter. A sale takes its units, which must be
+// there, and answers how many are left. A buy answers sold out if fewer are there. A buy
+// with an unknown outcome takes its units if they are there. Without an answer its time has no
+// end, so it may also come last: then it changes nothing that another buyer saw, as if it
+// had not happened.
 //
-// Admits is of a strategy that takes units before it is sure of the sale, and
-// gives them back (Traits.AdmitsFirst), when its buyer goes or its database refuses. What it
-// answers is its counter, in which units that such buyers hold are missing: left may
-// be less than there is, and sold out is answered while one of them holds the last. It
-// promises no more than that nobody buys what is not there.
+// Admits is for a strategy that takes units from a counter before the sale is certain
+// (Traits.AdmitsFirst). It returns them if the buyer leaves or the database refuses. Meanwhile
+// they are missing in its counter: left may be too small, and sold out may come too
+// early. The model then only requires that no sale takes units that are not there.
 //
-// Lags is of a strategy whose left leaves out sales under way at the same moment
-// (Traits.LeftLags): it may be more than there is. Sold out is not.
+// Lags is for a strategy whose left omits sales in flight (Traits.LeftLags): left may be too
+// large, but sold out is exact.
 func stockModel(stock int64, counts Counts) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },
@@ -110,9 +109,9 @@ func stockModel(stock int64, counts Counts) porcupine.Model {
 	}
 }
 
-// Check puts the buys in an order that a counter of stock units explains. Busy, lock_lost and failed
-// have done nothing to the stock by their own word, which the audit checks, and are left out. It
-// gives up after timeout.
+// Check reports whether some order of the buys explains their answers, for a counter that starts
+// at stock. It leaves out buys answered busy, lock_lost or failed: by their answers they did not
+// change the stock, and the audit checks that. The result is Unknown after timeout.
 func Check(buys []Buy, stock int64, counts Counts, timeout time.Duration) Result {
 	if counts == Unspecified {
 		return ""
@@ -149,7 +148,7 @@ func check(buys []Buy, stock int64, counts Counts, timeout time.Duration) Result
 	return Unknown
 }
 
-// Draw writes a page with the longest part of the buys that can be put in order.
+// Draw writes a page to file that shows the longest part of the buys for which an order exists.
 func Draw(buys []Buy, stock int64, counts Counts, timeout time.Duration, file string) error {
 	model := stockModel(stock, counts)
 	_, info := porcupine.CheckOperationsVerbose(model, operations(buys, counts), timeout)
@@ -162,7 +161,7 @@ func operations(buys []Buy, counts Counts) (all []porcupine.Operation) {
 		case purchase.Sold, purchase.Unknown:
 		case purchase.SoldOut:
 			if counts == Admits {
-				continue // it says nothing of the stock
+				continue // another buyer may hold the units, so it says nothing about the stock
 			}
 		default:
 			continue
@@ -176,8 +175,8 @@ func operations(buys []Buy, counts Counts) (all []porcupine.Operation) {
 	return all
 }
 
-// impossible is what needs no search: more sales than units, or two buyers
-// with the same number left in their answers. The counter only goes down.
+// impossible reports whether no order can exist, without a search: more units sold than stocked,
+// or two sales with the same left, although the counter only goes down.
 func impossible(buys []Buy, stock int64, counts Counts) bool {
 	sold := int64(0)
 	seen := map[int64]bool{}
@@ -197,9 +196,9 @@ func impossible(buys []Buy, stock int64, counts Counts) bool {
 	return sold > stock
 }
 
-// Settle settles each buy of unknown fate by the records: a buyer that has one
-// has bought, at some time since its call; one that has none has not. A buyer that is
-// answered sold more often than it has records sent its order again: rush.Orders judges that.
+// Settle decides each buy with an unknown outcome by the records. A buyer with a record has bought,
+// at some time after Call. Settle drops a buy without a record. It also drops answers of
+// sold beyond the number of a buyer's records: they repeat an order, and rush.Orders judges those.
 func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 	recorded, told := map[string]int{}, map[string]int{}
 	for _, s := range sales {

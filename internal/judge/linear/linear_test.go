@@ -7,8 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestCheck: a good and a bad history of each kind. Times are in ms; an open buy
-// has no return.
+// TestCheck: good and bad histories of each kind. Times are in ms; an open buy has no Return.
 func TestCheck(t *testing.T) {
 	const open = -1
 	op := func(outcome purchase.Outcome, call, ret int64, left ...int64) Buy {
@@ -32,29 +31,29 @@ func TestCheck(t *testing.T) {
 	}{
 		{"nothing", 1, Exactly, nil, ""},
 		{"one after the other", 2, Exactly, []Buy{op(sold, 0, 1, 1), op(sold, 2, 3, 0), op(out, 4, 5)}, Yes},
-		{"at once, told the other way round", 2, Exactly, []Buy{op(sold, 0, 9, 0), op(sold, 1, 8, 1)}, Yes},
-		{"told the wrong way round", 2, Exactly, []Buy{op(sold, 0, 1, 0), op(sold, 2, 3, 1)}, No},
-		{"both told that the other is not there", 2, Exactly, []Buy{op(sold, 0, 9, 1), op(sold, 1, 8, 1)}, No},
+		{"at once, answered the other way round", 2, Exactly, []Buy{op(sold, 0, 9, 0), op(sold, 1, 8, 1)}, Yes},
+		{"answered the wrong way round", 2, Exactly, []Buy{op(sold, 0, 1, 0), op(sold, 2, 3, 1)}, No},
+		{"neither counts the other", 2, Exactly, []Buy{op(sold, 0, 9, 1), op(sold, 1, 8, 1)}, No},
 		{"one unit, two sales", 1, Exactly, []Buy{op(sold, 0, 9), op(sold, 1, 8)}, No},
 		{"sold out, and later it was not", 1, Exactly, []Buy{op(out, 0, 1), op(sold, 2, 3, 0)}, No},
 		{"sold out while the last is sold", 1, Exactly, []Buy{op(out, 0, 9), op(sold, 1, 2, 0)}, Yes},
-		{"one of unknown fate has taken it", 1, Exactly, []Buy{op(unknown, 0, open), op(out, 5, 6)}, Yes},
-		{"one of unknown fate has not", 1, Exactly, []Buy{op(unknown, 0, open), op(sold, 5, 6, 0)}, Yes},
-		{"one of unknown fate comes late", 2, Exactly, []Buy{op(unknown, 0, open), op(sold, 5, 6, 1), op(sold, 7, 8, 0)}, Yes},
-		{"one of unknown fate takes one, not two", 2, Exactly, []Buy{op(unknown, 0, open), op(out, 5, 6)}, No},
+		{"an unknown outcome took it", 1, Exactly, []Buy{op(unknown, 0, open), op(out, 5, 6)}, Yes},
+		{"an unknown outcome did not take it", 1, Exactly, []Buy{op(unknown, 0, open), op(sold, 5, 6, 0)}, Yes},
+		{"an unknown outcome comes late", 2, Exactly, []Buy{op(unknown, 0, open), op(sold, 5, 6, 1), op(sold, 7, 8, 0)}, Yes},
+		{"an unknown outcome takes one, not two", 2, Exactly, []Buy{op(unknown, 0, open), op(out, 5, 6)}, No},
 		{"the open one was called too late", 1, Exactly, []Buy{op(out, 0, 1), op(unknown, 2, open)}, No},
 		{"busy changes nothing", 1, Exactly, []Buy{op(busy, 0, 1), op(sold, 2, 3, 0)}, Yes},
 		{"a unit is held and given back", 2, Admits, []Buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, Yes},
-		{"the same where nobody may hold one", 2, Exactly, []Buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, No},
+		{"the same if no buyer may hold one", 2, Exactly, []Buy{op(out, 0, 1), op(sold, 2, 3, 0), op(sold, 4, 5, 0)}, No},
 		{"two units leave two less", 3, Exactly, []Buy{of(2, op(sold, 0, 1, 1)), op(sold, 2, 3, 0)}, Yes},
 		{"two units leave one less", 3, Exactly, []Buy{of(2, op(sold, 0, 1, 2))}, No},
 		{"too few for two, enough for one", 1, Exactly, []Buy{of(2, op(out, 0, 1)), op(sold, 2, 3, 0)}, Yes},
 		{"three of two units", 2, Exactly, []Buy{of(3, op(sold, 0, 1))}, No},
-		{"one of unknown fate asked for too many", 1, Exactly, []Buy{of(2, op(unknown, 0, open)), op(sold, 5, 6, 0)}, Yes},
+		{"an unknown outcome asked for too many", 1, Exactly, []Buy{of(2, op(unknown, 0, open)), op(sold, 5, 6, 0)}, Yes},
 		{"neither has seen the other", 2, Lags, []Buy{op(sold, 0, 9, 1), op(sold, 1, 8, 1), op(out, 10, 11)}, Yes},
 		{"it has not seen the one before", 2, Lags, []Buy{op(sold, 0, 9, 1), op(sold, 1, 2, 0)}, Yes},
-		{"less left than there is, where that cannot be", 2, Lags, []Buy{op(sold, 0, 1, 0)}, No},
-		{"sold out too early, where it is exact", 1, Lags, []Buy{op(out, 0, 1), op(sold, 2, 3, 0)}, No},
+		{"left is too small, although it only lags", 2, Lags, []Buy{op(sold, 0, 1, 0)}, No},
+		{"sold out too early, although it is exact", 1, Lags, []Buy{op(out, 0, 1), op(sold, 2, 3, 0)}, No},
 		{"two of one unit, whatever is left", 1, Lags, []Buy{op(sold, 0, 9, 0), op(sold, 1, 8, 0)}, No},
 		{"what is held cannot be sold twice", 1, Admits, []Buy{op(sold, 0, 1, 0), op(sold, 2, 3, 0)}, No},
 	} {
@@ -66,10 +65,10 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestUnknown: what is not decided in time is unknown, and never a yes.
+// TestUnknown: a history that is not decided in time is Unknown, never Yes.
 func TestUnknown(t *testing.T) {
 	buys := []Buy{{Call: time.UnixMilli(2000), Return: time.UnixMilli(2001), Outcome: purchase.SoldOut}} // and one unit is left
-	for i := range int64(60) {                                                                           // all alike and at once
+	for i := range int64(60) {                                                                           // all equal and at once
 		buys = append(buys, Buy{Call: time.UnixMilli(i), Return: time.UnixMilli(1000 + i), Outcome: purchase.Sold})
 	}
 	if got := Check(buys, 61, Exactly, 50*time.Millisecond); got != Unknown {
@@ -80,8 +79,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestLimits: nothing is checked where nothing is promised, and a history that is too long is not
-// put in order. More sales than units show all the same.
+// TestLimits: Check checks nothing for Unspecified, and does not search a history that is too
+// long. It still detects more sales than units.
 func TestLimits(t *testing.T) {
 	long := make([]Buy, most+1)
 	for i := range long {

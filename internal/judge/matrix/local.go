@@ -33,7 +33,7 @@ func (c Config) Local(ctx context.Context, run verify.Config) (verify.Report, er
 	return verify.Run(ctx, run)
 }
 
-// with launches shops with more flags.
+// with returns launch with flags appended to each shop's command line.
 func with(launch fault.Launch, flags []string) fault.Launch {
 	return func(times fault.Times) *exec.Cmd {
 		cmd := launch(times)

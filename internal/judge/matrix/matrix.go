@@ -21,8 +21,8 @@ type Config struct {
 	Conns      int      // connections of each process to the database
 	Needs      []string // lock servers that the explorer's private servers include; nil: all
 
-	SoldOutCheck bool // the shops have it before each strategy
-	Admission    bool // the same
+	SoldOutCheck bool // the shops run the sold-out check before each strategy
+	Admission    bool // the shops run the admission control before each strategy
 
 	Ended    func(last verify.Cell, sofar verify.Report) // called as each cell ends
 	Progress func(format string, args ...any)            // called while cells are played
@@ -49,7 +49,7 @@ func Catalogue(localDB, localRedis string, confirmed bool) (rows []verify.Strate
 	return rows, nil
 }
 
-// shopFlags are the flags by which the shops have what is to be before each strategy.
+// shopFlags returns the flags of serve that enable the checks before each strategy.
 func (c Config) shopFlags() (flags []string) {
 	if c.SoldOutCheck {
 		flags = append(flags, "--sold-out-check")

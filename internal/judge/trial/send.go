@@ -37,10 +37,10 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		config.Wait, config.Lease = o.Shops.Settings.Wait, o.Shops.Settings.LeaseTTL
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
 		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags)
-	} else { // these are the service's own, and it does not say
+	} else { // the wait belongs to the service, which does not tell it
 		config.Timeout *= 2
 	}
-	if o.Target != "" || o.Shops.Admission { // else the shop is to have its buyers wait, and refuses none of them early
+	if o.Target != "" || o.Shops.Admission { // otherwise the shop must let its buyers wait
 		config.Patience = o.Shops.Settings.Wait
 	}
 	byHand := func() bool { return watch.byHand != nil && watch.byHand() }

@@ -17,9 +17,9 @@ const (
 	Broken          Verdict = "broken"          // an invariant of the user's own does not hold, of a program that is not ours
 	Unlocked        Verdict = "unlocked"        // stock and records are right, and the lock has let in a second one, or freed another's
 	Stalled         Verdict = "stalled"         // buyers waited and nobody was served, far longer than a purchase takes
-	Nonlinearizable Verdict = "nonlinearizable" // stock and records are right, and no order of the buys explains the answers
-	Failed          Verdict = "failed"          // buyers got errors, or receipts that cannot be true, though no fault was injected and every server was healthy
-	LeakedLock      Verdict = "leaked_lock"     // a buyer was answered, and its idle connection still has a lock or an open transaction
+	Nonlinearizable Verdict = "nonlinearizable" // stock and records are right, but no order of the buys explains the answers
+	Failed          Verdict = "failed"          // buyers got errors, or receipts that cannot be true, without a fault and with every server healthy
+	LeakedLock      Verdict = "leaked_lock"     // the idle connection of an answered buyer still has a lock or an open transaction
 	Raced           Verdict = "raced"           // the shop has a data race, seen by the race detector: nothing else that it did is sure
 	Holds           Verdict = "holds"           // none of the above, under demand above stock and with overlap
 	Inconclusive    Verdict = "inconclusive"    // nothing was broken, but the run could not have shown it
@@ -46,7 +46,7 @@ func (got Verdict) NeverChance() bool {
 // whether buyers meet in one is chance, the more so on a machine that has no time.
 const Crowds = 3
 
-// Misses reports whether a break of stock and records is promised, and got shows none.
+// Misses reports whether the promise is a break of stock and records that got does not show.
 func (promise Verdict) Misses(got Verdict) bool {
 	return promise != "" && promise != Holds && (got == Holds || got == Nonlinearizable)
 }

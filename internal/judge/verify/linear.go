@@ -57,8 +57,8 @@ func (c *Cell) linear(buys []linear.Buy, stock int64) error {
 	return linear.Draw(buys, stock, counts, linear.Timeout, c.Picture)
 }
 
-// countsOf returns what the answers of a strategy say of the stock. One that is not in the
-// catalogue is taken at its word.
+// countsOf returns the kind of counts of a strategy. A strategy outside the catalogue must count
+// exactly.
 func countsOf(strategy string) linear.Counts {
 	entry, _ := lockstrategy.ByName(strategy)
 	return linear.CountsOf(entry.AdmitsFirst, entry.LeftLags)

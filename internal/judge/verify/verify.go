@@ -65,7 +65,7 @@ type Config struct {
 	History    string                                       // the folder of the cells' histories; "" for none
 	LocalDB    string                                       // which database server, of localserver.DatabaseServers; "" is the default
 	LocalRedis string                                       // how Redis is built, of localserver.RedisServers; "" is single
-	ShopFlags  []string                                     // of the shops beside those of Launch, as Launch has them
+	ShopFlags  []string                                     // flags that Launch adds to those of each shop, for the replay command
 	RedisWait  int                                          // how many replicas the shops' locks wait for, as Launch has it
 	Lanes      int                                          // cells side by side, each lane on servers of its own
 	Before     Report                                       // what was played before; the cells of this run follow

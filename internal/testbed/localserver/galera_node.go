@@ -189,9 +189,9 @@ func (n *GaleraNode) Isolate(ctx context.Context, cut bool) error {
 	})
 }
 
-// Lag has the node apply nothing, as a backup does (FLUSH TABLES WITH READ LOCK), until goOn is
-// called. Its clients read what it had before, and a read that waits for the cluster waits. goOn
-// may be called several times.
+// Lag stops the node from applying transactions until the caller calls goOn, as a backup does
+// (FLUSH TABLES WITH READ LOCK). Clients of the node read its old state; a read that waits for
+// the cluster blocks. goOn may be called several times.
 func (n *GaleraNode) Lag(ctx context.Context) (goOn func() error, _ error) {
 	db, err := sql.Open("mysql", "shop:"+n.password+"@tcp("+n.Addr+")/?timeout=1s")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -49,20 +50,14 @@ func Held(ctx context.Context, db *gorm.DB, name string) (string, error) {
 }
 
 // openTransactions describes the transactions of idle connections, if the database shows them.
-func openTransactions(ctx context.Context, db *gorm.DB) (list string) {
+func openTransactions(ctx context.Context, db *gorm.DB) string {
 	question := dialect.Of(db).OpenTransactions
 	if question == "" {
-		return "the database does not show whose"
+		return "the database does not show which connection"
 	}
 	var found []string
 	if err := db.WithContext(ctx).Raw(question).Scan(&found).Error; err != nil {
-		return "it is not known whose: " + err.Error()
+		return "it is not known which connection: " + err.Error()
 	}
-	for i, one := range found {
-		if i > 0 {
-			list += "; "
-		}
-		list += one
-	}
-	return list
+	return strings.Join(found, "; ")
 }

@@ -132,7 +132,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Stalled, fmt.Sprintf("%s told busy before half of the wait of %s was over, and %d units are left",
 			were(e.Progress.Early), inWords(e.Progress.Wait), r.Leftover)
 	case e.Failed > 0:
-		return verdict.Failed, were(int(e.Failed)) + " answered with an error, and nothing was broken on purpose"
+		return verdict.Failed, were(int(e.Failed)) + " answered with an error, although no fault was injected"
 	case e.Demand-e.Unread <= r.Stocked:
 		return verdict.Inconclusive, fmt.Sprintf("%d units asked for, %d stocked: the demand was not above the stock", e.Demand-e.Unread, r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,12 +54,7 @@ func (c Config) judgeLeftover(ctx context.Context, answers []buyers.Answer, r *R
 
 // isSilent reports whether a buyer got no answer.
 func isSilent(answers []buyers.Answer) bool {
-	for _, a := range answers {
-		if a.Outcome == purchase.Unknown && a.Status == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Unknown && a.Status == 0 })
 }
 
 // stillInside returns how many buys the processes have in flight, by their own metric. It waits

@@ -42,13 +42,13 @@ func (c Config) untrue(a buyers.Answer, record audit.Sale) string {
 	took := a.End.Sub(a.Start)
 	switch {
 	case n.Left != nil && (*n.Left < 0 || *n.Left > most):
-		return fmt.Sprintf("%d are left, of %d stocked", *n.Left, c.Stock)
+		return fmt.Sprintf("%d units are left of %d stocked", *n.Left, c.Stock)
 	case n.WaitedMS != nil && (*n.WaitedMS < 0 || time.Duration(*n.WaitedMS)*time.Millisecond > took+clockSlack):
-		return fmt.Sprintf("it has waited for %d ms, and the request took %d ms", *n.WaitedMS, took.Milliseconds())
+		return fmt.Sprintf("it waited for %d ms, but the request took %d ms", *n.WaitedMS, took.Milliseconds())
 	case n.Left != nil && record.Left != nil && *n.Left != *record.Left:
-		return fmt.Sprintf("%d are left, and the record says %d", *n.Left, *record.Left)
+		return fmt.Sprintf("%d units are left, but the record says %d", *n.Left, *record.Left)
 	case n.WaitedMS != nil && record.WaitedMS != nil && *n.WaitedMS != *record.WaitedMS:
-		return fmt.Sprintf("it has waited for %d ms, and the record says %d ms", *n.WaitedMS, *record.WaitedMS)
+		return fmt.Sprintf("it waited for %d ms, but the record says %d ms", *n.WaitedMS, *record.WaitedMS)
 	}
 	return ""
 }
@@ -67,7 +67,7 @@ func (r *Result) check(c Config, answers []buyers.Answer, sales map[int64]audit.
 		}
 		if why := c.untrue(a, sales[a.ID]); why != "" {
 			if wrong++; first == "" {
-				first = fmt.Sprintf("%s was told that %s", a.Purchaser, why)
+				first = fmt.Sprintf("%s was answered that %s", a.Purchaser, why)
 			}
 		}
 	}

@@ -35,17 +35,17 @@ func TestReceipts(t *testing.T) {
 		{"right", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":10}`, `{"left":0,"waited_ms":0}`), verdict.Holds, "2 units sold"},
 		{"no such members", linear.Exactly, audit.Sale{}, two(`{}`, ``), verdict.Holds, "2 units sold"},
 		{"members of other types", linear.Exactly, audit.Sale{}, two(`{"left":"few","waited_ms":"long"}`, `{"left":0.5}`), verdict.Holds, "2 units sold"},
-		{"below zero", linear.Unspecified, audit.Sale{}, two(`{"left":1}`, `{"left":-1}`), verdict.Failed, "1 receipts cannot be true: b was told that -1 are left"},
-		{"more than the stock", linear.Unspecified, audit.Sale{}, two(`{"left":3}`, `{"left":0}`), verdict.Failed, "a was told that 3 are left, of 2 stocked"},
-		{"before the sale", linear.Exactly, audit.Sale{}, two(`{"left":2}`, `{"left":1}`), verdict.Failed, "a was told that 2 are left"},
+		{"below zero", linear.Unspecified, audit.Sale{}, two(`{"left":1}`, `{"left":-1}`), verdict.Failed, "1 receipts cannot be true: b was answered that -1 units are left"},
+		{"more than the stock", linear.Unspecified, audit.Sale{}, two(`{"left":3}`, `{"left":0}`), verdict.Failed, "a was answered that 3 units are left of 2 stocked"},
+		{"before the sale", linear.Exactly, audit.Sale{}, two(`{"left":2}`, `{"left":1}`), verdict.Failed, "a was answered that 2 units are left"},
 		{"before the sale, at a target", linear.Unspecified, audit.Sale{}, two(`{"left":2}`, `{"left":1}`), verdict.Holds, "2 units sold"},
 		{"the wrong way round", linear.Exactly, audit.Sale{}, two(`{"left":0}`, `{"left":1}`), verdict.Nonlinearizable, "no order of the buys explains"},
 		{"the same for both", linear.Exactly, audit.Sale{}, two(`{"left":0}`, `{"left":0}`), verdict.Nonlinearizable, "no order of the buys explains"},
 		{"the same for both, from a counter that admits first", linear.Admits, audit.Sale{}, two(`{"left":0}`, `{"left":0}`), verdict.Holds, "2 units sold"},
-		{"waited longer than the request took", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":4000}`, `{"left":0}`), verdict.Failed, "a was told that it has waited for 4000 ms, and the request took 10 ms"},
+		{"waited longer than the request took", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":4000}`, `{"left":0}`), verdict.Failed, "a was answered that it waited for 4000 ms, but the request took 10 ms"},
 		{"a negative wait", linear.Exactly, audit.Sale{}, two(`{"left":1,"waited_ms":-1}`, `{"left":0}`), verdict.Failed, "waited for -1 ms"},
-		{"another number in the record", linear.Exactly, audit.Sale{Left: &six}, two(`{"left":1}`, `{"left":0}`), verdict.Failed, "1 are left, and the record says 6"},
-		{"another wait in the record", linear.Exactly, audit.Sale{WaitedMS: &seven}, two(`{"left":1,"waited_ms":2}`, `{"left":0}`), verdict.Failed, "2 ms, and the record says 7 ms"},
+		{"another number in the record", linear.Exactly, audit.Sale{Left: &six}, two(`{"left":1}`, `{"left":0}`), verdict.Failed, "1 units are left, but the record says 6"},
+		{"another wait in the record", linear.Exactly, audit.Sale{WaitedMS: &seven}, two(`{"left":1,"waited_ms":2}`, `{"left":0}`), verdict.Failed, "2 ms, but the record says 7 ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.record.Purchaser, c.record.Amount = "a", 1

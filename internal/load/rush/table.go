@@ -64,7 +64,7 @@ func (x Result) fields() (texts []string) {
 func (x Result) seen() string {
 	text := x.Reason
 	if x.Returned > 0 {
-		text += fmt.Sprintf("; buyers came back %d times when they were told to", x.Returned)
+		text += fmt.Sprintf("; buyers came back %d times after Retry-After", x.Returned)
 	}
 	if x.FirstError != "" {
 		text += "; first error: " + x.FirstError

@@ -56,7 +56,7 @@ func Judge(w Wave, a Answers, r audit.Report) (violations []string, void string)
 		wrong("%d records, and the answers permit %d (%d sold, %d beside the restock, %d unknown)", r.Records, most, a.Sold, a.Beside, a.Unknown)
 	}
 	if errors := a.Failed - a.Down; errors > 0 && !w.kind.Kill {
-		wrong("failed: %d buyers were answered with an error, and nothing was broken on purpose; the first: %s", errors, a.FirstError)
+		wrong("failed: %d buyers were answered with an error, although no fault was injected; the first: %s", errors, a.FirstError)
 	}
 	// What somebody took and gave back may have been all that was left for a while.
 	certain := !w.kind.Kill && a.Unknown+a.Failed+a.Busy+a.LockLost == 0

@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 		"killed nobody":           {"kill", soak.Answers{Sold: 40, Unreached: 9}, books(100, 40, 60), "", "no buyer was inside the process that was killed"},
 		"nothing":                 {"steady", soak.Answers{Busy: 7, FirstNo: "503 busy"}, books(100, 0, 100), "", "nothing was sold; the first who was sold nothing: 503 busy"},
 		"nothing, and a record":   {"steady", soak.Answers{Busy: 7}, books(100, 1, 99), "1 records, and the answers permit 0", ""},
-		"errors":                  {"steady", soak.Answers{Sold: 40, Failed: 4, FirstError: "500 oh"}, books(100, 40, 60), "failed: 4 buyers were answered with an error, and nothing was broken on purpose; the first: 500 oh", ""},
+		"errors":                  {"steady", soak.Answers{Sold: 40, Failed: 4, FirstError: "500 oh"}, books(100, 40, 60), "failed: 4 buyers were answered with an error, although no fault was injected; the first: 500 oh", ""},
 		"errors after a kill":     {"kill", soak.Answers{Sold: 40, Failed: 4, Unknown: 1, Sent: 1}, books(100, 40, 60), "", ""},
 		"a server is down":        {"steady", soak.Answers{Sold: 40, Failed: 4, Down: 4, FirstNo: "503 redis"}, books(100, 40, 60), "", "4 buyers were told that a server is down; the first who was sold nothing: 503 redis"},
 		"nobody asked":            {"idle", soak.Answers{}, books(100, 0, 100), "", "nothing was sold"},

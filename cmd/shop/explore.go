@@ -225,6 +225,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	switch {
 	case o.app.check || o.app.save != "" || o.app.allowed != "" || c.Flags().Changed("tries"):
 		return config, errors.New("--app-check, --save, --tries and --" + wipeFlag + " are for a program of your own; give --app FILE")
+	case c.Flags().Changed("before") && o.before == "":
+		return config, errors.New("--before is empty; give sold-out-check, failing-read or admission, or leave it out")
 	case o.instances != "own" && o.instances != "shared":
 		return config, fmt.Errorf("--instances is %q; there are own and shared", o.instances)
 	}
@@ -247,11 +249,34 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	if s.Strategy != name {
 		return config, fmt.Errorf("--replay is of the strategy %q, not of %s", s.Strategy, name)
 	}
+	if err := o.agrees(c, s); err != nil {
+		return config, err
+	}
 	// The line says the rest.
 	config.Buyers, config.Stock, config.Units, config.Parts = s.Buyers, s.Stock, s.Units, s.Parts
 	config.Shared, config.OneKey, config.Events = s.Shared, s.OneKey, explore.Events(s.Shared)
 	config.MaxEvents, config.Full, config.Overlap = 0, false, s.Concurrent()
 	return config, config.Check()
+}
+
+// agrees refuses a flag that contradicts the replay string: the string has these values already.
+func (o *exploreOptions) agrees(c *cobra.Command, s explore.Schedule) error {
+	for _, f := range []struct {
+		name string
+		same bool
+	}{
+		{"buyers", o.buyers == s.Buyers},
+		{"stock", o.stock == s.Stock},
+		{"units", explore.Units(o.units).String() == s.Units.String()},
+		{"parts", o.parts == s.Parts},
+		{"instances", (o.instances == "shared") == s.Shared},
+		{"one-key", o.oneKey == s.OneKey},
+	} {
+		if flag := c.Flags().Lookup(f.name); flag.Changed && !f.same {
+			return fmt.Errorf("--%s is %s, and the replay string has another value; leave the flag out", f.name, strings.Trim(flag.Value.String(), "[]"))
+		}
+	}
+	return nil
 }
 
 // checkSearch reads the flags of any search, and sets what follows from others.

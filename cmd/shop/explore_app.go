@@ -49,8 +49,8 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 
 // notForPrograms are flags of explore and of verify that say nothing of a program.
 var notForPrograms = []string{
-	"stock", "units", "parts", "product", "overlap", "instances", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
-	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes",
+	"stock", "units", "parts", "product", "overlap", "instances", "one-key", "before", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
+	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes", "sold-out-check", "admission",
 }
 
 // command is the one that explores the program.

@@ -214,6 +214,8 @@ func (s ownServers) badFiles() []badCase {
 func (s ownServers) badFlags() []badCase {
 	return []badCase{
 		{name: "--stock", args: []string{"--stock", "2"}, says: []string{"--stock says nothing of a program; oversell.yaml has"}},
+		{name: "--one-key", args: []string{"--one-key"}, says: []string{"--one-key says nothing of a program; oversell.yaml has"}},
+		{name: "--before", args: []string{"--before", "sold-out-check"}, says: []string{"--before says nothing of a program; oversell.yaml has"}},
 		{name: "--engine", args: []string{"--engine", "local"}, says: []string{"--engine says nothing of a program; oversell.yaml has"}},
 		{name: "an event that is none", args: []string{"--events", "nonsense"}, says: []string{`no event "nonsense"; there are expire, crash, forget, timeout and all`}},
 		{name: "an event of our strategies", args: []string{"--events", "renew"}, says: []string{`no event "renew"; there are expire,`}},

@@ -212,6 +212,8 @@ func TestVerifyAppBadInput(t *testing.T) {
 		{"--app FILE --target http://127.0.0.1:1", "--target says nothing of a program"},
 		{"--app FILE --history dir", "--history says nothing of a program"},
 		{"--app FILE --lanes 1", "--lanes says nothing of a program"},
+		{"--app FILE --sold-out-check", "--sold-out-check says nothing of a program"},
+		{"--app FILE --admission adaptive", "--admission says nothing of a program"},
 		{"--app FILE --no-idempotency-keys", "--no-idempotency-keys says nothing of a program"},
 		{"--app FILE --rush-buyers 1", "--rush-buyers is 1; 2 to 1000 are allowed"},
 		{"--app FILE --rush-buyers 1001", "--rush-buyers is 1001"},

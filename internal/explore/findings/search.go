@@ -2,6 +2,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -83,7 +84,8 @@ func inParts(parts int64) string {
 	return " in " + explore.Count(int(parts), "part")
 }
 
-// withOrders describes the orders; "" if each has one unit and a key of its own.
+// withOrders describes the orders, and what stands before the strategy; "" if each order has one unit
+// and a key of its own, and nothing stands there.
 func withOrders(r explore.Report) (text string) {
 	switch {
 	case r.Mixed != nil:
@@ -92,7 +94,10 @@ func withOrders(r explore.Report) (text string) {
 		text = fmt.Sprintf(", orders of %d units", r.Units)
 	}
 	if r.OneKey {
-		text += " under one Idempotency-Key"
+		text = cmp.Or(text, ", orders") + " under one Idempotency-Key"
+	}
+	if r.Before != "" {
+		text += ", with " + string(r.Before) + " before the strategy"
 	}
 	return text
 }

@@ -135,6 +135,9 @@ func Parse(line string) (s Schedule, err error) {
 	}
 	_, s.Shared = option(func(text string) bool { return text == "shared" })
 	_, s.OneKey = option(func(text string) bool { return text == "key" })
+	if len(fields) > 5 {
+		return s, fmt.Errorf("%q is no replay line: %q is no option there; after s1 come u1,2 p2 shared key, in this order, each once or not at all", line, fields[4])
+	}
 	if len(fields) != 5 {
 		return s, fmt.Errorf("%q is no replay line: it has %d parts, not 5", line, len(fields))
 	}

@@ -20,7 +20,7 @@ type buyer struct {
 	order    purchase.Order
 	seat     *seat
 	strategy purchase.Strategy
-	counter  purchase.Strategy // where it buys: strategy, behind what Spec has before it
+	counter  purchase.Strategy // strategy, behind the parts of the shop that Spec puts in front of it
 	cancel   context.CancelCauseFunc
 
 	gate    []*gate.Op // stand there
@@ -30,7 +30,7 @@ type buyer struct {
 
 	over     bool // Buy has returned
 	crashed  bool
-	gone     bool // it has hung up
+	gone     bool // it hung up
 	answered bool // Buy had returned when it crashed: the answer stands
 	receipt  purchase.Receipt
 	err      error
@@ -41,9 +41,9 @@ type buyer struct {
 	asks    map[string]int // the same when this round first asked the server
 	resting bool
 	named   bool   // holds a named lock
-	namedBy string // the statement that asked for it
-	locks   bool   // may hold others of the database
-	steps   int    // so far
+	namedBy string // the statement that asked for that lock
+	locks   bool   // may hold other locks of the database
+	steps   int    // the number of its steps so far
 	ends    int    // transactions of others that have ended
 
 	views map[*gate.Conn]view // what its open transactions see of the database
@@ -116,8 +116,8 @@ func (b *buyer) moves() (own []move, err error) {
 	return own, nil
 }
 
-// nameWorkers names a command to Redis as not the buyer's own doing where the buyer itself is
-// before the database: a worker of its process has sent it.
+// nameWorkers marks a command to Redis as background ("1r") if the buyer itself waits at the gate of
+// the database: a worker of its process has sent the command.
 func nameWorkers(own []move) {
 	asks := slices.ContainsFunc(own, func(m move) bool { return m.Touches == gate.SQL && m.Token == strconv.Itoa(m.Buyer) })
 	for i, m := range own {
@@ -201,7 +201,7 @@ func (all buyers) flies(o *gate.Op) bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return slices.Contains(b.flying, o) })
 }
 
-// fly: a server has a command and has not answered it.
+// fly reports whether a server has a command that it has not answered.
 func (all buyers) fly() bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return len(b.flying) > 0 })
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// disconnect has a buyer hang up: its context ends. Its process lives and cleans up.
+// disconnect returns the moves in which a buyer hangs up: its context ends, and its process cleans up.
 func (e events) disconnect(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if b.over || b.crashed || b.steps == 0 {
 			continue
 		}
 		c := schedule.Choice{Token: fmt.Sprintf("disconnect%d", b.id), Buyer: b.id, Name: "disconnect", Effect: schedule.Local}
-		c.Global = b.inside || e.x.spec.Shared // it may wake another buyer of its process
+		c.Global = b.inside || e.x.spec.Shared // the end may wake another buyer of its process
 		if len(b.flying) > 0 {
 			c.Effect, c.Touches = schedule.Writes, gate.SQL
 		}
@@ -27,14 +27,14 @@ func (e events) disconnect(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// hangUp ends the buyer's context. A driver whose statement waits in the server closes the
-// connection then, and the server rolls back.
+// hangUp ends the buyer's context. If its statement waits in the server, the driver then closes the
+// connection, and the server rolls back.
 func (e events) hangUp(ctx context.Context, b *buyer) error {
 	r := e.run
 	b.gone, b.resting = true, false
 	clear(b.asks)
 	r.knows.memories[b.id-1].hear(fmt.Sprintf("buyer %d has hung up", b.id))
-	r.rest.severalAtOnce = true // database/sql rolls back beside the buyer
+	r.rest.severalAtOnce = true // database/sql rolls back concurrently with the buyer
 	for _, other := range r.buyers {
 		other.inside = false
 	}

@@ -14,20 +14,22 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Front is what a shop puts before a strategy; "" is nothing.
+// A Front is a part of the shop in front of the strategy: the sold-out check or the admission
+// control. "" is none.
 type Front string
 
 // The fronts.
 const (
-	SoldOutCheck Front = "sold-out-check" // a product was refused before, so each buyer waits for a read of the stock
-	FailingRead  Front = "failing-read"   // the same, and each of those reads fails
-	Admission    Front = "admission"      // there is room for one buyer
+	SoldOutCheck Front = "sold-out-check" // after an earlier refusal, so each buyer waits for a read of the stock
+	FailingRead  Front = "failing-read"   // the sold-out check, when each of its reads fails
+	Admission    Front = "admission"      // the admission control, with room for one buyer
 )
 
-// Fronts lists all of them.
+// Fronts returns all fronts.
 func Fronts() []Front { return []Front{SoldOutCheck, FailingRead, Admission} }
 
-// Check says what is wrong with the front, or nil. shared is whether all buyers are in one process.
+// Check returns an error if the front is unknown, or does not work with the buyers' processes. shared
+// reports whether all buyers are in one process.
 func (f Front) Check(shared bool) error {
 	switch {
 	case f == Admission && !shared:
@@ -42,21 +44,21 @@ func (f Front) Check(shared bool) error {
 	return nil
 }
 
-// admissions is how often a buyer passes the admission: two buyers take more places than an
-// admission has whose pace is not known.
+// admissions is the number of admissions that a buyer passes. Two buyers then take more places than
+// an admission has while it does not know the pace of sales.
 const admissions = 20
 
-// checked puts a check that has heard of a refusal before a strategy, where the front is one.
+// checked returns s behind a sold-out check that has seen a refusal, if the front has such a check.
 func (x *Runner) checked(s purchase.Strategy, db *gorm.DB) purchase.Strategy {
 	if x.spec.Front != SoldOutCheck && x.spec.Front != FailingRead {
 		return s
 	}
 	c := purchase.NewSoldOutCheck(x.left(db), time.Hour)
-	_, _ = c.Before(refusing{}).Buy(context.Background(), purchase.Order{Product: x.spec.Product, Amount: 1}) // it asks from now on
+	_, _ = c.Before(refusing{}).Buy(context.Background(), purchase.Order{Product: x.spec.Product, Amount: 1}) // the check reads the stock from now on
 	return c.Before(s)
 }
 
-// admitted puts an admission before a strategy, where the front is one.
+// admitted returns s behind the admission control, if the front is Admission.
 func (x *Runner) admitted(s purchase.Strategy) purchase.Strategy {
 	if x.spec.Front == Admission {
 		a := purchase.NewAdmission(time.Nanosecond)
@@ -69,7 +71,7 @@ func (x *Runner) admitted(s purchase.Strategy) purchase.Strategy {
 
 var errReadFails = errors.New("explore: the read of the stock fails")
 
-// left reads the stock on the connections that the explorer holds up.
+// left returns the sold-out check's read of the stock, on connections that the explorer gates.
 func (x *Runner) left(db *gorm.DB) purchase.Left {
 	return func(ctx context.Context, name string) (units int64, err error) {
 		if of := x.spec.Strategy.Left; of != nil {
@@ -86,10 +88,10 @@ func (x *Runner) left(db *gorm.DB) purchase.Left {
 	}
 }
 
-// refusing is sold out.
+// refusing is a strategy that refuses every buyer as sold out.
 type refusing struct{}
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (refusing) Buy(context.Context, purchase.Order) (purchase.Receipt, error) {
 	return purchase.Receipt{}, purchase.ErrSoldOut
 }

@@ -26,7 +26,7 @@ type judgement struct {
 // verdict says what the schedule proved. Holds is all that is no violation.
 func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
 	x, r := j.x, j.r
-	if r.left == "" { // else the worker may wait for what is left behind
+	if r.left == "" { // otherwise a worker may wait for the lock that is left
 		if err := j.finishWork(ctx); err != nil {
 			return "", "", err
 		}
@@ -60,7 +60,7 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
 		v, why, err = j.askLater(ctx, v, why)
 	case v == verdict.Inconclusive || v == verdict.Stalled:
-		v = verdict.Holds // Stalled without a dead end: a buyer gave up by itself
+		v = verdict.Holds // without a dead end, Stalled means that a buyer gave up by itself
 	}
 	if err == nil && v == verdict.Holds && j.onlyDisconnected() {
 		return j.keepsNothing(ctx, why)
@@ -72,22 +72,22 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 func (all buyers) answers() (answers []audit.Answer, _ error) {
 	for _, b := range all {
 		a := audit.Answer{Purchaser: b.name, Units: b.order.Amount, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
-		if b.crashed && !b.answered || b.gone && b.err != nil { // whatever its code made of that
+		if b.crashed && !b.answered || b.gone && b.err != nil { // the buyer got no answer, whatever Buy returned
 			a.Outcome = purchase.Unknown
 		}
 		if a.Outcome == purchase.Failed && !errors.Is(b.err, purchase.ErrKeyReused) {
 			if !sqlerror.Definite(b.err) {
 				return nil, fmt.Errorf("%w: buyer %d: %w", schedule.ErrHarness, b.id, b.err)
 			}
-			a.Status = http.StatusInternalServerError // as the shop passes on what the database has refused
+			a.Status = http.StatusInternalServerError // the shop answers an error of the database with it
 		}
 		answers = append(answers, a)
 	}
 	return answers, nil
 }
 
-// underOneKey says what broke where all orders have one Idempotency-Key, "" where nothing did: one
-// of them is sold at most, and the key is no reason to refuse another before that.
+// underOneKey returns the violation if all orders have one Idempotency-Key, or "". At most one order
+// may be sold, and the key may refuse no order before that sale.
 func (j judgement) underOneKey(records int64) (verdict.Verdict, string) {
 	if !j.x.spec.OneKey {
 		return "", ""
@@ -97,12 +97,12 @@ func (j judgement) underOneKey(records int64) (verdict.Verdict, string) {
 	case records > 1:
 		return verdict.Duplicated, fmt.Sprintf("%d different orders under one Idempotency-Key were sold", records)
 	case records == 0 && reused:
-		return verdict.Leaked, "a buyer was told that the Idempotency-Key is used, and nothing was sold under it"
+		return verdict.Leaked, "a buyer was told that the Idempotency-Key is used, but no order was sold under it"
 	}
 	return "", ""
 }
 
-// leastRefused is the smallest order that was told sold out.
+// leastRefused returns the number of units in the smallest order that was refused as sold out.
 func (all buyers) leastRefused() int64 {
 	least := int64(math.MaxInt64)
 	for _, b := range all {
@@ -143,7 +143,7 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }
 
-// lateBuyer is one who comes when all others are done.
+// lateBuyer runs a buyer that asks for units after all others are done. If timeless, no time passes.
 func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*buyer, error) {
 	x := j.x
 	r := x.start(ctx, []purchase.Order{{Product: x.spec.Product, Purchaser: "late-buyer", Amount: units}}, false)
@@ -153,18 +153,18 @@ func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*
 	return r.buyers[0], err
 }
 
-// onlyDisconnected: a buyer has hung up, and no other event has happened, so that its process
-// could give back all that it had.
+// onlyDisconnected reports whether a buyer hung up and no other event happened. Its process could
+// then release every lock.
 func (j judgement) onlyDisconnected() bool {
 	struck := j.r.conductor.Struck()
 	return len(struck) == 1 && struck[schedule.Disconnect]
 }
 
-// keepsNothing has a late buyer find out whether a lock is left of the buyer that hung up. A lock
-// that ends with its lease is left for as long.
+// keepsNothing lets a late buyer find out whether the buyer that hung up has left a lock. A lock
+// that ends only with its lease counts as left.
 func (j judgement) keepsNothing(ctx context.Context, why string) (verdict.Verdict, string, error) {
 	if j.r.passing.ranOut {
-		return verdict.Stalled, "the lock of the buyer that hung up was kept until its lease ran out", nil
+		return verdict.Stalled, "the lock of the buyer that hung up stayed until its lease expired", nil
 	}
 	late, err := j.lateBuyer(ctx, 1, true)
 	switch {
@@ -173,7 +173,7 @@ func (j judgement) keepsNothing(ctx context.Context, why string) (verdict.Verdic
 	case late.err == nil, errors.Is(late.err, purchase.ErrSoldOut):
 		return verdict.Holds, why, nil
 	case errors.Is(late.err, purchase.ErrBusy), errors.Is(late.err, errCut):
-		return verdict.Stalled, "a lock is left of the buyer that hung up, and a later one waits for it", nil
+		return verdict.Stalled, "the buyer that hung up left a lock, and a later buyer waits for it", nil
 	}
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }

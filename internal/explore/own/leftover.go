@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A patience bounds the wait for code of the strategy to end. It runs out only if this process
-// had time to look often: a slow machine alone does not end it.
+// A patience bounds the wait for code of the strategy to end. It expires only after many looks, so a
+// slow machine alone does not end it.
 type patience struct {
 	until time.Time
 	looks int
@@ -25,12 +25,12 @@ const (
 	leastLooks = 500
 	lookEvery  = 5 * time.Millisecond
 
-	// maxSilence is how long a buyer may compute between two commands, and maxEnding how long
-	// code of the strategy may take to end when its contexts have. Both are far above what
-	// any strategy needs, and together they are below half a minute, with a second run.
+	// maxSilence bounds the time that a buyer computes between two commands. maxEnding bounds the
+	// time that code of the strategy takes to end after its contexts. Every strategy needs far less.
+	// Together, with a second run, they are below half a minute.
 	maxSilence = 15 * time.Second
 	maxEnding  = 5 * time.Second
-	maxAgain   = 2 * time.Second // of a strategy that has exceeded one of them before
+	maxAgain   = 2 * time.Second // for a strategy that has exceeded one of them before
 )
 
 func (x *Runner) patience(long time.Duration) patience {
@@ -45,27 +45,27 @@ func (p *patience) isOver() bool {
 	return p.looks > leastLooks && time.Now().After(p.until)
 }
 
-// A stuckError is the error of a schedule after which code of the strategy goes on, though every
-// command has its answer and every context has ended. It is a break of the strategy.
+// A stuckError reports code of the strategy that still runs after the schedule, although every command
+// is answered and every context has ended. The strategy is to blame, see isBreak.
 type stuckError struct{ what, where string }
 
 func (e stuckError) Error() string { return e.what + ": " + cmp.Or(e.where, "it is not known where") }
 
-// Unwrap: where it is not the strategy's break, the run has shown nothing.
+// Unwrap returns ErrHarness: if the strategy is not to blame, the run proves nothing.
 func (e stuckError) Unwrap() error { return schedule.ErrHarness }
 
-// errSilent is the error of a schedule in which a buyer computes for too long.
+// errSilent reports a buyer that computes for longer than maxSilence.
 var errSilent = fmt.Errorf("%w: a buyer sends no command and does not wait for another one", schedule.ErrHarness)
 
-// isBreak reports whether the strategy is to blame for code that goes on at the end of a schedule. It
-// is not if its process has crashed, or if the search cut the schedule short.
+// isBreak reports whether the strategy is to blame for code that still runs after the schedule. It is
+// not if a process crashed or the search cut the schedule short.
 func (r *run) isBreak(ctx context.Context, e *schedule.Ended, err error) bool {
 	isWhole := err == nil && !e.Pruned && !e.Cut || errors.Is(err, errSilent)
 	return isWhole && ctx.Err() == nil && !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.crashed })
 }
 
-// awaitEnd returns when no goroutine of a strategy is left: a command of one
-// would turn up in the next run.
+// awaitEnd waits until no goroutine of a strategy is left, since its commands would reach the next
+// run. The error is a stuckError.
 func (x *Runner) awaitEnd() error {
 	for p := x.patience(maxEnding); !x.rest.Ended(); time.Sleep(lookEvery / 100) {
 		if !p.isOver() {
@@ -78,7 +78,7 @@ func (x *Runner) awaitEnd() error {
 	return nil
 }
 
-// endStuck judges a schedule after which code of the strategy goes on. No further one can be run.
+// endStuck judges a schedule after which code of the strategy still runs. No schedule can follow it.
 func (r *run) endStuck(ctx context.Context, e *schedule.Ended, stuck stuckError) error {
 	r.x.stuck = true
 	r.x.attach(nil)
@@ -88,8 +88,8 @@ func (r *run) endStuck(ctx context.Context, e *schedule.Ended, stuck stuckError)
 	return r.reseat(ctx)
 }
 
-// leftover says what the idle connections of buyers still hold once every Buy has returned; "":
-// nothing.
+// leftover describes the locks and transactions on idle connections of buyers, once every Buy has
+// returned; "" if there are none.
 func (r *run) leftover() string {
 	var whys []string
 	for _, b := range r.buyers {
@@ -100,8 +100,8 @@ func (r *run) leftover() string {
 	return strings.Join(whys, "; ")
 }
 
-// holds says what the buyer's idle connections hold. It looks several times, since database/sql
-// rolls a transaction back beside the buyer when its context has ended.
+// holds lists the transactions and the named lock on the buyer's idle connections. It looks several
+// times, since database/sql rolls back concurrently when the buyer's context ends.
 func (b *buyer) holds() (held []string) {
 	if b.crashed {
 		return nil
@@ -126,7 +126,7 @@ func (b *buyer) holds() (held []string) {
 	return held
 }
 
-// clean gives the buyers new connections if the schedule has left something on the old ones.
+// clean gives the buyers new connections if the schedule left a lock or a transaction on the old ones.
 func (r *run) clean(ctx context.Context) error {
 	if r.left == "" {
 		return nil

@@ -18,14 +18,14 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// littering sells by a guarded statement. A buyer that is refused may leave something behind.
+// littering sells by a guarded statement. refuse decides what a refused buyer leaves behind.
 type littering struct {
 	deps   lockstrategy.Deps
 	refuse func(tx *gorm.DB)
 }
 
 func (s littering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	ctx = context.WithoutCancel(ctx) // else database/sql rolls back when Buy returns
+	ctx = context.WithoutCancel(ctx) // otherwise database/sql rolls back when Buy returns
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
 	tx := s.deps.DB.WithContext(ctx).Begin()
 	if tx.Error != nil {
@@ -47,8 +47,8 @@ func (s littering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt,
 	return receipt, tx.Commit().Error
 }
 
-// explored searches the strategy's schedules, replays the witness, and returns it; nil if there
-// is none.
+// explored searches the strategy's schedules, replays the witness and returns it; nil if no schedule
+// breaks.
 func explored(t *testing.T, e *engine.Engine, refuse func(tx *gorm.DB)) *explore.Witness {
 	t.Helper()
 	begun := time.Now()
@@ -76,13 +76,13 @@ func explored(t *testing.T, e *engine.Engine, refuse func(tx *gorm.DB)) *explore
 	return r.Witness
 }
 
-// TestLeftOpen: a refused buyer leaves its transaction open. That is the strategy's break, and no
-// schedule after it meets the locks.
+// TestLeftOpen: a transaction that a refused buyer leaves open is a break of the strategy. No later
+// schedule meets its locks.
 func TestLeftOpen(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		if w := explored(t, e, func(tx *gorm.DB) { tx.Rollback() }); w != nil {
-			t.Errorf("put right: %s, %s", w.Verdict, w.Why)
+			t.Errorf("with a rollback: %s, %s", w.Verdict, w.Why)
 		}
 		w := explored(t, e, func(*gorm.DB) {})
 		if w == nil || w.Verdict != verdict.LeakedLock || !strings.Contains(w.Why, "idle connection still has an open transaction (UPDATE product SET amount") {
@@ -91,14 +91,14 @@ func TestLeftOpen(t *testing.T) {
 	})
 }
 
-// TestNeverEnds: code of the strategy that goes on is the strategy's break, and not a failure of
-// the explorer.
+// TestNeverEnds: code of the strategy that never ends is a break of the strategy, not a failure of the
+// explorer.
 func TestNeverEnds(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
 		name, says string
 		soak       bool
-		refuse     func(end <-chan struct{}) // in Buy, once its transaction is over
+		refuse     func(end <-chan struct{}) // called in Buy after its transaction
 	}{
 		{"a goroutine", "a goroutine of the strategy does not end: chan receive at leftover_test.go", false, func(end <-chan struct{}) { go func() { <-end }() }},
 		{"a Buy that waits", "its Buy does not return: chan receive at leftover_test.go", false, func(end <-chan struct{}) { <-end }},
@@ -115,7 +115,7 @@ func TestNeverEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.soak {
-				exploretest.SkipUnlessSoak(t, "half a minute, to tell it from a slow machine")
+				exploretest.SkipUnlessSoak(t, "takes half a minute, to exclude a slow machine")
 			}
 			end := make(chan struct{})
 			defer close(end)

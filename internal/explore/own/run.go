@@ -28,7 +28,7 @@ type run struct {
 	touched   map[string]bool // nodes to which a command was sent
 	notes     *recorder
 
-	left string // what answered buyers have left behind in the database, see leftover
+	left string // the locks and transactions that answered buyers left in the database, see leftover
 
 	outcome sync.WaitGroup // of the buyers' goroutines
 	deadEnd bool           // nothing can move, and a buyer has no answer

@@ -35,7 +35,7 @@ type Runner struct {
 	outlives      bool // a process may go on after its Buy has returned
 	stated        bool // points have a state
 
-	stuck   bool  // a schedule before this one was Final
+	stuck   bool  // an earlier schedule was Final
 	firstID int64 // the next record's, at the start of a run; 0: the same in each
 
 	current atomic.Pointer[run]
@@ -187,7 +187,7 @@ func limits(s Spec) conduct.Limits {
 // oneKey is the Idempotency-Key of all orders with Spec.OneKey.
 const oneKey = "one-key"
 
-// order is what a buyer asks for.
+// order returns the order of a buyer.
 func (s Spec) order(id int) purchase.Order {
 	o := purchase.Order{Product: s.Product, Purchaser: buyerName(id), Amount: s.Units.Of(id)}
 	if s.OneKey {
@@ -208,8 +208,7 @@ func (x *Runner) attach(r *run) {
 	}
 }
 
-// start has a buyer of each order begin. Its own name marks goroutines, see
-// standstill.
+// start begins one buyer for each order. Goroutines are recognized by its name, see standstill.
 func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe bool) *run {
 	r := newRun(x, len(orders), observe)
 	x.gates.PubSub.Begin()

@@ -95,8 +95,8 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	return strategies
 }
 
-// counters are where the buyers buy from the strategies, each process with what a shop has
-// before them: the admission, the look-up of keys, and the sold-out check.
+// counters returns each buyer's strategy behind the parts of the shop: the admission control, the
+// look-up of Idempotency-Keys and the sold-out check. Each process has its own.
 func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.Strategy) {
 	for i, s := range strategies {
 		if x.spec.Shared && i > 0 {

@@ -23,15 +23,15 @@ type resting struct {
 // a look takes the server about as long as it takes a statement to get there.
 const looksAtOnce = 3
 
-// The scheduler sleeps for firstNap before it looks for the first time, then twice as long each
-// time, up to longestNap. A report ends a nap, so a long one delays only the sight of a wait.
+// The scheduler sleeps for firstNap before its first look and doubles each further sleep, up to
+// longestNap. A report ends a sleep, so a long sleep delays only the discovery of a wait.
 const (
 	firstNap   = 50 * time.Microsecond
 	longestNap = 5 * time.Millisecond
 )
 
-// napsOfACommand pass before await looks at commands that are not likely to wait: together they
-// are longer than a command takes, and a look costs the server as much as the command.
+// napsOfACommand is the number of sleeps before await looks at commands that are not likely to wait.
+// Together they last longer than a command. A look costs the server as much as a command.
 const napsOfACommand = 5
 
 // await returns when every buyer stands.
@@ -49,7 +49,7 @@ func (s *resting) await(ctx context.Context) error {
 		if likely {
 			runtime.Gosched() // so that it is sent
 		}
-		if likely || tries >= s.patience() { // nothing came: a buyer may be waiting
+		if likely || tries >= s.patience() { // no report came, so a buyer may be waiting
 			if err := s.look(ctx); err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (s *resting) begin() {
 	s.unblocks, s.messages = false, messages
 }
 
-// patience returns how many naps pass before a look.
+// patience returns the number of sleeps before a look.
 func (s *resting) patience() int {
 	if slices.ContainsFunc(s.r.buyers, func(b *buyer) bool { return len(b.flying) > 0 && !b.blocked }) {
 		return napsOfACommand

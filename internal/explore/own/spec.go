@@ -16,10 +16,10 @@ type Spec struct {
 	Strategy  lockstrategy.Entry
 	Buyers    int
 	Stock     int64          // units on sale
-	Units     schedule.Units // that the buyers ask for
+	Units     schedule.Units // how many units the buyers ask for
 	Parts     int64          // among which the stock lies when a schedule begins, evenly; 0: it is in the product's own row
 	Product   string         // its records are cleared, again and again
-	Front     Front          // what is before the strategy
+	Front     Front          // the part of the shop in front of the strategy
 	Events    []schedule.Event
 	MaxEvents int  // of them in one schedule, at most; 0: each may happen
 	Shared    bool // all buyers in one process

@@ -14,8 +14,8 @@ type passing struct {
 	phase   phase
 	renewed bool // the leases have aged, and the living watchdogs have renewed
 	woken   bool // waiters for a message have asked again by themselves
-	ranOut  bool // a lease has run out
-	stopped bool // no time passes
+	ranOut  bool // a lease has expired
+	stopped bool // no time passes in this run
 }
 
 // A phase is how far time has passed since a buyer could move.

@@ -11,14 +11,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// A holding is what a connection has after some statements.
+// A holding is a list of statements and what a connection holds after them.
 type holding struct {
 	statements []string
 	want       []string
 }
 
-// TestHeldMySQL: a connection has what its statements took. Without the plugin that lists
-// metadata locks a named lock is found by its name.
+// TestHeldMySQL: Held lists the locks and the transaction that statements left on a connection. Without
+// the plugin that lists metadata locks, it finds a named lock by its name.
 func TestHeldMySQL(t *testing.T) {
 	db, err := enginetest.Local(t).DB.DB()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestHeldMySQL(t *testing.T) {
 	)
 }
 
-// TestHeldPostgres: the same of PostgreSQL.
+// TestHeldPostgres is TestHeldMySQL for PostgreSQL.
 func TestHeldPostgres(t *testing.T) {
 	db, err := enginetest.Postgres(t).Admin.DB()
 	if err != nil {
@@ -59,7 +59,7 @@ func TestHeldPostgres(t *testing.T) {
 	})
 }
 
-// checkHeld asks what a new connection has after each list of statements.
+// checkHeld compares Held with the expectation after each list of statements on a new connection.
 func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask string, all []holding) {
 	t.Helper()
 	for _, h := range all {
@@ -73,7 +73,7 @@ func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask stri
 		}
 		for _, statement := range h.statements {
 			if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-				t.Log(err) // as one that fails on purpose
+				t.Log(err) // one statement fails on purpose
 			}
 		}
 		held, err := database.Held(t.Context(), []string{"it'em"})
@@ -82,7 +82,7 @@ func checkHeld(t *testing.T, db *sql.DB, database serverstate.Database, ask stri
 		if err != nil || !slices.Equal(held[id], h.want) {
 			t.Errorf("after %q: %q, %v; want %q", h.statements, held[id], err, h.want)
 		}
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // else the pool keeps it
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // otherwise the pool keeps it
 		_ = conn.Close()
 	}
 }

@@ -22,7 +22,7 @@ type mysqlConnections struct {
 	adopted bool // a program's connections are there
 
 	ask       string              // the query for waits for tables; "" before the first time
-	lists     bool                // METADATA_LOCK_INFO is there; known once ask is
+	lists     bool                // METADATA_LOCK_INFO is installed; valid once ask is set
 	forTables map[int64]tableWait // the result of that query in the last Waiting
 }
 
@@ -102,7 +102,7 @@ func (d *mysqlConnections) lockWaits(ctx context.Context) (waits []lockWait, err
 	return waits, nil
 }
 
-// transactions are what the status of InnoDB says of each session.
+// transactions returns the sections of InnoDB's status, one for each session.
 func (d *mysqlConnections) transactions(ctx context.Context) ([]string, error) {
 	var kind, of, status string
 	if err := d.admin.QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &of, &status); err != nil {
@@ -115,7 +115,7 @@ func (d *mysqlConnections) transactions(ctx context.Context) ([]string, error) {
 // thread is in the line of a transaction that says whose it is.
 var thread = regexp.MustCompile(`\nM(?:ariaDB|ySQL) thread id ([0-9]+),`)
 
-// threadOf is the connection of a transaction; 0: one of the server's own.
+// threadOf returns the connection of a transaction; 0 for one of the server's own.
 func threadOf(transaction string) (id int64) {
 	if found := thread.FindStringSubmatch(transaction); found != nil {
 		id, _ = strconv.ParseInt(found[1], 10, 64)
@@ -137,7 +137,7 @@ const (
 	tellTableWaits = "SELECT id, query_id, (SELECT COUNT(*) FROM information_schema.metadata_lock_info WHERE thread_id = p.id)" + tableWaits
 )
 
-// plugin finds out once whether MariaDB's METADATA_LOCK_INFO is there.
+// plugin asks, the first time, whether MariaDB's METADATA_LOCK_INFO is installed.
 func (d *mysqlConnections) plugin(ctx context.Context) error {
 	if d.ask != "" {
 		return nil

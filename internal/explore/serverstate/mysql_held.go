@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// activeRows are in the status of a transaction that has locked rows or written some.
+// activeRows matches the status of a transaction that has locked or written rows.
 var activeRows = regexp.MustCompile(`[1-9][0-9]* row lock\(s\)|undo log entries`)
 
-// Held is Connections's. Named locks and LOCK TABLES are what the plugin METADATA_LOCK_INFO lists.
-// Without it the server is asked for each of the names, and locks on tables go unseen. A BEGIN that
-// no statement has followed holds nothing in InnoDB, so it is not seen either.
+// Held implements Connections. It reads named locks and LOCK TABLES from METADATA_LOCK_INFO. Without
+// that plugin it asks for the holder of each name, and does not see locks on tables. It does not see
+// a BEGIN without a following statement, which holds nothing in InnoDB.
 func (d *mysqlConnections) Held(ctx context.Context, names []string) (map[int64][]string, error) {
 	held := map[int64][]string{}
 	transactions, err := d.transactions(ctx)
@@ -44,8 +44,8 @@ func (d *mysqlConnections) Held(ctx context.Context, names []string) (map[int64]
 	return held, nil
 }
 
-// heldByList adds named locks, and the locks on tables of connections without a transaction: those
-// of a transaction end with it.
+// heldByList adds the named locks, and the table locks of connections without a transaction. Table
+// locks of a transaction end with it.
 func (d *mysqlConnections) heldByList(ctx context.Context, held map[int64][]string) error {
 	rows, err := d.admin.QueryContext(ctx, "SELECT DISTINCT thread_id, lock_type, table_schema, table_name FROM information_schema.metadata_lock_info WHERE lock_type IN ('User lock', 'Table metadata lock') ORDER BY 1, 2, 3, 4")
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *mysqlConnections) heldByList(ctx context.Context, held map[int64][]stri
 	return rows.Err()
 }
 
-// heldByName asks for the holder of each named lock.
+// heldByName asks the server for the holder of each name, and adds those locks.
 func (d *mysqlConnections) heldByName(ctx context.Context, held map[int64][]string, names []string) error {
 	for _, name := range names {
 		id, err := d.Holder(ctx, name)

@@ -34,8 +34,8 @@ func newPostgresConnections(admin *sql.DB) *postgresConnections {
 	return &postgresConnections{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
 }
 
-// noTimeouts ends those of the role or the database. A version has not all of them. The view
-// pg_settings has them, too, but writes out every setting.
+// noTimeouts switches off the time-outs that the role or the database has set. Some versions lack some
+// of them. The view pg_settings lists them too, but is slower, since it formats every setting.
 const noTimeouts = `SELECT set_config(name, '0', false)
 	FROM unnest(ARRAY['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
 	WHERE current_setting(name, true) IS NOT NULL`
@@ -90,8 +90,8 @@ func (d *postgresConnections) Waiting(ctx context.Context, _ bool) (map[int64]bo
 }
 
 // blockers returns, for each buyer's connection that waits for a buyer's lock, the connections
-// that it waits for. A wait for another one, such as a VACUUM that gives up the end of a table,
-// ends by itself.
+// that it waits for. A wait for any other connection ends by itself, for instance for a VACUUM that
+// truncates a table.
 func (d *postgresConnections) blockers(ctx context.Context) (map[int64][]int64, error) {
 	rows, err := d.admin.QueryContext(ctx, `SELECT a.pid, b.pid
 		FROM unnest($1::int[]) AS a(pid), unnest(pg_blocking_pids(a.pid)) AS b(pid)`, d.buyers())
@@ -115,7 +115,7 @@ func (d *postgresConnections) blockers(ctx context.Context) (map[int64][]int64, 
 	return blockers, rows.Err()
 }
 
-// buyers returns the connections of buyers as an array of the server's.
+// buyers returns the buyers' connections as a PostgreSQL array.
 func (d *postgresConnections) buyers() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// postgresHeld lists advisory locks and transactions: each has a lock on its own virtual number
-// and, from the first row on that it locks or writes, on its own number (PostgreSQL 15 manual,
-// 54.12). A transaction that has failed has neither, and its connection refuses statements.
+// postgresHeld lists advisory locks and transactions. A transaction holds a lock on its virtual id and,
+// once it has locked or written a row, on its id (PostgreSQL 15 manual, 54.12). A failed transaction
+// holds neither, but its connection refuses statements.
 const postgresHeld = `SELECT pid, locktype, COALESCE(classid::bigint, 0), COALESCE(objid::bigint, 0), COALESCE(objsubid, 0) FROM pg_locks
 	WHERE granted AND (locktype = 'advisory' OR locktype IN ('virtualxid', 'transactionid') AND mode = 'ExclusiveLock')
 	UNION SELECT pid, 'failed', 0, 0, 0 FROM pg_stat_activity WHERE state = 'idle in transaction (aborted)'
 	ORDER BY 1, 2 DESC, 3, 4`
 
-// Held is Connections's.
+// Held implements Connections. It needs no names.
 func (d *postgresConnections) Held(ctx context.Context, _ []string) (map[int64][]string, error) {
 	rows, err := d.admin.QueryContext(ctx, postgresHeld)
 	if err != nil {
@@ -30,7 +30,7 @@ func (d *postgresConnections) Held(ctx context.Context, _ []string) (map[int64][
 		what := map[string]string{"virtualxid": heldTransaction, "transactionid": heldRows, "failed": "a failed transaction"}[kind]
 		switch {
 		case what != "":
-		case parts == 1: // one key of 64 bits, else two of 32
+		case parts == 1: // one key of 64 bits, otherwise two of 32
 			what = fmt.Sprintf("advisory lock %d", high<<32|low)
 		default:
 			what = fmt.Sprintf("advisory lock (%d, %d)", int32(high), int32(low))

@@ -53,9 +53,9 @@ type Connections interface {
 	// rolled back.
 	Gone(ctx context.Context, c Conn) (bool, error)
 
-	// Held returns, by connection, the locks and the transaction that it has, in words for
-	// people. It is exact for a connection without a statement under way. names are those of
-	// named locks that were asked for: a server may not list the locks that it has given.
+	// Held describes the locks and the transaction of each connection. It is exact for a connection
+	// without a statement under way. names are the named locks that programs asked for: a server may
+	// not list them.
 	Held(ctx context.Context, names []string) (map[int64][]string, error)
 
 	// Interrupt ends the wait of the connection's statement, as its lock-wait
@@ -99,7 +99,7 @@ type Records interface {
 // run can be told by their size. It has fewer digits than a time in ms.
 const FirstID = 10_000_000_000
 
-// What Held calls a transaction, and what it has locked or written.
+// Held's words for a transaction and for the rows that it has locked or written.
 const (
 	heldTransaction = "an open transaction"
 	heldRows        = "row locks"

@@ -22,7 +22,7 @@ func (sqliteConnections) End(_ context.Context, c Conn) error                   
 func (sqliteConnections) Gone(context.Context, Conn) (bool, error)              { return true, nil }
 func (sqliteConnections) Interrupt(context.Context, Conn) error                 { return nil }
 
-// Held is Connections's: only programs under test are asked, and they have no gate for SQLite.
+// Held returns nothing: only programs under test need it, and they cannot use SQLite.
 func (sqliteConnections) Held(context.Context, []string) (map[int64][]string, error) { return nil, nil }
 
 // Answer turns a refusal that the busy time-out would have waited with into

@@ -22,8 +22,8 @@ var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node
 
 // TestExercisePrograms: the exercises for other languages, as a learner has them. All but two are
 // judged on servers that are there already: two pairs, each for one check after the other. With
-// servers of its own a check takes 5 s more. The wrong answers are the same in each language: make
-// test judges those of the first one, and make soak all.
+// servers of its own a check takes 5 s more. The wrong answers make the same mistakes in each language:
+// make test judges those of the first language, and make soak all.
 func TestExercisePrograms(t *testing.T) {
 	t.Parallel()
 	localservertest.SkipShort(t)
@@ -45,7 +45,7 @@ func TestExercisePrograms(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					if i > 0 && strings.HasPrefix(what, "wrong/") && os.Getenv("OVERSELL_SOAK") == "" {
 						exercisetest.Code(t, e, language, what) // the patch applies
-						t.Skip("make soak, or OVERSELL_SOAK=1, judges it; the first language has the same mistake")
+						t.Skip("make soak (OVERSELL_SOAK=1) judges it; the first language has the same mistake")
 					}
 					t.Parallel()
 					servers := <-pairs

@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// A statementShop is a shop of testdata/answers, which sends what is written here.
+// A statementShop describes a run of testdata/answers/shop.py, which sends the statements in sql.
 type statementShop struct {
 	database string // mysql or postgres
 	sql      []string
-	buyers   string // "": two that want item 1
-	fails    string // what it answers when the server refuses a statement; "": 500
-	never    string // "": no rule that a sale breaks
-	more     string // lines of the file
+	buyers   string // the key of the file; "": two buyers of item 1
+	fails    string // status if the server refuses a statement; "": 500; "-": no answer
+	never    string // the rule; "": one that no sale breaks
+	more     string // further lines of the file
 }
 
-// file writes the shop's description. Two units of each item are there.
+// file writes oversell.yaml for the shop and returns its path. The stock of each item is 2.
 func (s statementShop) file(t *testing.T) string {
 	t.Helper()
 	appCase{needs: []string{"python3"}}.need(t)
@@ -54,17 +54,17 @@ never: [ %[6]q ]
 	return file
 }
 
-// staleSnapshot locks after the transaction has its snapshot, so a buyer that has waited is refused.
+// staleSnapshot takes the lock after the snapshot, so PostgreSQL refuses a buyer that has waited.
 var staleSnapshot = []string{
 	"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT pg_advisory_xact_lock(1)",
 	"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0", "INSERT INTO orders VALUES (1)", "COMMIT",
 }
 
-// crossed updates two rows in the order of the basket.
+// crossed updates two rows in the order of the basket: two baskets may deadlock.
 var crossed = []string{"BEGIN", "UPDATE items SET stock = stock - 1 WHERE id = {0}", "UPDATE items SET stock = stock - 1 WHERE id = {1}", "COMMIT"}
 
-// TestAppAnswers: a failure breaks the promise while every server is healthy, and so does the lack
-// of an answer. A refusal is none, but a rule may ask for it.
+// TestAppAnswers: a failure or a missing answer breaks the promise while every server is healthy.
+// A refusal does not, unless a rule forbids it.
 func TestAppAnswers(t *testing.T) {
 	t.Parallel()
 	const baskets = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST http://127.0.0.1:8080/buy?2,1"
@@ -73,7 +73,7 @@ func TestAppAnswers(t *testing.T) {
 		shop    statementShop
 		args    []string
 		code    int
-		why     string // how the witness ends; "": there is none
+		why     string // verdict and reason of the witness begin so; "": there is no witness
 		answers []string
 	}{
 		{"a stale snapshot", statementShop{database: "postgres", sql: staleSnapshot}, nil, exitBroken, "failed: buyer 2 was answered 500, and every server is healthy", []string{"200", "500"}},
@@ -101,8 +101,8 @@ func TestAppAnswers(t *testing.T) {
 	}
 }
 
-// TestAppRuleAboutAnswers: one that is broken before all buyers have come is none, unless it is
-// broken as well when they come one after the other.
+// TestAppRuleAboutAnswers: the explorer checks a rule about answers only after all buyers have
+// come. --app-check rejects a rule that is broken after the reset or when buyers come one by one.
 func TestAppRuleAboutAnswers(t *testing.T) {
 	t.Parallel()
 	sound := []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}
@@ -119,8 +119,8 @@ func TestAppRuleAboutAnswers(t *testing.T) {
 	}
 }
 
-// TestAppDivided: a statement that reads and writes hides a mistake in one step. It is named where
-// another buyer's write could come between, unless the owner vouches for it.
+// TestAppDivided: a statement that reads and then writes can hide a race inside one step. The
+// result names it if another buyer's write could come between. Exit code 3, unless the file accepts it.
 func TestAppDivided(t *testing.T) {
 	t.Parallel()
 	const (
@@ -135,7 +135,7 @@ func TestAppDivided(t *testing.T) {
 		divided []string
 	}{
 		{"a count", statementShop{database: "postgres", sql: []string{counts}}, exitInconclusive, []string{counts}},
-		{"a count that its owner vouches for", statementShop{database: "postgres", sql: []string{counts}, more: "atomic: accepted\n"}, 0, []string{counts}},
+		{"a count that the file accepts", statementShop{database: "postgres", sql: []string{counts}, more: "atomic: accepted\n"}, 0, []string{counts}},
 		{"a count under a lock", statementShop{database: "postgres", sql: []string{"BEGIN", "SELECT stock FROM items WHERE id = 1 FOR UPDATE", counts, "COMMIT"}}, 0, nil},
 		{"a plain update", statementShop{database: "postgres", sql: []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}}, 0, nil},
 		{"a level without locks", statementShop{database: "mysql", sql: []string{unlocked, looks}}, exitInconclusive, []string{looks}},
@@ -150,7 +150,7 @@ func TestAppDivided(t *testing.T) {
 	}
 }
 
-// TestAppAutocommit: a program that begins by SET autocommit has as many orders as one with BEGIN.
+// TestAppAutocommit: a program that uses SET autocommit has as many schedules as one with BEGIN.
 func TestAppAutocommit(t *testing.T) {
 	t.Parallel()
 	sale := []string{"SELECT stock FROM items WHERE id = 1", "UPDATE items SET stock = stock - 1 WHERE id = 1"}

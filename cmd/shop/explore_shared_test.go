@@ -153,8 +153,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestPauses: another buyer moves while one pauses in the program. A pool then lends it the
-// connection that has the lock; a program that keeps its connection is sound.
+// TestPauses: another buyer moves while one pauses in the program. The pool may lend it the
+// connection that has the lock. A program that keeps its connection is sound.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	pooled := sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared")
@@ -167,14 +167,14 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestPausesFound: the search comes by the move in the pause by itself.
+// TestPausesFound: the search itself finds the move during the pause.
 func TestPausesFound(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)
 	paused := func(s explore.Step) bool { return strings.HasSuffix(s.Command, ", while buyer 1 pauses)") }
 	code, r, stderr := searchFile(t, sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared"), "--first")
 	if code != exitBroken || r.Witness == nil || !strings.Contains(r.Witness.Schedule, "1~2") || !slices.ContainsFunc(r.Witness.Steps, paused) {
-		t.Errorf("exit %d, %+v: %s; want a move in a pause", code, r.Witness, stderr)
+		t.Errorf("exit %d, %+v: %s; want a move during a pause", code, r.Witness, stderr)
 	}
 }
 

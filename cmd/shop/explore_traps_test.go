@@ -72,8 +72,8 @@ func TestAppCompound(t *testing.T) {
 	}
 }
 
-// TestLeakedLock: a lock that a buyer leaves on its idle connection is a verdict, with the command
-// that took it. The run that replays it does not meet it.
+// TestLeakedLock: a lock that a buyer leaves on its idle connection gives the verdict leaked_lock,
+// with the command that took the lock. The lock does not affect the replay.
 func TestLeakedLock(t *testing.T) {
 	t.Parallel()
 	for mode, has := range map[string]string{

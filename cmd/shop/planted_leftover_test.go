@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// leftOpen sells by a guarded statement, and leaves the transaction of a refused buyer open.
+// leftOpen sells by a conditional update, and leaves the transaction of a refused buyer open.
 type leftOpen struct{ lockstrategy.Deps }
 
 func (s *leftOpen) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
@@ -33,7 +33,7 @@ func (s *leftOpen) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt,
 	return receipt, tx.Commit().Error
 }
 
-// neverReturning sells well, and does not return to a refused buyer.
+// neverReturning sells correctly, but Buy does not return to a refused buyer.
 type neverReturning struct{ purchase.Strategy }
 
 func (s *neverReturning) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {

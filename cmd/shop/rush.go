@@ -104,7 +104,7 @@ func (o *rushOptions) run(c *cobra.Command) (err error) {
 	reopen := func() error {
 		left := front
 		front = &trial.Storefront{}
-		_ = left.Close() // what was left behind may keep the shop from ending well
+		_ = left.Close() // a leftover lock or Buy may make the shop's shutdown fail
 		opened, err := trial.Open(c.Context(), &o.Crowd, config, os.Getenv("SHOP_ADMIN_TOKEN"), warnTo(c.ErrOrStderr()))
 		if err == nil {
 			front = opened

@@ -93,7 +93,7 @@ func TestBadAdmission(t *testing.T) {
 	}
 }
 
-// TestServeFlags: bounds that are given as flags reach the shop.
+// TestServeFlags: the shop applies the limits of --allowed-host and --max-conns.
 func TestServeFlags(t *testing.T) {
 	base := startServe(t, "--allowed-host", "shop.test", "--max-conns", "1")
 	address := strings.TrimPrefix(base, "http://")

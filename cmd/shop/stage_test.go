@@ -147,7 +147,7 @@ func TestStageFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a burst for each fault; make test has it")
 	}
-	// Not parallel: beside the other bursts of this package a fault can come too late.
+	// Not parallel: under the load of the other tests a fault can come too late.
 	base := serveStage(t)
 	faults := webtest.Decode[struct {
 		Faults []runs.Fault `json:"faults"`

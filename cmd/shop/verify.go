@@ -30,8 +30,8 @@ type verifyOptions struct {
 	localDB    string
 	localRedis string
 	redisWait  int
-	soldOut    bool   // the shops have the sold-out check
-	admission  string // of the shops, adaptive or off
+	soldOut    bool   // the shops run the sold-out check
+	admission  string // admission control of the shops: adaptive or off
 	target     string
 	product    string
 	noKeys     bool
@@ -214,7 +214,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	return exitOf(report)
 }
 
-// checkFronts checks what the shops are to have before each strategy.
+// checkFronts checks the flags of the sold-out check and of the admission control.
 func (o *verifyOptions) checkFronts() error {
 	if err := checkAdmission(o.admission); err != nil {
 		return err

@@ -132,8 +132,8 @@ func TestVerifyAppSerial(t *testing.T) {
 	}
 }
 
-// TestVerifyAppCut: the shop hangs up on buyers. They may have bought for all that they know, so
-// orders that differ from those told of break no rule, but the lack of an answer is a failure.
+// TestVerifyAppCut: the shop closes connections without an answer. These buyers may have bought, so
+// orders without an answer break no rule. The missing answers are failures.
 func TestVerifyAppCut(t *testing.T) {
 	t.Parallel()
 	soakOnly(t)

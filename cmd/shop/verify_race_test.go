@@ -136,7 +136,7 @@ type mapped struct {
 	guard             *sync.RWMutex // of the map; nil: the bug
 	lookAgain         bool          // before it creates; false: the bug
 	locks             map[string]*sync.Mutex
-	lookups           int // how often the map was read
+	lookups           int // number of reads of the map
 }
 
 func (s *mapped) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
@@ -148,8 +148,8 @@ func (s *mapped) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 
 func (s *mapped) lock(product string) *sync.Mutex {
 	if s.guard == nil {
-		// Every lookup writes. A race of the first two buyers alone is over before a rush
-		// on a slow machine has brought a second buyer, and no detector can report it.
+		// Every lookup writes. If only the first write raced, it would be over on a slow machine
+		// before a second buyer comes, and the detector could not report it.
 		s.lookups++
 		if s.locks[product] == nil {
 			s.locks[product] = new(sync.Mutex)

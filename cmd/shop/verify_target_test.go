@@ -73,7 +73,7 @@ func TestVerifyTargetService(t *testing.T) {
 		{"no record when the buyer has gone", &service{dropsGone: true}, promise.ClientGone, verdict.Leaked, exitBroken},
 		{"it acknowledges what it does not record", &service{loses: true}, promise.Latency, verdict.Lost, exitBroken},
 		{"it has no POST", &service{getOnly: true}, promise.Duplicates, verdict.Inconclusive, exitInconclusive},
-		{"it begins each answer with 200, before it sells", &service{hasty: true}, promise.ClientGone, verdict.Failed, exitBroken},
+		{"it sends status 200 before it sells", &service{hasty: true}, promise.ClientGone, verdict.Failed, exitBroken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

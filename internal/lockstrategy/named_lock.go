@@ -154,7 +154,7 @@ func namedLockEntry() Entry {
 		Traits: Traits{
 			Uncounted: sizing.Path{TurnSQL: 6},
 			WaitsFor:  ALock,
-			// The server frees the lock with the connection, before the shop sees that it is gone.
+			// The server releases the lock with the connection, before the shop notices the loss.
 			Lock: LockPromise{SharedUnder: []promise.Condition{promise.CommitAnswerLost}},
 		},
 	}.holds().aboveReadCommitted(promise.Played(), verdict.Holds)

@@ -170,8 +170,8 @@ func (h countHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// TestPathParts: what `make generate` counts must be possible: no part is greater than the whole,
-// and a turn takes time only where a buyer keeps another one waiting.
+// TestPathParts: the numbers that `make generate` counts are possible. No part is greater than the
+// whole, and a turn takes time only if a buyer makes another one wait.
 func TestPathParts(t *testing.T) {
 	for _, entry := range lockstrategy.All() {
 		p := entry.Path

@@ -51,7 +51,7 @@ func redisDecrKey(product string) string { return "shop:stock:redis-decr:{" + pr
 
 // Buy is purchase.Strategy.Buy.
 func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	if err := o.Check(); err != nil { // the counter would follow it
+	if err := o.Check(); err != nil { // the counter would apply it
 		return purchase.Receipt{}, err
 	}
 	ctx, start, cancel := s.deps.WithWait(ctx)

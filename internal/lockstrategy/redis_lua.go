@@ -69,7 +69,7 @@ func NewRedisLua(d Deps) *RedisLua {
 // or may have been, and its record was not seen in time; the error names the key
 // to ask again by.
 func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
-	if err := o.Check(); err != nil { // admitted, it would fail its batch again and again
+	if err := o.Check(); err != nil { // once admitted, it would make its batch fail again and again
 		return purchase.Receipt{}, err
 	}
 	ctx, start, cancel := s.deps.WithWait(ctx)

@@ -21,8 +21,8 @@ const (
 )
 
 // Failed says which server did not do what a strategy asked of it: a *purchase.Unavailable, or
-// nil when err is nil. An error that says so already stays as it is, and so does the answer of
-// a Redis that is well and refuses a command which no retry makes right.
+// nil when err is nil. An error that says so already stays unchanged. So does the answer of a
+// healthy Redis that rejects a wrong command, which no retry can repair.
 func Failed(server string, err error) error {
 	var down *purchase.Unavailable
 	if err == nil || errors.As(err, &down) || refusesFor(err, wrongCommand()) {
@@ -31,10 +31,10 @@ func Failed(server string, err error) error {
 	return &purchase.Unavailable{Server: server, Err: err}
 }
 
-// wrongCommand are the answers by which Redis says that a command is wrong, whatever the state
-// of the server: keys in several slots of a cluster, the command's form (Redis cluster
-// specification, "Keys hash tags"; Redis 7.0, server.c and cluster.c). WRONGTYPE is not among
-// them: another program may have written the key.
+// wrongCommand returns the prefixes of Redis's answers to a command that is wrong in any state of
+// the server: keys in several slots of a cluster, or an invalid form (Redis cluster
+// specification, "Keys hash tags"; Redis 7.0, server.c and cluster.c). WRONGTYPE is not one of
+// them, since another program may have written the key.
 func wrongCommand() []string {
 	return []string{"CROSSSLOT ", "ERR unknown command", "ERR wrong number of arguments", "ERR syntax error"}
 }

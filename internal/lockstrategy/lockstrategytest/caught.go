@@ -18,7 +18,7 @@ const rounds = 50
 
 // caughtBy returns how a check must catch the strategy on this database.
 func caughtBy(w *world, check string) (reason string, broken bool) {
-	if check == "MixedUnits" { // the crowd of TwoProcesses, whatever it asks for
+	if check == "MixedUnits" { // the crowd of TwoProcesses with other amounts
 		check = "TwoProcesses"
 	}
 	reason, broken = w.entry.CaughtBy[check]

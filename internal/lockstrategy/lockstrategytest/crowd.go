@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// crowd has all buyers buy at once, spread over the instances, each as many units as is its
-// turn, and counts the outcomes.
+// crowd sends all buyers at once, spread over the instances, and counts the outcomes. The buyers
+// ask for sizes in turn.
 func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, sizes []int64) map[purchase.Outcome]int64 {
 	tb.Helper()
 	var (
@@ -39,8 +39,8 @@ func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, si
 	return count
 }
 
-// rush judges as `shop rush` does. The buyers ask for so many units in turn, and the stock does
-// not come out even by them. What is left then goes to buyers of one.
+// rush judges as `shop rush` does. The buyers ask for sizes in turn, which do not divide the stock
+// evenly. With several sizes, rush then sells the units that are left one by one.
 func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	const buyers, stocked = 60, 23
 	var shops []purchase.Strategy
@@ -52,7 +52,7 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	count := crowd(tb, shops, "apple", buyers, sizes)
 	w.settle(tb, "apple")
 	denied := count[purchase.SoldOut]
-	if len(sizes) > 1 { // some were refused rightly, and a counter may have been short: Traits.AdmitsFirst
+	if len(sizes) > 1 { // a refusal may be right, or due to a counter that was too low: Traits.AdmitsFirst
 		denied = w.sellRest(tb, shops[0], stocked, count)
 	}
 	report := w.audited(tb, "apple")
@@ -71,8 +71,8 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	}
 }
 
-// sellRest sells to buyers of one unit until one of them is not sold to. It adds their answers
-// to count, and returns how many were refused.
+// sellRest sells single units until a buyer gets none, to most buyers at most. It adds the answers
+// to count, and returns the number of refusals: 0 or 1.
 func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count map[purchase.Outcome]int64) (denied int64) {
 	tb.Helper()
 	for i := range most {

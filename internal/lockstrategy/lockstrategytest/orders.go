@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// invalid are orders that no strategy may sell, by what is wrong with them.
+// invalid returns orders that no strategy may sell, by their mistake.
 func invalid() map[string]purchase.Order {
 	o := order("apple", 9, 1)
 	wrong := map[string]purchase.Order{}
@@ -21,16 +21,17 @@ func invalid() map[string]purchase.Order {
 		wrong[what] = bad
 	}
 	with("the key of another order", func(o *purchase.Order) { o.IdempotencyKey = "taken" })
-	with("fewer than no units", func(o *purchase.Order) { o.Amount = -5 })
+	with("a negative amount", func(o *purchase.Order) { o.Amount = -5 })
 	with("no units", func(o *purchase.Order) { o.Amount = 0 })
 	with("more units than an order may have", func(o *purchase.Order) { o.Amount = purchase.MaxAmount + 1 })
-	with("too long a name", func(o *purchase.Order) { o.Purchaser = strings.Repeat("x", product.MaxName+1) })
-	with("too long a key", func(o *purchase.Order) { o.IdempotencyKey = strings.Repeat("x", product.MaxName+1) })
-	with("a name that is no text", func(o *purchase.Order) { o.Purchaser = "\xff" })
+	with("a name that is too long", func(o *purchase.Order) { o.Purchaser = strings.Repeat("x", product.MaxName+1) })
+	with("a key that is too long", func(o *purchase.Order) { o.IdempotencyKey = strings.Repeat("x", product.MaxName+1) })
+	with("a name that is not UTF-8", func(o *purchase.Order) { o.Purchaser = "\xff" })
 	return wrong
 }
 
-// lacksOrder: where the buyers of a process race, what becomes of one says nothing of the others.
+// lacksOrder skips a strategy whose buyers race within one process: one order then does not show
+// how the strategy treats the others.
 func lacksOrder(w *world) string {
 	if _, broken := caughtBy(w, "Rush"); broken {
 		return "it does not keep the buyers of a process apart"
@@ -38,8 +39,8 @@ func lacksOrder(w *world) string {
 	return ""
 }
 
-// badOrderAlone: an order that cannot be sold fails alone. Those that stand in line with it, and
-// may share its transaction, are sold.
+// badOrderAlone: an order that cannot be sold fails alone. The orders that wait with it, and may
+// share its transaction, are sold.
 func badOrderAlone(tb testing.TB, w *world) {
 	const good = 3
 	wrong := invalid()
@@ -83,8 +84,8 @@ func badOrderAlone(tb testing.TB, w *world) {
 	w.mustBe(tb, "beside orders that cannot be sold", audit.Report{Stocked: 2_000, Leftover: 2_000 - 1 - good, Records: 1 + good, UnitsSold: 1 + good})
 }
 
-// keyOfOneOrder: of different orders that come at once under one key, through two processes, one
-// is sold. Those who sent it have its one receipt, and all others are told that the key is used.
+// keyOfOneOrder: of different orders that come at once under one key, through two processes, the
+// shop sells one. Each request of that order gets its one receipt, and all others ErrKeyReused.
 func keyOfOneOrder(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 40)
 	shops := w.idempotent()
@@ -116,8 +117,8 @@ func keyOfOneOrder(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1)
 }
 
-// idempotent are two processes that look keys up; one, where Traits.AdmitsFirst says what a second
-// may answer.
+// idempotent returns two processes that look keys up. With Traits.AdmitsFirst both are one process:
+// a second one may answer sold out to a repeated order.
 func (w *world) idempotent() (shops [2]*purchase.Idempotent) {
 	for i := range shops {
 		shops[i] = purchase.NewIdempotent(w.instance(crowdWait, nil), w.engine.DB)

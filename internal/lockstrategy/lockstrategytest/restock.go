@@ -39,8 +39,8 @@ func restockWithUnitsLeft(tb testing.TB, w *world) {
 	}
 }
 
-// restockWhileHolding: a restock waits for the buyers of its process. What it puts on sale is
-// all there, whether the buyer inside was sold to or has hung up.
+// restockWhileHolding: a restock waits for the buyers of its process. All its units are then on
+// sale, whether the buyer inside has bought or has disconnected.
 func restockWhileHolding(tb testing.TB, w *world) {
 	for _, hangsUp := range []bool{false, true} {
 		events := newEvents()
@@ -81,7 +81,7 @@ func restockWhileHolding(tb testing.TB, w *world) {
 	}
 }
 
-// counter is where the buyers of one process buy from shop, and a restock waits for them.
+// counter returns the counter of one process, at which buyers buy from shop and restocks wait for them.
 func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	return &purchase.Counter{
 		Strategies: map[string]purchase.Strategy{w.entry.Name: shop}, Wait: stepTimeout, Seats: make(chan struct{}, 8),
@@ -89,13 +89,13 @@ func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	}
 }
 
-// An entrance says when the first buyer has come through the door. It is for one buyer.
+// An entrance closes come when its only buyer enters Buy.
 type entrance struct {
 	purchase.Strategy
 	come chan struct{}
 }
 
-// Buy is purchase.Strategy.Buy.
+// Buy calls Buy of the strategy after it has closed come.
 func (e *entrance) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	close(e.come)
 	return e.Strategy.Buy(ctx, o)
@@ -117,7 +117,7 @@ func (unwatched) Returned(string, purchase.Order, purchase.Receipt, purchase.Out
 }
 func (unwatched) TurnedAway(string, purchase.Order) {}
 
-// mustBe fails unless stock and records are these.
+// mustBe fails the test unless stock and records of apple equal want.
 func (w *world) mustBe(tb testing.TB, when string, want audit.Report) {
 	tb.Helper()
 	if got := w.audited(tb, "apple"); got != want {

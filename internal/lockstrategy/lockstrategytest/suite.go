@@ -62,15 +62,15 @@ func checks() []check {
 	}
 }
 
-// Exercise runs the suite on one entry. open gives servers of the test's own: one for all
-// checks, since each restocks what it sells, and one for each check that must fail. The
-// checks that entry.CaughtBy names must fail, as it says; all others must pass. A check that
-// does not apply is skipped with the reason.
+// Exercise runs the suite on one entry. open returns servers that belong to the test. All checks
+// share one engine, since each restocks its product; a check that must fail gets its own. The
+// checks in entry.CaughtBy must fail as described there; all others must pass. Exercise skips a
+// check that does not apply, with the reason.
 //
 // Exercise does not look for leaked goroutines: several entries may run at once.
 // NoLeaks around them does.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
-	asked := &world{engine: open(t), entry: entry} // what it lacks
+	asked := &world{engine: open(t), entry: entry} // for lacks
 	t.Cleanup(asked.close)
 	unknown := map[string]bool{}
 	for name := range entry.CaughtBy {

@@ -58,7 +58,7 @@ func (w *world) close() {
 	}
 }
 
-// stock restocks a product as a shop does that has just started.
+// stock restocks a product through a new instance, as a shop does that has just started.
 func (w *world) stock(tb testing.TB, name string, units int64) {
 	tb.Helper()
 	if err := w.restock(tb.Context(), w.instance(stepTimeout, nil), name, units); err != nil {
@@ -66,7 +66,7 @@ func (w *world) stock(tb testing.TB, name string, units int64) {
 	}
 }
 
-// restock restocks a product at the shop that has this instance.
+// restock restocks a product through shop, with the state that shop keeps outside the database.
 func (w *world) restock(ctx context.Context, shop purchase.Strategy, name string, units int64) error {
 	var kept []purchase.Resetter
 	if r, ok := shop.(purchase.Resetter); ok {

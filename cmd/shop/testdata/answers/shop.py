@@ -1,8 +1,8 @@
-"""A shop that is what its statements are: python3 shop.py mysql|postgres
+"""A shop that sells by the statements in SQL: python3 shop.py mysql|postgres
 
-SQL has the statements of a sale, one a line; {0} and {1} are the items of POST /buy?0,1.
-The sale is made when each INSERT, UPDATE, DELETE and REPLACE has changed a row. When
-the server refuses a statement, the shop answers FAILS; "": it hangs up without an answer.
+SQL has the statements of a sale, one per line; {0} and {1} are the items of POST /buy?0,1.
+The shop answers 200 if each statement that writes has changed a row, and otherwise 409. If
+the server refuses a statement, it answers FAILS; "": it closes the connection without an answer.
 """
 import os
 import sys

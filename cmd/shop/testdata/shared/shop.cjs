@@ -29,7 +29,7 @@ async function sell (db = pool) {
   return true
 }
 
-// locked sells under the database's lock, which is of a connection. It pauses first, as for another service.
+// locked sells under a lock that belongs to a connection. It pauses under the lock, as a call of another service would.
 async function locked (db) {
   await db.query("SELECT GET_LOCK('item', 10)")
   await new Promise(resolve => setTimeout(resolve, 50))
@@ -41,7 +41,7 @@ async function locked (db) {
 }
 
 const buy = {
-  pooled: () => locked(pool), // the pool lends the lock's connection to others in the pause
+  pooled: () => locked(pool), // during the pause the pool may lend the lock's connection to others
   held: async () => {
     const connection = await pool.getConnection()
     try {

@@ -13,8 +13,8 @@ crossed      waits in BLPOP for who waits in GET_LOCK for the first, both for se
 tables       sells under LOCK TABLES
 table        sells under LOCK TABLE of PostgreSQL
 tables-twice gives the tables back between the look at the stock and the sale
-keeps-name   does not give the lock by name back where the item is sold out
-keeps-row    leaves its transaction open where the item is sold out
+keeps-name   does not release the named lock if the item is sold out
+keeps-row    leaves its transaction open if the item is sold out
 lost         waits in BLPOP, without a time-out, for a word that nobody sends
 """
 import asyncio

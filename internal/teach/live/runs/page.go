@@ -84,7 +84,7 @@ const (
 	perLine = 60
 )
 
-// drawing is the shelf and the answers of a lane, whose shapes it places.
+// drawing is the template of a lane: the stock and the answers, as shapes at their positions.
 var drawing = template.Must(template.New("lane").Parse(
 	`<svg viewBox="0 0 {{.Width}} {{.Height}}" role="img" aria-label="{{.Units}} units sold of {{.Stocked}}, {{.Twice}} of units sold already">` +
 		`{{range .Shapes}}<g transform="translate({{.X}} {{.Y}})">` +
@@ -97,13 +97,13 @@ var drawing = template.Must(template.New("lane").Parse(
 		`{{else if eq .Kind "busy"}}<path class="answer" d="M0 11l6 -11l6 11z"/>` +
 		`{{else}}<path class="note" d="M0 6l6 -6l6 6l-6 6z"/>{{end}}</g>{{end}}</svg>`))
 
-// shape is one cell of the shelf or one answer, by its upper left corner.
+// shape is one unit of the stock or one answer; X and Y are its upper left corner.
 type shape struct {
 	X, Y int
 	Kind string
 }
 
-// picture draws the shelf and the answers.
+// picture draws the stock and the answers of a lane.
 func picture(l live.Lane) (template.HTML, error) {
 	lines := func(n int) int { return (n + perLine - 1) / perLine }
 	below := lines(len(l.Cells))*side + 10
@@ -116,7 +116,7 @@ func picture(l live.Lane) (template.HTML, error) {
 	return template.HTML(b.String()), err // #nosec G203 -- the template has escaped it
 }
 
-// shapesOf places one shape a letter, in lines that begin at top.
+// shapesOf returns one shape per letter, in rows that begin at y = top.
 func shapesOf(letters string, top int, kind func(rune) string) (shapes []shape) {
 	for i, letter := range letters {
 		shapes = append(shapes, shape{i%perLine*side + 1, top + i/perLine*side, kind(letter)})

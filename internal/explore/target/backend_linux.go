@@ -40,7 +40,8 @@ type backend interface {
 	// answered turns the answer to a wait that was ended into the one of the time-out, or
 	// of the deadlock.
 	answered(ctx context.Context, o *op) error
-	// held are the locks and the transactions that connections have, in words for people.
+	// held describes the locks and the transaction of each connection, see
+	// serverstate.Connections.Held.
 	held(ctx context.Context) (map[int64][]string, error)
 	// after is called before the answer to a command that has changed something is handed over.
 	after(ctx context.Context) error
@@ -69,7 +70,7 @@ func sqlBackend(protocol, name string) func(*app.Servers) backend {
 
 type sqlServer struct {
 	serverstate.Connections
-	names map[string]bool // of named locks that were asked for
+	names map[string]bool // the named locks that the programs asked for
 }
 
 // A connection is one that the database knows by its number.
@@ -104,7 +105,7 @@ func (s sqlServer) granted(ctx context.Context, o *op) (bool, error) {
 // namedLock finds the name that is asked for, a literal.
 var namedLock = regexp.MustCompile(`(?i)\bGET_LOCK\s*\(\s*['"]?((?:[^'",\\(]|'')+)['"]?\s*,`)
 
-// lockName is the name of a lock that a command asks for; "" if it is computed.
+// lockName returns the name of the lock that a command asks for; "" if the name is computed.
 func lockName(o *op) string {
 	literal := namedLock.FindStringSubmatch(o.Text)
 	if literal == nil {
@@ -177,7 +178,7 @@ func (s redisBackend) end(ctx context.Context, id int64) error {
 
 func (s redisBackend) interrupt(ctx context.Context, id int64) error { return s.Unblock(ctx, id) }
 
-// held: Redis frees nothing by the end of a connection, so a connection holds nothing.
+// held returns nothing: in Redis no key belongs to a connection.
 func (redisBackend) held(context.Context) (map[int64][]string, error) { return nil, nil }
 
 func (redisBackend) answered(context.Context, *op) error { return nil }

@@ -53,7 +53,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	return c, nil
 }
 
-// alone resets, and runs one buyer, step by step.
+// alone resets the state, runs one buyer step by step, and checks its answer and the rules.
 func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	if err := x.servers.Reset(ctx); err != nil {
 		return a, err
@@ -66,7 +66,7 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 		case me.reply.failed():
 			a.Why = "it is answered " + a.Answer + x.fleet.of(id).said()
 			if x.app.Attach != nil {
-				a.Why += "; a program that runs already must look for its servers at the gates, and connect anew when a connection is broken"
+				a.Why += "; a running program must use the gates as its servers, and reconnect when a connection is broken"
 			}
 			return nil
 		}
@@ -82,7 +82,7 @@ func (x *Runner) alone(ctx context.Context, id int) (a Alone, err error) {
 	})
 }
 
-// inTurn has the buyers come one after the other, and returns the rules that are broken then.
+// inTurn runs all buyers, one after the other, and returns the rules that are broken after the last.
 func (x *Runner) inTurn(ctx context.Context) (found []app.Finding, err error) {
 	if err := x.servers.Reset(ctx); err != nil {
 		return nil, err
@@ -103,7 +103,8 @@ func (x *Runner) inTurn(ctx context.Context) (found []app.Finding, err error) {
 	return x.servers.Never(ctx, told)
 }
 
-// through runs one buyer, step by step. judge sees the buyer when it is answered, and all rests.
+// through runs one buyer step by step. It calls judge once the buyer is answered and the program is
+// idle.
 func (x *Runner) through(ctx context.Context, id int, judge func(*Alone, *buyer) error) (a Alone, err error) {
 	b := x.app.Buyers[id-1]
 	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}

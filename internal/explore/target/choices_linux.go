@@ -23,8 +23,8 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	return all, err
 }
 
-// mayMeet: the other move is another buyer's, and may change rows in the same server. Both stand
-// at the gates now, so without them the two could be in the server at once.
+// mayMeet reports whether the other move belongs to another buyer and may change rows in the same
+// server. Both commands wait at the gates, so without gates the server could run them at once.
 func mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches
 }

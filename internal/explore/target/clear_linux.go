@@ -32,7 +32,7 @@ func (r clearing) early(ctx context.Context) error {
 }
 
 // finish brings the programs to where the next run can begin: with the gates open they do
-// what is left to do. One that is stuck, was killed, or has left a lock behind is started anew.
+// what is left to do. It restarts a program that is stuck, was killed, or has left a lock behind.
 func (r clearing) finish(ctx context.Context, stuck bool) error {
 	x := r.x
 	if !stuck || x.app.Attach != nil { // that one had better not be stuck
@@ -95,8 +95,8 @@ func (r clearing) drain(ctx context.Context) error {
 var errJam = errors.New("the buyers block each other inside the program")
 
 // served returns, with the gates open, when all buyers that have come are answered. The error is
-// errJam if nothing moves any more and a buyer has no answer: also where a command waits in a
-// server and an idle connection has a lock.
+// errJam if a buyer has no answer and nothing moves any more, even if a command waits in a server for
+// the lock of an idle connection.
 func (r clearing) served(ctx context.Context) error {
 	f := r.x.floor
 	moved, seq := time.Now(), f.seq.Load()

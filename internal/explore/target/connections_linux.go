@@ -15,7 +15,7 @@ type connections struct {
 	joined   map[*wire.Conn]bool // have logged in
 	entering map[*wire.Conn]bool // log in
 	greeted  map[*wire.Conn]bool // have logged in, and may not have been told yet
-	touched  map[*wire.Conn]bool // a command came on them, see holdings.dirty
+	touched  map[*wire.Conn]bool // have carried a command since floor.forget, see holdings.dirty
 	ending   []*wire.Conn        // their programs have hung up, and the server may not be through with them
 }
 
@@ -45,7 +45,7 @@ func (all *connections) of(buyer int) (theirs []*wire.Conn) {
 	return theirs
 }
 
-// inOrder are those that have logged in, by their numbers.
+// inOrder returns the connections that have logged in, ordered by buyer, protocol and number.
 func (all *connections) inOrder() []*wire.Conn {
 	return slices.SortedFunc(maps.Keys(all.joined), func(a, b *wire.Conn) int {
 		return cmp.Or(cmp.Compare(a.Buyer, b.Buyer), strings.Compare(a.Protocol, b.Protocol), cmp.Compare(a.ID, b.ID))

@@ -12,7 +12,7 @@ import (
 type Crowd struct {
 	Buyers     int               `json:"buyers"`
 	Sold       int               `json:"sold"`       // were told so
-	Failed     int               `json:"failed"`     // were told 5xx but not 503, or not reached, and told no sale
+	Failed     int               `json:"failed"`     // got a 5xx other than 503, or did not reach the program: no sale
 	Unanswered int               `json:"unanswered"` // were sent and got no whole answer: whether they have bought is not known
 	AtOnce     int               `json:"at_once"`    // commands at the servers at once, at most
 	Alone      int               `json:"alone"`      // of those, what one buyer alone has there
@@ -20,7 +20,7 @@ type Crowd struct {
 	Why        string            `json:"why,omitempty"`
 	Undone     string            `json:"-"`                  // what else was left undone where a rule is broken: a part of Why
 	Findings   []witness.Finding `json:"findings,omitempty"` // of `never`
-	late       int               // got no answer in time: slow is no failure
+	late       int               // the unanswered whose time was up, which is no failure
 }
 
 // inconclusive has the round show nothing.
@@ -28,9 +28,9 @@ func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
 
-// judge sets the verdict by the user's own queries. never returns those that have a row for such
-// answers. A buyer without an answer may have bought or not, so all these numbers are tried: a
-// rule is broken if one is, whichever of them is the true one. No fault is injected, so a failure
+// judge sets the verdict by the user's own queries. never returns the rules that are broken for such
+// answers. A buyer without an answer may have bought, so judge tries every possible number of sales.
+// The crowd is broken if some rule is broken for each number. Since no fault is injected, a failure
 // breaks the promise, too.
 func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	holds, breaks := 0, 0
@@ -41,7 +41,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 		}
 		if len(found) == 0 {
 			holds++
-		} else if breaks++; breaks == 1 { // as the fewest were told: what is known for sure
+		} else if breaks++; breaks == 1 { // with the fewest sales: those that are certain
 			c.Findings = findingsOf(found)
 		}
 	}
@@ -52,7 +52,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	case failing > 0:
 		c.Verdict, c.Why, c.Findings = verdict.Failed, fmt.Sprintf("%d of %d buyers got a failure or no answer, and every server is healthy", failing, c.Buyers), nil
 	case breaks > 0:
-		c.inconclusive("whether a rule is broken depends on how many of the %d without an answer have bought: %s", c.Unanswered, witness.Queries(c.Findings))
+		c.inconclusive("whether a rule is broken depends on how many of the %d buyers without an answer have bought: %s", c.Unanswered, witness.Queries(c.Findings))
 	case c.Sold == 0:
 		c.inconclusive("nobody was told of a sale")
 	case c.AtOnce <= max(c.Alone, 1):

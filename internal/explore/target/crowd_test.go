@@ -11,7 +11,7 @@ import (
 // TestCrowd: who got no answer may have bought or not, and a rule is broken only where it is
 // in either case.
 func TestCrowd(t *testing.T) {
-	orders := func(n int) func(app.Told) []app.Finding { // never: orders that differ from :sold
+	orders := func(n int) func(app.Told) []app.Finding { // the rule: the number of orders differs from :sold
 		return func(t app.Told) []app.Finding {
 			if n == t.Sold {
 				return nil
@@ -20,7 +20,7 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 	negative := func(app.Told) []app.Finding { return []app.Finding{{Query: "stock < 0"}} }
-	either := func(t app.Told) []app.Finding { // one rule or the other, whatever the number
+	either := func(t app.Told) []app.Finding { // for each number of sales, one of two rules is broken
 		if t.Sold > 1 {
 			return []app.Finding{{Query: "orders < :sold"}}
 		}
@@ -37,8 +37,8 @@ func TestCrowd(t *testing.T) {
 		{"holds", Crowd{Buyers: 50, Sold: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Holds, "", 0},
 		{"sold twice", Crowd{Buyers: 50, Sold: 2, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
 		{"a break needs no overlap", Crowd{Buyers: 50, Sold: 2, AtOnce: 1, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
-		{"the unanswered may have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(2), verdict.Inconclusive, "how many of the 1 without an answer", 1},
-		{"and may have not", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Inconclusive, "how many of the 1 without an answer", 1},
+		{"the unanswered may have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(2), verdict.Inconclusive, "how many of the 1 buyers without an answer", 1},
+		{"and may have not", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Inconclusive, "how many of the 1 buyers without an answer", 1},
 		{"too few orders, whoever has bought", Crowd{Buyers: 50, Sold: 2, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
 		{"too many orders, whoever has bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, AtOnce: 9, Alone: 1}, orders(5), verdict.Broken, "orders <> :sold", 1},
 		{"all of the unanswered have bought", Crowd{Buyers: 50, Sold: 1, Unanswered: 3, late: 3, AtOnce: 9, Alone: 1}, orders(4), verdict.Inconclusive, "of the 3", 1},

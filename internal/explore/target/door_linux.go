@@ -11,15 +11,14 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
-// A door is where buyers come to the programs outside of a schedule, with the gates open and each on
-// a connection of its own. It alone knows how their requests are sent, and how long their answers
-// may take.
+// A door sends buyers' requests to the programs outside of a schedule, with the gates open. Each buyer
+// has a connection of its own. The door bounds the time for the answers.
 type door struct {
 	fleet    *fleet
 	patience time.Duration
 }
 
-// told is what one buyer of a crowd was told.
+// told is the answer to one buyer of a crowd.
 type told struct {
 	reply reply
 	err   error
@@ -27,11 +26,11 @@ type told struct {
 	late  bool // its time was up
 }
 
-// buyerPatience is added to a crowd's time for each buyer: they may be served one by one.
+// buyerPatience is added to a crowd's time for each buyer, since a program may serve them one by one.
 const buyerPatience = 100 * time.Millisecond
 
-// askAll sends all requests at once, and returns when each is answered, or the time is up.
-// undone says that it was.
+// askAll sends all requests at once, and returns when every buyer is answered or the time is up. In
+// the latter case undone says so.
 func (d door) askAll(ctx context.Context, buyers int) (all []told, undone string, err error) {
 	asks := make([]func(context.Context) told, buyers)
 	for n := range asks {
@@ -60,7 +59,7 @@ func (d door) askAll(ctx context.Context, buyers int) (all []told, undone string
 	return all, undone, context.Cause(ctx)
 }
 
-// asking prepares a buyer's request, and returns what sends it, on a connection of its own.
+// asking prepares a buyer's request, and returns a function that sends it on a new connection.
 func (d door) asking(ctx context.Context, id int) (func(context.Context) told, error) {
 	req, err := request(ctx, d.fleet.app.Buyers[id-1])
 	if err != nil {

@@ -7,21 +7,20 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// doubts are the rules that ask about answers and were broken before every buyer had come. They
-// alone know which of these rules are mistakes in the file: those that are broken, too, when all
-// buyers have come, one after the other.
+// doubts holds the rules with :sold or :failed that were broken before every buyer had come. Such a
+// rule is a mistake in the file only if it is also broken after all buyers, one after the other.
 type doubts struct {
 	atReset *app.Finding // a rule broken right after reset; nil: none
-	alone   []Alone      // each may have a rule broken with this buyer alone
+	alone   []Alone      // each may have a rule that is broken after this buyer alone
 }
 
-// any reports whether there are such rules.
+// any reports whether there is such a rule.
 func (d doubts) any() bool {
 	return d.atReset != nil || slices.ContainsFunc(d.alone, func(a Alone) bool { return a.doubted != nil })
 }
 
-// decide says in each Alone which rule is a mistake. found are the rules that are broken after the
-// last buyer. The error is a rule that the state after reset breaks.
+// decide marks each Alone that has a mistaken rule. found are the rules that are broken after the last
+// buyer. The error names a mistaken rule that was broken right after reset.
 func (d doubts) decide(found []app.Finding) error {
 	again := func(f *app.Finding) bool {
 		return f != nil && slices.ContainsFunc(found, func(other app.Finding) bool { return other.Query == f.Query })
@@ -37,12 +36,12 @@ func (d doubts) decide(found []app.Finding) error {
 	return nil
 }
 
-// errAtReset is a rule that the state after reset breaks.
+// errAtReset returns the error for a rule that is broken right after reset.
 func errAtReset(f *app.Finding) error {
-	return fmt.Errorf("never: %s returns a row right after reset, before any buyer came: mend the query, or have reset make a state that it allows", f.Query)
+	return fmt.Errorf("never: %s returns a row right after reset, before any buyer came: correct the query, or let reset make a state in which it returns none", f.Query)
 }
 
-// first is the first rule that asks about answers, or that does not; nil if there is none.
+// first returns the first rule whose Finding.Answers is answers; nil if there is none.
 func first(found []app.Finding, answers bool) *app.Finding {
 	if at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Answers == answers }); at >= 0 {
 		return &found[at]
@@ -50,7 +49,7 @@ func first(found []app.Finding, answers bool) *app.Finding {
 	return nil
 }
 
-// breaks has the buyer be the one after which a rule is broken.
+// breaks records that the rule f is broken after the buyer's answer.
 func (a *Alone) breaks(f *app.Finding) {
-	a.Why = a.Request + " is answered " + a.Answer + ", and then " + f.Query + " returns a row: mend the rule of `never`, or what `sold` says"
+	a.Why = a.Request + " is answered " + a.Answer + ", and then " + f.Query + " returns a row: correct the rule in `never`, or the answers in `sold`"
 }

@@ -235,7 +235,7 @@ func (f *floor) close() {
 	f.happened()
 }
 
-// forget has every connection count as untouched.
+// forget marks every connection as untouched.
 func (f *floor) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

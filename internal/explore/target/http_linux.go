@@ -56,11 +56,11 @@ func (r reply) text() string {
 // failed: the program itself says that it has.
 func (r reply) failed() bool { return r.status >= http.StatusInternalServerError }
 
-// breaks: the reply is a failure. With 503 a program refuses the buyer for a while, and is well.
+// breaks reports whether the reply is a failure. A 503 is none: the program refuses the buyer for now.
 func (r reply) breaks() bool { return r.failed() && r.status != http.StatusServiceUnavailable }
 
-// count adds a buyer that was answered r, or that got err in place of an answer. sold are the
-// answers that mean a sale.
+// count adds a buyer to t. The buyer got the answer r, or err instead of an answer. sold lists the
+// statuses that mean a sale.
 func count(t *app.Told, r reply, err error, sold []int) {
 	switch {
 	case err == nil && slices.Contains(sold, r.status):

@@ -61,7 +61,7 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 	if len(who) > 0 {
 		return verdict.Stalled, whoWaits(who) + " for what nobody will do", nil, nil
 	}
-	if len(failing) > 0 && !r.struck { // after an event a failure may be all that a shop can answer
+	if len(failing) > 0 && !r.struck { // after an event, a failure may be the only possible answer
 		return verdict.Failed, r.fails(failing) + ", and every server is healthy", nil, nil
 	}
 	return verdict.Holds, "", nil, nil
@@ -75,8 +75,8 @@ func whoWaits(ids []int) string {
 	return buyerNames(ids) + " wait"
 }
 
-// told counts the answers. failing are the buyers that got a failure or no answer, untold is
-// how many crashed without one.
+// told counts the answers. failing lists the buyers that got a failure or no answer. untold counts
+// the buyers that crashed without an answer.
 func (r judgement) told() (t app.Told, failing []int, untold int) {
 	for _, b := range r.buyers {
 		before := t.Failed
@@ -93,7 +93,7 @@ func (r judgement) told() (t app.Told, failing []int, untold int) {
 	return t, failing, untold
 }
 
-// fails is "buyer 2 was answered 500 error", of those that got a failure or no answer.
+// fails describes the answers to those buyers: "buyer 2 was answered 500 error".
 func (r judgement) fails(ids []int) string {
 	var all []string
 	for _, id := range ids {
@@ -114,7 +114,7 @@ func (r judgement) outcomes() (all []witness.Outcome) {
 	return all
 }
 
-// outcome is what one buyer was told.
+// outcome returns the answer to one buyer.
 func (r judgement) outcome(b *buyer) witness.Outcome {
 	o := witness.Outcome{Buyer: b.id, Answer: "no answer"}
 	switch {

@@ -8,21 +8,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A hold is a lock, or an open transaction, that a connection of the programs has.
+// A hold is a lock or an open transaction on a connection of the programs.
 type hold struct {
 	conn *wire.Conn
-	what string // for people
+	what string // its description
 }
 
-// holdings alone knows what the connections of the programs hold in the databases, and what of that
-// was there before any buyer came. It is for one goroutine.
+// holdings lists the locks and transactions on the programs' connections, and knows which of them
+// were there before any buyer came. It is for one goroutine.
 type holdings struct {
 	floor    *floor
 	backends map[string]backend
 	before   map[hold]bool
 }
 
-// now asks the databases what the programs' connections have, in their order.
+// now asks the databases for the holds of all connections, and returns them in connections.inOrder.
 func (x *holdings) now(ctx context.Context) (all []hold, err error) {
 	f := x.floor
 	f.mu.Lock()
@@ -42,7 +42,7 @@ func (x *holdings) now(ctx context.Context) (all []hold, err error) {
 	return all, nil
 }
 
-// remember notes what the programs hold while no buyer is there.
+// remember records the current holds as the programs' own. The caller ensures that no buyer is there.
 func (x *holdings) remember(ctx context.Context) error {
 	all, err := x.now(ctx)
 	x.before = map[hold]bool{}
@@ -52,9 +52,9 @@ func (x *holdings) remember(ctx context.Context) error {
 	return err
 }
 
-// dirty are the connections that hold something which they did not hold before any buyer came,
-// and on which a command came since the gates were last closed or forgot them. A lock on
-// another connection is the program's own, as the one of an elected leader.
+// dirty returns the connections that have carried a command since floor.forget and have a hold that is
+// not the program's own. A lock on any other connection counts as the program's own, for instance the
+// lock of an elected leader.
 func (x *holdings) dirty(ctx context.Context) (conns []*wire.Conn, err error) {
 	all, err := x.now(ctx)
 	if err != nil {
@@ -71,27 +71,27 @@ func (x *holdings) dirty(ctx context.Context) (conns []*wire.Conn, err error) {
 	return conns, nil
 }
 
-// A use is the last command that was answered on a connection.
+// A use is the last answered command of a connection.
 type use struct {
 	buyer int
 	text  string
-	step  int // of the witness
+	step  int // its index in the witness
 }
 
-// A leftover knows what the connections of a run hold, and which commands took it. Its owner is
-// told of each answer.
+// A leftover finds the locks that a run leaves behind, and the commands that took them. The run calls
+// answered for each answer.
 type leftover struct {
 	*run
 	used map[*wire.Conn]use
-	took map[hold]use // in a run that is observed, and as long as it is held
+	took map[hold]use // the command that took each current hold; only in an observed run
 }
 
-// answered notes a command of the run that has its answer.
+// answered records an answered command of the run.
 func (l *leftover) answered(o *op) {
 	l.used[o.Conn()] = use{o.buyer, o.shown, len(l.record.Steps) - 1}
 }
 
-// look finds out, in a run that is observed, which command took what is held now.
+// look records which command took each current hold. It is called after each step of an observed run.
 func (l *leftover) look(ctx context.Context) error {
 	all, err := l.x.holdings.now(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (l *leftover) look(ctx context.Context) error {
 	return nil
 }
 
-// why says which locks the run has left behind, with the commands that took them, and marks
-// the steps of those; "": none. A connection whose buyer has no answer yet leaves nothing.
+// why describes the locks that the run left behind, with the commands that took them; "" if there are
+// none. It also marks the steps of those commands. A connection counts only once its buyer is answered.
 func (l *leftover) why(ctx context.Context) (string, error) {
 	all, err := l.x.holdings.now(ctx)
 	if err != nil {

@@ -9,27 +9,26 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Where all buyers share one instance, a buyer that pauses in the program (a call of another
-// service, a sleep) may have given its connection back to a pool. Which connection it gets next
-// depends on whether another buyer moves in that pause. No clock is stopped: the other buyer's move
-// is made as soon as the pause is seen, and the run shows nothing if the pause was over before the
-// program came to rest again.
+// If all buyers share one instance, a buyer that pauses in the program (calls another service, sleeps)
+// may have returned its connection to a pool. Its next connection depends on whether another buyer
+// moves in that pause. The explorer stops no clock: it makes the other buyer's move as soon as it sees
+// the pause. The run is void if the pause was over before the program was idle again.
 
-// A pause alone knows which buyers pause in a step of a run, which move is to be made in such a
-// pause, and what each connection has carried in the run.
+// A pause makes one buyer's move while another buyer pauses, and records the commands that each
+// connection has carried in the run.
 type pause struct {
 	r      *run
-	wanted string                // the token of the move that is to be made in it; "": none, or it is made
+	wanted string                // the token of the move to make in a pause; "": none, or it is made
 	of     int                   // the buyer that pauses while another moves; 0: none
 	seen   int                   // the first buyer that paused in the step
-	roles  map[*wire.Conn]string // what each connection has carried in this run
+	roles  map[*wire.Conn]string // the commands that each connection has carried in this run
 }
 
-// begin begins a step. wanted is the token of the move that is to be made in a pause; "": none.
+// begin begins a step. wanted is the token of the move to make in a pause; "": none.
 func (p *pause) begin(wanted string) { p.wanted, p.of, p.seen = wanted, 0, 0 }
 
-// look is called when the program has come to rest, naps or not. made reports whether it has made the
-// wanted move. The error is a schedule.Void: the run shows nothing of the pause.
+// look makes the wanted move if a buyer pauses. It is called when the program is idle; naps reports
+// whether a timer of the program runs. The error is a schedule.Void if the pause was missed.
 func (p *pause) look(ctx context.Context, naps bool) (made bool, _ error) {
 	if p.of != 0 {
 		if err := p.goesOn(naps); err != nil {
@@ -42,7 +41,7 @@ func (p *pause) look(ctx context.Context, naps bool) (made bool, _ error) {
 	return true, p.interpose(ctx)
 }
 
-// interpose makes the wanted move. It is called when a buyer pauses.
+// interpose makes the wanted move while the current buyer pauses.
 func (p *pause) interpose(ctx context.Context) error {
 	r, token := p.r, p.wanted
 	p.wanted, p.of = "", r.current
@@ -67,7 +66,8 @@ func (p *pause) interpose(ctx context.Context) error {
 	return nil
 }
 
-// pauses reports whether the buyer that was let go last is inside the program, which naps.
+// pauses reports whether the current buyer pauses inside the program, and records the first that does.
+// The caller knows that the program naps.
 func (p *pause) pauses() bool {
 	is := p.r.x.shared && p.isInside(p.r.current)
 	if is && p.seen == 0 {
@@ -76,8 +76,8 @@ func (p *pause) pauses() bool {
 	return is
 }
 
-// last is the buyer that paused in the last step and went on by itself; 0: none. One that is still
-// inside waits for another, for a mutex maybe: what looked like its pause was another timer's.
+// last returns the buyer that paused in the last step and went on by itself; 0 if there is none. A
+// buyer that is still inside waits, perhaps for a mutex, and the timer belonged to something else.
 func (p *pause) last() int {
 	if p.isInside(p.seen) {
 		return 0
@@ -85,7 +85,7 @@ func (p *pause) last() int {
 	return p.seen
 }
 
-// goesOn checks, when the program has come to rest after the move, that the pause goes on.
+// goesOn returns an error if the pause was over before the program was idle after the move.
 func (p *pause) goesOn(naps bool) error {
 	inside := p.isInside(p.of)
 	p.of = 0
@@ -95,7 +95,7 @@ func (p *pause) goesOn(naps bool) error {
 	return nil
 }
 
-// isInside reports whether a buyer is inside the program.
+// isInside reports whether a buyer's request is inside the program.
 func (p *pause) isInside(buyer int) bool {
 	f := p.r.x.floor
 	f.mu.Lock()
@@ -103,7 +103,7 @@ func (p *pause) isInside(buyer int) bool {
 	return slices.Contains(p.r.rest.inside(), buyer)
 }
 
-// end is the error of a step in which a move was to be made in a pause that did not come.
+// end returns an error if the step had a move to make in a pause that did not come.
 func (p *pause) end() error {
 	if p.wanted == "" {
 		return nil
@@ -111,7 +111,7 @@ func (p *pause) end() error {
 	return schedule.Void{Why: "a pause in the program did not come again", Missed: true}
 }
 
-// standing is schedule.Point.Standing.
+// standing returns schedule.Point.Standing.
 func (p *pause) standing() string {
 	r, f := p.r, p.r.x.floor
 	f.mu.Lock()
@@ -124,7 +124,7 @@ func (p *pause) standing() string {
 	return fmt.Sprint(r.rest.inside(), all)
 }
 
-// carried notes what a connection has carried.
+// carried records a command as carried by its connection.
 func (p *pause) carried(o *op) {
 	p.roles[o.Conn()] += fmt.Sprintf("%d %s;", o.buyer, p.r.whose.usual(o.name))
 }

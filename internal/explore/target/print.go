@@ -25,7 +25,7 @@ func (c Check) Print(out io.Writer, program string) {
 			}
 			rules := "every `never` returns no row"
 			if a.doubted != nil {
-				rules = "every `never` that asks for no answers returns no row"
+				rules = "every `never` without :sold and :failed returns no row"
 			}
 			fmt.Fprintf(out, "      told as %s; %s\n", what, rules)
 		}

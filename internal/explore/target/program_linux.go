@@ -31,7 +31,7 @@ type instance struct {
 // up: it is there, and was not killed.
 func (i *instance) up() bool { return i.program != nil }
 
-// serves reports whether a connection to a gate is the instance's.
+// serves reports whether a connection to a gate belongs to the instance.
 func (i *instance) serves(c *wire.Conn) bool { return i.buyer == c.Buyer }
 
 // buyers are the numbers of those that the instance serves.
@@ -184,7 +184,8 @@ func (i *instance) ready(ctx context.Context) error {
 	}
 }
 
-// answers asks for Ready, or where the file names none whether the port takes connections.
+// answers requests Ready or, if the file names none, connects to the port. The error says why the
+// program is not ready.
 func (i *instance) answers(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

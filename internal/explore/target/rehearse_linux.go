@@ -14,15 +14,16 @@ import (
 // they load at the first request. It knows which of them block each other.
 type rehearsal struct {
 	*Runner
-	jams bool // all of its buyers at once may block each other for ever, or leave a lock behind
-	cold bool // a buyer alone leaves a lock behind, so no buyer comes before a run: each has new programs
+	jams bool // all of its buyers at once may block each other forever, or leave a lock behind
+	cold bool // a buyer alone leaves a lock behind, so every run has new programs that served no buyer
 }
 
-// errLeaves is no verdict: what a buyer of a rehearsal does was not explored.
+// errLeaves reports that a buyer of a rehearsal left a lock behind. It is no verdict, since a rehearsal
+// is not explored.
 var errLeaves = errors.New("a lock is left behind")
 
-// warm lets the buyers of programs that are ready through. Where a lock stays behind the programs
-// are started anew, and fewer buyers come: the search will find it, too.
+// warm rehearses the buyers of programs that are ready. If a lock is left behind, it restarts the
+// programs and rehearses fewer buyers: the search will find that lock, too.
 func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
 	if err := x.holdings.remember(ctx); err != nil {
 		return err
@@ -37,7 +38,7 @@ func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
 				return err
 			}
 		case i.line == "":
-			return x.floor.orRefused(fmt.Errorf("%s: a buyer is answered, and its idle connection still has a lock or an open transaction: a rehearsal cannot go on", i.what()))
+			return x.floor.orRefused(fmt.Errorf("%s: a buyer is answered, and its idle connection still has a lock or an open transaction, so the rehearsal cannot continue", i.what()))
 		default:
 			x.cold = x.jams || !x.shared
 			x.jams = true
@@ -55,7 +56,7 @@ func (x *rehearsal) warm(ctx context.Context, programs ...*instance) error {
 	return x.holdings.remember(ctx)
 }
 
-// clean returns errLeaves if a buyer that was answered leaves a lock behind.
+// clean returns errLeaves if a connection is still dirty after blindWait.
 func (x *rehearsal) clean(ctx context.Context) error {
 	for deadline := time.Now().Add(blindWait); ; time.Sleep(5 * time.Millisecond) {
 		dirty, err := x.holdings.dirty(ctx)
@@ -68,8 +69,8 @@ func (x *rehearsal) clean(ctx context.Context) error {
 	}
 }
 
-// reconnect ends connections of a program that cannot be started anew. Its pool finds out at
-// the next request on each, which then fails.
+// reconnect ends connections of a program that cannot be restarted, and sends requests until its pool
+// has replaced them: the next request on each fails.
 func (x *rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 	for _, c := range conns {
 		c.Cut()
@@ -104,7 +105,7 @@ func (x *rehearsal) rehearse(ctx context.Context, i *instance) error {
 	return nil
 }
 
-// answered returns when the buyer has its answer, and no lock is left behind.
+// answered waits for the buyer's answer, and then for its locks to go, see clean.
 func (x *rehearsal) answered(ctx context.Context, i *instance, b *buyer) error {
 	select {
 	case <-b.answered:

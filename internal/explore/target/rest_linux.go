@@ -67,8 +67,8 @@ func (r rest) sent(buyer int, s *wire.Socket) bool {
 	return n > 0 || err != nil
 }
 
-// received: the program of all buyers has what was written to a socket of ours. A pause of it may be
-// over before that is acknowledged.
+// received reports whether a shared program's kernel has received every byte written to the socket. A
+// pause of the program may be over before the acknowledgement comes.
 func (r rest) received(s *wire.Socket) bool {
 	if !r.x.shared {
 		return false

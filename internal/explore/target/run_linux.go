@@ -33,7 +33,7 @@ type run struct {
 	coming   []*buyer // have not sent their requests: a step of an instance that all share
 	expired  int      // keys of Redis that the clock had removed before
 	several  []string // commands that were several statements
-	divided  []string // commands that read and write, while another buyer's write could come between
+	divided  []string // commands that read and write although another buyer's write could come between
 	runsOut  []*op    // commands whose waits run out by a choice of this point
 	struck   bool     // an event has happened
 	held     bool     // a command that only tries again is not among the last moves
@@ -138,7 +138,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 		r.x.floor.letGo(m.Command)
 	}
 	err := r.settling.settle(ctx)
-	if v, void := schedule.AsVoid(err); void && m.During != "" { // two buyers were inside at once
+	if v, void := schedule.AsVoid(err); void && m.During != "" { // two buyers were inside the program at once
 		v.Missed, v.Seen = true, v.Seen || r.pause.wanted == ""
 		return v
 	}

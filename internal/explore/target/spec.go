@@ -44,7 +44,7 @@ type Alone struct {
 	Passed   []string // commands that no gate holds
 	Why      string   // what went wrong; "" if nothing did
 
-	doubted *app.Finding // a rule about answers that is broken with this buyer alone; nil: none
+	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 
 // Seen is a command that stood at a gate.

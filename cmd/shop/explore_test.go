@@ -63,7 +63,7 @@ func TestExploreExitCodes(t *testing.T) {
 		{"none --replay v1:none:b2:s2:u2:1*2.2*5.1*3", 1, "oversold: 4 units sold of 2 stocked"},
 		{"none --units 0", 2, "--units is 0"},
 		{"none --units 9", 2, "--units is 9"},
-		{"none --units 3 --stock 2", 2, "--units is 3 and --stock is 2: nobody could buy"},
+		{"none --units 3 --stock 2", 2, "--units is 3 and --stock is 2: no order can be filled"},
 		{"none --replay v1:none:b2:s1:1*2.2*5.1*3", 1, "oversold: 2 units sold of 1 stocked"},
 		{"none --replay v1:none:b2:s1:1*5.2", 0, "buyer 1: sold, buyer 2: sold_out"},
 		{"", 2, "give one strategy"},

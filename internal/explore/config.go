@@ -103,7 +103,7 @@ func (c Config) Check() error {
 	case c.Stock < 1 || c.Stock > int64(MaxBuyers):
 		return fmt.Errorf("--stock is %d; 1 to %d are allowed", c.Stock, MaxBuyers)
 	case c.leastUnits() > c.Stock:
-		return fmt.Errorf("--units is %s and --stock is %d: nobody could buy", c.Units, c.Stock)
+		return fmt.Errorf("--units is %s and --stock is %d: no order can be filled", c.Units, c.Stock)
 	case c.Parts < 0 || c.Parts > int64(MaxBuyers):
 		return fmt.Errorf("--parts is %d; 0 to %d are allowed", c.Parts, MaxBuyers)
 	case c.Parts > 0 && c.Strategy.Left == nil:

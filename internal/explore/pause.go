@@ -8,10 +8,10 @@ import (
 )
 
 // Buyers that share a process share its pools. A buyer that pauses there may have returned its
-// connection, and another buyer that moves in the pause gets it. If a step was followed by a pause,
-// the search therefore adds a branch for each move of another buyer: "1~2" is 1 and, in the pause
-// that follows, 2. The search continues such a branch only if its commands then wait on other
-// connections than after 1 and then 2.
+// connection, and another buyer that moves in the pause gets it. After a step
+// with a pause, the search therefore adds a branch for each move of another buyer. "1~2" is 1 and, in
+// the pause that follows, 2. The search continues such a branch only if its commands then wait on
+// other connections than after 1 and then 2.
 
 // pauseTries is the maximum number of runs of such a branch. In each, the pause may be over before the
 // other buyer has moved.

@@ -16,14 +16,14 @@ type Report struct {
 	Server     string   `json:"server"` // the database's product and version
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
-	Units      int64    `json:"units"`                   // how many each buyer asked for; the first buyer's, if they differ
-	Mixed      Units    `json:"units_in_turn,omitempty"` // how many the buyers asked for, if they differ
+	Units      int64    `json:"units"`                   // per order; the first order's, if they differ
+	Mixed      Units    `json:"units_in_turn,omitempty"` // per order, in turn, if they differ
 	Parts      int64    `json:"parts"`                   // among which the stock lay at first; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
 	MaxEvents  *int     `json:"max_events"`        // in one schedule; null: each may happen
 	Bound      *int     `json:"bound"`             // null: none
-	Merged     bool     `json:"merged"`            // schedules that come to one state were gone on with once
-	Runs       int      `json:"runs"`              // schedules that were run; of the others it was known what follows
+	Merged     bool     `json:"merged"`            // schedules that reach one state were continued once
+	Runs       int      `json:"runs"`              // schedules that were run; the results of the others follow from these
 	States     int      `json:"states"`            // where states were merged, how many there are
 	Digest     string   `json:"digest"`            // of what was run: two searches with the same one ran the same schedules in the same order
 	Shared     bool     `json:"shared"`            // all buyers in one process
@@ -54,8 +54,8 @@ type Report struct {
 	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
 	// does not include them.
 	Unconfirmed int  `json:"unconfirmed,omitempty"`
-	Reduced     bool `json:"reduced,omitempty"` // of orders that differ in commands that commute one was run
-	Tries       *int `json:"tries,omitempty"`   // in vain and in a row: orders with more of them were left out; null: there are none
+	Reduced     bool `json:"reduced,omitempty"` // of schedules that differ only in commuting commands, one was run
+	Tries       *int `json:"tries,omitempty"`   // futile retries in a row: schedules with more were left out; null: none was left out
 	// Answers counts the buyers of all schedules by their answer: an HTTP status, "no answer" or
 	// "crashed".
 	Answers map[string]int `json:"answers,omitempty"`

@@ -48,7 +48,7 @@ type Result struct {
 	// Unconfirmed counts the violations that were not replayed, when no replay broke again. Violations
 	// does not include them.
 	Unconfirmed int
-	Reduced     bool // of orders that differ in commands that commute one was run
+	Reduced     bool // of schedules that differ only in commuting commands, one was run
 	Asleep      int  // runs that ended where only such orders were left
 	Held        bool // Config.Tries has left something out
 

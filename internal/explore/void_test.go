@@ -101,8 +101,8 @@ func seenIn(t *testing.T, r explore.Report) []string {
 	return notes[1:]
 }
 
-// TestVoidIDs: void runs count as the same if their details differ only in ids, and as different if
-// they differ in the buyer or the command.
+// TestVoidIDs: void runs whose details differ only in ids count as the same. A different buyer or
+// command makes them different.
 func TestVoidIDs(t *testing.T) {
 	seen := []string{
 		`buyer 1: "UPDATE orders SET paid = 1 WHERE id = 57"`,

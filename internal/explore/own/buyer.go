@@ -116,8 +116,8 @@ func (b *buyer) moves() (own []move, err error) {
 	return own, nil
 }
 
-// nameWorkers marks a command to Redis as background ("1r") if the buyer itself waits at the gate of
-// the database: a worker of its process has sent the command.
+// nameWorkers marks a buyer's command to Redis as background ("1r") if the buyer itself waits at the
+// database's gate. A worker of its process has then sent the command.
 func nameWorkers(own []move) {
 	asks := slices.ContainsFunc(own, func(m move) bool { return m.Touches == gate.SQL && m.Token == strconv.Itoa(m.Buyer) })
 	for i, m := range own {

@@ -137,7 +137,7 @@ func (m *marks) waits(stack, state []byte) bool {
 // still send a command.
 func (g *Goroutines) Ended() bool { return g.unended() == nil }
 
-// unended returns the stack of a goroutine because of which Ended is false; nil if there is none.
+// unended returns the stack of one goroutine that keeps Ended false; nil if there is none.
 func (g *Goroutines) unended() []byte {
 	all := g.all()
 	if !g.marks.isOurs(all) && !bytes.Contains(all, g.marks.rollback) {
@@ -153,8 +153,7 @@ func (g *Goroutines) unended() []byte {
 	return nil
 }
 
-// Unended says what a goroutine because of which Ended is false waits for, and where; "" if there
-// is none.
+// Unended says what one goroutine that keeps Ended false waits for, and where; "" if there is none.
 func (g *Goroutines) Unended() string {
 	stack := g.unended()
 	if stack == nil {

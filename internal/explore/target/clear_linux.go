@@ -95,8 +95,8 @@ func (r clearing) drain(ctx context.Context) error {
 var errJam = errors.New("the buyers block each other inside the program")
 
 // served returns, with the gates open, when all buyers that have come are answered. The error is
-// errJam if a buyer has no answer and nothing moves any more, even if a command waits in a server for
-// the lock of an idle connection.
+// errJam if a buyer has no answer and nothing moves any more. That includes a command that waits in a
+// server for the lock of an idle connection.
 func (r clearing) served(ctx context.Context) error {
 	f := r.x.floor
 	moved, seq := time.Now(), f.seq.Load()

@@ -213,6 +213,14 @@ func (all buyers) changed(server string) {
 	}
 }
 
+// sawEnd records that the database rolled back for a buyer whose connection has ended.
+func (all buyers) sawEnd() {
+	all.changed(gate.SQL)
+	for _, b := range all {
+		b.ends++
+	}
+}
+
 func (all buyers) outcomes() (outcomes []witness.Outcome) {
 	for _, b := range all {
 		outcomes = append(outcomes, b.outcome())

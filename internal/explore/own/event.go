@@ -1,6 +1,9 @@
 package own
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -21,5 +24,15 @@ func (e events) all() []conduct.Event[*gate.Op] {
 		{Name: schedule.Renew, Moves: e.renew},
 		{Name: schedule.Timeout, Moves: e.timeout},
 		{Name: schedule.Disconnect, Moves: e.disconnect},
+	}
+}
+
+// ofBuyer returns the move by which an event happens to one buyer. It touches no server unless the
+// caller adds one. happen makes the event happen.
+func ofBuyer(e schedule.Event, b *buyer, text string, happen func(ctx context.Context, b *buyer) error) move {
+	return move{
+		Choice: schedule.Choice{Token: fmt.Sprintf("%s%d", e, b.id), Buyer: b.id, Name: string(e), Effect: schedule.Local},
+		Text:   text,
+		Make:   func(ctx context.Context) error { return happen(ctx, b) },
 	}
 }

@@ -3,7 +3,6 @@ package own
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/oversell/oversell/internal/explore/gate"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -16,17 +15,14 @@ var errCrashed = errors.New("explore: this buyer has crashed")
 func (e events) crash(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if b.unfinished() && !b.crashed && b.steps > 0 {
-			c := schedule.Choice{Token: fmt.Sprintf("crash%d", b.id), Buyer: b.id, Name: "crash", Effect: schedule.Local}
+			m := ofBuyer(schedule.Crash, b, "crashes: its connections end, it is never heard of again", e.kill)
 			switch {
 			case e.x.gates.PubSub.Listens(b.id): // PUBLISH returns how many listen
-				c.Global = true
+				m.Global = true
 			case b.open() || b.named: // it is rolled back, and its named lock is free
-				c.Effect, c.Touches = schedule.Writes, gate.SQL
+				m.Effect, m.Touches = schedule.Writes, gate.SQL
 			}
-			all = append(all, move{
-				Choice: c, Text: "crashes: its connections end, it is never heard of again",
-				Make: func(ctx context.Context) error { return e.kill(ctx, b) },
-			})
+			all = append(all, m)
 		}
 	}
 	return all, nil
@@ -49,9 +45,6 @@ func (e events) kill(ctx context.Context, b *buyer) error {
 	if err := r.x.kill(ctx, b.id); err != nil || !open {
 		return err
 	}
-	for _, other := range r.buyers {
-		other.changes[gate.SQL]++
-		other.ends++
-	}
+	r.buyers.sawEnd()
 	return nil
 }

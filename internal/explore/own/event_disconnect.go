@@ -14,15 +14,12 @@ func (e events) disconnect(context.Context) (all []move, _ error) {
 		if b.over || b.crashed || b.steps == 0 {
 			continue
 		}
-		c := schedule.Choice{Token: fmt.Sprintf("disconnect%d", b.id), Buyer: b.id, Name: "disconnect", Effect: schedule.Local}
-		c.Global = b.inside || e.x.spec.Shared // the end may wake another buyer of its process
+		m := ofBuyer(schedule.Disconnect, b, "hangs up: its context ends", e.hangUp)
+		m.Global = b.inside || e.x.spec.Shared // the end may wake another buyer of its process
 		if len(b.flying) > 0 {
-			c.Effect, c.Touches = schedule.Writes, gate.SQL
+			m.Effect, m.Touches = schedule.Writes, gate.SQL
 		}
-		all = append(all, move{
-			Choice: c, Text: "hangs up: its context ends",
-			Make: func(ctx context.Context) error { return e.hangUp(ctx, b) },
-		})
+		all = append(all, m)
 	}
 	return all, nil
 }
@@ -49,10 +46,7 @@ func (e events) hangUp(ctx context.Context, b *buyer) error {
 		if err := r.x.database.End(ctx, o.Conn()); err != nil {
 			return fmt.Errorf("disconnect: %w", err)
 		}
-		for _, other := range r.buyers {
-			other.changes[gate.SQL]++
-			other.ends++
-		}
+		r.buyers.sawEnd()
 	}
 	return nil
 }

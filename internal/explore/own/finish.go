@@ -40,13 +40,13 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	if err := awaitReturn(r); err != nil {
 		return err
 	}
-	r.left = r.leftover()
+	r.leftover.look()
 	for i, b := range r.buyers {
 		if i == 0 || !r.x.spec.Shared {
 			closeStrategy(b.strategy)
 		}
 	}
-	if err := r.x.awaitEnd(); err != nil {
+	if err := r.x.endings.await(); err != nil {
 		return err
 	}
 	if heard {
@@ -64,7 +64,7 @@ func awaitReturn(r *run) error {
 	go func() { r.outcome.Wait(); close(ended) }()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for p := r.x.patience(maxEnding); ; {
+	for p := r.x.endings.patience(maxEnding); ; {
 		select {
 		case <-ended:
 			return nil

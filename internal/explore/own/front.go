@@ -49,21 +49,22 @@ func (f Front) Check(shared bool) error {
 const admissions = 20
 
 // checked returns s behind a sold-out check that has seen a refusal, if the front has such a check.
-func (x *Runner) checked(s purchase.Strategy, db *gorm.DB) purchase.Strategy {
-	if x.spec.Front != SoldOutCheck && x.spec.Front != FailingRead {
+// left reads the stock.
+func (f Front) checked(s purchase.Strategy, product string, left purchase.Left) purchase.Strategy {
+	if f != SoldOutCheck && f != FailingRead {
 		return s
 	}
-	c := purchase.NewSoldOutCheck(x.left(db), time.Hour)
-	_, _ = c.Before(refusing{}).Buy(context.Background(), purchase.Order{Product: x.spec.Product, Amount: 1}) // the check reads the stock from now on
+	c := purchase.NewSoldOutCheck(f.failing(left), time.Hour)
+	_, _ = c.Before(refusing{}).Buy(context.Background(), purchase.Order{Product: product, Amount: 1}) // the check reads the stock from now on
 	return c.Before(s)
 }
 
-// admitted returns s behind the admission control, if the front is Admission.
-func (x *Runner) admitted(s purchase.Strategy) purchase.Strategy {
-	if x.spec.Front == Admission {
+// admitted returns s behind the admission control, if the front is Admission. name is that of s.
+func (f Front) admitted(s purchase.Strategy, name string) purchase.Strategy {
+	if f == Admission {
 		a := purchase.NewAdmission(time.Nanosecond)
 		for range admissions {
-			s = a.Before(x.spec.Strategy.Name, s)
+			s = a.Before(name, s)
 		}
 	}
 	return s
@@ -71,20 +72,25 @@ func (x *Runner) admitted(s purchase.Strategy) purchase.Strategy {
 
 var errReadFails = errors.New("explore: the read of the stock fails")
 
+// failing returns a read that always fails, if the front is FailingRead, and else left.
+func (f Front) failing(left purchase.Left) purchase.Left {
+	if f != FailingRead {
+		return left
+	}
+	return func(ctx context.Context, name string) (int64, error) {
+		_, err := left(ctx, name)
+		return 0, errors.Join(err, errReadFails)
+	}
+}
+
 // left returns the sold-out check's read of the stock, on connections that the explorer gates.
-func (x *Runner) left(db *gorm.DB) purchase.Left {
-	return func(ctx context.Context, name string) (units int64, err error) {
-		if of := x.spec.Strategy.Left; of != nil {
-			units, err = of(db.WithContext(ctx), name)
-		} else {
-			var p product.Product
-			p, err = product.ByName(db.WithContext(ctx), name)
-			units = p.Amount
+func (s Spec) left(db *gorm.DB) purchase.Left {
+	return func(ctx context.Context, name string) (int64, error) {
+		if of := s.Strategy.Left; of != nil {
+			return of(db.WithContext(ctx), name)
 		}
-		if x.spec.Front == FailingRead {
-			return 0, errors.Join(err, errReadFails)
-		}
-		return units, err
+		p, err := product.ByName(db.WithContext(ctx), name)
+		return p.Amount, err
 	}
 }
 

@@ -26,7 +26,7 @@ type judgement struct {
 // verdict says what the schedule proved. Holds is all that is no violation.
 func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
 	x, r := j.x, j.r
-	if r.left == "" { // otherwise a worker may wait for the lock that is left
+	if r.leftover.what == "" { // otherwise a worker may wait for the lock that is left
 		if err := j.finishWork(ctx); err != nil {
 			return "", "", err
 		}
@@ -47,8 +47,8 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	e.Count(answers)
 	v, why := audit.Judge(e)
 	switch {
-	case r.left != "" && state.Drift == 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive || v == verdict.Leaked && e.Untold == 0):
-		return verdict.LeakedLock, r.left, nil
+	case r.leftover.what != "" && state.Drift == 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive || v == verdict.Leaked && e.Untold == 0):
+		return verdict.LeakedLock, r.leftover.what, nil
 	case r.deadEnd && e.Busy > 0 && (v == verdict.Stalled || v == verdict.Holds || v == verdict.Inconclusive):
 		who := "1 buyer waits"
 		if e.Busy > 1 {

@@ -27,8 +27,7 @@ type run struct {
 	knows     knowledge
 	touched   map[string]bool // nodes to which a command was sent
 	notes     *recorder
-
-	left string // the locks and transactions that answered buyers left in the database, see leftover
+	leftover  leftover
 
 	outcome sync.WaitGroup // of the buyers' goroutines
 	deadEnd bool           // nothing can move, and a buyer has no answer
@@ -40,7 +39,7 @@ type run struct {
 func newRun(x *Runner, buyers int, observe bool) *run {
 	r := &run{x: x, inbox: newInbox(), dogs: &watchdogs{}, touched: map[string]bool{}, owners: owners{byKey: map[string]int{}}, notes: newRecorder(observe)}
 	r.rest = resting{r: r, severalAtOnce: x.severalAtOnce}
-	r.passing = passing{r: r}
+	r.passing, r.leftover = passing{r: r}, leftover{r: r}
 	r.knows = newKnowledge(r, buyers)
 	return r
 }
@@ -226,10 +225,10 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		return errors.Join(err, finishErr)
 	}
 	if e.Pruned || e.Cut {
-		return r.clean(ctx)
+		return r.leftover.clean(ctx)
 	}
 	e.Verdict, e.Why, err = judgement{r.x, r}.verdict(ctx)
-	err = errors.Join(err, r.clean(ctx))
+	err = errors.Join(err, r.leftover.clean(ctx))
 	e.Foreign, e.Early = r.owners.foreign, r.early
 	e.Steps, e.Outcomes = r.notes.Steps, r.buyers.outcomes()
 	return err

@@ -28,6 +28,7 @@ type Runner struct {
 	stock    serverstate.Stock
 	database serverstate.Database
 	rest     *standstill.Goroutines
+	endings  endings
 	clock    clock
 	nap      *nap
 
@@ -35,7 +36,6 @@ type Runner struct {
 	outlives      bool // a process may go on after its Buy has returned
 	stated        bool // points have a state
 
-	stuck   bool  // an earlier schedule was Final
 	firstID int64 // the next record's, at the start of a run; 0: the same in each
 
 	current atomic.Pointer[run]
@@ -109,6 +109,7 @@ func (x *Runner) prepare(ctx context.Context) error {
 	}
 	probe := x.spec.Strategy.New(x.deps(0))
 	x.rest = standstill.NewGoroutines(innermost(probe), Entries()...)
+	x.endings.goroutines = x.rest
 	_, worker := probe.(purchase.Worker)
 	x.outlives = worker || x.spec.Shared
 	x.severalAtOnce = x.severalAtOnce || x.outlives

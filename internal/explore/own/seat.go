@@ -104,11 +104,11 @@ func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.S
 			continue
 		}
 		db := x.seatOf(i + 1).db
-		s = x.checked(s, db)
+		s = x.spec.Front.checked(s, x.spec.Product, x.spec.left(db))
 		if x.spec.OneKey {
 			s = purchase.NewIdempotent(s, db)
 		}
-		counters = append(counters, x.admitted(s))
+		counters = append(counters, x.spec.Front.admitted(s, x.spec.Strategy.Name))
 	}
 	return counters
 }

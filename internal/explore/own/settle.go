@@ -37,7 +37,7 @@ const napsOfACommand = 5
 // await returns when every buyer stands.
 func (s *resting) await(ctx context.Context) error {
 	s.begin()
-	deadline, silence := time.Now().Add(schedule.HangTimeout), s.r.x.patience(maxSilence)
+	deadline, silence := time.Now().Add(schedule.HangTimeout), s.r.x.endings.patience(maxSilence)
 	for tries := 0; ; tries++ {
 		if err := s.account().drain(); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (s *resting) await(ctx context.Context) error {
 		}
 		switch {
 		case s.r.buyers.fly():
-			silence = s.r.x.patience(maxSilence)
+			silence = s.r.x.endings.patience(maxSilence)
 		case silence.isOver():
 			return fmt.Errorf("%w: %s", errSilent, s.r.buyers.moving())
 		}

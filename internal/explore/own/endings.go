@@ -1,0 +1,96 @@
+package own
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/standstill"
+	"github.com/oversell/oversell/internal/judge/verdict"
+)
+
+// A patience bounds the wait for code of the strategy to end. It expires only after many looks, so a
+// slow machine alone does not end it.
+type patience struct {
+	until time.Time
+	looks int
+}
+
+const (
+	leastLooks = 500
+	lookEvery  = 5 * time.Millisecond
+
+	// maxSilence bounds the time that a buyer computes between two commands. maxEnding bounds the
+	// time that code of the strategy takes to end after its contexts. Every strategy needs far less.
+	// Together, with a second run, they are below half a minute.
+	maxSilence = 15 * time.Second
+	maxEnding  = 5 * time.Second
+	maxAgain   = 2 * time.Second // for a strategy that has exceeded one of them before
+)
+
+func (p *patience) isOver() bool {
+	p.looks++
+	return p.looks > leastLooks && time.Now().After(p.until)
+}
+
+// endings alone know how long code of the strategy may take to end, and whether an earlier schedule
+// exceeded that.
+type endings struct {
+	goroutines *standstill.Goroutines
+	isStuck    bool // an earlier schedule was Final
+}
+
+// patience returns a patience of this duration, or of maxAgain after a schedule that was Final.
+func (e *endings) patience(long time.Duration) patience {
+	if e.isStuck {
+		long = maxAgain
+	}
+	return patience{until: time.Now().Add(long)}
+}
+
+// await waits until no goroutine of a strategy is left, since its commands would reach the next
+// run. The error is a stuckError.
+func (e *endings) await() error {
+	for p := e.patience(maxEnding); !e.goroutines.Ended(); time.Sleep(lookEvery / 100) {
+		if !p.isOver() {
+			continue
+		}
+		if where := e.goroutines.Unended(); where != "" {
+			return stuckError{"every Buy has returned, and a goroutine of the strategy does not end", where}
+		}
+	}
+	return nil
+}
+
+// A stuckError reports code of the strategy that still runs after the schedule, although every command
+// is answered and every context has ended. The strategy is to blame, see isBreak.
+type stuckError struct{ what, where string }
+
+func (e stuckError) Error() string { return e.what + ": " + cmp.Or(e.where, "it is not known where") }
+
+// Unwrap returns ErrHarness: if the strategy is not to blame, the run proves nothing.
+func (e stuckError) Unwrap() error { return schedule.ErrHarness }
+
+// errSilent reports a buyer that computes for longer than maxSilence.
+var errSilent = fmt.Errorf("%w: a buyer sends no command and does not wait for another one", schedule.ErrHarness)
+
+// isBreak reports whether the strategy is to blame for code that still runs after the schedule. It is
+// not if a process crashed or the search cut the schedule short.
+func (r *run) isBreak(ctx context.Context, e *schedule.Ended, err error) bool {
+	isWhole := err == nil && !e.Pruned && !e.Cut || errors.Is(err, errSilent)
+	return isWhole && ctx.Err() == nil && !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.crashed })
+}
+
+// endStuck judges a schedule after which code of the strategy still runs. No schedule can follow it.
+func (r *run) endStuck(ctx context.Context, e *schedule.Ended, stuck stuckError) error {
+	r.x.endings.isStuck = true
+	r.x.attach(nil)
+	e.Pruned, e.Cut, e.Final = false, false, true
+	e.Verdict, e.Why = verdict.Stalled, stuck.Error()
+	e.Steps, e.Outcomes = r.notes.Steps, r.buyers.outcomes()
+	return r.leftover.reseat(ctx)
+}

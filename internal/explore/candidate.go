@@ -64,7 +64,7 @@ func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) 
 	if c == nil {
 		return nil, nil
 	}
-	s := x.schedule(c.Tokens)
+	s := x.config.schedule(c.Tokens)
 	if !s.Concurrent() {
 		w, err := x.follow(ctx, c.Tokens)
 		if err != nil && c.Final { // code that still runs disturbs the replay

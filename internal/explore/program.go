@@ -18,18 +18,39 @@ const mostRanked, leastReplayed = 1000, 10
 // leastShrinking is spent on shrinking however soon the search has ended.
 const leastShrinking = 5 * time.Second
 
+// violations alone know which runs of a program broke, and which of them break again when they are
+// replayed. Those that do not are no violations.
+type violations struct {
+	s         *search
+	ranked    []*candidate // those to be replayed
+	last      *candidate   // the run before, if it broke
+	afterVoid bool         // the run before was void
+	until     time.Time    // when shrinking ends; zero: never
+}
+
+// begin notes that a run has ended, before rank. afterVoid is whether the one before was void.
+func (v *violations) begin(afterVoid bool) { v.last, v.afterVoid = nil, afterVoid }
+
+// doubt notes that a run was void.
+func (v *violations) doubt() {
+	if v.last != nil {
+		v.last.doubtful = true
+	}
+}
+
 // rank keeps a violation when it is one of the best.
-func (s *search) rank(e schedule.Ended) {
-	if s.x.config.Program == "" {
-		s.best = s.best.better(e)
-		return
+func (v *violations) rank(e schedule.Ended) {
+	v.last = newCandidate(e)
+	v.last.doubtful = v.afterVoid
+	if v.ranked = append(v.ranked, v.last); len(v.ranked) == 2*mostRanked {
+		slices.SortFunc(v.ranked, (*candidate).promises)
+		v.ranked = v.ranked[:mostRanked]
 	}
-	s.last = newCandidate(e)
-	s.last.doubtful = s.afterVoid
-	if s.ranked = append(s.ranked, s.last); len(s.ranked) == 2*mostRanked {
-		slices.SortFunc(s.ranked, (*candidate).promises)
-		s.ranked = s.ranked[:mostRanked]
-	}
+}
+
+// isLate reports whether no time is left for shrinking. The violation of a strategy has all.
+func (v *violations) isLate(ctx context.Context) bool {
+	return v.s.x.config.Program != "" && (ctx.Err() != nil || time.Now().After(v.until))
 }
 
 // promises returns a negative number if c is more likely to break again, because no void run was next
@@ -44,25 +65,26 @@ func (c *candidate) promises(other *candidate) int {
 	return c.compare(other)
 }
 
-// showProgram is show for a program: it replays violations, the most promising first, until one breaks
+// show is search.show for a program: it replays violations, the most promising first, until one breaks
 // again, and drops the ones that do not. If none breaks again, it drops all violations. Replaying may
 // take as long as the search, and so may shrinking.
-func (s *search) showProgram(ctx context.Context) error {
+func (v *violations) show(ctx context.Context) error {
+	s := v.s
 	patience := max(time.Since(s.begun), leastShrinking)
 	if budget := s.x.config.Budget; budget > 0 {
 		patience = min(patience, budget)
 	}
-	slices.SortFunc(s.ranked, (*candidate).promises)
+	slices.SortFunc(v.ranked, (*candidate).promises)
 	s.voids.forgiven = true
-	s.until = time.Now().Add(patience)
-	for n, c := range s.ranked {
-		if n >= leastReplayed && s.late(ctx) {
+	v.until = time.Now().Add(patience)
+	for n, c := range v.ranked {
+		if n >= leastReplayed && v.isLate(ctx) {
 			break
 		}
-		w, err := s.witness(ctx, c)
+		w, err := v.witness(ctx, c)
 		if w != nil && err == nil && !s.result.exhausted {
-			s.until = time.Now().Add(patience)
-			w, err = s.shrunk(ctx, c, w)
+			v.until = time.Now().Add(patience)
+			w, err = v.shrunk(ctx, c, w)
 		}
 		s.result.Witness = w
 		if err != nil {
@@ -71,22 +93,22 @@ func (s *search) showProgram(ctx context.Context) error {
 		if w != nil || ctx.Err() != nil {
 			break
 		}
-		s.drop(c)
+		v.drop(c)
 	}
 	if s.result.Witness == nil {
-		s.dropAll()
+		v.dropAll()
 	}
 	return nil
 }
 
 // shrunk returns the witness of a shorter schedule that breaks like c. The search may not have run that
 // schedule. It returns w if no shorter schedule breaks again.
-func (s *search) shrunk(ctx context.Context, c *candidate, w *Witness) (*Witness, error) {
-	shorter, err := c.shrink(ctx, s)
+func (v *violations) shrunk(ctx context.Context, c *candidate, w *Witness) (*Witness, error) {
+	shorter, err := c.shrink(ctx, v.s)
 	if err != nil || shorter == c {
 		return w, err
 	}
-	if again, err := s.witness(ctx, shorter); again != nil || err != nil {
+	if again, err := v.witness(ctx, shorter); again != nil || err != nil {
 		return again, err
 	}
 	return w, nil
@@ -94,21 +116,21 @@ func (s *search) shrunk(ctx context.Context, c *candidate, w *Witness) (*Witness
 
 // witness runs a violation once more, and again while that is void or ends in another way.
 // After ctx has ended it is tried once.
-func (s *search) witness(ctx context.Context, c *candidate) (*Witness, error) {
+func (v *violations) witness(ctx context.Context, c *candidate) (*Witness, error) {
 	for range shownTries {
-		w, err := c.witness(context.WithoutCancel(ctx), s.x)
+		w, err := c.witness(context.WithoutCancel(ctx), v.s.x)
 		switch {
 		case err == nil && w.Verdict == c.Verdict:
-			s.voids.good()
+			v.s.voids.good()
 			return w, nil
 		case err == nil:
 			err = schedule.Void{Why: "the same schedule did not end in the same way again", Details: fmt.Sprintf("%s, and before %s", w.Verdict, c.Verdict)}
 		case errors.Is(err, schedule.ErrDivergence):
-			err = s.x.otherWay(err.Error())
-		case !s.x.isVoid(err):
+			err = v.s.x.otherWay(err.Error())
+		case !v.s.x.isVoid(err):
 			return nil, err
 		}
-		if err := s.voids.count(err); err != nil {
+		if err := v.s.voids.count(err); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -119,25 +141,25 @@ func (s *search) witness(ctx context.Context, c *candidate) (*Witness, error) {
 }
 
 // dropAll removes the remaining violations from the result, since no replay has confirmed one.
-func (s *search) dropAll() {
-	r := &s.result
+func (v *violations) dropAll() {
+	r := &v.s.result
 	r.Unconfirmed = r.Violations
 	r.Explored -= r.Violations
 	r.Violations = 0
-	for v := range r.Verdicts {
-		if v != verdict.Holds {
-			delete(r.Verdicts, v)
+	for kind := range r.Verdicts {
+		if kind != verdict.Holds {
+			delete(r.Verdicts, kind)
 		}
 	}
 }
 
 // drop takes a violation out of the result.
-func (s *search) drop(c *candidate) {
-	r := &s.result
+func (v *violations) drop(c *candidate) {
+	r := &v.s.result
 	r.Dropped++
 	r.Violations--
 	r.Explored--
-	s.answers(c.Ended, -1)
+	v.s.answers(c.Ended, -1)
 	if r.Verdicts[c.Verdict]--; r.Verdicts[c.Verdict] == 0 {
 		delete(r.Verdicts, c.Verdict)
 	}

@@ -80,7 +80,7 @@ func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, e
 // witness is a run that was observed.
 func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	return &Witness{
-		Schedule: x.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,
+		Schedule: x.config.schedule(tokens).String(), Steps: e.Steps, Verdict: e.Verdict, Why: e.Why, Outcomes: e.Outcomes,
 		Program: x.config.Program, Watch: e.Watch, Findings: e.Findings,
 	}
 }
@@ -89,8 +89,6 @@ func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 func chosen(c schedule.Choice) witness.Choice {
 	return witness.Choice{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Server: c.Touches}
 }
-
-func (x *Explorer) schedule(tokens []string) Schedule { return x.config.schedule(tokens) }
 
 func (c Config) schedule(tokens []string) Schedule {
 	if c.Program != "" { // of which the line's stock says nothing

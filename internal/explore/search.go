@@ -82,11 +82,8 @@ type search struct {
 	begun   time.Time
 
 	best, foreign *candidate
-	ranked        []*candidate // of a program: the violations to replay
-	last          *candidate   // of a program: the previous run, if it broke
-	afterVoid     bool         // the previous run was void
+	violations    violations // of a program
 	voids         voids
-	until         time.Time // of a program: when shrinking ends; zero: never
 }
 
 // A plan says which schedule is run next: a tree or a graph.
@@ -129,7 +126,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 		return s.result, err
 	}
 	if x.config.Program != "" {
-		err = errors.Join(err, s.showProgram(ctx))
+		err = errors.Join(err, s.violations.show(ctx))
 	} else {
 		err = errors.Join(err, s.show(context.WithoutCancel(ctx)))
 	}
@@ -143,7 +140,7 @@ func newSearch(x *Explorer) *search {
 	}
 	s.result.Merged = x.runner.Stated() && !x.config.Full && !x.config.Overlap && x.config.Program == "" // of a pair the server decides
 	s.result.Reduced = x.config.reduced()
-	s.voids.result = &s.result
+	s.voids.result, s.violations.s = &s.result, s
 	return s
 }
 
@@ -205,7 +202,7 @@ func (s *search) run(ctx context.Context, t trip) error {
 	case err != nil:
 		return fmt.Errorf("%w; schedule %s", err, strings.Join(e.Tokens, "."))
 	}
-	s.last, s.afterVoid = nil, s.voids.inARow > 0
+	s.violations.begin(s.voids.inARow > 0)
 	s.voids.good()
 	t.done(e)
 	s.note(e)
@@ -255,7 +252,11 @@ func (s *search) note(e schedule.Ended) {
 		if r.Violations++; r.Violations == 1 {
 			r.First = time.Since(s.begun).Seconds()
 		}
-		s.rank(e)
+		if s.x.config.Program != "" {
+			s.violations.rank(e)
+		} else {
+			s.best = s.best.better(e)
+		}
 	}
 	if e.Early {
 		r.Early++

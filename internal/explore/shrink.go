@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -19,21 +18,21 @@ const longestCut = 6
 // its simplest form). A search of all schedules has no need of it. Of a program it ends with
 // ctx or when the search's time for it is over; what was found until then is returned.
 func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
-	if c == nil || s.x.schedule(c.Tokens).Concurrent() {
+	if c == nil || s.x.config.schedule(c.Tokens).Concurrent() {
 		return c, nil
 	}
 	for again := true; again; {
 		again = false
 		for n := longestCut; n > 0 && !again; n-- {
 			for i := 0; i+n <= len(c.Tokens) && !again; i++ {
-				if s.late(ctx) {
+				if s.violations.isLate(ctx) {
 					return c, nil
 				}
 				e, err := s.steadily(ctx, c.Tokens, i, n)
 				switch {
 				case s.x.isVoid(err):
 					continue
-				case s.late(ctx):
+				case s.violations.isLate(ctx):
 					return c, nil
 				case err != nil:
 					return c, err
@@ -47,7 +46,7 @@ func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 			}
 		}
 	}
-	if !s.x.config.Symmetry || s.late(ctx) {
+	if !s.x.config.Symmetry || s.violations.isLate(ctx) {
 		return c, nil
 	}
 	return c.renamed(ctx, s)
@@ -63,7 +62,7 @@ func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e sch
 		if tooMany := s.voids.count(err); tooMany != nil {
 			return e, tooMany
 		}
-		if s.late(ctx) {
+		if s.violations.isLate(ctx) {
 			break
 		}
 	}
@@ -71,11 +70,6 @@ func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e sch
 		s.voids.good()
 	}
 	return e, err
-}
-
-// late: no time is left for shrinking.
-func (s *search) late(ctx context.Context) bool {
-	return s.x.config.Program != "" && (ctx.Err() != nil || time.Now().After(s.until))
 }
 
 // renamed has the buyers begin in order again: until they begin, nothing distinguishes them.
@@ -91,7 +85,7 @@ func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) 
 		}))
 	}
 	e, err := s.steadily(ctx, tokens, 0, 0)
-	if s.x.isVoid(err) || s.late(ctx) {
+	if s.x.isVoid(err) || s.violations.isLate(ctx) {
 		return c, nil
 	}
 	if err != nil || e.Verdict != c.Verdict || !slices.Equal(e.Tokens, tokens) {

@@ -151,9 +151,7 @@ func (v Voided) String() string {
 
 // voidBranch counts a void run, and puts its branch back or gives it up.
 func (s *search) voidBranch(t trip, err error) error {
-	if s.last != nil {
-		s.last.doubtful = true
-	}
+	s.violations.doubt()
 	if w, is := t.(*walk); is && !w.retry(s.voids.sure) {
 		s.result.Lost++
 	}

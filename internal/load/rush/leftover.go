@@ -23,26 +23,34 @@ type lockAuditor interface {
 	Held(ctx context.Context, product string) (what string, err error)
 }
 
-// judgeLeftover checks, after all buyers are answered or have given up, what the crowd has left
+// A leftover alone knows what a crowd may leave behind in the service, and where that is seen.
+type leftover struct {
+	urls    []string // of the service's processes
+	auditor Auditor
+	product string
+	wait    time.Duration // of a buyer inside the service; 0: not known
+}
+
+// judge checks, after all buyers are answered or have given up, what the crowd has left
 // behind: a transaction that locks the stock, or a Buy that does not return. Either would make
 // the next restock fail, and that failure would look like one of the harness.
-func (c Config) judgeLeftover(ctx context.Context, answers []buyers.Answer, r *Result) error {
+func (l leftover) judge(ctx context.Context, answers []buyers.Answer, r *Result) error {
 	if r.broke() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
 		return nil
 	}
-	if c.Wait > 0 && isSilent(answers) {
-		if n := c.stillInside(ctx); n > 0 {
+	if l.wait > 0 && isSilent(answers) {
+		if n := l.stillInside(ctx); n > 0 {
 			r.neverReturns = true
 			r.Verdict = verdict.Stalled
 			r.Reason = fmt.Sprintf("%d buys are inside the strategy more than %s after their wait was over: Buy does not return", n, Silence)
 			return nil
 		}
 	}
-	auditor, seesLocks := c.Auditor.(lockAuditor)
+	auditor, seesLocks := l.auditor.(lockAuditor)
 	if !seesLocks {
 		return nil
 	}
-	held, err := auditor.Held(ctx, c.Product)
+	held, err := auditor.Held(ctx, l.product)
 	if err != nil {
 		return fmt.Errorf("lock the stock after the rush: %w", err)
 	}
@@ -59,8 +67,8 @@ func isSilent(answers []buyers.Answer) bool {
 
 // stillInside returns how many buys the processes have in flight, by their own metric. It waits
 // up to two seconds for each process to finish. A process without the metric counts as 0.
-func (c Config) stillInside(ctx context.Context) (n int) {
-	for _, url := range c.BaseURLs {
+func (l leftover) stillInside(ctx context.Context) (n int) {
+	for _, url := range l.urls {
 		for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 			inside := inFlight(ctx, url)
 			if inside == 0 {

@@ -31,18 +31,25 @@ func noteOf(a buyers.Answer) (n note) {
 // their clocks differ from ours.
 const clockSlack = 100 * time.Millisecond
 
+// receipts alone know what a receipt may say beside the sale. stock was put on sale, and counts is what
+// the receipts say of the units that are left.
+type receipts struct {
+	stock  int64
+	counts linear.Counts
+}
+
 // untrue describes the member of a receipt that cannot be true, or returns "". left must lie
 // between 0 and the stock, less the units of the sale if the strategy counts them. waited_ms must
 // not exceed the time of the request. Both must equal the record's values, if it has them.
-func (c Config) untrue(a buyers.Answer, record audit.Sale) string {
-	n, most := noteOf(a), c.Stock
-	if c.Counts != linear.Unspecified {
+func (c receipts) untrue(a buyers.Answer, record audit.Sale) string {
+	n, most := noteOf(a), c.stock
+	if c.counts != linear.Unspecified {
 		most -= a.Units
 	}
 	took := a.End.Sub(a.Start)
 	switch {
 	case n.Left != nil && (*n.Left < 0 || *n.Left > most):
-		return fmt.Sprintf("%d units are left of %d stocked", *n.Left, c.Stock)
+		return fmt.Sprintf("%d units are left of %d stocked", *n.Left, c.stock)
 	case n.WaitedMS != nil && (*n.WaitedMS < 0 || time.Duration(*n.WaitedMS)*time.Millisecond > took+clockSlack):
 		return fmt.Sprintf("it waited for %d ms, but the request took %d ms", *n.WaitedMS, took.Milliseconds())
 	case n.Left != nil && record.Left != nil && *n.Left != *record.Left:
@@ -53,11 +60,10 @@ func (c Config) untrue(a buyers.Answer, record audit.Sale) string {
 	return ""
 }
 
-// check judges the receipts, if stock and records are right. sales is nil if the service does not
-// show its records. It skips repeated orders, which carry the receipt of an earlier request:
-// Orders compares those.
-func (r *Result) check(c Config, answers []buyers.Answer, sales map[int64]audit.Sale) {
-	if c.isKeyed || r.broke() {
+// judge judges the receipts, if stock and records are right. sales is nil if the service does not
+// show its records.
+func (c receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audit.Sale) {
+	if r.broke() {
 		return
 	}
 	wrong, first := 0, ""
@@ -74,7 +80,7 @@ func (r *Result) check(c Config, answers []buyers.Answer, sales map[int64]audit.
 	switch {
 	case wrong > 0:
 		r.Verdict, r.Reason = verdict.Failed, fmt.Sprintf("%d receipts cannot be true: %s", wrong, first)
-	case sales != nil && linear.Check(linear.Settle(buysOf(answers), sales), c.Stock, c.Counts, linear.Timeout) == linear.No:
+	case sales != nil && linear.Check(linear.Settle(buysOf(answers), sales), c.stock, c.counts, linear.Timeout) == linear.No:
 		r.Verdict, r.Reason = verdict.Nonlinearizable, linear.NoOrder+"; "+r.Reason
 	}
 }

@@ -168,9 +168,11 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 		lease = max(c.Lease, c.Wait)
 	}
 	r.judge(audit.Demand(buyers.Answers(answers)), all, ProgressOf(visits, all, restocked, lease, c.Wait), struck)
-	r.check(c, all, compared.Sales)
+	if !c.isKeyed { // repeated orders carry the receipt of an earlier request: Orders compares those
+		receipts{c.Stock, c.Counts}.judge(&r, all, compared.Sales)
+	}
 	if !struck {
-		err = c.judgeLeftover(ctx, all, &r)
+		err = leftover{c.BaseURLs, c.Auditor, c.Product, c.Wait}.judge(ctx, all, &r)
 	}
 	return r, err
 }

@@ -20,10 +20,7 @@ import (
 type mysqlConnections struct {
 	admin   *sql.DB
 	adopted bool // a program's connections are there
-
-	ask       string              // the query for waits for tables; "" before the first time
-	lists     bool                // METADATA_LOCK_INFO is installed; valid once ask is set
-	forTables map[int64]tableWait // the result of that query in the last Waiting
+	tables  metadataLocks
 }
 
 func (d *mysqlConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
@@ -49,7 +46,7 @@ func (d *mysqlConnections) Blocks() bool { return true }
 func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	if d.adopted {
-		if err := d.waitingForTables(ctx, waiting); err != nil {
+		if err := d.tables.waiting(ctx, waiting); err != nil {
 			return nil, fmt.Errorf("ask which connections wait: %w", err)
 		}
 	}
@@ -121,69 +118,6 @@ func threadOf(transaction string) (id int64) {
 		id, _ = strconv.ParseInt(found[1], 10, 64)
 	}
 	return id
-}
-
-// A tableWait is a wait for a metadata lock: which statement waits, and how many such locks its
-// connection had when the wait was seen first.
-type tableWait struct {
-	query int64
-	had   int
-}
-
-// The queries for connections that wait for a metadata lock, by the states of mdl.cc.
-const (
-	tableWaits     = " FROM information_schema.processlist p WHERE state LIKE 'Waiting for %metadata lock'"
-	askTableWaits  = "SELECT id, 0, 0" + tableWaits
-	tellTableWaits = "SELECT id, query_id, (SELECT COUNT(*) FROM information_schema.metadata_lock_info WHERE thread_id = p.id)" + tableWaits
-)
-
-// plugin asks, the first time, whether MariaDB's METADATA_LOCK_INFO is installed.
-func (d *mysqlConnections) plugin(ctx context.Context) error {
-	if d.ask != "" {
-		return nil
-	}
-	const installed = "SELECT COUNT(*) > 0 FROM information_schema.plugins WHERE plugin_name = 'METADATA_LOCK_INFO' AND plugin_status = 'ACTIVE'"
-	if err := d.admin.QueryRowContext(ctx, installed).Scan(&d.lists); err != nil {
-		return err
-	}
-	if d.ask = askTableWaits; d.lists {
-		d.ask = tellTableWaits
-	}
-	return nil
-}
-
-// waitingForTables adds those that wait for a metadata lock: LOCK TABLES for another's LOCK
-// TABLES or for a transaction that has used the table, a statement for LOCK TABLES. One that has
-// been given the lock looks the same until it runs, but has one more than when its wait was seen
-// first, where MariaDB's plugin METADATA_LOCK_INFO tells. Elsewhere the state has to do; a run in
-// which one was slow to wake is void.
-func (d *mysqlConnections) waitingForTables(ctx context.Context, waiting map[int64]bool) error {
-	if err := d.plugin(ctx); err != nil {
-		return err
-	}
-	rows, err := d.admin.QueryContext(ctx, d.ask)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	before := d.forTables
-	d.forTables = map[int64]tableWait{}
-	for rows.Next() {
-		var id int64
-		var now tableWait
-		if err := rows.Scan(&id, &now.query, &now.had); err != nil {
-			return err
-		}
-		first, known := before[id]
-		if !known || first.query != now.query {
-			first = now
-		}
-		d.forTables[id] = first
-		if now == first {
-			waiting[id] = true
-		}
-	}
-	return rows.Err()
 }
 
 // waitingByName adds those that wait in GET_LOCK. One that has been given the lock is among

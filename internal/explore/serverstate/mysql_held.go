@@ -30,45 +30,14 @@ func (d *mysqlConnections) Held(ctx context.Context, names []string) (map[int64]
 			held[id] = append(held[id], heldRows)
 		}
 	}
-	if err := d.plugin(ctx); err != nil {
-		return nil, fmt.Errorf("ask what connections hold: %w", err)
-	}
-	if d.lists {
-		err = d.heldByList(ctx, held)
-	} else {
+	listed, err := d.tables.held(ctx, held)
+	if err == nil && !listed {
 		err = d.heldByName(ctx, held, names)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask what connections hold: %w", err)
 	}
 	return held, nil
-}
-
-// heldByList adds the named locks, and the table locks of connections without a transaction. Table
-// locks of a transaction end with it.
-func (d *mysqlConnections) heldByList(ctx context.Context, held map[int64][]string) error {
-	rows, err := d.admin.QueryContext(ctx, "SELECT DISTINCT thread_id, lock_type, table_schema, table_name FROM information_schema.metadata_lock_info WHERE lock_type IN ('User lock', 'Table metadata lock') ORDER BY 1, 2, 3, 4")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	tables := map[int64][]string{}
-	for rows.Next() {
-		var id int64
-		var kind, schema, table string
-		if err := rows.Scan(&id, &kind, &schema, &table); err != nil {
-			return err
-		}
-		if kind == "User lock" {
-			held[id] = append(held[id], namedLock(schema))
-		} else if len(held[id]) == 0 || held[id][0] != heldTransaction {
-			tables[id] = append(tables[id], "a lock on table "+table)
-		}
-	}
-	for id, locks := range tables {
-		held[id] = append(held[id], locks...)
-	}
-	return rows.Err()
 }
 
 // heldByName asks the server for the holder of each name, and adds those locks.

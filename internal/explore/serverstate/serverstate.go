@@ -130,7 +130,7 @@ func (e WouldBlock) Unwrap() error { return e.error }
 // buyers.
 func For(name string, admin *sql.DB) Database {
 	return map[string]Database{
-		dialect.MySQL:    {effect.MySQL, &mysqlConnections{admin: admin}, &mysqlRecords{admin: admin}},
+		dialect.MySQL:    {effect.MySQL, &mysqlConnections{admin: admin, tables: metadataLocks{admin: admin}}, &mysqlRecords{admin: admin}},
 		dialect.Postgres: {effect.Postgres, newPostgresConnections(admin), postgresRecords{admin}},
 		dialect.SQLite:   {effect.MySQL, sqliteConnections{}, sqliteRecords{}},
 	}[name]

@@ -1,0 +1,108 @@
+package serverstate
+
+import (
+	"context"
+	"database/sql"
+)
+
+// A tableWait is a wait for a metadata lock: which statement waits, and how many such locks its
+// connection had when the wait was seen first.
+type tableWait struct {
+	query int64
+	had   int
+}
+
+// metadataLocks alone know which connections of MariaDB or MySQL wait for a metadata lock on a table
+// and, if the plugin METADATA_LOCK_INFO is installed, which such locks each connection has.
+type metadataLocks struct {
+	admin *sql.DB
+	ask   string              // the query for waits for tables; "" before the first time
+	lists bool                // METADATA_LOCK_INFO is installed; valid once ask is set
+	waits map[int64]tableWait // the result of that query in the last waiting
+}
+
+// The queries for connections that wait for a metadata lock, by the states of mdl.cc.
+const (
+	tableWaits     = " FROM information_schema.processlist p WHERE state LIKE 'Waiting for %metadata lock'"
+	askTableWaits  = "SELECT id, 0, 0" + tableWaits
+	tellTableWaits = "SELECT id, query_id, (SELECT COUNT(*) FROM information_schema.metadata_lock_info WHERE thread_id = p.id)" + tableWaits
+)
+
+// plugin asks, the first time, whether MariaDB's METADATA_LOCK_INFO is installed.
+func (d *metadataLocks) plugin(ctx context.Context) error {
+	if d.ask != "" {
+		return nil
+	}
+	const installed = "SELECT COUNT(*) > 0 FROM information_schema.plugins WHERE plugin_name = 'METADATA_LOCK_INFO' AND plugin_status = 'ACTIVE'"
+	if err := d.admin.QueryRowContext(ctx, installed).Scan(&d.lists); err != nil {
+		return err
+	}
+	if d.ask = askTableWaits; d.lists {
+		d.ask = tellTableWaits
+	}
+	return nil
+}
+
+// waiting adds those that wait for a metadata lock: LOCK TABLES for another's LOCK
+// TABLES or for a transaction that has used the table, a statement for LOCK TABLES. One that has
+// been given the lock looks the same until it runs, but has one more than when its wait was seen
+// first, where MariaDB's plugin METADATA_LOCK_INFO tells. Elsewhere the state has to do; a run in
+// which one was slow to wake is void.
+func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) error {
+	if err := d.plugin(ctx); err != nil {
+		return err
+	}
+	rows, err := d.admin.QueryContext(ctx, d.ask)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	before := d.waits
+	d.waits = map[int64]tableWait{}
+	for rows.Next() {
+		var id int64
+		var now tableWait
+		if err := rows.Scan(&id, &now.query, &now.had); err != nil {
+			return err
+		}
+		first, known := before[id]
+		if !known || first.query != now.query {
+			first = now
+		}
+		d.waits[id] = first
+		if now == first {
+			waiting[id] = true
+		}
+	}
+	return rows.Err()
+}
+
+// held adds the named locks, and the table locks of connections without a transaction. Table
+// locks of a transaction end with it. It returns false, and adds none, if the plugin is not installed.
+func (d *metadataLocks) held(ctx context.Context, held map[int64][]string) (listed bool, _ error) {
+	if err := d.plugin(ctx); err != nil || !d.lists {
+		return false, err
+	}
+	rows, err := d.admin.QueryContext(ctx, "SELECT DISTINCT thread_id, lock_type, table_schema, table_name FROM information_schema.metadata_lock_info WHERE lock_type IN ('User lock', 'Table metadata lock') ORDER BY 1, 2, 3, 4")
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	tables := map[int64][]string{}
+	for rows.Next() {
+		var id int64
+		var kind, schema, table string
+		if err := rows.Scan(&id, &kind, &schema, &table); err != nil {
+			return false, err
+		}
+		if kind == "User lock" {
+			held[id] = append(held[id], namedLock(schema))
+		} else if len(held[id]) == 0 || held[id][0] != heldTransaction {
+			tables[id] = append(tables[id], "a lock on table "+table)
+		}
+	}
+	for id, locks := range tables {
+		held[id] = append(held[id], locks...)
+	}
+	return true, rows.Err()
+}

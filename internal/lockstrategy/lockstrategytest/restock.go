@@ -116,11 +116,3 @@ func (unwatched) Called(string, purchase.Order) {}
 func (unwatched) Returned(string, purchase.Order, purchase.Receipt, purchase.Outcome, time.Time) {
 }
 func (unwatched) TurnedAway(string, purchase.Order) {}
-
-// mustBe fails the test unless stock and records of apple equal want.
-func (w *world) mustBe(tb testing.TB, when string, want audit.Report) {
-	tb.Helper()
-	if got := w.audited(tb, "apple"); got != want {
-		tb.Errorf("%s: stock and records %+v, want %+v", when, got, want)
-	}
-}

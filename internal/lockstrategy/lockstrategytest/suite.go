@@ -70,7 +70,7 @@ func checks() []check {
 // Exercise does not look for leaked goroutines: several entries may run at once.
 // NoLeaks around them does.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
-	asked := &world{engine: open(t), entry: entry} // for lacks
+	asked := &world{books: books{open(t)}, entry: entry} // for lacks
 	t.Cleanup(asked.close)
 	unknown := map[string]bool{}
 	for name := range entry.CaughtBy {
@@ -84,7 +84,7 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 					t.Skipf("%s on %s: %s", entry.Name, asked.engine.Name, why)
 				}
 			}
-			w := &world{engine: asked.engine, entry: entry}
+			w := &world{books: asked.books, entry: entry}
 			t.Cleanup(w.close)
 			if reason, broken := caughtBy(w, c.name); broken {
 				w.engine = open(t) // it may leave locks and buyers behind

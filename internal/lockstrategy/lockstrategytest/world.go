@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
-	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
@@ -23,8 +21,8 @@ const longLease = 2 * time.Minute
 
 // world is one engine with the strategy under test.
 type world struct {
-	engine *engine.Engine
-	entry  lockstrategy.Entry
+	books
+	entry lockstrategy.Entry
 
 	mu      sync.Mutex
 	closers []io.Closer
@@ -84,24 +82,6 @@ func (w *world) settle(tb testing.TB, name string) {
 		if err := d.Drain(tb.Context(), name); err != nil {
 			tb.Fatal(err)
 		}
-	}
-}
-
-// audited reads stock and records.
-func (w *world) audited(tb testing.TB, name string) audit.Report {
-	tb.Helper()
-	report, err := audit.Read(tb.Context(), w.engine.DB, name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return report
-}
-
-// mustHaveRecords fails unless so many sales are recorded, and the stock agrees.
-func (w *world) mustHaveRecords(tb testing.TB, name string, want int64) {
-	tb.Helper()
-	if got := w.audited(tb, name); got.Records != want || got.Drift != 0 {
-		tb.Errorf("stock and records %+v, want %d records and no drift", got, want)
 	}
 }
 

@@ -1,0 +1,39 @@
+package lockstrategytest
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/judge/audit"
+)
+
+// books alone read the stock and the records of a product from an engine, and check them.
+type books struct {
+	engine *engine.Engine
+}
+
+// audited reads stock and records.
+func (w books) audited(tb testing.TB, name string) audit.Report {
+	tb.Helper()
+	report, err := audit.Read(tb.Context(), w.engine.DB, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return report
+}
+
+// mustHaveRecords fails unless so many sales are recorded, and the stock agrees.
+func (w books) mustHaveRecords(tb testing.TB, name string, want int64) {
+	tb.Helper()
+	if got := w.audited(tb, name); got.Records != want || got.Drift != 0 {
+		tb.Errorf("stock and records %+v, want %d records and no drift", got, want)
+	}
+}
+
+// mustBe fails the test unless stock and records of apple equal want.
+func (w books) mustBe(tb testing.TB, when string, want audit.Report) {
+	tb.Helper()
+	if got := w.audited(tb, "apple"); got != want {
+		tb.Errorf("%s: stock and records %+v, want %+v", when, got, want)
+	}
+}

@@ -2,9 +2,12 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Told counts the buyers by the program's answer.
@@ -64,4 +67,41 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 		return strconv.Itoa(number)
 	})
 	return text, asked
+}
+
+// queries checks that there are any.
+func (a *App) queries(*file) error {
+	switch {
+	case len(a.Never) == 0:
+		return errors.New("give never: queries of which each must return no row, as SELECT * FROM items WHERE stock < 0")
+	case a.MySQL == nil && a.Postgres == nil:
+		return errors.New("never: there is no database to ask; give mysql or postgres")
+	}
+	for _, query := range append(slices.Clone(a.Never), a.Watch) {
+		if _, _, err := a.addressed(query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addressed is the protocol of the database that a query goes to, and the query without it.
+func (a *App) addressed(query string) (protocol, rest string, _ error) {
+	for _, name := range []string{"mysql", "postgres"} {
+		if rest, found := strings.CutPrefix(query, name+":"); found {
+			if a.Gate(name) == "" {
+				return "", "", fmt.Errorf("%q: no %s is given", query, name)
+			}
+			return name, strings.TrimSpace(rest), nil
+		}
+	}
+	switch {
+	case query == "":
+		return "", "", nil
+	case a.MySQL != nil && a.Postgres != nil:
+		return "", "", fmt.Errorf("%q: there are two databases; write mysql: or postgres: before it", query)
+	case a.MySQL != nil:
+		return "mysql", query, nil
+	}
+	return "postgres", query, nil
 }

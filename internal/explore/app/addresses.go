@@ -1,0 +1,116 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// servers reads where they are.
+func (a *App) servers(f *file) error {
+	for _, s := range []struct {
+		key, text string
+		to        **Server
+	}{{"mysql", f.MySQL, &a.MySQL}, {"postgres", f.Postgres, &a.Postgres}, {"redis", f.Redis, &a.Redis}} {
+		if s.text == "" {
+			continue
+		}
+		server, err := parseServer(s.key, s.text)
+		if err != nil {
+			return err
+		}
+		*s.to = server
+		if f.Attach == nil {
+			continue
+		}
+		if server.Gate = f.Attach.Gates[s.key]; server.Gate == "" {
+			return fmt.Errorf("attach: gates has no %s: the address at which the program looks for it, which is not the server's own", s.key)
+		}
+		if err := checkAddress("attach: gates: "+s.key, server.Gate); err != nil {
+			return err
+		}
+		if server.Gate == server.Address {
+			return fmt.Errorf("attach: gates: %s: %s is where the server itself is; give another port, and tell it to the program", s.key, server.Gate)
+		}
+	}
+	if f.Attach != nil {
+		for name := range f.Attach.Gates {
+			if a.server(name) == nil {
+				return fmt.Errorf("attach: gates: %s: give %[1]s, too: where the server is", name)
+			}
+		}
+	}
+	if a.MySQL == nil && a.Postgres == nil && a.Redis == nil {
+		return errors.New("give mysql, postgres or redis: where the program looks for it; without a server there is nothing to gate")
+	}
+	if a.Local && a.Attach != nil {
+		return errors.New("local and attach: private servers are in the program's own network, and a program that runs already is not there; leave one out")
+	}
+	if f.Schema != "" {
+		if !a.Local {
+			return errors.New("schema is for local: true; your own servers have their tables")
+		}
+		a.Schema = filepath.Join(a.Dir, f.Schema)
+		if filepath.IsAbs(f.Schema) {
+			a.Schema = f.Schema
+		}
+		if _, err := os.Stat(a.Schema); err != nil {
+			return fmt.Errorf("schema: %w", err)
+		}
+	}
+	return nil
+}
+
+// schemes are those of a server's URL.
+var schemes = map[string][]string{"mysql": {"mysql"}, "postgres": {"postgres", "postgresql"}, "redis": {"redis"}}
+
+// parseServer reads host:port, or a URL.
+func parseServer(key, text string) (*Server, error) {
+	if !strings.Contains(text, "://") {
+		return &Server{Gate: text, Address: text}, checkAddress(key, text)
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: what stands there is no URL", key) // it may have a password
+	}
+	switch {
+	case !slices.Contains(schemes[key], u.Scheme):
+		return nil, fmt.Errorf("%s: a URL begins with %s:// here; TLS (rediss, mysqls) cannot be gated", key, schemes[key][0])
+	case u.Query().Has("host"), u.Query().Has("hostaddr"):
+		return nil, fmt.Errorf("%s: ?host= names another server than the URL does; put it into the URL", key)
+	}
+	if mode := u.Query().Get("sslmode"); mode != "" && mode != "disable" {
+		return nil, fmt.Errorf("%s: sslmode=%s: TLS cannot be gated; give sslmode=disable", key, mode)
+	}
+	return &Server{Gate: u.Host, Address: u.Host, URL: text}, checkAddress(key, u.Host)
+}
+
+func checkAddress(key, address string) error {
+	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, "unix") {
+		return fmt.Errorf("%s: %s: a gate cannot stand at a unix socket; have the program connect by 127.0.0.1 and a port", key, address)
+	}
+	host, port, err := net.SplitHostPort(address)
+	n, bad := strconv.Atoi(port)
+	if err != nil || bad != nil || host == "" || n < 1 || n > 65535 {
+		return fmt.Errorf("%s: %q is no host:port, as 127.0.0.1:3306 is", key, address)
+	}
+	return nil
+}
+
+// Gate is where the program looks for a server, by the protocol's name; "" if it is not gated.
+func (a *App) Gate(protocol string) string {
+	if s := a.server(protocol); s != nil {
+		return s.Gate
+	}
+	return ""
+}
+
+func (a *App) server(protocol string) *Server {
+	return map[string]*Server{"mysql": a.MySQL, "postgres": a.Postgres, "redis": a.Redis}[protocol]
+}

@@ -1,0 +1,163 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Bounds of a file.
+const (
+	minBuyers = 2
+	maxBuyers = 8
+)
+
+// buyers reads what each sends.
+func (a *App) buyers(f *file) error {
+	if f.Buyer != nil {
+		r, err := request("buyer", f.Buyer)
+		if err != nil {
+			return err
+		}
+		a.template = &r
+	}
+	switch b := f.Buyers.(type) {
+	case nil:
+		if a.template == nil {
+			return errors.New("give buyer, what a buyer sends: POST http://127.0.0.1:8080/buy?item=1")
+		}
+		return a.SetBuyers(minBuyers)
+	case uint64:
+		if a.template == nil {
+			return errors.New("buyers is a number, and buyer, what each sends, is missing")
+		}
+		return a.SetBuyers(int(min(b, maxBuyers+1)))
+	case []any:
+		if a.template != nil {
+			return errors.New("buyers is a list, so each has a request of its own: leave buyer out")
+		}
+		for n, one := range b {
+			r, err := request(fmt.Sprintf("buyers: the %d.", n+1), one)
+			if err != nil {
+				return err
+			}
+			a.Buyers = append(a.Buyers, r)
+		}
+	default:
+		return errors.New("buyers: give a number, or a list of requests")
+	}
+	return a.countBuyers()
+}
+
+// SetBuyers has so many buyers send the file's one request. The error is one line.
+func (a *App) SetBuyers(n int) error {
+	if a.template == nil {
+		if n == len(a.Buyers) {
+			return nil
+		}
+		return fmt.Errorf("--buyers %d: the file has a list of %d requests; add to it, or take from it", n, len(a.Buyers))
+	}
+	if n < minBuyers || n > maxBuyers {
+		return fmt.Errorf("%d buyers; %d to %d are allowed", n, minBuyers, maxBuyers)
+	}
+	a.Buyers = slices.Repeat([]Request{*a.template}, n)
+	return a.countBuyers()
+}
+
+func (a *App) countBuyers() error {
+	switch n := len(a.Buyers); {
+	case n < minBuyers || n > maxBuyers:
+		return fmt.Errorf("%d buyers; %d to %d are allowed", n, minBuyers, maxBuyers)
+	case len(a.Run) > 1 && len(a.Run) != n:
+		return fmt.Errorf("run has %d command lines, and there are %d buyers: give one for all, or one for each", len(a.Run), n)
+	}
+	return nil
+}
+
+// token is what a method and the name of a header are (RFC 9110, 5.6.2).
+var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// request reads "METHOD URL", or a map with header and body.
+func request(key string, v any) (r Request, _ error) {
+	line, ok := v.(string)
+	if m, is := v.(map[string]any); is {
+		line, ok = m["request"].(string)
+		for name, value := range m {
+			switch name {
+			case "request":
+			case "body":
+				r.Body = fmt.Sprint(value)
+			case "header":
+				all, is := value.(map[string]any)
+				if !is {
+					return r, fmt.Errorf("%s: header: give a map, as { Content-Type: application/json }", key)
+				}
+				r.Header = map[string]string{}
+				for h, text := range all {
+					r.Header[h] = fmt.Sprint(text)
+				}
+			default:
+				return r, fmt.Errorf("%s: unknown key %q; there are request, header and body", key, name)
+			}
+		}
+	}
+	method, target, found := strings.Cut(line, " ")
+	if !ok || !found || method != strings.ToUpper(method) {
+		return r, fmt.Errorf("%s: give METHOD URL, as POST http://127.0.0.1:8080/buy?item=1", key)
+	}
+	r.Method, r.URL = method, strings.TrimSpace(target)
+	if !token.MatchString(method) {
+		return r, fmt.Errorf("%s: %q is no method of HTTP; give METHOD URL, as POST http://127.0.0.1:8080/buy?item=1", key, method)
+	}
+	for name, value := range r.Header {
+		if !token.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+			return r, fmt.Errorf("%s: header: %q with %q is no header of HTTP", key, name, value)
+		}
+	}
+	return r, checkURL(key, r.URL)
+}
+
+// checkURL: the gate speaks HTTP as it is.
+func checkURL(key, text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "":
+		return fmt.Errorf("%s: %q is no URL; one looks like http://127.0.0.1:8080/buy?item=1", key, text)
+	case u.Scheme != "http":
+		return fmt.Errorf("%s: %q: only http:// is spoken here; have the program serve without TLS for the test", key, text)
+	}
+	return nil
+}
+
+// sold reads which answers mean a sale: 200, a list, or 2xx.
+func (a *App) sold(f *file) error {
+	all, ok := f.Sold.([]any)
+	if !ok && f.Sold != nil {
+		all = []any{f.Sold}
+	}
+	if f.Sold == nil {
+		all = []any{"2xx"}
+	}
+	for _, one := range all {
+		switch s := one.(type) {
+		case uint64:
+			if s < 100 || s > 599 {
+				return fmt.Errorf("sold: %d is no status of HTTP", s)
+			}
+			a.Sold = append(a.Sold, int(s))
+		case string:
+			if len(s) != 3 || s[1:] != "xx" || s[0] < '1' || s[0] > '5' {
+				return fmt.Errorf("sold: %q is no status of HTTP; give 200, a list, or 2xx", s)
+			}
+			for n := range 100 {
+				a.Sold = append(a.Sold, int(s[0]-'0')*100+n)
+			}
+		default:
+			return errors.New("sold: give 200, a list, or 2xx")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// word is one of a command for Redis; one in quotes may have spaces, or nothing, in it.
+var word = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
+
+// resetting reads what each run begins with.
+func (a *App) resetting(f *file) error {
+	a.Reset.MySQL, a.Reset.Postgres = f.Reset.MySQL, f.Reset.Postgres
+	if len(f.Reset.SQL) > 0 {
+		switch {
+		case a.MySQL != nil && a.Postgres != nil:
+			return errors.New("reset: sql: there are two databases; give mysql and postgres in its place")
+		case a.MySQL != nil:
+			a.Reset.MySQL = append(a.Reset.MySQL, f.Reset.SQL...)
+		case a.Postgres != nil:
+			a.Reset.Postgres = append(a.Reset.Postgres, f.Reset.SQL...)
+		default:
+			return errors.New("reset: sql: no mysql and no postgres is given")
+		}
+	}
+	switch {
+	case len(a.Reset.MySQL) > 0 && a.MySQL == nil:
+		return errors.New("reset: mysql: no mysql is given")
+	case len(a.Reset.Postgres) > 0 && a.Postgres == nil:
+		return errors.New("reset: postgres: no postgres is given")
+	}
+	lines, err := listOf("reset: redis", f.Reset.Redis)
+	if err != nil {
+		return err
+	}
+	if len(lines) > 0 && a.Redis == nil {
+		return errors.New("reset: redis: no redis is given")
+	}
+	for _, line := range lines {
+		words := word.FindAllString(line, -1)
+		for i, w := range words {
+			if len(w) > 1 && (w[0] == '"' || w[0] == '\'') {
+				words[i] = w[1 : len(w)-1]
+			}
+		}
+		switch {
+		case len(words) == 0:
+			return errors.New("reset: redis: an empty command")
+		case strings.EqualFold(words[0], "select"):
+			return errors.New("reset: redis: select: the number of the database belongs into the URL, redis://127.0.0.1:6379/1; flushall empties all")
+		case strings.EqualFold(line, "flushdb"):
+			a.Reset.Flush = true
+		default:
+			a.Reset.Redis = append(a.Reset.Redis, words)
+		}
+	}
+	if len(a.Reset.MySQL)+len(a.Reset.Postgres)+len(lines) == 0 {
+		return errors.New("give reset: what brings stock and orders back before each run, as sql: [ \"UPDATE items SET stock = 1\", \"DELETE FROM orders\" ]")
+	}
+	return nil
+}

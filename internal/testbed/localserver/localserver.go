@@ -220,8 +220,15 @@ func (p *Process) Stop(timeout time.Duration) error {
 	}
 }
 
-// Freeze stops the process by SIGSTOP, which it cannot ignore. Its own children run on.
-func (p *Process) Freeze() error { return p.Signal(sigStop) }
+// Freeze stops the process by SIGSTOP, which it cannot ignore, and returns when every
+// thread has stopped. Its own children run on. Freeze fails when the process has ended
+// or has not stopped within 10 s.
+func (p *Process) Freeze() error {
+	if err := p.Signal(sigStop); err != nil {
+		return err
+	}
+	return awaitStop(p.cmd.Process.Pid)
+}
 
 // Thaw lets a frozen process run on.
 func (p *Process) Thaw() error { return p.Signal(sigCont) }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 const (
@@ -35,7 +38,7 @@ func killGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKIL
 // their own, and returns them. p is stopped first, so that there are no new ones; kill
 // it next.
 func killSessions(p *os.Process) (killed []int) {
-	if p.Signal(syscall.SIGSTOP) != nil {
+	if p.Signal(syscall.SIGSTOP) != nil || awaitStop(p.Pid) != nil {
 		return nil
 	}
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.Pid, p.Pid)) // Linux
@@ -50,12 +53,36 @@ func killSessions(p *os.Process) (killed []int) {
 	return killed
 }
 
-// ended reports whether a process that was killed runs no more. Nobody may have asked
-// for its end: in a container the first process often does not.
+// awaitStop waits until every thread of a process has stopped. The kernel delivers
+// SIGSTOP after kill(2) has returned, so a thread may go on for a moment: a busy machine
+// let a whole request through. Without /proc it returns at once.
+func awaitStop(pid int) error {
+	for range 10_000 {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if !slices.ContainsFunc(threads, func(stat string) bool { return !strings.HasPrefix(state(stat), "T") }) {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return fmt.Errorf("process %d has not stopped within 10 s of SIGSTOP", pid)
+}
+
+// state returns the part of a file such as /proc/PID/stat that begins with the state of
+// the process or thread: "pid (name) state ...". It is empty when the file is gone.
+func state(stat string) string {
+	content, err := os.ReadFile(stat)
+	if err != nil {
+		return ""
+	}
+	_, state, _ := strings.Cut(string(content), ") ")
+	return state
+}
+
+// ended reports whether a process that was killed runs no more. Its parent may never
+// wait for it: in a container the first process often does not.
 func ended(pid int) bool {
-	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil { // Linux: pid (name) state ...
-		_, state, _ := strings.Cut(string(stat), ") ")
-		return strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
+	if s := state(fmt.Sprintf("/proc/%d/stat", pid)); s != "" { // Linux
+		return strings.HasPrefix(s, "Z") || strings.HasPrefix(s, "X")
 	}
 	return syscall.Kill(pid, 0) != nil
 }

@@ -22,4 +22,6 @@ func killGroup(p *os.Process) error { return p.Kill() }
 
 func killSessions(*os.Process) []int { return nil }
 
+func awaitStop(int) error { return nil }
+
 func ended(int) bool { return true }

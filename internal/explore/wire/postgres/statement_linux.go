@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/effect"
@@ -14,15 +15,21 @@ type said struct {
 	lasting  bool   // not this one alone
 
 	serializes bool // from here on a transaction is SERIALIZABLE
-	relaxes    bool // from here on a transaction is READ COMMITTED
+	relaxes    bool // from here on a transaction has another level
 }
+
+// namedLevel matches the isolation level that a SET, a BEGIN or a START TRANSACTION names
+// (PostgreSQL 15 manual, SET TRANSACTION).
+var namedLevel = regexp.MustCompile(`^(?:SET|BEGIN|START)\b.*ISOLATION\b.*?\b(SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)\b`)
 
 func says(sql string) said {
 	s := said{Statement: effect.SQL(sql, effect.Postgres), upper: strings.ToUpper(sql)}
 	has := func(word string) bool { return strings.Contains(s.upper, word) }
 	s.isolates = has("REPEATABLE") || has("SERIALIZABLE") || has("TRANSACTION_ISOLATION")
-	s.serializes = s.isolates && has("SERIALIZABLE")
-	s.relaxes = has("READ COMMITTED") && (s.Verb == "SET" || s.Verb == "BEGIN" || s.Verb == "START")
+	if level := namedLevel.FindStringSubmatch(strings.Join(strings.Fields(s.upper), " ")); level != nil {
+		s.serializes = level[1] == "SERIALIZABLE"
+		s.relaxes = !s.serializes
+	}
 	s.lasting = has("CHARACTERISTICS") || has("DEFAULT_TRANSACTION_ISOLATION")
 	return s
 }

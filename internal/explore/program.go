@@ -23,6 +23,7 @@ const leastShrinking = 5 * time.Second
 type violations struct {
 	s         *search
 	ranked    []*candidate // those to be replayed
+	answers   answers      // the answers in all of them, kept or not
 	last      *candidate   // the run before, if it broke
 	afterVoid bool         // the run before was void
 	until     time.Time    // when shrinking ends; zero: never
@@ -40,6 +41,7 @@ func (v *violations) doubt() {
 
 // rank keeps a violation when it is one of the best.
 func (v *violations) rank(e schedule.Ended) {
+	v.answers = v.answers.add(e, 1)
 	v.last = newCandidate(e)
 	v.last.doubtful = v.afterVoid
 	if v.ranked = append(v.ranked, v.last); len(v.ranked) == 2*mostRanked {
@@ -146,6 +148,7 @@ func (v *violations) dropAll() {
 	r.Unconfirmed = r.Violations
 	r.Explored -= r.Violations
 	r.Violations = 0
+	r.Answers.subtract(v.answers)
 	for kind := range r.Verdicts {
 		if kind != verdict.Holds {
 			delete(r.Verdicts, kind)
@@ -159,7 +162,8 @@ func (v *violations) drop(c *candidate) {
 	r.Dropped++
 	r.Violations--
 	r.Explored--
-	v.s.answers(c.Ended, -1)
+	v.answers.add(c.Ended, -1)
+	r.Answers.add(c.Ended, -1)
 	if r.Verdicts[c.Verdict]--; r.Verdicts[c.Verdict] == 0 {
 		delete(r.Verdicts, c.Verdict)
 	}

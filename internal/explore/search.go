@@ -57,7 +57,7 @@ type Result struct {
 	Divided  []string // see Report.Divided; at most mostCompound
 
 	// Answers is that of Report.
-	Answers map[string]int
+	Answers answers
 
 	exhausted bool // no budget has ended it, nor the first violation
 
@@ -243,7 +243,9 @@ func (s *search) note(e schedule.Ended) {
 	s.final = s.final || e.Final
 	r.Explored++
 	r.Verdicts[e.Verdict]++
-	s.answers(e, 1)
+	if s.x.config.Program != "" {
+		r.Answers = r.Answers.add(e, 1)
+	}
 	if e.Concurrent {
 		r.Overlapped++
 	}
@@ -264,22 +266,6 @@ func (s *search) note(e schedule.Ended) {
 	if e.Foreign {
 		r.Foreign++
 		s.foreign = s.foreign.better(e)
-	}
-}
-
-// answers adds n to the count of each answer in a program's schedule; -1 removes a schedule.
-func (s *search) answers(e schedule.Ended, n int) {
-	if s.x.config.Program == "" {
-		return
-	}
-	if s.result.Answers == nil {
-		s.result.Answers = map[string]int{}
-	}
-	for _, o := range e.Outcomes {
-		kind := o.Kind()
-		if s.result.Answers[kind] += n; s.result.Answers[kind] == 0 {
-			delete(s.result.Answers, kind)
-		}
 	}
 }
 

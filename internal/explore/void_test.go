@@ -282,6 +282,13 @@ func TestUnconfirmed(t *testing.T) {
 		if (r.Witness != nil) != c.confirmed || (r.Violations > 0) != c.confirmed || (r.Unconfirmed > 0) == c.confirmed || r.Dropped < 10 {
 			t.Errorf("%s: %d violations, %d dropped, %d unconfirmed, witness %v", c.name, r.Violations, r.Dropped, r.Unconfirmed, r.Witness)
 		}
+		answers := 0
+		for _, n := range r.Answers {
+			answers += n
+		}
+		if answers != 3*r.Explored {
+			t.Errorf("%s: %v, want the answers of three buyers in %d schedules", c.name, r.Answers, r.Explored)
+		}
 		said := explore.NewReport(config, r).Extent()
 		if want := fmt.Sprintf("; %d violations more not replayed and not counted", r.Unconfirmed); !c.confirmed && !strings.Contains(said, want) {
 			t.Errorf("%s: says %q, want %q", c.name, said, want)

@@ -1,0 +1,31 @@
+package explore
+
+import "github.com/oversell/oversell/internal/explore/schedule"
+
+// answers counts the buyers of schedules by their answer. It has no key whose count is zero.
+type answers map[string]int
+
+// add counts the buyers of one schedule n times and returns the count; n is -1 to take them out again.
+// It makes the map if that is nil.
+func (a answers) add(e schedule.Ended, n int) answers {
+	if a == nil {
+		a = answers{}
+	}
+	for _, o := range e.Outcomes {
+		a.change(o.Kind(), n)
+	}
+	return a
+}
+
+// subtract takes the counts of other out.
+func (a answers) subtract(other answers) {
+	for kind, n := range other {
+		a.change(kind, -n)
+	}
+}
+
+func (a answers) change(kind string, n int) {
+	if a[kind] += n; a[kind] == 0 {
+		delete(a, kind)
+	}
+}

@@ -100,8 +100,8 @@ func (c Config) schedule(tokens []string) Schedule {
 // FitsLine says why a replay line cannot be run by an explorer of this configuration, in one
 // line.
 func (c Config) FitsLine(s Schedule) error {
-	own := c.Program == "" && (s.Stock != c.Stock || s.Units.String() != c.Units.String() || s.Parts != c.Parts)
-	if s.Strategy != c.name() || s.Buyers != c.Buyers || own || s.Shared != c.Shared || s.OneKey != c.OneKey {
+	stocked := c.Program == "" && s.Stock != c.Stock
+	if s.Strategy != c.name() || s.Buyers != c.Buyers || stocked || s.Units.String() != c.Units.String() || s.Parts != c.Parts || s.Shared != c.Shared || s.OneKey != c.OneKey {
 		return fmt.Errorf("the replay line is of %s, not of %s", s.Head(), c.schedule(nil).Head())
 	}
 	return nil

@@ -172,6 +172,7 @@ func TestReplayProgram(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"v1:other:b2:s1:1":        "the replay line is of other with 2 buyers",
+		"v1:little:b2:s1:u1,2:1":  "the replay line is of little with 2 buyers and stock 1 and orders of 1,2 units",
 		"v1:little:b3:s1:1":       "the replay line is of little with 3 buyers",
 		"v1:little:b2:s1:1*4.2*3": "the schedule does not fit",
 	} {

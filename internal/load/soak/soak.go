@@ -114,7 +114,7 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 	product := "soak-" + w.Strategy
 	waved := Waved{Wave: w, began: time.Now()}
 	if err := r.shelf(0).Restock(ctx, product, w.Stock); err != nil {
-		return waved, fmt.Errorf("restock before wave %d: %w", w.Number, err)
+		return waved.broken(fmt.Errorf("restock before wave %d: %w", w.Number, err))
 	}
 	c := &crowd{wave: w, shops: r.Shops, meter: r.meter}
 	var meanwhile errgroup.Group
@@ -134,7 +134,7 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 	})
 	c.keep(ctx, product, r.Length, r.Patience)
 	if err := meanwhile.Wait(); err != nil {
-		return waved, fmt.Errorf("%s in wave %d: %w", w.Kind, w.Number, err)
+		return waved.broken(fmt.Errorf("%s in wave %d: %w", w.Kind, w.Number, err))
 	}
 	waved.Answers = c.answers
 	waved.Killed = w.kind.Kill
@@ -150,6 +150,15 @@ func (r *run) wave(ctx context.Context, w Wave) (Waved, error) {
 		}
 	}
 	return waved, nil
+}
+
+// broken returns the wave with a violation if the shop has answered a restock with an
+// error, although no server was unavailable. Otherwise it returns err.
+func (w Waved) broken(err error) (Waved, error) {
+	if errors.As(err, new(*rush.RestockError)) {
+		w.Violations, err = []string{"failed: " + err.Error()}, nil
+	}
+	return w, err
 }
 
 // kill ends a process, and starts another one in its place, also when the run is cut short:

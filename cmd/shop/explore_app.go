@@ -159,13 +159,22 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if o.app.save != "" && r.Witness != nil {
-		if err := x.Save(r.Witness, o.app.save); err != nil {
-			return fmt.Errorf("--save: %w", err)
-		}
-		fmt.Fprintf(c.OutOrStdout(), "saved: %s --replay %s\n", config.Again, trial.ShellWord(o.app.save))
+	if err := o.save(c.OutOrStdout(), x, r.Witness); err != nil {
+		return err
 	}
 	return exitApp(r, o.events)
+}
+
+// save writes the witness to the file of --save, if there are both.
+func (o *exploreOptions) save(out io.Writer, x *explore.Explorer, w *explore.Witness) error {
+	if o.app.save == "" || w == nil {
+		return nil
+	}
+	if err := x.Save(w, o.app.save); err != nil {
+		return fmt.Errorf("--save: %w", err)
+	}
+	fmt.Fprintf(out, "saved: %s --replay %s\n", o.app.command(), trial.ShellWord(o.app.save))
+	return nil
 }
 
 // exitApp is the exit code: a break first, then a search that was no proof.

@@ -34,10 +34,13 @@ func (o *exploreOptions) runAgain(ctx context.Context, w io.Writer, x *explore.E
 	if err := firstOf(report.Save(o.output.files, page, w), printAs(o.format, w, d)); err != nil {
 		return err
 	}
-	if found.Broken() {
-		return &exitError{exitBroken, ""}
+	if !found.Broken() {
+		return nil
 	}
-	return nil
+	if err := o.save(w, x, found); err != nil {
+		return err
+	}
+	return &exitError{exitBroken, ""}
 }
 
 // printAs writes in the format that was asked for.

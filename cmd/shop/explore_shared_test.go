@@ -158,9 +158,12 @@ func TestShared(t *testing.T) {
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	pooled := sharedCase{mode: "pooled", node: true, pool: 4}.file(t, "shared")
-	code, stdout, stderr := exploreApp(t, pooled, "--replay", "v1:pooled:b2:s1:shared:1.1~2.1*4.2*3")
-	if code != exitBroken || !strings.Contains(stdout, "leaked_lock: the idle connection of buyer 1 still has lock 'item'") {
-		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	saved := filepath.Join(t.TempDir(), "witness.json")
+	for _, replay := range [][]string{{"v1:pooled:b2:s1:shared:1.1~2.1*4.2*3", "--save", saved}, {saved}} {
+		code, stdout, stderr := exploreApp(t, pooled, append([]string{"--replay"}, replay...)...)
+		if code != exitBroken || !strings.Contains(stdout, "leaked_lock: the idle connection of buyer 1 still has lock 'item'") {
+			t.Errorf("%q: exit %d: %s%s", replay, code, stdout, stderr)
+		}
 	}
 	if code, r, stderr := searchFile(t, sharedCase{mode: "held", node: true, pool: 4}.file(t, "shared")); code != 0 || !r.Complete || r.Void > 0 || len(r.Pauses) > 0 {
 		t.Errorf("exit %d, complete %v, %d void, %q: %s", code, r.Complete, r.Void, r.Pauses, stderr)

@@ -50,7 +50,12 @@ servers: ## install MariaDB, PostgreSQL, PgBouncer, Redis, ZooKeeper, etcd and C
 gosec:
 	go run -C tools ./gosec $(CURDIR) G104 G115 G204 G301 G302 G304 G306 G404
 
-lint: gosec ## go vet, staticcheck, gofumpt, gosec; no tracked file above 1 MB
+.PHONY: prose
+prose: ## the language of pages and comments, and the links between pages
+	go test -C tools ./prose
+	go run -C tools ./prose $(CURDIR)
+
+lint: gosec prose ## go vet, staticcheck, gofumpt, gosec, prose; no tracked file above 1 MB
 	@tools/check-sizes.sh
 	go vet ./...
 	$(TOOL) staticcheck ./...

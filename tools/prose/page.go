@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	tables "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/text"
+)
+
+const maxColumns = 6
+
+var (
+	markdown = goldmark.New(goldmark.WithExtensions(extension.Table))
+	htmlLink = regexp.MustCompile(`\b(?:href|src|srcset)="([^"]+)"`)
+	htmlID   = regexp.MustCompile(`\b(?:id|name)="([^"]+)"`)
+)
+
+// A page is one Markdown file.
+type page struct {
+	name       string
+	words      int // as wc -w counts them
+	lines      int
+	paragraphs []paragraph
+	links      []link
+	anchors    map[string]bool
+	wide       []int // lines of tables with more than maxColumns columns
+}
+
+// A link is a place in a page that leads to another place of this project.
+type link struct {
+	line   int
+	target string // as written
+	file   string // relative to the project
+	anchor string // without the #; may be empty
+}
+
+func parsePage(name string, source []byte) *page {
+	p := &page{
+		name: name, words: len(strings.Fields(string(source))), lines: strings.Count(string(source), "\n"),
+		anchors: map[string]bool{},
+	}
+	ast.Walk(markdown.Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		line := 1
+		if n.Type() == ast.TypeBlock && n.Lines().Len() > 0 {
+			line = lineAt(source, n.Lines().At(0).Start)
+		}
+		switch n := n.(type) {
+		case *ast.Blockquote:
+			return ast.WalkSkipChildren, nil
+		case *ast.HTMLBlock:
+			p.readHTML(line, string(n.Lines().Value(source)))
+		case *tables.Table:
+			if len(n.Alignments) > maxColumns {
+				p.wide = append(p.wide, lineAt(source, firstByte(n)))
+			}
+		case *ast.Heading:
+			p.readText(n, source, line, true)
+			p.addAnchor(slug(inlineText(n, source)))
+		case *tables.TableCell:
+			_, header := n.Parent().(*tables.TableHeader)
+			p.readText(n, source, line, header)
+		case *ast.Paragraph, *ast.TextBlock:
+			p.readText(n, source, line, false)
+		}
+		return ast.WalkContinue, nil
+	})
+	return p
+}
+
+// lineAt returns the number of the line that contains the byte at offset.
+func lineAt(source []byte, offset int) int {
+	return 1 + bytes.Count(source[:offset], []byte("\n"))
+}
+
+// firstByte returns the offset of the first text below n.
+func firstByte(n ast.Node) int {
+	for n.Lines().Len() == 0 && n.HasChildren() {
+		n = n.FirstChild()
+	}
+	if n.Lines().Len() == 0 {
+		return 0
+	}
+	return n.Lines().At(0).Start
+}
+
+func (p *page) readText(n ast.Node, source []byte, line int, heading bool) {
+	written := inlineText(n, source)
+	p.paragraphs = append(p.paragraphs, paragraph{line, written, heading})
+	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Text:
+			line = lineAt(source, n.Segment.Stop)
+			if n.SoftLineBreak() || n.HardLineBreak() {
+				line++
+			}
+		case *ast.Link:
+			p.addLink(line, string(n.Destination))
+		case *ast.Image:
+			p.addLink(line, string(n.Destination))
+		case *ast.RawHTML:
+			p.readHTML(line, string(n.Segments.Value(source)))
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// inlineText returns the text below a block, with code in backquotes and without HTML.
+func inlineText(block ast.Node, source []byte) string {
+	var b strings.Builder
+	ast.Walk(block, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.CodeSpan:
+			b.WriteByte('`')
+		case *ast.Text:
+			if entering {
+				b.Write(n.Segment.Value(source))
+				if n.SoftLineBreak() || n.HardLineBreak() {
+					b.WriteByte('\n')
+				}
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return b.String()
+}
+
+func (p *page) readHTML(line int, html string) {
+	for _, m := range htmlLink.FindAllStringSubmatch(html, -1) {
+		p.addLink(line, m[1])
+	}
+	for _, m := range htmlID.FindAllStringSubmatch(html, -1) {
+		p.anchors[m[1]] = true
+	}
+}
+
+// addLink keeps a link within the project.
+func (p *page) addLink(line int, target string) {
+	u, err := url.Parse(target)
+	switch {
+	case err != nil:
+		p.links = append(p.links, link{line, target, "", ""})
+	case u.Scheme != "" || u.Host != "": // of another site
+	case u.Path == "":
+		p.links = append(p.links, link{line, target, p.name, u.Fragment})
+	default:
+		p.links = append(p.links, link{line, target, path.Join(path.Dir(p.name), u.Path), u.Fragment})
+	}
+}
+
+// addAnchor numbers repeated headings as GitHub does.
+func (p *page) addAnchor(anchor string) {
+	unique := anchor
+	for i := 1; p.anchors[unique]; i++ {
+		unique = anchor + "-" + strconv.Itoa(i)
+	}
+	p.anchors[unique] = true
+}
+
+// slug returns the anchor that GitHub gives to a heading.
+func slug(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ' || r == '\n':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}

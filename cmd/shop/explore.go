@@ -59,7 +59,7 @@ order from the same restored state. The first to break is shown as a table, with
 a line that runs it again.
 
 With --app the code is a program of your own, in any language, as it is: gates
-stand where it looks for MySQL, PostgreSQL and Redis. docs/any-language.md is the
+stand where it looks for MySQL, PostgreSQL and Redis. docs/guides/test-your-shop.md is the
 way from your shop to a witness; --app-example prints the file to begin with.
 
 Each buyer is a process of its own, unless --instances shared puts all into one.
@@ -201,9 +201,9 @@ func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) e
 	case r.Foreign > 0 && !lock.FreesAnothers:
 		return &exitError{exitBroken, o.strategy + ": a buyer deletes the lock of another, and the catalogue promises that only its holder frees it"}
 	case !r.Complete:
-		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --bound", o.strategy)}
+		return &exitError{exitBudget, fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", o.strategy)}
 	case r.Empty():
-		return &exitError{exitInconclusive, fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", o.strategy, strings.Join(o.events, ", "))}
+		return &exitError{exitInconclusive, fmt.Sprintf("%s: the result proves nothing: the events %s could not happen at any step; without --events every schedule is explored", o.strategy, strings.Join(o.events, ", "))}
 	}
 	return nil
 }

@@ -67,12 +67,12 @@ memory: a data race contradicts every promise.
 --app verifies a program of your own, in any language, as shop explore --app runs
 it: every order of its buyers' commands, and then crowds of --rush-buyers at once,
 --repeat of them, each judged by the queries that the file says must return no
-row. docs/any-language.md has the file. Exit code 3 there when the search or the
+row. docs/guides/test-your-shop.md has the file. Exit code 3 there when the search or the
 rush was no proof.
 
 --target verifies a service that runs already, in whatever language, by what its
 buyers do: they rush, hang up, come over a slow way, and send a request twice.
-loadtest/README.md has the routes. A strategy that makes no promise is expected
+docs/guides/test-your-shop.md has the routes. A strategy that makes no promise is expected
 to hold.
 
 Exit code: 0 all as promised; 1 a cell contradicts its promise, or could not be

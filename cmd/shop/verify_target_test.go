@@ -174,7 +174,7 @@ func TestVerifyTargetBadInput(t *testing.T) {
 	}
 }
 
-// service is a shop in a map, with the routes that loadtest/README.md asks for.
+// service is a shop in a map, with the routes that docs/guides/test-your-shop.md asks for.
 // Each flag is a fault of its own.
 type service struct {
 	forgets    int64 // units that vanish with the first sale

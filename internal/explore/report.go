@@ -284,13 +284,13 @@ func (r Report) gaps() (text string) {
 	return text
 }
 
-// voidRuns says what was tried and shows nothing.
+// voidRuns describes the runs that do not count.
 func (r Report) voidRuns() (text string) {
 	if r.Void > 0 {
-		text = fmt.Sprintf("; %s void (%s), not counted", Count(r.Void, "run"), reasons(r.Voids))
+		text = fmt.Sprintf("; %s discarded (%s), not counted", Count(r.Void, "run"), reasons(r.Voids))
 	}
 	if r.Lost > 0 {
-		text += fmt.Sprintf("; %s given up, each void %d times", Count(r.Lost, "order"), voidTries)
+		text += fmt.Sprintf("; %s given up, each discarded %d times", Count(r.Lost, "schedule"), voidTries)
 	}
 	if r.Dropped > 0 {
 		text += fmt.Sprintf("; %s did not run again, and is not counted", Count(r.Dropped, "violation"))

@@ -11,34 +11,34 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A run of a program that is not ours may be void: something came that nobody had waited for,
-// so it shows nothing, and is tried again.
+// A run of a program under test is discarded, or void, if the explorer lost control of it: a command
+// came that it had not waited for. Such a run shows nothing, and is repeated.
 const (
-	voidTries   = 3  // runs of one branch; it is given up when all of them were void
-	shownTries  = 5  // of what is to be shown
-	voidAtFirst = 10 // void runs and no other: nothing can be explored like this
-	voidInARow  = 50
-	mostReasons = 3 // in one line
+	voidTries   = 3  // runs of one branch; if all are void, the branch is given up
+	shownTries  = 5  // replays of a violation that is to be reported
+	voidAtFirst = 10 // void runs at the start, with no other run: the search ends
+	voidInARow  = 50 // void runs in a row: the search ends
+	mostReasons = 3  // maximum in one line
 )
 
 // Voided counts the void runs with one reason and one set of details. Ids in the details may differ.
 type Voided struct {
 	Why     string `json:"why"`
-	Details string `json:"details,omitempty"` // whose command it was, and which; "" where there are more than are kept apart
+	Details string `json:"details,omitempty"` // the command and its buyer; "" for what exceeds mostVoided
 	Runs    int    `json:"runs"`
 }
 
-// mostVoided are kept apart.
+// mostVoided is the maximum number of entries with details.
 const mostVoided = 20
 
-// isVoid: the run may be tried again.
+// isVoid reports whether the error means a void run, which may be repeated.
 func (x *Explorer) isVoid(err error) bool {
 	_, is := schedule.AsVoid(err)
 	return is && x.config.Program != ""
 }
 
-// otherWay is the error that the same choices have led to others now. A program is taken for
-// one that runs the same way unless something disturbs it; for our strategies it is a mistake
+// otherWay returns the error for a schedule that did not repeat: the same choices led to other
+// choices. For a program under test the run is void. For a strategy of the catalogue it is an error
 // of the explorer.
 func (x *Explorer) otherWay(details string) error {
 	const why = "the same schedule did not run the same way again"
@@ -48,7 +48,7 @@ func (x *Explorer) otherWay(details string) error {
 	return fmt.Errorf("%w: %s: %s", ErrHarness, why, details)
 }
 
-// retry puts a branch back that was void; false where it has been void often enough.
+// retry puts the branch of a void run back. It returns false if the branch is to be given up.
 func (w *walk) retry(sure bool) bool {
 	if w.voids++; sure && w.voids >= voidTries {
 		return false
@@ -57,19 +57,19 @@ func (w *walk) retry(sure bool) bool {
 	return true
 }
 
-// A voids counts the runs that show nothing. It alone knows when there are too many.
+// A voids counts the void runs of a search, and decides when there are too many.
 type voids struct {
 	result *Result
-	sure   bool // a run was not void
+	sure   bool // at least one run was not void
 	inARow int
-	// forgiven reports that the search is over: replays may diverge, and no number of them is too many.
+	// forgiven is set when the search is over: from then on no number of void replays is an error.
 	forgiven bool
 }
 
-// good notes that a run was not void.
+// good records a run that was not void.
 func (v *voids) good() { v.sure, v.inARow = true, 0 }
 
-// count counts a void run. Its error ends the search: there are too many.
+// count counts a void run. An error means that there are too many, and ends the search.
 func (v *voids) count(err error) error {
 	void, _ := schedule.AsVoid(err)
 	if void.Missed {
@@ -85,14 +85,14 @@ func (v *voids) count(err error) error {
 	switch {
 	case v.forgiven:
 	case v.sure && v.inARow >= voidInARow:
-		return fmt.Errorf("%w: %d runs in a row were void, of all that were void %s; last: %v", ErrHarness, v.inARow, reasons(r.Voids()), err)
+		return fmt.Errorf("%w: %d runs in a row were discarded, of all discarded runs %s; last: %v", ErrHarness, v.inARow, reasons(r.Voids()), err)
 	case !v.sure && r.Void >= voidAtFirst:
-		return fmt.Errorf("%w: the first %d runs were all void: %s; last: %v", ErrHarness, r.Void, reasons(r.Voids()), err)
+		return fmt.Errorf("%w: the first %d runs were all discarded: %s; last: %v", ErrHarness, r.Void, reasons(r.Voids()), err)
 	}
 	return nil
 }
 
-// counted has one run more of those that are alike.
+// counted adds a void run to the entry with the same reason and details.
 func counted(all []Voided, v schedule.Void) []Voided {
 	why, details := v.Why, strings.Join(strings.Fields(v.Details), " ")
 	alike := func(details string) int {
@@ -124,7 +124,7 @@ func withoutIDs(text string) string {
 	})
 }
 
-// Voids are how many void runs there were for each reason; nil: none.
+// Voids returns the number of void runs by reason; nil if there were none.
 func (r Result) Voids() (runs map[string]int) {
 	for _, v := range r.Voided {
 		if runs == nil {
@@ -135,21 +135,21 @@ func (r Result) Voids() (runs map[string]int) {
 	return runs
 }
 
-// commonest has those first that were seen in most runs.
+// commonest sorts by falling number of runs.
 func commonest(all []Voided) []Voided {
 	return slices.SortedStableFunc(slices.Values(all), func(a, b Voided) int { return b.Runs - a.Runs })
 }
 
-// String is a line of a report.
+// String returns the line of a report.
 func (v Voided) String() string {
-	text := Count(v.Runs, "run") + " void: " + v.Why
+	text := Count(v.Runs, "run") + " discarded: " + v.Why
 	if v.Details != "" {
 		text += ": " + v.Details
 	}
 	return text
 }
 
-// voidBranch counts a void run, and puts its branch back or gives it up.
+// voidBranch counts a void run and puts its branch back, or gives it up.
 func (s *search) voidBranch(t trip, err error) error {
 	s.violations.doubt()
 	if w, is := t.(*walk); is && !w.retry(s.voids.sure) {
@@ -158,8 +158,8 @@ func (s *search) voidBranch(t trip, err error) error {
 	return s.voids.count(err)
 }
 
-// reasons are those of void runs, the commonest first: the one there is, or each with its
-// count.
+// reasons lists the reasons of void runs, the commonest first, each with its count if there are
+// several.
 func reasons(voids map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(voids), func(a, b string) int {
 		return cmp.Or(voids[b]-voids[a], strings.Compare(a, b))

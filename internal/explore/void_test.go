@@ -45,7 +45,7 @@ func TestVoid(t *testing.T) {
 			t.Errorf("%d orders, %d violations, %v; want %d, %d, %s", r.Explored, r.Violations, r.Witness, want.Explored, want.Violations, witness)
 		}
 		report := explore.NewReport(c, r)
-		if said := report.Extent(); !strings.Contains(said, fmt.Sprintf("; %d runs void (%s), not counted: not complete", r.Void, stray.Why)) || strings.Contains(said, " of 20") || report.Total != nil {
+		if said := report.Extent(); !strings.Contains(said, fmt.Sprintf("; %d runs discarded (%s), not counted: not complete", r.Void, stray.Why)) || strings.Contains(said, " of 20") || report.Total != nil {
 			t.Errorf("says %q", said)
 		}
 	}
@@ -72,7 +72,7 @@ func TestVoidSeen(t *testing.T) {
 		t.Fatalf("%+v", r.Voided)
 	}
 	notes := seenIn(t, r)
-	if want := fmt.Sprintf(`%d runs void: %s: buyer 1: "SELECT 1"`, r.Voided[0].Runs, stray.Why); len(notes) != len(r.Voided) || notes[0] != want || notes[1] != "1 run void: rare: run 5" {
+	if want := fmt.Sprintf(`%d runs discarded: %s: buyer 1: "SELECT 1"`, r.Voided[0].Runs, stray.Why); len(notes) != len(r.Voided) || notes[0] != want || notes[1] != "1 run discarded: rare: run 5" {
 		t.Errorf("%q, want %q first", notes, want)
 	}
 
@@ -166,7 +166,7 @@ func TestVoidLost(t *testing.T) {
 	if r.Complete || r.Void != 3 || r.Lost != 1 || r.Explored != 10 {
 		t.Errorf("complete %v, %d void, %d lost, %d orders", r.Complete, r.Void, r.Lost, r.Explored)
 	}
-	if said := explore.NewReport(c, r).Extent(); !strings.Contains(said, "; 3 runs void ("+stray.Why+"), not counted; 1 order given up, each void 3 times: not complete") {
+	if said := explore.NewReport(c, r).Extent(); !strings.Contains(said, "; 3 runs discarded ("+stray.Why+"), not counted; 1 schedule given up, each discarded 3 times: not complete") {
 		t.Errorf("says %q", said)
 	}
 }
@@ -177,8 +177,8 @@ func TestVoidAlways(t *testing.T) {
 		good, runs int
 		says       string
 	}{
-		{0, 10, "the first 10 runs were all void: "},
-		{1, 51, "50 runs in a row were void"},
+		{0, 10, "the first 10 runs were all discarded: "},
+		{1, 51, "50 runs in a row were discarded"},
 	} {
 		l := longer()
 		l.buyers = slices.Concat([][][]command{{slices.Repeat([]command{{"add", "a", "x"}}, 30)}}, l.buyers)

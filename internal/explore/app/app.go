@@ -1,5 +1,5 @@
-// Package app has the file that describes a program to explore, in any language, and the
-// user's servers, asked beside the gates.
+// Package app reads the file that describes a program under test, in any language, and queries the
+// servers of that program over connections of its own, past the gates.
 package app
 
 import (

@@ -45,7 +45,7 @@ func TestLoad(t *testing.T) {
 func TestLoadRefused(t *testing.T) {
 	for _, c := range []struct{ name, old, by, says string }{
 		{"a key with a slip", "reset:", "rset:", `oversell.yaml:5: unknown key "rset"; did you mean reset?`},
-		{"no such key", "sold: 200", "colour: red", `unknown key "colour"; shop explore --app-example has all`},
+		{"no such key", "sold: 200", "colour: red", `unknown key "colour"; shop explore --app-example lists the keys`},
 		{"no YAML", "sold: 200", "sold: [", "oversell.yaml:"},
 		{"no program", "run: node server.mjs", "env: { A: b }", "give one of run"},
 		{"two programs", "run: node server.mjs", "run: a\nshared: b", "give one of run"},

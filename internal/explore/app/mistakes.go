@@ -2,23 +2,37 @@ package app
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 )
 
-// known are the keys of a file, for an error.
-var known = []string{
-	"name", "run", "shared", "attach", "ready", "ready-within", "env", "mysql", "postgres", "redis", "local", "schema",
-	"buyers", "buyer", "reset", "sold", "atomic", "pauses", "never", "watch", "sql", "pid", "gates",
+// keys returns the YAML keys of a struct, each nested one as PARENT.KEY.
+func keys(t reflect.Type) (all []string) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name := field.Tag.Get("yaml")
+		all = append(all, name)
+		inner := field.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Struct {
+			for _, key := range keys(inner) {
+				all = append(all, name+"."+key)
+			}
+		}
+	}
+	return all
 }
 
-// place and unknown are in what the YAML library says.
+// place and unknown match the messages of the YAML library.
 var (
 	place   = regexp.MustCompile(`^\[(\d+):\d+\] (.*)`)
 	unknown = regexp.MustCompile(`unknown field "(.*)"`)
 )
 
-// wrong is one line of what the YAML library says.
+// wrong turns an error of the YAML library into one line.
 func wrong(err error) error {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	line := ": "
@@ -32,13 +46,14 @@ func wrong(err error) error {
 	if near := nearest(m[1]); near != "" {
 		return fmt.Errorf("%sunknown key %q; did you mean %s?", line, m[1], near)
 	}
-	return fmt.Errorf("%sunknown key %q; shop explore --app-example has all there are", line, m[1])
+	return fmt.Errorf("%sunknown key %q; shop explore --app-example lists the keys", line, m[1])
 }
 
-// nearest is the key that is at most two letters away; "" if none is.
+// nearest returns the known key with the least edit distance, if that is at most 2, or else "".
 func nearest(key string) (best string) {
 	least := 3
-	for _, k := range known {
+	for _, k := range keys(reflect.TypeFor[file]()) {
+		k = k[strings.LastIndexByte(k, '.')+1:]
 		if d := distance(key, k); d < least {
 			best, least = k, d
 		}
@@ -46,7 +61,7 @@ func nearest(key string) (best string) {
 	return best
 }
 
-// distance is Levenshtein's.
+// distance returns the Levenshtein distance of two keys.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

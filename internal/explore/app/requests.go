@@ -80,27 +80,30 @@ func (a *App) countBuyers() error {
 // token is what a method and the name of a header are (RFC 9110, 5.6.2).
 var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// request reads "METHOD URL", or a map with header and body.
+// requestKeys are the keys of a request that is a map.
+var requestKeys = []string{"request", "header", "body"}
+
+// request reads "METHOD URL", or a map with requestKeys.
 func request(key string, v any) (r Request, _ error) {
 	line, ok := v.(string)
 	if m, is := v.(map[string]any); is {
+		for name := range m {
+			if !slices.Contains(requestKeys, name) {
+				return r, fmt.Errorf("%s: unknown key %q; the keys are %s", key, name, strings.Join(requestKeys, ", "))
+			}
+		}
 		line, ok = m["request"].(string)
-		for name, value := range m {
-			switch name {
-			case "request":
-			case "body":
-				r.Body = fmt.Sprint(value)
-			case "header":
-				all, is := value.(map[string]any)
-				if !is {
-					return r, fmt.Errorf("%s: header: give a map, as { Content-Type: application/json }", key)
-				}
-				r.Header = map[string]string{}
-				for h, text := range all {
-					r.Header[h] = fmt.Sprint(text)
-				}
-			default:
-				return r, fmt.Errorf("%s: unknown key %q; there are request, header and body", key, name)
+		if body, given := m["body"]; given {
+			r.Body = fmt.Sprint(body)
+		}
+		if header, given := m["header"]; given {
+			all, is := header.(map[string]any)
+			if !is {
+				return r, fmt.Errorf("%s: header: give a map, for example { Content-Type: application/json }", key)
+			}
+			r.Header = map[string]string{}
+			for h, text := range all {
+				r.Header[h] = fmt.Sprint(text)
 			}
 		}
 	}

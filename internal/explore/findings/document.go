@@ -124,19 +124,19 @@ func filled(texts ...string) (some []string) {
 func Unproven(r explore.Report, events []string) string {
 	switch {
 	case r.Dropped+r.Unconfirmed > 0:
-		return fmt.Sprintf("%s: not confirmed: %s seen, and no replay broke again; see docs/any-language.md, Void runs", r.Strategy, explore.Count(r.Dropped+r.Unconfirmed, "violation"))
+		return fmt.Sprintf("%s: not confirmed: %s seen, and no replay broke again; see docs/design/programs.md#discarded-runs", r.Strategy, explore.Count(r.Dropped+r.Unconfirmed, "violation"))
 	case r.Void > 0:
-		return fmt.Sprintf("%s: nothing was found, and %s void: what they would have shown is not known; docs/any-language.md has what to do", r.Strategy, explore.Count(r.Void, "run"))
+		return fmt.Sprintf("%s: nothing was found, but %s discarded, so this is no proof; see docs/design/programs.md#discarded-runs", r.Strategy, explore.Count(r.Void, "run"))
 	case !r.Complete:
-		return fmt.Sprintf("%s: nothing was found, and not all was explored; give more --budget or --max-schedules, or --bound", r.Strategy)
+		return fmt.Sprintf("%s: nothing was found, but the search is incomplete; raise --budget, --max-schedules or --bound", r.Strategy)
 	case len(r.Pauses) > 0 && !r.ShortAccepted:
 		return fmt.Sprintf("%s: nothing was found, but a pause of the program was too short for another buyer to move, so the choice of the next pooled connection was not explored: lengthen the pause for the test, or set `pauses: accepted` in the file; the pause followed %s", r.Strategy, r.Pauses[0])
 	case len(r.Divided) > 0 && !r.Atomic:
 		return fmt.Sprintf("%s: nothing was found, but a statement that reads and writes was one step, so another buyer's write inside it was not explored: lock the rows that it reads or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", r.Strategy, r.Divided[0])
 	case r.Empty():
-		return fmt.Sprintf("%s: nothing was shown: there is nothing that %s could strike; without --events every order is explored", r.Strategy, strings.Join(events, ", "))
+		return fmt.Sprintf("%s: the result proves nothing: the events %s could not happen at any step; without --events every schedule is explored", r.Strategy, strings.Join(events, ", "))
 	case r.Explored < 2:
-		return fmt.Sprintf("%s: nothing was shown: there is one order alone, so no two buyers were at the servers at once; --app-check shows what the gates see", r.Strategy)
+		return fmt.Sprintf("%s: the result proves nothing: there is only one schedule, so the buyers never met at the servers; --app-check shows which commands reach the gates", r.Strategy)
 	}
 	return ""
 }

@@ -33,7 +33,7 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 		return verdict.LeakedLock, left + ", which keeps `never` from reading", nil, nil
 	}
 	if app.Locked(err) && len(who) > 0 {
-		return verdict.Stalled, whoWaits(who) + " for what nobody will do, and a lock keeps `never` from reading", nil, nil
+		return verdict.Stalled, whoWaits(who) + " forever, and a lock keeps `never` from reading", nil, nil
 	}
 	if err != nil {
 		return "", "", nil, err
@@ -59,7 +59,7 @@ func (r judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witn
 		return verdict.LeakedLock, left, nil, nil
 	}
 	if len(who) > 0 {
-		return verdict.Stalled, whoWaits(who) + " for what nobody will do", nil, nil
+		return verdict.Stalled, whoWaits(who) + " forever", nil, nil
 	}
 	if len(failing) > 0 && !r.struck { // after an event, a failure may be the only possible answer
 		return verdict.Failed, r.fails(failing) + ", and every server is healthy", nil, nil

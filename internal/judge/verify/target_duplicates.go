@@ -12,7 +12,7 @@ import (
 
 // duplicates sends each order twice at once under one key, and once more when
 // all is over. What a service of another kind must answer is the id of the sale: see
-// loadtest/README.md.
+// docs/guides/test-your-shop.md.
 func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	const stock = pairs / 2
 	if err := t.restock(ctx, stock); err != nil {

@@ -8,7 +8,7 @@ const meanings = {
   leaked: "Units have vanished: they left the stock and nobody has them, or a buyer was refused what was there.",
   lost: "A sale was confirmed to the buyer, and no record of it exists.",
   duplicated: "One purchase has more than one record.",
-  stalled: "Buyers wait for what nobody will do any more. The shop stands still until a person steps in.",
+  stalled: "Buyers wait forever. The shop stands still until a person steps in.",
 };
 
 function copied(button, text) {

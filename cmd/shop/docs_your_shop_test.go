@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+)
+
+const yourShop = "../../docs/guides/test-your-shop.md"
+
+// guideBlock returns the fenced block of the guide that contains a text, without its fences.
+func guideBlock(t *testing.T, contains string) string {
+	t.Helper()
+	text, err := os.ReadFile(yourShop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```(?:text|mermaid)\n(.*?)\n```").FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(block[1], contains) {
+			return block[1]
+		}
+	}
+	t.Fatalf("%s has no block with %q", yourShop, contains)
+	return ""
+}
+
+// TestGuideOutput: the searches of the guide print what it shows, apart from versions and times.
+func TestGuideOutput(t *testing.T) {
+	t.Parallel()
+	varies := regexp.MustCompile(`MariaDB [\d.]+|[\d.]+ s \(\d+/s\)`)
+	for _, c := range []struct {
+		file, contains string
+		args           []string
+		code           int
+	}{
+		{"node/naive.yaml", "sequenceDiagram", []string{"--format", "mermaid"}, exitBroken},
+		{"node/for-update.yaml", "node-for-update", nil, 0},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			want := varies.ReplaceAllString(guideBlock(t, c.contains), "")
+			file := appCase{file: c.file, needs: []string{"node", "npm"}}.need(t)
+			code, stdout, stderr := exploreApp(t, file, c.args...)
+			if got := varies.ReplaceAllString(stdout, ""); code != c.code || !strings.Contains(got, want) {
+				t.Errorf("exit %d, want %d with\n%s\ngot\n%s%s", code, c.code, want, got, stderr)
+			}
+		})
+	}
+}
+
+// TestGuideTarget: the example in Python oversells as the guide shows, and holds with its lock.
+func TestGuideTarget(t *testing.T) {
+	t.Parallel()
+	localservertest.SkipShort(t)
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	broken := guideBlock(t, "! oversold")
+	for mode, c := range map[string]struct {
+		table string
+		code  int
+	}{
+		"naive": {broken, exitBroken},
+		"":      {strings.ReplaceAll(broken[strings.Index(broken, " mine"):], "! oversold", "holds"), 0},
+	} {
+		cmd := exec.Command(python, "../../examples/http/shop.py", "0", mode)
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		url, err := bufio.NewReader(stdout).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, text, stderr := exitOfCommand(t, plainCommand(t, "verify", "--target", strings.TrimSpace(url), "--strategy", "mine", "--no-idempotency-keys"))
+		spaces := regexp.MustCompile(` +`)
+		if code != c.code || !strings.Contains(spaces.ReplaceAllString(text, " "), spaces.ReplaceAllString(c.table, " ")) {
+			t.Errorf("%q: exit %d, want %d with\n%s\ngot\n%s%s", mode, code, c.code, c.table, text, stderr)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// TestReference: docs/reference/yaml.md lists exactly the keys that a file may have, and its file
+// is valid but for the schema, which is not there.
+func TestReference(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/reference/yaml.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z.-]+)` \\|").FindAllSubmatch(text, -1) {
+		listed = append(listed, string(row[1]))
+	}
+	accepted := keys(reflect.TypeFor[file]())
+	for _, key := range requestKeys {
+		accepted = append(accepted, "buyer."+key)
+	}
+	slices.Sort(listed)
+	slices.Sort(accepted)
+	if !slices.Equal(listed, accepted) {
+		t.Errorf("the page lists %q\nthe program accepts %q", listed, accepted)
+	}
+	example := regexp.MustCompile("(?s)```yaml\n(.*?)schema: schema.sql\n(.*?)```").FindSubmatch(text)
+	if example == nil {
+		t.Fatal("the page has no file with a schema")
+	}
+	if _, err := load(t, string(example[1])+string(example[2])); err != nil {
+		t.Error(err)
+	}
+}

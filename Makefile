@@ -64,12 +64,12 @@ lint: gosec prose ## go vet, staticcheck, gofumpt, gosec, prose; no tracked file
 vuln: gosec ## known vulnerabilities in the code that is called (asks vuln.go.dev), and gosec
 	$(TOOL) govulncheck ./...
 
-generate: servers ## write all that follows from the code; STRATEGY=NAME measures a new strategy for docs/scale.md, too
+generate: servers ## write all that follows from the code; STRATEGY=NAME also measures a new strategy for docs/reference/throughput.md
 	go generate ./internal/fault ./internal/lockstrategy # what the rest is compiled with
 	$(if $(STRATEGY),go test ./cmd/shop -run TestSizeReference -timeout 60m -measure $(STRATEGY))
 	go generate ./internal/teach/... ./internal/explore/... ./cmd/...
 
-bench: servers ## the benchmarks of docs/benchmarks.md; takes an hour
+bench: servers ## the benchmarks of docs/reference/benchmarks.md; takes an hour
 	OVERSELL_BENCH_RECORDS=$${OVERSELL_BENCH_RECORDS:-10000000} go test -run '^$$' -bench . -benchtime 1x -timeout 120m ./...
 	cd locktest/bench && go run . -markdown
 

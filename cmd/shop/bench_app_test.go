@@ -15,7 +15,7 @@ import (
 
 // BenchmarkApp explores examples as a user does: runs of a schedule a second, the time from
 // the start of the command until it has printed the first witness, and the memory of the
-// command alone, which is the gates and the search: docs/benchmarks.md.
+// command alone, which is the gates and the search: docs/reference/benchmarks.md.
 func BenchmarkApp(b *testing.B) {
 	for _, c := range appCases {
 		if c.events != "" {

@@ -73,7 +73,7 @@ Replication, which speak MySQL's: members of a replication group know nothing of
 same. The explorer does not run there; ` + "`shop rush --processes 2`" + ` and ` + "`shop verify --strategy NAME`" + ` with the flags of the column show its cells.
 What the database decides, it decides there, too: two nodes let both ` + "`FOR UPDATE`" + ` in, the second COMMIT is refused (1213), and the strategy starts again.
 A lease that is shorter than the cluster's wait for a dead node (5 s unless set) runs out inside a COMMIT: there the plain leases are oversold,
-with one writer as with three ([design.md](design.md#galera)).
+with one writer as with three ([servers](design/servers.md#galera)).
 
 **A failover** is played on PostgreSQL alone, in its matrix. To a replica that each COMMIT has waited for (synchronous, a quorum of one) no
 acknowledged sale was lost, in 150 kills of the primary under load. To one that lacks the last commits each strategy loses sales that
@@ -129,7 +129,7 @@ func writeTopologies(b *strings.Builder) {
 ## By how Redis is built
 
 What breaks each strategy that uses one Redis, on MariaDB: every fault, by the verdict that is promised under it. Behind sentinels and on a
-cluster the failover is their own. [design.md](design.md#redis-sentinel-and-redis-cluster) has the reasons.
+cluster the failover is their own. [servers](design/servers.md#redis-sentinel-and-redis-cluster) has the reasons.
 
 `)
 	columns := []struct {

@@ -118,7 +118,7 @@ func TestExploreInterrupted(t *testing.T) {
 	}
 }
 
-// TestExploreJSON: the members that docs/design.md fixes.
+// TestExploreJSON: the JSON members that scripts rely on.
 func TestExploreJSON(t *testing.T) {
 	_, stdout, _ := exploreCLI(t.Context(), "none", "--json")
 	var report map[string]any

@@ -40,11 +40,11 @@ func sizeCommand() *cobra.Command {
 		Use:   "size",
 		Short: "Predict the sales a second of a shop, and what gives way first",
 		Long: `Predict the sales a second of each strategy, and what gives way first: the
-product's row, a lock, a processor, the connections. docs/scale.md has the laws,
+product's row, a lock, a processor, the connections. docs/design/sizing.md has the laws,
 what was measured, and how far the predictions were from it.
 
 The processor time of a sale and the time of a turn are those of the machine of
-docs/scale.md, unless --calibrate has measured yours and --points names the file.
+docs/reference/throughput.md, unless --calibrate has measured yours and --points names the file.
 A file whose name ends with .csv is CSV, and JSON otherwise.
 
 The buyers are a closed loop: each asks again when it is answered. Products are
@@ -74,9 +74,9 @@ asked for alike. A prediction is for a steady load of sales; it knows no failure
 	flags.Float64Var(&o.shop.ShopCores, "shop-cores", 2, "processors of each shop process")
 	flags.BoolVar(&o.shop.OneMachine, "one-machine", false, "database, Redis, shops and buyers share --cores, as where it was measured")
 	flags.IntVar(&o.shop.Conns, "db-conns", defaultConns, "connections of each process to the database")
-	flags.StringVar(&o.points, "points", "", "a `file` of --calibrate to predict from, instead of the machine of docs/scale.md")
+	flags.StringVar(&o.points, "points", "", "a `file` of --calibrate to predict from, instead of the reference machine")
 	flags.StringVar(&o.calibrate, "calibrate", "", "measure this machine and write the points to a `file`, with --engine local; Linux; some 40 s for all strategies")
-	flags.StringVar(&o.measure, "measure", "", "the same, but every point of docs/scale.md: twenty minutes on a machine that does nothing else")
+	flags.StringVar(&o.measure, "measure", "", "the same, but every point of docs/reference/throughput.md: twenty minutes on a machine that does nothing else")
 	flags.StringVar(&o.engineName, "engine", engine.Local, "with --calibrate and --measure: local, private servers")
 	flags.StringSliceVar(&o.databases, "local-db", nil, "with --calibrate and --measure: private databases, as serve takes them, a,b,...")
 	flags.IntVar(&o.rounds, "rounds", 3, "with --calibrate and --measure: how often each point is measured; the median counts; unless given, once with --calibrate")

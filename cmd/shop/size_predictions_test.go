@@ -21,12 +21,12 @@ var excused = []struct {
 	when   func(sizing.Point) bool
 	reason string
 }{
-	{"optimistic", delayed, "a loser's pause does not grow with the round trip, so behind a delay more rounds are under way than the five of the law"},
-	{"early-unlock queue", severalWriters, "one sale of a process is on its way at a time, so fewer of them meet than the law says"},
-	{"redis-decr", severalWriters, "who loses at COMMIT asks again at once, and the law has no retries in vain of retries"},
-	{"redisson multilock", oneWriter, "each release is told to every process, which all ask: on processors that three nodes use already that costs more than on one"},
-	{"zookeeper etcd", severalWriters, "the leader's own work goes on while nobody buys: it is counted to the few sales, and too much of it to many"},
-	{"named-lock", func(p sizing.Point) bool { return p.Products == 10 || p.Products == 1000 }, "nothing known: the point of 100 products, from which it is reckoned, came out slower than those of 10 and of 1,000"},
+	{"optimistic", delayed, "a loser's pause does not grow with the round trip, so a delay leaves more than five rounds running"},
+	{"early-unlock queue", severalWriters, "each process has one sale under way at a time, so fewer sales meet than the law says"},
+	{"redis-decr", severalWriters, "a buyer that loses at COMMIT retries at once, and the law has no term for retries that fail again"},
+	{"redisson multilock", oneWriter, "every release wakes every process; that costs more when three nodes already use the processors"},
+	{"zookeeper etcd", severalWriters, "the leader also works while it is idle, and the law charges that work to the sales"},
+	{"named-lock", func(p sizing.Point) bool { return p.Products == 10 || p.Products == 1000 }, "unknown: the measurement of 100 products, the base of the prediction, was slower than those of 10 and 1,000"},
 }
 
 func delayed(p sizing.Point) bool        { return p.DelayMS > 0 && p.Products == 1 }

@@ -12,7 +12,7 @@ import (
 // inLine is a pool in which who first asks for a transaction gets a connection first.
 // database/sql gives a connection that is free to any of those who wait (connRequestSet.TakeRandom):
 // with 256 buyers at 64 connections one in a hundred waited ten times as long as the rest, see
-// docs/benchmarks.md, Overload. Other statements take part in the pool as before.
+// docs/reference/benchmarks.md, Overload. Other statements take part in the pool as before.
 //
 // Any number of goroutines may use it.
 type inLine struct {

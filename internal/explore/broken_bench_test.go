@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkBroken is how long the first violation takes of every strategy that
-// SQLite and Redis can show to break, one after the other: docs/benchmarks.md.
+// SQLite and Redis can show to break, one after the other: docs/reference/benchmarks.md.
 func BenchmarkBroken(b *testing.B) {
 	defer explore.OneProcessor(false)() // as the command does
 	e, err := engine.Open(b.Context(), engine.Config{Name: engine.Embedded, Wait: enginetest.Wait, Conns: 4})

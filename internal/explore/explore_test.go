@@ -35,7 +35,7 @@ func TestShortest(t *testing.T) {
 	}
 }
 
-// BenchmarkExplore is the schedules a second of docs/benchmarks.md, on one
+// BenchmarkExplore is the schedules a second of docs/reference/benchmarks.md, on one
 // processor as shop explore runs them.
 func BenchmarkExplore(b *testing.B) {
 	for _, c := range []struct{ engine, localDB, strategy string }{

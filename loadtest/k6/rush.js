@@ -44,7 +44,7 @@ const overlap = new Counter('overlap_ms'); // time in buys - time of the rush; a
 const demand = new Gauge('demand_above_stock');
 const audits = new Counter('audits');
 
-// What a failed threshold means, in the words of design.md, section 1.
+// What a failed threshold means, in the words of the verdicts.
 const meaning = {
   audits: () => 'proved nothing: the books could not be read',
   'oversold{promise:holds}': (v) => `oversold: ${v.oversold} units more than there were`,

@@ -46,7 +46,7 @@ func newServers(t testing.TB, topology string) *server {
 	return s
 }
 
-// TestConformance has each lock show what docs/locks.md says of it: what it
+// TestConformance has each lock show what docs/guides/lock-in-your-program.md says of it: what it
 // claims holds, what it does not claim does not, and the exceptions below.
 func TestConformance(t *testing.T) {
 	srv := newServer(t)

@@ -1,5 +1,5 @@
 // Command bench measures locks over one Redis of its own, with contenders in
-// child processes, and prints the table of docs/locks.md.
+// child processes, and prints the table of docs/guides/lock-in-your-program.md.
 //
 //	go run . -markdown          # about 6 minutes
 //	go run . -quick             # about 20 seconds

@@ -23,7 +23,7 @@ type Measured struct {
 //go:embed reference.csv
 var reference []byte
 
-// Reference is what was measured for docs/scale.md.
+// Reference is what was measured for docs/reference/throughput.md.
 func Reference() (Measured, error) { return read("reference.csv", reference) }
 
 // ReadFile reads what shop size --measure or --calibrate has written.

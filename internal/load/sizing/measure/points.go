@@ -33,7 +33,7 @@ var alone, both = []int{sizing.AloneProducts}, []int{sizing.AloneProducts, sizin
 // calibration are the settings that a prediction needs.
 func calibration() []settings { return []settings{{processes: 1, products: both, each: true}} }
 
-// grid are the points of docs/scale.md: one thing is varied at a time, and the products
+// grid are the points of docs/reference/throughput.md: one thing is varied at a time, and the products
 // beside it, since they decide whether it is the row that gives way.
 func grid(nodes int, canFill bool) []settings {
 	if nodes > 1 {
@@ -82,7 +82,7 @@ func kinds(strategies []string) (some []string) {
 type Config struct {
 	Databases  []string // private servers; "" is the default one
 	Strategies []string
-	Grid       bool // every point of docs/scale.md; else those that a prediction needs
+	Grid       bool // every point of docs/reference/throughput.md; else those that a prediction needs
 	Rounds     int  // the median of so many counts
 	Round      time.Duration
 	Conns      int                              // connections of each process to the database

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/load/sizing"
+	"github.com/oversell/oversell/internal/load/sizing/measure"
+	"github.com/oversell/oversell/internal/lockstrategy"
+)
+
+//go:generate go test -run TestSizingPages -update .
+
+// TestSizingPages compares the generated parts of the pages about sizing with the catalogue, the
+// points in internal/load/sizing/reference.csv, and the predictions. A part is a comment with its
+// name, the text, and the comment "end". A part whose name is a command shows its output.
+func TestSizingPages(t *testing.T) {
+	t.Parallel()
+	all, _, _ := predictions(t)
+	for file, parts := range map[string]map[string]string{
+		"guides/size-a-sale.md":   {"growth": growthTable()},
+		"design/sizing.md":        {"paths": pathsTable(), "predictions": predictionsTable(all)},
+		"reference/throughput.md": {"where": whereMeasured(t), "products": ratioTable(all, productsColumns()), "processes": ratioTable(all, processesColumns()), "nodes": ratioTable(all, nodesColumns()), "excused": excusedTable(all)},
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join("../../docs", file)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := generatedPart.ReplaceAllStringFunc(string(text), func(part string) string {
+				name := generatedPart.FindStringSubmatch(part)[1]
+				body, ok := parts[name]
+				if command, isExample := strings.CutPrefix(name, "$ shop "); isExample {
+					body, ok = example(t, command), true
+				}
+				if !ok {
+					t.Fatalf("docs/%s asks for the unknown part %q", file, name)
+				}
+				delete(parts, name)
+				return "<!-- " + name + " -->\n" + strings.TrimSpace(body) + "\n<!-- end -->"
+			})
+			for name := range parts {
+				t.Errorf("docs/%s has no place for %q", file, name)
+			}
+			if *update {
+				if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if want != string(text) {
+				t.Errorf("docs/%s differs from what was measured and predicted: run make generate", file)
+			}
+		})
+	}
+}
+
+var generatedPart = regexp.MustCompile(`(?s)<!-- ((?:\$ )?[a-z][^\n]*) -->\n.*?<!-- end -->`)
+
+// whereMeasured describes the measurement behind the tables.
+func whereMeasured(t *testing.T) string {
+	t.Helper()
+	m, err := sizing.Reference()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("%s; %d points, %d buyers, medians of %d rounds.",
+		strings.ToUpper(m.From()[:1])+m.From()[1:], len(m.Points), m.Points[0].Buyers, len(m.Points[0].Rounds))
+	if m.Provisional != "" {
+		return text
+	}
+	return text + fmt.Sprintf(" Other programs used %.1f processors during the measurement.", m.Others())
+}
+
+// A ratioColumn is one setting, as a ratio to another setting.
+type ratioColumn struct {
+	name   string
+	of, to sizing.Setting // without products, the column is sales per second
+}
+
+func one() sizing.Setting {
+	return sizing.Setting{Nodes: 1, Writers: 1, Processes: 1, Products: 1, Buyers: measure.PointBuyers}
+}
+
+func with(s sizing.Setting, change func(*sizing.Setting)) sizing.Setting {
+	change(&s)
+	return s
+}
+
+func productsColumns() []ratioColumn {
+	all := []ratioColumn{{name: "sales/s, 1 product", of: one()}}
+	for _, products := range []int{10, 100} {
+		all = append(all, ratioColumn{fmt.Sprintf("%d products", products), with(one(), func(s *sizing.Setting) { s.Products = products }), one()})
+	}
+	for _, delay := range []float64{1, 5} {
+		all = append(all, ratioColumn{fmt.Sprintf("%g ms delay", delay), with(one(), func(s *sizing.Setting) { s.DelayMS = delay }), one()})
+	}
+	return all
+}
+
+func processesColumns() []ratioColumn {
+	all := []ratioColumn{{name: "sales/s, 1 process", of: one()}}
+	for _, n := range []int{2, 4, 8} {
+		all = append(all, ratioColumn{fmt.Sprintf("%d processes", n), with(one(), func(s *sizing.Setting) { s.Processes = n }), one()})
+	}
+	return all
+}
+
+// nodesColumns compares three Galera nodes with one node.
+func nodesColumns() []ratioColumn {
+	all := []ratioColumn{{name: "sales/s, one node", of: one()}}
+	for _, c := range []struct{ writers, processes int }{{1, 1}, {1, 3}, {3, 3}} {
+		all = append(all, ratioColumn{
+			fmt.Sprintf("writers: %d, processes: %d", c.writers, c.processes),
+			with(one(), func(s *sizing.Setting) { s.Nodes, s.Writers, s.Processes = 3, c.writers, c.processes }), one(),
+		})
+	}
+	return all
+}
+
+// ratioTable has a row for each strategy that was measured in all columns. The first column is sales
+// per second; the others are ratios to it.
+func ratioTable(all []prediction, columns []ratioColumn) string {
+	measured := map[string]map[sizing.Setting]float64{}
+	for _, p := range all {
+		s := p.Setting
+		s.Database = ""
+		if measured[p.Strategy] == nil {
+			measured[p.Strategy] = map[sizing.Setting]float64{}
+		}
+		measured[p.Strategy][s] = p.PerSecond
+	}
+	head, line := "| strategy |", "|---|"
+	for _, c := range columns {
+		head, line = head+" "+c.name+" |", line+"---:|"
+	}
+	rows := []string{head, line}
+	for _, name := range lockstrategy.Names() {
+		row, isComplete := "| `"+name+"` |", true
+		for _, c := range columns {
+			value, ok := measured[name][c.of]
+			isComplete = isComplete && ok
+			if c.to.Products == 0 {
+				row += fmt.Sprintf(" %.0f |", value)
+			} else {
+				row += fmt.Sprintf(" %.2f |", value/measured[name][c.to])
+			}
+		}
+		if isComplete {
+			rows = append(rows, row)
+		}
+	}
+	return strings.Join(rows, "\n")
+}
+
+// predictionsTable counts, for each kind of setting, how many predictions were how far away.
+func predictionsTable(all []prediction) string {
+	rows := []string{
+		"| setting | points | within 25 % | within the rounds' range | median error | errors |",
+		"|---|---:|---:|---:|---:|---|",
+	}
+	kinds := []string{"several products", "several processes", "network delay", "10 million records", "three Galera nodes"}
+	offs, met, among := map[string][]float64{}, map[string]int{}, map[string]int{}
+	var points, allMet, allAmong int
+	for _, p := range all {
+		if p.calibrates {
+			continue // it is met by construction
+		}
+		kind := kindOf(p.Setting)
+		offs[kind] = append(offs[kind], p.off())
+		points++
+		if p.met() {
+			met[kind]++
+			allMet++
+		} else if p.among() {
+			among[kind]++
+			allAmong++
+		}
+	}
+	for _, kind := range kinds {
+		o := offs[kind]
+		slices.Sort(o)
+		rows = append(rows, fmt.Sprintf("| %s | %d | %d | %d | %+.0f %% | %+.0f %% to %+.0f %% |",
+			kind, len(o), met[kind], among[kind], 100*o[len(o)/2], 100*o[0], 100*o[len(o)-1]))
+	}
+	return strings.Join(append(rows, fmt.Sprintf("| all | %d | %d | %d | | |", points, allMet, allAmong)), "\n")
+}
+
+// kindOf names what a setting varies.
+func kindOf(s sizing.Setting) string {
+	switch {
+	case s.Nodes > 1:
+		return "three Galera nodes"
+	case s.Records > 0:
+		return "10 million records"
+	case s.DelayMS > 0:
+		return "network delay"
+	case s.Processes > 1:
+		return "several processes"
+	}
+	return "several products"
+}
+
+// excusedTable lists why the laws miss some points, with the strategies and the largest error.
+func excusedTable(all []prediction) string {
+	rows := []string{"| strategies | points missed | largest error | reason |", "|---|---:|---:|---|"}
+	for _, e := range excused {
+		missed, worst := 0, 0.0
+		for _, p := range all {
+			if excuse(p.Point) != e.reason || p.met() || p.among() {
+				continue
+			}
+			missed++
+			if math.Abs(p.off()) > math.Abs(worst) {
+				worst = p.off()
+			}
+		}
+		if missed > 0 {
+			rows = append(rows, fmt.Sprintf("| `%s` | %d | %+.0f %% | %s |", strings.Join(strings.Fields(e.names), "`, `"), missed, 100*worst, e.reason))
+		}
+	}
+	return strings.Join(rows, "\n")
+}
+
+// pathsTable has the commands of a sale, and the law of its strategy. Equal strategies share a row.
+func pathsTable() string {
+	rows := []string{
+		"| strategy | statements | with the row locked | lock round trips | others wait | maximum for one product |",
+		"|---|---:|---:|---:|---|---|",
+	}
+	names := map[string]string{}
+	for _, e := range lockstrategy.All() {
+		p := e.Path
+		row := fmt.Sprintf("%d | %d | %d | %s | %s |", p.SQL, p.RowSQL, p.Lock, []string{"at the row", "in its process", "all"}[p.Keeps], sizing.Law(p))
+		if names[row] == "" {
+			rows = append(rows, row)
+		} else {
+			names[row] += ", "
+		}
+		names[row] += "`" + e.Name + "`"
+	}
+	for i, row := range rows[2:] {
+		rows[2+i] = "| " + names[row] + " | " + row
+	}
+	return strings.Join(rows, "\n")
+}
+
+// growthTable shows how each strategy grows. Strategies that grow alike share a row.
+func growthTable() string {
+	rows := []string{
+		"| strategy | more products | more shop processes | more Galera writers | a product's shard |",
+		"|---|---|---|---|---|",
+	}
+	type kind struct {
+		growth         sizing.Growth
+		needsOneHolder bool // it holds only in one process
+	}
+	names := map[kind][]string{}
+	var order []kind
+	for _, e := range lockstrategy.All() {
+		k := kind{sizing.GrowthOf(e.Path), breaksInTwo(e)}
+		if names[k] == nil {
+			order = append(order, k)
+		}
+		names[k] = append(names[k], "`"+e.Name+"`")
+	}
+	for _, k := range order {
+		processes := k.growth.Processes
+		if k.needsOneHolder {
+			processes = "**oversells**"
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s |", strings.Join(names[k], ", "),
+			k.growth.Products, processes, k.growth.Nodes, k.growth.Shard))
+	}
+	return strings.Join(rows, "\n")
+}
+
+// example returns the output of a command as a code block.
+func example(t *testing.T, command string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), strings.Fields(command), &stdout, &stderr); code != 0 {
+		t.Fatalf("shop %s: exit %d: %s", command, code, stderr.String())
+	}
+	return "```\n" + stdout.String() + "```"
+}
+
+// breaksInTwo reports whether two processes sell a unit twice.
+func breaksInTwo(e lockstrategy.Entry) bool {
+	return e.Promised(promise.TwoProcesses, dialect.MySQL) != verdict.Holds
+}

@@ -24,8 +24,8 @@ import (
 
 const chromium = "/usr/bin/chromium"
 
-// browser is one Chromium for all tests; each tab has a profile of its own unless it is told
-// to share one. TestMain ends it.
+// browser is one Chromium for all tests. Each tab has a profile of its own unless it shares one.
+// TestMain ends it.
 var browser context.Context
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// axeSource is axe-core as package-lock.json has it.
+// axeSource returns axe-core in the version of package-lock.json.
 var axeSource = sync.OnceValues(func() (string, error) {
 	const file = "node_modules/axe-core/axe.min.js"
 	if _, err := os.Stat(file); err != nil {
@@ -79,8 +79,8 @@ type tab struct {
 	profile cdp.BrowserContextID
 
 	mu     sync.Mutex
-	others []string // requests that left the shop
-	wrong  []string // exceptions, and what the policy has refused
+	others []string // requests to other hosts
+	wrong  []string // exceptions and violations of the content policy
 }
 
 // open opens a page of the shop in a new profile, as another phone would.
@@ -95,13 +95,13 @@ func open(t *testing.T, s *shop, path string) *tab {
 	return openIn(t, s, path, profile)
 }
 
-// beside opens a page in the same profile: a second tab of the same person.
+// beside opens a page in the same profile, like a second tab of the same person.
 func (p *tab) beside(path string) *tab {
 	p.t.Helper()
 	return openIn(p.t, p.shop, path, p.profile)
 }
 
-// openIn opens a window: a new profile has none, and a tab needs one.
+// openIn opens a window. A new profile has no window, and a tab needs one.
 func openIn(t *testing.T, s *shop, path string, profile cdp.BrowserContextID) *tab {
 	t.Helper()
 	executor := cdp.WithExecutor(browser, chromedp.FromContext(browser).Browser)
@@ -131,7 +131,7 @@ func openIn(t *testing.T, s *shop, path string, profile cdp.BrowserContextID) *t
 	return p
 }
 
-// hear notes what no page may do.
+// hear records events that no page may cause.
 func (p *tab) hear(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,13 +144,13 @@ func (p *tab) hear(event any) {
 	case *runtime.EventExceptionThrown:
 		p.wrong = append(p.wrong, e.ExceptionDetails.Error())
 	case *log.EventEntryAdded:
-		if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork { // a shop that is restarted refuses
+		if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork { // a shop refuses requests while it restarts
 			p.wrong = append(p.wrong, e.Entry.Text)
 		}
 	}
 }
 
-// run runs actions within patience.
+// run runs actions, at most for patience.
 func (p *tab) run(actions ...chromedp.Action) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -172,16 +172,16 @@ func (p *tab) go_(path string) { p.t.Helper(); p.run(chromedp.Navigate(p.shop.ur
 
 func (p *tab) reload() { p.t.Helper(); p.run(chromedp.Reload()) }
 
-// click is by the mouse, at the middle of the element.
+// click clicks the middle of the element with the mouse.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.run(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
-// key presses a key wherever the focus is.
+// key presses a key in the focused element.
 func (p *tab) key(key string) { p.t.Helper(); p.run(chromedp.KeyEvent(key)) }
 
-// fill replaces what a field has, by the keyboard.
+// fill replaces the value of a field, by keyboard.
 func (p *tab) fill(selector, text string) {
 	p.t.Helper()
 	p.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.focus(); e.select?.(); })()`, selector), nil)
@@ -195,7 +195,7 @@ func (p *tab) choose(selector, value string) {
 	p.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event('change', {bubbles: true})); })()`, selector, value), nil)
 }
 
-// eval evaluates an expression, a promise is awaited, and decodes its value into v.
+// eval evaluates an expression, awaits a promise, and decodes the value into v.
 func (p *tab) eval(expression string, v any) {
 	p.t.Helper()
 	var raw json.RawMessage
@@ -227,7 +227,7 @@ func (p *tab) until(expression string) {
 	}
 }
 
-// says waits until the element's text has the words.
+// says waits until the element's text contains the words.
 func (p *tab) says(selector, words string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, selector, words))
@@ -239,7 +239,7 @@ func (p *tab) text(selector string) (text string) {
 	return text
 }
 
-// visible waits until the element can be seen.
+// visible waits until the element is visible.
 func (p *tab) visible(selector string) {
 	p.t.Helper()
 	p.run(chromedp.WaitVisible(selector, chromedp.ByQuery))
@@ -258,7 +258,7 @@ func (p *tab) theme(scheme, motion string) {
 	}))
 }
 
-// axe wants no finding of WCAG 2.2 AA, in the light and in the dark.
+// axe fails the test on a violation of WCAG 2.2 AA, in the light and in the dark theme.
 func (p *tab) axe() {
 	p.t.Helper()
 	source, err := axeSource()
@@ -291,7 +291,7 @@ func (p *tab) axe() {
 	p.theme("light", "no-preference")
 }
 
-// fits wants no horizontal scrolling from 320 to 2,560 px.
+// fits fails the test if the page scrolls horizontally at any width from 320 to 2,560 px.
 func (p *tab) fits() {
 	p.t.Helper()
 	for _, width := range []int64{320, 390, 768, 1280, 1920, 2560} {
@@ -306,7 +306,7 @@ func (p *tab) fits() {
 	p.size(1280, 800)
 }
 
-// shot writes a screenshot where OVERSELL_SCREENSHOTS says.
+// shot writes a screenshot if OVERSELL_SCREENSHOTS names a folder.
 func (p *tab) shot(name string) {
 	p.t.Helper()
 	folder := os.Getenv("OVERSELL_SCREENSHOTS")

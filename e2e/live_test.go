@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// choosing has the leader choose strategies, and the size of the crowd.
+// choosing sets strategies and the number of buyers on the leader's page.
 func (p *tab) choosing(buyers, stock int, strategies ...string) {
 	p.t.Helper()
 	p.until(`document.querySelectorAll('#choices input:not(:disabled)').length > 0`)
@@ -27,14 +27,14 @@ func (p *tab) choosing(buyers, stock int, strategies ...string) {
 	p.fill("#stock", fmt.Sprint(stock))
 }
 
-// runs waits until so many runs are listed and none is under way: one that is has no page yet.
+// runs waits until n runs are listed and none is under way. A run under way has no page yet.
 func (p *tab) runs(n int) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`document.querySelectorAll('#runs > li').length === %d && document.querySelectorAll('#runs > li .links a[download]').length === %d &&
 		!document.querySelector('#send').disabled`, n, n))
 }
 
-// TestLivePage: each button of the leader's, at rest and afterwards.
+// TestLivePage checks each of the leader's buttons, before and after a run.
 func TestLivePage(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")
@@ -68,7 +68,7 @@ func TestLivePage(t *testing.T) {
 	p.until(`document.querySelectorAll('#fault option').length > 0`)
 	p.click("#break")
 	p.runs(2)
-	p.until(`document.querySelector('#runs .strike').textContent.includes(' struck ')`) // "did not strike" is none
+	p.until(`document.querySelector('#runs .strike').textContent.includes(' struck ')`) // "did not strike" must not match
 	p.shot("live-broken")
 	p.whole()
 	p.choosing(2000, 100, holds)
@@ -94,7 +94,7 @@ func TestLivePage(t *testing.T) {
 	p.until(`document.querySelector('#runs .copy').textContent !== 'copy'`)
 }
 
-// whole wants all of a lane's words to be seen: nothing is cut off.
+// whole fails the test if any text of a lane is cut off.
 func (p *tab) whole() {
 	p.t.Helper()
 	var cut []string
@@ -105,8 +105,8 @@ func (p *tab) whole() {
 	}
 }
 
-// TestLiveOneScreen: up to six lanes are seen whole without scrolling on a projector of 1280 x
-// 800, in a window of a browser on it, and with that zoomed.
+// TestLiveOneScreen: up to six lanes fit without scrolling on a projector of 1280 x 800, in a
+// browser window on it, and when zoomed.
 func TestLiveOneScreen(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")
@@ -132,14 +132,14 @@ func TestLiveOneScreen(t *testing.T) {
 			p.whole()
 		}
 	}
-	p.size(390, 844) // a phone has the form first, and the lanes after the crowd was sent
+	p.size(390, 844) // a phone shows the form first, and the lanes once a run has started
 	p.click("#send")
 	p.until(`document.querySelector('#send').disabled && document.querySelector('#stage').getBoundingClientRect().top < innerHeight / 3`)
 	p.runs(6)
 }
 
-// TestLiveBreakNow: the button strikes a crowd that is under way, which is compared with no
-// promise, and its command strikes, too.
+// TestLiveBreakNow: the button injects a fault into a run under way. That run is compared with no
+// promise, and its command injects the fault, too.
 func TestLiveBreakNow(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")
@@ -156,7 +156,7 @@ func TestLiveBreakNow(t *testing.T) {
 	p.says("#lanes", "struck by hand: compared with nothing")
 }
 
-// saves clicks a link that saves a page, and looks into the file.
+// saves clicks a link that saves a page and checks the file.
 func (p *tab) saves(selector, want string) {
 	p.t.Helper()
 	dir := p.t.TempDir()
@@ -179,8 +179,8 @@ func (p *tab) saves(selector, want string) {
 	p.t.Fatalf("%s saved no page", selector)
 }
 
-// TestLiveReload: who reloads in the middle of a rush, or opens a second tab, sees the run
-// under way, and its verdicts.
+// TestLiveReload: a visitor who reloads during a rush, or opens a second tab, sees the run under
+// way and its verdicts.
 func TestLiveReload(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")
@@ -204,7 +204,7 @@ func TestLiveReload(t *testing.T) {
 	p.axe()
 }
 
-// TestLiveRestart: an open page goes on with a shop that was restarted under it.
+// TestLiveRestart: an open page goes on after its shop restarts.
 func TestLiveRestart(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")
@@ -216,14 +216,14 @@ func TestLiveRestart(t *testing.T) {
 	p.says("#link", "does not answer")
 	s.start(s.url[len("http://"):])
 	p.until(`document.querySelector('#link').textContent.startsWith('live')`)
-	p.until(`document.querySelectorAll('#runs > li').length === 0`) // it is another shop
+	p.until(`document.querySelectorAll('#runs > li').length === 0`) // the new shop has no runs
 	p.choosing(50, 20, holds)
 	p.click("#send")
 	p.runs(1)
 }
 
-// TestLiveToken: on another address than loopback a crowd needs the token, which the page
-// asks for once.
+// TestLiveToken: on an address other than loopback, a run needs the token. The page asks for it
+// once.
 func TestLiveToken(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	s := startShop(t, "--addr", "0.0.0.0:0")
@@ -243,7 +243,7 @@ func TestLiveToken(t *testing.T) {
 	p.says("#runs", "holds")
 }
 
-// TestLiveRoom: the room's panel is on the page, beside the lanes.
+// TestLiveRoom: the room's panel is on the page, next to the lanes.
 func TestLiveRoom(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")
@@ -260,8 +260,8 @@ func TestLiveRoom(t *testing.T) {
 	p.shot("live-room-scrolled")
 }
 
-// TestLiveTiming prints how soon the page shows something, and how many frames a second it
-// draws during a rush of 200. Figures are no verdict: nothing is asserted of them.
+// TestLiveTiming prints how soon the page shows something, and its frame rate during a rush of 200
+// buyers. It asserts nothing about these figures.
 func TestLiveTiming(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")
@@ -269,7 +269,7 @@ func TestLiveTiming(t *testing.T) {
 	var paint, lanes float64
 	p.eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime`, &paint)
 	p.eval(`performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd`, &lanes)
-	load, _ := os.ReadFile("/proc/loadavg") // of what else the machine does; not everywhere there
+	load, _ := os.ReadFile("/proc/loadavg") // the machine's other load; the file exists only on Linux
 	t.Logf("load before: %s", bytes.TrimSpace(load))
 	t.Logf("first picture after %.0f ms, document ready after %.0f ms", paint, lanes)
 

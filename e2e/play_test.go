@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// level begins a level by its address, as a link in the workshop's notes does.
+// level opens a level by its address, like a link in the workshop's notes.
 func (p *tab) level(name string) {
 	p.t.Helper()
 	p.go_("/play")
@@ -18,7 +18,7 @@ func (p *tab) level(name string) {
 	p.until(`document.querySelectorAll('#table button:not(:disabled)').length > 0`)
 }
 
-// TestPlayMouse: the first level is won by clicks: each buyer reads before either writes.
+// TestPlayMouse wins the first level by clicks: each buyer reads before either writes.
 func TestPlayMouse(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/play")
@@ -37,7 +37,7 @@ func TestPlayMouse(t *testing.T) {
 	p.theme("light", "no-preference")
 	p.click(`[data-do=undo]`)
 	p.until(`document.querySelector('[data-do=undo]').disabled && !document.body.hasAttribute('aria-busy')`)
-	for _, buyer := range []string{"b1", "b2"} { // both have read before one writes
+	for _, buyer := range []string{"b1", "b2"} { // both read before one writes
 		p.click(`.buyer.` + buyer + ` .command:not(:disabled)`)
 		p.until(`!document.body.hasAttribute('aria-busy')`)
 	}
@@ -60,7 +60,7 @@ func TestPlayMouse(t *testing.T) {
 	p.shot("play-progress")
 }
 
-// TestPlayKeyboard: the same level by keys alone, with a reload half-way.
+// TestPlayKeyboard wins the same level by keyboard, with a reload half-way.
 func TestPlayKeyboard(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/play")
@@ -91,14 +91,14 @@ func TestPlayKeyboard(t *testing.T) {
 		p.until(`!document.body.hasAttribute('aria-busy')`)
 	}
 	p.says("#advice", "Hint 3 of 3")
-	p.key(kb.Enter) // the third hint has the focus on the next step
+	p.key(kb.Enter) // the third hint moves the focus to the next step
 	p.until(`document.querySelectorAll('#board tbody tr td.n').length >= 1`)
 	p.key("l")
 	p.visible("#setup")
 }
 
-// TestPlayNoLevel: an address that names no level says so in the page's words, and shows those
-// that there are; a game goes on.
+// TestPlayNoLevel: for an unknown level the page says so and lists the levels. A game under way
+// goes on.
 func TestPlayNoLevel(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/play#nosuch")
@@ -113,7 +113,8 @@ func TestPlayNoLevel(t *testing.T) {
 	p.visible("#game")
 }
 
-// TestPlayRestart: a page whose game went with its shop says so, by itself, and begins it again.
+// TestPlayRestart: if the shop restarts, the page says that its game is lost and begins it again by
+// itself.
 func TestPlayRestart(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/play")
@@ -125,10 +126,10 @@ func TestPlayRestart(t *testing.T) {
 		p.click(`.buyer.b1 .command:not(:disabled)`)
 		p.until(`document.querySelectorAll('#board tbody tr td.n').length >= 1 && !document.body.hasAttribute('aria-busy')`)
 	}
-	if err := s.cmd.Process.Kill(); err != nil { // without a word to the page
+	if err := s.cmd.Process.Kill(); err != nil { // the page gets no notice
 		t.Fatal(err)
 	}
-	_ = s.cmd.Wait() // killed
+	_ = s.cmd.Wait() // the error is that of a killed process
 	p.says("#trouble", "does not answer")
 	p.visible("#game")
 	s.start(s.url[len("http://"):])

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// enter gives a phone's page a name.
+// enter types a name on a phone's page.
 func (p *tab) enter(name string) {
 	p.t.Helper()
 	p.visible("#naming")
@@ -20,7 +20,7 @@ func (p *tab) enter(name string) {
 	p.visible("#buy")
 }
 
-// onSale has the leader put units on sale, on the room's panel.
+// onSale puts units on sale on the room's panel.
 func (p *tab) onSale(strategy string, units int) {
 	p.t.Helper()
 	p.choose("#room-strategy", strategy)
@@ -30,8 +30,8 @@ func (p *tab) onSale(strategy string, units int) {
 	p.until(fmt.Sprintf(`document.querySelector('.room-figure output').textContent === '%d'`, units))
 }
 
-// TestRoomPage: a person types a name and buys, by mouse and by keyboard, and reads what
-// became of it; so does who reloads or has a second tab.
+// TestRoomPage: a person types a name, buys by mouse and by keyboard, and reads the result. A
+// reload and a second tab show it, too.
 func TestRoomPage(t *testing.T) {
 	s := startShop(t)
 	leader := open(t, s, "/room/screen")
@@ -41,7 +41,7 @@ func TestRoomPage(t *testing.T) {
 	phone.shot("phone-name")
 	phone.axe()
 
-	phone.key(kb.Enter) // nothing typed, nothing focused
+	phone.key(kb.Enter) // nothing is typed or focused
 	phone.click("#naming button")
 	phone.says("#naming-error", "the name is empty")
 	phone.fill("#name", "A name that is much longer than forty characters")
@@ -68,7 +68,7 @@ func TestRoomPage(t *testing.T) {
 	phone.says("#sale", "2 \u00d7 apple")
 	phone.shot("phone-shut")
 	leader.click("#room-toggle")
-	phone.says("#sale", "open") // or opens: whether the phone is in time for the countdown is the machine's matter
+	phone.says("#sale", "open") // or "opens": a slow machine may miss the countdown
 	phone.click("#buy")
 	phone.shot("phone-door")
 	phone.says("#says", "You got unit 1 of 2.")
@@ -100,7 +100,7 @@ func TestRoomPage(t *testing.T) {
 	phone.fits()
 }
 
-// TestRoomRestart: phones and panel go on with a shop that was restarted under them.
+// TestRoomRestart: phones and panel go on after their shop restarts.
 func TestRoomRestart(t *testing.T) {
 	s := startShop(t)
 	leader, phone := open(t, s, "/room/screen"), open(t, s, "/room")
@@ -114,7 +114,7 @@ func TestRoomRestart(t *testing.T) {
 	phone.says("#says", "you cannot buy twice")
 	s.start(s.url[len("http://"):])
 	phone.says("#sale", "Nothing is on sale yet")
-	leader.says(".room-name", "Ann") // it has come in again by itself
+	leader.says(".room-name", "Ann") // the phone has joined again by itself
 	leader.onSale(s.promising("holds"), 5)
 	leader.click("#room-toggle")
 	phone.says("#sale", "open")
@@ -123,15 +123,15 @@ func TestRoomRestart(t *testing.T) {
 	leader.says(".room-word", "unit 1")
 }
 
-// TestRoomShut: a leader without a mouse puts on sale, opens and shuts, and a phone at a shut
-// door is told so.
+// TestRoomShut: a leader without a mouse starts, opens and shuts a sale. A phone that comes after
+// the end is told so.
 func TestRoomShut(t *testing.T) {
 	s := startShop(t)
 	leader, phone := open(t, s, "/room/screen"), open(t, s, "/room")
 	phone.enter("Ann")
 	leader.until(`document.querySelector('#room-strategy').options.length > 0`)
 	leader.eval(`document.querySelector('#room-stock').focus()`, nil)
-	leader.key(kb.Enter) // sends the form
+	leader.key(kb.Enter) // submits the form
 	leader.says(".room-door", "shut")
 	leader.key(kb.Tab)
 	leader.key(kb.Tab)
@@ -152,7 +152,8 @@ func TestRoomShut(t *testing.T) {
 	leader.says(".room-word", "is here")
 }
 
-// TestRoomLeader: off loopback the panel asks for the token and has a code for the phones.
+// TestRoomLeader: on an address other than loopback, the panel asks for the token and shows a code
+// for the phones.
 func TestRoomLeader(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	s := startShop(t, "--addr", "0.0.0.0:0")
@@ -178,7 +179,7 @@ func TestRoomLeader(t *testing.T) {
 	leader.fits()
 }
 
-// TestRoomToken: the token that the live page has asked for serves the room beside it, too.
+// TestRoomToken: the token for the live page is also valid for the room.
 func TestRoomToken(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	s := startShop(t, "--addr", "0.0.0.0:0")
@@ -199,8 +200,7 @@ func TestRoomToken(t *testing.T) {
 	}
 }
 
-// TestRoomTokenTabs: a token that was typed in one tab is used in the others, in those that are
-// open and in those that are opened later.
+// TestRoomTokenTabs: a token typed in one tab works in the other tabs, open or opened later.
 func TestRoomTokenTabs(t *testing.T) {
 	t.Setenv("SHOP_ADMIN_TOKEN", "s3cret")
 	s := startShop(t, "--addr", "0.0.0.0:0")
@@ -217,7 +217,8 @@ func TestRoomTokenTabs(t *testing.T) {
 	}
 }
 
-// TestRoomSameName: two who typed the same name are told apart, on the screen and on the phone.
+// TestRoomSameName: two people with the same name are distinguished, on the screen and on the
+// phone.
 func TestRoomSameName(t *testing.T) {
 	s := startShop(t)
 	leader, first, later := open(t, s, "/room/screen"), open(t, s, "/room"), open(t, s, "/room")
@@ -231,8 +232,8 @@ func TestRoomSameName(t *testing.T) {
 	}
 }
 
-// TestRoomHundred: a hundred phones press at once. Under a strategy that promises to be
-// oversold the panel shows it, and under one that holds it shows that the books agree.
+// TestRoomHundred: a hundred phones press at once. With a strategy that oversells, the panel shows
+// it. With a strategy that holds, it shows that stock and records agree.
 func TestRoomHundred(t *testing.T) {
 	s := startShop(t)
 	leader := open(t, s, "/room/screen")
@@ -252,7 +253,7 @@ func TestRoomHundred(t *testing.T) {
 		for n := range 97 {
 			pressed.Go(func() { s.phone(n, &asked, &slowest) })
 		}
-		asked.Wait() // each phone is in the room
+		asked.Wait() // each phone has joined
 		leader.until(`document.querySelectorAll('.room-buyer').length === 100`)
 		leader.shot("screen-before-" + strategy)
 		leader.click("#room-toggle")
@@ -302,8 +303,8 @@ func TestRoomHundred(t *testing.T) {
 	leader.shot("screen-2560")
 }
 
-// phone does what the phone's page does: it comes in, asks every second, and presses when
-// the sale is about to open.
+// phone acts like the phone's page: it joins, polls every second, and presses when the sale is
+// about to open.
 func (s *shop) phone(n int, inRoom *sync.WaitGroup, slowest *atomic.Int64) {
 	body := fmt.Sprintf(`{"phone":"%016x","name":"Phone %d"}`, n, n)
 	if status := s.call(http.MethodPost, "/room/buyers", body, nil, nil); status != http.StatusOK {

@@ -17,14 +17,13 @@ import (
 	"time"
 )
 
-// patience bounds every step that must come soon.
+// patience limits every wait.
 const patience = 2 * time.Minute
 
-// built is the folder of the shop that these tests have built themselves, "" if they have not.
+// built is the folder of the shop that these tests have built, or "".
 var built string
 
-// binary returns the shop of this tree: the one that OVERSELL_SHOP_BIN names, or one that is
-// built once.
+// binary returns the path of the shop: the one in OVERSELL_SHOP_BIN, or one that is built once.
 var binary = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("OVERSELL_SHOP_BIN"); path != "" {
 		return path, nil
@@ -48,7 +47,7 @@ type shop struct {
 	log  bytes.Buffer
 }
 
-// startShop serves on a free port until the test ends.
+// startShop starts a shop on a free port. It ends with the test.
 func startShop(t *testing.T, args ...string) *shop {
 	t.Helper()
 	s := &shop{t: t, args: args}
@@ -81,7 +80,7 @@ func (s *shop) start(addr string) {
 	s.url = strings.TrimSpace(line[at:])
 }
 
-// stop ends it as Ctrl-C does, and waits.
+// stop ends the shop as Ctrl-C does, and waits.
 func (s *shop) stop() {
 	s.t.Helper()
 	if s.cmd == nil {
@@ -96,7 +95,7 @@ func (s *shop) stop() {
 	s.cmd = nil
 }
 
-// restart is a new shop at the same address: it has forgotten everything.
+// restart starts a new shop at the same address. It has no data of the old one.
 func (s *shop) restart() {
 	s.t.Helper()
 	s.stop()
@@ -132,7 +131,7 @@ func (s *shop) call(method, path, body string, header http.Header, v any) (statu
 	return response.StatusCode
 }
 
-// promising is the first strategy of the catalogue that can run here and promises the verdict
+// promising returns the first strategy of the catalogue that can run here and promises the verdict
 // in a rush.
 func (s *shop) promising(verdict string) string {
 	s.t.Helper()

@@ -1,6 +1,6 @@
-// Package migrations holds the schema as numbered SQL, one folder a dialect,
-// embedded in the binary. The files are never edited once released; a change
-// is a new number. internal/engine runs them with goose.
+// Package migrations contains the schema as numbered SQL files, embedded in the binary, in one
+// folder for each dialect. A released file is never edited; a change gets a new number.
+// internal/engine runs the files with goose.
 package migrations
 
 import (
@@ -11,8 +11,8 @@ import (
 //go:embed mysql/*.sql postgres/*.sql sqlite/*.sql
 var files embed.FS
 
-// For returns the migrations of one dialect, by its folder. An unknown
-// dialect is a programming error and gives an error from fs.Sub's reader.
+// For returns the migrations of one dialect. An unknown dialect is a programming error; reading
+// from the result then fails.
 func For(dialect string) (fs.FS, error) {
 	return fs.Sub(files, dialect)
 }

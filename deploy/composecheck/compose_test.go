@@ -1,8 +1,7 @@
-// Package composecheck tests docker-compose.yml where no Docker engine is.
+// Package composecheck tests docker-compose.yml without a Docker engine.
 //
-// The loader is the one that docker compose uses, and it validates against the
-// compose-spec JSON schema. What it cannot know, whether the images exist and
-// the containers start, is not shown here.
+// It uses the loader of docker compose, which validates against the compose-spec JSON schema. It
+// cannot show that the images exist and that the containers start.
 package composecheck
 
 import (
@@ -23,8 +22,8 @@ import (
 
 const root = "../.."
 
-// pinned is a tag with a patch version: two dots, and never latest. PostgreSQL's versions
-// have one.
+// pinned matches a tag with a patch version: two dots, and never latest. PostgreSQL's versions have
+// one dot.
 var pinned = regexp.MustCompile(`(:v?\d+\.\d+\.\d+|^postgres:\d+\.\d+)(-[a-z0-9.]+)?$`)
 
 func TestComposeFile(t *testing.T) {
@@ -41,13 +40,12 @@ func TestDockerfileIsPinned(t *testing.T) {
 	}
 }
 
-// TestFaultsAreSeen breaks the file in one place and wants exactly the fault
-// that this makes.
+// TestFaultsAreSeen breaks one place in the file and expects exactly the fault that results.
 func TestFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	sound := string(read(t, "docker-compose.yml"))
 	for _, tt := range []struct{ name, old, new, want string }{
-		{"schema", "    build: .", "    built: .", ".built false schema"}, // of either shop: both have it from one anchor,
+		{"schema", "    build: .", "    built: .", ".built false schema"}, // reported for one of the shops, since both have it from one anchor
 		{"no image", "    image: prom/prometheus:v3.5.0\n", "", `service "prometheus" has neither an image nor a build context`},
 		{"latest", "prom/prometheus:v3.5.0", "prom/prometheus:latest", "prometheus: image prom/prometheus:latest is not pinned"},
 		{"minor version only", "mysql:8.4.10", "mysql:8.4", "mysql: image mysql:8.4 is not pinned"},
@@ -88,7 +86,7 @@ func TestFaultsAreSeen(t *testing.T) {
 // profile starts the shop on PostgreSQL, too.
 const profile = "postgres"
 
-// load reads a compose file with an empty environment, as for somebody who set nothing.
+// load reads a compose file with an empty environment, as for a user who has set nothing.
 func load(file []byte, profiles ...string) (*types.Project, error) {
 	return loader.LoadWithContext(context.Background(), types.ConfigDetails{
 		WorkingDir:  root,
@@ -97,7 +95,7 @@ func load(file []byte, profiles ...string) (*types.Project, error) {
 	}, loader.WithProfiles(profiles))
 }
 
-// faults says what is wrong with a compose file, with and without the profile.
+// faults lists the errors in a compose file, with and without the profile.
 func faults(file []byte) (found []string) {
 	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	plain, err := load(file)
@@ -152,8 +150,8 @@ func faults(file []byte) (found []string) {
 	return slices.Concat(found, shopFaults(project, "shop", "8080", used), shopFaults(project, "shop-postgres", "8081", used))
 }
 
-// shopFaults looks at what a shop is told of the others. used are the servers' addresses
-// that a shop before it has: locks of two shops must not meet.
+// shopFaults checks the server addresses in a shop's settings. used contains the addresses of the
+// shops before it, since two shops must not share locks.
 func shopFaults(project *types.Project, name, port string, used map[string]string) (found []string) {
 	wrong := func(format string, args ...any) { found = append(found, name+": "+fmt.Sprintf(format, args...)) }
 	shop := project.Services[name]
@@ -195,8 +193,7 @@ func shopFaults(project *types.Project, name, port string, used map[string]strin
 	return found
 }
 
-// unpinnedStages finds each FROM that names neither an earlier stage nor a
-// patch version.
+// unpinnedStages finds each FROM that names neither an earlier stage nor a patch version.
 func unpinnedStages(dockerfile string) (found []string) {
 	stages := map[string]bool{}
 	for line := range strings.Lines(dockerfile) {

@@ -20,7 +20,7 @@ import (
 
 const scale = root + "/deploy/scale"
 
-// TestScale: deploy/scale/compose.yml and the files that its services read.
+// TestScale checks deploy/scale/compose.yml and the files that its services read.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	for _, fault := range scaleFaults(readScale(t, "compose.yml"), readScale(t, "haproxy.cfg"), readScale(t, "prometheus.yml"), readScale(t, "galera.cnf")) {
@@ -28,7 +28,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestScaleFaultsAreSeen breaks one place of one file and wants the fault that this makes.
+// TestScaleFaultsAreSeen breaks one place in one file and expects the fault that results.
 func TestScaleFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	sound := map[string]string{}
@@ -72,12 +72,12 @@ func TestScaleFaultsAreSeen(t *testing.T) {
 	}
 }
 
-// TestProxyConfig asks HAProxy itself, where it is installed. It may find no address of a
-// shop here; what it cannot read is an error.
+// TestProxyConfig lets HAProxy check the file, if it is installed. The shops' addresses do not
+// resolve here; only syntax errors count.
 func TestProxyConfig(t *testing.T) {
 	t.Parallel()
 	haproxy, err := exec.LookPath("haproxy")
-	if err != nil { // Debian's folder for it is not everybody's
+	if err != nil { // exists on Debian only
 		haproxy, err = exec.LookPath("/usr/sbin/haproxy")
 	}
 	switch {
@@ -91,7 +91,7 @@ func TestProxyConfig(t *testing.T) {
 	}
 }
 
-// scaleFaults says what is wrong with the files, taken together.
+// scaleFaults lists the errors in the files, taken together.
 func scaleFaults(compose, proxy, prometheus, galera []byte) (found []string) {
 	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	project, err := loader.LoadWithContext(context.Background(), types.ConfigDetails{
@@ -161,7 +161,7 @@ func hostsOf(pattern *regexp.Regexp, text []byte) (hosts []string) {
 	return hosts
 }
 
-// servicesFaults are those that every service may have.
+// servicesFaults lists the errors that any service may have.
 func servicesFaults(project *types.Project) (found []string) {
 	wrong := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	mounted := map[string]string{}
@@ -170,7 +170,7 @@ func servicesFaults(project *types.Project) (found []string) {
 		if service.Build == nil && !pinned.MatchString(service.Image) {
 			wrong("%s: image %s is not pinned to a patch version", name, service.Image)
 		}
-		runsOnce := false // who waits for its end needs no check of its health
+		runsOnce := false // a service whose end others wait for needs no health check
 		for _, other := range project.Services {
 			runsOnce = runsOnce || other.DependsOn[name].Condition == types.ServiceConditionCompletedSuccessfully
 		}
@@ -201,8 +201,8 @@ func servicesFaults(project *types.Project) (found []string) {
 	return found
 }
 
-// migratesAt is the first database node in a shop's list: the lock of a migration is one
-// node's own.
+// migratesAt is the first database node in a shop's list. The lock of a migration belongs to one
+// node.
 type migratesAt struct{ shop, node string }
 
 func valueOf(variable *string) string {
@@ -212,7 +212,8 @@ func valueOf(variable *string) string {
 	return *variable
 }
 
-// scaleShopFaults looks at what a shop is told of the others. first is of the first shop.
+// scaleShopFaults checks the server addresses in a shop's settings. first belongs to the first
+// shop.
 func scaleShopFaults(project *types.Project, name string, first *migratesAt) (found []string) {
 	wrong := func(format string, args ...any) { found = append(found, name+": "+fmt.Sprintf(format, args...)) }
 	shop := project.Services[name]
@@ -222,7 +223,7 @@ func scaleShopFaults(project *types.Project, name string, first *migratesAt) (fo
 	}
 	for variable, want := range map[string]struct {
 		scheme string
-		after  string // where the hosts begin
+		after  string // the text before the hosts
 	}{"SHOP_DB_URL": {"mysql://", "@"}, "SHOP_REDIS_URL": {"redis+cluster://", "//"}} {
 		if !strings.HasPrefix(value(variable), want.scheme) {
 			wrong("%s does not begin with %s", variable, want.scheme)
@@ -264,7 +265,7 @@ func watchedFaults(prometheus []byte, shops []string) []string {
 	}
 	var watched []string
 	for _, s := range config.Scrapes {
-		if s.Job == "shop" { // the board's expressions name it
+		if s.Job == "shop" { // the dashboard's expressions use this job
 			for _, static := range s.Static {
 				for _, target := range static.Targets {
 					watched = append(watched, strings.TrimSuffix(target, ":8080"))

@@ -1,8 +1,8 @@
-// Package kubecheck tests deploy/kubernetes where no cluster is.
+// Package kubecheck tests deploy/kubernetes without a cluster.
 //
-// Each manifest is decoded into the API's own Go type, and a field that the type does not
-// have is an error. What a cluster alone knows, whether it admits, schedules and runs them,
-// is not shown here. It is a module of its own: the shop needs none of this.
+// It decodes each manifest into the API's own Go type, and an unknown field is an error. It cannot
+// show that a cluster admits, schedules and runs the objects. It is a separate module, since the
+// shop needs none of these dependencies.
 package kubecheck
 
 import (
@@ -29,7 +29,8 @@ import (
 
 const folder = "../kubernetes"
 
-// newObject is of one of the kinds that the manifests may have; nil of another.
+// newObject returns an empty object of a kind that the manifests may contain, or nil for any other
+// kind.
 func newObject(apiVersion, kind string) any {
 	switch apiVersion + " " + kind {
 	case "v1 Secret":
@@ -50,7 +51,7 @@ func newObject(apiVersion, kind string) any {
 	return nil
 }
 
-// manifests are the objects by kind and name.
+// manifests contains the objects by kind and name.
 type manifests struct {
 	secrets  map[string]*corev1.Secret
 	configs  map[string]*corev1.ConfigMap
@@ -59,11 +60,11 @@ type manifests struct {
 	budgets  map[string]*policyv1.PodDisruptionBudget
 }
 
-// pods are what a Deployment, a StatefulSet or a Job makes.
+// pods describes the pods of a Deployment, a StatefulSet or a Job.
 type pods struct {
 	kind     string
 	replicas int32
-	selector *metav1.LabelSelector // nil of a Job
+	selector *metav1.LabelSelector // nil for a Job
 	service  string                // of a StatefulSet
 	claims   []string
 	template corev1.PodTemplateSpec
@@ -76,7 +77,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestFaultsAreSeen breaks one place and wants the fault that this makes.
+// TestFaultsAreSeen breaks one place and expects the fault that results.
 func TestFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	sound := readAll(t)
@@ -113,7 +114,7 @@ func TestFaultsAreSeen(t *testing.T) {
 	}
 }
 
-// readAll is every manifest, one after the other.
+// readAll returns all manifests, one after the other.
 func readAll(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.yaml")
@@ -183,7 +184,7 @@ func (m manifests) add(object any) {
 	}
 }
 
-// faults says what is wrong with the manifests, taken together.
+// faults lists the errors in the manifests, taken together.
 func faults(text string) (found []string) {
 	m, err := decode(text)
 	if err != nil {
@@ -222,7 +223,7 @@ func (m manifests) serviceFaults(s *corev1.Service) (found []string) {
 	return []string{fmt.Sprintf("Service %s selects no pods", s.Name)}
 }
 
-// pinned is a tag with a patch version, and never latest.
+// pinned matches a tag with a patch version, and never latest.
 var pinned = regexp.MustCompile(`:v?\d+\.\d+\.\d+(-[a-z0-9.]+)?$`)
 
 func (m manifests) podFaults(name string, p pods) (found []string) {
@@ -269,13 +270,13 @@ func (m manifests) podFaults(name string, p pods) (found []string) {
 	return found
 }
 
-// Addresses of single pods, and the loop over those of a cluster.
+// These match addresses of single pods, and the loop over those of a cluster.
 var (
 	podAddress = regexp.MustCompile(`\b([a-z]+)-(\d+)\.([a-z]+)\b`)
 	forNodes   = regexp.MustCompile(`for n in ([\d ]+);`)
 )
 
-// hostFaults: every pod that a text names is one of a StatefulSet, by its headless service.
+// hostFaults checks that every pod named in text belongs to a StatefulSet, by its headless service.
 func (m manifests) hostFaults(text string) (found []string) {
 	for _, a := range podAddress.FindAllStringSubmatch(text, -1) {
 		set, ok := m.pods[a[1]]
@@ -290,7 +291,7 @@ func (m manifests) hostFaults(text string) (found []string) {
 	return found
 }
 
-// covers: labels have all that a selector asks for.
+// covers reports whether labels satisfy a selector.
 func covers(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if labels[k] != v {

@@ -11,14 +11,13 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Apart shows whether two products are locked apart: a buyer of the testbed's product
-// stands inside its COMMIT at A, with its lock, its row and its record, and a buyer of
-// the other product at each shop must be sold a unit meanwhile. Both products have
-// stock, and the log is new.
+// Apart checks that two products are locked separately. A buyer of the testbed's product stands
+// inside its COMMIT at A, with its lock, its row and its record. Meanwhile each shop must sell a
+// unit of the other product. Both products have stock, and the log is new.
 //
-// No speed is judged: a buyer that was not served, or only when half the holder's lease
-// was over, is compared with one that comes when the holder has gone on. It was Stalled
-// if that one is served in a quarter of its time, and else the fault has Missed.
+// Apart does not judge speed. If a buyer was not served, or only after half of the holder's lease,
+// Apart sends another buyer once the holder has gone on. If that buyer is served in a quarter of
+// the time, the holder was in the way, and the play is Stalled. Otherwise the fault has Missed.
 func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err error) {
 	t.buyers = newClients(t)
 	defer t.buyers.close()
@@ -62,8 +61,8 @@ func oneEach(ctx context.Context, t *Testbed, b *clients, name string) []buyers.
 	return all
 }
 
-// patient is buy, and buys again when the buyer is refused at once: two nodes of a cluster sell one
-// product at the same time, and one of them is refused (1213).
+// patient calls buy again when the buyer is refused at once. On a cluster, two nodes may sell the
+// same product at the same time, and one of them then fails with error 1213.
 func patient(ctx context.Context, t *Testbed, b *clients, shop *Shop, name string) buyers.Answer {
 	start := time.Now()
 	a := b.buy(ctx, shop, name)
@@ -74,14 +73,14 @@ func patient(ctx context.Context, t *Testbed, b *clients, shop *Shop, name strin
 	return a
 }
 
-// unserved reports whether the buyer got nothing, or not as long as the holder's lease
-// certainly lived.
+// unserved reports whether the buyer got nothing, or got it only after the holder's lease may have
+// ended.
 func (t Times) unserved(a buyers.Answer) bool {
 	return a.Outcome != purchase.Sold || a.End.Sub(a.Start) > t.within()
 }
 
-// heldUp says why buyers of another product were not served: the holder was in their
-// way (stalled), or that cannot be told from a slow machine or an error (missed).
+// heldUp says why buyers of another product were not served. stalled: the holder was in their way.
+// missed: the cause may also be a slow machine or an error.
 func heldUp(meanwhile, afterwards []buyers.Answer, times Times) (stalled, missed string) {
 	first := meanwhile[slices.IndexFunc(meanwhile, times.unserved)]
 	slowest := time.Duration(0)

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestHeldUp: a buyer of another product was in nobody's way only if it would have been
-// served in a small part of the time; a machine that is slow proves nothing.
+// TestHeldUp: the holder was in the way only if a buyer of another product would otherwise have
+// been served in a small part of the time. A slow machine proves nothing.
 func TestHeldUp(t *testing.T) {
 	took := func(outcome purchase.Outcome, d time.Duration) buyers.Answer {
 		at := time.Unix(0, 0)

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// answerMargin is how much longer than its wait a buyer waits for an answer.
+// answerMargin is how long a buyer waits for an answer after its own wait has ended.
 const answerMargin = 20 * time.Second
 
 // clients sends the buyers of a testbed to its shops and keeps their answers. Its
@@ -21,7 +21,7 @@ type clients struct {
 	sender buyers.Sender
 	log    *history.Log
 
-	pending sync.WaitGroup // of send
+	pending sync.WaitGroup // started by send
 	mu      sync.Mutex
 	got     []buyers.Answer
 }
@@ -34,15 +34,15 @@ func newClients(t *Testbed) *clients {
 	return b
 }
 
-// close closes the connections, when all buyers have their answers.
+// close closes the connections. Every buyer must have its answer.
 func (b *clients) close() { b.sender.Client.Close() }
 
-// buy sends one buyer and notes the answer.
+// buy sends one buyer and keeps the answer.
 func (b *clients) buy(ctx context.Context, shop *Shop, purchaser string) buyers.Answer {
 	return b.sender.One(ctx, buyers.Buyer{Name: purchaser, URL: shop.URL()})
 }
 
-// note keeps an answer, and writes it into the history.
+// note keeps an answer and writes it to the history.
 func (b *clients) note(a buyers.Answer) {
 	b.mu.Lock()
 	b.got = append(b.got, a)
@@ -52,7 +52,7 @@ func (b *clients) note(a buyers.Answer) {
 	})
 }
 
-// send is buy in the background.
+// send calls buy in the background.
 func (b *clients) send(ctx context.Context, shop *Shop, purchaser string) {
 	b.pending.Go(func() { b.buy(ctx, shop, purchaser) })
 }
@@ -69,7 +69,7 @@ func (b *clients) crowd(ctx context.Context, name string, size int, shops ...*Sh
 // wait returns when every buyer in the background has its answer.
 func (b *clients) wait() { b.pending.Wait() }
 
-// answers waits for all buyers and returns what they got.
+// answers waits for all buyers and returns their answers.
 func (b *clients) answers() []buyers.Answer {
 	b.wait()
 	b.mu.Lock()
@@ -77,7 +77,7 @@ func (b *clients) answers() []buyers.Answer {
 	return slices.Clone(b.got)
 }
 
-// count counts the answers with an outcome, of these purchasers or of all.
+// count counts the answers with an outcome. Without purchasers it counts those of all buyers.
 func count(answers []buyers.Answer, outcome purchase.Outcome, purchasers ...string) (n int) {
 	for _, a := range answers {
 		if a.Outcome == outcome && (len(purchasers) == 0 || slices.Contains(purchasers, a.Purchaser)) {

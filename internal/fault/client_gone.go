@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// impatient is how many buyers of a cell hang up, each at a random moment.
+	// impatient is the number of buyers in a cell that hang up, each at a random moment.
 	impatient = 30
-	// everyNth of a rush's buyers that wait hangs up.
+	// In a rush, every third waiting buyer hangs up.
 	everyNth = 3
 )
 
-// clientGone has buyers hang up in the middle of their buys: in a cell one that certainly
-// holds the lock, and others wherever they happen to be; in a running rush a third of those
-// that wait, while one is stopped where it holds.
+// clientGone makes buyers hang up during their buys. In a cell, one of them certainly holds the
+// lock, and the others hang up at random moments. In a running rush, a third of the waiting buyers
+// hang up while one buyer is held.
 func clientGone() Fault {
 	return Fault{
 		Name: "client-gone", About: "the buyer hangs up in the middle of its buy", Stock: 2 * stock, HolderLives: true,

@@ -18,16 +18,16 @@ import (
 //go:embed shim/clock.c
 var clockSource []byte
 
-// A clock is the wall clock of one server: its own, moved by an offset. The server
-// is started with a shim before its C library that adds the offset in a shared file.
-// libfaketime does not work with Debian's redis-server, whose allocator calls the
-// clock before that library has found its own functions.
+// A clock is the wall clock of one server, which an offset can move. The server loads a shim before
+// its C library; the shim adds the offset that it reads from a shared file. libfaketime does not
+// work with Debian's redis-server: the allocator asks for the time before libfaketime has found its
+// own functions.
 type clock struct {
-	env  []string // of the server
+	env  []string // for the server
 	file string
 }
 
-// buildShim compiles the shim. It fails where there is no C compiler.
+// buildShim compiles the shim. It returns an error if the machine has no C compiler.
 func buildShim(dir string) (string, error) {
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
@@ -43,16 +43,16 @@ func buildShim(dir string) (string, error) {
 	return shim, nil
 }
 
-// clocks are those of all servers, by name. nil has none.
+// clocks holds the clock of each server, by name. A nil *clocks is empty.
 type clocks struct {
 	dir, shim string
-	missing   string // why clocks cannot be moved; "" where they can
+	missing   string // why clocks cannot be moved; "" if they can
 
 	mu  sync.Mutex
 	all map[string]*clock
 }
 
-// newClocks builds the shim, where the machine has a C compiler.
+// newClocks builds the shim if the machine has a C compiler.
 func newClocks(g *localserver.Group) (c *clocks, err error) {
 	c = &clocks{all: map[string]*clock{}}
 	if c.dir, err = g.Dir("clock"); err != nil {
@@ -64,7 +64,7 @@ func newClocks(g *localserver.Group) (c *clocks, err error) {
 	return c, nil
 }
 
-// of returns the clock of the server with that name; nil where clocks cannot be moved.
+// of returns the clock of the named server, or nil if clocks cannot be moved.
 func (c *clocks) of(name string) *clock {
 	if c == nil {
 		return nil
@@ -74,7 +74,7 @@ func (c *clocks) of(name string) *clock {
 	return c.all[name]
 }
 
-// environ makes the clock of the server with that name and returns its environment.
+// environ makes a clock for the named server and returns the server's environment.
 func (c *clocks) environ(name string) ([]string, error) {
 	if c == nil || c.missing != "" {
 		return nil, nil
@@ -89,7 +89,7 @@ func (c *clocks) environ(name string) ([]string, error) {
 	return clock.env, nil
 }
 
-// newClock returns the clock of a server that is about to start, which maps its file.
+// newClock returns the clock of a server that is about to start and will map the file.
 func newClock(shim, file string) (*clock, error) {
 	c := &clock{file: file, env: []string{"LD_PRELOAD=" + shim, "CLOCK_OFFSET_FILE=" + file}}
 	return c, c.set(0)

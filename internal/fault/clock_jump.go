@@ -11,9 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// clockJump sets the wall clock of the lock server an hour ahead while the holder
-// stands inside its COMMIT: Redis expires keys by that clock. Of several nodes it
-// moves the clock of one, of a bare majority.
+// clockJump sets the wall clock of the lock server an hour ahead while the holder stands inside its
+// COMMIT. Redis expires keys by that clock. Of several nodes, it moves the clock of one node in a
+// bare majority.
 func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "a lock server's clock",
@@ -32,7 +32,7 @@ func clockJump() Fault {
 				return "", err
 			}
 			t.injected("the lock server's clock jumps an hour ahead")
-			t.afterwards(func(context.Context) error { // what was written meanwhile would live for an hour
+			t.afterwards(func(context.Context) error { // keys written meanwhile would live for an hour
 				return errors.Join(node.clock.set(0), restart(node))
 			})
 			ahead, err := node.ahead(ctx)
@@ -48,7 +48,7 @@ func clockJump() Fault {
 	}
 }
 
-// holdOn is Testbed.hold, and returns a server that has the lock.
+// holdOn calls Testbed.hold and returns a server that has the lock.
 func holdOn(ctx context.Context, t *Testbed) (node *redisNode, how string, err error) {
 	if slices.Contains(t.Subject.Needs, lockstrategy.NeedsRedlock) {
 		how, err = holdBarely(ctx, t)
@@ -60,7 +60,7 @@ func holdOn(ctx context.Context, t *Testbed) (node *redisNode, how string, err e
 	return node, "the lock is on its Redis", err
 }
 
-// jumped is the proof that a server's clock was moved, by the server's own TIME.
+// jumped proves, from the server's own TIME, that its clock was moved.
 func jumped(ahead time.Duration) (proof string, _ error) {
 	if ahead < 50*time.Minute {
 		return "", missed("the server's clock is %s ahead, and should be an hour", ahead)

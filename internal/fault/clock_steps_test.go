@@ -24,12 +24,12 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestClockSteps sets the wall clocks of MariaDB and of every Redis an hour ahead, then an
-// hour back, then right, while a crowd buys. After each step buyers must be sold to again,
-// by themselves; everybody is answered, and nobody that the shop failed; and the books of
-// what holds under clock-jump are right. The clock of the shop itself cannot be moved
-// alone: Go reads it without the C library, and a time namespace has no wall clock of its
-// own. cmd/shop's TestWaitsAreMonotonic is about that.
+// TestClockSteps sets the wall clocks of MariaDB and of every Redis an hour ahead, then an hour
+// back, then right, while buyers buy. After each step the shop must sell again by itself. Every
+// buyer must be answered, none with an error. Strategies that hold under clock-jump must have
+// correct stock and records. The shop's own clock cannot be moved alone: Go reads it without the C
+// library, and a time namespace has no wall clock of its own. TestWaitsAreMonotonic in cmd/shop
+// covers the shop.
 func TestClockSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs servers; make test has it")
@@ -43,7 +43,7 @@ func TestClockSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, variable := range clock.env { // of the servers, which inherit it
+	for _, variable := range clock.env { // the servers inherit it
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 	}
@@ -54,7 +54,7 @@ func TestClockSteps(t *testing.T) {
 	defer e.Close()
 	for _, entry := range lockstrategy.All() {
 		deps := onengine.Deps(e)
-		deps.Settings.LeaseTTL = 2 * time.Second // a lease taken before a step back would live for an hour and this
+		deps.Settings.LeaseTTL = 2 * time.Second // a lease taken before the step back would live for an hour and this long
 		if entry.Missing(deps) != "" || !holdsByAnyClock(entry) {
 			continue
 		}
@@ -72,8 +72,8 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// holdsByAnyClock: of a lease in a Redis nothing is promised when its clock jumps; who keeps
-// none there is safe.
+// holdsByAnyClock reports whether the strategy keeps its promise when the clock jumps. A strategy
+// without a lease in Redis always does.
 func holdsByAnyClock(entry lockstrategy.Entry) bool {
 	other := slices.ContainsFunc(entry.Needs, func(n lockstrategy.Need) bool {
 		return n == lockstrategy.NeedsZookeeper || n == lockstrategy.NeedsEtcd
@@ -82,7 +82,7 @@ func holdsByAnyClock(entry lockstrategy.Entry) bool {
 	return !other && entry.Promised(promise.Rush, "mariadb") == verdict.Holds && (!redis || entry.Promised(promise.ClockJump, "mariadb") == verdict.Holds)
 }
 
-// stepClocks has eight buyers buy, one order after the other, while the clocks are set.
+// stepClocks makes eight buyers buy, one order after the other, while the clocks are set.
 func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Strategy, name string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -116,7 +116,7 @@ func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Stra
 		}
 		mustBeAhead(t, e, offset)
 		deadline := time.After(time.Minute)
-		for range 40 { // more than were under way
+		for range 40 { // more sales than buyers under way
 			select {
 			case <-sales:
 			case <-deadline:
@@ -128,7 +128,7 @@ func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Stra
 	buyers.Wait()
 	if c, ok := shop.(interface {
 		Drain(ctx context.Context, product string) error
-	}); ok { // orders of buyers who gave up
+	}); ok { // orders of buyers that gave up
 		if err := c.Drain(t.Context(), name); err != nil {
 			t.Error(err)
 		}
@@ -139,7 +139,7 @@ func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Stra
 	}
 }
 
-// mustBeAhead is the proof that the servers' clocks were set, by their own words.
+// mustBeAhead fails the test unless the servers report that their clocks were set.
 func mustBeAhead(t *testing.T, e *engine.Engine, offset time.Duration) {
 	t.Helper()
 	var seconds int64

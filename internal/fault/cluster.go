@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A cluster is a database of several nodes that can each be lost. The first is the one
-// that shop A uses; where there is one writer it is everybody's.
+// A cluster is a database of several nodes, each of which can be lost. Shop A uses the first node.
+// With one writer, both shops use it.
 type cluster interface {
 	localserver.Database
 	Nodes() []*localserver.GaleraNode
@@ -27,20 +27,20 @@ func addressesOf(c cluster) (all []string) {
 	return all
 }
 
-// clustered is the database, where it is a cluster.
+// clustered returns the database if it is a cluster.
 func (s *sqlServer) clustered() (cluster, bool) {
 	c, ok := s.db.(cluster)
 	return c, ok
 }
 
-// errNoCluster: faults of a cluster are played on one alone, see Fault.On.
+// errNoCluster is a harness error: Fault.On limits these faults to clusters.
 var errNoCluster = errors.New("this database is no cluster")
 
-// clusterPatience is how long a cluster may take to see that a node has gone, or to have
-// it back with all that it has missed. It is no time that is judged.
+// clusterPatience is how long a cluster may take to notice that a node has gone, or to bring it
+// back up to date. It does not affect the verdict.
 const clusterPatience = 2 * time.Minute
 
-// await asks a node until what it says is so.
+// await asks a node for its status until is returns true.
 func await(ctx context.Context, n *localserver.GaleraNode, what string, is func(localserver.GaleraStatus) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, clusterPatience)
 	defer cancel()
@@ -57,8 +57,8 @@ func await(ctx context.Context, n *localserver.GaleraNode, what string, is func(
 	}
 }
 
-// awaitWhole returns when every node is back in the cluster, has what it has missed, and
-// the others know.
+// awaitWhole returns when every node is back in the cluster and up to date, and the other nodes
+// know.
 func awaitWhole(ctx context.Context, c cluster) error {
 	var errs []error
 	for _, n := range c.Nodes() {
@@ -69,7 +69,7 @@ func awaitWhole(ctx context.Context, c cluster) error {
 	return errors.Join(errs...)
 }
 
-// awaitWithout returns when the others have gone on without a node.
+// awaitWithout returns when the other nodes have gone on without a node.
 func awaitWithout(ctx context.Context, c cluster, gone *localserver.GaleraNode) error {
 	for _, n := range c.Nodes() {
 		if n == gone {
@@ -84,11 +84,11 @@ func awaitWithout(ctx context.Context, c cluster, gone *localserver.GaleraNode) 
 	return nil
 }
 
-// goesOn lets buyers buy while a node is gone, and reports how many were sold a unit. Then
-// no new ones come.
+// goesOn lets buyers buy while a node is gone, then stops new buyers. It returns the number of
+// units sold.
 func goesOn(ctx context.Context, l *load) (sold int64) {
 	before := l.sold.Load()
-	// A lock is kept by whoever waits for the answer to a COMMIT from a node that is frozen.
+	// A buyer that waits for a COMMIT on a frozen node still holds its lock.
 	for deadline := time.Now().Add(clusterPatience); l.sold.Load() == before && time.Now().Before(deadline); {
 		l.awaitSold(ctx, before+enough/2)
 	}
@@ -96,8 +96,7 @@ func goesOn(ctx context.Context, l *load) (sold int64) {
 	return l.sold.Load() - before
 }
 
-// insideCommit stops a buyer of A in its COMMIT, does something to A's node, and lets the
-// buyer go on.
+// insideCommit stops a buyer of A in its COMMIT, calls lose for A's node, and lets the buyer go on.
 func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	if err := t.anew(ctx); err != nil {
 		return err
@@ -112,7 +111,7 @@ func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	return t.release()
 }
 
-// mostly is the proof that a node was lost under load and the others sold on.
+// mostly proves that a node was lost under load while the other nodes went on selling.
 func mostly(before, meanwhile int64, cut int) (proof string, _ error) {
 	if before < enough || meanwhile == 0 || cut == 0 {
 		return "", missed("%d sales were acknowledged before, %d buyers were under way, and %d were sold a unit while the node was gone", before, cut, meanwhile)
@@ -120,7 +119,7 @@ func mostly(before, meanwhile int64, cut int) (proof string, _ error) {
 	return fmt.Sprintf("%d sales were acknowledged before and %d buyers under way; the other nodes saw it go (wsrep_cluster_size 2) and sold %d units without it", before, cut, meanwhile), nil
 }
 
-// seqnos are what the nodes have applied, for a proof.
+// seqnos returns the last write that each node has applied. It serves as a proof.
 func seqnos(ctx context.Context, c cluster) []int64 {
 	var all []int64
 	for _, n := range c.Nodes() {

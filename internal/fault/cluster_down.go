@@ -14,10 +14,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// clusterDown kills a majority of the primaries, but not the one that has the holder's
-// lock: no replica can be elected, and the node that has the lock refuses every command with
-// CLUSTERDOWN. Buyers must be answered in bounded time, and be served when it is over. The
-// holder ends while its lock cannot be given back.
+// clusterDown kills a majority of the primaries, except the node with the holder's lock. No replica
+// can then be elected, and that node refuses every command with CLUSTERDOWN. Buyers must be
+// answered in bounded time and be served after the outage. The holder ends while its lock cannot be
+// released.
 func clusterDown() Fault {
 	return Fault{
 		Name: "cluster-down", About: "a majority of the primaries is gone: CLUSTERDOWN", OnRedis: topology.Cluster,
@@ -50,8 +50,8 @@ func clusterDown() Fault {
 	}
 }
 
-// killOthers kills all primaries but one. When they are mended one by one, a replica of the
-// last may be elected.
+// killOthers kills all primaries except one. While they restart one by one, a replica of the last
+// one may be elected.
 func (g *redisGroup) killOthers(ctx context.Context, survivor *redisNode) error {
 	all, err := g.primaries(ctx)
 	g.asked = true
@@ -75,8 +75,8 @@ func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// bounded is the proof that buyers were told that Redis is down, and when: none was sold
-// to, and none waited longer than a buyer waits.
+// bounded proves that the shop answered buyers in time that Redis is down: no buyer was sold a
+// unit, and none waited longer than its wait.
 func bounded(refused []buyers.Answer, wait time.Duration) (proof string, _ error) {
 	slowest := time.Duration(0)
 	for _, a := range refused {

@@ -13,10 +13,10 @@ import (
 const unansweredCommits = 6
 
 // commitAnswerLost lets COMMITs take place and drops the server's answers, as if the connection
-// broke between the two. It drops answers under load, and then that of one order with an
+// broke between the two. It drops answers under load. Then it drops the answer of one order with an
 // Idempotency-Key, which the buyer sends again to each shop.
 //
-// The shop may answer unknown, or with the sale if it has read the record. A refusal or a second
+// The shop may answer unknown, or report the sale if it has read the record. A refusal or a second
 // sale breaks the promise.
 func commitAnswerLost() Fault {
 	return Fault{
@@ -63,7 +63,7 @@ func loseAnswers(ctx context.Context, t *Testbed) (string, error) {
 		lost, count(t.buyers.answers(), purchase.Unknown)), nil
 }
 
-// commitProxy starts a proxy in front of the database, or returns the one of an earlier play.
+// commitProxy starts a proxy in front of the database, or returns the proxy of an earlier play.
 func (s *sqlServer) commitProxy() (*testbed.CommitProxy, error) {
 	addresses := []string{s.db.Address()}
 	if c, ok := s.clustered(); ok {

@@ -14,9 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write internal/judge/promise/faults.go")
 
-// TestConditions: internal/judge/promise has every fault, as All has it. The catalogue
-// makes its promises in these words and cannot import this package, which would bring
-// the servers and proxies of the faults along.
+// TestConditions checks that internal/judge/promise has the same faults as All. The catalogue makes
+// its promises with those constants. It cannot import this package, which would add the faults'
+// servers and proxies to its dependencies.
 func TestConditions(t *testing.T) {
 	const file = "../judge/promise/faults.go"
 	want, err := format.Source(conditions(All()))
@@ -33,7 +33,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// conditions writes the faults as Go.
+// conditions returns the Go code that declares the faults.
 func conditions(all []Fault) []byte {
 	var constants, list, struck, on, onRedis bytes.Buffer
 	for _, f := range all {
@@ -88,7 +88,7 @@ func OnRedis(c Condition) string {
 `, &constants, &list, &struck, &on, &onRedis)
 }
 
-// constant is the Go name of a condition: db-kill is DBKill.
+// constant returns the Go name of a condition: DBKill for db-kill.
 func constant(name string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(name, "-") {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// crash kills the holder's process with SIGKILL when its COMMIT is due: its lock is
-// taken and its transaction open. A lock without a TTL stays taken for ever. In a running
-// rush another process takes its place at once, as a supervisor would have it.
+// crash kills the holder's process with SIGKILL when its COMMIT is due. The holder has its lock and
+// an open transaction, so a lock without a TTL is never released. In a running rush another process
+// starts at once, as under a supervisor.
 func crash() Fault {
 	return Fault{
 		Name: "crash", About: "SIGKILL of the holder between acquire and write", Stock: stock,

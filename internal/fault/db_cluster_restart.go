@@ -7,10 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
-// dbClusterRestart kills all nodes at once under load, and starts the cluster anew from the
-// one that has seen most. With a log that is flushed at each COMMIT
-// (innodb_flush_log_at_trx_commit=1) every acknowledged sale must be there; a SIGKILL is no
-// power failure, see dbKill.
+// dbClusterRestart kills all nodes at once under load and bootstraps the cluster from the most
+// advanced node. With innodb_flush_log_at_trx_commit=1, which flushes the log at each COMMIT, every
+// acknowledged sale must be there. A SIGKILL does not stand for a power failure; see dbKill.
 func dbClusterRestart() Fault {
 	return Fault{
 		Name: "db-cluster-restart", About: "SIGKILL of all nodes of the cluster under load, then bootstrapped from the one that has seen most", On: dialect.Galera, Stock: 160,

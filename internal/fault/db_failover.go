@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// dbFailover kills the primary under load and promotes a replica that each COMMIT has
-// waited for: every acknowledged sale must be there.
+// dbFailover kills the primary under load and promotes a replica that each COMMIT has waited for.
+// Every acknowledged sale must be there.
 func dbFailover() Fault {
 	return Fault{
 		Name: "db-failover", About: "SIGKILL of the database under load; its synchronous replica is promoted", On: dialect.Postgres, Stock: 160,
@@ -20,8 +20,9 @@ func dbFailover() Fault {
 	}
 }
 
-// dbFailoverAsync is dbFailover to a replica that no COMMIT has waited for. It was cut off
-// for some sales before the kill: replication takes its time, so any failover may do this.
+// dbFailoverAsync promotes a replica that no COMMIT has waited for. The replica is cut off a few
+// sales before the kill. Asynchronous replication always lags, so any failover may lose sales like
+// this.
 func dbFailoverAsync() Fault {
 	return Fault{
 		Name: "db-failover-async", About: "the same, and the replica lacks the last commits", On: dialect.Postgres, Stock: 160,
@@ -39,7 +40,7 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 	if err := behind(ctx, t, t.Servers.db.Address()); err != nil {
 		return "", err
 	}
-	after := int64(0) // sales since the replica was cut off
+	after := int64(0) // sales after the replica was cut off
 	kill := outage{
 		server: "database", addresses: []string{t.Servers.db.Address()},
 		lose: t.Servers.db.Kill, lost: "SIGKILL of the primary", restored: "its replica is promoted",
@@ -76,12 +77,12 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 	return fmt.Sprintf("%s; %d sales were acknowledged after the replica, which was promoted, was cut off, of which %d at most had gone through before", proof, after, loaders), nil
 }
 
-// A following is a replica of the database, for one failover.
+// A following is a replica of the database, used for one failover.
 type following struct {
 	server   *sqlServer
 	primary  localserver.Replicated
 	replica  localserver.Replica
-	cord     *testbed.Link // by which it follows
+	cord     *testbed.Link // the link through which it replicates
 	promoted bool
 }
 
@@ -103,7 +104,7 @@ func (s *sqlServer) follow(ctx context.Context, synchronous bool) (*following, e
 	return f, s.reopen(ctx)
 }
 
-// promote makes the replica the database.
+// promote makes the replica the database of the shops.
 func (f *following) promote(ctx context.Context) error {
 	if err := f.replica.Promote(); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (f *following) promote(ctx context.Context) error {
 	return errors.Join(lost.Remove(), f.server.reopen(ctx))
 }
 
-// end removes the replica where it was not promoted.
+// end removes the replica unless it was promoted.
 func (f *following) end(context.Context) error {
 	f.cord.Cut()
 	if f.promoted {
@@ -122,7 +123,8 @@ func (f *following) end(context.Context) error {
 	return errors.Join(f.primary.Alone(), f.replica.Remove())
 }
 
-// behind restarts both shops, each with its own links to addresses instead of the database.
+// behind restarts both shops. Each connects to addresses, through links of its own, instead of to
+// the database.
 func behind(ctx context.Context, t *Testbed, addresses ...string) error {
 	t.Servers.front = addresses
 	t.afterwards(func(context.Context) error { t.Servers.front = nil; return nil })

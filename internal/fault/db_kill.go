@@ -8,18 +8,17 @@ import (
 	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
-// enoughInRush sales of a running rush must have been acknowledged before the kill, so that a
-// lost one can be found.
+// enoughInRush is the number of sales that a running rush must have acknowledged before the kill.
+// With fewer, a lost sale might go unnoticed.
 const enoughInRush = 10
 
-// dbKill kills the database with SIGKILL while buyers buy, and starts it again with its data:
-// every acknowledged sale must be there. In a cell it does so once more, while a buyer is
-// inside its COMMIT: whether that one is a sale cannot be known.
+// dbKill kills the database with SIGKILL while buyers buy, and restarts it with its data. Every
+// acknowledged sale must be there. In a cell it kills the database a second time, while a buyer is
+// inside its COMMIT. Whether that buyer has a sale cannot be known.
 //
-// A SIGKILL takes what the process had in its own memory, and not what it had
-// written: that is the kernel's, synced to the disk or not. It finds a sale that
-// was acknowledged before its COMMIT was written (TestPlantedBugs, lazy-log), and
-// does not stand for a power failure.
+// A SIGKILL destroys the memory of the process. Data that it has written stays in the kernel,
+// synced to the disk or not. dbKill therefore finds a sale that was acknowledged before its COMMIT
+// was written (TestPlantedBugs, lazy-log), but does not stand for a power failure.
 func dbKill() Fault {
 	return Fault{
 		Name: "db-kill", About: "SIGKILL of the database under load, then back with its data", Stock: 160,
@@ -34,7 +33,7 @@ func dbKill() Fault {
 	}
 }
 
-// killOf is the outage of a database by SIGKILL.
+// killOf returns an outage that kills the database with SIGKILL.
 func killOf(db engine.Restartable) outage {
 	return outage{
 		server: "database", addresses: []string{db.Address()},
@@ -49,7 +48,7 @@ func dbKillInCell(ctx context.Context, t *Testbed) (string, error) {
 		l.awaitRefused(ctx)
 		if clustered {
 			goesOn(ctx, l)
-			l.stop() // else all is sold by the time that it is back
+			l.stop() // otherwise all is sold before the database is back
 		}
 	}
 	proof, err := kill.underLoad(ctx, t)
@@ -85,7 +84,7 @@ func dbKillInRush(ctx context.Context, r *RunningRush) (string, error) {
 		return "", err
 	}
 	sold, server := r.tally.sold(), r.Engine.Killable
-	gone, err := killOf(server).inject(r, r.release) // its COMMIT meets a server that is gone
+	gone, err := killOf(server).inject(r, r.release) // its COMMIT meets a dead server
 	if err != nil {
 		return "", err
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// dbNodeCut cuts the node of shop A off from the other nodes, and not from the shop: it is
-// a minority, and must sell nothing. Galera's own switch cuts it off (gmcast.isolate): its
-// connections to the others are closed, and none are made. The nodes tell each other where
-// they listen, so a proxy in between would be gone around.
+// dbNodeCut cuts the node of shop A off from the other nodes, but not from the shop. The node is
+// then in a minority and must sell nothing. Galera's own option isolates it (gmcast.isolate): the
+// node closes its connections to the other nodes and makes no new ones. A proxy between nodes would
+// not help, since nodes tell each other their addresses.
 func dbNodeCut() Fault {
 	return Fault{
 		Name: "db-node-cut", About: "a node of the cluster is cut off from the others: a minority, which sells nothing", On: dialect.Galera, Stock: 160,
@@ -29,7 +29,7 @@ func dbNodeCut() Fault {
 	}
 }
 
-// refusesAlone: the node has seen that it is alone, and takes no write.
+// refusesAlone reports whether the node has noticed that it is alone and refuses writes.
 func refusesAlone(ctx context.Context, n *localserver.GaleraNode) error {
 	if err := await(ctx, n, "alone", func(s localserver.GaleraStatus) bool { return !s.Ready && s.Cluster != "Primary" }); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// dbNodeFreeze stops the node of shop A for longer than the others wait for it, and lets it
-// run on: it accepts connections meanwhile and answers none.
+// dbNodeFreeze stops the node of shop A for longer than the other nodes wait for it, then lets it
+// run on. While stopped, the node accepts connections and answers none.
 func dbNodeFreeze() Fault {
 	return Fault{
 		Name: "db-node-freeze", About: "SIGSTOP of a node of the cluster until the others go on without it, then SIGCONT", On: dialect.Galera, Stock: 160,

@@ -7,9 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// dbNodeKill kills the node of shop A under load, until the others have gone on without it
-// and it is back; and once more while a buyer is inside its COMMIT there. Every sale that
-// was acknowledged must be at every node afterwards.
+// dbNodeKill kills the node of shop A under load, lets the others go on without it, and restarts
+// it. Then it kills the node again while a buyer is inside its COMMIT there. Afterwards every node
+// must have every acknowledged sale.
 func dbNodeKill() Fault {
 	return Fault{
 		Name: "db-node-kill", About: "SIGKILL of a node of the cluster under load; the others go on, and it comes back", On: dialect.Galera, Stock: 160,

@@ -18,9 +18,9 @@ const (
 	lagTime = 500 * time.Millisecond
 )
 
-// dbNodeLag sells an order with an Idempotency-Key at one node, and sends it again to a shop at
-// a node that has not applied the sale yet. A lookup of the key that does not wait for the node
-// finds no sale. The shop then refuses the buyer, since too few units are left.
+// dbNodeLag sells an order with an Idempotency-Key at one node. Then it sends the order again to a
+// shop at a node that has not applied the sale yet. A shop that looks the key up without waiting
+// for its node finds no sale and refuses the buyer, since too few units are left.
 func dbNodeLag() Fault {
 	return Fault{
 		Name: "db-node-lag", About: "an order is sent again under its Idempotency-Key, at a node that has not applied its sale yet", On: dialect.Galera,

@@ -10,9 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// dbNodeRejoin kills a node that no shop uses, removes all that it has, and starts it while
-// buyers go on: another node sends it everything, and takes no COMMIT of its own for as
-// long (rsync state transfer).
+// dbNodeRejoin kills a node that no shop uses, deletes its data, and restarts it while buyers go
+// on. Another node sends it all data (rsync state transfer) and takes no COMMIT meanwhile.
 func dbNodeRejoin() Fault {
 	return Fault{
 		Name: "db-node-rejoin", About: "a node of the cluster that has lost its files comes back by state transfer while buyers go on", On: dialect.Galera, Stock: 100,
@@ -52,7 +51,7 @@ func dbNodeRejoin() Fault {
 	}
 }
 
-// trickle sends two buyers at a time, one to each shop, until done says so.
+// trickle sends two buyers at a time, one to each shop, until done has a value.
 func trickle(ctx context.Context, t *Testbed, done <-chan error) (sold int, _ error) {
 	for n := 0; ; n++ {
 		select {

@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// etcdLeases is etcd as an operator sees it.
+// etcdLeases gives an operator's view of etcd.
 type etcdLeases struct{ client *clientv3.Client }
 
 func openEtcdLeases(addr string) (*etcdLeases, error) {
@@ -18,7 +18,7 @@ func openEtcdLeases(addr string) (*etcdLeases, error) {
 
 func (e *etcdLeases) close() { _ = e.client.Close() }
 
-// holder is the key of the product with the lowest create revision.
+// holder returns the product's key with the lowest create revision.
 func (e *etcdLeases) holder(ctx context.Context, product string) (place, error) {
 	all, err := e.client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
@@ -47,5 +47,5 @@ func (e *etcdLeases) gone(ctx context.Context, p place) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return lease.TTL < 0 && key.Count == 0, nil // -1: there is no such lease
+	return lease.TTL < 0 && key.Count == 0, nil // -1: the lease does not exist
 }

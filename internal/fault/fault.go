@@ -1,16 +1,17 @@
-// Package fault injects faults into running shops: it kills and stops processes, restarts
-// servers, and cuts connections. Each fault is one file and one line of All.
+// Package fault injects faults into running shops: it kills and stops processes, restarts servers,
+// and cuts connections. Each fault is one file and one line in All.
 //
 // A fault is injected into a Field, of which there are two:
 //
-//	Testbed      a cell of verify: two shops and servers of their own, and few buyers
+// ⏎ Testbed a cell of verify: two shops and servers of their own, and few buyers
+//
 //	RunningRush  the running rush of a command or of the live page, on the engine's servers
 //
-// In both, a buyer of the first process is stopped where it holds, the fault is injected,
-// others buy, and the buyer goes on. The field then puts right what the fault broke.
+// In both, a buyer of the first process is stopped while it holds the lock. The fault is injected,
+// other buyers buy, and the held buyer goes on. The field then repairs the damage.
 //
-// A fault proves that it took effect, or returns ErrMissed: an injection in which the buyer
-// did not hold, or the server did not forget, has shown nothing. The package does not judge;
+// A fault proves that it took effect, or returns ErrMissed. An injection shows nothing if the buyer
+// did not hold the lock, or if the server did not forget it. The package does not judge;
 // internal/judge/verify and internal/load/rush do.
 package fault
 
@@ -26,7 +27,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// ErrMissed: the fault did not take effect. The error's text says why.
+// ErrMissed means that the fault did not take effect. The error's text says why.
 var ErrMissed = errors.New("the fault did not strike")
 
 func missed(format string, args ...any) error {
@@ -35,44 +36,43 @@ func missed(format string, args ...any) error {
 
 // A Fault is one way to break a shop or its servers.
 type Fault struct {
-	// Name is the column of the matrix, and what --fault and --strike take: words joined by "-".
+	// Name is the matrix column and the value of --fault and --strike: words joined by "-".
 	Name promise.Condition
-	// Inject breaks something and returns the proof that it took effect; an error that is
-	// ErrMissed says why it did not. What it breaks it repairs, see Field.afterwards.
+	// Inject injects the fault and returns the proof that it took effect, or an ErrMissed with the
+	// reason. It repairs the damage through Field.afterwards.
 	Inject func(ctx context.Context, f Field) (proof string, err error)
 
-	// About is what it does in a cell, in a line without a full stop.
+	// About describes the fault in a cell, in one line without a full stop.
 	About string
-	// Needs says which strategies it affects: those that need one of these servers.
-	// Empty: every strategy.
+	// Needs limits the fault to strategies that need one of these servers. Empty: no limit.
 	Needs []lockstrategy.Need
-	// On is the dialect of the databases that it breaks. Empty: every one.
+	// On limits the fault to databases with this dialect. Empty: no limit.
 	On string
-	// OnRedis is the topology of the Redis that it breaks, of package topology. Empty: every one.
+	// OnRedis limits the fault to this Redis topology, one of package topology. Empty: no limit.
 	OnRedis string
-	// Lease is that of the shops where Redis is several servers, which take seconds to serve
-	// again: see longLease. 0: that of the other faults.
+	// Lease is the shops' lease where Redis is several servers, which take seconds to serve again;
+	// see longLease. 0 means the default lease.
 	Lease time.Duration
-	// Stock is what is on sale in a cell: enough for the buyers of the fault and for a crowd
+	// Stock is the stock of a cell. It is enough for the buyers of the fault and for a burst
 	// afterwards.
 	Stock int64
-	// HolderLives: no process ends and no server is lost. What a buyer held is free as soon
-	// as its buy has ended, and no buyer has to wait for a lease.
+	// HolderLives: no process ends and no server is lost. The holder releases its lock when its buy
+	// ends, so no buyer has to wait for a lease to expire.
 	HolderLives bool
 
 	// CellOnly says why the fault is not injected into a running rush. Empty: it is.
 	CellOnly string
-	// AboutRush is what it does in a running rush, in a line without a full stop.
+	// AboutRush describes the fault in a running rush, in one line without a full stop.
 	AboutRush string
-	// TwoProcesses: it takes effect in a running rush only where another process goes on.
+	// TwoProcesses: in a running rush the fault takes effect only if there is a second process.
 	TwoProcesses bool
-	// Lacks says what the engine of a running rush lacks for it; "" where it lacks nothing.
-	// Nil: no engine lacks anything.
+	// Lacks says why the engine of a running rush does not support the fault, or returns "". Nil:
+	// every engine supports it.
 	Lacks func(e *engine.Engine) string
 }
 
-// All lists the faults in display order. `make generate` writes them into
-// internal/judge/promise, which the catalogue makes its promises in: TestConditions.
+// All lists the faults in display order. `make generate` writes them to internal/judge/promise,
+// where they are the conditions of the catalogue's promises (TestConditions).
 func All() []Fault {
 	return []Fault{
 		crash(),
@@ -104,7 +104,7 @@ func All() []Fault {
 	}
 }
 
-// OfRush lists the faults that are injected into running rushes, in display order.
+// OfRush lists the faults that can be injected into running rushes, in display order.
 func OfRush() (faults []Fault) {
 	for _, f := range All() {
 		if f.CellOnly == "" {
@@ -114,7 +114,7 @@ func OfRush() (faults []Fault) {
 	return faults
 }
 
-// OnEngine lists the faults that are injected into running rushes on that engine.
+// OnEngine lists the faults that can be injected into running rushes on the engine.
 func OnEngine(e *engine.Engine) (faults []Fault) {
 	for _, f := range OfRush() {
 		if f.WhyNot(e) == "" {
@@ -124,7 +124,7 @@ func OnEngine(e *engine.Engine) (faults []Fault) {
 	return faults
 }
 
-// WhyNot says why the fault cannot be injected into a rush on the engine; "" where it can.
+// WhyNot says why the fault cannot be injected into a rush on the engine, or returns "".
 func (f Fault) WhyNot(e *engine.Engine) string {
 	if f.Lacks == nil {
 		return ""
@@ -132,8 +132,8 @@ func (f Fault) WhyNot(e *engine.Engine) string {
 	return f.Lacks(e)
 }
 
-// Unused says why the fault does not affect a strategy with these needs; "" where it does.
-// It is the rule by which the matrix leaves a cell out.
+// Unused says why the fault does not affect a strategy with these needs, or returns "". The matrix
+// skips the cell if there is a reason.
 func (f Fault) Unused(needs []lockstrategy.Need) string {
 	if lockstrategy.Strikes(f.Name, needs) {
 		return ""
@@ -141,12 +141,12 @@ func (f Fault) Unused(needs []lockstrategy.Need) string {
 	return fmt.Sprintf("%s strikes only what uses %s", f.Name, strings.Join(promise.Struck(f.Name), " or "))
 }
 
-// inCell is the injection of a fault that is CellOnly.
+// inCell returns the Inject function of a fault that is CellOnly.
 func inCell(cell func(ctx context.Context, t *Testbed) (string, error)) func(context.Context, Field) (string, error) {
 	return either(cell, nil)
 }
 
-// either is the injection of a fault that a running rush needs another proof of.
+// either returns the Inject function of a fault with one implementation for each field.
 func either(cell func(ctx context.Context, t *Testbed) (string, error), rush func(ctx context.Context, r *RunningRush) (string, error)) func(context.Context, Field) (string, error) {
 	return func(ctx context.Context, f Field) (string, error) {
 		if r, ok := f.(*RunningRush); ok {
@@ -156,10 +156,10 @@ func either(cell func(ctx context.Context, t *Testbed) (string, error), rush fun
 	}
 }
 
-// stock is enough for most faults.
+// stock is the Stock of most faults.
 const stock = 24
 
-// What some faults break, for Fault.Needs.
+// redisAlone and the next two functions return the Needs of several faults.
 func redisAlone() []lockstrategy.Need   { return []lockstrategy.Need{lockstrategy.NeedsRedis} }
 func redlockNodes() []lockstrategy.Need { return []lockstrategy.Need{lockstrategy.NeedsRedlock} }
 func lockServers() []lockstrategy.Need {
@@ -168,7 +168,7 @@ func lockServers() []lockstrategy.Need {
 	}
 }
 
-// lacksLockServers is Fault.Lacks of what stands between the shops and their lock servers.
+// lacksLockServers is the Lacks of faults on the network between the shops and their lock servers.
 func lacksLockServers(e *engine.Engine) string {
 	if len(e.LockServers) == 0 {
 		return "the lock servers are not the engine's own: it has not started them"
@@ -176,7 +176,7 @@ func lacksLockServers(e *engine.Engine) string {
 	return ""
 }
 
-// startedServers are those of one need that the engine has started.
+// startedServers returns the engine's own servers for a need.
 func startedServers(e *engine.Engine, need lockstrategy.Need) (servers []engine.LockServer) {
 	for _, s := range e.LockServers {
 		if s.Need == string(need) {

@@ -11,53 +11,54 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// A Field is what a fault is injected into: a cell of verify, which has few buyers and servers
-// of its own (Testbed), or a rush that is under way on the engine's servers (RunningRush). In
-// both, the fault holds a buyer of the first process, and other buyers buy elsewhere.
+// A Field is the place where a fault is injected. A Testbed is a cell of verify, with few buyers
+// and servers of its own. A RunningRush is a rush under way on the engine's servers. In both, the
+// fault holds a buyer of the first process while other buyers buy elsewhere.
 type Field interface {
 	setting() Setting
 
-	// hold stops a buyer of the first process at the point. It returns how many buyers that
-	// process has not answered. The buyer goes on when the injection ends, at the latest.
+	// hold stops a buyer of the first process at the point, at most until the injection ends. It
+	// returns how many buyers that process has not answered yet.
 	hold(ctx context.Context, at failpoint.Point) (inside int, err error)
 	// release lets the held buyer go on.
 	release() error
-	// staysHeld waits until then and reports whether the held buyer was in its section all along.
+	// staysHeld waits until then and reports whether the held buyer stayed in its section.
 	staysHeld(ctx context.Context, until time.Time) bool
-	// awaitAnswer returns when the held buyer has its answer or has stopped waiting for one.
+	// awaitAnswer returns when the held buyer has its answer or no longer waits for one.
 	awaitAnswer(ctx context.Context)
 
-	// others lets other buyers buy beside the held one and returns how many units they were
-	// sold. It returns when some were, no later than longest; where buyers come by themselves,
-	// not before shortest.
+	// others lets other buyers buy while one is held, and returns how many units they bought. It
+	// returns after the first sales, or after longest. In a running rush it does not return before
+	// shortest.
 	others(ctx context.Context, shortest, longest time.Duration) (sold int)
 
-	// process is the one that the held buyer is in.
+	// process returns the process of the held buyer.
 	process() Process
-	// lockLinks are the links of that process to its lock servers.
+	// lockLinks returns the links from that process to its lock servers.
 	lockLinks() testbed.Links
 
-	// injected notes in the history what the fault has done.
+	// injected records in the history what the fault has done.
 	injected(what string, args ...any)
-	// afterwards runs repair at the end of the injection, the last one first.
+	// afterwards schedules repair for the end of the injection. The last scheduled repair runs
+	// first.
 	afterwards(repair func(ctx context.Context) error)
 }
 
-// A Setting is what a fault knows of its field.
+// A Setting is a fault's information about its field.
 type Setting struct {
 	Times
 	Product string
-	Needs   []lockstrategy.Need // of the strategy that the buyers buy by
-	Write   failpoint.Point     // the last one before a write of the held buyer is seen
+	Needs   []lockstrategy.Need // of the buyers' strategy
+	Write   failpoint.Point     // the last point before a write of the held buyer becomes visible
 	Down    time.Duration       // from the end of a process to the start of its successor
-	Avoided time.Duration       // how long a client avoids a server that was silent, where that counts
+	Avoided time.Duration       // how long a client avoids a silent server; 0 if it does not
 
-	Coordinators map[lockstrategy.Need]string // the addresses of ZooKeeper and etcd, where they run
+	Coordinators map[lockstrategy.Need]string // addresses of ZooKeeper and etcd, if they run
 
-	InRush bool // the proof is one of a running rush
+	InRush bool // whether the proof is for a running rush
 }
 
-// A Process is a shop that a fault can end and stop.
+// A Process is a shop process that a fault can kill and stop.
 type Process interface {
 	Kill() error
 	Ended() bool
@@ -68,12 +69,12 @@ type Process interface {
 	Answers(ctx context.Context, within time.Duration) bool
 }
 
-// repairs put right what an injection broke.
+// repairs undo the damage of an injection.
 type repairs struct{ list []func(context.Context) error }
 
 func (r *repairs) afterwards(repair func(ctx context.Context) error) { r.list = append(r.list, repair) }
 
-// repair runs the repairs, the last one first, whatever comes of each.
+// repair runs the repairs, the last one first, and does not stop at an error.
 func (r *repairs) repair(ctx context.Context) error {
 	var errs []error
 	for _, repair := range slices.Backward(r.list) {
@@ -83,13 +84,13 @@ func (r *repairs) repair(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// heal lets everything through the links again at the end of the injection.
+// heal opens the links again at the end of the injection.
 func heal(f Field, links testbed.Links) {
 	f.afterwards(func(ctx context.Context) error { links.Heal(ctx); return nil })
 }
 
-// until asks every few milliseconds whether it is so. It reports false after that time, and an
-// error ends it.
+// until polls is every few milliseconds. It returns false after the time within, and stops at an
+// error.
 func until(ctx context.Context, within time.Duration, is func() (bool, error)) (bool, error) {
 	for deadline := time.Now().Add(within); ; pauseFor(ctx, 5*time.Millisecond) {
 		if so, err := is(); so || err != nil || time.Now().After(deadline) || ctx.Err() != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// holder is the buyer of a cell that a fault holds. It buys at A.
+// holder is the purchaser that a fault holds in a cell. It buys at A.
 const holder = "holder"
 
 var errNoHolder = errors.New("the holder did not get as far as its write")
@@ -19,8 +19,8 @@ func (t *Testbed) hold(ctx context.Context, at failpoint.Point) (inside int, err
 	return 1, holdFor(ctx, t, at, t.Times.Wait)
 }
 
-// holdFor sends the holder to A and waits until it is stopped at the point, for that
-// long. The error, if any, says that it was not: the fault has nothing to take effect on.
+// holdFor sends the holder to A and waits, at most timeout, until it is stopped at the point. An
+// error means that it was not stopped, so the fault cannot take effect.
 func holdFor(ctx context.Context, t *Testbed, at failpoint.Point, timeout time.Duration) error {
 	if err := arm(ctx, t, at); err != nil {
 		return err
@@ -29,9 +29,8 @@ func holdFor(ctx context.Context, t *Testbed, at failpoint.Point, timeout time.D
 	return holding(ctx, t, timeout)
 }
 
-// holding waits until the holder is stopped. A holder that has its answer will
-// hardly be stopped any more; but an answer may come too soon, before the COMMIT,
-// so it is waited for one lease longer.
+// holding waits until the holder is stopped. A holder that has its answer will hardly be stopped
+// any more. But a buggy shop may answer before the COMMIT, so holding waits one lease longer.
 func holding(ctx context.Context, t *Testbed, timeout time.Duration) error {
 	e, _ := seen(ctx, t, timeout, holder, history.Holding, history.Answered)
 	if e.Kind == history.Answered {
@@ -43,8 +42,8 @@ func holding(ctx context.Context, t *Testbed, timeout time.Duration) error {
 	return nil
 }
 
-// arm makes the holder stop once it gets to the point. It goes on when the fault
-// is over, whatever came of it.
+// arm makes the holder stop when it gets to the point. The holder goes on when the fault is over,
+// even after an error.
 func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 	t.afterwards(func(context.Context) error { return t.release() })
 	if err := t.A.arm(holder, at); err != nil {
@@ -66,7 +65,7 @@ func (t *Testbed) staysHeld(ctx context.Context, until time.Time) bool {
 
 func (t *Testbed) awaitAnswer(context.Context) { t.buyers.wait() }
 
-// seen waits for an event of a buyer, for that long.
+// seen waits for an event of a buyer, at most timeout.
 func seen(ctx context.Context, t *Testbed, timeout time.Duration, purchaser string, kinds ...history.Kind) (history.Event, bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

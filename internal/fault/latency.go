@@ -10,11 +10,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// late is how long each answer of a lock server is held back; a section has
-// several of them and stays within its lease.
+// late is the delay of each answer of a lock server. A section needs several answers and still ends
+// within its lease.
 const late = 30 * time.Millisecond
 
-// latency puts 30 ms, more or less, before each answer of the lock servers: in a cell for 16
+// latency delays each answer of the lock servers by about 30 ms. In a cell it does so for 16
 // buyers, in a running rush for one lease from the first sale on.
 func latency() Fault {
 	return Fault{
@@ -38,17 +38,17 @@ func latencyInRush(ctx context.Context, r *RunningRush) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sold := r.tally.await(ctx, 1, r.times.Wait) // the buyers may be about to come
+	sold := r.tally.await(ctx, 1, r.times.Wait) // the buyers may not have started yet
 	if sold > 0 {
 		sold += r.tally.await(ctx, math.MaxInt, r.times.Lease)
 	}
-	if sold < 2 && ctx.Err() == nil { // the first may have had its lock before
+	if sold < 2 && ctx.Err() == nil { // the first buyer may have got its lock before the delay
 		return "", missed("%d units were sold while the answers were held back, and it takes two", sold)
 	}
 	return fmt.Sprintf("%s, and %d units were sold so", proof, sold), nil
 }
 
-// delay holds back each answer that comes through the links, and proves it.
+// delay delays each answer that comes through the links, and proves it.
 func delay(f Field, links testbed.Links) (proof string, _ error) {
 	heal(f, links)
 	if err := links.Delay(late, late/3); err != nil {
@@ -62,7 +62,7 @@ func delay(f Field, links testbed.Links) (proof string, _ error) {
 	return held(took)
 }
 
-// held is the proof that answers were held back.
+// held proves that answers were delayed.
 func held(quickest time.Duration) (proof string, _ error) {
 	if quickest < late/2 {
 		return "", missed("a lock server answered within %s", quickest)

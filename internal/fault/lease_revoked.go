@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// leaseRevoked takes the lease away from a holder whose process runs on and can reach
-// its servers: an operator revokes it, or ends the session from another connection.
-// The holder is between its read and its write for longer than its lease, so its
-// client has been told, and its section must end.
+// leaseRevoked takes the lease away from a holder whose process runs on and reaches its servers. An
+// operator may revoke a lease, or end a session from another connection. The holder is between its
+// read and its write for longer than its lease. Its client is told of the loss, so the section must
+// end.
 func leaseRevoked() Fault {
 	return Fault{
 		Name: "lease-revoked", About: "the coordinator takes the lease away from a process that runs on",
@@ -52,7 +52,7 @@ func leaseRevoked() Fault {
 	}
 }
 
-// lacksCoordinators is Fault.Lacks.
+// lacksCoordinators implements Fault.Lacks.
 func lacksCoordinators(e *engine.Engine) string {
 	if !slices.ContainsFunc(e.LockServers, func(s engine.LockServer) bool {
 		return slices.Contains(promise.Struck(promise.LeaseRevoked), s.Need)
@@ -62,7 +62,7 @@ func lacksCoordinators(e *engine.Engine) string {
 	return ""
 }
 
-// revoke takes the lease away from the first in the product's line. gone reports whether the
+// revoke takes the lease away from the first in the product's queue. gone reports whether the
 // server has forgotten it.
 func revoke(ctx context.Context, lock coordinator, f Field) (first place, gone bool, err error) {
 	if first, err = lock.holder(ctx, f.setting().Product); err != nil {
@@ -76,26 +76,26 @@ func revoke(ctx context.Context, lock coordinator, f Field) (first place, gone b
 	return first, gone, err
 }
 
-// A coordinator is a server that knows whose lease a lock is.
+// A coordinator is a server that knows the owner of each lock.
 type coordinator interface {
-	// holder finds the first in the product's line; ErrMissed when the line is empty.
+	// holder finds the first in the product's queue, or returns ErrMissed if the queue is empty.
 	holder(ctx context.Context, product string) (place, error)
 	// revoke ends the lease of a place, as an operator would.
 	revoke(ctx context.Context, p place) error
-	// gone reports whether the server knows neither the lease nor its node any more.
+	// gone reports whether the server has forgotten both the lease and its node.
 	gone(ctx context.Context, p place) (bool, error)
 	close()
 }
 
-// A place in a lock's line is a node or key that lives as long as a lease.
+// A place in a lock's queue is a node or key that lives as long as a lease.
 type place struct {
 	node  string
-	owner int64 // the lease, or the session
+	owner int64 // lease or session
 }
 
 func (p place) lease() string { return fmt.Sprintf("lease %x", uint64(p.owner)) }
 
-// coordinatorOf connects to the one that is needed, of those that are there by address.
+// coordinatorOf connects to the coordinator that the strategy needs. there has the address of each.
 func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string) (coordinator, error) {
 	for _, need := range needs {
 		switch addr := there[need]; {
@@ -109,8 +109,7 @@ func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string
 	return nil, missed("no coordinator was there")
 }
 
-// revokedFrom is the proof that the server took the lease from a process that was
-// alive and in its section.
+// revokedFrom proves that the server took the lease from a live process in its section.
 func revokedFrom(p place, gone, alive, open bool) (proof string, _ error) {
 	switch {
 	case !gone:

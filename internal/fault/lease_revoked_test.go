@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestRevoked: the lease of the product's first in line is found and revoked, another
-// product's is not, and one that is still there is no strike.
+// TestRevoked: the lease of the product's first in the queue is found and revoked, and that of
+// another product is not. A lease that still exists does not count as revoked.
 func TestRevoked(t *testing.T) {
 	g := localservertest.Group(t)
 	etcd, err1 := localserver.StartEtcd(g)
@@ -76,7 +76,7 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// etcdLine has a key under a lease of its own for each product, in that order.
+// etcdLine creates a key for each product, in that order, each under a lease of its own.
 func etcdLine(t *testing.T, addr string, products ...string) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second})
 	if err != nil {
@@ -94,7 +94,7 @@ func etcdLine(t *testing.T, addr string, products ...string) {
 	}
 }
 
-// zookeeperLine has a node under a session of its own for each product.
+// zookeeperLine creates a node for each product, each under a session of its own.
 func zookeeperLine(t *testing.T, addr string, products ...string) {
 	for _, product := range products {
 		conn, _, err := zk.Connect([]string{addr}, time.Minute, zk.WithLogger(zookeeper.Silent{}), zk.WithLogInfo(false))

@@ -12,15 +12,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// others sends buyers to B while the holder is stopped, and waits until one of them
-// is in: it has sold, or it waits for the row that the holder has locked. It waits
-// no longer than longest: under a lock that holds, no buyer gets in.
+// others sends buyers to B while the holder is stopped. It returns when one of them has bought a
+// unit or waits for the row that the holder has locked, or after longest: a lock that holds lets no
+// buyer in.
 func (t *Testbed) others(ctx context.Context, _, longest time.Duration) (sold int) {
 	for i := range 3 {
 		t.buyers.send(ctx, t.B, fmt.Sprintf("next-%d", i))
 	}
 	if !locks(t.Log) {
-		longest = min(longest, time.Second) // no lease expires there that could let a buyer in later
+		longest = min(longest, time.Second) // without locks, no lease can expire and let a buyer in later
 	}
 	waiting, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -40,12 +40,12 @@ func (t *Testbed) others(ctx context.Context, _, longest time.Duration) (sold in
 
 func isNext(e history.Event) bool { return strings.HasPrefix(e.Purchaser, "next-") }
 
-// locks reports whether the strategy has published an event of a lock.
+// locks reports whether the strategy has recorded a lock event.
 func locks(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return e.Kind == history.Acquired })
 }
 
-// nextSold counts the next buyers that were sold a unit.
+// nextSold counts the next buyers that bought a unit.
 func nextSold(log *history.Log) int {
 	sold := map[string]bool{}
 	for _, e := range log.Events() {
@@ -56,7 +56,7 @@ func nextSold(log *history.Log) int {
 	return len(sold)
 }
 
-// rowIsAwaited reports whether a statement waits for a row of the database.
+// rowIsAwaited reports whether a statement waits for a row lock in the database.
 func (s *sqlServer) rowIsAwaited(ctx context.Context) bool {
 	db := s.engine.Admin.WithContext(ctx)
 	var waits struct{ Value int }

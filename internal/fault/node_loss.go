@@ -7,22 +7,21 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A nodeLoss is a way for the node of shop A to be lost to its cluster under load, and to
-// come back.
+// A nodeLoss takes the node of shop A away from its cluster under load and brings it back.
 type nodeLoss struct {
 	lose, mend   func(ctx context.Context, n *localserver.GaleraNode) error
-	lost, mended string // in the history
+	lost, mended string // texts for the history
 
-	// unaided: the node does not come back by itself, so it is mended when the injection ends,
-	// however far it came.
+	// unaided: the node does not come back by itself, so the injection repairs it at its end, even
+	// after an error.
 	unaided bool
 
-	// meanwhile is asked while the others go on without the node; nil for nothing.
+	// meanwhile checks the node while the others go on without it. It may be nil.
 	meanwhile func(ctx context.Context, n *localserver.GaleraNode) error
 }
 
-// inject loses the node until the others have gone on without it, and has it back. Somebody
-// must be sold a unit before and meanwhile, and be under way when it goes.
+// inject takes the node away, lets the others go on, and brings the node back. It requires sales
+// before and during the loss, and at least one buyer under way when the node goes.
 func (w nodeLoss) inject(ctx context.Context, t *Testbed) (proof string, err error) {
 	c, ok := t.Servers.clustered()
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// nodeRestart kills one node of the holder's bare majority, which comes back empty.
-// With the nodes that were cut off, that is a majority for another buyer.
+// nodeRestart kills one node of the holder's bare majority and restarts it empty. Together with the
+// nodes that were cut off, it gives another buyer a majority.
 func nodeRestart() Fault {
 	return Fault{
 		Name: "node-restart", About: "one Redlock node of a bare majority comes back empty",

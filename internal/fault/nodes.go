@@ -14,12 +14,12 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// minority is how many of so many nodes may fail.
+// minority is the largest number of nodes that may fail.
 func minority(all int) int { return (all - 1) / 2 }
 
 // A grant is a lock on several nodes.
 type grant struct {
-	nodes []engine.Restartable // that have it
+	nodes []engine.Restartable // the nodes that have it
 	all   int
 }
 
@@ -31,14 +31,14 @@ func (on grant) String() string {
 	return fmt.Sprintf("the lock was on %d of %d nodes", len(on.nodes), on.all)
 }
 
-// isBare: one node fewer would be no majority.
+// isBare reports whether losing one node would lose the majority.
 func (on grant) isBare() bool { return len(on.nodes) == on.all-minority(on.all) }
 
-// isWhole: all nodes have it.
+// isWhole reports whether all nodes have the lock.
 func (on grant) isWhole() bool { return len(on.nodes) == on.all }
 
-// grantOn finds the nodes that have the lock of the held buyer: a majority that has the same
-// keys, or all nodes, where each may have keys of its own. ErrMissed where there is none.
+// grantOn finds the nodes that have the lock of the held buyer. Either a majority has the same
+// keys, or all nodes have keys, which may differ from node to node. Otherwise it returns ErrMissed.
 func grantOn[Node engine.Restartable](ctx context.Context, nodes []Node, product string) (on grant, _ error) {
 	on.all = len(nodes)
 	texts, same := make([]string, len(nodes)), map[string]int{}
@@ -63,10 +63,9 @@ func grantOn[Node engine.Restartable](ctx context.Context, nodes []Node, product
 	return on, nil
 }
 
-// holdBarely is Testbed.hold for a lock on several nodes. While the holder acquires
-// the lock, a minority of the nodes is cut off from its shop, so that it gets a bare
-// majority. A lock that needs all nodes cannot be acquired like that; it then gets
-// all of them, and how says so.
+// holdBarely calls Testbed.hold for a lock on several nodes. While the holder acquires the lock, a
+// minority of the nodes is cut off from its shop, so that it gets a bare majority. A lock that
+// needs all nodes cannot be acquired like that. It then gets all of them, and how says so.
 func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	nodes := t.A.nodes()
 	spare := nodes[len(nodes)-minority(len(nodes)):]
@@ -76,7 +75,7 @@ func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 		return "", broken
 	}
 	if errors.Is(err, errNoHolder) {
-		// It is still trying, and can get all of them now.
+		// The holder is still trying and can now reach all nodes.
 		err = holding(ctx, t, t.Times.Wait)
 	}
 	if err != nil {
@@ -89,8 +88,8 @@ func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	return heldOn(on)
 }
 
-// heldOn says on how many nodes the holder's lock is. Neither of the two locks that
-// these faults are for has more than a bare majority and fewer than all.
+// heldOn says how many nodes have the holder's lock. These faults apply to two locks: one gets a
+// bare majority, the other all nodes. Any other number is an error.
 func heldOn(on grant) (how string, _ error) {
 	switch {
 	case on.isBare():
@@ -101,8 +100,8 @@ func heldOn(on grant) (how string, _ error) {
 	return "", missed("%s", on)
 }
 
-// enoughWithout is how many units others may be sold until a buyer of the first process has a
-// bare majority. The two processes take turns, so it comes long before, if it can.
+// enoughWithout is how many units others may buy before the search for a bare majority ends. The
+// two processes take turns, so a buyer of the first process gets the lock long before, if it can.
 const enoughWithout = 20
 
 // holdBarelyInRush is holdBarely in a running rush, whose other buyers write to the nodes
@@ -113,7 +112,7 @@ func holdBarelyInRush(ctx context.Context, r *RunningRush) (on grant, err error)
 		links.To(n.Address()).Cut()
 	}
 	var needsAll bool
-	for range 3 { // a try that was under way may have got more
+	for range 3 { // an attempt that was under way may have reached more nodes
 		if needsAll, err = holdSoon(ctx, r); err != nil {
 			break
 		}
@@ -136,7 +135,7 @@ func holdBarelyInRush(ctx context.Context, r *RunningRush) (on grant, err error)
 	switch {
 	case err != nil || !needsAll:
 		return on, err
-	case on.isBare(): // a lock that needs all, where a slow machine has left nodes out
+	case on.isBare(): // a lock that needs all nodes; a slow machine has skipped some
 		return on, on.dropOthers(ctx, nodes, r.product)
 	case !on.isWhole():
 		return on, missed("%s, which is neither a bare majority nor all", on)
@@ -144,8 +143,8 @@ func holdBarelyInRush(ctx context.Context, r *RunningRush) (on grant, err error)
 	return on, nil
 }
 
-// holdSoon is hold, and gives up when others were sold so many units without it that the lock
-// must need the nodes that are cut off.
+// holdSoon calls hold. It gives up after enoughWithout sales to others: the lock must then need the
+// nodes that are cut off.
 func holdSoon(ctx context.Context, r *RunningRush) (needsAll bool, err error) {
 	waiting, enough := context.WithCancel(ctx)
 	patience, sold := make(chan time.Time), 0
@@ -155,13 +154,13 @@ func holdSoon(ctx context.Context, r *RunningRush) (needsAll bool, err error) {
 	}()
 	_, err = r.holdUntil(ctx, r.write, patience)
 	enough()
-	<-patience // only hold waits for sales now
+	<-patience // now only hold waits for sales
 	return errors.Is(err, ErrMissed) && sold >= enoughWithout, err
 }
 
-// dropOthers drops what else is on the other nodes. It is no lock, since the held buyer has a
-// majority: a try that fails, or what was given back while the node was cut off. It would be
-// dropped within a lease.
+// dropOthers deletes the other keys on the other nodes. They are no locks, since the held buyer has
+// a majority. They come from a failed attempt, or from a release while the node was cut off, and
+// would expire within a lease.
 func (on grant) dropOthers(ctx context.Context, nodes []engine.LockServer, product string) error {
 	for _, node := range nodes {
 		if slices.Contains(on.nodes, engine.Restartable(node)) {

@@ -11,10 +11,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// nodesDown kills a minority of the nodes, under which buyers must get on, and then
-// a majority, under which no buyer may be granted the lock. A buyer that is granted it
-// all the same is stopped before its COMMIT while the nodes come back empty, which
-// is enough of them for another buyer.
+// nodesDown kills first a minority of the nodes and then a majority. Under a minority, buyers must
+// still be served. Under a majority, no buyer may get the lock. If a buyer gets it nevertheless, it
+// is stopped before its COMMIT while the nodes restart empty, so that another buyer gets a
+// majority.
 func nodesDown() Fault {
 	return Fault{
 		Name: "nodes-down", About: "a minority of the Redlock nodes, then a majority",
@@ -46,7 +46,7 @@ func nodesDown() Fault {
 	}
 }
 
-// withoutMajority sends buyers while most nodes are down, and says what came of it.
+// withoutMajority sends buyers while most nodes are down, and reports the result.
 func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (granted string, _ error) {
 	if slices.ContainsFunc(most, func(n *redisNode) bool { return !n.ended() }) {
 		return "", missed("a node runs after its SIGKILL")
@@ -58,7 +58,7 @@ func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (grante
 	for i := range 3 {
 		t.buyers.send(ctx, t.shops()[i%2], fmt.Sprintf("majority-%d", i))
 	}
-	// Refused at once or when its wait is over, or granted what is no majority.
+	// The shop refuses the buyer at once or after its wait, or grants a lock without a majority.
 	e, _ := seen(ctx, t, t.Times.Wait+answerMargin, holder, history.Holding, history.Answered)
 	if e.Kind != history.Holding {
 		t.buyers.wait()
@@ -81,7 +81,7 @@ func kill(nodes []*redisNode) error {
 	return errors.Join(errs...)
 }
 
-// startAgain starts those of the nodes that were killed.
+// startAgain restarts the killed nodes.
 func startAgain(nodes []*redisNode) error {
 	var errs []error
 	for _, node := range nodes {

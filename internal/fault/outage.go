@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// enough sales must have been acknowledged before an outage, so that a lost one
-	// can be found.
+	// enough is the number of sales that must be acknowledged before an outage. With fewer, a lost
+	// sale might go unnoticed.
 	enough = 20
-	// loaders are buyers that ask again and again, so that some are under way when the outage
-	// begins.
+	// loaders is the number of buyers that buy repeatedly, so that some are under way when the
+	// outage begins.
 	loaders = 8
 )
 
 // An outage takes a server away and brings it back.
 type outage struct {
-	server         string   // its name in the proof
-	addresses      []string // where it listens
+	server         string   // for the proof
+	addresses      []string // where the server listens
 	lose, restore  func() error
-	lost, restored string        // in the history
-	before         func(l *load) // under load, before the outage; nil: nothing
-	meanwhile      func(l *load) // under load, during the outage; nil: buyers are refused
+	lost, restored string        // texts for the history
+	before         func(l *load) // called under load, before the outage; may be nil
+	meanwhile      func(l *load) // called under load, during the outage; nil waits until buyers are refused
 }
 
-// inject takes the server away, calls meanwhile, and brings the server back. gone reports
-// whether it had really gone.
+// inject takes the server away, calls meanwhile, and brings the server back. gone reports whether
+// the server was really unreachable.
 func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	if err := o.lose(); err != nil {
 		return false, err
@@ -52,8 +52,8 @@ func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	return gone, nil
 }
 
-// underLoad is inject while buyers of both shops buy. It proves that they had bought before,
-// and were under way when the server was gone.
+// underLoad calls inject while buyers of both shops buy. It proves that buyers had bought before,
+// and that some were under way when the server was gone.
 func (o outage) underLoad(ctx context.Context, t *Testbed) (proof string, err error) {
 	l := startLoad(ctx, t)
 	defer l.stop()
@@ -78,7 +78,7 @@ func (o outage) underLoad(ctx context.Context, t *Testbed) (proof string, err er
 	return underLoad(o.server, sold, gone, underWay(t.buyers.answers(), lost), l.refused.Load())
 }
 
-// underLoad is the proof that a server was killed while the shops sold.
+// underLoad proves that a server was killed while the shops sold.
 func underLoad(server string, before int64, gone bool, cut int, refused int64) (proof string, _ error) {
 	if before < enough || !gone || cut == 0 {
 		return "", missed("%d sales were acknowledged before the kill, the %s was gone: %t, and %d buyers were under way", before, server, gone, cut)
@@ -87,7 +87,7 @@ func underLoad(server string, before int64, gone bool, cut int, refused int64) (
 		before, cut, server, refused), nil
 }
 
-// underWay counts the buyers that had asked at the moment and had no answer.
+// underWay counts the buyers without an answer at that moment.
 func underWay(answers []buyers.Answer, at time.Time) (n int) {
 	for _, a := range answers {
 		if a.Start.Before(at) && a.End.After(at) {
@@ -107,8 +107,8 @@ func isDown(address string) bool {
 	return false
 }
 
-// warm sends buyers to a shop until it sells a unit: a connection that broke may
-// cost the first of them an error.
+// warm sends buyers to a shop until it sells a unit. A broken connection may cost the first of them
+// an error.
 func warm(ctx context.Context, t *Testbed, shop *Shop) {
 	for i := range 10 {
 		if t.buyers.buy(ctx, shop, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
@@ -117,13 +117,12 @@ func warm(ctx context.Context, t *Testbed, shop *Shop) {
 	}
 }
 
-// load is a number of buyers at both shops, each of which asks again once it has its
-// answer.
+// load is a number of buyers at both shops. Each buys again once it has its answer.
 type load struct {
 	sold, refused atomic.Int64
-	inside        atomic.Int64 // buyers that have asked and have no answer
-	cancel        func()       // no new ones come
-	stop          func()       // cancel, and wait
+	inside        atomic.Int64 // buyers without an answer
+	cancel        func()       // stops new buyers
+	stop          func()       // cancels and waits
 }
 
 func startLoad(ctx context.Context, t *Testbed) *load {
@@ -139,7 +138,7 @@ func startLoad(ctx context.Context, t *Testbed) *load {
 				switch answer.Outcome {
 				case purchase.Sold:
 					l.sold.Add(1)
-					time.Sleep(time.Millisecond) // a load, and no race to the last unit
+					time.Sleep(time.Millisecond) // a steady load, not a race for the last unit
 				case purchase.Failed, purchase.Unknown, purchase.Busy:
 					l.refused.Add(1)
 					time.Sleep(5 * time.Millisecond)
@@ -151,8 +150,8 @@ func startLoad(ctx context.Context, t *Testbed) *load {
 	return l
 }
 
-// awaitSold returns when so many are sold, and half of the buyers have asked again: those
-// that are answered together ask together, and a kill in between would interrupt no buyer.
+// awaitSold returns when n units are sold and half of the buyers have started another buy. Buyers
+// that are answered together also ask together, and a kill in between would interrupt no buyer.
 func (l *load) awaitSold(ctx context.Context, n int64) {
 	await := func(patience time.Duration, there func() bool) {
 		for deadline := time.Now().Add(patience); !there() && time.Now().Before(deadline) && ctx.Err() == nil; {
@@ -163,7 +162,7 @@ func (l *load) awaitSold(ctx context.Context, n int64) {
 	await(time.Second, func() bool { return l.inside.Load() >= loaders/2 })
 }
 
-// awaitRefused lets buyers meet a server that is gone; a strategy may let them wait for it.
+// awaitRefused lets buyers meet the dead server. A strategy may make them wait for it.
 func (l *load) awaitRefused(ctx context.Context) {
 	for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)

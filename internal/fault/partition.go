@@ -9,9 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// partition separates the holder's shop from its lock servers, but not from the
-// database, while the holder is between its read and its write: its lease expires
-// where the holder cannot see it.
+// partition separates the holder's shop from its lock servers, but not from the database. The
+// holder is between its read and its write, so its lease expires unnoticed.
 func partition() Fault {
 	return Fault{
 		Name: "partition", About: "between the holder's shop and its lock servers", Needs: lockServers(), Stock: stock,
@@ -33,7 +32,7 @@ func partition() Fault {
 			if err := f.release(); err != nil {
 				return "", err
 			}
-			f.awaitAnswer(ctx) // the holder's own release has failed, too
+			f.awaitAnswer(ctx) // the holder's own release has failed by then, too
 			if s.InRush {
 				return fmt.Sprintf("a buyer of process 1 was stopped before its write; %s; %d units were sold in the %s before it went on, and its lease is %s", proof, sold, lasted, s.Lease), nil
 			}
@@ -42,8 +41,8 @@ func partition() Fault {
 	}
 }
 
-// part lets nothing through the links, and proves it: no server answers within the timeout,
-// and all did before.
+// part closes the links and proves it: no server answers within the timeout, although all of them
+// answered before.
 func part(f Field, links testbed.Links, timeout time.Duration) (proof string, _ error) {
 	before := links.Answering(5 * time.Second)
 	heal(f, links)

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// pause stops the holder's whole process, its watchdog included, for longer than
-// its lease, and lets it run on. The holder stands inside its COMMIT: nothing checks
-// a lease between there and the database. A process that is stopped earlier may
-// notice the loss first; one that is stopped here cannot.
+// pause stops the holder's whole process, its watchdog included, for longer than its lease, then
+// lets it run on. The holder stands inside its COMMIT, where nothing checks a lease before the
+// database writes. A process that is stopped earlier may notice the loss in time.
 func pause() Fault {
 	return Fault{
 		Name: "pause", About: "SIGSTOP of the holder for longer than its lease, then SIGCONT", Stock: stock,
@@ -50,9 +49,8 @@ func pause() Fault {
 	}
 }
 
-// unanswered asks the process a question. A stopped process answers it when
-// it runs on, and not before. A signal takes a moment to arrive, so a question that
-// is answered is followed by another, for two seconds.
+// unanswered asks the process a question. A stopped process answers only when it runs on. A signal
+// takes a moment to arrive, so unanswered asks again after an answer, for up to two seconds.
 func unanswered(ctx context.Context, process Process, times Times) (answer <-chan bool, silent bool) {
 	timeout := 2*times.Reach() + times.Wait
 	for deadline := time.Now().Add(2 * time.Second); !silent && time.Now().Before(deadline); {

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// poolerRestart kills a pooler that stands between the shops and the database, in
-// transaction mode, while buyers of both shops buy, and starts it again.
+// poolerRestart kills and restarts a connection pooler in transaction mode, between the shops and
+// the database, while buyers of both shops buy.
 func poolerRestart() Fault {
 	return Fault{
 		Name: "pooler-restart", About: "SIGKILL of the connection pooler under load, then back", On: dialect.Postgres, Stock: 160,
@@ -39,7 +39,7 @@ type pooling struct {
 	to string // the database's address
 }
 
-// pooler starts one, or returns that of the play before.
+// pooler starts a pooler, or returns that of the previous play.
 func (s *sqlServer) pooler() (*localserver.Server, error) {
 	db, ok := s.db.(localserver.Pooled)
 	if !ok {

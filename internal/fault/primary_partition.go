@@ -11,12 +11,12 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// primaryPartition cuts the primary and the holder's shop off together: the sentinels and
-// the replicas do not reach the primary, and the shop reaches no other server. The replicas had
-// the holder's lock before. One is elected, and lets the lock run out, while the shop
-// renews it at the old primary: WAIT is no consensus.
+// primaryPartition cuts off the primary together with the holder's shop. The sentinels and the
+// replicas do not reach the primary, and the shop reaches no other server. The replicas already
+// have the holder's lock. One of them is elected and lets the lock expire, while the shop renews it
+// at the old primary: WAIT is not a consensus protocol.
 //
-// In a cluster such a primary refuses writes by itself when it hears no majority.
+// In a cluster, such a primary refuses writes once it hears no majority.
 func primaryPartition() Fault {
 	return Fault{
 		Name: "primary-partition", About: "the primary and the holder's shop are cut off together; a replica that has the lock is elected",
@@ -61,7 +61,7 @@ func primaryPartition() Fault {
 	}
 }
 
-// awaitCopies waits until every node has the keys, with whatever value.
+// awaitCopies waits until every node has the keys, with any value.
 func (g *redisGroup) awaitCopies(ctx context.Context, product string, written map[string]string) error {
 	for _, node := range g.nodes {
 		copied, err := until(ctx, time.Second, func() (bool, error) {
@@ -83,8 +83,8 @@ func (g *redisGroup) awaitCopies(ctx context.Context, product string, written ma
 	return nil
 }
 
-// deaf has the server refuse every new connection and close those of the sentinels. The
-// shops' connections stay, and so does one by which all is undone.
+// deaf makes the server refuse new connections and closes those of the sentinels. The shops'
+// connections stay, and so does one connection that undoes all this.
 func (r *redisNode) deaf(ctx context.Context, t *Testbed) error {
 	c := r.client()
 	conn := c.Conn()
@@ -98,8 +98,8 @@ func (r *redisNode) deaf(ctx context.Context, t *Testbed) error {
 		conn.Do(ctx, "CLIENT", "KILL", "USER", localserver.SentinelUser).Err())
 }
 
-// isolate cuts the primary off from all but A's shop, and that from all but the primary, and
-// waits until another is elected.
+// isolate cuts the primary off from all except A's shop, and that shop from all except the primary.
+// It waits until another primary is elected.
 func isolate(ctx context.Context, t *Testbed, primary *redisNode) (*redisNode, error) {
 	for _, l := range t.A.redis() {
 		if l.Server == primary.Addr {

@@ -21,10 +21,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// Each proof has a strike that it accepts, and the nearest thing that is none:
-// a cell is inconclusive then.
+// Each proof accepts a fault that took effect and rejects the nearest case that did not. A cell
+// without proof is inconclusive.
 
-// answerer makes this test program a process that answers as a shop does.
+// answerer makes this test program answer as a shop's process does.
 const answerer = "FAULT_TEST_ANSWERER"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	panic(http.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 }
 
-// proven fails the test unless err says that the fault missed exactly when it did.
+// proven fails the test unless err is ErrMissed exactly when the fault missed.
 func proven(t *testing.T, name, proof string, err error, struck bool) {
 	t.Helper()
 	want := ""
@@ -49,7 +49,7 @@ func proven(t *testing.T, name, proof string, err error, struck bool) {
 	provenIn(t, name, proof, err, want)
 }
 
-// provenIn fails the test unless the fault took effect, or missed for the reason that want names.
+// provenIn fails the test unless the fault took effect, or missed for the reason in want.
 func provenIn(t *testing.T, name, proof string, err error, want string) {
 	t.Helper()
 	switch {
@@ -60,8 +60,8 @@ func provenIn(t *testing.T, name, proof string, err error, want string) {
 	}
 }
 
-// TestForgot: a Redis that comes back with its file has forgotten nothing, and
-// one that had nothing of the product neither.
+// TestForgot: a Redis that reloads its file has forgotten nothing, and neither has a Redis without
+// keys of the product.
 func TestForgot(t *testing.T) {
 	ctx := t.Context()
 	g := localservertest.Group(t)
@@ -95,7 +95,7 @@ func TestForgot(t *testing.T) {
 	}
 }
 
-// TestLacked: a replica that was not cut off has what the primary has.
+// TestLacked: a replica that was not cut off has all data of the primary.
 func TestLacked(t *testing.T) {
 	ctx := t.Context()
 	g := localservertest.Group(t)
@@ -139,7 +139,7 @@ func startNode(t *testing.T, g *localserver.Group) *redisNode {
 	return &redisNode{r, nil}
 }
 
-// TestHeldOn: a bare majority, or all of them.
+// TestHeldOn: the lock is on a bare majority, or on all nodes.
 func TestHeldOn(t *testing.T) {
 	for n, struck := range []bool{0: false, 1: false, 2: false, 3: true, 4: false, 5: true} {
 		how, err := heldOn(grant{nodes: make([]engine.Restartable, n), all: 5})
@@ -151,7 +151,7 @@ func TestHeldOn(t *testing.T) {
 	}
 }
 
-// TestJumped: a clock that was not moved, or cannot be, has not jumped.
+// TestJumped: a clock that was not moved, or cannot be moved, is no proof.
 func TestJumped(t *testing.T) {
 	g := localservertest.Group(t)
 	own, err := newClocks(g)
@@ -189,8 +189,8 @@ func TestJumped(t *testing.T) {
 	}
 }
 
-// TestUnanswered: only a process that is stopped leaves the question until it
-// runs on; one that was killed never answers.
+// TestUnanswered: only a stopped process leaves a question unanswered until it runs on. A killed
+// process never answers.
 func TestUnanswered(t *testing.T) {
 	process, err := testbed.StartShop(t.Context(), localservertest.Group(t), engine.Config{}, func(string) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
@@ -225,8 +225,7 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestUnderLoad: a database that was not killed while it sold has lost nothing
-// that it could have lost.
+// TestUnderLoad: a database that was not killed while the shop sold had nothing to lose.
 func TestUnderLoad(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -263,7 +262,7 @@ func TestUnderLoad(t *testing.T) {
 	}
 }
 
-// TestHeld: answers that come sooner than half the delay were not held back.
+// TestHeld: answers that come sooner than half the delay were not delayed.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	for took, struck := range map[time.Duration]bool{late: true, late / 3: false} {
@@ -272,7 +271,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestPart: a partition that lets a question through, or nobody who answered before, proves nothing.
+// TestPart: a partition proves nothing if a question gets through, or if no server answered before.
 func TestPart(t *testing.T) {
 	redis := localservertest.Redis(t)
 	links, err := testbed.NewLinks([]engine.LockServer{{Need: string(lockstrategy.NeedsRedis), Restartable: redis}})

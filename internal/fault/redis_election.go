@@ -11,10 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
-// failOverByItself kills the primary that has the holder's lock and waits until its
-// sentinels, or the other primaries of its cluster, have elected a replica. The replicas
-// were kept from what the primaries write before the holder took its lock: replication is
-// asynchronous, so any failover may do this.
+// failOverByItself kills the primary with the holder's lock and waits until the sentinels, or the
+// other primaries of the cluster, have elected a replica. The replicas were cut off before the
+// holder took its lock. Replication is asynchronous, so any failover may lose a lock like this.
 func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, error) {
 	t.afterwards(g.mend)
 	if err := g.part(ctx); err != nil {
@@ -49,8 +48,8 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 	return proof + by, err
 }
 
-// holdUnconfirmed is Testbed.hold while no replica follows. Where a lock counts only when
-// replicas have it, it is not granted then; they may follow again, and waited is true.
+// holdUnconfirmed calls Testbed.hold while no replica follows. A strategy that waits for replicas
+// does not grant the lock then. Replication is therefore resumed, and waited is true.
 func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited bool, _ error) {
 	if !t.Confirmed {
 		return false, holdFor(ctx, t, failpoint.Commit, t.Times.Wait)
@@ -71,7 +70,7 @@ func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited boo
 	return true, holding(ctx, t, t.Times.Wait/2)
 }
 
-// keysOf are the product's keys on all primaries.
+// keysOf returns the product's keys on all primaries.
 func (g *redisGroup) keysOf(ctx context.Context, product string) (map[string]string, error) {
 	all, err := g.primaries(ctx)
 	if err != nil {
@@ -88,8 +87,8 @@ func (g *redisGroup) keysOf(ctx context.Context, product string) (map[string]str
 	return keys, nil
 }
 
-// tried waits until some primary has a key of the product that was not there before, or was
-// another one: a buyer is asking for the lock. A buyer that is not in may not have come.
+// tried waits until some primary has a new key of the product, or one with a new value: a buyer is
+// asking for the lock. Without this wait, the buyer may not have arrived yet.
 func (g *redisGroup) tried(ctx context.Context, product string, before map[string]string, timeout time.Duration) error {
 	asked, err := until(ctx, timeout, func() (bool, error) {
 		now, err := g.keysOf(ctx, product)
@@ -121,8 +120,8 @@ func electionAfter(ctx context.Context, t *Testbed, primary *redisNode, what str
 	return elected, nil
 }
 
-// hadAll is the proof of a failover that a confirmed lock outlives: it did not count
-// while no replica followed, and the one that was elected has it.
+// hadAll proves a failover that a confirmed lock survives: the lock did not count while no replica
+// followed, and the elected replica has it.
 func hadAll(written, copied map[string]string) (proof string, _ error) {
 	if n := lacking(written, copied); n > 0 || len(written) == 0 {
 		return "", missed("the elected replica lacked %d of the product's %d keys", n, len(written))
@@ -130,10 +129,9 @@ func hadAll(written, copied map[string]string) (proof string, _ error) {
 	return fmt.Sprintf("while no replica followed, a primary had the key of the holder, which was not let in; then the holder reported that it holds, and the elected replica had the product's %d keys", len(written)), nil
 }
 
-// Undisturbed waits until Redis is whole, and returns a function that says whether a replica
-// was elected since then that no fault has asked for, or another one after it: on a machine
-// that stands still for a second a primary counts as dead, and what follows proves nothing.
-// "": none was.
+// Undisturbed waits until Redis is whole. The returned function reports whether a replica has been
+// elected since then without a fault's request, or a second one after it; "" means none. A machine
+// that stalls for a second makes a primary look dead, and the play then proves nothing.
 func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
 	g := s.redises
 	if g == nil {
@@ -164,10 +162,10 @@ func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.
 	}, err
 }
 
-// electedSince waits for a primary that was none before.
+// electedSince waits for a new primary.
 func (g *redisGroup) electedSince(ctx context.Context, before []*redisNode, deadline time.Time) (elected *redisNode, _ error) {
 	_, _ = until(ctx, time.Until(deadline), func() (bool, error) {
-		now, _ := g.primaries(ctx) // an error is one of a server that is gone
+		now, _ := g.primaries(ctx) // an error comes from a dead server
 		for _, node := range now {
 			if !slices.Contains(before, node) {
 				elected = node

@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// redisFailover kills the primary and promotes a replica. The replica's link was
-// cut before the holder took its lock: replication is asynchronous, so any failover
-// may do this (Redis documentation, "Distributed Locks with Redis", "Why
-// Failover-based Implementations Are Not Enough").
+// redisFailover kills the primary and promotes a replica. The replica's link was cut before the
+// holder took its lock: replication is asynchronous, so any failover may do this (Redis
+// documentation, "Distributed Locks with Redis", "Why Failover-based Implementations Are Not
+// Enough").
 func redisFailover() Fault {
 	return Fault{
 		Name: "redis-failover", About: "to a replica that lacks what was written last",
@@ -55,7 +55,7 @@ func redisFailover() Fault {
 	}
 }
 
-// lacked is the proof that the replica did not have what the holder wrote.
+// lacked proves that the replica did not have the keys that the holder wrote.
 func lacked(written, copied map[string]string) (proof string, _ error) {
 	n := lacking(written, copied)
 	if n == 0 {
@@ -64,8 +64,7 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 	return fmt.Sprintf("the holder reported that it holds; the promoted replica lacked %d of the product's %d keys, or had them from before", n, len(written)), nil
 }
 
-// replicate makes the replica follow the primary through a link, and waits until
-// it has caught up.
+// replicate makes the replica follow the primary through a link, and waits until it is up to date.
 func (s *redisServers) replicate(ctx context.Context) (*testbed.Link, error) {
 	if err := s.startReplica(); err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (s *redisServers) replicate(ctx context.Context) (*testbed.Link, error) {
 	}
 	primary := s.redis.client()
 	defer primary.Close()
-	// It would wait 5 s for other replicas to come.
+	// The primary would wait 5 s for other replicas.
 	if err := errors.Join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), s.replica.replicaOf(ctx, cord.Addr)); err != nil {
 		return nil, err
 	}
@@ -91,7 +90,7 @@ func (s *redisServers) replicate(ctx context.Context) (*testbed.Link, error) {
 	return cord, err
 }
 
-// offset is the value of a field of INFO: the position in the primary's stream of writes.
+// offset returns a field of INFO, a position in the primary's stream of writes.
 func offset(replication, field string) string {
 	_, rest, _ := strings.Cut(replication, field)
 	number, _, _ := strings.Cut(rest, "\r\n")
@@ -113,10 +112,10 @@ func (s *redisServers) promote(ctx context.Context, shops ...*Shop) error {
 	return nil
 }
 
-// failBack swaps the two servers' roles for the plays to come, where the replica
-// was promoted: the shops of this play stay where they are until it ends.
+// failBack swaps the roles of the two servers for the next plays, if the replica was promoted. The
+// shops of this play stay where they are.
 func (s *redisServers) failBack(context.Context) error {
-	if s.redis.ended() { // else the fault missed
+	if s.redis.ended() { // otherwise the fault missed
 		s.redis, s.replica = s.replica, s.redis
 		s.locks.Redis = localserver.SingleRedis{Redis: s.redis.Redis}
 	}

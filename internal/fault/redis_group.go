@@ -15,24 +15,24 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A redisGroup is a Redis of several servers that fail over by themselves, as its operator
-// sees it. Nothing here promotes a server.
+// A redisGroup is an operator's view of a Redis of several servers that fail over by themselves.
+// Its methods never promote a server.
 type redisGroup struct {
 	kind    string // of package topology
 	service localserver.RedisService
-	nodes   []*redisNode // those that have keys
+	nodes   []*redisNode // the nodes that have keys
 
-	// What a fault has had the group do, see Servers.Undisturbed.
-	asked    bool       // to fail over
-	replaced *redisNode // the primary that the fault took away, and
-	elected  *redisNode // the replica that was elected for it; nil where any may be
+	// Failovers that a fault has caused; see Servers.Undisturbed.
+	asked    bool       // whether a fault caused one
+	replaced *redisNode // the primary that the fault took away
+	elected  *redisNode // the replica elected in its place; nil allows any
 }
 
 // settleTimeout is how long a group may take to be whole again.
 const settleTimeout = time.Minute
 
-// primaries are the nodes that take writes, in the order of nodes, as the sentinels or a
-// node of the cluster say.
+// primaries returns the nodes that take writes, in the order of g.nodes. It asks the sentinels or a
+// node of the cluster.
 func (g *redisGroup) primaries(ctx context.Context) ([]*redisNode, error) {
 	servers, question := g.service.Nodes(), clusterPrimaries
 	if g.kind == topology.Sentinel {
@@ -40,7 +40,7 @@ func (g *redisGroup) primaries(ctx context.Context) ([]*redisNode, error) {
 	}
 	var addresses []string
 	var err error
-	for _, server := range servers { // the first answer will do
+	for _, server := range servers { // the first answer is enough
 		c := clientOf(server.Addr)
 		addresses, err = question(ctx, c)
 		_ = c.Close()
@@ -81,8 +81,8 @@ func clusterPrimaries(ctx context.Context, c *redis.Client) (addresses []string,
 	return addresses, err
 }
 
-// keeper is the primary that has the product's keys, and the keys. It misses when none has
-// any, or not one alone.
+// keeper returns the primary that has the product's keys, and the keys. It returns ErrMissed unless
+// exactly one primary has keys.
 func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisNode, keys map[string]string, _ error) {
 	all, err := g.primaries(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisN
 	return keeper, keys, nil
 }
 
-// part keeps the replicas from what is written to their primaries from now on.
+// part stops replication from now on.
 func (g *redisGroup) part(ctx context.Context) error {
 	all, err := g.primaries(ctx)
 	for _, node := range all {
@@ -114,12 +114,12 @@ func (g *redisGroup) part(ctx context.Context) error {
 	return err
 }
 
-// mend starts what was killed, lets the replicas follow, and waits until the group is
-// whole. A node that was a primary and came back is told to follow the one that was
-// elected: the sentinels would leave it alone for eight seconds.
+// mend restarts the killed servers, resumes replication, and waits until the group is whole. A
+// former primary that comes back is told to follow the elected one; the sentinels would wait eight
+// seconds before they do that.
 //
-// A sentinel closes all connections of a node that it has told to follow or to lead, so
-// whatever was cut off is done again.
+// A sentinel closes all connections of a node that it reconfigures, so mend repeats a command that
+// was cut off.
 func (g *redisGroup) mend(ctx context.Context) error {
 	if err := startAgain(g.nodes); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (g *redisGroup) mend(ctx context.Context) error {
 	})
 }
 
-// follow lets the replicas and the sentinels in, which part and isolate have shut out.
+// follow undoes part and isolate: replicas and sentinels can connect again.
 func (g *redisGroup) follow(ctx context.Context) error {
 	for _, node := range g.nodes {
 		c := node.client()
@@ -145,10 +145,10 @@ func (g *redisGroup) follow(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until every node follows or is followed, and all agree on who is who.
+// settle waits until every node is a primary or follows one, and all agree on the roles.
 func (g *redisGroup) settle(ctx context.Context) error { return settled(ctx, g.whole) }
 
-// settled tries until there is no error, for settleTimeout at most.
+// settled calls try until it returns no error, at most for settleTimeout.
 func settled(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func settled(ctx context.Context, try func(context.Context) error) error {
 	return nil
 }
 
-// whole says what is missing.
+// whole returns an error that says what is missing.
 func (g *redisGroup) whole(ctx context.Context) error {
 	if g.kind == topology.Sentinel {
 		return g.watched(ctx)
@@ -179,7 +179,7 @@ func (g *redisGroup) whole(ctx context.Context) error {
 	return nil
 }
 
-// watched is whole of a primary behind sentinels.
+// watched is whole for a primary behind sentinels.
 func (g *redisGroup) watched(ctx context.Context) error {
 	primaries, err := g.primaries(ctx)
 	if err != nil {

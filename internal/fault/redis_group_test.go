@@ -31,9 +31,9 @@ func startGroup(t *testing.T, kind string) *Servers {
 	return s
 }
 
-// TestFailover: a primary that was killed has a successor that its sentinels, or the other
-// primaries, have elected. It lacks what was written when no replica followed, and nothing
-// else; and the group is whole again.
+// TestFailover: after a primary is killed, the sentinels or the other primaries elect a successor.
+// The successor lacks exactly the writes from the time when no replica followed. Afterwards the
+// group is whole again.
 func TestFailover(t *testing.T) {
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
 		t.Run(kind, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestFailover(t *testing.T) {
 				if why, err := disturbed(t.Context()); err != nil || why != "" {
 					t.Errorf("%s: %q, %v: a failover that a fault has asked for is no disturbance", name, why, err)
 				}
-				g.replaced, g.elected = elected, primary // as if another had been elected after it
+				g.replaced, g.elected = elected, primary // as if another primary had been elected since
 				if why, err := disturbed(t.Context()); err != nil || why == "" {
 					t.Errorf("%s: %q, %v: a second failover went unnoticed", name, why, err)
 				}
@@ -108,7 +108,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// keyAt writes a key of apples that the primary has, and returns it.
+// keyAt writes a key of apples to the primary and returns it.
 func keyAt(t *testing.T, g *redisGroup, primary *redisNode) string {
 	t.Helper()
 	c := primary.client()
@@ -133,7 +133,7 @@ func awaitCopies(t *testing.T, g *redisGroup, primary *redisNode, key string) {
 		}
 		return n
 	}
-	want := 2 // in a cluster the primary and its replica
+	want := 2 // in a cluster: the primary and its replica
 	if g.kind == topology.Sentinel {
 		want = len(g.nodes)
 	}
@@ -144,8 +144,8 @@ func awaitCopies(t *testing.T, g *redisGroup, primary *redisNode, key string) {
 	}
 }
 
-// TestMendCutOff: a sentinel that makes a node follow or lead closes all its connections,
-// those of mend among them. The group is whole in the end.
+// TestMendCutOff: a sentinel that reconfigures a node closes all its connections, including those
+// of mend. In the end the group is whole.
 func TestMendCutOff(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t, topology.Sentinel).redises
@@ -191,7 +191,7 @@ func forgetApples(t *testing.T, g *redisGroup) {
 	}
 }
 
-// TestMovedTo: a slot that has not moved, or whose keys are gone, proves nothing.
+// TestMovedTo: a slot that has not moved proves nothing, nor does one without its keys.
 func TestMovedTo(t *testing.T) {
 	key := map[string]string{"lock:apple": "token"}
 	for _, c := range []struct {
@@ -211,8 +211,8 @@ func TestMovedTo(t *testing.T) {
 	}
 }
 
-// TestMigration: a key moves with what is left of its time, and the old node sends who asks
-// to the new one.
+// TestMigration: a key keeps its remaining time to live, and the old node redirects clients to the
+// new one.
 func TestMigration(t *testing.T) {
 	g := startGroup(t, topology.Cluster).redises
 	all, err := g.primaries(t.Context())
@@ -241,7 +241,8 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestTried: a lock that nobody asks for shows nothing; one that is asked for is on a primary.
+// TestTried: as long as no buyer asks for the lock, tried reports nothing. Once one asks, its key
+// is on a primary.
 func TestTried(t *testing.T) {
 	g := startGroup(t, topology.Sentinel).redises
 	primary, err := g.primaries(t.Context())
@@ -266,7 +267,7 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// TestKillOthers: a replica that is elected since the fault has killed primaries is no
+// TestKillOthers: the election of a replica after the fault has killed primaries is not a
 // disturbance.
 func TestKillOthers(t *testing.T) {
 	s := startGroup(t, topology.Sentinel)
@@ -292,7 +293,7 @@ func TestKillOthers(t *testing.T) {
 	}
 }
 
-// TestBounded: a buyer who was sold to, or who waited for ever, was not told in bounded time.
+// TestBounded: neither a sale nor an endless wait is an answer in bounded time.
 func TestBounded(t *testing.T) {
 	answer := func(outcome purchase.Outcome, took time.Duration) []buyers.Answer {
 		start := time.Now()
@@ -308,7 +309,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestDeaf: a server that is deaf serves who is connected, and nobody else.
+// TestDeaf: a deaf server serves its existing connections and refuses new ones.
 func TestDeaf(t *testing.T) {
 	g := startGroup(t, topology.Sentinel).redises
 	bed := &Testbed{}

@@ -15,16 +15,16 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// clientOf asks a Redis once, without a password. Close it.
+// clientOf returns a client without password that asks each command once. The caller must close it.
 func clientOf(address string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
 }
 
-// keysOf returns a server's keys of a product, each with its value: every strategy puts the
-// product's name into its keys. The values of servers of one kind compare.
+// keysOf returns a server's keys of a product and their values. Every strategy puts the product's
+// name into its keys. Values from servers of the same kind are comparable.
 //
-// A sentinel closes all connections of a replica that it promotes, so a question that
-// was cut off is asked again.
+// A sentinel closes all connections of a replica that it promotes, so keysOf repeats a command that
+// was cut off.
 func keysOf(ctx context.Context, address, product string) (keys map[string]string, err error) {
 	for range 3 {
 		if keys, err = readKeys(ctx, address, product); !errors.Is(err, io.EOF) {
@@ -39,14 +39,14 @@ func readKeys(ctx context.Context, address, product string) (map[string]string, 
 	defer client.Close()
 	c := client.Conn()
 	defer c.Close()
-	_ = c.ReadOnly(ctx) // a replica of a cluster answers then, too; elsewhere it is refused
+	_ = c.ReadOnly(ctx) // lets a replica of a cluster answer, too; an error elsewhere
 	keys := map[string]string{}
 	for all := c.Scan(ctx, 0, "*"+product+"*", 1000).Iterator(); ; {
 		if !all.Next(ctx) {
 			return keys, all.Err()
 		}
 		value, err := c.Dump(ctx, all.Val()).Result()
-		if redis.HasErrorPrefix(err, "WRONGTYPE") { // the Redis of the embedded engine has no DUMP of a hash
+		if redis.HasErrorPrefix(err, "WRONGTYPE") { // the embedded Redis does not support DUMP of a hash
 			var hash map[string]string
 			hash, err = c.HGetAll(ctx, all.Val()).Result()
 			value = fmt.Sprint(hash) // sorted
@@ -61,7 +61,7 @@ func readKeys(ctx context.Context, address, product string) (map[string]string, 
 	}
 }
 
-// lacking counts the keys that other lacks or has with another value.
+// lacking counts the keys that are missing in other or have another value there.
 func lacking(keys, other map[string]string) (n int) {
 	for key, value := range keys {
 		if there, ok := other[key]; !ok || there != value {
@@ -71,17 +71,17 @@ func lacking(keys, other map[string]string) (n int) {
 	return n
 }
 
-// restart kills a server and starts it again; a Redis comes back empty.
+// restart kills a server and starts it again. A Redis comes back empty.
 func restart(server engine.Restartable) error { return errors.Join(server.Kill(), server.Start()) }
 
-// info is a section of a Redis's INFO.
+// info returns a section of a Redis server's INFO.
 func info(ctx context.Context, address, section string) (string, error) {
 	c := clientOf(address)
 	defer c.Close()
 	return c.Info(ctx, section).Result()
 }
 
-// A redisNode is a Redis with a clock that can be moved; nil where it cannot.
+// A redisNode is a Redis server. Its clock is nil if it cannot be moved.
 type redisNode struct {
 	*localserver.Redis
 	clock *clock
@@ -113,7 +113,7 @@ func (r *redisNode) clusterInfo(ctx context.Context) (string, error) {
 	return c.ClusterInfo(ctx).Result()
 }
 
-// replicaOf has the server follow another, host:port.
+// replicaOf makes the server a replica of the server at address, host:port.
 func (r *redisNode) replicaOf(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -124,14 +124,14 @@ func (r *redisNode) replicaOf(ctx context.Context, address string) error {
 	return c.ReplicaOf(ctx, host, port).Err()
 }
 
-// rewrite keeps the server's settings for its next start.
+// rewrite saves the server's settings for its next start.
 func (r *redisNode) rewrite(ctx context.Context) error {
 	c := r.client()
 	defer c.Close()
 	return c.ConfigRewrite(ctx).Err()
 }
 
-// ahead is how far the server's clock is ahead of this process's.
+// ahead returns how far the server's clock is ahead of this process's.
 func (r *redisNode) ahead(ctx context.Context) (time.Duration, error) {
 	c := r.client()
 	defer c.Close()
@@ -139,8 +139,8 @@ func (r *redisNode) ahead(ctx context.Context) (time.Duration, error) {
 	return time.Until(now), err
 }
 
-// part keeps the replicas from what is written from now on: the user under which they follow
-// is switched off, and their connections are closed. It proves that none follows.
+// part stops replication from now on. It disables the user of the replicas and closes their
+// connections, and proves that none follows.
 func (r *redisNode) part(ctx context.Context) error {
 	c := r.client()
 	defer c.Close()

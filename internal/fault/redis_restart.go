@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// redisRestart kills Redis and starts it again without its data, while the
-// holder stands inside its COMMIT.
+// redisRestart kills Redis and restarts it without its data, while the holder stands inside its
+// COMMIT.
 func redisRestart() Fault {
 	return Fault{
 		Name: "redis-restart", About: "killed, and back empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
@@ -38,8 +38,8 @@ func redisRestartInCell(ctx context.Context, t *Testbed) (string, error) {
 	return forgetInCell(ctx, t, keeper, "Redis", held)
 }
 
-// forgetInCell restarts a server while the holder holds, lets others in, and proves that the
-// server forgot.
+// forgetInCell restarts a server while the holder holds, lets others in, and proves that the server
+// forgot the lock.
 func forgetInCell(ctx context.Context, t *Testbed, server *redisNode, name string, held time.Time) (proof string, _ error) {
 	before, err := server.keysOf(ctx, t.Product)
 	if err != nil {
@@ -72,7 +72,7 @@ func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
 	return fmt.Sprintf("Redis had %d keys of the product and came back without them; %d units were sold beside the buyer that was stopped before its write", keys, r.tally.sold()-sold), nil
 }
 
-// keeperOf is the server of a cell that has the product's keys, and the keys.
+// keeperOf returns the server of a cell that has the product's keys, and the keys.
 func keeperOf(ctx context.Context, t *Testbed) (*redisNode, map[string]string, error) {
 	if t.Servers.redises != nil {
 		return t.Servers.redises.keeper(ctx, t.Product)
@@ -81,9 +81,9 @@ func keeperOf(ctx context.Context, t *Testbed) (*redisNode, map[string]string, e
 	return t.Servers.redis, keys, err
 }
 
-// passOn lets others in and then the holder go on. Where Redis is several servers, it waits first
-// until the next buyers' shop finds Redis ready. held is when the holder held: what is shown
-// must be over while its lease certainly lives, or the fault has missed.
+// passOn lets others in, then lets the holder go on. Where Redis is several servers, it first waits
+// until the shop of the next buyers finds Redis ready. held is when the holder was stopped. All
+// this must end while the holder's lease certainly lives, or the fault has missed.
 func passOn(ctx context.Context, t *Testbed, held time.Time) error {
 	if within := t.Times.within(); t.Servers.redises != nil && (!t.B.Ready(ctx, within) || time.Since(held) > within) {
 		return missed("Redis did not serve again within %s, half of the holder's lease", within)
@@ -92,9 +92,9 @@ func passOn(ctx context.Context, t *Testbed, held time.Time) error {
 	return t.release()
 }
 
-// forgot is the proof that a server of a cell has forgotten the keys of the product. All that
-// were there before must be gone: a server that came back with its file, or one on
-// which the holder had no keys, proves nothing.
+// forgot proves that a server of a cell has forgotten the keys of the product. All earlier keys
+// must be gone. A server that reloaded its file proves nothing, nor does one without the holder's
+// keys.
 func forgot(server string, before, after map[string]string) (proof string, _ error) {
 	if left := len(before) - lacking(before, after); len(before) == 0 || left > 0 {
 		return "", missed("%s had %d keys of the product before its restart and %d of them after it", server, len(before), left)
@@ -102,11 +102,11 @@ func forgot(server string, before, after map[string]string) (proof string, _ err
 	return fmt.Sprintf("the holder reported that it holds; %s was killed and came back without the product's %d keys", server, len(before)), nil
 }
 
-// mark is a key that a server has when it is killed, and must not have when it is back.
+// mark is a key that the server has when it is killed, and must not have afterwards.
 const mark = "oversell:struck"
 
-// forget restarts a server in a running rush and returns how many keys of the product it had.
-// ErrMissed where there were none, or it came back with what it had. The rush's buyers write the
+// forget restarts a server in a running rush and returns how many keys of the product it had. It
+// returns ErrMissed if there were none, or if the server kept its data. The rush's buyers write the
 // same keys again at once, so the proof is a key that they do not write.
 func forget(ctx context.Context, server engine.Restartable, product string) (keys int, err error) {
 	had, err := keysOf(ctx, server.Address(), product)
@@ -124,7 +124,7 @@ func forget(ctx context.Context, server engine.Restartable, product string) (key
 	if err := restart(server); err != nil {
 		return 0, err
 	}
-	after := clientOf(server.Address()) // the other one's connection is gone
+	after := clientOf(server.Address()) // the first client's connection is gone
 	defer after.Close()
 	marked, err := after.Exists(ctx, mark).Result()
 	switch {

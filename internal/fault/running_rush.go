@@ -13,25 +13,24 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// firstProcess is the one whose buyer is held.
+// firstProcess is the index of the process whose buyer is held.
 const firstProcess = 0
 
-// few sales beside the held buyer are enough to be seen: what it writes then is old.
+// few is how many sales to others make a difference: the held buyer's write is then outdated.
 const few = 3
 
-// A ToldProcess takes the commands of package failpoint.
+// A ToldProcess obeys the commands of package failpoint.
 type ToldProcess interface {
 	Process
 	Tell(command string) error
 }
 
-// A RunningRush is one burst of a rush's buyers, from its restock on, as faults see it. It
-// knows which buyer is held and what the others were sold. Its methods may be called by
-// several goroutines.
+// A RunningRush is a fault's view of one burst of a rush's buyers, from the restock on. It knows
+// the held buyer and the sales of the others. Its methods may be called by several goroutines.
 type RunningRush struct {
 	Engine *engine.Engine
 	First  ToldProcess
-	Links  []testbed.Links // of each process to the engine's lock servers, the first process's first
+	Links  []testbed.Links // links of each process to the engine's lock servers; firstProcess first
 	HangUp func(nth int) (left int)
 
 	product string
@@ -39,15 +38,15 @@ type RunningRush struct {
 	times   Times
 	needs   []lockstrategy.Need // of the strategy
 
-	injecting sync.Mutex // one fault at a time: what another breaks would be this one's proof
+	injecting sync.Mutex // one fault at a time: the damage of another would count as this one's proof
 	repairs
-	held string // the buyer that was held last
+	held string // the last held buyer
 
 	tally *tally
 	stops chan string // the buyer that stopped
 
 	mu      sync.Mutex
-	waiting bool // for a buyer to stop
+	waiting bool // whether hold waits for a buyer to stop
 }
 
 // NewRunningRush returns the field of a rush that is about to begin, with the times of its shops.
@@ -58,7 +57,7 @@ func NewRunningRush(e *engine.Engine, first ToldProcess, product string, write f
 	}
 }
 
-// Inject injects a fault when those before it have repaired what they broke.
+// Inject injects a fault after earlier faults have repaired their damage.
 func (r *RunningRush) Inject(ctx context.Context, f Fault) (proof string, err error) {
 	r.injecting.Lock()
 	defer r.injecting.Unlock()
@@ -75,7 +74,7 @@ func (r *RunningRush) Inject(ctx context.Context, f Fault) (proof string, err er
 	return proof, nil
 }
 
-// Note takes an event of a process. It never waits.
+// Note receives an event of a process. It never blocks.
 func (r *RunningRush) Note(process int, e history.Event) {
 	switch {
 	case e.Kind == history.Return && e.Amount > 0:
@@ -88,16 +87,16 @@ func (r *RunningRush) Note(process int, e history.Event) {
 	}
 }
 
-// stopped hands a buyer that has stopped to hold, or lets it go on.
+// stopped hands a stopped buyer to hold, or lets it go on.
 func (r *RunningRush) stopped(purchaser string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waiting { // else it came too late
+	if r.waiting { // otherwise it came too late
 		r.waiting = false
 		select {
 		case r.stops <- purchaser:
 			return
-		default: // one is held already
+		default: // another buyer is held already
 		}
 	}
 	r.goOn(purchaser)
@@ -107,7 +106,7 @@ func (r *RunningRush) goOn(purchaser string) {
 	_ = r.First.Tell("go " + purchaser) // a process that has ended holds no buyer
 }
 
-// Over says that all buyers have their answers. It is called once.
+// Over reports that all buyers have their answers. It must be called once.
 func (r *RunningRush) Over() { close(r.tally.over) }
 
 func (r *RunningRush) setting() Setting {
@@ -120,13 +119,13 @@ func (r *RunningRush) setting() Setting {
 	return Setting{Times: r.times, Product: r.product, Needs: r.needs, Write: r.write, Coordinators: coordinators, InRush: true}
 }
 
-// hold stops the first buyer of the first process that gets to the point. It stops none when
-// none gets there while a buyer waits.
+// hold stops the first buyer of the first process that gets to the point. It fails if no buyer gets
+// there within a buyer's wait.
 func (r *RunningRush) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
 	return r.holdUntil(ctx, at, time.After(r.times.Wait))
 }
 
-// holdUntil is hold with other patience.
+// holdUntil is hold with a patience of its own.
 func (r *RunningRush) holdUntil(ctx context.Context, at failpoint.Point, patience <-chan time.Time) (inside int, err error) {
 	r.mu.Lock()
 	r.waiting = true
@@ -151,7 +150,7 @@ func (r *RunningRush) holdUntil(ctx context.Context, at failpoint.Point, patienc
 	r.waiting = false
 	r.goOn(failpoint.Anybody)
 	select {
-	case purchaser := <-r.stops: // in between
+	case purchaser := <-r.stops: // it stopped just now
 		r.goOn(purchaser)
 	default:
 	}
@@ -163,8 +162,8 @@ func (r *RunningRush) release() error {
 	return nil
 }
 
-// staysHeld does not wait: others has waited until the buyer's lease had ended, and only release
-// lets the buyer go on.
+// staysHeld does not wait: others has already waited until the buyer's lease ended, and only
+// release lets the buyer go on.
 func (r *RunningRush) staysHeld(context.Context, time.Time) bool { return true }
 
 // awaitAnswer waits no longer than a buyer waits.
@@ -185,7 +184,8 @@ func (r *RunningRush) others(ctx context.Context, shortest, longest time.Duratio
 
 func (r *RunningRush) process() Process { return rushProcess{r.First, r.tally} }
 
-// A rushProcess is the first process. The tally forgets its buyers when another takes its place.
+// A rushProcess is the first process. The tally forgets its buyers when another process takes its
+// place.
 type rushProcess struct {
 	ToldProcess
 	tally *tally
@@ -198,18 +198,18 @@ func (p rushProcess) StartAgain(ctx context.Context) error {
 
 func (r *RunningRush) lockLinks() testbed.Links { return r.Links[firstProcess] }
 
-// injected notes nothing: the rush's history is that of its processes, and its report has the
-// proof.
+// injected does nothing: the rush's history contains the events of its processes, and its report
+// the proof.
 func (r *RunningRush) injected(string, ...any) {}
 
 // A tally counts the buyers inside the first process and the sales of all processes.
 type tally struct {
-	over  chan struct{} // closed when no buyer will come any more
+	over  chan struct{} // closed when no more buyers will come
 	sales chan struct{} // holds one after a sale
 
 	mu      sync.Mutex
-	pending map[string]bool // buyers of the first process that have no answer
-	n       int             // sales
+	pending map[string]bool // buyers of the first process without an answer
+	n       int             // number of sales
 }
 
 func newTally() *tally {
@@ -262,8 +262,8 @@ func (t *tally) sold() int {
 	return t.n
 }
 
-// await waits until so many more units are sold, or the buyers are gone, within that time. It
-// returns how many were sold.
+// await waits until n more units are sold, the buyers are gone, or the time is over. It returns how
+// many were sold.
 func (t *tally) await(ctx context.Context, n int, within time.Duration) (sold int) {
 	before, patience := t.sold(), time.After(within)
 	for {

@@ -13,15 +13,15 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// fakeProcess does what it is told, and notes it.
+// fakeProcess records the commands that it is given.
 type fakeProcess struct {
 	mu   sync.Mutex
 	told []string
 
-	answers bool         // it is there
-	holding *RunningRush // whose buyer is stopped as soon as one is asked for; nil: none is
+	answers bool         // whether the process answers
+	holding *RunningRush // its buyer is stopped as soon as one is requested; nil: none is
 
-	notBefore int // how often one must be asked for until it is
+	notBefore int // number of requests until a buyer is stopped
 }
 
 func (p *fakeProcess) Kill() error                                 { return nil }
@@ -43,7 +43,7 @@ func (p *fakeProcess) Tell(command string) error {
 	return nil
 }
 
-// wentOn reports whether the buyer that was held was told to go on.
+// wentOn reports whether the held buyer was told to go on.
 func (p *fakeProcess) wentOn() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func newTestRush() (*RunningRush, *fakeProcess) {
 	return NewRunningRush(nil, p, "apple", failpoint.Commit, Times{Wait: time.Minute, Lease: time.Second}, nil), p
 }
 
-// TestOneAtATime: a fault that is asked for while another is injected comes after it.
+// TestOneAtATime: a fault waits until the fault before it has ended.
 func TestOneAtATime(t *testing.T) {
 	r, _ := newTestRush()
 	inside, goOn := make(chan string, 2), make(chan struct{})
@@ -73,14 +73,14 @@ func TestOneAtATime(t *testing.T) {
 	select {
 	case <-inside:
 		t.Error("two faults are injected into one rush at once")
-	case <-time.After(100 * time.Millisecond): // it can only fail to see it
+	case <-time.After(100 * time.Millisecond): // a longer wait could only find more
 	}
 	close(goOn)
 	all.Wait()
 }
 
-// TestRepairs: a repair that fails is an error of the harness, also where the fault missed; the
-// others are done all the same, the last one first.
+// TestRepairs: a failed repair is an error of the harness, even if the fault missed. The other
+// repairs run nevertheless, the last one first.
 func TestRepairs(t *testing.T) {
 	r, _ := newTestRush()
 	var done []string
@@ -94,7 +94,7 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
-// TestNoteNeverWaits: a buyer that stops while one is held goes on, and the caller does not wait.
+// TestNoteNeverWaits: a second buyer that stops goes on, and Note does not block.
 func TestNoteNeverWaits(t *testing.T) {
 	r, p := newTestRush()
 	noted := make(chan struct{})

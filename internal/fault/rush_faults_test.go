@@ -14,11 +14,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// memory is a Redis in this process, as an engine has started it.
+// memory is a Redis inside this process that looks like one of the engine's.
 type memory struct {
 	*miniredis.Miniredis
 	addr  string
-	keeps bool // what it had, when it comes back
+	keeps bool // whether it keeps its data over a restart
 }
 
 func (m *memory) Address() string { return m.addr }
@@ -33,8 +33,8 @@ func (m *memory) Kill() error {
 
 func (m *memory) Start() error { return m.StartAddr(m.addr) }
 
-// newHeld is a crowd, of whose first process a buyer is stopped as soon as one is asked
-// for, and so many servers with lines before them.
+// newHeld returns a rush whose first process stops a buyer as soon as one is requested. It has n
+// servers with links in front of them.
 func newHeld(t *testing.T, need lockstrategy.Need, n int) (*RunningRush, *fakeProcess, []*memory) {
 	t.Helper()
 	var servers []*memory
@@ -55,7 +55,7 @@ func newHeld(t *testing.T, need lockstrategy.Need, n int) (*RunningRush, *fakePr
 	return f, s, servers
 }
 
-// selling has others sold a unit each millisecond.
+// selling records a sale to other buyers each millisecond.
 func selling(t *testing.T, f *RunningRush) (stop func()) {
 	t.Helper()
 	done, stopped := make(chan struct{}), make(chan struct{})
@@ -73,7 +73,7 @@ func selling(t *testing.T, f *RunningRush) (stop func()) {
 	return func() { close(done); <-stopped }
 }
 
-// TestSlowSection: the buyer goes on, and a process that is gone is no slow section.
+// TestSlowSection: the buyer goes on. A process that has ended had no slow section.
 func TestSlowSection(t *testing.T) {
 	f, s, _ := newHeld(t, lockstrategy.NeedsRedis, 0)
 	start := time.Now()
@@ -87,7 +87,7 @@ func TestSlowSection(t *testing.T) {
 	provenIn(t, "it does not answer", proof, err, "did not answer")
 }
 
-// TestLatency: what nobody was sold under was not felt, and afterwards the way is as it was.
+// TestLatency: a delay without sales proves nothing, and afterwards the links are open again.
 func TestLatency(t *testing.T) {
 	f, _, servers := newHeld(t, lockstrategy.NeedsRedis, 1)
 	stop := selling(t, f)
@@ -95,7 +95,7 @@ func TestLatency(t *testing.T) {
 	stop()
 	provenIn(t, "they buy", proof, err, "")
 	f.times.Wait = 300 * time.Millisecond
-	proof, err = f.Inject(t.Context(), latency()) // there have been sales, and there are none now
+	proof, err = f.Inject(t.Context(), latency()) // there were sales before, but none now
 	provenIn(t, "nobody buys", proof, err, "0 units were sold")
 	servers[0].Close()
 	if proof, err = f.Inject(t.Context(), latency()); err == nil {
@@ -103,8 +103,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// TestPartition: nothing passes, and afterwards all does; where nobody answered before there is
-// nothing to separate.
+// TestPartition: nothing passes, and afterwards everything does. If no server answered before, the
+// partition proves nothing.
 func TestPartition(t *testing.T) {
 	f, s, servers := newHeld(t, lockstrategy.NeedsRedis, 1)
 	stop := selling(t, f)
@@ -122,12 +122,12 @@ func TestPartition(t *testing.T) {
 }
 
 // TestNodeRestart: the lock must have been on a bare majority, or on all nodes, and be gone from
-// the one that was killed. What others have left on the other nodes is dropped.
+// the killed node. Other keys on the other nodes are deleted.
 func TestNodeRestart(t *testing.T) {
 	const key = "lock:{apple}"
 	for _, c := range []struct {
 		name  string
-		has   string // what each node has: a is the buyer's, - nothing
+		has   string // the keys of each node: a is the held buyer's, - is none
 		keeps bool
 		want  string
 	}{
@@ -173,8 +173,8 @@ func TestNodeRestart(t *testing.T) {
 	}
 }
 
-// TestNodeRestartOfAll: a lock that is not granted while nodes are cut off, though others are
-// sold units, gets all of them; one that nobody is sold by is not known to need them.
+// TestNodeRestartOfAll: if others buy units while the lock is not granted, the lock needs the nodes
+// that are cut off, and then gets all nodes. Without sales to others this is unknown.
 func TestNodeRestartOfAll(t *testing.T) {
 	const key = "lock:{apple}"
 	for has, want := range map[string]string{"aaaaa": "", "abcde": "", "aaaab": "on 4 of 5 nodes, which is neither"} {
@@ -197,7 +197,7 @@ func TestNodeRestartOfAll(t *testing.T) {
 	provenIn(t, "nobody is sold a unit", proof, err, "in time")
 }
 
-// TestLeaseRevoked: without a coordinator there is no lease.
+// TestLeaseRevoked: there is no lease without a coordinator.
 func TestLeaseRevoked(t *testing.T) {
 	f, s, _ := newHeld(t, lockstrategy.NeedsRedis, 1)
 	proof, err := f.Inject(t.Context(), leaseRevoked())
@@ -207,8 +207,8 @@ func TestLeaseRevoked(t *testing.T) {
 	}
 }
 
-// TestWhyNot: an engine that has started nothing offers what strikes processes, and says of the
-// rest what it lacks.
+// TestWhyNot: an engine without servers of its own offers the faults of processes. For every other
+// fault it says what is missing.
 func TestWhyNot(t *testing.T) {
 	e := &engine.Engine{}
 	for _, f := range OfRush() {

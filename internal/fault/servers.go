@@ -18,38 +18,39 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// Servers are real ones that the faults may kill, restart and mislead. Plays that
-// run side by side have servers of their own.
+// Servers are real servers that the faults may kill, restart and mislead. Concurrent plays have
+// servers of their own.
 type Servers struct {
 	sqlServer
 	redisServers
-	nodes []*redisNode // of Redlock
+	nodes []*redisNode // for Redlock
 }
 
-// A sqlServer is the database: it knows which server that is now, and what stands in front of it.
+// A sqlServer is the database. It knows which server is the current one, and which proxies are in
+// front of it.
 type sqlServer struct {
 	Auditor rush.Database // reads the stock and the records
 
 	db      localserver.Database
 	engine  *engine.Engine // this process's own connections
-	wait    time.Duration  // of this process's own buyers
+	wait    time.Duration  // for this process's own buyers
 	pooling pooling
 	commits *testbed.CommitProxy // nil until a play needs it
-	front   []string             // addresses, host:port, that the links of each shop lead to instead of db; see behind
+	front   []string             // host:port that the shops' links lead to instead of db; see behind
 }
 
-// redisServers are the Redis of the shops: they know which server is primary.
+// redisServers contains the Redis servers of the shops and knows which is primary.
 type redisServers struct {
-	group   *localserver.Group // of all servers
+	group   *localserver.Group // for all servers
 	locks   *localserver.LockServers
 	clocks  *clocks
-	redis   *redisNode  // of locks; these two where Redis is one server
+	redis   *redisNode  // lock server; used with replica if Redis is one server
 	replica *redisNode  // nil before the first failover
-	redises *redisGroup // of locks, where Redis is several servers
+	redises *redisGroup // lock servers, if Redis is several servers
 }
 
-// StartServers starts the database server that localDB names and the lock servers that needs
-// names, with Redis as localRedis names it. Close must follow, also after an error.
+// StartServers starts the database server that localDB names and the lock servers for needs, with
+// Redis in the topology localRedis. Call Close afterwards, even after an error.
 func StartServers(ctx context.Context, localDB, localRedis string, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{sqlServer: sqlServer{wait: wait}}
 	database, err := localserver.DatabaseNamed(localDB)
@@ -72,8 +73,7 @@ func StartServers(ctx context.Context, localDB, localRedis string, wait time.Dur
 	return s, s.reopen(ctx)
 }
 
-// reopen opens this process's own connections to the database, which may be another one
-// now.
+// reopen opens this process's own connections to the current database.
 func (s *sqlServer) reopen(ctx context.Context) error {
 	opened, err := engine.Open(ctx, engine.Config{DB: s.db.URL(), Wait: s.wait, Conns: 4})
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *sqlServer) reopen(ctx context.Context) error {
 	return err
 }
 
-// startLockServers starts the servers of the needs, each Redis with a clock that can be moved.
+// startLockServers starts the servers for the needs. Each Redis has a clock that can be moved.
 func (s *Servers) startLockServers(redis localserver.RedisServer, needs ...lockstrategy.Need) (err error) {
 	var names []string
 	for _, need := range needs {
@@ -116,7 +116,7 @@ func (s *Servers) startLockServers(redis localserver.RedisServer, needs ...locks
 	return nil
 }
 
-// startReplica starts the second Redis of a failover by hand, where there is none yet.
+// startReplica starts the replica for a manual failover, unless it already runs.
 func (s *redisServers) startReplica() error {
 	if s.replica != nil {
 		return nil
@@ -133,10 +133,10 @@ func (s *redisServers) startReplica() error {
 	return nil
 }
 
-// Absent says how to get a server that is needed and not installed; "" where it is.
+// Absent says how to install a missing server that the need requires, or returns "".
 func (s *Servers) Absent(need lockstrategy.Need) string { return s.locks.Absent[string(need)] }
 
-// Database is the product and the version of the database.
+// Database returns the product and version of the database.
 func (s *sqlServer) Database() string { return s.engine.Server }
 
 // Close ends the servers.
@@ -154,10 +154,10 @@ func (s *Servers) Close() error {
 	return errors.Join(errs...)
 }
 
-// A Pair is two shops on the same servers, for one play after another.
+// A Pair is two shops on the same servers. It serves one play after another.
 type Pair struct{ A, B *Shop }
 
-// StartPair starts two shops side by side, with the lock servers that needs names.
+// StartPair starts two shops with the lock servers for the needs.
 func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, needs []lockstrategy.Need) (Pair, error) {
 	var (
 		p      Pair
@@ -172,8 +172,8 @@ func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, nee
 	return p, nil
 }
 
-// Restart ends a shop with SIGKILL and starts another in its place. When it fails, the
-// shop that is returned may be stopped, and no more.
+// Restart ends a shop with SIGKILL and starts another in its place. After an error the returned
+// shop may be stopped, and nothing else.
 func (s *Servers) Restart(ctx context.Context, shop *Shop, launch Launch, times Times, needs []lockstrategy.Need) (*Shop, error) {
 	shop.stop()
 	next, err := s.startShop(ctx, shop.number, launch, times, needs)
@@ -183,13 +183,13 @@ func (s *Servers) Restart(ctx context.Context, shop *Shop, launch Launch, times 
 	return next, nil
 }
 
-// RecordTo adds the shops' history to that log from now on; nil drops it.
+// RecordTo sends the shops' history to that log from now on. A nil log drops it.
 func (p Pair) RecordTo(log *history.Log) {
 	p.A.recordTo(log)
 	p.B.recordTo(log)
 }
 
-// Stop kills the shops: the play is over, and its answers are in.
+// Stop kills the shops. The play must be over and its answers complete.
 func (p Pair) Stop() {
 	for _, shop := range []*Shop{p.A, p.B} {
 		if shop != nil {

@@ -14,18 +14,18 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// A Launch makes the command of a shop that takes its servers from its environment,
-// has its failpoints on, and writes to stdout where it serves and then its history.
+// A Launch makes the command of a shop. The shop takes its servers from its environment, has
+// failpoints, and writes its address and then its history to stdout.
 type Launch func(Times) *exec.Cmd
 
-// A Shop is one process of a play: its buyers can be held, and its history is recorded.
+// A Shop is one process of a play. Its buyers can be held, and its history is recorded.
 type Shop struct {
 	*testbed.Shop
-	number   int           // of the process: A is 0, B is 1
+	number   int           // process index: A is 0, B is 1
 	database testbed.Links // nil if the shop connects to the database directly; see behind
 
 	mu  sync.Mutex
-	log *history.Log // of the present play; nil between plays
+	log *history.Log // of the current play; nil between plays
 }
 
 // startShop starts a shop on the servers and waits until it serves.
@@ -54,8 +54,8 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 	return shop, nil
 }
 
-// lockServers returns those of a shop. It has only what its strategy needs: when a disk stalls
-// that other servers sync to, it must not stall with them.
+// lockServers returns the servers of a shop. They are only those that the strategy needs, so that a
+// slow disk under the other servers cannot delay the shop.
 func (s *Servers) lockServers(needs []lockstrategy.Need) (engine.Config, []engine.LockServer) {
 	var names []string
 	for _, need := range needs {
@@ -64,7 +64,8 @@ func (s *Servers) lockServers(needs []lockstrategy.Need) (engine.Config, []engin
 	return engine.At(s.locks.Only(names...))
 }
 
-// urlFor returns the database URL for a shop. If s.front is set, it leads through new links of the shop.
+// urlFor returns the database URL for a shop. If s.front is set, the URL leads through new links of
+// the shop.
 func (s *sqlServer) urlFor(h *Shop) (string, error) {
 	if s.front == nil {
 		return s.db.URL(), nil
@@ -77,18 +78,18 @@ func (s *sqlServer) urlFor(h *Shop) (string, error) {
 		}
 		h.database, addresses = append(h.database, link), append(addresses, link.Addr)
 	}
-	user, rest, _ := strings.Cut(s.db.URL(), "@") // url.Parse takes one host
+	user, rest, _ := strings.Cut(s.db.URL(), "@") // url.Parse accepts one host only
 	_, path, _ := strings.Cut(rest, "/")
 	return user + "@" + strings.Join(addresses, ",") + "/" + path, nil
 }
 
-// redis are the shop's links to Redis: one, or one to each server of the group.
+// redis returns the shop's links to Redis: one link, or one to each server of the group.
 func (h *Shop) redis() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedis)) }
 
-// nodes are the shop's links to the Redlock nodes.
+// nodes returns the shop's links to the Redlock nodes.
 func (h *Shop) nodes() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedlock)) }
 
-// record adds a line of the shop's history to the log of the present play.
+// record adds a line of the shop's history to the log of the current play.
 func (h *Shop) record(line []byte) {
 	var e history.Event
 	h.mu.Lock()
@@ -98,14 +99,14 @@ func (h *Shop) record(line []byte) {
 	}
 }
 
-// recordTo adds the shop's history to that log from now on; nil drops it.
+// recordTo sends the shop's history to that log from now on. A nil log drops it.
 func (h *Shop) recordTo(log *history.Log) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.log = log
 }
 
-// arm stops the buyer when it gets to the point.
+// arm makes the buyer stop when it gets to the point.
 func (h *Shop) arm(purchaser string, at failpoint.Point) error {
 	return h.Tell("hold " + purchaser + " " + string(at))
 }

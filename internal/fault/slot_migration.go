@@ -13,10 +13,10 @@ import (
 	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
-// slotMigration moves the slots of the product's keys to another primary while the holder
-// stands inside its COMMIT: first the keys, so that the old primary answers ASK, and then
-// the slot, so that it answers MOVED (Redis cluster specification, "Cluster live
-// reconfiguration"). A held key moves with what is left of its time.
+// slotMigration moves the slots of the product's keys to another primary while the holder stands
+// inside its COMMIT. It moves the keys first, so that the old primary answers ASK, and then the
+// slot, so that it answers MOVED (Redis cluster specification, "Cluster live reconfiguration"). A
+// key keeps its remaining time to live.
 func slotMigration() Fault {
 	return Fault{
 		Name: "slot-migration", About: "the slot of a held lock moves to another node", OnRedis: topology.Cluster,
@@ -41,7 +41,7 @@ func slotMigration() Fault {
 			}
 			t.injected("the keys have moved, the slot has not")
 			t.buyers.send(ctx, t.B, "next-asked")
-			seen(ctx, t, t.Times.Lease/8, "next-asked") // it waits for the lock, and is asked to look elsewhere
+			seen(ctx, t, t.Times.Lease/8, "next-asked") // it waits for the lock and is redirected
 			if err := m.slots(ctx, g); err != nil {
 				return "", err
 			}
@@ -60,16 +60,15 @@ func slotMigration() Fault {
 	}
 }
 
-// movedTo is the proof that the keys are elsewhere now. Their values may have changed, and
-// one that was used up meanwhile is nowhere: a lock of one key must be there, and of the
-// keys of an order one at least.
+// movedTo proves that the keys are elsewhere now. Values may have changed, and a used key may be
+// gone. The key of a lock must be there, and at least one key of the orders.
 func movedTo(before, left, there map[string]string) (proof string, _ error) {
 	moved := 0
 	for key := range before {
 		if _, still := left[key]; still {
 			return "", missed("the old node still has %s", key)
 		}
-		if _, has := there[key]; has { // what else is there, others have made
+		if _, has := there[key]; has { // other keys there come from other buyers
 			moved++
 		}
 	}
@@ -90,7 +89,8 @@ type migration struct {
 	numbers       []int64 // of the slots
 }
 
-// newMigration prepares the move of the keys' slots to the first other primary. Close it.
+// newMigration prepares the move of the keys' slots to the first other primary. The caller must
+// close it.
 func newMigration(ctx context.Context, g *redisGroup, from *redisNode, keys map[string]string) (*migration, error) {
 	all, err := g.primaries(ctx)
 	if err != nil {
@@ -132,9 +132,8 @@ func (m *migration) close() {
 	_ = m.next.Close()
 }
 
-// keys moves the keys of the slots, with their times to live, all of a slot at once: a
-// script that needs several of them is refused only for a moment. A key that is made
-// meanwhile is made on the new node.
+// keys moves the keys of the slots with their times to live, all keys of a slot at once. A script
+// that needs several keys is refused only for a moment. A new key is created on the new node.
 func (m *migration) keys(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(m.to.Addr)
 	if err != nil {
@@ -162,8 +161,8 @@ func (m *migration) keys(ctx context.Context) error {
 	return nil
 }
 
-// slots gives the slots to the new node, and tells all primaries: the new one first, so
-// that no client is sent there before it knows.
+// slots assigns the slots to the new node and tells all primaries. The new node is told first, so
+// that no client is redirected there too early.
 func (m *migration) slots(ctx context.Context, g *redisGroup) error {
 	all, err := g.primaries(ctx)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// slowSection keeps the holder between its read and its write for longer than its
-// lease, while the process runs on: a watchdog can renew, and a lease that knows its
-// end can end the section.
+// slowSection keeps the holder between its read and its write for longer than its lease, while the
+// process runs on. A watchdog can renew the lease, and a lease that knows its end can abort the
+// section.
 func slowSection() Fault {
 	return Fault{
 		Name: "slow-section", About: "the section outlives the lease, and the process runs on", Stock: stock,
@@ -21,9 +21,9 @@ func slowSection() Fault {
 	}
 }
 
-// slowSectionInCell stops the second buyer, too, well within its own lease, until the holder
-// has released and a third buyer has tried: a release that does not check whose lock it
-// frees lets the third one in.
+// slowSectionInCell also stops the second buyer, well within its own lease, until the holder has
+// released and a third buyer has tried. A release that does not check the owner of the lock lets
+// the third buyer in.
 func slowSectionInCell(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := t.hold(ctx, failpoint.Read); err != nil {
 		return "", err
@@ -40,7 +40,7 @@ func slowSectionInCell(ctx context.Context, t *Testbed) (string, error) {
 	if !locks(t.Log) {
 		timeout = time.Second
 	}
-	seen(ctx, t, timeout, second, history.Holding) // or not: the lock held
+	seen(ctx, t, timeout, second, history.Holding) // an error means that it holds the lock
 	took := time.Since(start)
 	if err := t.release(); err != nil {
 		return "", err
@@ -67,8 +67,8 @@ func slowSectionInRush(ctx context.Context, r *RunningRush) (string, error) {
 		time.Since(start).Round(10*time.Millisecond), r.times.Lease, sold), nil
 }
 
-// outlastLease lets a lease end while a buyer is held and its process runs on, and returns how
-// many units others were sold meanwhile. ErrMissed where the process did not answer.
+// outlastLease lets a lease end while a buyer is held and its process runs on. It returns how many
+// units others bought meanwhile, or ErrMissed if the process did not answer.
 func outlastLease(ctx context.Context, r *RunningRush) (sold int, err error) {
 	sold = r.others(ctx, r.times.outlast(), r.times.outlast())
 	switch {

@@ -23,12 +23,13 @@ type Subject struct {
 	Needs []lockstrategy.Need
 }
 
-// A Testbed is a cell of verify: one strategy, one product and two shops on the same servers.
-// The holder is at A, the next buyers come to B. It serves one Play.
+// A Testbed is a cell of verify: one strategy, one product and two shops on the same servers. The
+// holder is at A, the next buyers come to B. It serves one Play.
 //
-//	open: restock, a buyer at each shop
+// ⏎ open: restock, a buyer at each shop
+//
 //	inject: a holder at A is stopped where it holds; the fault; next buyers at B; the holder goes on
-//	finish: what was broken is repaired, and a crowd buys what is left
+//	finish: the damage is repaired, and a burst of buyers buys what is left
 type Testbed struct {
 	Subject Subject
 	Product string
@@ -39,8 +40,7 @@ type Testbed struct {
 	Log     *history.Log
 	Times   Times
 
-	// Confirmed: the shops' locks count when replicas of Redis have them, for the
-	// strategies that can wait for that.
+	// Confirmed: strategies that can wait for replicas grant a lock only when the replicas have it.
 	Confirmed bool
 
 	buyers *clients
@@ -48,21 +48,21 @@ type Testbed struct {
 	repairs
 }
 
-// Facts are what is known of a play when it is over.
+// Facts are the results of a play.
 type Facts struct {
 	Proof   string          // that the fault took effect
-	Missed  string          // why it did not, "" when it did
+	Missed  string          // why the fault did not take effect; "" if it did
 	Answers []buyers.Answer // of all buyers
-	Last    []buyers.Answer // of the crowd that came when everything was mended
-	Visits  []buyers.Answer // where buyers asked more than once, all that they were answered; else nil
-	Orders  rush.Orders     // orders that were sent again under their Idempotency-Key
-	Stalled string          // what the fault made impossible although it was promised, or ""
+	Last    []buyers.Answer // of the last burst, after the repair
+	Visits  []buyers.Answer // all answers, if buyers asked more than once; otherwise nil
+	Orders  rush.Orders     // orders that were repeated with their Idempotency-Key
+	Stalled string          // a broken promise of service; "" if it was kept
 	Times   Times           // of the shops
-	// Kept is how long a lock may be kept in Last, though nothing is wrong with it any more.
+	// Kept is how long a lock may still be kept in Last although nothing is wrong any more.
 	Kept time.Duration
 }
 
-// Play opens the testbed, injects the fault and finishes. An error is one of the harness.
+// Play opens the testbed, injects the fault and finishes. An error comes from the harness.
 func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	t.buyers = newClients(t)
 	defer t.buyers.close()
@@ -88,8 +88,8 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	return facts, nil
 }
 
-// open restocks the product and lets a buyer of each shop buy one unit, so that
-// caches are filled and counters copied before anything is stopped.
+// open restocks the product and lets a buyer of each shop buy one unit, so that caches and counters
+// are filled before a buyer is stopped.
 func open(ctx context.Context, t *Testbed) error {
 	shelf := rush.Target{BaseURL: t.A.URL()}
 	if err := shelf.Restock(ctx, t.Product, t.Stock); err != nil {
@@ -103,9 +103,9 @@ func open(ctx context.Context, t *Testbed) error {
 	return nil
 }
 
-// finish waits until both shops are ready and lets a crowd buy what is left. A
-// connection that broke under the fault may cost a buyer of the first crowd an
-// error, so a crowd with errors is followed by another, twice at most.
+// finish waits until both shops are ready and lets a burst of buyers buy what is left. A connection
+// that the fault broke may cost a buyer an error, so finish repeats a burst with errors, at most
+// twice.
 func finish(ctx context.Context, t *Testbed) (last []buyers.Answer, err error) {
 	t.buyers.wait()
 	for _, shop := range t.shops() {
@@ -159,14 +159,14 @@ func (t *Testbed) lockLinks() testbed.Links { return t.A.Links }
 
 func (t *Testbed) process() Process { return cellProcess{t.A, t} }
 
-// A cellProcess is that of shop A.
+// A cellProcess is shop A's process.
 type cellProcess struct {
 	*Shop
 	t *Testbed
 }
 
-// Kill waits for an answer first: nothing is committed, so one that comes now is an
-// acknowledgement too soon.
+// Kill first waits for an answer. Nothing is committed yet, so an answer now is an acknowledgement
+// too soon.
 func (p cellProcess) Kill() error {
 	seen(context.Background(), p.t, 100*time.Millisecond, holder, history.Answered)
 	return p.Shop.Kill()
@@ -174,10 +174,10 @@ func (p cellProcess) Kill() error {
 
 func (p cellProcess) StartAgain(ctx context.Context) error { return p.t.startAgain(ctx, &p.t.A) }
 
-// shops are both, for what affects or serves each of them.
+// shops returns both shops.
 func (t *Testbed) shops() []*Shop { return []*Shop{t.A, t.B} }
 
-// anew starts both shops again: each at its own node, behind its own links.
+// anew restarts both shops, each at its own node and behind its own links.
 func (t *Testbed) anew(ctx context.Context) error {
 	return errors.Join(t.startAgain(ctx, &t.A), t.startAgain(ctx, &t.B))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// TestAllowed: where the holder lives nobody has to wait for a lease, so what is allowed
-// stays below one.
+// TestAllowed: if the holder lives, no buyer waits for a lease to expire, so the allowed time is
+// shorter than a lease.
 func TestAllowed(t *testing.T) {
 	times := Times{Wait: 7 * time.Second, Lease: 2 * time.Second}
 	redis, database := []lockstrategy.Need{lockstrategy.NeedsRedis}, []lockstrategy.Need{lockstrategy.NeedsNamedLocks}

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 )
 
-// zookeeperSessions is ZooKeeper as an operator sees it.
+// zookeeperSessions gives an operator's view of ZooKeeper.
 type zookeeperSessions struct {
 	addr string
 	conn *zk.Conn
@@ -28,7 +28,7 @@ func openZookeeperSessions(addr string) (*zookeeperSessions, error) {
 
 func (z *zookeeperSessions) close() { z.conn.Close() }
 
-// holder is the oldest ephemeral node below one that has the product's name.
+// holder returns the oldest ephemeral node below a node that has the product's name.
 func (z *zookeeperSessions) holder(_ context.Context, product string) (place, error) {
 	var (
 		first  place
@@ -38,7 +38,7 @@ func (z *zookeeperSessions) holder(_ context.Context, product string) (place, er
 	walk = func(node string) error {
 		children, stat, err := z.conn.Children(node)
 		if errors.Is(err, zk.ErrNoNode) {
-			return nil // meanwhile
+			return nil // it was deleted meanwhile
 		}
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func (z *zookeeperSessions) holder(_ context.Context, product string) (place, er
 	return first, nil
 }
 
-// revoke takes the session over on a connection of its own, and closes it.
+// revoke takes the session over on a connection of its own and closes the session.
 func (z *zookeeperSessions) revoke(_ context.Context, p place) error {
 	conn, timeout, err := z.takeOver(p.owner)
 	if err != nil {
@@ -85,16 +85,15 @@ func (z *zookeeperSessions) gone(_ context.Context, p place) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	conn, timeout, err := z.takeOver(p.owner) // of a session that has ended it is 0
+	conn, timeout, err := z.takeOver(p.owner) // 0: the session has ended
 	if err != nil {
 		return false, err
 	}
 	return !there && timeout == 0, conn.Close()
 }
 
-// takeOver connects to a session that another connection has, and returns the time-out
-// that the server grants it: 0 when it knows no such session. The client library has no
-// call for it.
+// takeOver connects to a session of another connection. It returns the time-out that the server
+// grants, or 0 if the session does not exist. The client library has no call for it.
 func (z *zookeeperSessions) takeOver(session int64) (_ net.Conn, timeout int32, err error) {
 	conn, err := net.DialTimeout("tcp", z.addr, 10*time.Second)
 	if err != nil {
@@ -123,11 +122,11 @@ func (z *zookeeperSessions) takeOver(session int64) (_ net.Conn, timeout int32, 
 	return conn, int32(binary.BigEndian.Uint32(answer[4:])), nil
 }
 
-// packet is the fields with their length before them.
+// packet returns the encoded fields with their length in front.
 func packet(fields ...any) []byte {
 	var body []byte
 	for _, field := range fields {
-		body, _ = binary.Append(body, binary.BigEndian, field) // of fixed size, all of them
+		body, _ = binary.Append(body, binary.BigEndian, field) // every field has a fixed size
 	}
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
@@ -146,9 +145,9 @@ func reply(from io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// sessionPassword is the one that a server gives a session: 16 bytes of
-// java.util.Random, seeded with the session and a constant of every ZooKeeper
-// (ZooKeeperServer.generatePasswd, 3.4 to 3.9).
+// sessionPassword returns the password that a server gives a session: 16 bytes of java.util.Random,
+// seeded with the session and a constant in every ZooKeeper (ZooKeeperServer.generatePasswd, 3.4 to
+// 3.9).
 func sessionPassword(session int64) []byte {
 	const superSecret, multiplier, mask = 0xB3415C00, 0x5DEECE66D, 1<<48 - 1
 	seed := (uint64(session^superSecret) ^ multiplier) & mask

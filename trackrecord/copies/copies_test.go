@@ -1,8 +1,7 @@
-// Package copies reproduces bugs of locks that are not written in Go: each is
-// the order of commands of the buggy version, as a strategy of the shop, and the
-// explorer runs every order in which two buyers' commands can meet at MariaDB
-// and Redis. The same strategy with the bug put right is the control.
-// docs/track-record.md has the table.
+// Package copies reproduces lock bugs of programs that are not written in Go. Each reproduction
+// sends the commands of the buggy version, as a strategy of the shop. The explorer runs every
+// interleaving of two buyers' commands on MariaDB and Redis. The same strategy with the fix is the
+// control. docs/track-record.md has the table.
 package copies
 
 import (
@@ -23,10 +22,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// These tests do not run side by side: the explorer looks at every goroutine of
-// the process.
+// These tests do not run in parallel: the explorer inspects every goroutine of the process.
 
-// open is an explorer of a strategy, for two buyers of the last unit.
+// open returns an explorer of a strategy, for two buyers of the last unit.
 func open(t *testing.T, name string, config explore.Config, build func(d lockstrategy.Deps) purchase.Strategy) *explore.Explorer {
 	t.Helper()
 	config.Strategy = lockstrategy.Entry{
@@ -40,7 +38,7 @@ func open(t *testing.T, name string, config explore.Config, build func(d lockstr
 	return exploretest.Open(t, config)
 }
 
-// search runs all schedules there are.
+// search runs all schedules.
 func search(t *testing.T, name string, config explore.Config, build func(d lockstrategy.Deps) purchase.Strategy) explore.Result {
 	t.Helper()
 	result, err := open(t, name, config, build).Search(t.Context())

@@ -15,18 +15,16 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestShedLock2583: unlock deletes the key without a look at whose it is. Here
-// it was the next one's.
-// https://github.com/lukas-krecan/ShedLock/issues/2583
+// TestShedLock2583: unlock deletes the key without checking its owner. By then, the key belongs to
+// the next client. https://github.com/lukas-krecan/ShedLock/issues/2583
 func TestShedLock2583(t *testing.T) {
 	foreign(t, "DEL", false, func(ctx context.Context, d lockstrategy.Deps, key, _ string) error {
 		return d.Redis.Del(ctx, key).Err()
 	})
 }
 
-// TestLeshan837: release compares the value and deletes the key in two commands.
-// In between the lock can run out and become the next one's.
-// https://github.com/eclipse-leshan/leshan/pull/837
+// TestLeshan837: release compares the value and deletes the key in two commands. In between, the
+// lock can expire and pass to the next client. https://github.com/eclipse-leshan/leshan/pull/837
 func TestLeshan837(t *testing.T) {
 	foreign(t, "GET, compare, DEL", true, func(ctx context.Context, d lockstrategy.Deps, key, token string) error {
 		held, err := d.Redis.Get(ctx, key).Result()
@@ -37,8 +35,8 @@ func TestLeshan837(t *testing.T) {
 	})
 }
 
-// foreign explores a lock of SET NX PX with that release, and with one that is
-// right, while leases run out. Both oversell then: a lease alone is no fence.
+// foreign explores a SET NX PX lock with the given release and with a correct one, while leases
+// expire. Both oversell: a lease does not replace a fencing token.
 func foreign(t *testing.T, name string, waits bool, release func(ctx context.Context, d lockstrategy.Deps, key, token string) error) {
 	t.Helper()
 	config := explore.Config{Events: []explore.Event{explore.Expire}, Bound: 2}
@@ -56,8 +54,8 @@ func foreign(t *testing.T, name string, waits bool, release func(ctx context.Con
 
 var deleteOwn = goredis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 
-// keyed is a lock on one key. Who does not get it tries again or, as a job of
-// ShedLock, is left out.
+// keyed is a lock on one key. A buyer that does not get it tries again or, like a job of ShedLock,
+// is skipped.
 type keyed struct {
 	deps    lockstrategy.Deps
 	waits   bool
@@ -83,7 +81,7 @@ func (s keyed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Rece
 	})
 	freed := s.release(context.WithoutCancel(ctx), s.deps, "copy:lock", token)
 	if errors.Is(freed, goredis.Nil) {
-		freed = nil // it has run out
+		freed = nil // it has expired
 	}
 	return receipt, errors.Join(err, freed)
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTable: each reproduction has its command in docs/track-record.md, and each
-// command there has its reproduction.
+// TestTable: each reproduction has its command in docs/track-record.md, and each command there has
+// its reproduction.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile("../../docs/track-record.md")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, file := range files {
 		if strings.Contains(file, "/planted/") {
-			continue // no bug of somebody else
+			continue // not a bug in another project
 		}
 		source, err := os.ReadFile(file)
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// TestSpring23549: a synchronized block inside a method with @Transactional. The
-// block ends before the proxy around the method commits.
+// TestSpring23549: a synchronized block inside a method with @Transactional. The block ends before
+// the proxy around the method commits.
 // https://github.com/spring-projects/spring-framework/issues/23549
 func TestSpring23549(t *testing.T) {
 	build := func(inside bool) func(d lockstrategy.Deps) purchase.Strategy {
@@ -33,11 +33,11 @@ func TestSpring23549(t *testing.T) {
 	show(t, result.Witness)
 }
 
-// goodsService is the reporter's: read the stock, and where there is some lower
-// it by one and add an order.
+// goodsService is the code in the report: read the stock, and if there is some, reduce it by one
+// and add an order.
 type goodsService struct {
 	deps   lockstrategy.Deps
-	inside bool // the lock is taken in the transaction, and given back in it
+	inside bool // the lock is acquired and released inside the transaction
 
 	this sync.Mutex
 }
@@ -68,9 +68,8 @@ func (s *goodsService) Buy(ctx context.Context, o purchase.Order) (receipt purch
 	return receipt, err
 }
 
-// TestRedisson2183: the same with a lock that holds between processes, and with
-// a total that is read, computed and written.
-// https://github.com/redisson/redisson/issues/2183
+// TestRedisson2183: the same bug with a lock that works between processes, and a total that is
+// read, computed and written. https://github.com/redisson/redisson/issues/2183
 func TestRedisson2183(t *testing.T) {
 	build := func(inside bool) func(d lockstrategy.Deps) purchase.Strategy {
 		return func(d lockstrategy.Deps) purchase.Strategy { return testMe{d, rlock.New(d.Redis), inside} }
@@ -86,7 +85,7 @@ func TestRedisson2183(t *testing.T) {
 	show(t, result.Witness)
 }
 
-// testMe is the reporter's: read the total, compute, write.
+// testMe is the code in the report: read the total, compute, write.
 type testMe struct {
 	deps   lockstrategy.Deps
 	locks  *rlock.Client

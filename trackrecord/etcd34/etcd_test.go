@@ -12,10 +12,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestEtcd11456: a lease ends while its owner waits for a mutex, and with it its
-// key. Nobody looks: when its turn would have come Lock returns nil, beside the
-// one who has the lock. trackrecord/libraries has the same with a client in
-// which it is gone.
+// TestEtcd11456: a lease ends while its owner waits for a mutex, and its key is deleted with it.
+// The client does not check this. At its turn, Lock returns nil although another client has the
+// lock. trackrecord/libraries has the same test with a fixed client.
 // https://github.com/etcd-io/etcd/issues/11456
 func TestEtcd11456(t *testing.T) {
 	t.Parallel()
@@ -41,9 +40,9 @@ func etcd(t *testing.T) *clientv3.Client {
 	return client
 }
 
-// expiresInLine has three clients ask in turn, ends the lease of the second one
-// with expire, and lets the first one unlock. It returns who of the other two
-// had the lock then, before either had unlocked.
+// expiresInLine makes three clients ask one after the other, ends the lease of the second one if
+// expire is true, and lets the first one unlock. It reports which of the other two then had the
+// lock, before either had unlocked.
 func expiresInLine(t *testing.T, client *clientv3.Client, name string, expire bool) (second, third bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -65,20 +64,20 @@ func expiresInLine(t *testing.T, client *clientv3.Client, name string, expire bo
 	}
 	must(t, locks[0].Unlock(ctx))
 	second = <-answers[1] == nil
-	if expire { // nobody is before the third
+	if expire { // the third client is first now
 		return second, <-answers[2] == nil
 	}
 	select {
 	case err := <-answers[2]:
 		return second, err == nil
-	case <-time.After(time.Second): // it waits for as long as the second one likes:
+	case <-time.After(time.Second): // otherwise it waits for the second one
 	}
 	must(t, locks[1].Unlock(ctx))
 	must(t, <-answers[2])
 	return second, false
 }
 
-// inLine waits until n keys stand in line.
+// inLine waits until n keys are in the queue.
 func inLine(t *testing.T, client *clientv3.Client, name string, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {

@@ -13,11 +13,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestCurator498: the answer to a create is lost and with it the connection; the
-// client comes back with a new session, finds the node by the id in its name,
-// and has the lock by it. The node is the old session's, and goes with it. This
-// is a copy of the order of requests in Curator up to 4.1.0:
-// CreateBuilderImpl.findProtectedNodeInForeground, then LockInternals.
+// TestCurator498: a client loses the answer to a create, then its connection. It comes back with a
+// new session, finds its node by the id in the name, and takes the lock by it. But the node belongs
+// to the old session and disappears with it. The test sends the same requests as Curator up to
+// 4.1.0: CreateBuilderImpl.findProtectedNodeInForeground, then LockInternals.
 // https://github.com/apache/curator/issues/1018
 func TestCurator498(t *testing.T) {
 	t.Parallel()
@@ -32,12 +31,12 @@ func TestCurator498(t *testing.T) {
 		"the session has changed and the node was found; the first client has the lock: %t; so has the second: %t", first, second)
 }
 
-// newSession has a client lose an answer and its session while it locks, and
-// then another one lock. It says who has the lock. compare is the fix: a node
-// that is found after the session has changed is deleted, and one is made anew.
+// newSession makes a client lose an answer and its session while it locks, then lets another client
+// lock. It reports which of them has the lock. compare enables the fix: if the session has changed,
+// the client deletes the node and creates a new one.
 func newSession(t *testing.T, compare bool) (first, second bool) {
 	t.Helper()
-	const life = 4 * time.Second // of the old session without its client
+	const life = 4 * time.Second // of a session whose client is gone
 	server, err := localserver.StartZookeeper(localservertest.Group(t))
 	must(t, err)
 	other := zookeeper(t, server.Addr)
@@ -48,7 +47,7 @@ func newSession(t *testing.T, compare bool) (first, second bool) {
 	old, _, err := zk.Connect([]string{way.addr}, life, zk.WithLogger(quietZookeeper{}))
 	must(t, err)
 	id := "_c_" + rand.Text()
-	_, err = old.Create("/old", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)) // tells when the session is gone
+	_, err = old.Create("/old", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)) // shows when the session is gone
 	must(t, err)
 	way.lose(0)
 	go func() {
@@ -59,10 +58,10 @@ func newSession(t *testing.T, compare bool) (first, second bool) {
 	if len(found) != 1 || !strings.HasPrefix(found[0], id) {
 		t.Fatalf("in line: %v; want the node whose answer was lost", found)
 	}
-	way.end() // and the old session is not heard of again
+	way.end() // so the old session gets no more heartbeats
 	t.Cleanup(old.Close)
 
-	client := zookeeper(t, server.Addr) // the same one, with a new session
+	client := zookeeper(t, server.Addr) // the same client with a new session
 	mine := sorted(t, client)[0]
 	if compare {
 		must(t, client.Delete("/apple/"+mine, -1))
@@ -83,7 +82,7 @@ func newSession(t *testing.T, compare bool) (first, second bool) {
 	return first, second
 }
 
-// sorted is who is in line, by number.
+// sorted returns the nodes of the queue by sequence number.
 func sorted(t *testing.T, conn *zk.Conn) []string {
 	t.Helper()
 	nodes := line(t, conn)

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestEtcd11456: as TestEtcd16221, and with the mutex: it was so up to etcd 3.4,
-// whose client trackrecord/etcd34 has. This one looks whether its key is there.
+// TestEtcd11456: the same as TestEtcd16221, with a mutex. The bug exists up to etcd 3.4;
+// trackrecord/etcd34 has that client. This version checks that its key still exists.
 // https://github.com/etcd-io/etcd/issues/11456
 func TestEtcd11456(t *testing.T) {
 	t.Parallel()
@@ -43,8 +43,8 @@ func TestEtcd11456(t *testing.T) {
 		"the lease ended while its owner waited; Lock said: %v", err))
 }
 
-// TestEtcd22082: an Unlock is done and its answer lost. Called again it deletes
-// the key by its name, which a later Lock of the same session has made anew.
+// TestEtcd22082: an Unlock succeeds and its answer is lost. A second call deletes the key by its
+// name, although a later Lock of the same session has created it anew.
 // https://github.com/etcd-io/etcd/issues/22082
 func TestEtcd22082(t *testing.T) {
 	t.Parallel()
@@ -56,9 +56,9 @@ func TestEtcd22082(t *testing.T) {
 		"the Unlock before was called again; the session has the lock: %t; so has another one: %t", first, second))
 }
 
-// unlockAgain loses the answer to an Unlock, locks again in the same session,
-// calls the old Unlock again with again, and lets another session try. It says
-// who was told to have the lock.
+// unlockAgain loses the answer to an Unlock and locks again in the same session. If again is true,
+// it repeats the old Unlock. Then another session tries. The results report who was granted the
+// lock.
 func unlockAgain(t *testing.T, again bool) (first, second bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -73,7 +73,7 @@ func unlockAgain(t *testing.T, again bool) (first, second bool) {
 	unlocking, giveUp := context.WithCancel(ctx)
 	answer := make(chan error, 1)
 	go func() { answer <- old.Unlock(unlocking) }()
-	inLine(t, other, "apple", 0) // it is done
+	inLine(t, other, "apple", 0) // the Unlock has taken effect
 	giveUp()
 	if err := <-answer; err == nil {
 		t.Fatal("the Unlock was answered: the test shows nothing")
@@ -82,7 +82,7 @@ func unlockAgain(t *testing.T, again bool) (first, second bool) {
 
 	current := concurrency.NewMutex(session, "apple")
 	for deadline := time.Now().Add(20 * time.Second); !first && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		first = current.Lock(ctx) == nil // not before the client has connected again
+		first = current.Lock(ctx) == nil // the client must reconnect first
 	}
 	if again {
 		must(t, old.Unlock(ctx))
@@ -98,10 +98,9 @@ func unlockAgain(t *testing.T, again bool) (first, second bool) {
 	return first, second
 }
 
-// TestEtcd16221: a writer's lease ends while it waits in line, and with it its
-// key. Nobody looks: when its turn would have come RWMutex.Lock returns nil, and
-// so does the Lock of the next writer.
-// https://github.com/etcd-io/etcd/issues/16221
+// TestEtcd16221: a writer's lease ends while it waits, and its key is deleted with it. The client
+// does not check this. At its turn, RWMutex.Lock returns nil, and so does the Lock of the next
+// writer. https://github.com/etcd-io/etcd/issues/16221
 func TestEtcd16221(t *testing.T) {
 	t.Parallel()
 	_, client := etcd(t)
@@ -128,9 +127,9 @@ func etcdClient(t *testing.T, addr string) *clientv3.Client {
 	return client
 }
 
-// expiresInLine has three writers ask in turn, ends the lease of the second one
-// with expire, and lets the first one unlock. It returns who of the other two
-// had the lock then, before either had unlocked.
+// expiresInLine makes three writers ask one after the other, ends the lease of the second one if
+// expire is true, and lets the first one unlock. It reports which of the other two then had the
+// lock, before either had unlocked.
 func expiresInLine(t *testing.T, client *clientv3.Client, expire bool) (second, third bool) {
 	t.Helper()
 	name := fmt.Sprintf("apple-%t", expire)
@@ -155,20 +154,20 @@ func expiresInLine(t *testing.T, client *clientv3.Client, expire bool) (second, 
 	}
 	must(t, locks[0].Unlock())
 	second = <-answers[1] == nil
-	if expire { // nobody is before the third
+	if expire { // the third writer is first now
 		return second, <-answers[2] == nil
 	}
 	select {
 	case err := <-answers[2]:
 		return second, err == nil
-	case <-time.After(time.Second): // as long as the second one likes
+	case <-time.After(time.Second): // otherwise it waits for the second one
 	}
 	must(t, locks[1].Unlock())
 	must(t, <-answers[2])
 	return second, false
 }
 
-// inLine waits until n keys stand in line.
+// inLine waits until n keys are in the queue.
 func inLine(t *testing.T, client *clientv3.Client, name string, n int64) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {

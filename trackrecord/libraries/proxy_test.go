@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A proxy stands between a client and a server and can lose answers: the server
-// has done what was asked, and the client does not learn of it.
+// A proxy stands between a client and a server and can lose answers: the server has executed the
+// request, but the client does not learn of it.
 type proxy struct {
 	addr   string
-	left   atomic.Int64  // answers that still pass; negative: all
-	losing chan struct{} // has one when an answer was lost
+	left   atomic.Int64  // answers that still pass; negative: no limit
+	losing chan struct{} // receives a value when an answer is lost
 
 	listener net.Listener
 
@@ -70,7 +70,7 @@ func (p *proxy) answers(client, upstream net.Conn) {
 	}
 }
 
-// lose lets the next n answers pass, and none after them.
+// lose lets the next n answers pass and drops the ones after them.
 func (p *proxy) lose(n int64) { p.left.Store(n) }
 
 // lost waits until an answer was lost.
@@ -83,7 +83,7 @@ func (p *proxy) lost(t *testing.T) {
 	}
 }
 
-// cut closes all connections. New ones work as they should.
+// cut closes all connections. New ones work normally.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,14 +1,15 @@
-// Package libraries reproduces bugs of Go lock libraries with the libraries
-// themselves, on real servers. go.mod pins versions that have the bugs;
-// fixed.mod has the ones in which they are gone, where there are any:
+// Package libraries reproduces bugs of Go lock libraries with the libraries themselves, on real
+// servers. go.mod pins versions with the bugs. fixed.mod pins versions with fixes, as far as they
+// exist:
 //
-//	go test -v -run TestRedislock83 .
+// ⏎ go test -v -run TestRedislock83 .
+//
 //	go test -v -run TestRedislock83 -modfile=fixed.mod .
 //
-// One bug is of Java and needs an answer lost: curator_test.go has a copy.
+// curator_test.go copies a bug in a Java library that needs a lost answer.
 //
-// Both commands pass: a test says what it saw, and holds it against what is
-// known of the version that it ran with. docs/track-record.md has the table.
+// Both commands pass. A test compares its observation with the known behaviour of the version in
+// use. docs/track-record.md has the table.
 package libraries
 
 import (
@@ -27,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(quiet{}) // it tells of every server that is away, and here servers are
+	redis.SetLogger(quiet{}) // it logs every unreachable server, and these tests stop servers
 	os.Exit(m.Run())
 }
 
@@ -37,12 +38,12 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 // A bug is one row of the track record.
 type bug struct {
-	in    any    // a function of the module that has it
-	fixed string // the first version without it; "" when there is none
+	in    any    // a function of the module with the bug
+	fixed string // the first version without the bug; "" if there is none
 }
 
-// judge compares what a reproduction saw with what is known of the version that
-// it ran with. So it fails when an open bug is gone, too: the table is old then.
+// judge compares the observation with the known behaviour of the version in use. It also fails when
+// an open bug is gone, since the table is then out of date.
 func (b bug) judge(t *testing.T, present bool, saw string) {
 	t.Helper()
 	module, version := b.version(t)
@@ -54,8 +55,8 @@ func (b bug) judge(t *testing.T, present bool, saw string) {
 	t.Logf("%s %s: %s\n%s", module, version, told[present], saw)
 }
 
-// version is read off the source file that the function was compiled from: a
-// test binary has no list of its modules.
+// version finds the version in the path of the function's source file, since a test binary has no
+// list of its modules.
 func (b bug) version(t *testing.T) (module, version string) {
 	t.Helper()
 	f := runtime.FuncForPC(reflect.ValueOf(b.in).Pointer())

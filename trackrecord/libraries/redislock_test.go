@@ -15,14 +15,13 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// retry is a RetryStrategy of the test's own.
+// retry is a RetryStrategy for tests.
 type retry func() time.Duration
 
 func (r retry) NextBackoff() time.Duration { return r() }
 
-// TestRedislock83: Refresh takes a RetryStrategy and does not use it. Redis is
-// away for a moment, and the holder of a lock that is still there gives up.
-// https://github.com/bsm/redislock/pull/83
+// TestRedislock83: Refresh accepts a RetryStrategy and ignores it. Redis is down for a moment, and
+// the holder gives up although its lock still exists. https://github.com/bsm/redislock/pull/83
 func TestRedislock83(t *testing.T) {
 	t.Parallel()
 	server, err := localserver.StartDurableRedis(localservertest.Group(t))
@@ -35,7 +34,7 @@ func TestRedislock83(t *testing.T) {
 	asked := 0
 	refreshed := lock.Refresh(t.Context(), time.Minute, &redislock.Options{RetryStrategy: retry(func() time.Duration {
 		if asked++; asked == 1 {
-			must(t, server.Start()) // with its append-only file: the lock is there
+			must(t, server.Start()) // its append-only file still has the lock
 		}
 		return time.Millisecond
 	})})
@@ -49,9 +48,8 @@ func TestRedislock83(t *testing.T) {
 		"Redis was away once; the RetryStrategy was asked %d times; Refresh: %v; the lock was there all the time", asked, refreshed))
 }
 
-// TestRedislock58: the pause between two tries stays what it was at first, so
-// that an exponential back-off does not back off.
-// https://github.com/bsm/redislock/pull/58
+// TestRedislock58: the pause between two attempts keeps its first value, so an exponential back-off
+// does not back off. https://github.com/bsm/redislock/pull/58
 func TestRedislock58(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: startRedis(t).Addr})
@@ -68,7 +66,7 @@ func TestRedislock58(t *testing.T) {
 		case n == 1:
 			return time.Millisecond
 		case n == many:
-			return 0 // enough: give up
+			return 0 // give up now
 		}
 		return time.Hour
 	})})

@@ -14,9 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestRedsync186: a client that got three of five nodes goes on with three. One
-// of them restarts without its key, and another client has a majority beside it.
-// https://github.com/go-redsync/redsync/issues/186
+// TestRedsync186: a client accepts a lock on three of five nodes. One of them restarts without its
+// key, and another client gets a majority as well. https://github.com/go-redsync/redsync/issues/186
 func TestRedsync186(t *testing.T) {
 	t.Parallel()
 	if a, b := twoOfFive(t, true, false); !a || b {
@@ -30,9 +29,9 @@ func TestRedsync186(t *testing.T) {
 		"three of five nodes, one of which forgot: the first client has the lock: %t; so has the second: %t", a, b))
 }
 
-// twoOfFive lets two clients ask for a lock, one after the other, and says who
-// has it in the end. With bare two nodes are down while the first one asks; with
-// forget a node restarts, empty, before the second one does.
+// twoOfFive lets two clients ask for a lock, one after the other, and reports who has it in the
+// end. If bare is true, two nodes are down while the first client asks. If forget is true, a node
+// restarts empty before the second client asks.
 func twoOfFive(t *testing.T, bare, forget bool) (first, second bool) {
 	t.Helper()
 	group := localservertest.Group(t)
@@ -60,7 +59,7 @@ func twoOfFive(t *testing.T, bare, forget bool) (first, second bool) {
 	return time.Now().Before(holder.Until()), second
 }
 
-// mutex is a client's, with connections of its own. It asks once.
+// mutex returns the mutex of a client with connections of its own. It tries once.
 func mutex(t *testing.T, nodes []*localserver.Redis, options ...redsync.Option) *redsync.Mutex {
 	t.Helper()
 	var pools []redsyncredis.Pool
@@ -73,8 +72,8 @@ func mutex(t *testing.T, nodes []*localserver.Redis, options ...redsync.Option) 
 	return redsync.New(pools...).NewMutex("apple", options...)
 }
 
-// TestRedsync149: with WithSetNXOnExtend a holder whose lock has run out makes
-// it anew, and is told that it was extended. Another one has held it meanwhile.
+// TestRedsync149: with WithSetNXOnExtend, a holder whose lock has expired creates it anew, and
+// Extend reports success. Meanwhile another client held the lock.
 // https://github.com/go-redsync/redsync/pull/149
 func TestRedsync149(t *testing.T) {
 	t.Parallel()
@@ -86,21 +85,21 @@ func TestRedsync149(t *testing.T) {
 		"the lease ran out, another client locked and unlocked, then the first one's Extend said: %t", extended))
 }
 
-// extendAfterOther lets a lease run out, then another client have the lock and
-// give it back, and returns what the first one's Extend says.
+// extendAfterOther lets a lease expire, lets another client lock and unlock, and returns the result
+// of the first one's Extend.
 func extendAfterOther(t *testing.T, options ...redsync.Option) bool {
 	t.Helper()
 	nodes := []*localserver.Redis{startRedis(t)}
-	// A node has a share of the expiry to answer, 5 % unless told: too little here.
+	// By default a node must answer within 5 % of the expiry, which is too short here.
 	late := mutex(t, nodes, append(options, redsync.WithExpiry(4*time.Second), redsync.WithTimeoutFactor(1))...)
 	must(t, late.LockContext(t.Context()))
 	other := mutex(t, nodes, redsync.WithTries(1000), redsync.WithRetryDelay(20*time.Millisecond))
-	must(t, other.LockContext(t.Context())) // when the lease has run out
+	must(t, other.LockContext(t.Context())) // returns when the lease has expired
 	if time.Now().Before(late.Until()) {
 		t.Fatal("the other client had the lock before the lease had run out")
 	}
 	_, err := other.UnlockContext(t.Context())
 	must(t, err)
-	extended, _ := late.ExtendContext(t.Context()) // an error says no
+	extended, _ := late.ExtendContext(t.Context()) // an error counts as no
 	return extended
 }

@@ -22,9 +22,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestRueidis602: while somebody else has the lock WithContext asks for it again
-// and again, without a pause.
-// https://github.com/redis/rueidis/issues/602
+// TestRueidis602: while another client has the lock, WithContext tries again and again without a
+// pause. https://github.com/redis/rueidis/issues/602
 func TestRueidis602(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
@@ -52,9 +51,8 @@ func TestRueidis602(t *testing.T) {
 		"one waiter in 5 s or less, while nobody unlocked: %d scripts", scripts))
 }
 
-// TestRueidis924: a renewal sets the expiry to the one before plus an interval,
-// whatever time it is. What a renewal was late is lost of the lease for good,
-// until there is nothing left of it.
+// TestRueidis924: a renewal adds an interval to the previous expiry, whatever time it is. If a
+// renewal is late, the lease is shorter by the delay for good, until nothing is left of it.
 // https://github.com/redis/rueidis/pull/924
 func TestRueidis924(t *testing.T) {
 	t.Parallel()
@@ -71,14 +69,13 @@ func TestRueidis924(t *testing.T) {
 	time.Sleep(interval + interval/2) // the next renewal is late by half an interval
 	must(t, server.Signal(syscall.SIGCONT))
 	late := renewed(t, rdb, before)
-	after := renewed(t, rdb, late) // and this one is in time
+	after := renewed(t, rdb, late) // and this one is on time
 	moved, passed := after-before, time.Since(begin)
 	bug{rueidislock.NewLocker, "v1.0.70"}.judge(t, moved%interval == 0, fmt.Sprintf(
 		"two renewals, of which the first was late, moved the expiry by %s; %s went by", moved, passed.Round(100*time.Millisecond)))
 }
 
-// renewed waits until the key of the lock expires at another time than before,
-// and returns it.
+// renewed waits until the expiry of the lock's key changes, and returns it.
 func renewed(t *testing.T, rdb *redis.Client, before time.Duration) time.Duration {
 	t.Helper()
 	keys, err := rdb.Keys(t.Context(), "*apple*").Result()
@@ -100,10 +97,9 @@ func renewed(t *testing.T, rdb *redis.Client, before time.Duration) time.Duratio
 	return 0
 }
 
-// TestRueidislockClock: a lock is set to expire at a time by the client's clock.
-// Where the server's is ahead by more than the validity, SET NX PXAT answers OK
-// and stores nothing, and everybody who asks has the lock. FallbackSETPX sends a
-// duration instead. No public thread about it was found.
+// TestRueidislockClock: the client sets the expiry of a lock by its own clock. If the server's
+// clock is ahead by more than the validity, SET NX PXAT answers OK and stores nothing. Every client
+// then gets the lock. FallbackSETPX sends a duration instead. We found no public report.
 func TestRueidislockClock(t *testing.T) {
 	t.Parallel()
 	server := redisAhead(t, 100*time.Second)
@@ -135,7 +131,7 @@ func bothTry(t *testing.T, server *localserver.Redis, duration bool) (first, sec
 	return had[0], had[1]
 }
 
-// redisAhead is a server whose clock is ahead, by the shim of internal/fault.
+// redisAhead starts a server whose clock is ahead, with the shim of internal/fault.
 func redisAhead(t *testing.T, by time.Duration) *localserver.Redis {
 	t.Helper()
 	dir := t.TempDir()
@@ -166,7 +162,7 @@ func locker(t *testing.T, server *localserver.Redis, option rueidislock.LockerOp
 	return l
 }
 
-// calls is how often a server has been sent a command.
+// calls returns how often a server has received a command.
 func calls(t *testing.T, server *localserver.Redis, command string) int {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})

@@ -13,10 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestGoZookeeper229: the connection breaks between the answer that a client's
-// node is in line and the answer who is in line before it. Lock returns an error
-// and leaves the node there, for as long as the session lives: nobody gets past
-// it, the client itself included.
+// TestGoZookeeper229: a client has created its node in the queue. The connection breaks before the
+// answer that lists the nodes in front. Lock returns an error and leaves the node there as long as
+// the session lives. No client gets past it, not even its owner.
 // https://github.com/samuel/go-zookeeper/issues/229, whose successor is go-zookeeper/zk.
 func TestGoZookeeper229(t *testing.T) {
 	t.Parallel()
@@ -34,7 +33,7 @@ func TestGoZookeeper229(t *testing.T) {
 	way.lose(1)
 	failed := make(chan error, 1)
 	go func() { failed <- unlucky.Lock() }()
-	way.lost(t) // so its node is there
+	way.lost(t) // by now its node exists
 	orphan := line(t, other)
 	way.cut()
 	if err := <-failed; !errors.Is(err, zk.ErrConnectionClosed) || len(orphan) != 1 {
@@ -43,14 +42,14 @@ func TestGoZookeeper229(t *testing.T) {
 
 	got := make(chan error, 1)
 	go func() { got <- next.Lock() }()
-	for len(line(t, other)) == 0 { // until its own node is there, or the orphan still is
+	for len(line(t, other)) == 0 { // until its own node exists, or the orphan blocks it
 	}
 	left := slices.Contains(line(t, other), orphan[0])
 	if left {
 		select {
 		case err := <-got:
 			t.Fatalf("%v: the next client did not wait", err)
-		case <-time.After(time.Second): // it would wait until the session ends, in two minutes
+		case <-time.After(time.Second): // without the break it would wait for the end of the session, two minutes
 		}
 		must(t, other.Delete("/apple/"+orphan[0], -1))
 	}

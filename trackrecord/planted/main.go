@@ -1,13 +1,14 @@
-// Command planted plants one bug after the other in a copy of this repository, and runs
-// the instrument that must catch it as a user does.
+// Command planted plants one bug after the other in a copy of this repository. For each bug it runs
+// the instrument that must catch it, as a user does.
 //
-//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify|soak -> caught?
+// ⏎ NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify|soak ->
+// caught?
 //
-// It takes names of patches; without any it takes all, which runs for half an hour on
-// two cores. Patches with a command on --engine local need the servers of make servers.
+// The arguments are names of patches. Without arguments it runs all patches, which takes half an
+// hour on two cores. Patches with a command on --engine local need the servers of make servers.
 //
-// Exit code: 0 every bug was caught and every control is silent; 1 one was not; 2 a patch
-// does not apply, or does not build.
+// Exit code: 0: every bug was caught and every control is silent; 1: some result is wrong; 2: a
+// patch does not apply or does not build.
 package main
 
 import (
@@ -25,10 +26,10 @@ import (
 	"time"
 )
 
-// folder has the patches, seen from the top of the repository.
+// folder contains the patches. It is relative to the top of the repository.
 const folder = "trackrecord/planted"
 
-// runTimeout is of one instrument: the slowest takes two minutes here.
+// runTimeout limits one instrument. The slowest takes two minutes here.
 const runTimeout = 10 * time.Minute
 
 func main() {
@@ -46,13 +47,13 @@ func main() {
 	}
 }
 
-// plantAll prints a row for each patch as it ends. ok: each came to what it should.
+// plantAll prints a row for each patch as it ends. ok reports whether each result is as expected.
 func plantAll(ctx context.Context, logs string, names []string, out io.Writer) (ok bool, err error) {
 	patches, err := readPatches(folder, names)
 	if err != nil {
 		return false, err
 	}
-	for _, p := range patches { // before anything is built
+	for _, p := range patches { // all of them, before the first build
 		if err := p.apply(ctx, ".", "--check"); err != nil {
 			return false, err
 		}
@@ -91,8 +92,7 @@ func plantAll(ctx context.Context, logs string, names []string, out io.Writer) (
 	return kept == len(patches), nil
 }
 
-// plant applies the patch to the tree, builds its shop, runs the instrument, and takes
-// the patch out again.
+// plant applies the patch to the tree, builds the shop, runs the instrument, and reverts the patch.
 func (p patch) plant(ctx context.Context, tree string) (code int, printed string, err error) {
 	if err := p.apply(ctx, tree); err != nil {
 		return 0, "", err
@@ -105,7 +105,7 @@ func (p patch) plant(ctx context.Context, tree string) (code int, printed string
 	limited, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	cmd := in(limited, tree, shop, p.run[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has servers to end
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it can end its servers
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) && limited.Err() == nil {
@@ -126,7 +126,7 @@ func (p patch) apply(ctx context.Context, tree string, flags ...string) error {
 	return nil
 }
 
-// in is a command that runs in a folder. git must not find a repository above it.
+// in returns a command that runs in a folder. git must not find a repository above it.
 func in(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = folder
@@ -134,7 +134,7 @@ func in(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// copyTracked copies what git tracks, as it is in the work tree.
+// copyTracked copies the tracked files, as they are in the work tree.
 func copyTracked(ctx context.Context, tree string) error {
 	list, err := in(ctx, ".", "git", "ls-files", "-z").Output()
 	if err != nil {

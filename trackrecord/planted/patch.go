@@ -9,26 +9,27 @@ import (
 	"strings"
 )
 
-// A patch is one bug, or one change that only looks like one: a file NAME.patch whose
-// header says what it is, above the difference that `git apply` takes.
+// A patch is one bug, or one change that only looks like a bug: a file NAME.patch with a header
+// above the diff for `git apply`.
 type patch struct {
 	name, file string
 
-	class  string // of bugs, by its number in README.md; "control" is harmless
+	class  string // number of the bug's class; "control" is harmless
 	where  string // a family of strategies, or the room
-	wrong  string // what is
-	source string // of the idea
+	wrong  string // description of the bug
+	source string // where the idea comes from
 	run    []string
-	says   *regexp.Regexp // in what the instrument prints
+	says   *regexp.Regexp // expected in the instrument's output
 }
 
-// control tells whether nothing must be said of it.
+// control reports whether the instrument must stay silent.
 func (p patch) control() bool { return p.class == "control" }
 
 // The classes of bugs are numbered from 1.
 const classes = 15
 
-// readPatches reads those of a folder that are named, in that order, or all by their names.
+// readPatches reads the named patches of a folder, in that order. Without names it reads all
+// patches, sorted by name.
 func readPatches(folder string, names []string) (patches []patch, _ error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.patch"))
 	if err != nil {
@@ -83,9 +84,8 @@ func parse(text string) (p patch, err error) {
 	return p, err
 }
 
-// judge compares how the instrument ended with what is expected of it. A bug is caught
-// by exit code 1 and the right word: an error of the harness, 2, is none. A control gets
-// exit code 0.
+// judge compares the result of the instrument with the expectation. A bug is caught by exit code 1
+// and the expected output; exit code 2 is an error of the harness. A control needs exit code 0.
 func (p patch) judge(code int, printed string) (verdict string, ok bool) {
 	said := p.says.FindString(printed)
 	switch {

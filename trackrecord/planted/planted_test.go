@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// TestPatches: each applies still, has its header, and together they cover every class
-// of bugs and every family of strategies.
+// TestPatches: each patch still applies and has a header. Together they cover every class of bugs
+// and every family of strategies.
 func TestPatches(t *testing.T) {
 	patches, err := readPatches(".", nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// header is that of a sound patch.
+// header is the header of a valid patch.
 const header = "Class: 1\nWhere: SQL\nWrong: all\nSource: a book\nRun: shop rush --expect\nSays: stalled\n\ndiff --git a/x b/x\n"
 
 func TestParse(t *testing.T) {
@@ -97,8 +97,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestStalePatch: one that no longer applies is one line with its name, before anything
-// is built.
+// TestStalePatch: a patch that no longer applies causes one line with its name, before anything is
+// built.
 func TestStalePatch(t *testing.T) {
 	p := patch{name: "stale", file: "testdata/stale.patch"}
 	err := p.apply(t.Context(), "../..", "--check")

@@ -31,7 +31,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB, PostgreSQL and SQLite"), inner.Close())
 }
 
-// part is what SQLite's driver has of a sqlconn.Conn.
+// part is the part of sqlconn.Conn that SQLite's driver implements.
 type part interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -41,20 +41,21 @@ type part interface {
 	driver.Pinger
 }
 
-// filled adds what it lacks, and does as database/sql does where a driver lacks it.
+// filled adds the missing methods. They behave as database/sql does for a driver without them.
 type filled struct{ part }
 
 func (filled) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
 func (filled) ResetSession(context.Context) error       { return nil }
 func (filled) IsValid() bool                            { return true }
 
-// conn stops a buyer after its read of the product and before its record.
+// conn stops a buyer after it reads the product and before it inserts its record.
 type conn struct {
 	sqlconn.Conn
 	set *Set
 
-	// lazy: a row is read when it is asked for, after the query has returned. There a buyer
-	// is stopped where its transaction begins, after a read of its own or before one in it.
+	// lazy: the driver reads a row only when database/sql asks for it, after the query has
+	// returned. The buyer is then stopped where its transaction begins, after its own read or
+	// before a read inside the transaction.
 	lazy bool
 }
 
@@ -81,8 +82,7 @@ func records(query string) bool {
 	return strings.HasPrefix(unquoted(query), "INSERT INTO purchase_history")
 }
 
-// unquoted is a statement without the quotes that gorm puts around names, which differ
-// between databases.
+// unquoted removes the quotes that gorm puts around names, which differ between databases.
 func unquoted(query string) string { return quotes.Replace(query) }
 
 var quotes = strings.NewReplacer("`", "", `"`, "")
@@ -98,8 +98,8 @@ func (c conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error
 	return tx{inner, ctx, c.set}, nil
 }
 
-// tx stops a buyer before its COMMIT. It keeps the context, against the rule,
-// since the driver's Commit is given none.
+// tx stops a buyer before its COMMIT. It keeps the context, although contexts should not be stored,
+// since the driver's Commit has no context parameter.
 type tx struct {
 	driver.Tx
 	ctx context.Context

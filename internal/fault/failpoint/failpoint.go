@@ -1,23 +1,25 @@
-// Package failpoint stops one buyer inside a shop, between the moment that it
-// has the lock and the moment that others can see its write, so that a fault
-// finds a holder that really holds. It is off unless `shop serve` is given
-// the hidden flag --failpoints, as `shop verify` does with its children.
+// Package failpoint stops one buyer inside a shop. The buyer then has its lock, and others cannot
+// see its write yet, so a fault finds a real holder. The package does nothing unless `shop serve`
+// is started with the hidden flag --failpoints. `shop verify` does that with its child processes.
 //
-// It stands in the database driver and in the observer of lock events, and the
-// strategies know nothing of it:
+// The failpoints are in the database driver and in the observer of lock events. Strategies do not
+// know of them:
 //
-//	strategy -> gorm -> database/sql -> Conn (here) -> MySQL or SQLite
+// ⏎ strategy -> gorm -> database/sql -> Conn (here) -> MySQL or SQLite
 //
-// What each kind of strategy needs:
-//   - a lock around the section, and SQL that reads before it writes: the read of
-//     the product's row, or the COMMIT;
-//   - a counter in Redis (redis-decr): the INSERT of the record, or the COMMIT;
-//   - an order that another goroutine writes (redis-lua): the event of its admission.
+// The point depends on the kind of strategy:
 //
-// The protocol is lines. The process that started the shop sends commands to one side
-// and reads events from the other.
+// ⏎ - a lock around the section, and SQL that reads before it writes: the read of
 //
-//	in:  hold PURCHASER POINT | go PURCHASER, with * for the first buyer that gets there
+//	  the product's row, or the COMMIT;
+//	- a counter in Redis (redis-decr): the INSERT of the record, or the COMMIT;
+//	- an order that another goroutine writes (redis-lua): the event of its admission.
+//
+// The protocol is line-based. The parent process sends commands to one pipe and reads events from
+// the other.
+//
+// ⏎ in: hold PURCHASER POINT | go PURCHASER, with * for the first buyer that gets there
+//
 //	out: {"kind":"holding","purchaser":...}, and every other event of the history
 package failpoint
 
@@ -35,54 +37,51 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Point is where a buyer is stopped.
+// A Point is a place where a buyer can be stopped.
 type Point string
 
 // The points.
 const (
-	// Read is after the product's row was read, or before the record is inserted,
-	// whichever comes first: the buyer has decided, and has not written. On SQLite it
-	// is where the transaction begins that writes.
+	// Read is after the read of the product's row or before the INSERT of the record, whichever
+	// comes first. The buyer has decided but has not written. On SQLite it is where the transaction
+	// that writes begins.
 	Read Point = "read"
-	// Commit is inside the driver, when COMMIT is about to be sent. Nothing looks
-	// at a context or at the clock any more: it is the pause that no lease and no
-	// watchdog can see.
+	// Commit is inside the driver, when COMMIT is about to be sent. The shop checks neither a
+	// context nor the clock after this point, so no lease and no watchdog can notice the pause.
 	Commit Point = "commit"
 )
 
-// Anybody, in the place of a purchaser, is the first buyer that gets to the point.
+// Anybody stands for the first buyer that gets to the point.
 const Anybody = "*"
 
-// A Set is the failpoints of one shop. Its methods may be called by several
-// goroutines.
+// A Set contains the failpoints of one shop. Its methods may be called by several goroutines.
 type Set struct {
 	mu    sync.Mutex
 	out   io.Writer
 	holds map[string]*hold // by purchaser
 }
 
-// hold is one buyer that is, or will be, stopped.
+// hold is one buyer that is stopped, or will be.
 type hold struct {
 	at       Point
 	reported bool
 	goOn     chan struct{}
 }
 
-// New makes a set that writes the history to out, a line an event.
+// New makes a set that writes the history to out, one event a line.
 func New(out io.Writer) *Set {
 	return &Set{out: out, holds: map[string]*hold{}}
 }
 
-// Record writes an event. The line is written at once, so that an event from before a
-// SIGKILL is never missing.
+// Record writes an event. It does not buffer, so a SIGKILL loses no earlier event.
 func (s *Set) Record(e history.Event) {
 	line, err := json.Marshal(e)
 	if err != nil {
-		panic("an event cannot be written as JSON: " + err.Error()) // its members are strings, numbers and times
+		panic("an event cannot be written as JSON: " + err.Error()) // an event contains only strings, numbers and times
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.out.Write(append(line, '\n')) // a failure means that the shop is about to be ended
+	_, _ = s.out.Write(append(line, '\n')) // a write fails only when the shop is about to be ended
 }
 
 // Obey reads commands until r ends.
@@ -116,7 +115,7 @@ func (s *Set) release(purchaser string) {
 	}
 }
 
-// reached stops the buyer if it is to be stopped at this point; once.
+// reached stops the buyer once, if it is to be stopped at this point.
 func (s *Set) reached(ctx context.Context, at Point) {
 	o, ok := ctx.Value(orderKey{}).(purchase.Order)
 	if !ok {
@@ -124,7 +123,7 @@ func (s *Set) reached(ctx context.Context, at Point) {
 	}
 	s.mu.Lock()
 	if anybody := s.holds[Anybody]; anybody != nil && anybody.at == at && s.holds[o.Purchaser] == nil {
-		delete(s.holds, Anybody) // it is this buyer's from now on
+		delete(s.holds, Anybody) // from now on, this buyer's
 		s.holds[o.Purchaser] = anybody
 	}
 	h := s.holds[o.Purchaser]
@@ -135,28 +134,27 @@ func (s *Set) reached(ctx context.Context, at Point) {
 	h.reported = true
 	s.mu.Unlock()
 	s.Record(history.Event{Kind: history.Holding, At: time.Now(), Product: o.Product, Purchaser: o.Purchaser, Outcome: string(at)})
-	<-h.goOn // whatever its context says: a process that is stopped does not look at it either
+	<-h.goOn // even if the context has ended: a stopped process does not check its context either
 	s.Record(history.Event{Kind: history.Resumed, At: time.Now(), Product: o.Product, Purchaser: o.Purchaser})
 }
 
-// Admitted is called when a buyer's order has been taken by a strategy whose
-// writes are another goroutine's: both points are here.
+// Admitted is called when a strategy has taken a buyer's order and another goroutine will write it.
+// Both points are here.
 func (s *Set) Admitted(ctx context.Context) {
 	s.reached(ctx, Read)
 	s.reached(ctx, Commit)
 }
 
-// orderKey is the order in the context of its buy.
+// orderKey is the context key of the order.
 type orderKey struct{}
 
-// named puts the order into the context, for the driver to know whose statement
-// it is.
+// named puts the order into the context, so that the driver knows which buyer sent a statement.
 type named struct{ purchase.Strategy }
 
 // Named wraps a strategy.
 func (s *Set) Named(strategy purchase.Strategy) purchase.Strategy { return named{strategy} }
 
-// Buy is purchase.Strategy.Buy.
+// Buy implements purchase.Strategy.
 func (n named) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	return n.Strategy.Buy(context.WithValue(ctx, orderKey{}, o), o)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestHold: at each point a buyer is stopped before anybody sees its write, and
-// goes on when it is told to; a buyer who is not named is not stopped.
+// TestHold: at each point a buyer is stopped before its write becomes visible, and goes on when
+// told to. An unnamed buyer is not stopped.
 func TestHold(t *testing.T) {
 	events, out := io.Pipe()
 	commands, orders := io.Pipe()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fails, and names them, when files above 1 MB are tracked by git: a binary that
-# was built by hand is the usual one, and stays in every clone for good.
+# Fails if git tracks files above 1 MB, and names them. The usual one is a binary that was built
+# by hand: it would stay in every clone for good.
 set -eu
 cd "$(git rev-parse --show-toplevel)"
 large=$(git ls-files -z | xargs -0 sh -c 'for file; do [ ! -f "$file" ] || [ -L "$file" ] || find "$file" -prune -size +2048 -print; done' sh)

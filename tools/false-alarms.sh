@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# How often a run of this very tree raises an alarm, where nothing is wrong:
+# Counts how often shop verify raises an alarm on this tree, in which nothing is wrong:
 #
-#   tools/false-alarms.sh QUICK LOCAL   # so many of verify --quick, and of verify --engine local
+#   tools/false-alarms.sh QUICK LOCAL   # number of runs of verify --quick and of verify --engine local
 #
-# Half of them have the machine for themselves. The others run five at a time at the lowest
-# priority, so that each has a fifth of it at most. A line a run, then how many ended how. A
-# verdict that contradicts its promise, or an error of the harness, is exit code 1; a cell
-# that has shown nothing is 3. The results of runs that did not end with 0 stay in the folder
-# named last.
+# Half of the runs have the machine for themselves. The others run five at a time at the lowest
+# priority. The script prints one line for each run, and then the counts by exit code: 1 means a
+# contradicted promise or a harness error, 3 an inconclusive cell. It keeps the results of runs
+# that did not exit with 0 in the folder that it names last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 quicks=${1:?how many of verify --quick} locals=${2:?how many of verify --engine local}

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what the tests run against and is not there yet: MariaDB with Galera, PostgreSQL, Redis,
-# ZooKeeper with a Java, etcd, HAProxy, Node and Python with their clients for the examples,
-# Chromium for the pages, and a C compiler for the race detector. Where it may not, it prints how to.
+# Installs the missing servers and tools of the tests: MariaDB with Galera, PostgreSQL, Redis,
+# ZooKeeper with Java, etcd, HAProxy, Node and Python with database clients for the examples,
+# Chromium for the pages, and a C compiler for the race detector. Without root it prints the commands.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
@@ -21,13 +21,13 @@ have java || packages="$packages default-jre-headless"
 [ -e /usr/share/java/zookeeper.jar ] || [ -e /opt/homebrew/opt/zookeeper ] || [ -e /usr/local/opt/zookeeper ] ||
 	packages="$packages zookeeper"
 have etcd || packages="$packages etcd-server"
-have haproxy || packages="$packages haproxy" # which checks deploy/scale/haproxy.cfg
-# The clients of examples/node and examples/python, which are explored.
+have haproxy || packages="$packages haproxy" # checks deploy/scale/haproxy.cfg
+# The explored programs examples/node and examples/python need these clients.
 have node && have npm || packages="$packages nodejs npm"
 for module in pymysql redis psycopg2; do
 	PATH=/usr/bin:$PATH python3 -c "import $module" 2>/dev/null || packages="$packages python3-$module"
 done
-have chromium || packages="$packages chromium" # which e2e drives
+have chromium || packages="$packages chromium" # e2e drives it
 have gcc || have clang || packages="$packages gcc libc6-dev"
 [ -n "$packages" ] || exit 0
 

@@ -5,16 +5,15 @@
 # another.
 #
 # The first lane prints as it goes. The output of the other parts follows in one
-# piece each; the last lines name what failed. A part that has not reported its exit
-# code has failed: its lane may have been killed.
+# piece each, and the last lines name the failed parts. A part without an exit code has failed:
+# its lane may have been killed.
 #
-# Each lane is a process group of its own, so that an interrupt ends what the parts
-# have started too.
+# Each lane is a process group, so that an interrupt also ends the processes of its parts.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
 
-# parts are all that must report, in the order of the output.
+# parts must all report. Their order is the order of the output.
 parts=(lint locktest-bench trackrecord-libraries trackrecord-fixed trackrecord-etcd34
 	composecheck kubecheck e2e go-test-race)
 
@@ -33,17 +32,17 @@ report() {
 	echo "$code $((SECONDS - start))" >"$logs/$name.exit"
 }
 
-# in_dir DIR COMMAND... for a module of its own.
+# in_dir DIR COMMAND... runs a command in a module of its own.
 in_dir() { (cd "$1" && shift && "$@"); }
 
-# The tests of cmd/shop run `shop verify --quick` too, by a binary built without the
-# race detector: TestVerifyQuick.
+# TestVerifyQuick in cmd/shop also runs `shop verify --quick`, with a binary without the race
+# detector.
 #
-# SQLite and its C library alone are compiled without the race detector and checkptr:
-# their memory is C's, translated, outside the heap that those watch, and asking them for
-# nothing took half of the explorer's time. raceFlags in cmd/shop are the same.
+# SQLite and its C library are compiled without the race detector and checkptr. Their memory is
+# outside the Go heap, so both would check nothing, and took half of the explorer's time.
+# raceFlags in cmd/shop has the same flags.
 #
-# Without this option the race detector sleeps for a second before a process ends.
+# Without atexit_sleep_ms=0 the race detector sleeps for a second before a process ends.
 race=(-race
 	'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0'
 	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
@@ -59,8 +58,8 @@ tests() {
 		./... # lint runs all of go vet
 }
 
-# Each test binary that runs the shop uses these two builds of it: as it is released, and
-# with the race detector.
+# Each test binary that runs the shop uses one of these builds: the released program, or one with
+# the race detector.
 export OVERSELL_SHOP_BIN=$logs/shop OVERSELL_SHOP_RACE_BIN=$logs/shop-race
 build() {
 	go build -o "$OVERSELL_SHOP_BIN" ./cmd/shop &&
@@ -82,7 +81,7 @@ waiting() {
 }
 
 lanes=()
-# stop ends the lanes and all processes that they have started; after ten seconds by force.
+# stop ends the lanes and all processes that they started. It kills them after ten seconds.
 stop() {
 	trap - EXIT
 	trap '' INT TERM
@@ -103,11 +102,11 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-build || { # go build has said why
+build || { # go build has printed the reason
 	echo "make test: FAILED: build"
 	exit 1
 }
-set -m # a process group for each
+set -m # gives each lane a process group
 for lane in tests others waiting; do
 	$lane </dev/null &
 	lanes+=($!)
